@@ -1,0 +1,57 @@
+# make demo   a real Kafka metadata log, all the way: files → Delta lake → Spark stream → images → local changes
+# make test   format, lint, types, import contracts, tests (quick profile)
+# make test-long   the same tests at full size; the result is kept in docs/test-long.md
+# make bench  the benchmarks: start-up times, and ratios to Kafka's own tools
+
+SHELL := /bin/bash
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
+export SOURCE_DATE_EPOCH := 0
+
+.PHONY: demo test test-long lint format bench clean java
+
+.venv/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "kraftlake needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version 2>&1). Try: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	@$(PYTHON) -m venv .venv || { \
+	  echo "Making .venv failed: on Debian and Ubuntu, 'apt-get install python3-venv' brings what is missing." >&2; rm -rf .venv; exit 1; }
+	@touch $@
+
+.venv/runtime: .venv/python pyproject.toml constraints.txt
+	@echo "Installing kraftlake into .venv (once; a few minutes on a slow line) …"
+	@$(PIP) --editable .
+	@touch $@
+
+.venv/dev: .venv/runtime
+	@echo "Installing the development tools into .venv (once) …"
+	@$(PIP) --editable '.[dev]'
+	@touch $@
+
+java:
+	@bash tools/ensure_java.sh
+
+demo: .venv/runtime java
+	@bash tools/demo.sh
+
+lint: .venv/dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: .venv/dev
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+test: lint java
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+test-long: lint java
+	KRAFTLAKE_TESTS=long $(BIN)/python tools/test_long.py
+
+bench: .venv/dev java
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf .venv demo-lake .mypy_cache .ruff_cache .hypothesis build *.egg-info

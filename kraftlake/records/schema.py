@@ -1,0 +1,139 @@
+"""How a message is declared: an attrs class whose fields carry type, versions, tag and nullability.
+
+Codec, Arrow form and JSON form are derived from these declarations (`codec`, `arrow`, `json_form`), so that each
+type is written down once. Source: Kafka's message schemas (JSON files in the kafka-metadata and kafka-clients jars).
+"""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+from functools import cache
+from typing import Any, ClassVar
+
+import attrs
+
+from kraftlake.records.uuid import Uuid
+
+SPEC = "kraftlake.spec"
+
+
+class Primitive(Enum):
+    """The field types of Kafka's message format that metadata uses."""
+
+    BOOL = "bool"
+    INT8 = "int8"
+    INT16 = "int16"
+    UINT16 = "uint16"
+    INT32 = "int32"
+    INT64 = "int64"
+    FLOAT64 = "float64"
+    STRING = "string"
+    BYTES = "bytes"
+    UUID = "uuid"
+
+
+_ZERO: dict[Primitive, Any] = {
+    Primitive.BOOL: False,
+    Primitive.FLOAT64: 0.0,
+    Primitive.STRING: "",
+    Primitive.BYTES: b"",
+    Primitive.UUID: Uuid.ZERO,
+}
+
+
+@attrs.frozen
+class Versions:
+    """An inclusive range of versions; `high` None is open-ended."""
+
+    low: int
+    high: int | None
+
+    @classmethod
+    def parse(cls, text: str) -> Versions:
+        """Kafka's notation: "0", "0-4" or "1+"."""
+        if text.endswith("+"):
+            return cls(int(text[:-1]), None)
+        low, _, high = text.partition("-")
+        return cls(int(low), int(high or low))
+
+    def __contains__(self, version: int) -> bool:
+        return version >= self.low and (self.high is None or version <= self.high)
+
+
+@attrs.frozen(kw_only=True)
+class FieldSpec:
+    """What the declaration of one field says.
+
+    `type` is a `Primitive` or the class of a struct; `nullable` the versions in which null may be written; a field
+    with a `tag` is a tagged field in all of its versions.
+    """
+
+    type: Primitive | type[Struct]
+    array: bool = False
+    versions: Versions
+    nullable: Versions | None = None
+    tag: int | None = None
+
+
+def scalar(
+    type_: Primitive, default: Any = ..., *, versions: str = "0+", nullable: str | None = None, tag: int | None = None,
+    secret: bool = False,
+) -> Any:  # fmt: skip
+    """Declare a field of one value; without `default` it is zero, empty or false, as in Kafka."""
+    spec = FieldSpec(type=type_, versions=Versions.parse(versions), nullable=_parse(nullable), tag=tag)
+    value = _ZERO.get(type_, 0) if default is ... else default
+    return attrs.field(default=value, repr=not secret, metadata={SPEC: spec})
+
+
+def array(
+    type_: Primitive | type[Struct], default: Any = (), *, versions: str = "0+", nullable: str | None = None,
+    tag: int | None = None,
+) -> Any:  # fmt: skip
+    """Declare a field of many values, held as a tuple."""
+    spec = FieldSpec(type=type_, array=True, versions=Versions.parse(versions), nullable=_parse(nullable), tag=tag)
+    return attrs.field(default=default, metadata={SPEC: spec})
+
+
+def struct(type_: type[Struct], *, versions: str = "0+") -> Any:
+    """Declare a field that is one nested struct."""
+    spec = FieldSpec(type=type_, versions=Versions.parse(versions))
+    return attrs.field(factory=type_, metadata={SPEC: spec})
+
+
+def _parse(versions: str | None) -> Versions | None:
+    return None if versions is None else Versions.parse(versions)
+
+
+@attrs.frozen(kw_only=True)
+class Struct:
+    """Anything with declared fields. Tagged fields that the declaration does not know are kept, in tag order."""
+
+    unknown_tagged_fields: tuple[tuple[int, bytes], ...] = attrs.field(default=(), repr=False)
+
+
+@attrs.frozen(kw_only=True)
+class Message(Struct):
+    """A record type: a struct with an api key (metadata records) or control type (control records) and versions."""
+
+    API_KEY: ClassVar[int]
+    VERSIONS: ClassVar[Versions]
+
+
+@cache
+def field_specs(cls: type[Struct]) -> tuple[tuple[str, FieldSpec], ...]:
+    """The declared fields of a struct in wire order, as (python name, spec)."""
+    return tuple((f.name, f.metadata[SPEC]) for f in attrs.fields(cls) if SPEC in f.metadata)
+
+
+@cache
+def json_name(python_name: str) -> str:
+    """`leader_epoch` → `leaderEpoch`, the name that Kafka's JSON has."""
+    head, *rest = python_name.split("_")
+    return head + "".join(part.capitalize() for part in rest)
+
+
+@cache
+def type_name(cls: type[Struct]) -> str:
+    """`PartitionChangeRecord` → `PARTITION_CHANGE_RECORD`, the name that Kafka's dump tool prints."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", cls.__name__).upper()

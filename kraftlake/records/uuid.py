@@ -1,0 +1,45 @@
+"""Kafka's Uuid: 16 bytes, written as 22 characters of URL-safe base64."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import struct
+from typing import ClassVar
+
+_TWO_LONGS = struct.Struct(">qq")
+
+
+class Uuid(bytes):
+    """A topic, directory, broker incarnation or ACL id: 16 bytes, hashed and compared as bytes.
+
+    `str()` gives Kafka's 22 characters. Source: org.apache.kafka.common.Uuid.
+    """
+
+    __slots__ = ()
+    ZERO: ClassVar[Uuid]
+
+    @classmethod
+    def from_string(cls, text: str) -> Uuid:
+        """The Uuid that Kafka prints as `text`; ValueError when it is not 22 characters of base64."""
+        try:
+            raw = base64.b64decode(text + "==", altchars=b"-_", validate=True)
+        except (binascii.Error, ValueError):
+            raw = b""
+        if len(raw) != 16:
+            raise ValueError(f"{text!r} is not a Kafka UUID (22 characters of URL-safe base64)")
+        return cls(raw)
+
+    def __str__(self) -> str:
+        return base64.urlsafe_b64encode(self)[:22].decode("ascii")
+
+    def __repr__(self) -> str:
+        return f"Uuid({self!s})"
+
+    def sort_key(self) -> tuple[int, int]:
+        """The order of Uuid.compareTo, which compares two signed longs."""
+        most, least = _TWO_LONGS.unpack(self)
+        return most, least
+
+
+Uuid.ZERO = Uuid(16)

@@ -1,21 +1,29 @@
 """How a message is declared: an attrs class whose fields carry type, versions, tag and nullability.
 
-Codec, Arrow form and JSON form are derived from these declarations (`codec`, `arrow`, `json_form`), so that each
+Codec, Arrow form and JSON form are derived from these declarations (`codec`, `arrow_form`, `json_form`), so that each
 type is written down once. Source: Kafka's message schemas (JSON files in the kafka-metadata and kafka-clients jars).
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from enum import Enum
 from functools import cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import attrs
 
 from kraftlake.records.uuid import Uuid
 
 SPEC = "kraftlake.spec"
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def memoized(function: F) -> F:
+    """`functools.cache`, with the signature kept: the cached one asks for arguments that mypy knows to be hashable."""
+    return cache(function)  # type: ignore[return-value]
 
 
 class Primitive(Enum):
@@ -120,20 +128,20 @@ class Message(Struct):
     VERSIONS: ClassVar[Versions]
 
 
-@cache
+@memoized
 def field_specs(cls: type[Struct]) -> tuple[tuple[str, FieldSpec], ...]:
     """The declared fields of a struct in wire order, as (python name, spec)."""
     return tuple((f.name, f.metadata[SPEC]) for f in attrs.fields(cls) if SPEC in f.metadata)
 
 
-@cache
+@memoized
 def json_name(python_name: str) -> str:
     """`leader_epoch` → `leaderEpoch`, the name that Kafka's JSON has."""
     head, *rest = python_name.split("_")
     return head + "".join(part.capitalize() for part in rest)
 
 
-@cache
+@memoized
 def type_name(cls: type[Struct]) -> str:
     """`PartitionChangeRecord` → `PARTITION_CHANGE_RECORD`, the name that Kafka's dump tool prints."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", cls.__name__).upper()

@@ -1,0 +1,60 @@
+"""The vocabulary: every record of a KRaft metadata log, its wire and JSON form, and the batches that hold records.
+
+The Arrow forms are in `kraftlake.records.rows` and `kraftlake.records.arrow_form`, which import pyarrow; this door
+does not.
+"""
+
+from kraftlake.records.batch import DEFAULT, BatchLimits, RecordBatch, TornBatchError, encode_batch, read_batches
+from kraftlake.records.codec import decode_message, encode_message
+from kraftlake.records.control_records import CONTROL_NAMES, CONTROL_RECORDS
+from kraftlake.records.json_form import from_json, to_json
+from kraftlake.records.log_record import LogRecord, log_records
+from kraftlake.records.metadata_records import METADATA_RECORDS
+from kraftlake.records.metadata_version import MetadataVersion
+from kraftlake.records.schema import Message, Struct, type_name
+from kraftlake.records.serde import (
+    UNKNOWN,
+    AnyMessage,
+    ApiMessageAndVersion,
+    UnknownRecord,
+    decode_control,
+    decode_value,
+    encode_control,
+    encode_value,
+    read_frame,
+    record_type,
+)
+from kraftlake.records.uuid import Uuid
+
+__all__ = [
+    "CONTROL_NAMES",
+    "CONTROL_RECORDS",
+    "DEFAULT",
+    "METADATA_RECORDS",
+    "UNKNOWN",
+    "AnyMessage",
+    "ApiMessageAndVersion",
+    "BatchLimits",
+    "LogRecord",
+    "Message",
+    "MetadataVersion",
+    "RecordBatch",
+    "Struct",
+    "TornBatchError",
+    "UnknownRecord",
+    "Uuid",
+    "decode_control",
+    "decode_message",
+    "decode_value",
+    "encode_batch",
+    "encode_control",
+    "encode_message",
+    "encode_value",
+    "from_json",
+    "log_records",
+    "read_batches",
+    "read_frame",
+    "record_type",
+    "to_json",
+    "type_name",
+]

@@ -1,0 +1,109 @@
+"""Kafka's wire form of one message, from its declaration: `encode_message` and `decode_message`.
+
+For each (class, version) two functions are generated from the declared fields when first used, and kept. All metadata
+and control records are flexible in all of their versions (KIP-482): compact lengths and tagged fields everywhere.
+Source: the message format of org.apache.kafka.common.protocol, and KIP-482 for tagged fields.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, Protocol, TypeVar
+
+from kraftlake.records.codec_source import decoder_of, encoder_of
+from kraftlake.records.schema import Message, memoized
+from kraftlake.records.varint import MalformedError
+from kraftlake.runtime.errors import CorruptDataError, UnknownRecordError, UnwritableMetadataError
+
+M = TypeVar("M", bound=Message)
+
+READ_FAULTS = (MalformedError, struct.error, IndexError, UnicodeDecodeError)
+_WRITE_FAULTS = (struct.error, TypeError, AttributeError, ValueError, OverflowError, UnicodeEncodeError)
+
+
+class Decoder(Protocol):
+    """Read one message of a fixed class and version from `data` at a position; gives it and the position after it."""
+
+    def __call__(self, data: bytes, position: int, /) -> tuple[Any, int]:
+        """Decode."""
+        ...
+
+
+class Encoder(Protocol):
+    """Append one message of a fixed class and version to a buffer."""
+
+    def __call__(self, message: Any, buffer: bytearray, /) -> None:
+        """Encode."""
+        ...
+
+
+@memoized
+def message_decoder(cls: type[Message], version: int) -> Decoder:
+    """The generated decoder, for callers that decode many; UnknownRecordError when the version is not one of the class.
+
+    It raises one of `READ_FAULTS` where `decode_message` raises CorruptDataError.
+    """
+    if version not in cls.VERSIONS:
+        raise UnknownRecordError(_unknown_version(cls, version))
+    decoder: Decoder = decoder_of(cls, version)
+    return decoder
+
+
+@memoized
+def message_encoder(cls: type[Message], version: int) -> Encoder:
+    """The generated encoder; UnwritableMetadataError when the version is not one of the class."""
+    if version not in cls.VERSIONS:
+        raise UnwritableMetadataError(_unknown_version(cls, version))
+    encoder: Encoder = encoder_of(cls, version)
+    return encoder
+
+
+def decode_message(cls: type[M], version: int, data: bytes, position: int = 0) -> M:
+    """The message that fills `data` from `position` to its end.
+
+    Raises CorruptDataError when the bytes are no such message or go on behind it, UnknownRecordError when
+    `version` is not a version of `cls`.
+    """
+    decode = message_decoder(cls, version)
+    try:
+        message, end = decode(data, position)
+    except READ_FAULTS as fault:
+        raise CorruptDataError(_unreadable(cls, version, describe_fault(fault))) from None
+    if end != len(data):
+        raise CorruptDataError(_unreadable(cls, version, f"{len(data) - end} bytes are left behind it"))
+    return message  # type: ignore[no-any-return]
+
+
+def encode_message(message: Message, version: int, buffer: bytearray | None = None) -> bytearray:
+    """The wire form of `message` at `version`, appended to `buffer` (a new one if None), which is returned.
+
+    Raises UnwritableMetadataError when a field that `version` lacks holds something, or a value does not fit its field.
+    """
+    cls = type(message)
+    encode = message_encoder(cls, version)
+    out = bytearray() if buffer is None else buffer
+    try:
+        encode(message, out)
+    except _WRITE_FAULTS as fault:
+        reason = describe_fault(fault)
+        raise UnwritableMetadataError(f"{cls.__name__} version {version} can't be written: {reason}.") from None
+    return out
+
+
+def describe_fault(fault: BaseException) -> str:
+    """What went wrong in a generated function, in words."""
+    if isinstance(fault, MalformedError):
+        return str(fault)
+    if isinstance(fault, UnicodeError):
+        return "a string is not valid UTF-8"
+    if isinstance(fault, IndexError) or (isinstance(fault, struct.error) and "unpack" in str(fault)):
+        return "the bytes end too early"
+    return str(fault)
+
+
+def _unknown_version(cls: type[Message], version: int) -> str:
+    return f"{cls.__name__} has the versions {cls.VERSIONS.low} to {cls.VERSIONS.high}, not {version}."
+
+
+def _unreadable(cls: type[Message], version: int, reason: str) -> str:
+    return f"The bytes of a {cls.__name__} version {version} can't be read: {reason}."

@@ -1,0 +1,126 @@
+"""The compressions of a record batch's records section, as Kafka frames them; decompression is bounded.
+
+Imports cramjam, so it is itself imported when a compressed batch is met. Sources: org.apache.kafka.common.compress;
+snappy-java's stream format ("xerial") for snappy; the LZ4 frame format with independent blocks of 64 KiB.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Any
+
+import cramjam
+
+from kraftlake.runtime.errors import CorruptDataError
+
+_XERIAL_MAGIC = b"\x82SNAPPY\x00"
+_XERIAL_HEADER = _XERIAL_MAGIC + struct.pack(">ii", 1, 1)  # version, lowest compatible version
+_XERIAL_BLOCK = 32 * 1024
+_SNAPPY_LARGEST_RATIO = 64  # a copy of 64 bytes takes three, so that more than this is a lie
+_LZ4_HEADER = bytes.fromhex("04224d18604082")  # independent blocks, 64 KiB, no checksums but the header's own
+_LZ4_BLOCK = 64 * 1024
+_LZ4_STORED = 0x80000000
+_FIRST_BUFFER = 64 * 1024
+
+
+def compress(kind: str, data: bytes) -> bytes:
+    """`data` compressed with gzip, snappy, lz4 or zstd in the framing that Kafka's readers accept."""
+    if kind == "gzip":
+        return bytes(cramjam.gzip.compress(data))
+    if kind == "zstd":
+        return bytes(cramjam.zstd.compress(data))
+    if kind == "lz4":
+        return _lz4_frame(data)
+    if kind == "snappy":
+        return _xerial_frame(data)
+    raise ValueError(f"{kind!r} is not a compression of Kafka's")
+
+
+def decompress(kind: str, data: bytes, limit: int) -> bytes:
+    """What `compress` or any Kafka client made `data` from; snappy also without its framing.
+
+    Raises CorruptDataError when the bytes are not of that kind or give more than `limit` bytes. Never allocates more
+    than about `limit`, and starts small.
+    """
+    if kind == "snappy":
+        return _snappy(data, limit)
+    decompressors: dict[str, Callable[..., int]] = {
+        "gzip": cramjam.gzip.decompress_into,
+        "lz4": cramjam.lz4.decompress_into,
+        "zstd": cramjam.zstd.decompress_into,
+    }
+    into = decompressors[kind]
+    size = min(max(_FIRST_BUFFER, 4 * len(data)), limit)
+    while True:
+        buffer = bytearray(size)
+        try:
+            return bytes(memoryview(buffer)[: into(data, buffer)])
+        except cramjam.DecompressionError as fault:
+            if "failed to write whole buffer" not in str(fault):
+                raise _not_of(kind, str(fault)) from None
+        if size >= limit:
+            raise _too_much(kind, limit)
+        size = min(4 * size, limit)
+
+
+def _lz4_frame(data: bytes) -> bytes:
+    # cramjam's own frames have linked blocks, which Kafka's reader refuses
+    parts = [_LZ4_HEADER]
+    for start in range(0, len(data), _LZ4_BLOCK):
+        block = data[start : start + _LZ4_BLOCK]
+        packed = bytes(cramjam.lz4.compress_block(block, store_size=False))
+        stored = len(packed) >= len(block)
+        parts.append(struct.pack("<I", len(block) | _LZ4_STORED if stored else len(packed)))
+        parts.append(block if stored else packed)
+    return b"".join([*parts, bytes(4)])
+
+
+def _xerial_frame(data: bytes) -> bytes:
+    parts = [_XERIAL_HEADER]
+    for start in range(0, len(data), _XERIAL_BLOCK):
+        packed = bytes(cramjam.snappy.compress_raw(data[start : start + _XERIAL_BLOCK]))
+        parts += (struct.pack(">i", len(packed)), packed)
+    return b"".join(parts)
+
+
+def _snappy(data: bytes, limit: int) -> bytes:
+    if not data.startswith(_XERIAL_MAGIC):
+        return _snappy_block(data, limit, limit)
+    parts: list[bytes] = []
+    position = len(_XERIAL_HEADER)
+    left = limit
+    while position < len(data):
+        if data.startswith(_XERIAL_MAGIC, position):  # streams may be joined
+            position += len(_XERIAL_HEADER)
+            continue
+        size = int.from_bytes(data[position : position + 4], "big")
+        position += 4
+        if position + size > len(data):
+            raise _not_of("snappy", "a block is longer than the bytes that are there")
+        parts.append(_snappy_block(data[position : position + size], left, limit))
+        left -= len(parts[-1])
+        position += size
+    return b"".join(parts)
+
+
+def _snappy_block(block: bytes, left: int, limit: int) -> bytes:
+    """One block; `left` is what `limit` still allows."""
+    try:
+        size = cramjam.snappy.decompress_raw_len(block)
+        if size > left:
+            raise _too_much("snappy", limit)
+        if size > _SNAPPY_LARGEST_RATIO * len(block):
+            raise _not_of("snappy", "a block says that it holds more than it can")
+        result: Any = cramjam.snappy.decompress_raw(block)
+    except cramjam.DecompressionError as fault:
+        raise _not_of("snappy", str(fault)) from None
+    return bytes(result)
+
+
+def _not_of(kind: str, reason: str) -> CorruptDataError:
+    return CorruptDataError(f"compressed records can't be decompressed as {kind} ({reason.strip()})")
+
+
+def _too_much(kind: str, limit: int) -> CorruptDataError:
+    return CorruptDataError(f"records compressed with {kind} take more than the limit of {limit:,} bytes")

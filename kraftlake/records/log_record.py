@@ -1,0 +1,59 @@
+"""One record of a log with its place: what `kraftlake log` prints a line for."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from typing import Any
+
+import attrs
+
+from kraftlake.records.batch import RecordBatch
+from kraftlake.records.control_records import CONTROL_NAMES
+from kraftlake.records.json_form import to_json
+from kraftlake.records.schema import type_name
+from kraftlake.records.serde import UNKNOWN, AnyMessage, UnknownRecord
+
+
+@attrs.frozen(kw_only=True)
+class LogRecord:
+    """A decoded record at its offset.
+
+    `epoch` is the leader epoch of its batch, `timestamp` its time (epoch ms, -1 for none), `type` the name that Kafka's
+    dump tool prints (`UNKNOWN` where `message` is an UnknownRecord), `control` whether it is a control record.
+    """
+
+    offset: int
+    epoch: int
+    timestamp: int
+    type: str
+    version: int
+    message: AnyMessage
+    control: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """One line of `kraftlake log --json`, secrets shown."""
+        head: dict[str, Any] = {
+            "offset": self.offset,
+            "epoch": self.epoch,
+            "timestamp": self.timestamp,
+            "type": self.type,
+            "version": self.version,
+        }
+        if isinstance(self.message, UnknownRecord):
+            payload = base64.b64encode(self.message.payload).decode("ascii")
+            return {**head, "apiKey": self.message.api_key, "data": payload}
+        return {**head, "data": to_json(self.message, self.version)}
+
+
+def log_records(batch: RecordBatch) -> Iterator[LogRecord]:
+    """The decoded records of a batch; CorruptDataError that names the offset of the first that is broken."""
+    for index, (message, version) in enumerate((m.message, m.version) for m in batch.messages()):
+        if isinstance(message, UnknownRecord):
+            name = UNKNOWN
+        else:
+            name = CONTROL_NAMES[message.API_KEY] if batch.control else type_name(type(message))
+        yield LogRecord(
+            offset=batch.base_offset + index, epoch=batch.epoch, timestamp=batch.timestamps[index], type=name,
+            version=version, message=message, control=batch.control,
+        )  # fmt: skip

@@ -1,0 +1,165 @@
+"""The levels of the feature metadata.version: which records a cluster may write, and in which version.
+
+Source: org.apache.kafka.server.common.MetadataVersion of Kafka 4.4; levels 1 to 6 from Kafka 3.9, as logs that began
+with them are still read.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import attrs
+
+from kraftlake.runtime.errors import ReplayError, UnwritableMetadataError
+
+_NAMES = (
+    "3.0-IV1", "3.1-IV0", "3.2-IV0", "3.3-IV0", "3.3-IV1", "3.3-IV2", "3.3-IV3", "3.4-IV0", "3.5-IV0", "3.5-IV1",
+    "3.5-IV2", "3.6-IV0", "3.6-IV1", "3.6-IV2", "3.7-IV0", "3.7-IV1", "3.7-IV2", "3.7-IV3", "3.7-IV4", "3.8-IV0",
+    "3.9-IV0", "4.0-IV0", "4.0-IV1", "4.0-IV2", "4.0-IV3", "4.1-IV0", "4.1-IV1", "4.2-IV0", "4.2-IV1", "4.3-IV0",
+    "4.4-IV0", "4.4-IV1", "4.4-IV2", "4.5-IV0",
+)  # fmt: skip
+FEATURE_NAME = "metadata.version"
+
+
+@attrs.frozen(order=True)
+class MetadataVersion:
+    """A level of metadata.version and its name; ordered by level."""
+
+    level: int
+    name: str = attrs.field(order=False)
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def is_in_controlled_shutdown_state_supported(self) -> bool:
+        """Broker registrations say whether a broker is shutting down (3.3-IV3)."""
+        return self.level >= 7
+
+    @property
+    def is_no_ops_supported(self) -> bool:
+        """NoOpRecord (3.3-IV1)."""
+        return self.level >= 5
+
+    @property
+    def is_leader_recovery_supported(self) -> bool:
+        """Partitions have a leader recovery state (3.2-IV0)."""
+        return self.level >= 3
+
+    @property
+    def is_broker_registration_change_record_supported(self) -> bool:
+        """BrokerRegistrationChangeRecord instead of Fence/UnfenceBrokerRecord (3.3-IV2)."""
+        return self.level >= 6
+
+    @property
+    def is_migration_supported(self) -> bool:
+        """Migration from ZooKeeper (3.4-IV0)."""
+        return self.level >= 8
+
+    @property
+    def is_scram_supported(self) -> bool:
+        """SCRAM credentials (3.5-IV2)."""
+        return self.level >= 11
+
+    @property
+    def is_leader_epoch_bump_required_on_isr_shrink(self) -> bool:
+        """Whether a smaller ISR raises the leader epoch (before 3.6-IV0)."""
+        return self.level < 12
+
+    @property
+    def is_metadata_transaction_supported(self) -> bool:
+        """Metadata transactions (3.6-IV1)."""
+        return self.level >= 13
+
+    @property
+    def is_delegation_token_supported(self) -> bool:
+        """Delegation tokens (3.6-IV2)."""
+        return self.level >= 14
+
+    @property
+    def is_controller_registration_supported(self) -> bool:
+        """RegisterControllerRecord (3.7-IV0)."""
+        return self.level >= 15
+
+    @property
+    def is_directory_assignment_supported(self) -> bool:
+        """Replicas are assigned to log directories (3.7-IV2)."""
+        return self.level >= 17
+
+    @property
+    def is_elr_supported(self) -> bool:
+        """Eligible leader replicas (4.0-IV1)."""
+        return self.level >= 23
+
+    @property
+    def is_cordoned_log_dirs_supported(self) -> bool:
+        """Log directories can be cordoned (4.3-IV0)."""
+        return self.level >= 30
+
+    @property
+    def is_cidr_acl_supported(self) -> bool:
+        """ACLs whose host is a CIDR range (4.4-IV1)."""
+        return self.level >= 32
+
+    @property
+    def is_controller_unregistration_supported(self) -> bool:
+        """UnregisterControllerRecord (4.4-IV2)."""
+        return self.level >= 33
+
+    @property
+    def register_broker_record_version(self) -> int:
+        """The version in which RegisterBrokerRecord is written."""
+        if self.is_cordoned_log_dirs_supported:
+            return 4
+        if self.is_directory_assignment_supported:
+            return 3
+        if self.is_migration_supported:
+            return 2
+        return 1 if self.is_in_controlled_shutdown_state_supported else 0
+
+    @property
+    def register_controller_record_version(self) -> int:
+        """The version in which RegisterControllerRecord is written; UnwritableMetadataError before 3.7-IV0."""
+        if not self.is_controller_registration_supported:
+            raise UnwritableMetadataError(f"A controller registration can't be written at metadata.version {self}.")
+        return 0
+
+    @property
+    def broker_registration_change_record_version(self) -> int:
+        """The version in which BrokerRegistrationChangeRecord is written."""
+        if self.is_cordoned_log_dirs_supported:
+            return 3
+        if self.is_directory_assignment_supported:
+            return 2
+        return 1 if self.is_in_controlled_shutdown_state_supported else 0
+
+    @property
+    def partition_change_record_version(self) -> int:
+        """The version in which PartitionChangeRecord is written."""
+        return self.partition_record_version
+
+    @property
+    def partition_record_version(self) -> int:
+        """The version in which PartitionRecord is written."""
+        if self.is_elr_supported:
+            return 2
+        return 1 if self.is_directory_assignment_supported else 0
+
+
+ALL: tuple[MetadataVersion, ...] = tuple(MetadataVersion(level, name) for level, name in enumerate(_NAMES, start=1))
+MINIMUM = ALL[0]
+MINIMUM_OF_KAFKA_4 = ALL[6]
+"""3.3-IV3: a log at a lower level is not loaded by Kafka 4."""
+LATEST = ALL[-1]
+LATEST_PRODUCTION = ALL[32]
+"""4.4-IV2, what Kafka 4.4 sets on a new cluster."""
+
+
+@cache
+def from_feature_level(level: int) -> MetadataVersion:
+    """The MetadataVersion of a level of the feature; ReplayError when there is none."""
+    if not 1 <= level <= len(ALL):
+        raise ReplayError(
+            f"metadata.version {level} is not known; this release knows 1 ({MINIMUM}) to {len(ALL)} ({LATEST})."
+        )
+    return ALL[level - 1]

@@ -1,0 +1,76 @@
+"""Kafka's variable-length integers: 7 bits a byte, the least significant first; zigzag where signed.
+
+Source: org.apache.kafka.common.utils.ByteUtils.
+"""
+
+from __future__ import annotations
+
+
+class MalformedError(Exception):
+    """Bytes that break the format; callers turn it into a CorruptDataError that says where."""
+
+
+def read_uvarint(data: bytes, position: int) -> tuple[int, int]:
+    """The unsigned 32-bit number at `position` and the position after it.
+
+    Raises MalformedError when it is longer than 5 bytes or above 2³²-1, IndexError when the bytes end.
+    """
+    value = data[position]
+    position += 1
+    if value < 0x80:
+        return value, position
+    value &= 0x7F
+    for shift in (7, 14, 21, 28):
+        byte = data[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            if value > 0xFFFFFFFF:
+                break
+            return value, position
+    raise MalformedError("a variable-length number is longer than 32 bits")
+
+
+def read_varint(data: bytes, position: int) -> tuple[int, int]:
+    """The signed (zigzag) 32-bit number at `position` and the position after it; raises as `read_uvarint`."""
+    value, position = read_uvarint(data, position)
+    return (value >> 1) ^ -(value & 1), position
+
+
+def read_varlong(data: bytes, position: int) -> tuple[int, int]:
+    """The signed (zigzag) 64-bit number at `position` and the position after it.
+
+    Raises MalformedError when it is longer than 10 bytes or 64 bits, IndexError when the bytes end.
+    """
+    value = 0
+    for shift in range(0, 70, 7):
+        byte = data[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            if value > 0xFFFFFFFFFFFFFFFF:
+                break
+            return (value >> 1) ^ -(value & 1), position
+    raise MalformedError("a variable-length number is longer than 64 bits")
+
+
+def uvarint(value: int) -> bytes:
+    """The bytes of an unsigned number; ValueError when it is negative."""
+    if 0 <= value < 0x80:
+        return _ONE_BYTE[value]
+    if value < 0:
+        raise ValueError(f"{value} is negative")
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def varint(value: int) -> bytes:
+    """The bytes of a signed number, 32 or 64 bits."""
+    return uvarint((value << 1) ^ (value >> 63))
+
+
+_ONE_BYTE = tuple(bytes((value,)) for value in range(0x80))

@@ -1,0 +1,22 @@
+"""Test profiles: `make test` runs the quick one, `make test-long` the full one (KRAFTLAKE_TESTS=long)."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "quick", max_examples=50, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("long", parent=settings.get_profile("quick"), max_examples=1000)
+settings.load_profile(os.environ.get("KRAFTLAKE_TESTS", "quick"))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that start a JVM share one worker, so that they share the JVM."""
+    for item in items:
+        if item.get_closest_marker("spark"):
+            item.add_marker(pytest.mark.xdist_group("spark"))

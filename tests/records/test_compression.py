@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import contextlib
+
+import cramjam
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kraftlake.records.batch_format import COMPRESSIONS
+from kraftlake.records.compression import compress, decompress
+from kraftlake.runtime import CorruptDataError
+
+KINDS = COMPRESSIONS[1:]
+MEGABYTE = 1 << 20
+
+
+@given(st.binary(max_size=1000), st.integers(0, 300), st.sampled_from(KINDS))
+def test_what_is_compressed_comes_back(data: bytes, times: int, kind: str) -> None:
+    data *= times
+    assert decompress(kind, compress(kind, data), max(len(data), 1)) == data
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_limit_is_exact(kind: str) -> None:
+    data = bytes(range(256)) * 1000
+    packed = compress(kind, data)
+    assert decompress(kind, packed, len(data)) == data
+    with pytest.raises(CorruptDataError, match="more than the limit of 255,999 bytes"):
+        decompress(kind, packed, len(data) - 1)
+
+
+def test_snappy_is_read_raw_and_in_joined_streams() -> None:
+    data = b"abc" * 50_000
+    assert decompress("snappy", bytes(cramjam.snappy.compress_raw(data)), MEGABYTE) == data
+    assert decompress("snappy", compress("snappy", data) * 2, MEGABYTE) == data * 2
+
+
+def test_lz4_frames_have_independent_blocks_which_kafka_asks_for() -> None:
+    packed = compress("lz4", b"abc" * 50_000)
+    assert packed[:7].hex() == "04224d18604082"
+    assert bytes(cramjam.lz4.decompress(packed)) == b"abc" * 50_000
+
+
+def test_lz4_frames_with_linked_blocks_are_read() -> None:
+    assert decompress("lz4", bytes(cramjam.lz4.compress(b"abc" * 50_000)), MEGABYTE) == b"abc" * 50_000
+
+
+def test_gzip_members_may_be_joined() -> None:
+    assert decompress("gzip", compress("gzip", b"abc") + compress("gzip", b"def"), MEGABYTE) == b"abcdef"
+
+
+@given(st.sampled_from(KINDS), st.binary(max_size=200), st.data())
+def test_broken_bytes_give_bytes_or_our_error(kind: str, noise: bytes, data: st.DataObject) -> None:
+    packed = bytearray(compress(kind, noise * 20))
+    for _ in range(data.draw(st.integers(0, 3))):
+        packed[data.draw(st.integers(0, len(packed) - 1))] = data.draw(st.integers(0, 255))
+    for broken in (noise, bytes(packed), bytes(packed[: data.draw(st.integers(0, len(packed)))])):
+        with contextlib.suppress(CorruptDataError):
+            decompress(kind, broken, MEGABYTE)
+
+
+def test_an_unknown_compression_is_a_mistake_of_the_caller() -> None:
+    with pytest.raises(ValueError, match="brotli"):
+        compress("brotli", b"")

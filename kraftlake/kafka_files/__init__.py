@@ -1,0 +1,73 @@
+"""Reads and writes Kafka's own files: segments, snapshots, metadata directories and archives of them.
+
+What is re-exported here is imported when it is first asked for, so that naming the room costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kraftlake.kafka_files.archive import open_archive
+    from kraftlake.kafka_files.archive_members import ArchiveLimits
+    from kraftlake.kafka_files.check import Problem, check_directory
+    from kraftlake.kafka_files.directory import MetadataDirectory, open_directory
+    from kraftlake.kafka_files.faults import BrokenFileError, TornTail
+    from kraftlake.kafka_files.file_names import segment_name, snapshot_name
+    from kraftlake.kafka_files.open_source import open_kafka_files
+    from kraftlake.kafka_files.single_file import open_segment, open_snapshot
+    from kraftlake.kafka_files.snapshot import Snapshot
+    from kraftlake.kafka_files.sniffing import sniff
+    from kraftlake.kafka_files.source_kind import SourceKind
+    from kraftlake.kafka_files.writer import checkpoint_batches, write_checkpoint, write_segment
+
+_HOMES = {
+    "ArchiveLimits": "archive_members",
+    "open_archive": "archive",
+    "Problem": "check",
+    "check_directory": "check",
+    "MetadataDirectory": "directory",
+    "open_directory": "directory",
+    "BrokenFileError": "faults",
+    "TornTail": "faults",
+    "segment_name": "file_names",
+    "snapshot_name": "file_names",
+    "open_kafka_files": "open_source",
+    "open_segment": "single_file",
+    "open_snapshot": "single_file",
+    "Snapshot": "snapshot",
+    "sniff": "sniffing",
+    "SourceKind": "source_kind",
+    "checkpoint_batches": "writer",
+    "write_checkpoint": "writer",
+    "write_segment": "writer",
+}
+
+__all__ = [
+    "ArchiveLimits",
+    "BrokenFileError",
+    "MetadataDirectory",
+    "Problem",
+    "Snapshot",
+    "SourceKind",
+    "TornTail",
+    "check_directory",
+    "checkpoint_batches",
+    "open_archive",
+    "open_directory",
+    "open_kafka_files",
+    "open_segment",
+    "open_snapshot",
+    "segment_name",
+    "snapshot_name",
+    "sniff",
+    "write_checkpoint",
+    "write_segment",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -1,0 +1,112 @@
+"""The 61 bytes at the head of a record batch v2, and whether a batch is whole.
+
+Source: org.apache.kafka.common.record.DefaultRecordBatch.
+"""
+
+from __future__ import annotations
+
+import struct
+
+import attrs
+from crc32c import crc32c
+
+HEADER_SIZE = 61
+LENGTH_END = 12
+"""Base offset (8 bytes) and length (4); the length counts what follows them."""
+MIN_LENGTH = HEADER_SIZE - LENGTH_END
+MAX_BATCH_SIZE = 64 * 1024 * 1024
+"""Raft limits a batch to 8 MiB; more than this is a damaged length, not a batch."""
+CRC_START = 21
+MAGIC = 2
+CONTROL_FLAG = 0x20
+TRANSACTIONAL_FLAG = 0x10
+
+_HEADER = struct.Struct(">qiibIhiqqqhii")
+
+
+@attrs.frozen
+class BatchHeader:
+    """A batch's header as it stands in the file; nothing of it has been believed yet."""
+
+    base_offset: int
+    length: int
+    epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    record_count: int
+
+    @property
+    def size(self) -> int:
+        """Bytes of the whole batch."""
+        return LENGTH_END + self.length
+
+    @property
+    def last_offset(self) -> int:
+        """Offset of the last record."""
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def is_control(self) -> bool:
+        """Whether the records are control records."""
+        return bool(self.attributes & CONTROL_FLAG)
+
+    def fault(self) -> str | None:
+        """Why this can't be a batch's header, or None."""
+        if not MIN_LENGTH <= self.length <= MAX_BATCH_SIZE:
+            return f"a batch length of {self.length} bytes"
+        if self.magic != MAGIC:
+            return f"a batch of format {self.magic}, not {MAGIC}"
+        if self.base_offset < 0 or self.last_offset_delta < 0 or self.record_count < 0:
+            return f"a batch with base offset {self.base_offset} and {self.record_count} records"
+        return None
+
+
+def parse_header(data: bytes | memoryview) -> BatchHeader | None:
+    """The header at the start of `data`; None when there are fewer than 61 bytes."""
+    if len(data) < HEADER_SIZE:
+        return None
+    return BatchHeader(*_HEADER.unpack_from(data))
+
+
+def pass_whole(
+    data: memoryview, *, check_crc: bool, offset: int | None = None, before: int | None = None
+) -> tuple[int, int]:
+    """Go over the whole batches that `data` starts with; return where that ends, and the next offset.
+
+    With `offset`, only batches that follow each other from there on are passed; with `before`, only those that end
+    before that offset. The quick half of a walk: what it stops at is for others to judge. The next offset is −1 when
+    nothing was passed and `offset` is None.
+    """
+    position, size = 0, len(data)
+    unpack = _HEADER.unpack_from
+    next_offset = -1 if offset is None else offset
+    while position + HEADER_SIZE <= size:
+        base, length, _, magic, crc, _, delta, _, _, _, _, _, count = unpack(data, position)
+        end = position + LENGTH_END + length
+        if magic != MAGIC or length < MIN_LENGTH or end > size or base < 0 or delta < 0 or count < 0:
+            break
+        if (offset is not None and base != next_offset) or (before is not None and base + delta >= before):
+            break
+        if check_crc and crc32c(data[position + CRC_START : end]) != crc:
+            break
+        position = end
+        next_offset = base + delta + 1
+    return position, next_offset
+
+
+def size_said(head: bytes | memoryview) -> int | None:
+    """Bytes of the batch whose first, too few ones are `head`; None when they don't say or can't be right."""
+    length = int.from_bytes(head[8:LENGTH_END], "big", signed=True) if len(head) >= LENGTH_END else 0
+    return LENGTH_END + length if MIN_LENGTH <= length <= MAX_BATCH_SIZE else None
+
+
+def crc_is_good(header: BatchHeader, batch: bytes | memoryview) -> bool:
+    """Whether the CRC32C of `batch`, which must be all of its bytes, is the one in its header."""
+    return len(batch) == header.size and crc32c(batch[CRC_START:]) == header.crc

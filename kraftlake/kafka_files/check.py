@@ -1,0 +1,105 @@
+"""The check of a whole log, file by file, past the first problem to the last."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from kraftlake.kafka_files.batch_walk import Damage, walk
+from kraftlake.kafka_files.directory import MetadataDirectory
+from kraftlake.kafka_files.faults import BrokenFileError
+from kraftlake.kafka_files.segment import LogPosition, Segment, decode
+from kraftlake.kafka_files.snapshot import Snapshot
+from kraftlake.runtime.errors import CorruptDataError
+
+
+@attrs.frozen(kw_only=True)
+class Problem:
+    """Something in a file that is not as it should be, at byte `position`, about `offset`.
+
+    `in_snapshot`: the offset counts within the snapshot, not in the log. `is_torn_tail`: everything before it is
+    usable, nothing is known to be lost.
+    """
+
+    file: str
+    position: int
+    offset: int
+    message: str
+    in_snapshot: bool = False
+    is_torn_tail: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.file}: position {self.position}, offset {self.offset}: {self.message}"
+
+
+def check_directory(directory: MetadataDirectory) -> Iterator[Problem]:
+    """Read every byte of the log and its snapshots and report every problem of the files, in their order.
+
+    CRCs, framing of records, holes and overlaps, epochs that go down, the torn tail, snapshots that are broken or
+    unfinished. What the records mean is not looked at.
+    """
+    at: LogPosition | None = None
+    for segment in directory.segments:
+        if at is None:
+            at = LogPosition(segment.base_offset)
+        yield from _check_segment(segment, at)
+    if directory.torn is not None:
+        torn = directory.torn
+        yield Problem(
+            file=torn.file,
+            position=torn.position,
+            offset=torn.offset,
+            message=f"torn tail: {torn.reason}",
+            is_torn_tail=True,
+        )
+    for snapshot in directory.snapshots:
+        yield from _check_snapshot(snapshot)
+
+
+def _check_segment(segment: Segment, at: LogPosition) -> Iterator[Problem]:
+    """Report on one segment and leave `at` behind it."""
+    name = segment.file.name
+    if segment.base_offset > at.offset:
+        message = f"offsets {at.offset} to {segment.base_offset - 1} are missing before this segment"
+        yield Problem(file=name, position=0, offset=at.offset, message=message)
+    elif segment.base_offset < at.offset:
+        message = f"the segment before this one goes up to offset {at.offset - 1}"
+        yield Problem(file=name, position=0, offset=segment.base_offset, message=message)
+    at.offset = segment.base_offset
+    after_damage = False
+    for step in walk(segment.file, limit=segment.end_position):
+        if isinstance(step, Damage):
+            yield Problem(file=name, position=step.position, offset=at.offset, message=step.reason)
+            after_damage = True
+            continue
+        if after_damage:  # what is missing here has been reported
+            at.offset = max(at.offset, step.header.base_offset)
+            after_damage = False
+        fault = at.fault(step.header.base_offset, step.header.epoch)
+        if fault is not None:
+            yield Problem(
+                file=name, position=step.position, offset=min(at.offset, step.header.base_offset), message=fault
+            )
+        try:
+            decode(segment.file, step)
+        except BrokenFileError as error:
+            yield Problem(file=name, position=error.position, offset=error.offset, message=error.message)
+        at.pass_by(step.header.last_offset, step.header.epoch)
+
+
+def _check_snapshot(snapshot: Snapshot) -> Iterator[Problem]:
+    name = snapshot.name
+    position = offset = 0
+    try:
+        for batch in snapshot.batches():
+            position, offset = batch.position + batch.size_in_bytes, batch.last_offset + 1
+    except BrokenFileError as error:
+        yield Problem(file=name, position=error.position, offset=error.offset, message=error.message, in_snapshot=True)
+        return
+    except CorruptDataError as error:
+        yield Problem(file=name, position=position, offset=offset, message=str(error), in_snapshot=True)
+        return
+    if not snapshot.finished:
+        message = "the snapshot is unfinished: it has no footer"
+        yield Problem(file=name, position=position, offset=offset, message=message, in_snapshot=True)

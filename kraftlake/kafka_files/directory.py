@@ -1,0 +1,144 @@
+"""A metadata directory: the segments of a log in offset order, and the snapshots beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import attrs
+
+from kraftlake.kafka_files.batch_walk import Whole, walk
+from kraftlake.kafka_files.faults import BrokenFileError, TornTail, unreadable
+from kraftlake.kafka_files.file_names import METADATA_DIRECTORY, is_log_file, segment_base_offset, snapshot_id
+from kraftlake.kafka_files.meta_properties import find_cluster_id
+from kraftlake.kafka_files.segment import LogPosition, Segment, find_log_end
+from kraftlake.kafka_files.snapshot import Snapshot, read_snapshot
+from kraftlake.kafka_files.source_kind import SourceKind
+from kraftlake.kafka_files.stored_file import DiskFile, StoredFile
+from kraftlake.records.batch import RecordBatch
+from kraftlake.runtime.errors import CorruptDataError, NotASourceError
+
+
+@attrs.frozen(kw_only=True)
+class MetadataDirectory:
+    """A log of Kafka's as its files have it: a directory, one file alone, or what an archive holds.
+
+    It is what was there when it was opened: what a live node appends later is not seen. `start_offset` is the first
+    offset by the segments' names, `end_offset` the first one after the last whole batch; both are the newest finished
+    snapshot's end where there is no segment. `snapshots` are all there are, by end offset, unfinished ones too. A
+    snapshot alone (`kind` tells) is a log without batches and with one snapshot.
+    """
+
+    kind: SourceKind
+    path: str
+    name: str
+    cluster_id: str | None
+    start_offset: int
+    end_offset: int
+    snapshots: tuple[Snapshot, ...]
+    torn: TornTail | None
+    segments: tuple[Segment, ...] = attrs.field(repr=False)
+
+    def batches(self, from_offset: int = 0, to_offset: int | None = None) -> Iterator[RecordBatch]:
+        """The whole batches of the log that hold any offset in [from_offset, to_offset], in offset order.
+
+        Segments out of the range are not opened. Raises BrokenFileError (a CorruptDataError) for a hole or an overlap
+        between segments, and for damage that has whole batches behind it.
+        """
+        first = max((i for i, s in enumerate(self.segments) if s.base_offset <= from_offset), default=0)
+        segments = self.segments[first:]
+        if not segments or (to_offset is not None and to_offset < from_offset):
+            return
+        at = LogPosition(segments[0].base_offset)
+        for segment in segments:
+            if to_offset is not None and max(at.offset, segment.base_offset) > to_offset:
+                return
+            check_follows(at.offset, segment)
+            yield from segment.batches(at, from_offset, to_offset)
+
+
+def check_follows(offset: int, segment: Segment) -> None:
+    """Raise BrokenFileError where `segment` does not start at `offset`, the end of the one before it."""
+    start = segment.base_offset
+    if start > offset:
+        message = f"offsets {offset} to {start - 1} are missing between the segment before this one and this one"
+        raise BrokenFileError(segment.file.name, 0, offset, message)
+    if start < offset:
+        message = f"this segment starts at offset {start}, but the one before it goes up to {offset - 1}"
+        raise BrokenFileError(segment.file.name, 0, start, message)
+
+
+def open_directory(path: str | Path) -> MetadataDirectory:
+    """Open a folder of segments and snapshots, or a log directory that contains `__cluster_metadata-0`.
+
+    Looks at file names, at the last segment, and at the heads and ends of snapshots. Raises NotASourceError where
+    there is nothing of the kind.
+    """
+    folder = Path(path)
+    inner = folder / METADATA_DIRECTORY
+    try:
+        if inner.is_dir():
+            folder = inner
+        names = sorted(entry.name for entry in folder.iterdir() if is_log_file(entry.name) and entry.is_file())
+    except OSError as error:
+        raise unreadable(str(folder), error) from None
+    if not names:
+        raise NotASourceError(f"{folder} holds no segments (*.log) and no snapshots (*.checkpoint) of a metadata log")
+    return assemble(
+        [DiskFile.at(folder / name) for name in names],
+        kind=SourceKind.DIRECTORY,
+        path=str(folder),
+        name=folder.absolute().name,
+        cluster_id=find_cluster_id(folder),
+    )
+
+
+def assemble(
+    files: Sequence[StoredFile], *, kind: SourceKind, path: str, name: str, cluster_id: str | None
+) -> MetadataDirectory:
+    """Make one log of the segments and snapshots among `files`, told apart by their names."""
+    based = sorted(
+        ((base, file) for file in files if (base := segment_base_offset(file.name)) is not None),
+        key=lambda pair: pair[0],
+    )
+    snapshots = [read_snapshot(file) for file in files if snapshot_id(file.name) is not None]
+    return log_of(based, snapshots, kind=kind, path=path, name=name, cluster_id=cluster_id)
+
+
+def log_of(
+    based: Sequence[tuple[int, StoredFile]],
+    snapshots: Sequence[Snapshot],
+    *,
+    kind: SourceKind,
+    path: str,
+    name: str,
+    cluster_id: str | None,
+) -> MetadataDirectory:
+    """Make one log of segments, given in order with their base offsets, and of snapshots."""
+    start_offset = end_offset = max((s.end_offset for s in snapshots if s.finished), default=0)
+    torn: TornTail | None = None
+    segments = [Segment(file=file, base_offset=base, end_position=file.size) for base, file in based]
+    if segments:
+        last = segments[-1]
+        end = find_log_end(last.file, last.base_offset)
+        segments[-1] = attrs.evolve(last, end_position=end.position)
+        start_offset, end_offset, torn = segments[0].base_offset, end.offset, end.torn
+    return MetadataDirectory(
+        kind=kind,
+        path=path,
+        name=name,
+        cluster_id=cluster_id,
+        start_offset=start_offset,
+        end_offset=end_offset,
+        snapshots=tuple(sorted(snapshots, key=lambda s: (s.end_offset, s.epoch, s.name))),
+        torn=torn,
+        segments=tuple(segments),
+    )
+
+
+def first_base_offset(file: StoredFile) -> int:
+    """Base offset of the first batch of a segment whose name is not believed. Raises CorruptDataError without one."""
+    step = next(walk(file, headers_only=True), None)
+    if not isinstance(step, Whole):
+        raise CorruptDataError(f"{file.name} does not start with a whole record batch")
+    return step.header.base_offset

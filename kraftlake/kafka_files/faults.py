@@ -1,0 +1,46 @@
+"""The faults of Kafka's files, with the place they are at as attributes."""
+
+from __future__ import annotations
+
+import os
+
+import attrs
+
+from kraftlake.runtime.errors import CorruptDataError, KraftlakeError, NotASourceError
+
+
+@attrs.frozen
+class TornTail:
+    """What follows the last whole batch of a log: the rest of a write that a crash or a cut interrupted.
+
+    `position` is where it starts in `file`, in bytes, and `offset` the one that its first batch would have had, which
+    is the end of the usable log.
+    """
+
+    file: str
+    position: int
+    offset: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.file}: torn at position {self.position}, offset {self.offset}: {self.reason}"
+
+
+class BrokenFileError(CorruptDataError):
+    """A file of the log that is broken in its middle, at byte `position`, where `offset` should follow."""
+
+    def __init__(self, file: str, position: int, offset: int, message: str) -> None:
+        super().__init__(f"{file}: broken at position {position}, offset {offset}: {message}")
+        self.file = file
+        self.position = position
+        self.offset = offset
+        self.message = message
+
+
+def unreadable(path: str, error: OSError) -> KraftlakeError:
+    """The error that says in our words why the operating system does not let us read `path`."""
+    if isinstance(error, FileNotFoundError):
+        return NotASourceError(f"{path} does not exist (or was removed while it was read: try again)")
+    if isinstance(error, PermissionError):
+        return NotASourceError(f"{path} may not be read by this user: change its permissions or copy it")
+    return NotASourceError(f"{path} can't be read: {os.strerror(error.errno) if error.errno else error}")

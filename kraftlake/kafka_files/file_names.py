@@ -1,0 +1,61 @@
+"""The names of the files in a metadata directory, and what they say.
+
+Source: org.apache.kafka.storage.internals.log.LogFileUtils (segments) and org.apache.kafka.snapshot.Snapshots.
+"""
+
+from __future__ import annotations
+
+import re
+
+METADATA_DIRECTORY = "__cluster_metadata-0"
+META_PROPERTIES = "meta.properties"
+BOOTSTRAP_NAME = "bootstrap.checkpoint"
+
+_SEGMENT = re.compile(r"([0-9]{20})\.log")
+_SNAPSHOT = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint")
+_PARTITION_DIRECTORY = re.compile(r"(.+)-([0-9]+)")
+_MAX_OFFSET = 2**63 - 1
+_MAX_EPOCH = 2**31 - 1
+
+
+def segment_base_offset(name: str) -> int | None:
+    """The base offset that a segment's name says; None for any other file, `*.log.deleted` and the like among them."""
+    match = _SEGMENT.fullmatch(name)
+    if match is None or int(match[1]) > _MAX_OFFSET:
+        return None
+    return int(match[1])
+
+
+def segment_name(base_offset: int) -> str:
+    """The name of the segment whose first offset is `base_offset`."""
+    return f"{base_offset:020d}.log"
+
+
+def snapshot_id(name: str) -> tuple[int, int] | None:
+    """End offset and epoch that a snapshot's name says; None for any other file, `*.checkpoint.part` among them."""
+    match = _SNAPSHOT.fullmatch(name)
+    if match is None or int(match[1]) > _MAX_OFFSET or int(match[2]) > _MAX_EPOCH:
+        return None
+    return int(match[1]), int(match[2])
+
+
+def snapshot_name(end_offset: int, epoch: int) -> str:
+    """The name of the snapshot of all offsets below `end_offset`, the last of them of `epoch`."""
+    return f"{end_offset:020d}-{epoch:010d}.checkpoint"
+
+
+def partition_of(directory_name: str) -> str | None:
+    """`foo-0` for the folder of a data topic's partition; None for any other folder."""
+    match = _PARTITION_DIRECTORY.fullmatch(directory_name)
+    return directory_name if match is not None and directory_name != METADATA_DIRECTORY else None
+
+
+def is_log_file(name: str) -> bool:
+    """Whether a metadata directory's file of this name holds a part of the log or a snapshot of it."""
+    return segment_base_offset(name) is not None or snapshot_id(name) is not None
+
+
+def shown(text: str, limit: int = 200) -> str:
+    """A string from outside, fit for a message: control characters escaped, not longer than `limit`."""
+    safe = "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in text)
+    return safe if len(safe) <= limit else safe[:limit] + "…"

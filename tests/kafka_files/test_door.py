@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import kraftlake.kafka_files as room
+from kraftlake.kafka_files import segment_name, snapshot_name
+from kraftlake.kafka_files.file_names import partition_of, segment_base_offset, shown, snapshot_id
+
+
+def test_everything_at_the_door_is_there() -> None:
+    for name in room.__all__:
+        assert getattr(room, name) is not None
+        assert not isinstance(getattr(room, name), type(sys)), "a module of that name would hide it"
+
+
+def test_naming_the_room_imports_nothing_else() -> None:
+    code = "import sys, kraftlake.kafka_files; print(*(m for m in sys.modules if m.startswith('kraftlake.')))"
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout.split() == ["kraftlake.kafka_files"]
+
+
+def test_reading_imports_no_arrow_and_no_reader_of_archives() -> None:
+    code = "import sys; from kraftlake.kafka_files import *; print(*sys.modules)"
+    code = code.replace("import *", "import open_kafka_files, write_checkpoint, check_directory")
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    loaded = set(done.stdout.split())
+    assert not {"pyarrow", "numpy", "rich", "kraftlake.kafka_files.archive"} & loaded
+
+
+def test_names_say_offsets_and_are_made_of_them() -> None:
+    assert segment_base_offset(segment_name(5737)) == 5737
+    assert snapshot_id(snapshot_name(4593, 2)) == (4593, 2)
+    for name in ("5737.log", segment_name(1) + ".deleted", "9" * 20 + ".log", "٠" * 20 + ".log", ""):
+        assert segment_base_offset(name) is None
+    for name in ("1-2.checkpoint", snapshot_name(1, 2) + ".part", "9" * 20 + "-0000000000.checkpoint"):
+        assert snapshot_id(name) is None
+    assert snapshot_id("0" * 20 + "-9999999999.checkpoint") is None
+    assert [partition_of(name) for name in ("a-b-12", "__cluster_metadata-0", "a", "-1")] == [
+        "a-b-12",
+        None,
+        None,
+        None,
+    ]
+
+
+def test_strings_from_outside_are_escaped_and_cut() -> None:
+    assert shown("a\n\x1b\u202eb") == "a\\n\\x1b\\u202eb"
+    assert shown("x" * 500, 10) == "x" * 10 + "…"

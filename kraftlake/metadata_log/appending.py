@@ -1,0 +1,106 @@
+"""What may be appended to a log: rows that go on where it ends, in whole batches, in commits of bounded size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kraftlake.records.batch import RecordBatch
+from kraftlake.records.rows import LOG_SCHEMA
+from kraftlake.runtime.errors import ImportConflictError, LakeError
+
+MAX_COMMIT_ROWS = 200_000
+MAX_COMMIT_BYTES = 64 * 1024 * 1024
+"""Where bulk appends are cut: as much as is held in memory at once, and as is lost to a crash."""
+"""What one commit of a bulk import should hold at most: it is built in memory and read as one micro-batch."""
+
+
+def commit_groups(batches: Iterable[RecordBatch]) -> Iterator[list[RecordBatch]]:
+    """Cut batches, in order, into groups for one `append` each; a batch is never cut, however large."""
+    group: list[RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        batch_size = sum(map(len, batch.values))
+        if group and (rows + batch.record_count > MAX_COMMIT_ROWS or size + batch_size > MAX_COMMIT_BYTES):
+            yield group
+            group, rows, size = [], 0, 0
+        group.append(batch)
+        rows += batch.record_count
+        size += batch_size
+    if group:
+        yield group
+
+
+def checked_rows(rows: pa.Table, end_offset: int, epoch: int) -> pa.Table:
+    """The rows as LOG_SCHEMA has them, if they continue a log that ends before `end_offset` with `epoch`.
+
+    Raises ImportConflictError naming the offset of a gap, an overlap or an epoch that goes down, LakeError for rows
+    that are no log rows or batches that are not whole at their start.
+    """
+    try:
+        rows = rows.select(LOG_SCHEMA.names)
+        for field in LOG_SCHEMA:
+            if not field.nullable and rows.column(field.name).null_count:
+                raise LakeError(f"The rows to append lack a value in column {field.name}.")
+        rows = rows.cast(LOG_SCHEMA).combine_chunks()
+    except (pa.ArrowException, KeyError, ValueError) as fault:
+        raise LakeError("The rows to append haven't the columns of a metadata log.") from fault
+    if rows.num_rows:
+        _check_offsets(rows.column("offset"), end_offset)
+        _check_batches(rows)
+        _check_epochs(rows, epoch)
+    return rows
+
+
+def _check_offsets(offsets: pa.ChunkedArray, end_offset: int) -> None:
+    first = offsets[0].as_py()
+    if first > end_offset:
+        raise ImportConflictError(
+            f"The lake ends before offset {end_offset}, but what follows begins at {first}: "
+            f"offsets {end_offset} to {first - 1} are missing."
+        )
+    if first < end_offset:
+        raise ImportConflictError(
+            f"The lake holds offsets up to {end_offset - 1} already; offset {first} can't be appended to it."
+        )
+    steps = pc.equal(_steps(offsets), 1)
+    if (at := _first_false(steps)) is not None:
+        raise ImportConflictError(f"Offset {offsets[at].as_py()} is followed by {offsets[at + 1].as_py()}.")
+
+
+def _check_batches(rows: pa.Table) -> None:
+    offsets, batches = rows.column("offset"), rows.column("batch")
+    if batches[0].as_py() != offsets[0].as_py():
+        raise LakeError(f"Offset {offsets[0].as_py()} lies inside of a batch; only whole batches can be appended.")
+    goes_on = pc.equal(_steps(batches), 0)
+    begins = pc.equal(batches.slice(1), offsets.slice(1))
+    if (at := _first_false(pc.or_(goes_on, begins))) is not None:
+        raise LakeError(f"Offset {offsets[at + 1].as_py()} neither begins a batch nor continues the one before it.")
+    same_epoch = pc.equal(_steps(rows.column("epoch")), 0)
+    if (at := _first_false(pc.or_(begins, same_epoch))) is not None:
+        raise LakeError(f"The epoch changes inside of a batch at offset {offsets[at + 1].as_py()}.")
+
+
+def _check_epochs(rows: pa.Table, epoch: int) -> None:
+    offsets, epochs = rows.column("offset"), rows.column("epoch")
+    if epochs[0].as_py() < epoch:
+        raise ImportConflictError(
+            f"The epoch goes down from {epoch} to {epochs[0].as_py()} at offset {offsets[0].as_py()}: "
+            f"this is another cluster's log, or a damaged one."
+        )
+    if (at := _first_false(pc.greater_equal(_steps(epochs), 0))) is not None:
+        raise ImportConflictError(
+            f"The epoch goes down from {epochs[at].as_py()} to {epochs[at + 1].as_py()} "
+            f"at offset {offsets[at + 1].as_py()}."
+        )
+
+
+def _steps(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.subtract(column.slice(1), column.slice(0, len(column) - 1))
+
+
+def _first_false(column: pa.ChunkedArray) -> int | None:
+    at: int = pc.index(column, pa.scalar(False)).as_py()
+    return at if at >= 0 else None

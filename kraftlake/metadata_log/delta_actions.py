@@ -1,0 +1,234 @@
+"""The actions of the Delta protocol that a log's tables use, and one commit of them as JSON lines.
+
+Source: the Delta transaction log protocol, sections "Actions" and "Per-file Statistics".
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+from urllib.parse import quote, unquote
+
+import attrs
+
+from kraftlake.runtime.errors import CorruptDataError, LakeError
+
+
+@attrs.frozen(kw_only=True)
+class FileStatistics:
+    """What an add says about its rows. Times in `min_values` and `max_values` are ISO 8601 strings."""
+
+    record_count: int
+    min_values: Mapping[str, Any]
+    max_values: Mapping[str, Any]
+    null_counts: Mapping[str, int]
+
+    def to_json(self) -> str:
+        """The `stats` string of an add."""
+        return _dumps(
+            {
+                "numRecords": self.record_count,
+                "minValues": dict(self.min_values),
+                "maxValues": dict(self.max_values),
+                "nullCount": dict(self.null_counts),
+            }
+        )
+
+
+@attrs.frozen(kw_only=True)
+class AddFile:
+    """A data file of a table: `path` relative to the table, decoded; `modification_time` in epoch milliseconds."""
+
+    path: str
+    size: int
+    modification_time: int
+    data_change: bool = True
+    stats: str | None = None
+
+    def to_action(self) -> dict[str, Any]:
+        """The action as it stands in a commit."""
+        return {
+            "add": {
+                "path": quote(self.path),
+                "partitionValues": {},
+                "size": self.size,
+                "modificationTime": self.modification_time,
+                "dataChange": self.data_change,
+                "stats": self.stats,
+            }
+        }
+
+    @classmethod
+    def from_fields(cls, fields: Mapping[str, Any], file: str) -> AddFile:
+        """From the fields of an add in a commit or a checkpoint; `file` is where it stood, for errors.
+
+        Raises LakeError for what this reader can't follow: deletion vectors, partitions, files outside the table.
+        """
+        path = unquote(fields["path"])
+        if fields.get("deletionVector"):
+            raise LakeError(f"{file} deletes rows by a deletion vector, which this release can't read.")
+        if fields.get("partitionValues"):
+            raise LakeError(f"{file} adds a partitioned file; the tables of a lake have no partitions.")
+        if not path or path.startswith("/") or ".." in path.split("/") or ":" in path.split("/", 1)[0]:
+            raise LakeError(f"{file} adds the file {path!r}, which lies outside of its table.")
+        return cls(
+            path=path,
+            size=fields["size"],
+            modification_time=fields["modificationTime"] or 0,
+            data_change=fields.get("dataChange", True) is not False,
+            stats=fields.get("stats"),
+        )
+
+    @property
+    def statistics(self) -> FileStatistics | None:
+        """The statistics, None where the writer left them out or they can't be read."""
+        if self.stats is None:
+            return None
+        try:
+            parsed = json.loads(self.stats)
+            return FileStatistics(
+                record_count=int(parsed["numRecords"]),
+                min_values=parsed.get("minValues") or {},
+                max_values=parsed.get("maxValues") or {},
+                null_counts=parsed.get("nullCount") or {},
+            )
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return None
+
+
+@attrs.frozen(kw_only=True)
+class Protocol:
+    """Which readers and writers a table asks for."""
+
+    min_reader_version: int
+    min_writer_version: int
+    reader_features: tuple[str, ...] = ()
+    writer_features: tuple[str, ...] = ()
+
+    def to_action(self) -> dict[str, Any]:
+        """The action as it stands in a commit (table features are never written here)."""
+        return {"protocol": {"minReaderVersion": self.min_reader_version, "minWriterVersion": self.min_writer_version}}
+
+    @classmethod
+    def from_fields(cls, fields: Mapping[str, Any]) -> Protocol:
+        """From the fields of a protocol action."""
+        return cls(
+            min_reader_version=fields["minReaderVersion"],
+            min_writer_version=fields["minWriterVersion"],
+            reader_features=tuple(fields.get("readerFeatures") or ()),
+            writer_features=tuple(fields.get("writerFeatures") or ()),
+        )
+
+
+@attrs.frozen(kw_only=True)
+class TableMetadata:
+    """A table's identity, schema (Spark's JSON form) and properties."""
+
+    id: str
+    name: str | None
+    schema_string: str
+    configuration: Mapping[str, str]
+    created_time: int | None
+    partition_columns: tuple[str, ...] = ()
+
+    def to_action(self) -> dict[str, Any]:
+        """The action as it stands in a commit."""
+        return {
+            "metaData": {
+                "id": self.id,
+                "name": self.name,
+                "format": {"provider": "parquet", "options": {}},
+                "schemaString": self.schema_string,
+                "partitionColumns": list(self.partition_columns),
+                "createdTime": self.created_time,
+                "configuration": dict(self.configuration),
+            }
+        }
+
+    @classmethod
+    def from_fields(cls, fields: Mapping[str, Any]) -> TableMetadata:
+        """From the fields of a metaData action; a checkpoint gives the configuration as pairs."""
+        return cls(
+            id=fields["id"],
+            name=fields.get("name"),
+            schema_string=fields["schemaString"],
+            configuration=dict(fields.get("configuration") or {}),
+            created_time=fields.get("createdTime"),
+            partition_columns=tuple(fields.get("partitionColumns") or ()),
+        )
+
+
+@attrs.frozen(kw_only=True)
+class Commit:
+    """One version of a table. `transactions` holds the txn actions, application id to version."""
+
+    version: int
+    info: Mapping[str, Any] = attrs.field(factory=dict)
+    adds: tuple[AddFile, ...] = ()
+    removes: tuple[str, ...] = ()
+    transactions: Mapping[str, int] = attrs.field(factory=dict)
+    protocol: Protocol | None = None
+    metadata: TableMetadata | None = None
+    changes_data: bool = False
+
+    @property
+    def is_maintenance(self) -> bool:
+        """Whether the table holds the same rows after it: a compaction, in which a log's end can't have moved."""
+        return not (self.changes_data or self.transactions or self.protocol or self.metadata)
+
+
+def transaction(app_id: str, version: int, time: int) -> dict[str, Any]:
+    """A txn action; it survives checkpoints, which commitInfo does not. `time` in epoch milliseconds."""
+    return {"txn": {"appId": app_id, "version": version, "lastUpdated": time}}
+
+
+def encode_commit(actions: Iterable[Mapping[str, Any]]) -> bytes:
+    """The content of a commit file: one action a line."""
+    return "".join(f"{_dumps(action)}\n" for action in actions).encode()
+
+
+def decode_commit(data: bytes, version: int, file: str) -> Commit:
+    """Read a commit file; raises CorruptDataError naming `file` when it is none."""
+    info: Mapping[str, Any] = {}
+    adds: list[AddFile] = []
+    removes: list[str] = []
+    transactions: dict[str, int] = {}
+    protocol = metadata = None
+    changes_data = False
+    try:
+        for line in data.decode().splitlines():
+            for kind, fields in json.loads(line).items() if line.strip() else ():
+                match kind:
+                    case "add":
+                        adds.append(AddFile.from_fields(fields, file))
+                        changes_data = changes_data or adds[-1].data_change
+                    case "remove":
+                        removes.append(unquote(fields["path"]))
+                        changes_data = changes_data or fields.get("dataChange", True) is not False
+                    case "txn":
+                        transactions[fields["appId"]] = fields["version"]
+                    case "protocol":
+                        protocol = Protocol.from_fields(fields)
+                    case "metaData":
+                        metadata = TableMetadata.from_fields(fields)
+                    case "commitInfo":
+                        info = fields
+    except (ValueError, KeyError, TypeError, AttributeError) as fault:
+        raise CorruptDataError(f"{file} is no commit of a Delta table: it is torn or was overwritten.") from fault
+    if not data.strip():
+        raise CorruptDataError(f"{file} is empty: a commit of a Delta table was lost after it was made.")
+    return Commit(
+        version=version,
+        info=info,
+        adds=tuple(adds),
+        removes=tuple(removes),
+        transactions=transactions,
+        protocol=protocol,
+        metadata=metadata,
+        changes_data=changes_data,
+    )
+
+
+def _dumps(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"))

@@ -1,0 +1,230 @@
+"""Reading the state of a Delta table from its transaction log: the newest checkpoint and the commits after it.
+
+Commits are opened by name, one after the other: a directory listing under a fast writer can look as if a version were
+missing, so a listing is only asked whether something newer exists, and a contradiction is tried again.
+Source: the Delta transaction log protocol, "Delta Log Entries", "Checkpoints", "Reader Requirements".
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import attrs
+
+from kraftlake.metadata_log.checkpoint import CheckpointFiles, read_checkpoint
+from kraftlake.metadata_log.delta_actions import AddFile, Commit, Protocol, TableMetadata, decode_commit
+from kraftlake.runtime.errors import LakeError
+
+LOG_FOLDER = "_delta_log"
+ATTEMPTS = 8
+"""How often a state is read anew when writers and cleaners run beside the reader."""
+
+_COMMIT = re.compile(r"(\d{20})\.json")
+_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10}))?\.parquet")
+_HARMLESS_READER_FEATURES = frozenset({"columnMapping", "timestampNtz", "vacuumProtocolCheck"})
+_HARMLESS_WRITER_FEATURES = frozenset({"appendOnly", "invariants"})
+
+
+class NotADeltaTableError(LakeError):
+    """The folder holds no transaction log with a version in it."""
+
+
+class _ListingRaceError(Exception):
+    """What a listing showed and what could be opened disagree; worth another try."""
+
+    def __init__(self, version: int) -> None:
+        super().__init__(version)
+        self.version = version
+
+
+@attrs.define(kw_only=True)
+class TableState:
+    """A table at a version: its live files by path, properties and transactions. `apply` moves it on."""
+
+    path: Path
+    version: int
+    protocol: Protocol
+    metadata: TableMetadata
+    files: dict[str, AddFile]
+    transactions: dict[str, int]
+
+    def apply(self, commit: Commit) -> None:
+        """Take the next version in; nothing changes when it can't be read."""
+        assert commit.version == self.version + 1
+        if commit.protocol or commit.metadata:
+            _check_readable(self.path, commit.protocol or self.protocol, commit.metadata or self.metadata)
+        for path in commit.removes:
+            self.files.pop(path, None)
+        for add in commit.adds:
+            self.files[add.path] = add
+        self.transactions.update(commit.transactions)
+        self.protocol = commit.protocol or self.protocol
+        self.metadata = commit.metadata or self.metadata
+        self.version = commit.version
+
+    def advance(self) -> list[Commit]:
+        """Take in the versions that were made since, opened by name; an empty list when there are none.
+
+        Raises LakeError when they can't be followed one by one because the log was cleaned up: read the table anew.
+        """
+        taken = []
+        for commit in read_commits(self.path, self.version + 1):
+            self.apply(commit)
+            taken.append(commit)
+        hint = hinted_checkpoint(self.path / LOG_FOLDER)
+        if hint is not None and hint > self.version and not commit_path(self.path, self.version + 1).exists():
+            raise LakeError(f"Version {self.version + 1} of {self.path} was cleaned up; open the lake again.")
+        return taken
+
+    def check_writable(self) -> None:
+        """Raises LakeError when the table asks its writers for what this one doesn't do."""
+        version = self.protocol.min_writer_version
+        unknown = set(self.protocol.writer_features) - _HARMLESS_WRITER_FEATURES
+        if not (version <= 2 or (version == 7 and not unknown)):
+            raise LakeError(
+                f"{self.path} asks its writers for Delta protocol {version}"
+                f"{' with ' + ', '.join(sorted(unknown)) if unknown else ''}, which this release doesn't write."
+            )
+
+
+def commit_path(table: Path, version: int) -> Path:
+    """The file that makes a version of a table."""
+    return table / LOG_FOLDER / f"{version:020d}.json"
+
+
+def read_commit(table: Path, version: int) -> Commit | None:
+    """A version of a table, None when there is none (or not any more)."""
+    path = commit_path(table, version)
+    try:
+        data = path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as fault:
+        raise LakeError(f"{path} can't be read: {fault.strerror}.") from fault
+    return decode_commit(data, version, str(path))
+
+
+def read_commits(table: Path, from_version: int) -> Iterator[Commit]:
+    """The versions of a table from one on, as far as they can be opened."""
+    for version in count(from_version):
+        commit = read_commit(table, version)
+        if commit is None:
+            return
+        yield commit
+
+
+def read_table(path: Path) -> TableState:
+    """The newest state of the table at `path`.
+
+    Raises NotADeltaTableError when there is none, LakeError for one that this release can't read, CorruptDataError
+    for a log with a version missing or torn.
+    """
+    version = -1
+    for attempt in range(ATTEMPTS):
+        try:
+            return _read_table(path, trust_hint=attempt == 0)
+        except _ListingRaceError as race:
+            version = race.version
+            time.sleep(0.001 * 2**attempt)
+    raise LakeError(f"Version {version} of the Delta table {path} is missing although a later one exists.")
+
+
+def _read_table(path: Path, *, trust_hint: bool) -> TableState:
+    log = path / LOG_FOLDER
+    base = None
+    hint = hinted_checkpoint(log) if trust_hint else None
+    if hint is not None:
+        base = _load_checkpoint(path, hint, _list(log)[1])
+    if base is None:
+        _, checkpoints = _list(log)
+        newest = max(checkpoints, default=None)
+        base = _load_checkpoint(path, newest, checkpoints) if newest is not None else None
+    state = _replay(path, base)
+    commits, _ = _list(log)
+    newest = max(commits, default=-1)
+    reached = -1 if state is None else state.version
+    if newest > reached:
+        raise _ListingRaceError(reached + 1)
+    if state is None:
+        raise NotADeltaTableError(f"{path} holds no Delta table.")
+    return state
+
+
+def _replay(path: Path, base: TableState | None) -> TableState | None:
+    state = base
+    for commit in read_commits(path, 0 if base is None else base.version + 1):
+        if state is None:
+            if commit.protocol is None or commit.metadata is None:
+                raise LakeError(f"Version 0 of the Delta table {path} lacks its protocol or its metadata.")
+            _check_readable(path, commit.protocol, commit.metadata)
+            state = TableState(
+                path=path,
+                version=-1,
+                protocol=commit.protocol,
+                metadata=commit.metadata,
+                files={},
+                transactions={},
+            )
+        state.apply(commit)
+    return state
+
+
+def _load_checkpoint(path: Path, version: int, checkpoints: dict[int, CheckpointFiles]) -> TableState | None:
+    files = checkpoints.get(version)
+    if files is None:
+        return None
+    try:
+        content = read_checkpoint(files)
+    except FileNotFoundError as fault:
+        raise _ListingRaceError(version) from fault
+    _check_readable(path, content.protocol, content.metadata)
+    return TableState(
+        path=path,
+        version=version,
+        protocol=content.protocol,
+        metadata=content.metadata,
+        files=content.files,
+        transactions=content.transactions,
+    )
+
+
+def hinted_checkpoint(log: Path) -> int | None:
+    """The version that `_last_checkpoint` names. It is a hint only: missing or torn, a listing finds the same."""
+    try:
+        version = json.loads((log / "_last_checkpoint").read_bytes())["version"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return version if isinstance(version, int) else None
+
+
+def _list(log: Path) -> tuple[list[int], dict[int, CheckpointFiles]]:
+    """The versions in a listing, and the complete classic checkpoints with their files."""
+    try:
+        names = [entry.name for entry in log.iterdir()]
+    except (FileNotFoundError, NotADirectoryError):
+        return [], {}
+    except OSError as fault:
+        raise LakeError(f"{log} can't be read: {fault.strerror}.") from fault
+    commits = [int(match[1]) for match in map(_COMMIT.fullmatch, names) if match]
+    parts: dict[tuple[int, int], list[Path]] = {}
+    for name in sorted(names):
+        if match := _CHECKPOINT.fullmatch(name):
+            parts.setdefault((int(match[1]), int(match[3] or 1)), []).append(log / name)
+    complete = {version: tuple(files) for (version, total), files in parts.items() if len(files) == total}
+    return commits, complete
+
+
+def _check_readable(path: Path, protocol: Protocol, metadata: TableMetadata) -> None:
+    unknown = set(protocol.reader_features) - _HARMLESS_READER_FEATURES
+    if protocol.min_reader_version > 3 or unknown:
+        raise LakeError(
+            f"{path} asks its readers for Delta protocol {protocol.min_reader_version}"
+            f"{' with ' + ', '.join(sorted(unknown)) if unknown else ''}, which this release doesn't read."
+        )
+    if metadata.configuration.get("delta.columnMapping.mode", "none") != "none":
+        raise LakeError(f"{path} maps its columns to other names, which this release doesn't read.")

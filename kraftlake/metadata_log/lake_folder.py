@@ -1,0 +1,36 @@
+"""The folder of a lake: made for its owner alone, and never over something else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kraftlake.metadata_log.commit import disk_fault
+from kraftlake.metadata_log.delta_log import LOG_FOLDER
+from kraftlake.metadata_log.disk import FOLDER_MODE, Disk
+from kraftlake.runtime.errors import LakeError
+
+
+def make_lake_folder(path: Path, disk: Disk, first_table: str) -> None:
+    """Make the folder, or take an empty one, or one that holds nothing but what an interrupted creation leaves.
+
+    `first_table` is the table that a lake begins with. Raises LakeError when something else is in the way or the disk
+    refuses.
+    """
+    try:
+        if path.is_symlink() or path.exists():
+            if not path.is_dir() or not all(_is_left_over(path, entry, first_table) for entry in path.rglob("*")):
+                raise LakeError(f"{path} is in the way: a new lake needs an empty folder, or none.")
+            path.chmod(FOLDER_MODE)
+        else:
+            disk.make_folder(path)
+        disk.fsync(path.parent)
+    except OSError as fault:
+        raise disk_fault(path, fault) from fault
+
+
+def _is_left_over(lake: Path, entry: Path, first_table: str) -> bool:
+    """Whether a creation that didn't get to its commit may have left this: folders, and commits under other names."""
+    delta_log = lake / first_table / LOG_FOLDER
+    if entry.is_dir():
+        return entry in (lake / first_table, delta_log)
+    return entry.parent == delta_log and entry.name.startswith(".") and entry.suffix == ".tmp"

@@ -1,0 +1,299 @@
+"""The snapshots of a lake: one Delta table in which each snapshot is one commit of one file, in record form.
+
+The rows are those of the log's table (offset, batch: within the snapshot), with the snapshot's end offset and epoch
+before them. What a snapshot is (record count, time, size) stands in txn actions of its commit, which survive
+checkpoints and compaction, so that a listing reads no data.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import attrs
+import pyarrow as pa
+import pyarrow.compute as pc
+import structlog
+
+from kraftlake.metadata_log.commit import (
+    CommitConflictError,
+    append_info,
+    commit,
+    create_table,
+    now_ms,
+    write_data_file,
+)
+from kraftlake.metadata_log.data_files import (
+    DataFileGoneError,
+    encode_parquet,
+    integer_bounds,
+    open_parquet,
+    read_row_groups,
+)
+from kraftlake.metadata_log.delta_actions import AddFile, transaction
+from kraftlake.metadata_log.delta_log import NotADeltaTableError, TableState, read_table
+from kraftlake.metadata_log.delta_schema import holds_columns
+from kraftlake.metadata_log.disk import Disk
+from kraftlake.metadata_log.statistics import file_statistics
+from kraftlake.records.batch import RecordBatch
+from kraftlake.records.rows import LOG_SCHEMA, from_rows
+from kraftlake.runtime.errors import CorruptDataError, ImportConflictError, LakeError
+
+END_OFFSET = "snapshot_end_offset"
+EPOCH = "snapshot_epoch"
+SNAPSHOT_SCHEMA = pa.schema(
+    [pa.field(END_OFFSET, pa.int64(), nullable=False), pa.field(EPOCH, pa.int32(), nullable=False), *LOG_SCHEMA]
+)
+STATISTICS_COLUMNS = (END_OFFSET, EPOCH, "offset", "epoch", "timestamp", "batch", "type")
+
+_PREFIX = "kraftlake.snapshot."
+_RECORDS, _TIMESTAMP, _SIZE = "record_count", "last_contained_log_timestamp", "size_in_bytes"
+_ATTEMPTS = 100
+
+logger = structlog.get_logger(__name__)
+
+
+@attrs.frozen(kw_only=True)
+class LakeSnapshot:
+    """A whole snapshot in a lake: it holds what the offsets below `end_offset` say, the last of them of `epoch`.
+
+    `last_contained_log_timestamp` is the append time of the last of them in epoch ms; `size_in_bytes` that of Kafka's
+    file, 0 where it never was one. The attributes are those of a snapshot among Kafka's files.
+    """
+
+    name: str
+    end_offset: int
+    epoch: int
+    last_contained_log_timestamp: int
+    size_in_bytes: int
+    record_count: int
+    finished: bool = True
+    named: bool = True
+    _table: SnapshotTable = attrs.field(eq=False, repr=False, alias="table")
+
+    @property
+    def bootstrap(self) -> bool:
+        """Whether these are the records a cluster began with, which are no base for an image."""
+        return self.end_offset == 0
+
+    def batches(self) -> Iterator[RecordBatch]:
+        """All batches, control ones too; raises CorruptDataError when the table lost rows of it."""
+        rows = self._table.rows(self.end_offset)
+        if rows.num_rows != self.record_count:
+            raise CorruptDataError(
+                f"The snapshot {self.name} of {self._table.path} has {self.record_count} records, "
+                f"but {rows.num_rows} are there."
+            )
+        yield from from_rows(rows)
+
+
+class SnapshotTable:
+    """The table `snapshots` of a lake, as it was when it was opened."""
+
+    def __init__(self, state: TableState, disk: Disk) -> None:
+        self._state = state
+        self._disk = disk
+
+    @classmethod
+    def open(cls, path: Path, disk: Disk) -> SnapshotTable | None:
+        """Open the table; None where the lake has none yet. Raises LakeError for a table of another schema."""
+        try:
+            state = read_table(path)
+        except NotADeltaTableError:
+            return None
+        if not holds_columns(state.metadata.schema_string, SNAPSHOT_SCHEMA, str(path)):
+            raise LakeError(f"{path} is a Delta table of another schema, not the snapshots of a lake.")
+        return cls(state, disk)
+
+    @classmethod
+    def open_or_create(cls, path: Path, disk: Disk) -> SnapshotTable:
+        """Open the table, made first where the lake has none yet."""
+        table = cls.open(path, disk)
+        if table is None:
+            try:
+                state = create_table(
+                    disk,
+                    path,
+                    name="snapshots",
+                    schema=SNAPSHOT_SCHEMA,
+                    statistics_columns=STATISTICS_COLUMNS,
+                    configuration={},
+                )
+            except CommitConflictError:
+                state = read_table(path)
+            table = cls(state, disk)
+        return table
+
+    @property
+    def path(self) -> Path:
+        """The table's folder."""
+        return self._state.path
+
+    def snapshots(self) -> tuple[LakeSnapshot, ...]:
+        """The whole snapshots, by end offset; one whose rows aren't all there is left out with a warning."""
+        whole = []
+        for snapshot in self._stated():
+            try:
+                found = self._count(snapshot.end_offset)
+            except CorruptDataError as fault:
+                logger.warning(
+                    "snapshot_skipped", snapshot=snapshot.name, lake=str(self.path.parent), reason=str(fault)
+                )
+                continue
+            if found != snapshot.record_count:
+                logger.warning(
+                    "snapshot_skipped",
+                    snapshot=snapshot.name,
+                    lake=str(self.path.parent),
+                    reason=f"it has {snapshot.record_count} records, but {found} are there",
+                )
+                continue
+            whole.append(snapshot)
+        return tuple(whole)
+
+    def add(
+        self, rows: pa.Table, *, end_offset: int, epoch: int, last_contained_log_timestamp: int, size_in_bytes: int
+    ) -> bool:
+        """Commit a snapshot; False when it is there already.
+
+        Raises ImportConflictError when there is another one with its end offset, LakeError when the disk refuses.
+        """
+        if not rows.num_rows:
+            raise LakeError(f"The snapshot that ends before offset {end_offset} holds no records.")
+        self._state.check_writable()
+        rows = _with_identity(rows, end_offset, epoch)
+        name = snapshot_name(end_offset, epoch)
+        add = None
+        for _ in range(_ATTEMPTS):
+            if self._has(rows, end_offset, epoch):
+                return False
+            add = add or self._write_rows(rows, name)
+            now = now_ms()
+            facts = {_RECORDS: rows.num_rows, _TIMESTAMP: last_contained_log_timestamp, _SIZE: size_in_bytes}
+            actions = [
+                append_info(now),
+                *(transaction(f"{_PREFIX}{name}.{fact}", value, now) for fact, value in facts.items()),
+                add.to_action(),
+            ]
+            try:
+                commit(self._disk, self._state, actions)
+            except CommitConflictError:
+                self._state = read_table(self.path)
+            else:
+                return True
+        raise LakeError(f"{self.path} was written to by others {_ATTEMPTS} times in a row; try again.")
+
+    def rows(self, end_offset: int) -> pa.Table:
+        """The rows of one snapshot as LOG_SCHEMA has them, sorted by offset; raises CorruptDataError."""
+        try:
+            tables = [rows for file in self._files_of(end_offset) for rows in self._read(file, end_offset, LOG_SCHEMA)]
+        except DataFileGoneError as gone:
+            raise CorruptDataError(f"{gone.path} is missing: the lake lost a data file.") from gone
+        return pa.concat_tables(tables).sort_by("offset") if tables else LOG_SCHEMA.empty_table()
+
+    def _stated(self) -> list[LakeSnapshot]:
+        """The snapshots as their commits state them."""
+        stated = []
+        facts = self._state.transactions
+        for app_id, record_count in facts.items():
+            if not (app_id.startswith(_PREFIX) and app_id.endswith(f".{_RECORDS}")):
+                continue
+            name = app_id[len(_PREFIX) : -len(_RECORDS) - 1]
+            end_offset, _, epoch = name.removesuffix(".checkpoint").partition("-")
+            if not (end_offset.isdecimal() and epoch.isdecimal()):
+                continue
+            snapshot = LakeSnapshot(
+                name=name,
+                end_offset=int(end_offset),
+                epoch=int(epoch),
+                last_contained_log_timestamp=facts.get(f"{_PREFIX}{name}.{_TIMESTAMP}", -1),
+                size_in_bytes=facts.get(f"{_PREFIX}{name}.{_SIZE}", 0),
+                record_count=record_count,
+                table=self,
+            )
+            stated.append(snapshot)
+        return sorted(stated, key=lambda snapshot: snapshot.end_offset)
+
+    def _has(self, rows: pa.Table, end_offset: int, epoch: int) -> bool:
+        for snapshot in self._stated():
+            if snapshot.end_offset != end_offset:
+                continue
+            if snapshot.epoch != epoch:
+                raise ImportConflictError(
+                    f"The lake has a snapshot that ends before offset {end_offset} with epoch {snapshot.epoch}, "
+                    f"but this one has epoch {epoch}: it is another cluster's."
+                )
+            if not self.rows(end_offset).equals(rows.select(LOG_SCHEMA.names)):
+                raise ImportConflictError(
+                    f"The lake has a snapshot {snapshot.name} with other records: this one is another cluster's, "
+                    f"or one of them is damaged."
+                )
+            return True
+        return False
+
+    def _write_rows(self, rows: pa.Table, name: str) -> AddFile:
+        data = encode_parquet(rows)
+        path = f"{name.removesuffix('.checkpoint')}-{uuid.uuid4()}.zstd.parquet"
+        write_data_file(self._disk, self.path, path, data)
+        return AddFile(
+            path=path,
+            size=data.nbytes,
+            modification_time=now_ms(),
+            stats=file_statistics(rows, STATISTICS_COLUMNS).to_json(),
+        )
+
+    def _files_of(self, end_offset: int) -> list[AddFile]:
+        files = []
+        for file in self._state.files.values():
+            statistics = file.statistics
+            low = statistics.min_values.get(END_OFFSET) if statistics else None
+            high = statistics.max_values.get(END_OFFSET) if statistics else None
+            if (low is None or low <= end_offset) and (high is None or high >= end_offset):
+                files.append(file)
+        return files
+
+    def _count(self, end_offset: int) -> int:
+        """How many rows of a snapshot are there, by the footers of the files where they tell."""
+        found = 0
+        for file in self._files_of(end_offset):
+            try:
+                parquet = open_parquet(self.path / file.path)
+            except DataFileGoneError as gone:
+                raise CorruptDataError(f"{gone.path} is missing") from gone
+            bounds = integer_bounds(parquet, END_OFFSET)
+            for index, ends in enumerate(bounds):
+                if ends == (end_offset, end_offset):
+                    found += parquet.metadata.row_group(index).num_rows
+                elif ends is None or ends[0] <= end_offset <= ends[1]:
+                    schema = pa.schema([SNAPSHOT_SCHEMA.field(END_OFFSET)])
+                    column = read_row_groups(parquet, self.path / file.path, [index], schema).column(END_OFFSET)
+                    found += pc.sum(pc.equal(column, end_offset)).as_py() or 0
+        return found
+
+    def _read(self, file: AddFile, end_offset: int, schema: pa.Schema) -> Iterator[pa.Table]:
+        path = self.path / file.path
+        parquet = open_parquet(path)
+        wanted = pa.schema([SNAPSHOT_SCHEMA.field(END_OFFSET), *schema])
+        for index, ends in enumerate(integer_bounds(parquet, END_OFFSET)):
+            if ends is None or ends[0] <= end_offset <= ends[1]:
+                rows = read_row_groups(parquet, path, [index], wanted)
+                yield rows.filter(pc.equal(rows.column(END_OFFSET), end_offset)).select(schema.names)
+
+
+def snapshot_name(end_offset: int, epoch: int) -> str:
+    """The name of Kafka's file for a snapshot."""
+    return f"{end_offset:020d}-{epoch:010d}.checkpoint"
+
+
+def _with_identity(rows: pa.Table, end_offset: int, epoch: int) -> pa.Table:
+    try:
+        rows = rows.select(LOG_SCHEMA.names).cast(LOG_SCHEMA).combine_chunks().sort_by("offset")
+    except (pa.ArrowException, KeyError, ValueError) as fault:
+        raise LakeError("The rows of the snapshot haven't the columns of a metadata log.") from fault
+    columns = [
+        pa.repeat(pa.scalar(end_offset, pa.int64()), rows.num_rows),
+        pa.repeat(pa.scalar(epoch, pa.int32()), rows.num_rows),
+        *rows.columns,
+    ]
+    return pa.table(columns, schema=SNAPSHOT_SCHEMA)

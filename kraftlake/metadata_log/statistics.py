@@ -1,0 +1,78 @@
+"""The per-file statistics of an add, taken from its rows, in the form in which Delta compares them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kraftlake.metadata_log.delta_actions import AddFile, FileStatistics
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FIRST_MS = -62_135_596_800_000
+_LAST_MS = 253_402_300_799_999
+"""The years 1 to 9999, which four digits can say."""
+
+
+def file_statistics(rows: pa.Table, columns: Sequence[str]) -> FileStatistics:
+    """Record count, and for each of `columns` the smallest and largest value and the number of nulls.
+
+    A time beyond the years 1 to 9999 has no ISO form: its column gets no bounds, which means "may hold anything".
+    """
+    low: dict[str, object] = {}
+    high: dict[str, object] = {}
+    nulls: dict[str, int] = {}
+    for name in columns:
+        column = rows.column(name)
+        nulls[name] = column.null_count
+        if pa.types.is_timestamp(column.type):
+            ends = pc.min_max(column.cast(pa.int64()))
+            bounds = _time_bounds(ends["min"].as_py(), ends["max"].as_py())
+        else:
+            ends = pc.min_max(column)
+            bounds = (ends["min"].as_py(), ends["max"].as_py())
+        if bounds is not None and bounds[0] is not None:
+            low[name], high[name] = bounds
+    return FileStatistics(record_count=rows.num_rows, min_values=low, max_values=high, null_counts=nulls)
+
+
+def _time_bounds(low_us: int | None, high_us: int | None) -> tuple[str, str] | None:
+    """Bounds in whole milliseconds that enclose microseconds: the lower rounded down, the upper up."""
+    if low_us is None or high_us is None:
+        return None
+    low, high = low_us // 1000, -(-high_us // 1000)
+    if low < _FIRST_MS or high > _LAST_MS:
+        return None
+    return iso_milliseconds(low), iso_milliseconds(high)
+
+
+def iso_milliseconds(epoch_ms: int) -> str:
+    """Epoch milliseconds as 2023-11-14T22:13:20.000Z."""
+    moment = _EPOCH + timedelta(milliseconds=epoch_ms)
+    return f"{moment.replace(tzinfo=None).isoformat(timespec='milliseconds')}Z"
+
+
+def epoch_milliseconds(text: object) -> int | None:
+    """The inverse of `iso_milliseconds`, for what other writers leave too; None for what it can't be read from."""
+    if not isinstance(text, str):
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return (moment - _EPOCH) // timedelta(milliseconds=1)
+
+
+def may_hold_time_before(file: AddFile, time_ms: int) -> bool:
+    """Whether a row of the file may have a timestamp at or before `time_ms`, as far as its statistics say."""
+    statistics = file.statistics
+    if statistics is None:
+        return True
+    if statistics.null_counts.get("timestamp") == statistics.record_count:
+        return False
+    low = epoch_milliseconds(statistics.min_values.get("timestamp"))
+    return low is None or low <= time_ms

@@ -1,0 +1,151 @@
+"""A process that appends to a lake until it kills itself with SIGKILL, or until it has won its share of a race.
+
+Each line on its stdout is an append that it was told is durable: `base end`. Run with `-m` and the arguments
+`die LAKE` (for each line on stdin, a seed, it forks such a process and says `dead SIGNAL` after it), `race LAKE NAME
+APPENDS`, or `create LAKE NAME ATTEMPTS` (these two begin at a line on stdin).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import sys
+from pathlib import Path
+
+from kraftlake.metadata_log.disk import Disk
+from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.records.batch import RecordBatch
+from kraftlake.runtime.errors import ImportConflictError, LakeError
+from tests.metadata_log.log_batches import data_batch, snapshot_batches
+
+OPERATIONS = 60
+
+
+class DeadlyDisk(Disk):
+    """A disk under which the process dies at one operation: before it, in the middle of a write, or right after it."""
+
+    def __init__(self, chance: random.Random) -> None:
+        self.left = chance.randint(1, OPERATIONS)
+        self.moment = chance.choice(["before", "half", "after"])
+
+    def _die(self, moment: str) -> None:
+        if self.left == 0 and (moment == self.moment):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def _begin(self) -> None:
+        self.left -= 1
+        self._die("before")
+
+    def make_folder(self, path: Path) -> None:
+        self._begin()
+        super().make_folder(path)
+        self._die("half")
+        self._die("after")
+
+    def write(self, path: Path, data: bytes | memoryview) -> None:
+        self._begin()
+        if self.left == 0 and self.moment == "half":
+            super().write(path, memoryview(data)[: len(data) // 2])
+            self._die("half")
+        super().write(path, data)
+        self._die("after")
+
+    def fsync(self, path: Path) -> None:
+        self._begin()
+        super().fsync(path)
+        self._die("half")
+        self._die("after")
+
+    def link(self, source: Path, target: Path) -> None:
+        self._begin()
+        super().link(source, target)
+        self._die("half")
+        self._die("after")
+
+    def unlink(self, path: Path) -> None:
+        self._begin()
+        super().unlink(path)
+        self._die("half")
+        self._die("after")
+
+
+def batches_at(offset: int) -> list[RecordBatch]:
+    """What whoever writes at an offset writes there: one to three batches, told by the offset alone."""
+    chance = random.Random(offset)
+    batches: list[RecordBatch] = []
+    for _ in range(chance.randint(1, 3)):
+        batches.append(data_batch(offset, chance.randint(1, 5), epoch=1 + offset // 100))
+        offset = batches[-1].last_offset + 1
+    return batches
+
+
+def say(*words: object) -> None:
+    """In one write(2), so that what was said survives the process."""
+    os.write(1, f"{' '.join(map(str, words))}\n".encode())
+
+
+def die(path: Path, seed: int) -> None:
+    """Append, a snapshot now and then, until the disk kills us."""
+    disk = DeadlyDisk(random.Random(seed))
+    try:
+        log = MetadataLog.open(path, disk=disk)
+    except LakeError:
+        log = MetadataLog.create(path, disk=disk)
+    while True:
+        base = log.end_offset
+        log.append(batches_at(base), committed_to=base)
+        say(base, log.end_offset)
+        if log.version % 5 == 0:
+            end = log.end_offset
+            log.add_snapshot(
+                end_offset=end, epoch=log.epoch, last_contained_log_timestamp=end, batches=snapshot_batches(end % 9 + 1)
+            )
+            say("snapshot", end)
+
+
+def die_again_and_again(path: Path) -> None:
+    """Fork, so that the imports are paid for once, and nothing has been done yet in which a fork could be unsafe."""
+    for line in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            die(path, int(line))
+        _, status = os.waitpid(child, 0)
+        say("dead", os.WTERMSIG(status) if os.WIFSIGNALED(status) else -1)
+
+
+def race(path: Path, name: str, appends: int) -> None:
+    """Append against others until `appends` of ours are in."""
+    sys.stdin.readline()
+    log = MetadataLog.open(path)
+    while appends:
+        base = log.end_offset
+        try:
+            log.append([data_batch(base, 1 + base % 3, who=name)])
+        except ImportConflictError:
+            raise
+        except LakeError:
+            log.refresh()
+        else:
+            say(base, log.end_offset)
+            appends -= 1
+
+
+def create(path: Path, name: str, attempts: int) -> None:
+    """Create lakes against others; names those that this one made."""
+    for attempt in range(attempts):
+        sys.stdin.readline()
+        with contextlib.suppress(LakeError):
+            MetadataLog.create(path / f"lake{attempt}", name)
+            say(attempt, name)
+
+
+if __name__ == "__main__":
+    what, lake, *arguments = sys.argv[1:]
+    if what == "die":
+        die_again_and_again(Path(lake))
+    elif what == "race":
+        race(Path(lake), arguments[0], int(arguments[1]))
+    else:
+        create(Path(lake), arguments[0], int(arguments[1]))

@@ -1,0 +1,109 @@
+"""A model of what a power cut leaves: only what was synced is sure, anything else may be there, or not, or torn."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from itertools import count
+from pathlib import Path
+
+from kraftlake.metadata_log.disk import Disk
+
+
+class PowerCut(BaseException):
+    """The machine stopped; no further operation happens."""
+
+
+class _File:
+    """An inode: what was written, and whether it is on the platter."""
+
+    def __init__(self, number: int, data: bytes) -> None:
+        self.number = number
+        self.data = data
+        self.synced = False
+
+
+class ForgetfulDisk(Disk):
+    """Does everything on the real folder `root` too, so that readers see it, and keeps what is durable beside it.
+
+    `cut_at` operations from now the power is cut, before that operation; `restart` then puts a possible aftermath on
+    the real disk. `ignored` is the suffix of files, or the name of folders, whose fsync
+    does nothing, which the tests must notice.
+    """
+
+    def __init__(self, root: Path, ignored: str = "") -> None:
+        self.root = root
+        self.ignored = ignored
+        self.cut_at: int | None = None
+        self._numbers = count()
+        self._seen: dict[Path, _File | None] = {}
+        self._durable: dict[Path, _File | None] = {}
+
+    def _step(self) -> None:
+        if self.cut_at is not None:
+            self.cut_at -= 1
+            if self.cut_at < 0:
+                raise PowerCut
+
+    def make_folder(self, path: Path) -> None:
+        self._step()
+        super().make_folder(path)
+        self._seen.setdefault(path, None)
+
+    def write(self, path: Path, data: bytes | memoryview) -> None:
+        self._step()
+        super().write(path, data)
+        self._seen[path] = _File(next(self._numbers), bytes(data))
+
+    def fsync(self, path: Path) -> None:
+        self._step()
+        folder = path.is_dir()
+        if self.ignored and self.ignored == (path.name if folder else path.suffix):
+            return
+        if not folder:
+            file = self._seen[path]
+            assert file is not None
+            file.synced = True
+            return
+        for name in {name for name in (*self._seen, *self._durable) if name.parent == path}:
+            if name in self._seen:
+                self._durable[name] = self._seen[name]
+            else:
+                del self._durable[name]
+
+    def link(self, source: Path, target: Path) -> None:
+        self._step()
+        super().link(source, target)
+        self._seen[target] = self._seen[source]
+
+    def unlink(self, path: Path) -> None:
+        self._step()
+        super().unlink(path)
+        self._seen.pop(path, None)
+
+    def restart(self, chance: random.Random) -> None:
+        """Put what this power cut may have left on the real disk: each name and content that wasn't synced by lot."""
+        after: dict[Path, _File | None] = {}
+        for path in sorted({*self._seen, *self._durable}):
+            lots = [names[path] for names in (self._seen, self._durable) if path in names]
+            if path in self._seen and path in self._durable and self._seen[path] is self._durable[path]:
+                after[path] = self._seen[path]
+            elif chance.random() < 0.5:
+                after[path] = chance.choice(lots)
+        shutil.rmtree(self.root)
+        self.root.mkdir()
+        kept: dict[Path, _File | None] = {}
+        for path, file in after.items():
+            if path.parent != self.root and path.parent not in kept:
+                continue
+            kept[path] = file
+            if file is None:
+                path.mkdir(mode=0o700)
+                continue
+            if not file.synced:
+                cut = chance.randrange(len(file.data) + 1)
+                file.data = file.data[:cut] + bytes(chance.choice([0, len(file.data) - cut]))
+                file.synced = True
+            path.write_bytes(file.data)
+        self._seen, self._durable = dict(kept), dict(kept)
+        self.cut_at = None

@@ -1,0 +1,234 @@
+from __future__ import annotations
+
+import errno
+import json
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kraftlake.metadata_log.commit import CommitConflictError, append_info, commit
+from kraftlake.metadata_log.delta_log import read_table
+from kraftlake.metadata_log.disk import Disk
+from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.runtime.errors import LakeError
+from tests.metadata_log.log_batches import TIME, data_batch, leader_change
+
+
+def actions(lake: Path, version: int) -> list[dict[str, Any]]:
+    lines = (lake / "log" / "_delta_log" / f"{version:020d}.json").read_text().splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def one(found: list[dict[str, Any]], kind: str) -> dict[str, Any]:
+    (fields,) = [action[kind] for action in found if kind in action]
+    return fields
+
+
+class RecordingDisk(Disk):
+    """A disk that notes what was asked of it."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str]] = []
+
+    def write(self, path: Path, data: bytes | memoryview) -> None:
+        self.asked.append(("write", path.suffix))
+        super().write(path, data)
+
+    def fsync(self, path: Path) -> None:
+        self.asked.append(("fsync", path.suffix if path.is_file() else path.name))
+        super().fsync(path)
+
+    def link(self, source: Path, target: Path) -> None:
+        self.asked.append(("link", target.suffix))
+        super().link(source, target)
+
+    def unlink(self, path: Path) -> None:
+        self.asked.append(("unlink", path.suffix))
+        super().unlink(path)
+
+
+class RefusingDisk(Disk):
+    """A disk that refuses its `at`th operation, before or after doing it."""
+
+    def __init__(self, at: int, *, done: bool) -> None:
+        self.left = at
+        self.done = done
+        self.refused = ""
+
+    def _do(self, name: str, *arguments: Any) -> None:
+        self.left -= 1
+        if self.left or self.done:
+            getattr(Disk, name)(self, *arguments)
+        if self.left == 0:
+            self.refused = name
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    def make_folder(self, path: Path) -> None:
+        self._do("make_folder", path)
+
+    def write(self, path: Path, data: bytes | memoryview) -> None:
+        self._do("write", path, data)
+
+    def fsync(self, path: Path) -> None:
+        self._do("fsync", path)
+
+    def link(self, source: Path, target: Path) -> None:
+        self._do("link", source, target)
+
+    def unlink(self, path: Path) -> None:
+        self._do("unlink", path)
+
+
+def test_version_0_states_protocol_schema_and_properties(tmp_path: Path) -> None:
+    MetadataLog.create(tmp_path / "lake", "MkU3OEVBNTcwNTJENDM2Qk", start_offset=7)
+    found = actions(tmp_path / "lake", 0)
+    assert one(found, "protocol") == {"minReaderVersion": 1, "minWriterVersion": 2}
+    metadata = one(found, "metaData")
+    assert metadata["partitionColumns"] == []
+    assert metadata["format"] == {"provider": "parquet", "options": {}}
+    assert metadata["configuration"] == {
+        "delta.appendOnly": "true",
+        "delta.dataSkippingStatsColumns": "offset,epoch,timestamp,batch,type",
+        "kraftlake.cluster_id": "MkU3OEVBNTcwNTJENDM2Qk",
+        "kraftlake.role": "imported",
+        "kraftlake.log_start_offset": "7",
+    }
+    fields = json.loads(metadata["schemaString"])["fields"]
+    assert [(field["name"], field["type"]) for field in fields] == [
+        ("offset", "long"),
+        ("epoch", "integer"),
+        ("timestamp", "timestamp"),
+        ("batch", "long"),
+        ("type", "string"),
+        ("api_key", "short"),
+        ("version", "short"),
+        ("control", "boolean"),
+        ("payload", "binary"),
+    ]
+    info = one(found, "commitInfo")
+    assert info["operation"] == "CREATE TABLE"
+    assert all(isinstance(value, str) for value in info["operationParameters"].values())
+
+
+def test_an_append_adds_one_file_with_statistics_and_its_transactions(tmp_path: Path) -> None:
+    log = MetadataLog.create(tmp_path / "lake")
+    log.append([leader_change(0, epoch=2), data_batch(1, 3, epoch=2)], committed_to=1)
+    found = actions(tmp_path / "lake", 1)
+    add = one(found, "add")
+    assert (tmp_path / "lake" / "log" / add["path"]).stat().st_size == add["size"]
+    assert add["partitionValues"] == {}
+    assert add["dataChange"] is True
+    assert add["modificationTime"] > TIME
+    assert json.loads(add["stats"]) == {
+        "numRecords": 4,
+        "minValues": {
+            "offset": 0,
+            "epoch": 2,
+            "timestamp": "2023-11-14T22:13:20.000Z",
+            "batch": 0,
+            "type": "LEADER_CHANGE",
+        },
+        "maxValues": {
+            "offset": 3,
+            "epoch": 2,
+            "timestamp": "2023-11-14T22:13:20.001Z",
+            "batch": 1,
+            "type": "TOPIC_RECORD",
+        },
+        "nullCount": {"offset": 0, "epoch": 0, "timestamp": 0, "batch": 0, "type": 0},
+    }
+    transactions = {action["txn"]["appId"]: action["txn"]["version"] for action in found if "txn" in action}
+    assert transactions == {"kraftlake.end_offset": 4, "kraftlake.epoch": 2, "kraftlake.committed_to": 1}
+    info = one(found, "commitInfo")
+    assert (info["operation"], info["isBlindAppend"]) == ("WRITE", True)
+    assert info["txnId"] != one(actions(tmp_path / "lake", 0), "commitInfo")["txnId"]
+
+
+def test_everything_is_synced_before_it_is_visible_and_again_before_it_is_acknowledged(tmp_path: Path) -> None:
+    disk = RecordingDisk()
+    log = MetadataLog.create(tmp_path / "lake", disk=disk)
+    disk.asked.clear()
+    log.append([data_batch(0)])
+    assert disk.asked == [
+        ("write", ".parquet"),
+        ("fsync", ".parquet"),
+        ("fsync", "log"),
+        ("write", ".tmp"),
+        ("fsync", ".tmp"),
+        ("link", ".json"),
+        ("fsync", "_delta_log"),
+        ("unlink", ".tmp"),
+    ]
+
+
+def test_a_lake_is_its_owners_alone(tmp_path: Path) -> None:
+    (tmp_path / "lake").mkdir(mode=0o755)
+    log = MetadataLog.create(tmp_path / "lake")
+    log.append([data_batch(0)])
+    log.add_snapshot(end_offset=1, epoch=1, last_contained_log_timestamp=TIME, batches=[data_batch(0)])
+    for path in (tmp_path / "lake", *(tmp_path / "lake").rglob("*")):
+        assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600), path
+
+
+def test_a_version_is_made_once(tmp_path: Path) -> None:
+    MetadataLog.create(tmp_path / "lake")
+    first, second = (read_table(tmp_path / "lake" / "log") for _ in range(2))
+    commit(Disk(), first, [append_info(0)])
+    before = actions(tmp_path / "lake", 1)
+    with pytest.raises(CommitConflictError, match=r"Version 1 of .*log was made by another writer"):
+        commit(Disk(), second, [append_info(0)])
+    assert actions(tmp_path / "lake", 1) == before
+    assert second.version == 0
+    assert [path.name for path in (tmp_path / "lake/log/_delta_log").iterdir() if path.suffix == ".tmp"] == []
+
+
+def test_a_link_that_reports_a_fault_although_it_was_made_counts_as_made(tmp_path: Path) -> None:
+    class LostReplyDisk(Disk):
+        def link(self, source: Path, target: Path) -> None:
+            super().link(source, target)
+            raise FileExistsError(errno.EEXIST, "File exists")
+
+    MetadataLog.create(tmp_path / "lake")
+    log = MetadataLog.open(tmp_path / "lake", disk=LostReplyDisk())
+    log.append([data_batch(0)])
+    assert MetadataLog.open(tmp_path / "lake").end_offset == 1
+
+
+@pytest.mark.parametrize("done", [False, True])
+@pytest.mark.parametrize("at", range(1, 9))
+def test_a_disk_that_refuses_leaves_the_log_whole_and_the_next_append_goes_on(
+    tmp_path: Path, at: int, done: bool
+) -> None:
+    log = MetadataLog.create(tmp_path / "lake")
+    log.append([data_batch(0, 2)])
+    disk = RefusingDisk(at, done=done)
+    log = MetadataLog.open(tmp_path / "lake", disk=disk)
+    visible = 2
+    try:
+        log.append([data_batch(2, 2)])
+        visible = 4
+        assert disk.refused in ("", "unlink") or (disk.refused == "link" and done)
+    except LakeError as fault:
+        assert "No space left on device" in str(fault)  # noqa: PT017
+        if "did not confirm" in str(fault):
+            visible = 4
+    assert MetadataLog.open(tmp_path / "lake").end_offset == visible
+    log.refresh()
+    assert log.end_offset == visible
+    log.append([data_batch(visible)])
+    found = [batch.base_offset for batch in MetadataLog.open(tmp_path / "lake").batches()]
+    assert found == list(range(0, visible + 1, 2))
+
+
+@pytest.mark.parametrize("at", range(1, 12))
+def test_a_disk_that_refuses_a_new_lake_is_named_and_creating_it_again_works(tmp_path: Path, at: int) -> None:
+    try:
+        MetadataLog.create(tmp_path / "lake", disk=RefusingDisk(at, done=False))
+    except LakeError as fault:
+        if "did not confirm" in str(fault):
+            assert MetadataLog.open(tmp_path / "lake").end_offset == 0
+            return
+        assert MetadataLog.create(tmp_path / "lake").end_offset == 0
+    MetadataLog.open(tmp_path / "lake").append([data_batch(0)])

@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.runtime.errors import CorruptDataError, LakeError
+from tests.metadata_log.doomed_writer import batches_at
+from tests.metadata_log.forgetful_disk import ForgetfulDisk, PowerCut
+from tests.metadata_log.log_batches import snapshot_batches
+from tests.metadata_log.test_crashes import expected
+
+LIFETIMES = 6
+OPERATIONS = 45
+TRIES = 60
+
+
+class Lost(AssertionError):  # noqa: N818
+    """Something that was acknowledged isn't there any more."""
+
+
+def opened(path: Path, disk: ForgetfulDisk, acknowledged: int) -> MetadataLog:
+    """The lake, made where no creation was acknowledged yet."""
+    try:
+        return MetadataLog.open(path, disk=disk)
+    except LakeError as fault:
+        if acknowledged >= 0:
+            raise Lost(str(fault)) from fault
+        return MetadataLog.create(path, disk=disk)
+
+
+def live(root: Path, disk: ForgetfulDisk, chance: random.Random) -> int:
+    """Lives of a writer, each ended by a power cut; raises Lost when what one left isn't all that it acknowledged.
+
+    Returns how far the log got.
+    """
+    path = root / "lake"
+    acknowledged = -1
+    snapshots: list[int] = []
+    for _ in range(LIFETIMES):
+        disk.cut_at = chance.randrange(OPERATIONS)
+        try:
+            log = opened(path, disk, acknowledged)
+            acknowledged = log.end_offset
+            while True:
+                log.append(batches_at(acknowledged), committed_to=acknowledged)
+                acknowledged = log.end_offset
+                if chance.random() < 0.2:
+                    batches = snapshot_batches(acknowledged % 9 + 1)
+                    log.add_snapshot(end_offset=acknowledged, epoch=1, last_contained_log_timestamp=0, batches=batches)
+                    snapshots.append(acknowledged)
+        except PowerCut:
+            disk.restart(chance)
+        if acknowledged >= 0:
+            check(path, acknowledged, snapshots)
+    return acknowledged
+
+
+def check(path: Path, acknowledged: int, snapshots: list[int]) -> None:
+    try:
+        log = MetadataLog.open(path)
+    except LakeError as fault:
+        raise Lost(str(fault)) from fault
+    if log.end_offset < acknowledged or list(log.batches()) != expected(0, log.end_offset):
+        raise Lost(f"{acknowledged} were acknowledged, {log.end_offset} are there")
+    kept = {snapshot.end_offset: list(snapshot.batches()) for snapshot in log.snapshots()}
+    if not kept.keys() >= set(snapshots):
+        raise Lost(f"snapshots {snapshots} were acknowledged, {sorted(kept)} are there")
+    assert all(batches == snapshot_batches(end_offset % 9 + 1) for end_offset, batches in kept.items())
+
+
+@given(seed=st.integers(0, 2**32))
+def test_what_was_acknowledged_survives_power_cuts(tmp_path_factory: pytest.TempPathFactory, seed: int) -> None:
+    root = tmp_path_factory.mktemp("cuts")
+    live(root, ForgetfulDisk(root), random.Random(seed))
+
+
+def test_the_lives_in_these_tests_get_somewhere(tmp_path: Path) -> None:
+    assert live(tmp_path, ForgetfulDisk(tmp_path), random.Random(5)) > 20
+
+
+@pytest.mark.parametrize("ignored", [".parquet", "log", ".tmp", "_delta_log", "snapshots", "lake"])
+def test_without_any_one_of_its_fsyncs_the_log_would_lose_what_it_acknowledged(
+    tmp_path_factory: pytest.TempPathFactory, ignored: str
+) -> None:
+    def runs() -> None:
+        for seed in range(TRIES):
+            root = tmp_path_factory.mktemp("careless")
+            live(root, ForgetfulDisk(root, ignored), random.Random(seed))
+
+    with pytest.raises((Lost, CorruptDataError)):
+        runs()

@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+from structlog.testing import capture_logs
+
+from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.records.batch import RecordBatch
+from kraftlake.runtime.errors import CorruptDataError, ImportConflictError, LakeError
+from tests.metadata_log.log_batches import TIME, UnsyncedDisk, snapshot_batches
+
+
+def add(log: MetadataLog, end_offset: int, batches: list[RecordBatch], epoch: int = 1) -> bool:
+    return log.add_snapshot(
+        end_offset=end_offset, epoch=epoch, last_contained_log_timestamp=TIME, batches=batches, size_in_bytes=77
+    )
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> MetadataLog:
+    return MetadataLog.create(tmp_path / "lake", disk=UnsyncedDisk())
+
+
+def test_a_snapshot_comes_back_as_it_was(log: MetadataLog) -> None:
+    batches = snapshot_batches(5)
+    assert add(log, 40, batches, epoch=2)
+    (snapshot,) = MetadataLog.open(log.path).snapshots()
+    assert snapshot.name == "00000000000000000040-0000000002.checkpoint"
+    assert (snapshot.end_offset, snapshot.epoch, snapshot.last_contained_log_timestamp) == (40, 2, TIME)
+    assert (snapshot.size_in_bytes, snapshot.record_count) == (77, 7)
+    assert (snapshot.finished, snapshot.named, snapshot.bootstrap) == (True, True, False)
+    assert list(snapshot.batches()) == batches
+    assert list(snapshot.batches()) == batches
+
+
+def test_snapshots_come_by_end_offset_and_the_bootstrap_one_is_told(log: MetadataLog) -> None:
+    for end_offset in (30, 0, 9):
+        add(log, end_offset, snapshot_batches(end_offset + 1), epoch=0)
+    assert [(found.end_offset, found.bootstrap) for found in log.snapshots()] == [(0, True), (9, False), (30, False)]
+
+
+def test_the_same_snapshot_twice_is_one(log: MetadataLog) -> None:
+    assert add(log, 10, snapshot_batches(2))
+    assert not add(log, 10, snapshot_batches(2))
+    assert not add(MetadataLog.open(log.path), 10, snapshot_batches(2))
+    assert DeltaTable(log.path / "snapshots").version() == 1
+
+
+def test_another_snapshot_of_the_same_end_is_refused(log: MetadataLog) -> None:
+    add(log, 10, snapshot_batches(2))
+    with pytest.raises(ImportConflictError, match="before offset 10 with epoch 1, but this one has epoch 2"):
+        add(log, 10, snapshot_batches(2), epoch=2)
+    with pytest.raises(ImportConflictError, match=r"00000000000000000010-0000000001\.checkpoint with other records"):
+        add(log, 10, snapshot_batches(3))
+    with pytest.raises(LakeError, match="holds no records"):
+        add(log, 11, [])
+    assert len(log.snapshots()) == 1
+
+
+def test_two_who_add_at_the_same_time_both_get_theirs_in(log: MetadataLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    add(log, 10, snapshot_batches(2))
+    write = UnsyncedDisk.write
+    others = [20, 30]
+
+    def write_after_another(disk: UnsyncedDisk, path: Path, data: bytes | memoryview) -> None:
+        if path.suffix == ".parquet" and others:
+            end = others.pop()
+            add(MetadataLog.open(log.path, disk=UnsyncedDisk()), end, snapshot_batches(end))
+        write(disk, path, data)
+
+    monkeypatch.setattr(UnsyncedDisk, "write", write_after_another)
+    assert add(log, 20, snapshot_batches(20)) is False
+    assert others == []
+    assert [found.end_offset for found in log.snapshots()] == [10, 20, 30]
+
+
+def test_a_snapshot_that_lost_its_file_is_skipped_with_a_warning(log: MetadataLog) -> None:
+    add(log, 10, snapshot_batches(2))
+    add(log, 20, snapshot_batches(3))
+    (path,) = (log.path / "snapshots").glob("*20-*.parquet")
+    path.write_bytes(path.read_bytes()[:100])
+    with capture_logs() as logs:
+        assert [found.end_offset for found in log.snapshots()] == [10]
+    path.unlink()
+    with capture_logs() as logs:
+        assert [found.end_offset for found in log.snapshots()] == [10]
+    assert [(entry["event"], entry["log_level"]) for entry in logs] == [("snapshot_skipped", "warning")]
+    assert logs[0]["snapshot"] == "00000000000000000020-0000000001.checkpoint"
+    assert "is missing" in logs[0]["reason"]
+
+
+def test_a_snapshot_whose_count_is_not_what_its_commit_states_is_skipped(log: MetadataLog) -> None:
+    add(log, 10, snapshot_batches(2))
+    (whole,) = log.snapshots()
+    path = log.path / "snapshots" / "_delta_log" / f"{1:020d}.json"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for line in lines:
+        if line.get("txn", {}).get("appId", "").endswith("record_count"):
+            line["txn"]["version"] = 5
+    path.write_text("\n".join(map(json.dumps, lines)))
+    with capture_logs() as logs:
+        assert log.snapshots() == ()
+    assert "it has 5 records, but 4 are there" in logs[0]["reason"]
+    assert len(list(whole.batches())) == 3
+    (log.path / "snapshots" / next((log.path / "snapshots").glob("*.parquet")).name).unlink()
+    with pytest.raises(CorruptDataError, match="is missing"):
+        list(whole.batches())
+
+
+def test_snapshots_survive_compaction_checkpoint_and_cleaning_by_delta_rs(log: MetadataLog) -> None:
+    for end_offset in (10, 20, 30):
+        add(log, end_offset, snapshot_batches(end_offset))
+    table = DeltaTable(log.path / "snapshots")
+    assert table.optimize.compact()["numFilesRemoved"] == 3
+    table.create_checkpoint()
+    table.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
+    for version in range(4):
+        (log.path / "snapshots" / "_delta_log" / f"{version:020d}.json").unlink()
+    assert [list(found.batches()) for found in MetadataLog.open(log.path).snapshots()] == [
+        snapshot_batches(end_offset) for end_offset in (10, 20, 30)
+    ]
+    assert add(log, 40, snapshot_batches(1))
+    assert not add(log, 20, snapshot_batches(20))
+
+
+def test_a_table_of_another_schema_in_the_place_of_the_snapshots_is_named(log: MetadataLog) -> None:
+    MetadataLog.create(log.path.parent / "other")
+    (log.path.parent / "other" / "log").rename(log.path / "snapshots")
+    with pytest.raises(LakeError, match="another schema, not the snapshots of a lake"):
+        log.snapshots()

@@ -27,11 +27,19 @@ class CorruptDataError(KraftlakeError):
 
 
 class UnknownRecordError(KraftlakeError):
-    """A record of a type or version that this release can't replay."""
+    """A record of a type or version that this release can't replay; `offset` is None where nobody gave it."""
+
+    def __init__(self, message: str, *, offset: int | None = None) -> None:
+        super().__init__(message)
+        self.offset = offset
 
 
 class ReplayError(KraftlakeError):
-    """A record that contradicts the image it is replayed on; the message names its offset."""
+    """A record that contradicts the image it is replayed on; `offset` is its own, None where nobody gave it."""
+
+    def __init__(self, message: str, *, offset: int | None = None) -> None:
+        super().__init__(message)
+        self.offset = offset
 
 
 class OffsetError(KraftlakeError):

@@ -1,0 +1,43 @@
+"""The change between two images: `MetadataDelta`, its nine parts, and what it means to each broker. No I/O."""
+
+from __future__ import annotations
+
+from kraftlake.delta.acls_delta import AclsDelta
+from kraftlake.delta.client_quotas_delta import ClientQuotaDelta, ClientQuotasDelta
+from kraftlake.delta.cluster_delta import ClusterDelta
+from kraftlake.delta.configurations_delta import ConfigurationDelta, ConfigurationsDelta
+from kraftlake.delta.delegation_token_delta import DelegationTokenDelta
+from kraftlake.delta.features_delta import FeaturesDelta
+from kraftlake.delta.local_replica_changes import (
+    LocalReplicaChanges,
+    PartitionInfo,
+    TopicIdPartition,
+    TopicPartition,
+    local_changes_to_json,
+)
+from kraftlake.delta.metadata_delta import MetadataDelta
+from kraftlake.delta.producer_ids_delta import ProducerIdsDelta
+from kraftlake.delta.scram_delta import ScramDelta
+from kraftlake.delta.topic_delta import TopicDelta
+from kraftlake.delta.topics_delta import TopicsDelta
+
+__all__ = [
+    "AclsDelta",
+    "ClientQuotaDelta",
+    "ClientQuotasDelta",
+    "ClusterDelta",
+    "ConfigurationDelta",
+    "ConfigurationsDelta",
+    "DelegationTokenDelta",
+    "FeaturesDelta",
+    "LocalReplicaChanges",
+    "MetadataDelta",
+    "PartitionInfo",
+    "ProducerIdsDelta",
+    "ScramDelta",
+    "TopicDelta",
+    "TopicIdPartition",
+    "TopicPartition",
+    "TopicsDelta",
+    "local_changes_to_json",
+]

@@ -1,0 +1,87 @@
+"""What a metadata delta means to one broker."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import attrs
+
+from kraftlake.image.json_form import partition_json
+from kraftlake.image.partition_registration import PartitionRegistration
+from kraftlake.records.uuid import Uuid
+
+
+class TopicPartition(NamedTuple):
+    """A partition by name; `str()` gives `foo-3`."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class TopicIdPartition(NamedTuple):
+    """A partition by topic id and name; `str()` gives `<topic id>:foo-3`."""
+
+    topic_id: Uuid
+    topic_partition: TopicPartition
+
+    def __str__(self) -> str:
+        return f"{self.topic_id}:{self.topic_partition}"
+
+
+@attrs.frozen
+class PartitionInfo:
+    """A partition's new state, with the id of its topic."""
+
+    topic_id: Uuid
+    partition: PartitionRegistration
+
+
+@attrs.frozen
+class LocalReplicaChanges:
+    """What a broker has to do, as org.apache.kafka.image.LocalReplicaChanges says it.
+
+    `deletes`: replicas to remove. `leaders`: partitions that it leads and whose partition epoch changed;
+    `elected_leaders`: those of them whose leader epoch changed too. `followers`: the others that it hosts and whose
+    partition epoch changed, leaderless ones too. `topic_ids`: the ids of the topics of leaders and followers.
+    `directory_ids`: the directories to place replicas in, where they were assigned anew.
+    """
+
+    deletes: set[TopicPartition] = attrs.field(factory=set)
+    elected_leaders: dict[TopicPartition, PartitionInfo] = attrs.field(factory=dict)
+    leaders: dict[TopicPartition, PartitionInfo] = attrs.field(factory=dict)
+    followers: dict[TopicPartition, PartitionInfo] = attrs.field(factory=dict)
+    topic_ids: dict[str, Uuid] = attrs.field(factory=dict)
+    directory_ids: dict[TopicIdPartition, Uuid] = attrs.field(factory=dict)
+
+    def is_empty(self) -> bool:
+        """Whether the broker has nothing to do."""
+        return not (self.deletes or self.leaders or self.followers or self.directory_ids)
+
+
+def local_changes_to_json(
+    changes: LocalReplicaChanges | None, *, broker: int, from_offset: int, to_offset: int
+) -> dict[str, Any]:
+    """The form of `kraftlake local-changes --json`; `changes` None says that the delta does not touch topics."""
+    shown = LocalReplicaChanges() if changes is None else changes
+    return {
+        "broker": broker,
+        "from": from_offset,
+        "to": to_offset,
+        "hasTopicsDelta": changes is not None,
+        "deletes": sorted(str(topic_partition) for topic_partition in shown.deletes),
+        "electedLeaders": _infos_json(shown.elected_leaders),
+        "leaders": _infos_json(shown.leaders),
+        "followers": _infos_json(shown.followers),
+        "topicIds": {name: str(topic_id) for name, topic_id in sorted(shown.topic_ids.items())},
+        "directoryIds": dict(sorted((str(key), str(directory)) for key, directory in shown.directory_ids.items())),
+    }
+
+
+def _infos_json(infos: dict[TopicPartition, PartitionInfo]) -> dict[str, Any]:
+    return {
+        str(topic_partition): {"topicId": str(info.topic_id), "partition": partition_json(info.partition)}
+        for topic_partition, info in sorted(infos.items())
+    }

@@ -1,0 +1,243 @@
+"""The change between two images of the whole cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import attrs
+
+from kraftlake.delta.acls_delta import AclsDelta
+from kraftlake.delta.client_quotas_delta import ClientQuotasDelta
+from kraftlake.delta.cluster_delta import ClusterDelta
+from kraftlake.delta.configurations_delta import ConfigurationsDelta
+from kraftlake.delta.delegation_token_delta import DelegationTokenDelta
+from kraftlake.delta.features_delta import FeaturesDelta
+from kraftlake.delta.producer_ids_delta import ProducerIdsDelta
+from kraftlake.delta.scram_delta import ScramDelta
+from kraftlake.delta.topics_delta import TopicsDelta
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.provenance import MetadataProvenance
+from kraftlake.records import metadata_records as r
+from kraftlake.records.metadata_version import MetadataVersion
+from kraftlake.records.schema import type_name
+from kraftlake.records.serde import AnyMessage, UnknownRecord
+from kraftlake.runtime.errors import ReplayError, UnknownRecordError
+
+
+class MetadataDelta:
+    """Gathers records on top of an image, then makes the next image of them.
+
+    Each part has its delta (`topics_delta`, …), None until a record touches it. One delta may hold one batch or a
+    whole log: every split of the records into deltas reaches the same image. There Kafka 4.4 differs from itself,
+    and what it reaches with one delta a batch is the reference:
+
+    - SCRAM: `ScramDelta.apply` drops a mechanism as soon as a removal empties it and goes on filling the dropped
+      map, so that credentials set in the same delta are lost when the removal comes first in its hash order;
+    - configs: `ConfigurationsDelta` clears those of a deleted topic only where the base image has some, so that
+      configs of a topic which was created, configured and deleted within one delta stay;
+    - contradictions: a change of a topic or ACL that the same delta has removed revives it or passes unseen there,
+      and is an error here, as it is when the removal was a delta earlier.
+
+    A record that raises leaves no trace in what `apply` returns. Source: org.apache.kafka.image.MetadataDelta.
+    """
+
+    def __init__(self, image: MetadataImage) -> None:
+        self.image = image
+        self.features_delta: FeaturesDelta | None = None
+        self.cluster_delta: ClusterDelta | None = None
+        self.topics_delta: TopicsDelta | None = None
+        self.configs_delta: ConfigurationsDelta | None = None
+        self.client_quotas_delta: ClientQuotasDelta | None = None
+        self.producer_ids_delta: ProducerIdsDelta | None = None
+        self.acls_delta: AclsDelta | None = None
+        self.scram_delta: ScramDelta | None = None
+        self.delegation_token_delta: DelegationTokenDelta | None = None
+
+    @property
+    def metadata_version_changed(self) -> MetadataVersion | None:
+        """The metadata.version that a record of this delta has set last, be it the old one again."""
+        return None if self.features_delta is None else self.features_delta.metadata_version_change
+
+    def replay(self, message: AnyMessage, offset: int | None = None) -> None:
+        """Add one record; `offset`, where given, is named in errors.
+
+        Raises UnknownRecordError for a type that can't be replayed, and ReplayError for a record that contradicts
+        what is there. The markers of metadata transactions are refused with it: whoever reads the log deals with
+        them, and replays what they enclose where they end.
+        """
+        handler = _HANDLERS.get(type(message))
+        if handler is None:
+            raise _no_handler(message, offset)
+        try:
+            handler(self, message)
+        except ReplayError as error:
+            raise ReplayError(f"{_at(message, offset)}{error}", offset=offset) from error
+
+    def finish_snapshot(self) -> None:
+        """Everything that the base image has and no record has named is gone: the records were a whole snapshot."""
+        self.get_or_create_features_delta().finish_snapshot()
+        self.get_or_create_cluster_delta().finish_snapshot()
+        self.get_or_create_topics_delta().finish_snapshot()
+        self.get_or_create_configs_delta().finish_snapshot()
+        self.get_or_create_client_quotas_delta().finish_snapshot()
+        self.get_or_create_producer_ids_delta().finish_snapshot()
+        self.get_or_create_acls_delta().finish_snapshot()
+        self.get_or_create_scram_delta().finish_snapshot()
+        self.get_or_create_delegation_token_delta().finish_snapshot()
+
+    def apply(self, provenance: MetadataProvenance) -> MetadataImage:
+        """The image after the records, at `provenance`; parts in which nothing changed are the old objects.
+
+        With the old provenance and without changes it is the old image itself. The delta may go on after that.
+        Raises ReplayError when two topics share a name.
+        """
+        image = self.image
+        changed = attrs.evolve(
+            image,
+            provenance=provenance,
+            features=self.features_delta.apply() if self.features_delta else image.features,
+            cluster=self.cluster_delta.apply() if self.cluster_delta else image.cluster,
+            topics=self.topics_delta.apply() if self.topics_delta else image.topics,
+            configs=self.configs_delta.apply() if self.configs_delta else image.configs,
+            client_quotas=self.client_quotas_delta.apply() if self.client_quotas_delta else image.client_quotas,
+            producer_ids=self.producer_ids_delta.apply() if self.producer_ids_delta else image.producer_ids,
+            acls=self.acls_delta.apply() if self.acls_delta else image.acls,
+            scram=self.scram_delta.apply() if self.scram_delta else image.scram,
+            delegation_tokens=(
+                self.delegation_token_delta.apply() if self.delegation_token_delta else image.delegation_tokens
+            ),
+        )
+        same = provenance == image.provenance and all(getattr(changed, part) is getattr(image, part) for part in _PARTS)
+        return image if same else changed
+
+    def get_or_create_features_delta(self) -> FeaturesDelta:
+        """The delta of that part, made where there is none yet."""
+        if self.features_delta is None:
+            self.features_delta = FeaturesDelta(self.image.features)
+        return self.features_delta
+
+    def get_or_create_cluster_delta(self) -> ClusterDelta:
+        """The delta of that part, made where there is none yet."""
+        if self.cluster_delta is None:
+            self.cluster_delta = ClusterDelta(self.image.cluster)
+        return self.cluster_delta
+
+    def get_or_create_topics_delta(self) -> TopicsDelta:
+        """The delta of that part, made where there is none yet."""
+        if self.topics_delta is None:
+            self.topics_delta = TopicsDelta(self.image.topics)
+        return self.topics_delta
+
+    def get_or_create_configs_delta(self) -> ConfigurationsDelta:
+        """The delta of that part, made where there is none yet."""
+        if self.configs_delta is None:
+            self.configs_delta = ConfigurationsDelta(self.image.configs)
+        return self.configs_delta
+
+    def get_or_create_client_quotas_delta(self) -> ClientQuotasDelta:
+        """The delta of that part, made where there is none yet."""
+        if self.client_quotas_delta is None:
+            self.client_quotas_delta = ClientQuotasDelta(self.image.client_quotas)
+        return self.client_quotas_delta
+
+    def get_or_create_producer_ids_delta(self) -> ProducerIdsDelta:
+        """The delta of that part, made where there is none yet."""
+        if self.producer_ids_delta is None:
+            self.producer_ids_delta = ProducerIdsDelta(self.image.producer_ids)
+        return self.producer_ids_delta
+
+    def get_or_create_acls_delta(self) -> AclsDelta:
+        """The delta of that part, made where there is none yet."""
+        if self.acls_delta is None:
+            self.acls_delta = AclsDelta(self.image.acls)
+        return self.acls_delta
+
+    def get_or_create_scram_delta(self) -> ScramDelta:
+        """The delta of that part, made where there is none yet."""
+        if self.scram_delta is None:
+            self.scram_delta = ScramDelta(self.image.scram)
+        return self.scram_delta
+
+    def get_or_create_delegation_token_delta(self) -> DelegationTokenDelta:
+        """The delta of that part, made where there is none yet."""
+        if self.delegation_token_delta is None:
+            self.delegation_token_delta = DelegationTokenDelta(self.image.delegation_tokens)
+        return self.delegation_token_delta
+
+    def _replay_feature_level(self, record: r.FeatureLevelRecord) -> None:
+        features = self.get_or_create_features_delta()
+        features.replay(record)
+        if features.metadata_version_change is not None:  # every part may react to it, so every part has a delta
+            self.get_or_create_cluster_delta()
+            self.get_or_create_configs_delta()
+            self.get_or_create_topics_delta()
+            self.get_or_create_client_quotas_delta()
+            self.get_or_create_producer_ids_delta()
+            self.get_or_create_acls_delta()
+            self.get_or_create_scram_delta()
+            self.get_or_create_delegation_token_delta()
+
+    def _replay_remove_topic(self, record: r.RemoveTopicRecord) -> None:
+        name = self.get_or_create_topics_delta().replay_remove_topic(record)
+        self.get_or_create_configs_delta().replay_remove_topic(name)
+
+
+_PARTS = tuple(field.name for field in attrs.fields(MetadataImage) if field.name != "provenance")
+
+_HANDLERS: Mapping[type, Callable[[MetadataDelta, Any], None]] = {
+    r.RegisterBrokerRecord: lambda d, m: d.get_or_create_cluster_delta().replay_register_broker(m),
+    r.UnregisterBrokerRecord: lambda d, m: d.get_or_create_cluster_delta().replay_unregister_broker(m),
+    r.TopicRecord: lambda d, m: d.get_or_create_topics_delta().replay_topic(m),
+    r.PartitionRecord: lambda d, m: d.get_or_create_topics_delta().replay_partition(m),
+    r.ConfigRecord: lambda d, m: d.get_or_create_configs_delta().replay(m),
+    r.PartitionChangeRecord: lambda d, m: d.get_or_create_topics_delta().replay_partition_change(m),
+    r.FenceBrokerRecord: lambda d, m: d.get_or_create_cluster_delta().replay_fence_broker(m),
+    r.UnfenceBrokerRecord: lambda d, m: d.get_or_create_cluster_delta().replay_unfence_broker(m),
+    r.RemoveTopicRecord: MetadataDelta._replay_remove_topic,
+    r.DelegationTokenRecord: lambda d, m: d.get_or_create_delegation_token_delta().replay_delegation_token(m),
+    r.UserScramCredentialRecord: lambda d, m: d.get_or_create_scram_delta().replay_user_scram_credential(m),
+    r.FeatureLevelRecord: MetadataDelta._replay_feature_level,
+    r.ClientQuotaRecord: lambda d, m: d.get_or_create_client_quotas_delta().replay(m),
+    r.ProducerIdsRecord: lambda d, m: d.get_or_create_producer_ids_delta().replay(m),
+    r.BrokerRegistrationChangeRecord: (
+        lambda d, m: d.get_or_create_cluster_delta().replay_broker_registration_change(m)
+    ),
+    r.AccessControlEntryRecord: lambda d, m: d.get_or_create_acls_delta().replay_access_control_entry(m),
+    r.RemoveAccessControlEntryRecord: lambda d, m: d.get_or_create_acls_delta().replay_remove_access_control_entry(m),
+    r.NoOpRecord: lambda _, __: None,
+    r.ZkMigrationStateRecord: lambda _, __: None,
+    r.RemoveUserScramCredentialRecord: (
+        lambda d, m: d.get_or_create_scram_delta().replay_remove_user_scram_credential(m)
+    ),
+    r.RemoveDelegationTokenRecord: (
+        lambda d, m: d.get_or_create_delegation_token_delta().replay_remove_delegation_token(m)
+    ),
+    r.RegisterControllerRecord: lambda d, m: d.get_or_create_cluster_delta().replay_register_controller(m),
+    r.ClearElrRecord: lambda d, m: d.get_or_create_topics_delta().replay_clear_elr(m),
+    r.UnregisterControllerRecord: lambda d, m: d.get_or_create_cluster_delta().replay_unregister_controller(m),
+}
+"""How each record type is replayed; those that are missing are markers of metadata transactions."""
+
+_TRANSACTION_MARKERS = (r.BeginTransactionRecord, r.EndTransactionRecord, r.AbortTransactionRecord)
+
+
+def _at(message: AnyMessage, offset: int | None) -> str:
+    """How an error begins: with offset and type where the offset is known, else the caller names both."""
+    if offset is None:
+        return ""
+    name = "UNKNOWN" if isinstance(message, UnknownRecord) else type_name(type(message))
+    return f"offset {offset}, {name}: "
+
+
+def _no_handler(message: AnyMessage, offset: int | None) -> ReplayError | UnknownRecordError:
+    at = _at(message, offset)
+    if isinstance(message, UnknownRecord):
+        return UnknownRecordError(
+            f"{at}record type {message.api_key} in version {message.version} is not known to this release; "
+            "a newer Kafka has written it.",
+            offset=offset,
+        )
+    if isinstance(message, _TRANSACTION_MARKERS):
+        return ReplayError(f"{at}a metadata transaction begins or ends where none is expected.", offset=offset)
+    return UnknownRecordError(f"{at}a {type_name(type(message))} changes no image.", offset=offset)

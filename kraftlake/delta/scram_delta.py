@@ -1,0 +1,43 @@
+"""Changes of SCRAM credentials."""
+
+from __future__ import annotations
+
+from rpds import HashTrieMap
+
+from kraftlake.delta.changes import drop_missing, with_changes
+from kraftlake.image.scram_image import ScramCredentialData, ScramImage
+from kraftlake.records.metadata_records import RemoveUserScramCredentialRecord, UserScramCredentialRecord
+
+
+class ScramDelta:
+    """`changes` holds the new credential by mechanism and user, None where it was removed.
+
+    Source: org.apache.kafka.image.ScramDelta.
+    """
+
+    def __init__(self, image: ScramImage) -> None:
+        self.image = image
+        self.changes: dict[int, dict[str, ScramCredentialData | None]] = {}
+
+    def finish_snapshot(self) -> None:
+        """Remove the credentials that the snapshot lacks."""
+        for mechanism, users in self.image.mechanisms.items():
+            drop_missing(users, self.changes.setdefault(mechanism, {}))
+
+    def replay_user_scram_credential(self, record: UserScramCredentialRecord) -> None:
+        """A credential is set."""
+        self.changes.setdefault(record.mechanism, {})[record.name] = ScramCredentialData.from_record(record)
+
+    def replay_remove_user_scram_credential(self, record: RemoveUserScramCredentialRecord) -> None:
+        """A credential is removed; one that never was is no fault, as in Kafka."""
+        self.changes.setdefault(record.mechanism, {})[record.name] = None
+
+    def apply(self) -> ScramImage:
+        """The image after the changes; the old object when there are none."""
+        mechanisms = self.image.mechanisms
+        changed: dict[int, HashTrieMap[str, ScramCredentialData] | None] = {}
+        for mechanism, changes in self.changes.items():
+            users = with_changes(mechanisms.get(mechanism) or HashTrieMap(), changes)
+            changed[mechanism] = users if users else None
+        result = with_changes(mechanisms, changed)
+        return self.image if result is mechanisms else ScramImage(mechanisms=result)

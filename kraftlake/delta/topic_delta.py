@@ -1,0 +1,137 @@
+"""Changes of one topic's partitions."""
+
+from __future__ import annotations
+
+import attrs
+
+from kraftlake.delta.changes import with_changes
+from kraftlake.delta.local_replica_changes import LocalReplicaChanges, PartitionInfo, TopicIdPartition, TopicPartition
+from kraftlake.image.partition_registration import LeaderRecoveryState, PartitionRegistration
+from kraftlake.image.topics_image import TopicImage
+from kraftlake.records.metadata_records import PartitionChangeRecord, PartitionRecord
+from kraftlake.records.uuid import Uuid
+from kraftlake.runtime.errors import ReplayError
+
+
+class TopicDelta:
+    """`partition_changes` holds the new state by partition id, also where it equals the old one.
+
+    A topic that is new in the delta (or that a snapshot brings) has an `image` without partitions.
+    `elr_elections` and `unclean_elections` count elections by partition, for metrics.
+    """
+
+    def __init__(self, image: TopicImage) -> None:
+        self.image = image
+        self.partition_changes: dict[int, PartitionRegistration] = {}
+        self.elr_elections: dict[int, int] = {}
+        self.unclean_elections: dict[int, int] = {}
+        self._directories_rewritten: set[int] = set()
+        """The partitions whose directories a record has written since the base image, be it with the same ids."""
+
+    @property
+    def name(self) -> str:
+        """The topic's name."""
+        return self.image.name
+
+    @property
+    def id(self) -> Uuid:
+        """The topic's id."""
+        return self.image.id
+
+    def new_partitions(self) -> dict[int, PartitionRegistration]:
+        """The partitions that the base image does not have."""
+        return {id_: p for id_, p in self.partition_changes.items() if id_ not in self.image.partitions}
+
+    def partition(self, partition_id: int) -> PartitionRegistration | None:
+        """A partition's state as it is now."""
+        return self.partition_changes.get(partition_id) or self.image.partitions.get(partition_id)
+
+    def replay_partition(self, record: PartitionRecord) -> None:
+        """The whole state, new or replaced; ReplayError when it is none."""
+        registration = PartitionRegistration.from_record(record)
+        previous = self.partition(record.partition_id)
+        if previous is not None:
+            self._count_elections(record.partition_id, previous, record.leader, record.leader_recovery_state)
+        self.partition_changes[record.partition_id] = registration
+        self._directories_rewritten.add(record.partition_id)
+
+    def replay_partition_change(self, record: PartitionChangeRecord) -> None:
+        """A change of a partition; ReplayError when there is none, or the change does not fit it."""
+        previous = self.partition(record.partition_id)
+        if previous is None:
+            raise ReplayError(f"topic {self.name!r} has no partition {record.partition_id}.")
+        registration = previous.merge(record)
+        self._count_elections(record.partition_id, previous, record.leader, record.leader_recovery_state)
+        self.partition_changes[record.partition_id] = registration
+        if record.directories is not None:
+            self._directories_rewritten.add(record.partition_id)
+
+    def clear_elr(self) -> None:
+        """Clear the eligible leader replicas of all partitions that have some: each becomes one change."""
+        for partition_id, partition in self._current():
+            if partition.elr or partition.last_known_elr:
+                self.partition_changes[partition_id] = attrs.evolve(
+                    partition, elr=(), last_known_elr=(), partition_epoch=partition.partition_epoch + 1
+                )
+
+    def has_elr(self) -> bool:
+        """Whether `clear_elr` would change a partition."""
+        return any(partition.elr or partition.last_known_elr for _, partition in self._current())
+
+    def apply(self) -> TopicImage:
+        """The topic after the changes; the old object when there are none."""
+        partitions = with_changes(self.image.partitions, self.partition_changes)
+        if partitions is self.image.partitions:
+            return self.image
+        return TopicImage(name=self.name, id=self.id, partitions=partitions)
+
+    def add_local_changes(self, broker_id: int, changes: LocalReplicaChanges) -> None:
+        """Add to `changes` what the changes of this topic mean to a broker (`TopicsDelta.local_changes` says what)."""
+        for partition_id, partition in self.partition_changes.items():
+            previous = self.image.partitions.get(partition_id)
+            topic_partition = TopicPartition(self.name, partition_id)
+            if broker_id not in partition.replicas:
+                if previous is not None and broker_id in previous.replicas:
+                    changes.deletes.add(topic_partition)
+                continue
+            if previous is None or previous.partition_epoch != partition.partition_epoch:
+                info = PartitionInfo(self.id, partition)
+                if partition.leader != broker_id:
+                    changes.followers[topic_partition] = info
+                else:
+                    changes.leaders[topic_partition] = info
+                    if previous is None or previous.leader_epoch != partition.leader_epoch:
+                        changes.elected_leaders[topic_partition] = info
+                changes.topic_ids[self.name] = self.id
+            if previous is None or self._directory_changed(partition_id, previous, partition, broker_id):
+                directory = partition.directory(broker_id)
+                assert directory is not None, "the broker is one of the replicas"
+                changes.directory_ids[TopicIdPartition(self.id, topic_partition)] = directory
+
+    def _directory_changed(
+        self, partition_id: int, previous: PartitionRegistration, partition: PartitionRegistration, broker_id: int
+    ) -> bool:
+        """Whether Kafka sees another directory object for the broker than the base image holds.
+
+        Kafka compares references, so what counts is where an id comes from, not what it is. Every record brings
+        new objects, only "all replicas are migrating" is one shared constant; without a record that writes
+        directories, a replica has another object only when it moved to another place of the list. A broker that is
+        new among the replicas of an old partition is passed over.
+        """
+        if broker_id not in previous.replicas or (previous.all_migrating and partition.all_migrating):
+            return False
+        if partition_id in self._directories_rewritten:
+            return True
+        return previous.replicas.index(broker_id) != partition.replicas.index(broker_id)
+
+    def _current(self) -> list[tuple[int, PartitionRegistration]]:
+        untouched = [(id_, p) for id_, p in self.image.partitions.items() if id_ not in self.partition_changes]
+        return [*self.partition_changes.items(), *untouched]
+
+    def _count_elections(
+        self, partition_id: int, previous: PartitionRegistration, leader: int, recovery_state: int
+    ) -> None:
+        if recovery_state == LeaderRecoveryState.RECOVERING:
+            self.unclean_elections[partition_id] = self.unclean_elections.get(partition_id, 0) + 1
+        if leader in previous.elr:
+            self.elr_elections[partition_id] = self.elr_elections.get(partition_id, 0) + 1

@@ -1,0 +1,167 @@
+"""Changes of topics and their partitions."""
+
+from __future__ import annotations
+
+from kraftlake.delta.local_replica_changes import LocalReplicaChanges, TopicPartition
+from kraftlake.delta.topic_delta import TopicDelta
+from kraftlake.image.topics_image import TopicImage, TopicsImage
+from kraftlake.records.metadata_records import (
+    ClearElrRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+)
+from kraftlake.records.uuid import Uuid
+from kraftlake.runtime.errors import ReplayError
+
+
+class TopicsDelta:
+    """`changed_topics` holds a TopicDelta by id, `deleted_topic_ids` the topics of the base image that are gone.
+
+    A topic that is created and deleted within the delta leaves no trace. Source: org.apache.kafka.image.TopicsDelta.
+    """
+
+    def __init__(self, image: TopicsImage) -> None:
+        self.image = image
+        self.changed_topics: dict[Uuid, TopicDelta] = {}
+        self.deleted_topic_ids: set[Uuid] = set()
+        self._created: dict[str, Uuid] = {}
+        self._taken_names: dict[str, Uuid] = {}
+        """Names that a TopicRecord gave to a new id while the id here, still alive, had them: fine in a snapshot."""
+
+    @property
+    def created_topic_ids(self) -> frozenset[Uuid]:
+        """The topics that a TopicRecord of this delta has brought and that are still there."""
+        return frozenset(self._created.values())
+
+    def changed_topic(self, topic_id: Uuid) -> TopicDelta | None:
+        """What changed in a topic."""
+        return self.changed_topics.get(topic_id)
+
+    def topic_was_deleted(self, name: str) -> bool:
+        """Whether the topic that had the name in the base image is gone."""
+        topic = self.image.get_topic(name)
+        return topic is not None and topic.id in self.deleted_topic_ids
+
+    def replay_topic(self, record: TopicRecord) -> None:
+        """A topic begins, without partitions: also when a snapshot names one that the base image has.
+
+        ReplayError when the id has another name. A name that another topic has is refused too, unless
+        `finish_snapshot` takes that other one away.
+        """
+        known = self._topic(record.topic_id)
+        if known is not None and known.name != record.name:
+            raise ReplayError(f"topic {record.name!r} gets the id {record.topic_id}, which {known.name!r} has.")
+        holder = self._id_of(record.name)
+        if holder is not None and holder != record.topic_id:
+            self._taken_names[record.name] = holder
+        self.changed_topics[record.topic_id] = TopicDelta(TopicImage(name=record.name, id=record.topic_id))
+        self._created[record.name] = record.topic_id
+
+    def replay_partition(self, record: PartitionRecord) -> None:
+        """ReplayError when the topic does not exist or the record contradicts itself."""
+        delta = self._delta(record.topic_id)
+        delta.replay_partition(record)
+        self.changed_topics[record.topic_id] = delta
+
+    def replay_partition_change(self, record: PartitionChangeRecord) -> None:
+        """ReplayError when the topic or the partition does not exist, or the change does not fit it."""
+        delta = self._delta(record.topic_id)
+        delta.replay_partition_change(record)
+        self.changed_topics[record.topic_id] = delta
+
+    def replay_clear_elr(self, record: ClearElrRecord) -> None:
+        """The topic's eligible leader replicas, or with an empty name those of all topics, are cleared.
+
+        ReplayError when the named topic does not exist.
+        """
+        if record.topic_name:
+            topic_id = self._id_of(record.topic_name)
+            if topic_id is None:
+                raise ReplayError(f"topic {record.topic_name!r} does not exist.")
+            topic_ids = {topic_id}
+        else:
+            topic_ids = {*self.image.topics_by_id()} - self.deleted_topic_ids | {*self.changed_topics}
+        for topic_id in topic_ids:
+            delta = self._delta(topic_id)
+            if delta.has_elr():
+                delta.clear_elr()
+                self.changed_topics[topic_id] = delta
+
+    def replay_remove_topic(self, record: RemoveTopicRecord) -> str:
+        """Returns the name of the topic, whose configs go with it; ReplayError when it does not exist."""
+        topic = self._topic(record.topic_id)
+        if topic is None:
+            raise ReplayError(f"the topic with id {record.topic_id} does not exist.")
+        self._refuse_taken_names()
+        self.changed_topics.pop(record.topic_id, None)
+        if self._created.get(topic.name) == record.topic_id:
+            del self._created[topic.name]
+        if self.image.get_topic_by_id(record.topic_id) is not None:
+            self.deleted_topic_ids.add(record.topic_id)
+        return topic.name
+
+    def finish_snapshot(self) -> None:
+        """Delete the topics that the snapshot lacks."""
+        for topic_id in self.image.topics_by_id():
+            if topic_id not in self.changed_topics:
+                self.deleted_topic_ids.add(topic_id)
+
+    def apply(self) -> TopicsImage:
+        """The image after the changes; the old object when there are none. ReplayError when two topics share a name."""
+        self._refuse_taken_names()
+        by_id = self.image.topics_by_id()
+        changed = {topic_id: self._unless_equal(delta.apply()) for topic_id, delta in self.changed_topics.items()}
+        return self.image.changed({topic_id: by_id[topic_id] for topic_id in self.deleted_topic_ids}, changed)
+
+    def local_changes(self, broker_id: int) -> LocalReplicaChanges:
+        """What this delta means to a broker; exactly Kafka's `TopicsDelta.localChanges`, oddities included.
+
+        Only the base image and the end of the delta count, and of records in between only that they have written
+        directories (see `TopicDelta`). Replicas of deleted topics are deletes, even where a topic of the same name
+        was created again.
+        """
+        changes = LocalReplicaChanges()
+        for delta in self.changed_topics.values():
+            delta.add_local_changes(broker_id, changes)
+        for topic_id in self.deleted_topic_ids:
+            topic = self.image.topics_by_id()[topic_id]
+            for partition_id, partition in topic.partitions.items():
+                if broker_id in partition.replicas:
+                    changes.deletes.add(TopicPartition(topic.name, partition_id))
+        return changes
+
+    def _topic(self, topic_id: Uuid) -> TopicImage | None:
+        """The topic's image before its changes, if the topic is there now."""
+        delta = self.changed_topics.get(topic_id)
+        if delta is not None:
+            return delta.image
+        return None if topic_id in self.deleted_topic_ids else self.image.get_topic_by_id(topic_id)
+
+    def _id_of(self, name: str) -> Uuid | None:
+        created = self._created.get(name)
+        if created is not None:
+            return created
+        topic = self.image.get_topic(name)
+        return None if topic is None or topic.id in self.deleted_topic_ids else topic.id
+
+    def _delta(self, topic_id: Uuid) -> TopicDelta:
+        """The topic's delta, a new one (not yet noted) where there is none; ReplayError without the topic."""
+        delta = self.changed_topics.get(topic_id)
+        if delta is not None:
+            return delta
+        topic = self._topic(topic_id)
+        if topic is None:
+            raise ReplayError(f"the topic with id {topic_id} does not exist.")
+        return TopicDelta(topic)
+
+    def _refuse_taken_names(self) -> None:
+        for name, topic_id in self._taken_names.items():
+            if topic_id not in self.deleted_topic_ids:
+                raise ReplayError(f"topic {name!r} was created while the topic with id {topic_id} had that name.")
+
+    def _unless_equal(self, topic: TopicImage) -> TopicImage:
+        """The topic of the base image where a snapshot has brought the very same."""
+        old = self.image.get_topic_by_id(topic.id)
+        return old if old is not None and old == topic else topic

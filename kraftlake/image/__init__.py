@@ -1,0 +1,59 @@
+"""Immutable snapshots of the cluster: `MetadataImage`, its nine parts, and their forms as records and JSON. No I/O."""
+
+from __future__ import annotations
+
+from kraftlake.image.acls_image import AclsImage, StandardAcl
+from kraftlake.image.broker_registration import BrokerRegistration
+from kraftlake.image.client_quotas_image import ClientQuotaEntity, ClientQuotaImage, ClientQuotasImage
+from kraftlake.image.cluster_image import ClusterImage
+from kraftlake.image.configurations_image import ConfigResource, ConfigurationImage, ConfigurationsImage
+from kraftlake.image.controller_registration import ControllerRegistration
+from kraftlake.image.delegation_token_image import DelegationTokenData, DelegationTokenImage
+from kraftlake.image.diff import EntryChange, FieldChange, ImageDiff, diff_images
+from kraftlake.image.endpoint import Endpoint, VersionRange
+from kraftlake.image.features_image import FeaturesImage
+from kraftlake.image.json_form import image_to_json
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.partition_registration import LeaderRecoveryState, PartitionRegistration
+from kraftlake.image.producer_ids_image import ProducerIdsImage
+from kraftlake.image.provenance import MetadataProvenance
+from kraftlake.image.scram_image import ScramCredentialData, ScramImage
+from kraftlake.image.topics_image import TopicImage, TopicsImage
+from kraftlake.image.writer_options import CollectedLosses, ImageWriterOptions, LossHandler, refuse_loss
+
+__all__ = [
+    "AclsImage",
+    "BrokerRegistration",
+    "ClientQuotaEntity",
+    "ClientQuotaImage",
+    "ClientQuotasImage",
+    "ClusterImage",
+    "CollectedLosses",
+    "ConfigResource",
+    "ConfigurationImage",
+    "ConfigurationsImage",
+    "ControllerRegistration",
+    "DelegationTokenData",
+    "DelegationTokenImage",
+    "Endpoint",
+    "EntryChange",
+    "FeaturesImage",
+    "FieldChange",
+    "ImageDiff",
+    "ImageWriterOptions",
+    "LeaderRecoveryState",
+    "LossHandler",
+    "MetadataImage",
+    "MetadataProvenance",
+    "PartitionRegistration",
+    "ProducerIdsImage",
+    "ScramCredentialData",
+    "ScramImage",
+    "StandardAcl",
+    "TopicImage",
+    "TopicsImage",
+    "VersionRange",
+    "diff_images",
+    "image_to_json",
+    "refuse_loss",
+]

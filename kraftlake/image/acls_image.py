@@ -1,0 +1,67 @@
+"""The access control lists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+import attrs
+from rpds import HashTrieMap
+
+from kraftlake.records.metadata_records import AccessControlEntryRecord
+from kraftlake.records.serde import ApiMessageAndVersion
+from kraftlake.records.uuid import Uuid
+
+
+@attrs.frozen(kw_only=True)
+class StandardAcl:
+    """One rule; types, operation and permission are the codes of Kafka's enums, `principal` is `Type:name`.
+
+    Source: org.apache.kafka.metadata.authorizer.StandardAcl.
+    """
+
+    resource_type: int
+    resource_name: str
+    pattern_type: int
+    principal: str
+    host: str
+    operation: int
+    permission_type: int
+
+    @classmethod
+    def from_record(cls, record: AccessControlEntryRecord) -> StandardAcl:
+        """The rule that a record holds."""
+        return cls(
+            resource_type=record.resource_type,
+            resource_name=record.resource_name,
+            pattern_type=record.pattern_type,
+            principal=record.principal,
+            host=record.host,
+            operation=record.operation,
+            permission_type=record.permission_type,
+        )
+
+    def to_record(self, acl_id: Uuid) -> ApiMessageAndVersion:
+        """The AccessControlEntryRecord with this rule."""
+        return ApiMessageAndVersion(AccessControlEntryRecord(id=acl_id, **attrs.asdict(self)), 0)
+
+
+@attrs.frozen(kw_only=True)
+class AclsImage:
+    """The rules by id. Source: org.apache.kafka.image.AclsImage."""
+
+    EMPTY: ClassVar[AclsImage]
+
+    acls: HashTrieMap[Uuid, StandardAcl] = HashTrieMap()
+
+    def is_empty(self) -> bool:
+        """Whether there is no rule."""
+        return not self.acls
+
+    def write(self) -> Iterator[ApiMessageAndVersion]:
+        """The rules by the bytes of their ids."""
+        for acl_id, acl in sorted(self.acls.items(), key=lambda item: bytes(item[0])):
+            yield acl.to_record(acl_id)
+
+
+AclsImage.EMPTY = AclsImage()

@@ -1,0 +1,93 @@
+"""A broker as it has registered."""
+
+from __future__ import annotations
+
+import attrs
+from rpds import HashTrieMap
+
+from kraftlake.image.endpoint import Endpoint, VersionRange, features_of, listeners_of
+from kraftlake.image.writer_options import ImageWriterOptions
+from kraftlake.records.metadata_records import BrokerEndpoint, BrokerFeature, RegisterBrokerRecord
+from kraftlake.records.serde import ApiMessageAndVersion
+from kraftlake.records.uuid import Uuid
+from kraftlake.runtime.errors import ReplayError
+
+
+def _sorted(directories: tuple[Uuid, ...]) -> tuple[Uuid, ...]:
+    return tuple(sorted(directories, key=Uuid.sort_key))
+
+
+@attrs.frozen(kw_only=True)
+class BrokerRegistration:
+    """One incarnation of a broker: `epoch` is the offset of its registration.
+
+    `directories` are the log directories that are online, in the order of their ids; `cordoned_directories` those
+    that get no new partitions, None where the broker never said. Source: org.apache.kafka.metadata.
+    """
+
+    id: int
+    epoch: int
+    incarnation_id: Uuid
+    listeners: HashTrieMap[str, Endpoint]
+    supported_features: HashTrieMap[str, VersionRange]
+    rack: str | None = None
+    fenced: bool
+    in_controlled_shutdown: bool = False
+    is_migrating_zk_broker: bool = False
+    directories: tuple[Uuid, ...] = attrs.field(default=(), converter=_sorted)
+    cordoned_directories: tuple[Uuid, ...] | None = None
+
+    @classmethod
+    def from_record(cls, record: RegisterBrokerRecord) -> BrokerRegistration:
+        """The registration that a record holds; ReplayError when a listener has no name."""
+        if any(not end_point.name for end_point in record.end_points):
+            raise ReplayError(f"broker {record.broker_id} registers a listener without a name.")
+        return cls(
+            id=record.broker_id,
+            epoch=record.broker_epoch,
+            incarnation_id=record.incarnation_id,
+            listeners=listeners_of(record.end_points),
+            supported_features=features_of(record.features),
+            rack=record.rack,
+            fenced=record.fenced,
+            in_controlled_shutdown=record.in_controlled_shutdown,
+            is_migrating_zk_broker=record.is_migrating_zk_broker,
+            directories=record.log_dirs,
+            cordoned_directories=record.cordoned_log_dirs,
+        )
+
+    def to_record(self, options: ImageWriterOptions) -> ApiMessageAndVersion:
+        """The RegisterBrokerRecord with this state; what it can't hold goes to the loss handler."""
+        version = options.metadata_version
+        migrating = self.is_migrating_zk_broker
+        if migrating and not version.is_migration_supported:
+            options.handle_loss("the migration state of one or more ZooKeeper brokers")
+            migrating = False
+        directories = self.directories
+        if directories and not version.is_directory_assignment_supported:
+            options.handle_loss("the online log directories of one or more brokers")
+            directories = ()
+        cordoned = self.cordoned_directories
+        if cordoned is not None and not version.is_cordoned_log_dirs_supported:
+            options.handle_loss("the cordoned log directories of one or more brokers")
+            cordoned = None
+        record = RegisterBrokerRecord(
+            broker_id=self.id,
+            is_migrating_zk_broker=migrating,
+            incarnation_id=self.incarnation_id,
+            broker_epoch=self.epoch,
+            end_points=tuple(
+                BrokerEndpoint(name=name, host=e.host, port=e.port, security_protocol=e.security_protocol)
+                for name, e in sorted(self.listeners.items())
+            ),
+            features=tuple(
+                BrokerFeature(name=name, min_supported_version=levels.min, max_supported_version=levels.max)
+                for name, levels in sorted(self.supported_features.items())
+            ),
+            rack=self.rack,
+            fenced=self.fenced,
+            in_controlled_shutdown=self.in_controlled_shutdown,
+            log_dirs=directories,
+            cordoned_log_dirs=cordoned,
+        )
+        return ApiMessageAndVersion(record, version.register_broker_record_version)

@@ -1,0 +1,80 @@
+"""The quotas of users, client ids and addresses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import ClassVar
+
+import attrs
+from rpds import HashTrieMap
+
+from kraftlake.records.metadata_records import ClientQuotaRecord, EntityData
+from kraftlake.records.serde import ApiMessageAndVersion
+
+
+@attrs.frozen
+class ClientQuotaEntity:
+    """Who a quota holds for: (type, name) pairs by type, name None for the default of the type.
+
+    Types are `user`, `client-id` and `ip`; user and client-id may stand together.
+    """
+
+    entries: tuple[tuple[str, str | None], ...]
+
+    @classmethod
+    def from_record(cls, entity: tuple[EntityData, ...]) -> ClientQuotaEntity:
+        """The entity of a ClientQuotaRecord; the last name of a type counts."""
+        return cls(tuple(sorted({data.entity_type: data.entity_name for data in entity}.items())))
+
+    @property
+    def text(self) -> str:
+        """The entity as compact JSON, by which entities are ordered in listings."""
+        return json.dumps(dict(self.entries), ensure_ascii=False, separators=(",", ":"))
+
+
+@attrs.frozen
+class ClientQuotaImage:
+    """The quotas of one entity: values by quota key. Source: org.apache.kafka.image.ClientQuotaImage."""
+
+    EMPTY: ClassVar[ClientQuotaImage]
+
+    quotas: HashTrieMap[str, float] = HashTrieMap()
+
+    def is_empty(self) -> bool:
+        """Whether no quota is set."""
+        return not self.quotas
+
+    def write(self, entity: ClientQuotaEntity) -> Iterator[ApiMessageAndVersion]:
+        """The quotas by key."""
+        data = tuple(EntityData(entity_type=type_, entity_name=name) for type_, name in entity.entries)
+        for key, value in sorted(self.quotas.items()):
+            yield ApiMessageAndVersion(ClientQuotaRecord(entity=data, key=key, value=value), 0)
+
+
+ClientQuotaImage.EMPTY = ClientQuotaImage()
+
+
+@attrs.frozen(kw_only=True)
+class ClientQuotasImage:
+    """Quotas by entity; an entity without any is not there. Source: org.apache.kafka.image.ClientQuotasImage."""
+
+    EMPTY: ClassVar[ClientQuotasImage]
+
+    entities: HashTrieMap[ClientQuotaEntity, ClientQuotaImage] = HashTrieMap()
+
+    def is_empty(self) -> bool:
+        """Whether no entity has a quota."""
+        return not self.entities
+
+    def in_order(self) -> list[tuple[ClientQuotaEntity, ClientQuotaImage]]:
+        """The entities by their text."""
+        return sorted(self.entities.items(), key=lambda item: item[0].text)
+
+    def write(self) -> Iterator[ApiMessageAndVersion]:
+        """The entities by their text."""
+        for entity, image in self.in_order():
+            yield from image.write(entity)
+
+
+ClientQuotasImage.EMPTY = ClientQuotasImage()

@@ -1,0 +1,83 @@
+"""The dynamic configs of topics, brokers and other resources."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import ClassVar, Final
+
+import attrs
+from rpds import HashTrieMap
+
+from kraftlake.records.metadata_records import ConfigRecord
+from kraftlake.records.serde import ApiMessageAndVersion
+
+TOPIC_RESOURCE: Final = 2
+BROKER_RESOURCE: Final = 4
+RESOURCE_TYPES: Mapping[int, str] = {
+    0: "UNKNOWN",
+    TOPIC_RESOURCE: "TOPIC",
+    BROKER_RESOURCE: "BROKER",
+    8: "BROKER_LOGGER",
+    16: "CLIENT_METRICS",
+    32: "GROUP",
+}
+"""Kafka's ConfigResource.Type by id."""
+
+
+@attrs.frozen(order=True)
+class ConfigResource:
+    """What configs belong to: a type (a key of RESOURCE_TYPES) and a name, empty for the default of the type."""
+
+    type: int
+    name: str
+
+    @property
+    def type_name(self) -> str:
+        """`TOPIC`, `BROKER`, …; `UNKNOWN(n)` for a type that Kafka does not know."""
+        return RESOURCE_TYPES.get(self.type, f"UNKNOWN({self.type})")
+
+
+@attrs.frozen(kw_only=True)
+class ConfigurationImage:
+    """The configs of one resource: values by name. Source: org.apache.kafka.image.ConfigurationImage."""
+
+    resource: ConfigResource
+    data: HashTrieMap[str, str] = attrs.field(default=HashTrieMap(), repr=False)
+
+    def is_empty(self) -> bool:
+        """Whether nothing is set."""
+        return not self.data
+
+    def write(self) -> Iterator[ApiMessageAndVersion]:
+        """The configs by name."""
+        for name, value in sorted(self.data.items()):
+            record = ConfigRecord(
+                resource_type=self.resource.type, resource_name=self.resource.name, name=name, value=value
+            )
+            yield ApiMessageAndVersion(record, 0)
+
+
+@attrs.frozen(kw_only=True)
+class ConfigurationsImage:
+    """Configs by resource; a resource without any is not there. Source: org.apache.kafka.image.ConfigurationsImage."""
+
+    EMPTY: ClassVar[ConfigurationsImage]
+
+    resource_data: HashTrieMap[ConfigResource, ConfigurationImage] = HashTrieMap()
+
+    def is_empty(self) -> bool:
+        """Whether no resource has a config."""
+        return not self.resource_data
+
+    def config_map(self, resource: ConfigResource) -> Mapping[str, str]:
+        """What is set for a resource: values by config name."""
+        image = self.resource_data.get(resource)
+        return {} if image is None else image.data
+
+    def write(self) -> Iterator[ApiMessageAndVersion]:
+        """The resources by type and name."""
+        for _, image in sorted(self.resource_data.items()):
+            yield from image.write()
+
+
+ConfigurationsImage.EMPTY = ConfigurationsImage()

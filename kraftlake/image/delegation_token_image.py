@@ -1,0 +1,80 @@
+"""The delegation tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+import attrs
+from rpds import HashTrieMap
+
+from kraftlake.image.writer_options import ImageWriterOptions
+from kraftlake.records.metadata_records import DelegationTokenRecord
+from kraftlake.records.serde import ApiMessageAndVersion
+from kraftlake.runtime.errors import ReplayError
+
+
+@attrs.frozen(kw_only=True)
+class DelegationTokenData:
+    """One token; principals are `Type:name`, times epoch ms. Source: org.apache.kafka.metadata.DelegationTokenData."""
+
+    token_id: str
+    owner: str
+    requester: str
+    renewers: tuple[str, ...]
+    issue_timestamp: int
+    max_timestamp: int
+    expiry_timestamp: int
+
+    @classmethod
+    def from_record(cls, record: DelegationTokenRecord) -> DelegationTokenData:
+        """The token that a record holds; ReplayError when a principal is not `Type:name`."""
+        for principal in (record.owner, record.requester, *record.renewers):
+            if ":" not in principal:
+                raise ReplayError(f"delegation token {record.token_id!r}: {principal!r} is no principal (Type:name).")
+        return cls(
+            token_id=record.token_id,
+            owner=record.owner,
+            requester=record.requester,
+            renewers=record.renewers,
+            issue_timestamp=record.issue_timestamp,
+            max_timestamp=record.max_timestamp,
+            expiry_timestamp=record.expiration_timestamp,
+        )
+
+    def to_record(self) -> ApiMessageAndVersion:
+        """The DelegationTokenRecord with this token."""
+        record = DelegationTokenRecord(
+            owner=self.owner,
+            requester=self.requester,
+            renewers=self.renewers,
+            issue_timestamp=self.issue_timestamp,
+            max_timestamp=self.max_timestamp,
+            expiration_timestamp=self.expiry_timestamp,
+            token_id=self.token_id,
+        )
+        return ApiMessageAndVersion(record, 0)
+
+
+@attrs.frozen(kw_only=True)
+class DelegationTokenImage:
+    """Tokens by id. Source: org.apache.kafka.image.DelegationTokenImage."""
+
+    EMPTY: ClassVar[DelegationTokenImage]
+
+    tokens: HashTrieMap[str, DelegationTokenData] = HashTrieMap()
+
+    def is_empty(self) -> bool:
+        """Whether there is no token."""
+        return not self.tokens
+
+    def write(self, options: ImageWriterOptions) -> Iterator[ApiMessageAndVersion]:
+        """The tokens by id."""
+        if self.tokens and not options.metadata_version.is_delegation_token_supported:
+            options.handle_loss("delegation tokens")
+            return
+        for _, token in sorted(self.tokens.items(), key=lambda item: item[0]):
+            yield token.to_record()
+
+
+DelegationTokenImage.EMPTY = DelegationTokenImage()

@@ -1,0 +1,41 @@
+"""What brokers and controllers register: their listeners and the feature levels that they support."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import attrs
+from rpds import HashTrieMap
+
+SECURITY_PROTOCOLS: Mapping[int, str] = {0: "PLAINTEXT", 1: "SSL", 2: "SASL_PLAINTEXT", 3: "SASL_SSL"}
+"""Kafka's SecurityProtocol by id."""
+
+
+@attrs.frozen(kw_only=True)
+class Endpoint:
+    """Where a listener is reached; `security_protocol` is the id of Kafka's SecurityProtocol."""
+
+    host: str
+    port: int
+    security_protocol: int
+
+
+@attrs.frozen
+class VersionRange:
+    """The levels of a feature that a process supports, both ends included."""
+
+    min: int
+    max: int
+
+
+def listeners_of(end_points: Iterable[Any]) -> HashTrieMap[str, Endpoint]:
+    """The listeners by name from a record's BrokerEndpoint or ControllerEndpoint structs; the last of a name counts."""
+    return HashTrieMap(
+        {e.name: Endpoint(host=e.host, port=e.port, security_protocol=e.security_protocol) for e in end_points}
+    )
+
+
+def features_of(features: Iterable[Any]) -> HashTrieMap[str, VersionRange]:
+    """The supported features by name from a record's BrokerFeature or ControllerFeature structs."""
+    return HashTrieMap({f.name: VersionRange(f.min_supported_version, f.max_supported_version) for f in features})

@@ -1,0 +1,82 @@
+"""The whole cluster at one offset."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+import attrs
+
+from kraftlake.image.acls_image import AclsImage
+from kraftlake.image.client_quotas_image import ClientQuotasImage
+from kraftlake.image.cluster_image import ClusterImage
+from kraftlake.image.configurations_image import ConfigurationsImage
+from kraftlake.image.delegation_token_image import DelegationTokenImage
+from kraftlake.image.features_image import FeaturesImage
+from kraftlake.image.producer_ids_image import ProducerIdsImage
+from kraftlake.image.provenance import MetadataProvenance
+from kraftlake.image.scram_image import ScramImage
+from kraftlake.image.topics_image import TopicsImage
+from kraftlake.image.writer_options import ImageWriterOptions
+from kraftlake.records.serde import ApiMessageAndVersion
+
+
+@attrs.frozen(kw_only=True)
+class MetadataImage:
+    """Everything that the log says up to `provenance`, immutable: what it shares with another image is one object.
+
+    Source: org.apache.kafka.image.MetadataImage.
+    """
+
+    EMPTY: ClassVar[MetadataImage]
+
+    provenance: MetadataProvenance = MetadataProvenance.EMPTY
+    features: FeaturesImage = FeaturesImage.EMPTY
+    cluster: ClusterImage = ClusterImage.EMPTY
+    topics: TopicsImage = TopicsImage.EMPTY
+    configs: ConfigurationsImage = ConfigurationsImage.EMPTY
+    client_quotas: ClientQuotasImage = ClientQuotasImage.EMPTY
+    producer_ids: ProducerIdsImage = ProducerIdsImage.EMPTY
+    acls: AclsImage = AclsImage.EMPTY
+    scram: ScramImage = ScramImage.EMPTY
+    delegation_tokens: DelegationTokenImage = DelegationTokenImage.EMPTY
+
+    @property
+    def offset(self) -> int:
+        """The last offset that the image holds, -1 for none."""
+        return self.provenance.offset
+
+    def is_empty(self) -> bool:
+        """Whether all parts are; the offset does not matter."""
+        return (
+            self.features.is_empty()
+            and self.cluster.is_empty()
+            and self.topics.is_empty()
+            and self.configs.is_empty()
+            and self.client_quotas.is_empty()
+            and self.producer_ids.is_empty()
+            and self.acls.is_empty()
+            and self.scram.is_empty()
+            and self.delegation_tokens.is_empty()
+        )
+
+    def write(self, options: ImageWriterOptions | None = None) -> Iterator[ApiMessageAndVersion]:
+        """The records that make this image out of the empty one, as a snapshot holds them, always in the same order.
+
+        Without `options`, at the image's own metadata.version and refusing losses. Raises UnwritableMetadataError
+        when there is no metadata.version, or from the loss handler.
+        """
+        if options is None:
+            options = ImageWriterOptions.for_image(self)
+        yield from self.features.write(options)
+        yield from self.cluster.write(options)
+        yield from self.topics.write(options)
+        yield from self.configs.write()
+        yield from self.client_quotas.write()
+        yield from self.producer_ids.write()
+        yield from self.acls.write()
+        yield from self.scram.write(options)
+        yield from self.delegation_tokens.write(options)
+
+
+MetadataImage.EMPTY = MetadataImage()

@@ -1,0 +1,32 @@
+"""Where in the log an image comes from."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import attrs
+
+
+@attrs.frozen(kw_only=True)
+class MetadataProvenance:
+    """The last offset that an image holds.
+
+    `epoch` is that of the offset's batch, `timestamp` the batch's in epoch milliseconds (-1: unknown), and
+    `batch_aligned` says whether the offset is the last one of its batch: only such images become snapshots.
+    Source: org.apache.kafka.image.MetadataProvenance.
+    """
+
+    EMPTY: ClassVar[MetadataProvenance]
+
+    offset: int
+    epoch: int
+    timestamp: int = -1
+    batch_aligned: bool = True
+
+    @property
+    def snapshot_name(self) -> str:
+        """`END_OFFSET-EPOCH`, the name that Kafka gives a snapshot of this image, without its suffix."""
+        return f"{self.offset + 1:020d}-{self.epoch:010d}"
+
+
+MetadataProvenance.EMPTY = MetadataProvenance(offset=-1, epoch=-1, timestamp=-1, batch_aligned=False)

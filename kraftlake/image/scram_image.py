@@ -1,0 +1,81 @@
+"""The SCRAM credentials of users."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import ClassVar
+
+import attrs
+from rpds import HashTrieMap
+
+from kraftlake.image.writer_options import ImageWriterOptions
+from kraftlake.records.metadata_records import UserScramCredentialRecord
+from kraftlake.records.serde import ApiMessageAndVersion
+
+SCRAM_MECHANISMS: Mapping[int, str] = {0: "UNKNOWN", 1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
+"""Kafka's ScramMechanism by type."""
+
+
+def mechanism_name(mechanism: int) -> str:
+    """`SCRAM-SHA-256`, …; `UNKNOWN(n)` for a type that Kafka does not know."""
+    return SCRAM_MECHANISMS.get(mechanism, f"UNKNOWN({mechanism})")
+
+
+@attrs.frozen(kw_only=True)
+class ScramCredentialData:
+    """One credential; its keys never appear in a repr. Source: org.apache.kafka.metadata.ScramCredentialData."""
+
+    salt: bytes = attrs.field(repr=False)
+    stored_key: bytes = attrs.field(repr=False)
+    server_key: bytes = attrs.field(repr=False)
+    iterations: int
+
+    @classmethod
+    def from_record(cls, record: UserScramCredentialRecord) -> ScramCredentialData:
+        """The credential that a record holds."""
+        return cls(
+            salt=record.salt,
+            stored_key=record.stored_key,
+            server_key=record.server_key,
+            iterations=record.iterations,
+        )
+
+    def to_record(self, user: str, mechanism: int) -> ApiMessageAndVersion:
+        """The UserScramCredentialRecord with this credential."""
+        record = UserScramCredentialRecord(
+            name=user,
+            mechanism=mechanism,
+            salt=self.salt,
+            stored_key=self.stored_key,
+            server_key=self.server_key,
+            iterations=self.iterations,
+        )
+        return ApiMessageAndVersion(record, 0)
+
+
+@attrs.frozen(kw_only=True)
+class ScramImage:
+    """Credentials by mechanism (a key of SCRAM_MECHANISMS) and user; a mechanism without users is not there.
+
+    Source: org.apache.kafka.image.ScramImage.
+    """
+
+    EMPTY: ClassVar[ScramImage]
+
+    mechanisms: HashTrieMap[int, HashTrieMap[str, ScramCredentialData]] = HashTrieMap()
+
+    def is_empty(self) -> bool:
+        """Whether no user has a credential."""
+        return not self.mechanisms
+
+    def write(self, options: ImageWriterOptions) -> Iterator[ApiMessageAndVersion]:
+        """The credentials by mechanism and user."""
+        if self.mechanisms and not options.metadata_version.is_scram_supported:
+            options.handle_loss("SCRAM credentials")
+            return
+        for mechanism, users in sorted(self.mechanisms.items(), key=lambda item: item[0]):
+            for user, credential in sorted(users.items(), key=lambda item: item[0]):
+                yield credential.to_record(user, mechanism)
+
+
+ScramImage.EMPTY = ScramImage()

@@ -1,0 +1,77 @@
+"""How an image is written back as records, and what happens to what they can't express."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import attrs
+
+from kraftlake.records.metadata_version import MINIMUM_OF_KAFKA_4, MetadataVersion
+from kraftlake.runtime.errors import UnwritableMetadataError
+
+if TYPE_CHECKING:
+    from kraftlake.image.metadata_image import MetadataImage
+
+LossHandler = Callable[[str, MetadataVersion], None]
+"""Takes what is about to be lost, in words, and the metadata.version that can't express it."""
+
+
+def refuse_loss(loss: str, version: MetadataVersion) -> None:
+    """The handler that lets nothing be lost: raises UnwritableMetadataError."""
+    raise UnwritableMetadataError(
+        f"The image holds {loss}, for which its features at metadata.version {version} have no record: "
+        "write it with --allow-loss to leave that out."
+    )
+
+
+class CollectedLosses:
+    """The handler that goes on and remembers what was lost: call it, then read `losses` (each once, in order)."""
+
+    def __init__(self) -> None:
+        self._losses: dict[str, None] = {}
+
+    def __call__(self, loss: str, _version: MetadataVersion) -> None:
+        """Note the loss and go on."""
+        self._losses[loss] = None
+
+    @property
+    def losses(self) -> tuple[str, ...]:
+        """What was left out."""
+        return tuple(self._losses)
+
+
+@attrs.frozen(kw_only=True)
+class ImageWriterOptions:
+    """The metadata.version to write records for, whether ELR is enabled, and the handler of losses.
+
+    `loss_handler` may raise (the default does, UnwritableMetadataError) or note the loss and return. Kafka drops
+    eligible leader replicas without a word where the feature is off; here that is a loss as any other.
+    Source: org.apache.kafka.image.writer.ImageWriterOptions.
+    """
+
+    metadata_version: MetadataVersion = attrs.field()
+    elr_enabled: bool = False
+    loss_handler: LossHandler = refuse_loss
+
+    @metadata_version.validator
+    def _can_be_written(self, _: object, version: MetadataVersion) -> None:
+        if version < MINIMUM_OF_KAFKA_4:
+            raise UnwritableMetadataError(
+                f"Images are written at metadata.version {MINIMUM_OF_KAFKA_4} or later, not at {version}."
+            )
+
+    @classmethod
+    def for_image(cls, image: MetadataImage, *, loss_handler: LossHandler = refuse_loss) -> ImageWriterOptions:
+        """What the image's own features ask for; UnwritableMetadataError when it has no metadata.version."""
+        version = image.features.metadata_version
+        if version is None:
+            raise UnwritableMetadataError(
+                f"The image at offset {image.provenance.offset} has no metadata.version, so there is nothing that says "
+                "how its records are written: take a later offset."
+            )
+        return cls(metadata_version=version, elr_enabled=image.features.is_elr_enabled, loss_handler=loss_handler)
+
+    def handle_loss(self, loss: str) -> None:
+        """Report what has no record at this metadata.version; returns when the loss is accepted."""
+        self.loss_handler(loss, self.metadata_version)

@@ -150,8 +150,8 @@ def _no_batch(name: str, header: BatchHeader | None, head: bytes) -> str:
         return "a segment in the message format of before Kafka 0.11, so none of a metadata log"
     if len(head) < HEADER_SIZE:
         return f"a file of {len(head)} bytes, fewer than a record batch takes"
-    wanted = "a segment, a snapshot or an archive"
+    wanted = "neither a segment nor a snapshot nor an archive"
     if segment_base_offset(name) is not None or name.endswith((".log", ".checkpoint")):
         magic = f"format {head[16]}" if head[16] != MAGIC else "a broken length"
-        return f"no {wanted}: it does not start with a record batch ({magic} where {MAGIC} was expected)"
-    return f"no {wanted}: it starts with the bytes {head[:8].hex(' ')}"
+        return f"{wanted}: it does not start with a record batch ({magic} where {MAGIC} was expected)"
+    return f"{wanted}: it starts with the bytes {head[:8].hex(' ')}"

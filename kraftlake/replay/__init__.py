@@ -1,0 +1,81 @@
+"""The fold: replays a log into images and what each broker was told, imports it into a lake, verifies and exports it.
+
+What is re-exported here is imported when it is first asked for, so that naming the room costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kraftlake.replay.batch_loader import MetadataBatchLoader, MetadataUpdater
+    from kraftlake.replay.committed import CommittedTo
+    from kraftlake.replay.export import ExportReport
+    from kraftlake.replay.fold import Replay, image_at, load_snapshot, replay_to
+    from kraftlake.replay.import_log import import_source
+    from kraftlake.replay.import_report import ImportReport
+    from kraftlake.replay.local_changes import LocalChanges
+    from kraftlake.replay.log_reader import LogReader, SnapshotReader
+    from kraftlake.replay.manifest import LogDeltaManifest, SkippedRecord
+    from kraftlake.replay.open_reader import LakeReader
+    from kraftlake.replay.quorum import QuorumState
+    from kraftlake.replay.record_types import RECORD_TYPES
+    from kraftlake.replay.source import Source, open_source
+    from kraftlake.replay.verify_report import Problem, VerifyReport
+
+_HOMES = {
+    "CommittedTo": "committed",
+    "ExportReport": "export",
+    "ImportReport": "import_report",
+    "LakeReader": "open_reader",
+    "LocalChanges": "local_changes",
+    "LogDeltaManifest": "manifest",
+    "LogReader": "log_reader",
+    "MetadataBatchLoader": "batch_loader",
+    "MetadataUpdater": "batch_loader",
+    "Problem": "verify_report",
+    "QuorumState": "quorum",
+    "RECORD_TYPES": "record_types",
+    "Replay": "fold",
+    "SkippedRecord": "manifest",
+    "SnapshotReader": "log_reader",
+    "Source": "source",
+    "VerifyReport": "verify_report",
+    "image_at": "fold",
+    "import_source": "import_log",
+    "load_snapshot": "fold",
+    "open_source": "source",
+    "replay_to": "fold",
+}
+
+__all__ = [
+    "RECORD_TYPES",
+    "CommittedTo",
+    "ExportReport",
+    "ImportReport",
+    "LakeReader",
+    "LocalChanges",
+    "LogDeltaManifest",
+    "LogReader",
+    "MetadataBatchLoader",
+    "MetadataUpdater",
+    "Problem",
+    "QuorumState",
+    "Replay",
+    "SkippedRecord",
+    "SnapshotReader",
+    "Source",
+    "VerifyReport",
+    "image_at",
+    "import_source",
+    "load_snapshot",
+    "open_source",
+    "replay_to",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

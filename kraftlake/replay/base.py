@@ -1,0 +1,122 @@
+"""From where a replay to an offset starts: the empty image, or a snapshot at or before it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kraftlake.replay.log_reader import LogReader, SnapshotReader
+from kraftlake.runtime.errors import CorruptDataError, OffsetError
+
+
+def usable_snapshots(reader: LogReader) -> list[SnapshotReader]:
+    """The snapshots that an image can be loaded from: finished, no bootstrap input, with a known end. By end offset.
+
+    A snapshot file that lost its name has the end offset 0.
+    """
+    usable = (s for s in reader.snapshots if s.finished and not s.bootstrap and s.end_offset > 0)
+    return sorted(usable, key=lambda s: (s.end_offset, s.epoch))
+
+
+def images_end(reader: LogReader) -> int:
+    """The first offset after the last one that an image exists for; a snapshot may be ahead of the log."""
+    ends = [s.end_offset for s in usable_snapshots(reader)]
+    return max([reader.end_offset, *ends])
+
+
+def choose_base(reader: LogReader, at: int, *, from_snapshot: bool | None = None) -> SnapshotReader | None:
+    """The snapshot on which to replay up to and including offset `at`; None is the empty image.
+
+    The newest one whose last offset is at or before `at`; with `from_snapshot` False the log alone, with True only a
+    snapshot will do. Raises OffsetError where neither the log nor a snapshot covers `at`; the message names the first
+    offset from there on that has an image.
+    """
+    end = images_end(reader)
+    if at >= end or at < 0:
+        raise OffsetError(_out_of_range(reader, at, end))
+    snapshots = usable_snapshots(reader)
+    if from_snapshot is False:
+        if reader.start_offset > 0 or at >= reader.end_offset:
+            raise OffsetError(
+                f"the log of {reader.name} holds offsets {_range(reader.start_offset, reader.end_offset)}, "
+                f"so the image at offset {at} can't be replayed from the log alone."
+            )
+        return None
+    log = range(reader.start_offset, reader.end_offset)
+    for snapshot in reversed(snapshots):
+        base = snapshot.end_offset
+        if base - 1 == at or (base <= at and base >= log.start and at in log):
+            return snapshot
+    if from_snapshot is None and log.start == 0 and at in log:
+        return None
+    if from_snapshot and log.start == 0:
+        raise OffsetError(f"{reader.name} has no finished snapshot at or before offset {at}.")
+    raise OffsetError(_uncovered(reader, at))
+
+
+def first_image_offset(reader: LogReader, at: int = 0) -> int | None:
+    """The first offset at or after `at` that has an image; None when there is none."""
+    log = range(reader.start_offset, reader.end_offset)
+    if log.start == 0 and at in log:
+        return at
+    offsets = [s.end_offset - 1 for s in usable_snapshots(reader)]
+    covering = [offset + 1 for offset in offsets if offset + 1 >= log.start]
+    if covering and at >= covering[0] and at in log:
+        return at
+    return min((offset for offset in offsets if offset >= at), default=None)
+
+
+def snapshot_named(reader: LogReader) -> SnapshotReader:
+    """The one snapshot of a source that is nothing but a snapshot file; CorruptDataError when it is unfinished."""
+    (snapshot,) = reader.snapshots
+    if not snapshot.finished:
+        raise CorruptDataError(
+            f"{snapshot.name} has no footer: it is a snapshot that was never finished, so it holds no image."
+        )
+    return snapshot
+
+
+def image_ranges(reader: LogReader) -> Iterator[str]:
+    """The ranges of offsets that have images, in words."""
+    log = range(reader.start_offset, reader.end_offset)
+    if log.start == 0 and log:
+        yield _range(0, log.stop)
+        return
+    usable = [s.end_offset for s in usable_snapshots(reader)]
+    for end in usable:
+        if end >= log.start:
+            yield _range(end - 1, max(log.stop, end))
+            return
+        yield str(end - 1)
+
+
+def _range(start: int, end: int) -> str:
+    return f"{start} to {end - 1}" if end > start else "none"
+
+
+def _out_of_range(reader: LogReader, at: int, end: int) -> str:
+    if end <= 0:
+        return f"{reader.name} holds no offsets, so it has no image."
+    if at < 0:
+        return f"Offset {at} is before the first offset of {reader.name}, which holds {_held(reader, end)}."
+    return f"Offset {at} is past the end of {reader.name}, which holds {_held(reader, end)}."
+
+
+def _held(reader: LogReader, end: int) -> str:
+    start = min(reader.start_offset, end)
+    return f"offsets {_range(start, end)}" if end > start else "no offsets"
+
+
+def _uncovered(reader: LogReader, at: int) -> str:
+    start = reader.start_offset
+    first = first_image_offset(reader, at)
+    if first is None and not usable_snapshots(reader):
+        return (
+            f"{reader.name} starts at offset {start} and no finished snapshot covers that start, so it has no image: "
+            f"its records can be listed from offset {start} on."
+        )
+    if first is None:
+        return f"{reader.name} has no image at offset {at}; images exist at offsets {', '.join(image_ranges(reader))}."
+    return (
+        f"{reader.name} has no image at offset {at}: its log starts at offset {start}, "
+        f"and the first image from there on is the one at offset {first}."
+    )

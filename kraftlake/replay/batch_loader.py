@@ -1,0 +1,304 @@
+"""The fold of record batches into metadata deltas, with metadata transactions as Kafka 4.4 has them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+import attrs
+
+from kraftlake.delta import MetadataDelta
+from kraftlake.image import MetadataImage, MetadataProvenance
+from kraftlake.records.batch import RecordBatch
+from kraftlake.records.metadata_records import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
+from kraftlake.records.schema import type_name
+from kraftlake.records.serde import AnyMessage, UnknownRecord, decode_value
+from kraftlake.replay.manifest import LogDeltaManifest, SkippedRecord
+from kraftlake.replay.quorum import QuorumState
+from kraftlake.runtime.errors import CorruptDataError, KraftlakeError, ReplayError, UnknownRecordError
+
+
+class MetadataUpdater(Protocol):
+    """Who is told of each new image (MetadataBatchLoader.MetadataUpdater)."""
+
+    def __call__(self, delta: MetadataDelta, image: MetadataImage, manifest: LogDeltaManifest) -> None:
+        """Called with the change, the image after it and where it came from."""
+
+
+_RECORD_FAULTS = (CorruptDataError, ReplayError, UnknownRecordError)
+"""What is wrong with a record, and so may be skipped; what a publisher raises is not."""
+
+
+@attrs.define
+class _Transaction:
+    """A metadata transaction that has begun: its records wait here until its end."""
+
+    begin_offset: int
+    records: list[tuple[int, AnyMessage]] = attrs.field(factory=list)
+
+
+class MetadataBatchLoader:
+    """Replays batches in offset order onto an image. Does no I/O.
+
+    Two ways to use it. With `publish`, as a broker does: `load_batch`, then `flush` where a change is to be
+    published (after each batch: the reference). Without it, in bulk: `load_batch` again and again gathers one delta,
+    `take_image` applies it.
+
+    A metadata transaction (KIP-868) is published as a whole or never: its records enter the delta at the offset of its
+    EndTransactionRecord; AbortTransactionRecord drops them. One that was left open by a controller which died is
+    aborted by the next controller's AbortTransactionRecord. A BeginTransactionRecord in mid-stream publishes what came
+    before it. Control records move offset and epoch only.
+
+    Strict unless `lenient`: a record that can't be replayed raises ReplayError, UnknownRecordError or
+    CorruptDataError naming offset and type, and leaves the loader at the record before it. Lenient: such a record is
+    skipped and remembered in `skipped`; the image has then diverged from what the cluster had.
+
+    Source: org.apache.kafka.image.loader.MetadataBatchLoader, but for one thing: there the records of an aborted
+    transaction stay in the delta when more records follow in the same batch.
+    """
+
+    def __init__(
+        self,
+        image: MetadataImage = MetadataImage.EMPTY,
+        *,
+        lenient: bool = False,
+        publish: MetadataUpdater | None = None,
+        quorum: QuorumState | None = None,
+    ) -> None:
+        self.lenient = lenient
+        self.skipped: list[SkippedRecord] = []
+        self.quorum = quorum or QuorumState()
+        self.base_name: str | None = None
+        self._publish = publish
+        self._transaction: _Transaction | None = None
+        self._last_offset = image.provenance.offset
+        self._last_epoch = image.provenance.epoch
+        self._last_timestamp = image.provenance.timestamp
+        self._batch_aligned = True
+        self._reset(image)
+
+    def _reset(self, image: MetadataImage) -> None:
+        self.image = image
+        self.delta = MetadataDelta(image)
+        self._num_batches = 0
+        self._num_bytes = 0
+        self._gathered = 0
+
+    @property
+    def last_offset(self) -> int:
+        """The last offset that was loaded; what stands at `image.provenance.offset` is published."""
+        return self._last_offset
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a metadata transaction is open at `last_offset`."""
+        return self._transaction is not None
+
+    @property
+    def transaction_begin_offset(self) -> int | None:
+        """The offset of the BeginTransactionRecord of the open transaction."""
+        return None if self._transaction is None else self._transaction.begin_offset
+
+    @property
+    def provenance(self) -> MetadataProvenance:
+        """The provenance of an image at `last_offset`."""
+        return MetadataProvenance(
+            offset=self._last_offset,
+            epoch=self._last_epoch,
+            timestamp=self._last_timestamp,
+            batch_aligned=self._batch_aligned,
+        )
+
+    def load_batch(self, batch: RecordBatch, *, to_offset: int | None = None) -> None:
+        """Replay `batch`, or its records up to and including `to_offset`.
+
+        Records at or below `last_offset` are passed over, so that a batch may be loaded in two parts. Raises
+        ReplayError where the batch leaves a gap after `last_offset` or its epoch goes down.
+        """
+        self._check_order(batch)
+        end = batch.last_offset if to_offset is None else min(to_offset, batch.last_offset)
+        first = self._last_offset + 1
+        if end < first:
+            return
+        if batch.control:
+            self._load_control(batch, first, end)
+        else:
+            self._load_data(batch, first, end)
+        if self._batch_aligned:
+            self._num_batches += 1
+            self._num_bytes += batch.size_in_bytes
+
+    def _check_order(self, batch: RecordBatch) -> None:
+        if batch.base_offset > self._last_offset + 1:
+            raise ReplayError(
+                f"Offset {self._last_offset + 1} is missing: the batch after offset {self._last_offset} "
+                f"starts at {batch.base_offset}."
+            )
+        if batch.epoch < self._last_epoch and batch.last_offset > self._last_offset:
+            raise ReplayError(
+                f"The batch at offset {batch.base_offset} has epoch {batch.epoch}, "
+                f"but offset {self._last_offset} before it has epoch {self._last_epoch}."
+            )
+
+    def load_snapshot(self, batches: Iterable[RecordBatch], provenance: MetadataProvenance, *, name: str) -> None:
+        """Gather a whole snapshot as a change of the current image, and move on to the snapshot's last offset.
+
+        What the image has and the snapshot lacks is deleted (finish_snapshot). A transaction that was open is dropped:
+        a snapshot is only made outside of one. `name` is for messages. Raises as `load_batch` does, with offsets
+        inside the snapshot.
+        """
+        assert not self._gathered, "what was gathered before would outlive finish_snapshot: flush first"
+        self._transaction = None
+        for batch in batches:
+            if batch.control:
+                for record in batch.messages():
+                    self.quorum = self.quorum.after(record.message)
+                continue
+            for offset, value in enumerate(batch.values, start=batch.base_offset):
+                try:
+                    self._replay(offset, _decode(value, offset))
+                except _RECORD_FAULTS as error:
+                    self._skip_or_raise(offset, _type_at(value), type(error)(f"Snapshot {name}: {error}"))
+        self.delta.finish_snapshot()
+        self.base_name = name
+        self._last_offset = provenance.offset
+        self._last_epoch = provenance.epoch
+        self._last_timestamp = provenance.timestamp
+        self._batch_aligned = provenance.batch_aligned
+        self._gathered += 1
+
+    def _load_control(self, batch: RecordBatch, first: int, end: int) -> None:
+        try:
+            for index, record in enumerate(batch.messages()):
+                if first <= batch.base_offset + index <= end:
+                    self.quorum = self.quorum.after(record.message)
+        except CorruptDataError as error:
+            self._skip_or_raise(first, "CONTROL", error)
+        self._move_to(end, batch)
+        self._gathered += 1
+
+    def _load_data(self, batch: RecordBatch, first: int, end: int) -> None:
+        for offset in range(first, end + 1):
+            value = batch.values[offset - batch.base_offset]
+            try:
+                message = _decode(value, offset)
+            except CorruptDataError as error:
+                self._skip_or_raise(offset, "UNDECODABLE", error)
+            else:
+                self._load_one(offset, message)
+            self._move_to(offset, batch)
+            self._gathered += 1
+
+    def _load_one(self, offset: int, message: AnyMessage) -> None:
+        begins = isinstance(message, BeginTransactionRecord) and self._transaction is None
+        if begins and self._publish is not None and self._gathered:
+            self._apply_and_publish()
+        try:
+            self._load_record(offset, message)
+        except _RECORD_FAULTS as error:
+            self._skip_or_raise(offset, _type_of(message), error)
+
+    def _skip_or_raise(self, offset: int, type_: str, error: KraftlakeError) -> None:
+        if not self.lenient:
+            raise error
+        self.skipped.append(SkippedRecord(offset=offset, type=type_, reason=str(error)))
+
+    def _move_to(self, offset: int, batch: RecordBatch) -> None:
+        self._last_offset = offset
+        self._last_epoch = batch.epoch
+        self._last_timestamp = batch.timestamp
+        self._batch_aligned = offset == batch.last_offset
+
+    def _load_record(self, offset: int, message: AnyMessage) -> None:
+        match message:
+            case BeginTransactionRecord():
+                self._begin(offset)
+            case EndTransactionRecord():
+                for at, record in self._close(offset, "EndTransactionRecord").records:
+                    self._replay_or_skip(at, record)
+            case AbortTransactionRecord():
+                self._close(offset, "AbortTransactionRecord")
+            case _ if self._transaction is not None:
+                self._transaction.records.append((offset, message))
+            case _:
+                self._replay(offset, message)
+
+    def _begin(self, offset: int) -> None:
+        if self._transaction is not None:
+            raise ReplayError(
+                f"Offset {offset}, BEGIN_TRANSACTION_RECORD: the transaction that began at offset "
+                f"{self._transaction.begin_offset} is still open.",
+                offset=offset,
+            )
+        self._transaction = _Transaction(offset)
+
+    def _close(self, offset: int, what: str) -> _Transaction:
+        transaction, self._transaction = self._transaction, None
+        if transaction is None:
+            raise ReplayError(f"Offset {offset}: {what} without a BeginTransactionRecord before it.", offset=offset)
+        return transaction
+
+    def _replay_or_skip(self, offset: int, message: AnyMessage) -> None:
+        try:
+            self._replay(offset, message)
+        except _RECORD_FAULTS as error:
+            self._skip_or_raise(offset, _type_of(message), error)
+
+    def _replay(self, offset: int, message: AnyMessage) -> None:
+        self.delta.replay(message, offset)
+
+    def flush(self) -> None:
+        """Publish what was gathered, unless a transaction is open or nothing was gathered (maybeFlushBatches)."""
+        if self._transaction is None and self._gathered:
+            self._apply_and_publish()
+
+    def _apply_and_publish(self) -> None:
+        base_offset = self.image.provenance.offset + 1
+        provenance = self.provenance
+        delta, image = self.delta, self._apply()
+        manifest = LogDeltaManifest(
+            provenance=provenance,
+            base_offset=base_offset,
+            num_batches=self._num_batches,
+            num_bytes=self._num_bytes,
+            leader_id=self.quorum.leader_id,
+        )
+        self._reset(image)
+        if self._publish is not None:
+            self._publish(delta, image, manifest)
+
+    def take_image(self) -> MetadataImage:
+        """The image at `last_offset`, without the records of a transaction that is open there.
+
+        The loader goes on from it: an open transaction's records take effect in a later delta, at its end.
+        """
+        image = self._apply()
+        self._reset(image)
+        return image
+
+    def _apply(self) -> MetadataImage:
+        try:
+            return self.delta.apply(self.provenance)
+        except ReplayError as error:
+            first = self.image.provenance.offset + 1
+            fault = ReplayError(f"Offsets {first} to {self._last_offset}: {error}", offset=error.offset)
+            self._skip_or_raise(self._last_offset, "CHANGES", fault)
+            return attrs.evolve(self.image, provenance=self.provenance)
+
+
+def _decode(value: bytes, offset: int) -> AnyMessage:
+    try:
+        return decode_value(value).message
+    except CorruptDataError as error:
+        raise CorruptDataError(f"The record at offset {offset} can't be decoded: {error}") from error
+
+
+def _type_of(message: AnyMessage) -> str:
+    return "UNKNOWN" if isinstance(message, UnknownRecord) else type_name(type(message))
+
+
+def _type_at(value: bytes) -> str:
+    try:
+        return _type_of(decode_value(value).message)
+    except CorruptDataError:
+        return "UNDECODABLE"

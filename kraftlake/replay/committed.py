@@ -1,0 +1,58 @@
+"""How far a log is known to be committed, told from the log alone: a Kafka directory holds no high watermark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kraftlake.records.batch import RecordBatch
+from kraftlake.records.control_records import LeaderChangeMessage
+from kraftlake.replay.log_reader import LogReader
+
+
+class CommittedTo:
+    """The larger of the end of the newest finished snapshot and the last LeaderChange that a data batch of its epoch
+    follows: snapshots are made of committed records only, and a controller writes only after its own LeaderChange is
+    committed.
+
+    `offset` is -1 while neither was seen. Feed batches in offset order.
+    """
+
+    def __init__(self, offset: int = -1) -> None:
+        self.offset = offset
+        self._claim: tuple[int, int] | None = None
+
+    @classmethod
+    def continued(cls, log: LogReader, offset: int) -> CommittedTo:
+        """What is known at the end of `log`, of which it was known that `offset` is committed.
+
+        Only control batches at its very end can hold a LeaderChange that no data batch has followed yet.
+        """
+        committed = cls(offset)
+        for batch in reversed(list(_control_tail(log))):
+            committed.see(batch)
+        return committed
+
+    def see(self, batch: RecordBatch) -> None:
+        """Go past the next batch of the log."""
+        if batch.control:
+            for index, control_type in enumerate(batch.control_types):
+                if control_type == LeaderChangeMessage.API_KEY:
+                    self._claim = (batch.base_offset + index, batch.epoch)
+        elif self._claim is not None and self._claim[1] == batch.epoch:
+            self.offset = max(self.offset, self._claim[0])
+            self._claim = None
+
+    def see_snapshot(self, end_offset: int) -> None:
+        """Learn of a finished snapshot."""
+        self.offset = max(self.offset, end_offset)
+
+
+def _control_tail(log: LogReader) -> Iterator[RecordBatch]:
+    """The control batches behind the last data batch, last one first."""
+    offset = log.end_offset - 1
+    while offset >= log.start_offset:
+        (batch,) = log.batches(offset, offset)
+        if not batch.control:
+            return
+        yield batch
+        offset = batch.base_offset - 1

@@ -1,0 +1,112 @@
+"""The fold itself: from a base over the log to an image, or to the one metadata delta between two offsets."""
+
+from __future__ import annotations
+
+import attrs
+
+from kraftlake.image import MetadataImage, MetadataProvenance
+from kraftlake.replay.base import choose_base
+from kraftlake.replay.batch_loader import MetadataBatchLoader
+from kraftlake.replay.log_reader import LogReader, SnapshotReader
+from kraftlake.replay.manifest import SkippedRecord
+from kraftlake.replay.quorum import QuorumState
+from kraftlake.runtime.errors import OffsetError
+
+
+@attrs.frozen(kw_only=True)
+class Replay:
+    """An image and how it came about.
+
+    `base` names the snapshot that the replay started from (None: the empty image); `skipped` are the records that a
+    lenient replay left out; `quorum` is what the control records up to the offset said, as far as they were read.
+    """
+
+    image: MetadataImage
+    base: str | None
+    skipped: tuple[SkippedRecord, ...]
+    quorum: QuorumState
+
+    @property
+    def diverged(self) -> bool:
+        """Whether records were skipped, so that the image is not what the cluster had."""
+        return bool(self.skipped)
+
+
+def load_snapshot(loader: MetadataBatchLoader, snapshot: SnapshotReader) -> None:
+    """Gather a whole snapshot in the loader's delta, and move the loader to the snapshot's last offset."""
+    provenance = MetadataProvenance(
+        offset=snapshot.end_offset - 1,
+        epoch=snapshot.epoch,
+        timestamp=snapshot.last_contained_log_timestamp,
+        batch_aligned=True,
+    )
+    loader.load_snapshot(snapshot.batches(), provenance, name=snapshot.name)
+
+
+def replay_to(
+    reader: LogReader, at: int, *, from_snapshot: bool | None = None, lenient: bool = False
+) -> MetadataBatchLoader:
+    """A loader that has gathered everything up to and including offset `at` in one delta; -1 is the empty image.
+
+    Raises OffsetError where `at` has no image, and what the loader raises.
+    """
+    loader = MetadataBatchLoader(lenient=lenient)
+    if at >= 0:
+        extend(loader, reader, at, base=choose_base(reader, at, from_snapshot=from_snapshot))
+    return loader
+
+
+def extend(loader: MetadataBatchLoader, reader: LogReader, to: int, *, base: SnapshotReader | None = None) -> None:
+    """Gather `base`, if there is one, and the log after the loader's last offset up to and including `to`."""
+    if base is not None:
+        load_snapshot(loader, base)
+    if loader.last_offset < to:
+        for batch in reader.batches(loader.last_offset + 1, to):
+            loader.load_batch(batch, to_offset=to)
+
+
+def image_at(reader: LogReader, at: int, *, from_snapshot: bool | None = None, lenient: bool = False) -> Replay:
+    """The image after offset `at`; see `replay_to`."""
+    return finish(replay_to(reader, at, from_snapshot=from_snapshot, lenient=lenient))
+
+
+def snapshot_image(snapshot: SnapshotReader, *, lenient: bool = False) -> Replay:
+    """The image that a snapshot holds."""
+    loader = MetadataBatchLoader(lenient=lenient)
+    load_snapshot(loader, snapshot)
+    return finish(loader)
+
+
+def finish(loader: MetadataBatchLoader) -> Replay:
+    """Apply what the loader has gathered."""
+    image = loader.take_image()
+    return Replay(image=image, base=loader.base_name, skipped=tuple(loader.skipped), quorum=loader.quorum)
+
+
+def changes_between(
+    reader: LogReader, from_offset: int, to_offset: int, *, from_snapshot: bool | None = None, lenient: bool = False
+) -> MetadataBatchLoader:
+    """A loader that has gathered one metadata delta of the offsets (from_offset, to_offset].
+
+    The delta is on the image at `from_offset`; -1 is the empty image.
+
+    A transaction that is open at `from_offset` takes effect in the delta, at its end. From -1 on a log that starts
+    above 0, the delta holds the snapshot that covers the start: what a broker with an empty image is told.
+    """
+    if from_offset < 0:
+        return replay_to(reader, to_offset, from_snapshot=from_snapshot, lenient=lenient)
+    if from_offset < to_offset:
+        _check_covered(reader, from_offset, to_offset)
+    loader = replay_to(reader, from_offset, from_snapshot=from_snapshot, lenient=lenient)
+    loader.take_image()
+    extend(loader, reader, to_offset)
+    return loader
+
+
+def _check_covered(reader: LogReader, from_offset: int, to_offset: int) -> None:
+    start, end = reader.start_offset, reader.end_offset
+    if from_offset + 1 < start or to_offset >= end:
+        raise OffsetError(
+            f"the log of {reader.name} holds offsets {start} to {end - 1}, "
+            f"so it can't tell all changes after offset {from_offset} up to {to_offset}."
+        )

@@ -1,0 +1,54 @@
+"""What an import did."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+
+@attrs.frozen(kw_only=True)
+class ImportReport:
+    """The outcome of one import; offsets are inclusive, None where nothing was imported.
+
+    `records`, `batches` and `snapshots` count what was new, `already_there` the offsets that the lake had and agreed
+    on, `before_lake` those that lie below the lake's start and were left out. `start_offset` and `end_offset`
+    (exclusive) are the lake's now. `committed_to`: offsets below it are known to be committed. `torn` says, in
+    words, where the source is torn off; everything before that is in the lake.
+    """
+
+    lake: str
+    source: str
+    created: bool
+    from_offset: int | None
+    to_offset: int | None
+    records: int
+    batches: int
+    snapshots: int
+    already_there: int
+    before_lake: int
+    start_offset: int
+    end_offset: int
+    committed_to: int
+    cluster_id: str | None
+    torn: str | None
+
+    def to_json(self) -> dict[str, Any]:
+        """The form of `kraftlake import --json`."""
+        return {
+            "lake": self.lake,
+            "source": self.source,
+            "created": self.created,
+            "from": self.from_offset,
+            "to": self.to_offset,
+            "records": self.records,
+            "batches": self.batches,
+            "snapshots": self.snapshots,
+            "alreadyThere": self.already_there,
+            "beforeLake": self.before_lake,
+            "startOffset": self.start_offset,
+            "endOffset": self.end_offset,
+            "committed_to": self.committed_to,
+            "clusterId": self.cluster_id,
+            "torn": self.torn,
+        }

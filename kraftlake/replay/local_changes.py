@@ -1,0 +1,48 @@
+"""What one metadata delta means to one broker, with where it came from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from kraftlake.delta import LocalReplicaChanges, local_changes_to_json
+from kraftlake.replay.batch_loader import MetadataBatchLoader
+from kraftlake.replay.manifest import SkippedRecord
+
+
+@attrs.frozen(kw_only=True)
+class LocalChanges:
+    """The local changes of `broker` over the offsets (from_offset, to_offset].
+
+    `has_topics_delta` is False when no record of a topic was among them; `changes` is then empty. `skipped` are the
+    records that a lenient replay left out.
+    """
+
+    broker: int
+    from_offset: int
+    to_offset: int
+    has_topics_delta: bool
+    changes: LocalReplicaChanges
+    skipped: tuple[SkippedRecord, ...] = ()
+
+    @classmethod
+    def of(cls, loader: MetadataBatchLoader, broker: int, from_offset: int, to_offset: int) -> LocalChanges:
+        """The local changes that the delta gathered in `loader` holds for `broker`."""
+        topics = loader.delta.topics_delta
+        changes = LocalReplicaChanges() if topics is None else topics.local_changes(broker)
+        return cls(
+            broker=broker,
+            from_offset=from_offset,
+            to_offset=to_offset,
+            has_topics_delta=topics is not None,
+            changes=changes,
+            skipped=tuple(loader.skipped),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The form of `kraftlake local-changes --json`."""
+        changes = self.changes if self.has_topics_delta else None
+        return local_changes_to_json(
+            changes, broker=self.broker, from_offset=self.from_offset, to_offset=self.to_offset
+        )

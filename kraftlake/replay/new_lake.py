@@ -1,0 +1,61 @@
+"""A lake that an import makes: where it may be made, and its removal when nothing came of it."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import uuid
+from pathlib import Path
+
+from kraftlake.runtime.errors import KraftlakeError, LakeError
+
+
+def is_lake(path: Path) -> bool:
+    """Whether a lake was made at `path`, however little is in it."""
+    return any((path / "log" / "_delta_log").glob("*.json"))
+
+
+def check_place(path: Path) -> None:
+    """Raise LakeError where no new lake can be made at `path`: before a long source is read for nothing."""
+    if not path.absolute().parent.is_dir():
+        raise LakeError(f"{path} can't be made: the folder {path.absolute().parent} does not exist.")
+    if path.exists() and (not path.is_dir() or any(entry.name != "log" for entry in path.iterdir())):
+        raise LakeError(f"{path} is in the way and no lake: a new lake needs an empty folder, or none.")
+
+
+def discard_empty_lake(path: Path, *, keep_folder: bool) -> None:
+    """Remove a lake that this process made and that has no record; `keep_folder` leaves the folder, empty, as it was.
+
+    The folder is renamed first, so that nobody else can find it meanwhile; should somebody have appended to it just
+    before, it goes back to its place.
+    """
+    if _has_records(path):
+        return
+    aside = path.with_name(f".{path.name}.{uuid.uuid4()}.discarded")
+    try:
+        path.rename(aside)
+        if _has_records(aside):
+            aside.rename(path)
+            return
+    except OSError:
+        return
+    shutil.rmtree(aside, ignore_errors=True)
+    if keep_folder:
+        path.mkdir(mode=0o700, exist_ok=True)
+
+
+def _has_records(path: Path) -> bool:
+    from kraftlake.metadata_log import MetadataLog
+
+    try:
+        log = MetadataLog.open(path)
+    except KraftlakeError:
+        return False
+    return log.end_offset > log.start_offset
+
+
+def remove_empty_folders(path: Path) -> None:
+    """Take away the folders of a lake that could not be made; what holds anything stays."""
+    with contextlib.suppress(OSError):
+        for folder in (path / "log" / "_delta_log", path / "log", path):
+            folder.rmdir()

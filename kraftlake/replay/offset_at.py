@@ -1,0 +1,58 @@
+"""From a time to an offset."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+from kraftlake.replay.base import usable_snapshots
+from kraftlake.replay.log_reader import LogReader
+from kraftlake.replay.open_reader import LakeReader
+from kraftlake.runtime.errors import OffsetError
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def epoch_millis(time: datetime) -> int:
+    """Epoch milliseconds of a datetime, rounded down; one without a zone is UTC."""
+    aware = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+    return (aware - _EPOCH) // timedelta(milliseconds=1)
+
+
+def offset_at(reader: LogReader, time: datetime) -> int:
+    """The last offset whose batch time is at or before `time`.
+
+    Snapshots count as well: the last offset of one has the time that its header names. Batches without a time are
+    passed over. Raises OffsetError, naming the first time there is, when all of them are later.
+    """
+    wanted = epoch_millis(time)
+    in_snapshots = [offset for offset, millis in _snapshot_times(reader) if millis <= wanted]
+    found = max([_offset_in_log(reader, wanted), *in_snapshots])
+    if found >= 0:
+        return found
+    times = [millis for _, millis in (*_snapshot_times(reader), *_batch_times(reader))]
+    if not times:
+        raise OffsetError(f"{reader.name} holds no batch with a time, so it has no image at a time.")
+    first = (_EPOCH + timedelta(milliseconds=min(times))).isoformat(timespec="milliseconds")
+    raise OffsetError(f"The first batch of {reader.name} is of {first}, which is after the time asked for.")
+
+
+def _offset_in_log(reader: LogReader, wanted: int) -> int:
+    if isinstance(reader, LakeReader):
+        try:
+            return reader.offset_at_time(wanted)
+        except OffsetError:
+            return -1
+    return max((offset for offset, millis in _batch_times(reader) if millis <= wanted), default=-1)
+
+
+def _snapshot_times(reader: LogReader) -> Iterator[tuple[int, int]]:
+    times = ((s.end_offset - 1, s.last_contained_log_timestamp) for s in usable_snapshots(reader))
+    return ((offset, millis) for offset, millis in times if millis >= 0)
+
+
+def _batch_times(reader: LogReader) -> Iterator[tuple[int, int]]:
+    """Last offset and time of each batch that has a time."""
+    for batch in reader.batches(reader.start_offset):
+        if batch.timestamp >= 0:
+            yield batch.last_offset, batch.timestamp

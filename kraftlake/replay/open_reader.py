@@ -1,0 +1,64 @@
+"""The reader for each kind of source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from kraftlake.kafka_files import SourceKind, open_kafka_files, sniff
+from kraftlake.records.batch import RecordBatch
+from kraftlake.replay.log_reader import LogReader, SnapshotReader
+
+if TYPE_CHECKING:
+    from kraftlake.metadata_log import MetadataLog
+
+
+class LakeReader:
+    """A lake as a `LogReader`, at the version that it was opened at."""
+
+    def __init__(self, log: MetadataLog) -> None:
+        self.log = log
+
+    @property
+    def name(self) -> str:
+        """The lake's folder."""
+        return str(self.log.path)
+
+    @property
+    def cluster_id(self) -> str | None:
+        """The cluster whose log the lake has."""
+        return self.log.cluster_id
+
+    @property
+    def start_offset(self) -> int:
+        """The first offset of the log."""
+        return self.log.start_offset
+
+    @property
+    def end_offset(self) -> int:
+        """The offset after the last one."""
+        return self.log.end_offset
+
+    @cached_property
+    def snapshots(self) -> tuple[SnapshotReader, ...]:
+        """The snapshots that the lake holds."""
+        return tuple(self.log.snapshots())
+
+    def offset_at_time(self, time_ms: int) -> int:
+        """The last offset whose batch time is at or before `time_ms` (epoch ms); OffsetError when there is none."""
+        return self.log.offset_at_time(time_ms)
+
+    def batches(self, from_offset: int = 0, to_offset: int | None = None) -> Iterator[RecordBatch]:
+        """The whole batches that hold any offset in [from_offset, to_offset]."""
+        return self.log.batches(from_offset, to_offset)
+
+
+def open_reader(path: str) -> tuple[LogReader, SourceKind]:
+    """Open what is at `path`, told by its content; raises NotASourceError naming what it is instead."""
+    kind = sniff(path)
+    if kind is SourceKind.LAKE:
+        from kraftlake.metadata_log import MetadataLog
+
+        return LakeReader(MetadataLog.open(path)), kind
+    return open_kafka_files(path, kind), kind

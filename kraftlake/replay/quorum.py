@@ -1,0 +1,40 @@
+"""What the control records of a metadata log say about the quorum itself: leader, kraft.version and voters."""
+
+from __future__ import annotations
+
+import attrs
+
+from kraftlake.records.control_records import KRaftVersionRecord, LeaderChangeMessage, VotersRecord
+from kraftlake.records.schema import Message
+
+
+@attrs.frozen(kw_only=True)
+class QuorumState:
+    """The newest control records up to an offset.
+
+    They change no image, but a snapshot file carries kraft.version and voters (KIP-853) in its header batch.
+    `voters` is None for a static quorum, whose voters stand in the controllers' configuration.
+    """
+
+    leader_id: int | None = None
+    kraft_version: int = 0
+    voters: VotersRecord | None = None
+
+    def after(self, message: object) -> QuorumState:
+        """The state once the control record `message` is read; records that say nothing of it change nothing."""
+        match message:
+            case LeaderChangeMessage():
+                return attrs.evolve(self, leader_id=message.leader_id)
+            case KRaftVersionRecord():
+                return attrs.evolve(self, kraft_version=message.k_raft_version)
+            case VotersRecord():
+                return attrs.evolve(self, voters=message)
+            case _:
+                return self
+
+    def after_all(self, messages: tuple[Message, ...]) -> QuorumState:
+        """The state after several control records."""
+        state = self
+        for message in messages:
+            state = state.after(message)
+        return state

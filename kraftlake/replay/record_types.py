@@ -1,0 +1,28 @@
+"""The names by which records are chosen."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+from kraftlake.records.control_records import CONTROL_NAMES
+from kraftlake.records.metadata_records import METADATA_RECORDS
+from kraftlake.records.schema import type_name
+from kraftlake.runtime.errors import UsageError
+
+RECORD_TYPES: frozenset[str] = frozenset(
+    [*(type_name(cls) for cls in METADATA_RECORDS.values()), *CONTROL_NAMES.values(), "UNKNOWN"]
+)
+"""Every value that `LogRecord.type` can have."""
+
+
+def checked_types(types: Iterable[str] | None) -> frozenset[str] | None:
+    """The names in upper case; UsageError for one that is no record type. None stays None: all types."""
+    if types is None:
+        return None
+    names = frozenset(name.upper() for name in ([types] if isinstance(types, str) else types))
+    for name in sorted(names - RECORD_TYPES):
+        close = difflib.get_close_matches(name, RECORD_TYPES, n=1)
+        hint = f"; did you mean {close[0]}" if close else f"; there are {', '.join(sorted(RECORD_TYPES))}"
+        raise UsageError(f"{name} is no record type{hint}.")
+    return names

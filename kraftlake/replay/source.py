@@ -1,0 +1,227 @@
+"""A metadata log, whatever holds it, and every question about it: the Python API behind `kraftlake.open`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kraftlake.image import MetadataImage
+from kraftlake.kafka_files import SourceKind
+from kraftlake.records.batch import RecordBatch
+from kraftlake.records.log_record import LogRecord, log_records
+from kraftlake.replay.base import choose_base, images_end, snapshot_named
+from kraftlake.replay.fold import Replay, changes_between, image_at, snapshot_image
+from kraftlake.replay.local_changes import LocalChanges
+from kraftlake.replay.log_reader import LogReader, SnapshotReader
+from kraftlake.replay.offset_at import offset_at
+from kraftlake.replay.record_types import checked_types
+from kraftlake.runtime.errors import OffsetError, UsageError
+
+if TYPE_CHECKING:
+    from kraftlake.image import ImageDiff
+    from kraftlake.replay.export import ExportReport
+    from kraftlake.replay.verify_report import VerifyReport
+
+
+class Source:
+    """A lake, a Kafka metadata directory, a segment, a snapshot file or an archive, opened by `kraftlake.open`.
+
+    Offsets are Kafka's and inclusive; `start_offset` is the first one of the log, `end_offset` the one after the last.
+    A snapshot file alone has no log: its one image is the one at `end_offset - 1`, and its records are the snapshot's
+    own, with offsets that count from 0.
+    """
+
+    def __init__(self, reader: LogReader, kind: SourceKind, path: str, cluster_id: str | None) -> None:
+        self.reader = reader
+        self.kind = kind
+        self.path = path
+        self.cluster_id = cluster_id
+
+    def __repr__(self) -> str:
+        return f"<Source {self.kind.name.lower()} {self.path!r} offsets {self.start_offset} to {self.end_offset - 1}>"
+
+    @property
+    def name(self) -> str:
+        """How messages call it."""
+        return self.reader.name
+
+    @property
+    def start_offset(self) -> int:
+        """The first offset of the log."""
+        return self.reader.start_offset
+
+    @property
+    def end_offset(self) -> int:
+        """The first offset after the last whole batch of the log; of a snapshot file: after those it stands for."""
+        return self.reader.end_offset
+
+    @property
+    def snapshots(self) -> tuple[SnapshotReader, ...]:
+        """Every snapshot by end offset, unfinished ones and bootstrap input too."""
+        return self.reader.snapshots
+
+    @property
+    def torn(self) -> object | None:
+        """The torn tail of the log, None where it ends with a whole batch."""
+        return getattr(self.reader, "torn", None)
+
+    @property
+    def has_offsets(self) -> bool:
+        """False for a snapshot file whose name is not END-EPOCH.checkpoint: nothing else says which offset it is at."""
+        return not self._is_snapshot or all(snapshot.named for snapshot in self.snapshots)
+
+    @property
+    def _is_snapshot(self) -> bool:
+        return self.kind is SourceKind.SNAPSHOT
+
+    def batches(self, from_offset: int | None = None, to_offset: int | None = None) -> Iterator[RecordBatch]:
+        """The whole batches that hold any offset in [from_offset, to_offset], in order."""
+        if self._is_snapshot:
+            (snapshot,) = self.snapshots
+            for batch in snapshot.batches():
+                if (from_offset is None or batch.last_offset >= from_offset) and (
+                    to_offset is None or batch.base_offset <= to_offset
+                ):
+                    yield batch
+        else:
+            start = self.start_offset if from_offset is None else from_offset
+            yield from self.reader.batches(start, to_offset)
+
+    def records(
+        self,
+        from_offset: int | None = None,
+        to_offset: int | None = None,
+        types: Iterable[str] | None = None,
+    ) -> Iterator[LogRecord]:
+        """The records at the offsets [from_offset, to_offset], control records and no-ops included.
+
+        `types` are names such as TOPIC_RECORD or LEADER_CHANGE; None is all of them. Raises OffsetError at once where
+        an offset is not in the source, UsageError where the range runs backwards or a type does not exist.
+        """
+        if from_offset is not None and to_offset is not None and from_offset > to_offset:
+            raise UsageError(f"The range from offset {from_offset} to {to_offset} runs backwards.")
+        self._check_held(from_offset, to_offset)
+        return self._records(from_offset, to_offset, checked_types(types))
+
+    def _records(self, first: int | None, last: int | None, types: frozenset[str] | None) -> Iterator[LogRecord]:
+        for batch in self.batches(first, last):
+            for record in log_records(batch):
+                wanted = (first is None or record.offset >= first) and (last is None or record.offset <= last)
+                if wanted and (types is None or record.type in types):
+                    yield record
+
+    def _check_held(self, *offsets: int | None) -> None:
+        wanted = [offset for offset in offsets if offset is not None]
+        start, end = self.start_offset, self.end_offset
+        if self._is_snapshot and wanted:
+            start, end = 0, sum(batch.record_count for batch in self.batches())
+        for offset in wanted:
+            if not start <= offset < end:
+                held = f"offsets {start} to {end - 1}" if end > start else "no offsets"
+                raise OffsetError(f"Offset {offset} is not in {self.name}, which holds {held}.")
+
+    def offset_at(self, at: int | datetime | None) -> int:
+        """The offset that `at` means: itself, the last one (None), or the last whose batch time is at or before it.
+
+        A datetime without a zone is UTC. Raises OffsetError for a time before the first batch.
+        """
+        if at is None:
+            return self.last_image_offset
+        return offset_at(self.reader, at) if isinstance(at, datetime) else at
+
+    @property
+    def last_image_offset(self) -> int:
+        """The newest offset that an image is asked for: the log's last, or that of the snapshot file."""
+        return images_end(self.reader) - 1
+
+    def image(
+        self, at: int | datetime | None = None, *, from_snapshot: bool | None = None, lenient: bool = False
+    ) -> MetadataImage:
+        """The image after replaying all offsets up to and including `at`, an offset or a time; None is the end.
+
+        It starts from the nearest finished snapshot; `from_snapshot` False takes the log alone, True insists on a
+        snapshot. Strict: a record that can't be replayed raises ReplayError or UnknownRecordError naming its offset;
+        with `lenient` it is skipped, and `replay` tells which were. Raises OffsetError where there is no such image.
+        """
+        return self.replay(at, from_snapshot=from_snapshot, lenient=lenient).image
+
+    def replay(
+        self, at: int | datetime | None = None, *, from_snapshot: bool | None = None, lenient: bool = False
+    ) -> Replay:
+        """As `image`, with the snapshot that it started from and the records that were skipped."""
+        if self._is_snapshot:
+            return self._replay_snapshot(at, lenient=lenient)
+        offset = self.offset_at(at)
+        if offset < 0:  # the empty image is what changes start from, and nothing that anybody asks for
+            choose_base(self.reader, offset)
+        return image_at(self.reader, offset, from_snapshot=from_snapshot, lenient=lenient)
+
+    def _replay_snapshot(self, at: int | datetime | None, *, lenient: bool) -> Replay:
+        snapshot = snapshot_named(self.reader)
+        if isinstance(at, datetime):
+            at = offset_at(self.reader, at)
+        if at is not None and at != snapshot.end_offset - 1:
+            raise OffsetError(
+                f"{self.name} is a snapshot: it has one image, the one at offset {snapshot.end_offset - 1}."
+            )
+        return snapshot_image(snapshot, lenient=lenient)
+
+    def local_changes(
+        self,
+        broker: int,
+        from_offset: int,
+        to_offset: int | None = None,
+        *,
+        from_snapshot: bool | None = None,
+        lenient: bool = False,
+    ) -> LocalChanges:
+        """What one metadata delta of the offsets (from_offset, to_offset] means to `broker`.
+
+        `from_offset` -1 starts from the empty image; `to_offset` None is the end. Raises as `image` does.
+        """
+        to_offset = self.last_image_offset if to_offset is None else to_offset
+        if from_offset > to_offset:
+            raise UsageError(f"Local changes from offset {from_offset} to {to_offset} run backwards.")
+        if self._is_snapshot:
+            raise OffsetError(f"{self.name} is a snapshot: it holds one image and no changes; take the log instead.")
+        loader = changes_between(self.reader, from_offset, to_offset, from_snapshot=from_snapshot, lenient=lenient)
+        return LocalChanges.of(loader, broker, from_offset, to_offset)
+
+    def diff(self, before: int, after: int, *, lenient: bool = False) -> ImageDiff:
+        """What differs between the images at two offsets; -1 is the empty image."""
+        from kraftlake.image import diff_images
+
+        images = [MetadataImage.EMPTY if at == -1 else self.image(at, lenient=lenient) for at in (before, after)]
+        return diff_images(*images)
+
+    def verify(self) -> VerifyReport:
+        """Every check there is: see `kraftlake.replay.verify`."""
+        from kraftlake.replay.verify import verify
+
+        return verify(self)
+
+    def export(
+        self, path: str | os.PathLike[str], at: int | datetime | None = None, *, allow_loss: bool = False
+    ) -> ExportReport:
+        """Write the image at `at` as a KRaft snapshot file: see `kraftlake.replay.export`."""
+        from kraftlake.replay.export import export
+
+        return export(self, Path(path), at, allow_loss=allow_loss)
+
+
+def open_source(source: str | os.PathLike[str], *, cluster_id: str | None = None) -> Source:
+    """Open whatever holds a metadata log; what it is, is told by its content.
+
+    `cluster_id` says which cluster it is of where nothing beside it does. Raises NotASourceError for what is none,
+    CorruptDataError for one that is broken, UsageError where `cluster_id` contradicts the source's own.
+    """
+    from kraftlake.replay.open_reader import open_reader
+
+    path = os.fspath(source)
+    reader, kind = open_reader(path)
+    if cluster_id is not None and reader.cluster_id not in (None, cluster_id):
+        raise UsageError(f"{path} is of cluster {reader.cluster_id}, not of cluster {cluster_id}.")
+    return Source(reader, kind, path, reader.cluster_id or cluster_id)

@@ -1,0 +1,229 @@
+"""Verification: every check there is, past the first problem to the last."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from kraftlake.image import MetadataImage, diff_images
+from kraftlake.kafka_files import MetadataDirectory, check_directory
+from kraftlake.records.batch import RecordBatch
+from kraftlake.records.metadata_records import BeginTransactionRecord, EndTransactionRecord, NoOpRecord
+from kraftlake.records.serde import UnknownRecord
+from kraftlake.replay.base import usable_snapshots
+from kraftlake.replay.batch_loader import MetadataBatchLoader
+from kraftlake.replay.findings import Findings
+from kraftlake.replay.fold import load_snapshot
+from kraftlake.replay.lake_columns import check_columns
+from kraftlake.replay.log_reader import LogReader, SnapshotReader
+from kraftlake.replay.manifest import SkippedRecord
+from kraftlake.replay.open_reader import LakeReader
+from kraftlake.replay.references import ReferenceCheck
+from kraftlake.replay.source import Source
+from kraftlake.replay.verify_report import VerifyReport
+from kraftlake.runtime.errors import CorruptDataError, KraftlakeError
+
+_SHOWN_DIFFERENCES = 3
+
+
+def verify(source: Source) -> VerifyReport:
+    """Check CRCs, gaps, epochs, the torn tail; decoding, transactions, replay, references; and every snapshot.
+
+    A snapshot is held against the replay at its end. Never raises for what is wrong with the source: the report says
+    it. Notes are no faults: replicas on brokers that are not registered, a bootstrap checkpoint that the head of the
+    log does not repeat, offsets that no snapshot covers.
+    """
+    findings = Findings(source.reader)
+    if isinstance(source.reader, MetadataDirectory):
+        for problem in check_directory(source.reader):
+            findings.add(
+                problem.message,
+                offset=problem.offset,
+                file=problem.file,
+                position=problem.position,
+                in_snapshot=problem.in_snapshot,
+            )
+    if isinstance(source.reader, LakeReader):
+        check_columns(source.reader, findings)
+    run = _Verification(source.reader, findings)
+    run.load_snapshots()
+    run.replay_log()
+    run.check_bootstrap()
+    return VerifyReport(
+        source=source.path,
+        kind=source.kind.value,
+        start_offset=source.start_offset,
+        end_offset=source.reader.end_offset,
+        batches=run.batches,
+        records=run.records,
+        replayed=run.replayed,
+        snapshots=len(source.reader.snapshots),
+        snapshot_records=run.snapshot_records,
+        snapshots_compared=run.compared,
+        problems=findings.sorted(),
+        more_problems=findings.more,
+        notes=tuple(findings.notes),
+    )
+
+
+class _Verification:
+    def __init__(self, reader: LogReader, findings: Findings) -> None:
+        self._reader = reader
+        self._findings = findings
+        self._references = ReferenceCheck(findings)
+        self._images: dict[int, tuple[SnapshotReader, MetadataImage]] = {}
+        self.batches = self.records = self.replayed = self.snapshot_records = self.compared = 0
+
+    def load_snapshots(self) -> None:
+        """Load every finished snapshot; those that load without a problem are held against the replay later."""
+        for snapshot in self._reader.snapshots:
+            if not snapshot.finished:
+                continue
+            loader = MetadataBatchLoader(lenient=True)
+            try:
+                self.snapshot_records += sum(batch.record_count for batch in snapshot.batches())
+                load_snapshot(loader, snapshot)
+                image = loader.take_image()
+            except KraftlakeError as error:
+                self._findings.add(str(error), file=snapshot.name, in_snapshot=True)
+                continue
+            for skipped in loader.skipped:
+                self._findings.add(skipped.reason, offset=skipped.offset, file=snapshot.name, in_snapshot=True)
+            if not loader.skipped and not snapshot.bootstrap:
+                self._images[snapshot.end_offset - 1] = (snapshot, image)
+        for one, other in pairwise(usable_snapshots(self._reader)):
+            if one.end_offset == other.end_offset:
+                self._findings.add(
+                    f"there are two snapshots of the offsets below {one.end_offset}: this one and {other.name}.",
+                    offset=one.end_offset - 1,
+                    file=one.name,
+                )
+        covering = [s for s in usable_snapshots(self._reader) if s.end_offset >= self._reader.start_offset]
+        for snapshot, image in self._images.values():
+            if snapshot.end_offset < self._reader.start_offset or snapshot in covering[:1]:
+                self._references.check_image(image)
+
+    def replay_log(self) -> None:
+        """Decode the whole log, and replay what there is an image to replay it on."""
+        start = self._reader.start_offset
+        if start == 0:
+            self._replay(MetadataBatchLoader(lenient=True, publish=self._references))
+            return
+        base = next((image for s, image in self._images.values() if s.end_offset >= start), None)
+        if base is None:
+            self._findings.note(
+                f"No snapshot covers the start of the log, offset {start}: it was decoded, not replayed."
+            )
+            self._replay(None)
+        else:
+            self._replay(MetadataBatchLoader(base, lenient=True, publish=self._references))
+
+    def _replay(self, loader: MetadataBatchLoader | None) -> None:
+        known = 0
+        try:
+            for batch in self._reader.batches(self._reader.start_offset):
+                self.batches += 1
+                self.records += batch.record_count
+                if loader is None or batch.last_offset <= loader.last_offset:
+                    self._decode(batch)
+                    continue
+                self._load(loader, batch)
+                self.replayed += batch.record_count
+                for skipped in loader.skipped[known:]:
+                    self._report_skipped(skipped, batch)
+                known = len(loader.skipped)
+        except KraftlakeError as error:
+            self._report_stop(error, loader)
+            return
+        if loader is not None and loader.in_transaction:
+            self._findings.note(
+                f"The metadata transaction that began at offset {loader.transaction_begin_offset} is open at the end."
+            )
+
+    def _decode(self, batch: RecordBatch) -> None:
+        try:
+            for offset, record in enumerate(batch.messages(), start=batch.base_offset):
+                if isinstance(record.message, UnknownRecord):
+                    self._findings.add(
+                        f"record type {record.message.api_key} version {record.message.version} is not known.",
+                        offset=offset,
+                        position=_position(batch),
+                    )
+        except CorruptDataError as error:
+            self._findings.add(str(error), offset=batch.base_offset, position=_position(batch))
+
+    def _load(self, loader: MetadataBatchLoader, batch: RecordBatch) -> None:
+        """Replay one batch, in pieces where a snapshot ends inside of it, and compare at each snapshot's end."""
+        ends = sorted(
+            o for o in self._images if max(loader.last_offset + 1, batch.base_offset) <= o <= batch.last_offset
+        )
+        for end in ends:
+            loader.load_batch(batch, to_offset=end)
+            loader.flush()
+            self._compare(loader, *self._images[end], epoch=batch.epoch)
+        loader.load_batch(batch)
+        loader.flush()
+
+    def _compare(
+        self, loader: MetadataBatchLoader, snapshot: SnapshotReader, image: MetadataImage, *, epoch: int
+    ) -> None:
+        offset = snapshot.end_offset - 1
+        if snapshot.epoch != epoch:
+            self._findings.add(
+                f"the snapshot says that offset {offset} is of epoch {snapshot.epoch}, the log has epoch {epoch}.",
+                offset=offset,
+                file=snapshot.name,
+            )
+        if loader.skipped:
+            self._findings.note(f"{snapshot.name} was not compared: records before its end could not be replayed.")
+            return
+        self.compared += 1
+        differences = diff_images(loader.image, image).changes
+        if differences:
+            shown = "; ".join(change.describe() for change in differences[:_SHOWN_DIFFERENCES])
+            more = len(differences) - _SHOWN_DIFFERENCES
+            self._findings.add(
+                f"the snapshot is not what replaying the log up to its end gives (log → snapshot): {shown}"
+                + (f"; and {more} more." if more > 0 else "."),
+                offset=offset,
+                file=snapshot.name,
+            )
+
+    def _report_skipped(self, skipped: SkippedRecord, batch: RecordBatch) -> None:
+        in_batch = batch.base_offset <= skipped.offset <= batch.last_offset
+        self._findings.add(skipped.reason, offset=skipped.offset, position=_position(batch) if in_batch else None)
+
+    def _report_stop(self, error: KraftlakeError, loader: MetadataBatchLoader | None) -> None:
+        """Reading stopped: the check of the files has reported it already where these are Kafka's files."""
+        offset = getattr(error, "offset", None)
+        message = getattr(error, "message", None) or str(error)
+        self._findings.add(
+            message, offset=offset, file=getattr(error, "file", None), position=getattr(error, "position", None)
+        )
+        at = loader.last_offset if loader is not None else self._reader.start_offset + self.records - 1
+        self._findings.note(f"Nothing after offset {at} was replayed.")
+
+    def check_bootstrap(self) -> None:
+        """A controller repeats the bootstrap records at the head of the log; say so where it has not."""
+        bootstrap = next((s for s in self._reader.snapshots if s.bootstrap and s.finished), None)
+        if bootstrap is None or self._reader.start_offset > 0 or not self.records:
+            return
+        try:
+            wanted = [value for batch in bootstrap.batches() if not batch.control for value in batch.values]
+            head: list[bytes] = []
+            for batch in self._reader.batches(0):
+                if not batch.control:
+                    records = zip(batch.messages(), batch.values, strict=True)
+                    head += [v for m, v in records if not isinstance(m.message, _NOT_REPEATED)]
+                if len(head) >= len(wanted):
+                    break
+        except KraftlakeError:
+            return
+        if head[: len(wanted)] != wanted:
+            self._findings.note(f"The head of the log does not repeat the records of {bootstrap.name}.")
+
+
+_NOT_REPEATED = (BeginTransactionRecord, EndTransactionRecord, NoOpRecord)
+
+
+def _position(batch: RecordBatch) -> int | None:
+    return batch.position if batch.position >= 0 else None

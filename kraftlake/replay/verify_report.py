@@ -1,0 +1,95 @@
+"""What a verification found."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+
+@attrs.frozen(kw_only=True)
+class Problem:
+    """Something that is not as it should be: about `offset`, in `file` at byte `position`, where those are known.
+
+    With `in_snapshot` the offset counts within the snapshot `file`, not in the log.
+    """
+
+    offset: int | None
+    file: str | None
+    position: int | None
+    message: str
+    in_snapshot: bool = False
+
+    def __str__(self) -> str:
+        place = [self.file] if self.file is not None else []
+        if self.position is not None:
+            place.append(f"position {self.position}")
+        if self.offset is not None:
+            place.append(f"{'snapshot ' if self.in_snapshot else ''}offset {self.offset}")
+        return f"{', '.join(place)}: {self.message}" if place else self.message
+
+    def to_json(self) -> dict[str, Any]:
+        """Offset, file, position and message."""
+        return {
+            "offset": self.offset,
+            "file": self.file,
+            "position": self.position,
+            "inSnapshot": self.in_snapshot,
+            "message": self.message,
+        }
+
+
+@attrs.frozen(kw_only=True)
+class VerifyReport:
+    """`problems` in the order of offsets, those of the log first; `more_problems` counts those beyond the limit.
+
+    `notes` are worth knowing and no fault. `batches` and `records` count what was read of the log, `replayed` the
+    offsets that were replayed, `snapshot_records` what was read of the snapshots, `snapshots_compared` those of them
+    that were held against a replay.
+    """
+
+    source: str
+    kind: str
+    start_offset: int
+    end_offset: int
+    batches: int
+    records: int
+    replayed: int
+    snapshots: int
+    snapshot_records: int
+    snapshots_compared: int
+    problems: tuple[Problem, ...]
+    more_problems: int
+    notes: tuple[str, ...]
+
+    @property
+    def sound(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.problems
+
+    @property
+    def first_bad_offset(self) -> int | None:
+        """The lowest offset of the log that something is wrong at; None where no fault is about the log's offsets."""
+        return min((p.offset for p in self.problems if p.offset is not None and not p.in_snapshot), default=None)
+
+    def to_json(self) -> dict[str, Any]:
+        """The form of `kraftlake verify --json`."""
+        return {
+            "source": self.source,
+            "kind": self.kind,
+            "sound": self.sound,
+            "firstBadOffset": self.first_bad_offset,
+            "startOffset": self.start_offset,
+            "endOffset": self.end_offset,
+            "checked": {
+                "batches": self.batches,
+                "records": self.records,
+                "replayed": self.replayed,
+                "snapshots": self.snapshots,
+                "snapshotRecords": self.snapshot_records,
+                "snapshotsCompared": self.snapshots_compared,
+            },
+            "problems": [problem.to_json() for problem in self.problems],
+            "moreProblems": self.more_problems,
+            "notes": list(self.notes),
+        }

@@ -1,0 +1,51 @@
+"""The `kraftlake` command with all its subcommands."""
+
+from __future__ import annotations
+
+import click
+
+from kraftlake.cli.command import Example, Group
+from kraftlake.cli.commands.diff import diff
+from kraftlake.cli.commands.export import export
+from kraftlake.cli.commands.image import image
+from kraftlake.cli.commands.import_ import import_
+from kraftlake.cli.commands.local_changes import local_changes
+from kraftlake.cli.commands.log import log
+from kraftlake.cli.commands.spark import spark
+from kraftlake.cli.commands.verify import verify
+from kraftlake.cli.options import SAMPLE
+
+
+def _print_version(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
+    if wanted and not context.resilient_parsing:
+        from importlib.metadata import version
+
+        click.echo(f"kraftlake {version('kraftlake')}")
+        context.exit()
+
+
+@click.group(
+    cls=Group,
+    invoke_without_command=True,
+    examples=(
+        Example("the cluster as the log leaves it", f"kraftlake image {SAMPLE}"),
+        Example("what changed between two offsets", f"kraftlake diff {SAMPLE} 4592 4639"),
+        Example("into a lake, which keeps what Kafka deletes after a week", f"kraftlake import {SAMPLE} lake"),
+    ),
+)
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Print the version."
+)
+@click.pass_context
+def application(context: click.Context) -> None:
+    """Ask a Kafka cluster's metadata log what the cluster looks like, or looked like at any past moment.
+
+    SOURCE is a Kafka metadata directory (__cluster_metadata-0), a segment or snapshot file of one, an archive of one,
+    or a lake that it was imported into; kraftlake finds out which. `kraftlake COMMAND --help` has examples.
+    """
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help(), color=context.color)
+
+
+for _command in (image, log, diff, local_changes, verify, import_, export, spark):
+    application.add_command(_command)

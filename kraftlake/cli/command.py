@@ -1,0 +1,170 @@
+"""The click classes of the command line: sections and examples in `--help`, faults as exit codes."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import click
+
+from kraftlake.cli.theme import Style, paint
+
+_NEGATIVE_NUMBER = re.compile(r"-\d+")
+_HELP_WIDTH = 100
+
+SHARED_SECTION = "How it is read and shown"
+"""The heading of the options that every command has."""
+
+
+class Example(NamedTuple):
+    """A command line to copy, and what one gets from it."""
+
+    purpose: str
+    command: str
+
+
+class HelpFormatter(click.HelpFormatter):
+    """click's help with a few colours, which click strips where stdout is no terminal."""
+
+    def write_heading(self, heading: str) -> None:
+        """Write a section's heading."""
+        colon = "" if heading.endswith("?") else ":"
+        self.write(f"{'':{self.current_indent}}{_paint(heading + colon, Style.STRONG)}\n")
+
+    def write_usage(self, prog: str, args: str = "", prefix: str | None = None) -> None:
+        """Write the usage line."""
+        super().write_usage(prog, args, _paint(prefix or "Usage:", Style.STRONG) + " ")
+
+    def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
+        """Write a list of names and what they mean."""
+        super().write_dl([(_paint(name, Style.NAME), meaning) for name, meaning in rows], col_max, col_spacing)
+
+
+class Context(click.Context):
+    """click's context with our formatter, and without colours where NO_COLOR asks for that."""
+
+    formatter_class = HelpFormatter
+
+    def __init__(self, *args: Any, **extra: Any) -> None:
+        extra.setdefault("max_content_width", _HELP_WIDTH)
+        if os.environ.get("NO_COLOR"):
+            extra.setdefault("color", False)
+        super().__init__(*args, **extra)
+
+
+class Argument(click.Argument):
+    """An argument with a line of `--help`, whatever release of click it is."""
+
+    section = "Arguments"
+
+    def __init__(self, *args: Any, help: str = "", **extra: Any) -> None:  # noqa: A002
+        super().__init__(*args, **extra)
+        self.help = help
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str]:
+        """The argument's name, and what it is."""
+        return self.make_metavar(ctx), self.help or ""
+
+
+class Option(click.Option):
+    """An option that says under which heading of `--help` it stands."""
+
+    def __init__(self, *args: Any, section: str = "Options", **extra: Any) -> None:
+        super().__init__(*args, **extra)
+        self.section = section
+
+
+class Command(click.Command):
+    """A command with examples; negative numbers on its command line are offsets, not options."""
+
+    context_class = Context
+
+    def __init__(self, *args: Any, examples: Sequence[Example] = (), section: str = "Commands", **extra: Any) -> None:
+        super().__init__(*args, **extra)
+        self.examples = tuple(examples)
+        self.section = section
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse; a leading blank keeps click from reading `-1` as an option, and `int` ignores it."""
+        return super().parse_args(ctx, [f" {arg}" if _NEGATIVE_NUMBER.fullmatch(arg) else arg for arg in args])
+
+    def format_arguments(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write nothing: arguments are a section of `format_options`, also where click has no sections for them."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options, by section."""
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            row = parameter.get_help_record(ctx)
+            if row is not None:
+                sections.setdefault(getattr(parameter, "section", SHARED_SECTION), []).append(row)
+        for heading, rows in sections.items():
+            with formatter.section(heading):
+                formatter.write_dl(rows)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """Write the examples."""
+        write_examples(self.examples, formatter)
+
+
+class Group(click.Group):
+    """A group of commands, listed in `--help` by section; the root one turns faults into exit codes."""
+
+    context_class = Context
+
+    def __init__(self, *args: Any, examples: Sequence[Example] = (), section: str = "Commands", **extra: Any) -> None:
+        super().__init__(*args, **extra)
+        self.examples = tuple(examples)
+        self.section = section
+
+    def main(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
+    ) -> None:
+        """Run a command line and exit the process with its code; `extra` goes into the context."""
+        from kraftlake.cli.faults import exit_code_of
+
+        for stream in (sys.stdout, sys.stderr):
+            if hasattr(stream, "reconfigure"):
+                stream.reconfigure(errors="backslashreplace")
+        words = list(sys.argv[1:] if args is None else args)
+        name = prog_name or "kraftlake"
+        extra.pop("complete_var", None)
+        extra.pop("standalone_mode", None)
+        self._main_shell_completion(extra, name)
+
+        def run() -> None:
+            with self.make_context(name, words, **extra) as context:
+                self.invoke(context)
+
+        sys.exit(exit_code_of(run))
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """Write the commands, by section, in the order in which they were added."""
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for name, command in self.commands.items():
+            heading = getattr(command, "section", "Commands")
+            sections.setdefault(heading, []).append((name, command.get_short_help_str(limit=120)))
+        for heading, rows in sections.items():
+            with formatter.section(heading):
+                formatter.write_dl(rows)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """Write the examples."""
+        write_examples(self.examples, formatter)
+
+
+def write_examples(examples: Sequence[Example], formatter: click.HelpFormatter) -> None:
+    """Write the section of examples: each a line of what for, and the command below it, never wrapped."""
+    if not examples:
+        return
+    with formatter.section("Examples"):
+        for purpose, command in examples:
+            formatter.write(f"{'':{formatter.current_indent}}{_paint('# ' + purpose, Style.QUIET)}\n")
+            formatter.write(f"{'':{formatter.current_indent}}{command}\n")
+
+
+def _paint(text: str, style: Style) -> str:
+    return paint(text, style, colour=True)

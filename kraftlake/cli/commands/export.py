@@ -1,0 +1,53 @@
+"""`kraftlake export`: an image as a snapshot file that Kafka reads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from kraftlake.cli.command import Argument, Example, Option
+from kraftlake.cli.options import SAMPLE, Call, command
+from kraftlake.cli.parameters import OUTPUT
+from kraftlake.cli.sections import MOVE
+
+
+@command(
+    "export",
+    section=MOVE,
+    question="Write the cluster at any moment as a snapshot file that Kafka reads.",
+    at=True,
+    examples=(
+        Example("the newest state", f"kraftlake export {SAMPLE} newest.checkpoint"),
+        Example(
+            "a past state, over an older file", f"kraftlake export {SAMPLE} newest.checkpoint --at-offset 4592 --force"
+        ),
+    ),
+)
+@click.argument("output", cls=Argument, type=OUTPUT, metavar="OUT.checkpoint", help="The file to write.")
+@click.option(
+    "--allow-loss", cls=Option, is_flag=True, help="Leave out what the image's metadata.version can't express."
+)
+@click.option("--force", cls=Option, is_flag=True, help="Overwrite OUT.checkpoint if it exists.")
+def export(call: Call, source: str, output: str, *, allow_loss: bool, force: bool) -> None:
+    """Write the image of SOURCE at an offset, by default its last, as a KRaft snapshot file.
+
+    Records have the versions that the image's metadata.version allows; what these can't express is an error, unless
+    --allow-loss is given. The file holds all secrets.
+    """
+    target = Path(output)
+    if target.is_dir():
+        raise click.UsageError(f"{output} is a folder: name the file to write in it.")
+    if target.exists() and not force:
+        raise click.ClickException(f"{output} exists already: give --force to overwrite it, or another name.")
+    from kraftlake.cli.views.export_view import show_export_report
+    from kraftlake.replay.export import export as write_snapshot
+
+    opened = call.open(source)
+    report = write_snapshot(opened, target, call.at, allow_loss=allow_loss, lenient=not call.strict).to_json()
+    for loss in report["losses"]:
+        call.terminal.warn(f"left out: {loss}")
+    if call.as_json:
+        call.terminal.json(report)
+    else:
+        show_export_report(call.terminal, report)

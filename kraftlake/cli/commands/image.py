@@ -1,0 +1,64 @@
+"""`kraftlake image`: the state of the cluster at an offset or a time."""
+
+from __future__ import annotations
+
+import click
+
+from kraftlake.cli.command import Example, Option
+from kraftlake.cli.image_parts import PARTS, cut
+from kraftlake.cli.options import SAMPLE, Call, command
+from kraftlake.cli.sections import LOOK
+
+
+@command(
+    "image",
+    section=LOOK,
+    question="What does the cluster look like, now or at any past moment?",
+    at=True,
+    secrets=True,
+    examples=(
+        Example("the cluster as the log leaves it", f"kraftlake image {SAMPLE}"),
+        Example("as it was after offset 4592", f"kraftlake image {SAMPLE} --at-offset 4592"),
+        Example("as it was at a moment", f"kraftlake image {SAMPLE} --at-time 2026-11-21T07:49:30Z"),
+        Example("two topics, partition by partition", f"kraftlake image {SAMPLE} --topic big-a --topic 'elr-*'"),
+        Example("all ACLs and nothing else", f"kraftlake image {SAMPLE} --part acls --all"),
+        Example("for other programs", f"kraftlake image {SAMPLE} --at-offset 1059 --json"),
+    ),
+)
+@click.option(
+    "--topic", "topics", cls=Option, multiple=True, metavar="NAME", help="Only this topic; * and ? match. Repeatable."
+)
+@click.option("--broker", cls=Option, type=int, metavar="ID", help="Only this broker and the partitions it hosts.")
+@click.option(
+    "--part",
+    "parts",
+    cls=Option,
+    multiple=True,
+    type=click.Choice(list(PARTS)),
+    metavar="PART",
+    help=f"Only this part: {', '.join(PARTS)}. Repeatable.",
+)
+@click.option("--all", "everything", cls=Option, is_flag=True, help="Draw long parts in full, not their beginning.")
+def image(
+    call: Call, source: str, *, topics: tuple[str, ...], broker: int | None, parts: tuple[str, ...], everything: bool
+) -> None:
+    """Show the cluster after replaying the log of SOURCE up to and including an offset, by default its last.
+
+    Brokers, controllers, topics with their partitions, configs, quotas, ACLs, SCRAM credentials, delegation tokens
+    and features. Secrets are shown as (redacted) unless --show-secrets is given.
+    """
+    from kraftlake.image.json_form import image_to_json
+
+    opened = call.open(source)
+    replay = call.replay(opened, call.at)
+    form = cut(image_to_json(replay.image, show_secrets=call.show_secrets), parts=parts, topics=topics, broker=broker)
+    if topics and not form["topics"]:
+        call.terminal.warn(f"no topic matches {', '.join(topics)} at offset {form['offset']}")
+    if call.as_json:
+        call.terminal.json(form)
+        return
+    from kraftlake.cli.views.image_view import draw_image
+
+    timestamp = replay.image.provenance.timestamp
+    detailed = everything or bool(topics)
+    call.terminal.render(draw_image(form, cluster_id=opened.cluster_id, timestamp=timestamp, everything=detailed))

@@ -1,0 +1,52 @@
+"""`kraftlake local-changes`: what one broker was told to do."""
+
+from __future__ import annotations
+
+import click
+
+from kraftlake.cli.command import Example, Option
+from kraftlake.cli.options import SAMPLE, Call, command
+from kraftlake.cli.parameters import OFFSET, OFFSET_OR_EMPTY
+from kraftlake.cli.sections import LOOK
+
+
+@command(
+    "local-changes",
+    section=LOOK,
+    question="What was a broker told to do: lead, follow, delete?",
+    examples=(
+        Example(
+            "what a reassignment meant to broker 1",
+            f"kraftlake local-changes {SAMPLE} --broker 1 --from 4592 --to 4639",
+        ),
+        Example("for other programs", f"kraftlake local-changes {SAMPLE} --broker 3 --from -1 --to 5736 --json"),
+    ),
+)
+@click.option("--broker", cls=Option, type=click.IntRange(min=0), required=True, metavar="ID", help="The broker's id.")
+@click.option(
+    "--from",
+    "first",
+    cls=Option,
+    type=OFFSET_OR_EMPTY,
+    required=True,
+    metavar="N",
+    help="The offset of the image that the change starts from, -1 for the empty one.",
+)
+@click.option(
+    "--to", "last", cls=Option, type=OFFSET, metavar="M", help="The change's last offset, by default the log's."
+)
+@click.option("--all", "everything", cls=Option, is_flag=True, help="Draw every partition, not the first of them.")
+def local_changes(call: Call, source: str, broker: int, first: int, last: int | None, *, everything: bool) -> None:
+    """Show what one metadata delta of the offsets after N up to M means to a broker, as Kafka's brokers compute it.
+
+    Partitions to delete, to lead (elected: with a new leader epoch) and to follow, and the log directories assigned.
+    """
+    answer = call.open(source).local_changes(broker, first, last, lenient=not call.strict)
+    call.tell_skipped(answer.skipped)
+    changes = answer.to_json()
+    if call.as_json:
+        call.terminal.json(changes)
+        return
+    from kraftlake.cli.views.local_changes_view import draw_local_changes
+
+    call.terminal.render(*draw_local_changes(changes, everything=everything))

@@ -1,0 +1,74 @@
+"""`kraftlake log`: the records themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from kraftlake.cli.command import Example, Option
+from kraftlake.cli.options import SAMPLE, Call, command
+from kraftlake.cli.parameters import OFFSET, RECORD_TYPE
+from kraftlake.cli.sections import LOOK
+
+if TYPE_CHECKING:
+    from kraftlake.records.log_record import LogRecord
+
+NO_OP = "NO_OP_RECORD"
+
+
+@command(
+    "log",
+    section=LOOK,
+    replays=False,
+    question="What happened, record by record?",
+    secrets=True,
+    examples=(
+        Example("the records of a range of offsets, both ends included", f"kraftlake log {SAMPLE} --from 60 --to 80"),
+        Example("topics that came and went", f"kraftlake log {SAMPLE} --type topic --type remove_topic"),
+        Example("without the no-ops that fill an idle log", f"kraftlake log {SAMPLE} --no-noop"),
+        Example("for other programs, one JSON object a line", f"kraftlake log {SAMPLE} --json"),
+    ),
+)
+@click.option("--from", "first", cls=Option, type=OFFSET, metavar="N", help="From this offset on.")
+@click.option("--to", "last", cls=Option, type=OFFSET, metavar="N", help="Up to this offset, itself included.")
+@click.option(
+    "--type",
+    "types",
+    cls=Option,
+    type=RECORD_TYPE,
+    multiple=True,
+    metavar="TYPE",
+    help="Only records of this type, in any case, with or without _RECORD. Repeatable.",
+)
+@click.option("--no-noop", cls=Option, is_flag=True, help="Leave out the no-ops of an idle controller.")
+def log(call: Call, source: str, *, first: int | None, last: int | None, types: tuple[str, ...], no_noop: bool) -> None:
+    """List the records of SOURCE in the order of their offsets, control records included.
+
+    A line is a record: offset, epoch, time, type, and what it says. A snapshot file lists the snapshot's own records,
+    whose offsets count from 0.
+    """
+    opened = call.open(source)
+    records = opened.records(first, last, types=types or None)
+    if no_noop:
+        records = _without_noops(records)
+    if call.as_json:
+        from kraftlake.records.redaction import redact_record_json
+
+        for record in records:
+            form = record.to_json()
+            if not call.show_secrets:
+                form["data"] = redact_record_json(form["type"], form["data"])
+            call.terminal.json(form)
+        return
+    from kraftlake.cli.views.log_view import LogView
+
+    view = LogView(call.terminal, show_secrets=call.show_secrets)
+    view.learn_topics(opened, before=first)
+    for record in records:
+        view.show(record)
+
+
+def _without_noops(records: Iterator[LogRecord]) -> Iterator[LogRecord]:
+    return (record for record in records if record.type != NO_OP)

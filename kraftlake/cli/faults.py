@@ -1,0 +1,71 @@
+"""How a command ends: exit codes, and one sentence on stderr in place of a traceback."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+
+import click
+
+from kraftlake.cli.terminal import wants_colour
+from kraftlake.cli.theme import Style, paint
+from kraftlake.cli.visible import visible
+
+INTERRUPTED = 130
+READER_LEFT = 141
+TRACEBACK_VARIABLE = "KRAFTLAKE_TRACEBACK"
+
+
+def exit_code_of(run: Callable[[], object]) -> int:
+    """Run a command; its exit code, after any fault has been told on stderr.
+
+    0 done, 1 the source is unsound or the request can't be met, 2 the command line is wrong, 130 interrupted, 141 the
+    reader of stdout went away (both silent, as other programs do).
+    """
+    from kraftlake.runtime.errors import KraftlakeError
+
+    try:
+        run()
+        sys.stdout.flush()
+    except click.exceptions.Exit as exit_:
+        return exit_.exit_code
+    except click.UsageError as error:
+        return _tell(f"{error.format_message().rstrip('.')}{_see_help(error.ctx)}", error.exit_code)
+    except click.ClickException as error:
+        return _tell(error.format_message(), error.exit_code)
+    except KraftlakeError as error:
+        return _tell(str(error), error.exit_code)
+    except (KeyboardInterrupt, click.Abort):
+        return INTERRUPTED
+    except BrokenPipeError:
+        # What is still buffered would raise again when the interpreter flushes at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return READER_LEFT
+    except OSError as error:
+        _raise_if_wanted(error)
+        where = f"{error.filename}: " if error.filename else ""
+        return _tell(f"{where}{error.strerror or error}", 1)
+    except Exception as error:
+        _raise_if_wanted(error)
+        return _tell(
+            f"a fault in kraftlake itself ({type(error).__name__}: {error}); please report it together with what the "
+            f"same command prints with {TRACEBACK_VARIABLE}=1 set",
+            1,
+        )
+    return 0
+
+
+def _raise_if_wanted(error: Exception) -> None:
+    if os.environ.get(TRACEBACK_VARIABLE):
+        raise error
+
+
+def _see_help(context: click.Context | None) -> str:
+    return f" (see `{context.command_path} --help`)" if context is not None else ""
+
+
+def _tell(sentence: str, code: int) -> int:
+    prefix = paint("error:", Style.BAD, colour=wants_colour("auto", sys.stderr))
+    sys.stderr.write(f"{prefix} {visible(sentence)}\n")
+    return code

@@ -1,0 +1,72 @@
+"""The parts of an image that a user can ask for, and an image's JSON form cut down to them."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+PARTS: dict[str, tuple[str, ...]] = {
+    "features": ("metadataVersion", "features", "elrEnabled"),
+    "brokers": ("brokers",),
+    "controllers": ("controllers",),
+    "topics": ("topics",),
+    "configs": ("configs",),
+    "quotas": ("clientQuotas",),
+    "producer-ids": ("nextProducerId",),
+    "acls": ("acls",),
+    "scram": ("scram",),
+    "tokens": ("delegationTokens",),
+}
+"""What --part takes, and the keys of the JSON form that it stands for."""
+
+
+def cut(
+    image: dict[str, Any], *, parts: Iterable[str] = (), topics: Sequence[str] = (), broker: int | None = None
+) -> dict[str, Any]:
+    """The image with the asked-for parts, topics (shell patterns allowed) and what broker `broker` hosts only.
+
+    Topics asked for without parts mean their partitions and configs; a broker alone its registration, its configs
+    and the partitions that it has replicas of. Offset and epoch always stay.
+    """
+    wanted = list(parts)
+    if not wanted and (topics or broker is not None):
+        wanted = ["topics", "configs"] + (["brokers"] if broker is not None else [])
+    keys = {key for part in wanted for key in PARTS[part]} if wanted else set(image)
+    made = {key: value for key, value in image.items() if key in keys or key in ("offset", "epoch")}
+    if topics and "topics" in made:
+        made["topics"] = {name: topic for name, topic in image["topics"].items() if _matches(name, topics)}
+    if broker is not None:
+        if "topics" in made:
+            made["topics"] = _hosted_by(made["topics"], broker)
+        if "brokers" in made:
+            made["brokers"] = {id_: value for id_, value in image["brokers"].items() if id_ == str(broker)}
+    if "configs" in made and (topics or broker is not None):
+        made["configs"] = _configs_of(image["configs"], topics, broker)
+    return made
+
+
+def _matches(name: str, patterns: Sequence[str]) -> bool:
+    return any(name == pattern or fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _hosted_by(topics: dict[str, Any], broker: int) -> dict[str, Any]:
+    made = {}
+    for name, topic in topics.items():
+        hosted = {id_: value for id_, value in topic["partitions"].items() if broker in value["replicas"]}
+        if hosted:
+            made[name] = {**topic, "partitions": hosted}
+    return made
+
+
+def _configs_of(configs: dict[str, Any], topics: Sequence[str], broker: int | None) -> dict[str, Any]:
+    made = {}
+    for kind, resources in configs.items():
+        kept = {
+            name: values
+            for name, values in resources.items()
+            if (kind == "TOPIC" and topics and _matches(name, topics)) or (kind == "BROKER" and name == str(broker))
+        }
+        if kept:
+            made[kind] = kept
+    return made

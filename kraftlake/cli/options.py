@@ -1,0 +1,183 @@
+"""The options that commands share, given to each of them by one decorator."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kraftlake.cli.command import SHARED_SECTION, Argument, Command, Example, Option
+from kraftlake.cli.parameters import OFFSET, SOURCE, TIME
+from kraftlake.cli.terminal import Terminal
+from kraftlake.cli.views.words import counted
+
+if TYPE_CHECKING:
+    from kraftlake.replay import Source
+    from kraftlake.replay.fold import Replay
+    from kraftlake.replay.manifest import SkippedRecord
+
+SAMPLE = "samples/kafka-4.4/log/__cluster_metadata-0"
+"""The source in every example: a real log that lies in the repository."""
+
+
+def source_argument() -> Argument:
+    """The SOURCE of an inspecting command."""
+    return Argument(
+        ["source"],
+        type=SOURCE,
+        required=True,
+        help="A Kafka metadata directory, segment, snapshot file or archive of these, or a lake.",
+    )
+
+
+class Call:
+    """One run of a command: what its shared options say.
+
+    `at` is the offset or time asked for, None for the end of the log.
+    """
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        self.terminal = Terminal(options.pop("color"))
+        self.as_json: bool = options.pop("as_json")
+        self.strict: bool = options.pop("strict", True)
+        self.cluster_id: str | None = options.pop("cluster_id", None)
+        self.show_secrets: bool = options.pop("show_secrets", False)
+        at_offset: int | None = options.pop("at_offset", None)
+        at_time: datetime | None = options.pop("at_time", None)
+        if at_offset is not None and at_time is not None:
+            raise click.UsageError("Give either --at-offset or --at-time, not both.")
+        self.at: int | datetime | None = at_time if at_offset is None else at_offset
+        verbosity: int = options.pop("verbose")
+        if verbosity:
+            from kraftlake.cli.logs import log_to_stderr
+
+            log_to_stderr(debug=verbosity > 1)
+
+    def open(self, source: str, *, tell_torn: bool = True) -> Source:
+        """The source at a path or URI, whatever kind it is of; its torn tail, if it has one, is told on stderr."""
+        import kraftlake
+
+        opened = kraftlake.open(source, cluster_id=self.cluster_id)
+        if tell_torn and opened.torn is not None:
+            self.terminal.warn(str(opened.torn))
+        if not opened.has_offsets:
+            self.terminal.warn(
+                f"{opened.name} is not named END-EPOCH.checkpoint, so its offset is unknown: -1 stands for it"
+            )
+        return opened
+
+    def replay(self, source: Source, at: int | datetime | None) -> Replay:
+        """The image at `at`; records that a lenient replay skipped are told on stderr."""
+        replay = source.replay(at, lenient=not self.strict)
+        self.tell_skipped(replay.skipped)
+        return replay
+
+    def tell_skipped(self, skipped: Sequence[SkippedRecord]) -> None:
+        """Say which records a lenient replay left out."""
+        if skipped:
+            first = skipped[0]
+            self.terminal.warn(
+                f"{counted(len(skipped), 'record')} skipped that can't be replayed, the first at offset {first.offset} "
+                f"({first.reason}): what is shown is not what the cluster had"
+            )
+
+
+def shared_options(*, source: bool, replays: bool, at: bool, secrets: bool) -> list[Option]:
+    """The shared options of a command that reads a `source`, `replays` it, `at` a moment, could show `secrets`."""
+    options = []
+    if at:
+        options += [
+            Option(["--at-offset"], type=OFFSET, metavar="N", help="The state after offset N."),
+            Option(
+                ["--at-time"],
+                type=TIME,
+                metavar="T",
+                help="The state at a time: ISO 8601, or milliseconds since 1970.",
+            ),
+        ]
+    options.append(
+        Option(["--json", "as_json"], is_flag=True, section=SHARED_SECTION, help="Print JSON, nothing else.")
+    )
+    if secrets:
+        options.append(
+            Option(
+                ["--show-secrets"],
+                is_flag=True,
+                section=SHARED_SECTION,
+                help="Show keys and sensitive configs as they are.",
+            )
+        )
+    if source and replays:
+        options.append(
+            Option(
+                ["--strict/--lenient", "strict"],
+                default=True,
+                section=SHARED_SECTION,
+                help="Stop at a record that can't be replayed (the default), or skip it and say so.",
+            )
+        )
+    if source:
+        options.append(
+            Option(
+                ["--cluster-id"],
+                metavar="ID",
+                section=SHARED_SECTION,
+                help="The cluster's id, where no meta.properties tells it.",
+            )
+        )
+    options += [
+        Option(
+            ["--color"],
+            type=click.Choice(["auto", "always", "never"]),
+            default="auto",
+            section=SHARED_SECTION,
+            help="Colours: auto heeds NO_COLOR and whether stdout is a terminal.",
+        ),
+        Option(
+            ["-v", "--verbose"],
+            count=True,
+            section=SHARED_SECTION,
+            help="Log to stderr what is done; -vv in every detail.",
+        ),
+    ]
+    return options
+
+
+def command(
+    name: str,
+    *,
+    section: str,
+    question: str,
+    examples: Sequence[Example],
+    source: bool = True,
+    replays: bool = True,
+    at: bool = False,
+    secrets: bool = False,
+) -> Callable[[Callable[..., None]], Command]:
+    """Make a function a command, with the shared options gathered in its first argument, a `Call`.
+
+    `question` is what a user who needs the command would ask; it stands in the list of commands.
+    """
+
+    def decorate(function: Callable[..., None]) -> Command:
+        @functools.wraps(function)
+        def run(**options: Any) -> None:
+            call = Call(options)
+            function(call, **options)
+
+        made: Command = click.command(
+            name,
+            cls=Command,
+            section=section,
+            examples=tuple(examples),
+            short_help=question,
+        )(run)
+        if source:
+            made.params.insert(0, source_argument())
+        made.params += shared_options(source=source, replays=replays, at=at, secrets=secrets)
+        return made
+
+    return decorate

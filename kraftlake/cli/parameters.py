@@ -1,0 +1,115 @@
+"""The kinds of values on the command line: sources, offsets, times, record types."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
+
+UNKNOWN_TYPE = "UNKNOWN"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECONDS = re.compile(r" ?-?\d+")
+
+
+class PathParameter(click.ParamType):  # type: ignore[type-arg]  # generic in newer releases of click only
+    """A path or URI, left as it is: what it holds is found out by reading it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002
+        """Let the shell complete file names."""
+        return [CompletionItem(incomplete, type="file")]
+
+
+class OffsetParameter(click.ParamType):  # type: ignore[type-arg]  # generic in newer releases of click only
+    """A Kafka offset; −1 is allowed where it stands for the empty image."""
+
+    name = "offset"
+
+    def __init__(self, lowest: int = 0) -> None:
+        self.lowest = lowest
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """An int of at least `lowest` that fits Kafka's 64 bits."""
+        try:
+            offset = int(value)
+        except ValueError:
+            self.fail(f"{value!r} is not an offset: give a whole number.", param, ctx)
+        if not self.lowest <= offset < 2**63:
+            self.fail(f"{offset} is not an offset: the lowest is {self.lowest}.", param, ctx)
+        return offset
+
+
+class TimeParameter(click.ParamType):  # type: ignore[type-arg]  # generic in newer releases of click only
+    """A moment: ISO 8601 (UTC unless it names a zone) or milliseconds since 1970."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
+        """An aware datetime in UTC."""
+        if isinstance(value, datetime):
+            return value
+        try:
+            if _MILLISECONDS.fullmatch(value):
+                return _EPOCH + timedelta(milliseconds=int(value))
+            moment = datetime.fromisoformat(value)
+            return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+        except (ValueError, OverflowError):
+            self.fail(
+                f"{value!r} is not a time: give ISO 8601 (2026-11-21T08:00:00Z) or milliseconds since 1970.", param, ctx
+            )
+
+
+class RecordTypeParameter(click.ParamType):  # type: ignore[type-arg]  # generic in newer releases of click only
+    """A record type, in any case, with or without `_RECORD`, or in the spelling of Kafka's classes."""
+
+    name = "type"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The type as Kafka's dump tool prints it."""
+        names = record_type_names()
+        wanted = _plain_type(value)
+        found = next((name for name in names if wanted == _plain_type(name)), None)
+        if found is not None:
+            return found
+        close = difflib.get_close_matches(wanted, [_plain_type(name) for name in names], n=3, cutoff=0.5)
+        close += [plain for plain in map(_plain_type, names) if wanted and wanted in plain and plain not in close]
+        near = [name for name in names if _plain_type(name) in close]
+        hint = f"did you mean {_or(near)}?" if near else f"the types are {', '.join(names)}."
+        raise click.BadParameter(f"{value!r} is not a record type; {hint}", ctx, param)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002
+        """Complete the names of the types."""
+        return [CompletionItem(name) for name in record_type_names() if name.startswith(incomplete.upper())]
+
+
+def record_type_names() -> list[str]:
+    """Every record type that `log` can show, as Kafka's dump tool prints it: metadata, control, unknown ones."""
+    from kraftlake.records.control_records import CONTROL_NAMES
+    from kraftlake.records.metadata_records import METADATA_RECORDS
+    from kraftlake.records.schema import type_name
+
+    return [*map(type_name, METADATA_RECORDS.values()), *CONTROL_NAMES.values(), UNKNOWN_TYPE]
+
+
+def _plain_type(name: str) -> str:
+    return name.upper().replace("_", "").replace("-", "").replace(" ", "").removesuffix("RECORD")
+
+
+def _or(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
+
+
+SOURCE = PathParameter("source")
+LAKE = PathParameter("lake")
+OUTPUT = PathParameter("file")
+OFFSET = OffsetParameter()
+OFFSET_OR_EMPTY = OffsetParameter(lowest=-1)
+TIME = TimeParameter()
+RECORD_TYPE = RecordTypeParameter()

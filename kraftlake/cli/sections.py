@@ -1,0 +1,5 @@
+"""The headings under which `kraftlake --help` lists the commands."""
+
+LOOK = "What do you want to know?"
+MOVE = "Bring a log in, take a snapshot out"
+ENGINE = "At scale"

@@ -1,0 +1,102 @@
+"""What a command writes to: answers on stdout, talk on stderr, colours where they are wanted."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shutil
+import sys
+from typing import TYPE_CHECKING, Any, TextIO
+
+from kraftlake.cli.theme import Style, paint
+from kraftlake.cli.visible import visible
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+PIPED_WIDTH = 160
+_NARROWEST = 40
+
+
+class Terminal:
+    """The two output streams of a command.
+
+    `colour` says whether stdout gets ANSI codes, `interactive` whether somebody sits in front of it, `width` is what
+    fits on a line, in cells. Streams are looked up when they are used, so that redirection in tests works.
+    """
+
+    def __init__(self, colour: str = "auto") -> None:
+        self.interactive = _is_terminal(sys.stdout)
+        self.colour = wants_colour(colour, sys.stdout)
+        self.error_colour = wants_colour(colour, sys.stderr)
+        columns = os.environ.get("COLUMNS", "")
+        if self.interactive or columns.isdecimal():
+            self.width = max(_NARROWEST, shutil.get_terminal_size().columns)
+        else:
+            self.width = PIPED_WIDTH
+
+    def line(self, text: str = "") -> None:
+        """Write one line of the answer; `text` is ready to be shown."""
+        sys.stdout.write(text + "\n")
+
+    def json(self, value: Any) -> None:
+        """Write one line of JSON, in ASCII, so that no string in it can steer a terminal.
+
+        Numbers that JSON lacks are strings, as Kafka's tools print them: "NaN", "Infinity".
+        """
+        try:
+            line = json.dumps(value, separators=(",", ":"), allow_nan=False)
+        except ValueError:
+            line = json.dumps(_finite(value), separators=(",", ":"))
+        sys.stdout.write(line + "\n")
+
+    def warn(self, text: str) -> None:
+        """Tell the user on stderr what to be careful about."""
+        sys.stderr.write(f"{paint('warning:', Style.WARNING, colour=self.error_colour)} {visible(text)}\n")
+
+    def render(self, *renderables: RenderableType) -> None:
+        """Draw rich renderables on stdout."""
+        console = self.console(sys.stdout)
+        for renderable in renderables:
+            console.print(renderable)
+
+    def console(self, stream: TextIO) -> Console:
+        """A rich console over `stream`, without markup, emoji codes and highlighting: strings in it are hostile."""
+        from rich.console import Console
+
+        colour = self.colour if stream is sys.stdout else self.error_colour
+        return Console(
+            file=stream,
+            force_terminal=colour,
+            color_system="standard" if colour else None,
+            width=self.width,
+            highlight=False,
+            markup=False,
+            emoji=False,
+        )
+
+
+def wants_colour(wish: str, stream: TextIO) -> bool:
+    """Whether `stream` gets colours: as `wish` says, else only a capable terminal without NO_COLOR set."""
+    if wish != "auto":
+        return wish == "always"
+    return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb" and _is_terminal(stream)
+
+
+def _finite(value: Any) -> Any:
+    """The value with every number that JSON lacks as a string."""
+    if isinstance(value, dict):
+        return {key: _finite(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_finite(one) for one in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return value
+
+
+def _is_terminal(stream: TextIO) -> bool:
+    try:
+        return stream.isatty()
+    except (AttributeError, ValueError):
+        return False

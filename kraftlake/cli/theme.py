@@ -1,0 +1,35 @@
+"""The few colours of the terminal form, by meaning; the sixteen base colours only, so that a user's palette holds."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class Style(Enum):
+    """What a piece of text means. The value is its name in rich and its ANSI code."""
+
+    PLAIN = ("", "")
+    STRONG = ("bold", "1")
+    QUIET = ("dim", "2")
+    NAME = ("cyan", "36")
+    NUMBER = ("blue", "34")
+    GOOD = ("green", "32")
+    WARNING = ("yellow", "33")
+    BAD = ("red", "31")
+    HEADING = ("bold cyan", "1;36")
+    EVENT = ("magenta", "35")
+
+    @property
+    def rich(self) -> str:
+        """The style as rich writes it."""
+        return self.value[0]
+
+    @property
+    def ansi(self) -> str:
+        """The parameters of the ANSI escape sequence, empty for none."""
+        return self.value[1]
+
+
+def paint(text: str, style: Style, *, colour: bool) -> str:
+    """`text` within the ANSI codes of `style`, or as it is when `colour` is off."""
+    return f"\x1b[{style.ansi}m{text}\x1b[0m" if colour and style.ansi and text else text

@@ -1,0 +1,1 @@
+"""The forms that a person reads: each module draws one kind of answer from its JSON form."""

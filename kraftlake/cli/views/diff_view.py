@@ -1,0 +1,158 @@
+"""What differs between two images, as a tree of + - and ~; from the JSON form of an image diff."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+from rich.tree import Tree
+
+from kraftlake.cli.theme import Style
+from kraftlake.cli.views.drawing import branch, text, tree
+from kraftlake.cli.views.kafka_names import acl_words, quota_entity_words
+from kraftlake.cli.views.words import NONE, Piece, amount, counted, moment
+
+FIRST = 20
+"""How many changes of a part are drawn unless all are asked for."""
+
+_MARKS = {"added": ("+ ", Style.GOOD), "removed": ("- ", Style.BAD), "changed": ("~ ", Style.WARNING)}
+_TITLES = {
+    "features": "features", "brokers": "brokers", "controllers": "controllers", "topics": "topics",
+    "partitions": "partitions", "configs": "configs", "clientQuotas": "client quotas",
+    "producerIds": "producer ids", "acls": "ACLs", "scram": "SCRAM", "delegationTokens": "delegation tokens",
+}  # fmt: skip
+_QUIET_FIELDS = frozenset({"leaderEpoch", "partitionEpoch", "incarnationId", "epoch", "directories"})
+"""Fields drawn quietly where they change, and left out of what came or went."""
+_LAST = {"leaderEpoch": 1, "partitionEpoch": 2, "directories": 3}
+_FIRST = {"leader": -3, "isr": -2, "replicas": -1}
+"""Where fields of partitions stand that are not in the order of the JSON."""
+_WORDS = {
+    "isr": "in sync", "elr": "eligible", "lastKnownElr": "last known eligible", "addingReplicas": "adding",
+    "removingReplicas": "removing", "leaderRecoveryState": "recovering", "leaderEpoch": "leader epoch",
+    "partitionEpoch": "partition epoch", "inControlledShutdown": "shutting down", "cordonedDirectories": "cordoned",
+}  # fmt: skip
+
+Entry = tuple[str, str, dict[str, Any]]
+"""(kind of change, key, fields)."""
+
+Sizes = Counter[tuple[str, str]]
+"""How many partitions came, went or changed, by (kind of change, topic)."""
+
+
+def draw_diff(diff: dict[str, Any], *, cluster_id: str | None, everything: bool) -> Tree:
+    """The tree of `diff`. Without `everything`, partitions of topics that came or went are counted, not listed."""
+    root = tree(
+        ("cluster ", Style.STRONG), (cluster_id or "of unknown id", Style.HEADING),
+        f"  offset {diff['from']} → {diff['to']}",
+    )  # fmt: skip
+    parts = {key: value for key, value in diff.items() if key not in ("from", "to")}
+    sizes: Sizes = Counter(
+        (kind, name.rpartition("-")[0]) for kind, names in parts.get("partitions", {}).items() for name in names
+    )
+    if not parts:
+        root.add(text(("no difference", Style.GOOD)))
+    for part, kinds in parts.items():
+        entries = [(kind, key, fields) for kind in _MARKS for key, fields in kinds.get(kind, {}).items()]
+        shown = entries if everything or part != "partitions" else _of_lasting_topics(entries, diff)
+        node = branch(root, _TITLES.get(part, part), *_counts(kinds))
+        for kind, key, fields in shown if everything else shown[:FIRST]:
+            node.add(text(_MARKS[kind], *_entry(part, kind, key, fields, sizes, everything=everything)))
+        if len(shown) > FIRST and not everything:
+            node.add(text((f"… {len(shown) - FIRST:,} more changes: --all shows them", Style.QUIET)))
+        if len(shown) < len(entries):
+            hidden = counted(len(entries) - len(shown), "partition")
+            node.add(text((f"{hidden} of topics that came or went: --all shows them", Style.QUIET)))
+    return root
+
+
+def _counts(kinds: dict[str, Any]) -> list[Piece]:
+    pieces: list[Piece] = []
+    for kind, (_, style) in _MARKS.items():
+        if kinds.get(kind):
+            pieces += [", " if pieces else "", (f"{len(kinds[kind]):,} {kind}", style)]
+    return pieces
+
+
+def _of_lasting_topics(entries: list[Entry], diff: dict[str, Any]) -> list[Entry]:
+    topics = diff.get("topics", {})
+    passing = {kind: set(topics.get(kind, {})) for kind in ("added", "removed")}
+    return [entry for entry in entries if entry[1].rpartition("-")[0] not in passing.get(entry[0], ())]
+
+
+def _entry(part: str, kind: str, key: str, fields: dict[str, Any], sizes: Sizes, *, everything: bool) -> list[Piece]:
+    """What came, went or changed, in the words of its part."""
+    if part == "acls" and kind != "changed":
+        return [acl_words(fields), (f"  {key}" if everything else "", Style.QUIET)]
+    if part == "topics":
+        partitions = counted(sizes[kind, key], "partition")
+        return [(key, Style.NAME), f"  {partitions}", (f"  id {fields['id']}", Style.QUIET)]
+    if part == "features":
+        return [(key, Style.NAME), "  ", *_level(kind, fields)]
+    if part == "producerIds" and kind == "changed":
+        before, after = fields["nextProducerId"]
+        return ["the next block starts at ", (amount(before), Style.BAD), " → ", (amount(after), Style.GOOD)]
+    return [(_title(part, key), Style.NAME), *_fields(kind, fields, everything=everything)]
+
+
+def _title(part: str, key: str) -> str:
+    """The entry's key as a phrase."""
+    if part == "configs":
+        kind, _, name = key.partition(":")
+        return f"{kind.lower().replace('_', ' ')} {name or '(default)'}"
+    if part == "scram":
+        mechanism, _, user = key.partition(":")
+        return f"{user} ({mechanism})"
+    if part == "clientQuotas":
+        return quota_entity_words(json.loads(key))
+    return f"{part.removesuffix('s')} {key}" if part in ("brokers", "controllers") else key
+
+
+def _level(kind: str, fields: dict[str, Any]) -> list[Piece]:
+    """A feature's level, by name where it has one (metadata.version)."""
+    value: Any = fields.get("name", fields.get("level"))
+    if kind != "changed":
+        return [str(value)]
+    before, after = (NONE if one is None else str(one) for one in value)
+    return [(before, Style.BAD), " → ", (after, Style.GOOD)]
+
+
+def _fields(kind: str, fields: dict[str, Any], *, everything: bool) -> list[Piece]:
+    if kind != "changed" and fields and all(value == "(redacted)" for value in fields.values()):
+        return [("  (redacted)", Style.QUIET)]
+    pieces: list[Piece] = []
+    for name, value in sorted(fields.items(), key=lambda field: _LAST.get(field[0], _FIRST.get(field[0], 0))):
+        quiet = name in _QUIET_FIELDS
+        word = _WORDS.get(name, name)
+        if name == "directories" and not everything:
+            continue
+        if kind == "changed":
+            before, after = value
+            pieces.append(", " if pieces else "  ")
+            if quiet:
+                pieces.append((f"{word} {_value(name, before)} → {_value(name, after)}", Style.QUIET))
+            else:
+                pieces += [f"{word} ", (_value(name, before), Style.BAD), " → ", (_value(name, after), Style.GOOD)]
+        elif everything or (not quiet and name != "features" and value not in (None, [], {}, False)):
+            pieces += [", " if pieces else "  ", f"{word} {_value(name, value)}"]
+    return pieces
+
+
+def _value(name: str, value: Any) -> str:
+    if value is None or value in ([], {}):
+        return NONE
+    if isinstance(value, bool) or name == "leaderRecoveryState":
+        return "yes" if value else "no"
+    if name.endswith("Timestamp"):
+        return moment(value)
+    if name == "leader" and value == -1:
+        return "none"
+    if name == "features":
+        return " ".join(f"{key}={low}-{high}" for key, (low, high) in value.items())
+    if name == "listeners":
+        return " ".join(f"{key} {one['host']}:{one['port']}" for key, one in value.items())
+    if isinstance(value, list):
+        return " ".join(map(str, value))
+    if isinstance(value, dict):
+        return " ".join(f"{key}={_value(key, one)}" for key, one in value.items())
+    return amount(value) if isinstance(value, int | float) else str(value)

@@ -1,0 +1,233 @@
+"""The picture of a cluster: a tree of an image's JSON form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any
+
+from rich.tree import Tree
+
+from kraftlake.cli.theme import Style
+from kraftlake.cli.views.drawing import branch, table, text, tree
+from kraftlake.cli.views.kafka_names import (
+    OPERATIONS,
+    PATTERN_TYPES,
+    PERMISSIONS,
+    RESOURCE_TYPES,
+    SECURITY_PROTOCOLS,
+    name_of,
+    quota_entity_words,
+)
+from kraftlake.cli.views.topics_view import add_topics
+from kraftlake.cli.views.words import NONE, Piece, amount, counted, levels, moment
+
+FIRST = 6
+"""How many entries of a long part are drawn unless all are asked for."""
+
+FIRST_TOPICS = 12
+SCRAM_SECRETS = ("salt", "storedKey", "serverKey")
+REDACTED = "(redacted)"
+
+
+def draw_image(image: dict[str, Any], *, cluster_id: str | None, timestamp: int, everything: bool) -> Tree:
+    """The tree of `image`, which may lack parts that nobody asked for.
+
+    `timestamp` (epoch ms, −1 for none) is the image's time. Without `everything`, a long part shows its first entries
+    and says how to see all.
+    """
+    root = tree(("cluster ", Style.STRONG), (cluster_id or "of unknown id", Style.HEADING))
+    offset, epoch = image["offset"], image["epoch"]
+    at = f"offset {offset}, epoch {epoch}, {moment(timestamp)}" if offset >= 0 else "offset −1: before the first record"
+    branch(root, "at", at)
+    if "features" in image:
+        _add_features(root, image)
+    if "brokers" in image:
+        _add_brokers(root, image["brokers"])
+    if "controllers" in image:
+        _add_controllers(root, image["controllers"])
+    if "topics" in image:
+        add_topics(root, image["topics"], limit=None if everything else FIRST_TOPICS)
+    if "configs" in image:
+        _add_configs(root, image["configs"], everything)
+    if "clientQuotas" in image:
+        _add_quotas(root, image["clientQuotas"], everything)
+    if image.get("nextProducerId", -1) >= 0:
+        branch(root, "producer ids", f"next block starts at {image['nextProducerId']:,}")
+    if "acls" in image:
+        _add_acls(root, image["acls"], everything)
+    if "scram" in image:
+        _add_scram(root, image["scram"], everything)
+    if "delegationTokens" in image:
+        _add_tokens(root, image["delegationTokens"], everything)
+    return root
+
+
+def _add_features(root: Tree, image: dict[str, Any]) -> None:
+    version = image["metadataVersion"]
+    name = f"{version['name']} (level {version['level']})" if version else NONE
+    branch(root, "metadata.version", name)
+    elr: Piece = ("on", Style.GOOD) if image["elrEnabled"] else ("off", Style.QUIET)
+    branch(root, "features", levels(image["features"]), ("; ELR ", Style.QUIET), elr)
+
+
+def _add_brokers(root: Tree, brokers: dict[str, Any]) -> None:
+    if not brokers:
+        branch(root, "brokers", ("none", Style.QUIET))
+        return
+    states = [broker_state(broker) for broker in brokers.values()]
+    summary: list[Piece] = [counted(len(brokers), "broker")]
+    for state, style in dict.fromkeys(states):
+        summary += [", ", (f"{states.count((state, style))} {state}", style)]
+    node = branch(root, "brokers", *summary)
+    rows = table("id", "state", "rack", "epoch", "listeners", "log directories", right=("id", "epoch"))
+    for id_, broker in sorted(brokers.items(), key=_number):
+        cordoned = len(broker["cordonedDirectories"] or ())
+        directories: list[Piece] = [str(len(broker["directories"]))]
+        if cordoned:
+            directories.append((f" ({cordoned} cordoned)", Style.WARNING))
+        rows.add_row(
+            text((id_, Style.NAME)),
+            text(broker_state(broker)),
+            text(broker["rack"] or NONE),
+            text(str(broker["epoch"])),
+            _listeners(broker["listeners"]),
+            text(*directories),
+        )
+    node.add(rows)
+
+
+def broker_state(broker: dict[str, Any]) -> tuple[str, Style]:
+    """Whether a broker's JSON form says active, shutting down or fenced."""
+    if broker["fenced"]:
+        return "fenced", Style.BAD
+    return ("shutting down", Style.WARNING) if broker["inControlledShutdown"] else ("active", Style.GOOD)
+
+
+def _listeners(listeners: dict[str, Any]) -> Any:
+    made = text()
+    for index, (name, listener) in enumerate(sorted(listeners.items())):
+        protocol = name_of(SECURITY_PROTOCOLS, listener["securityProtocol"])
+        label = name if name == protocol else f"{name} ({protocol})"
+        if index:
+            made.append("\n")
+        made.append_text(text((label, Style.QUIET), f" {listener['host']}:{listener['port']}"))
+    return made
+
+
+def _add_controllers(root: Tree, controllers: dict[str, Any]) -> None:
+    if not controllers:
+        return
+    node = branch(root, "controllers", counted(len(controllers), "registered controller"))
+    for id_, controller in sorted(controllers.items(), key=_number):
+        line = text((id_, Style.NAME), "  ")
+        line.append_text(_listeners(controller["listeners"]))
+        node.add(line)
+
+
+def _add_configs(root: Tree, configs: dict[str, Any], everything: bool) -> None:
+    resources = [(kind, name, values) for kind in sorted(configs) for name, values in sorted(configs[kind].items())]
+    if not resources:
+        return
+    node = branch(root, "configs", f"of {counted(len(resources), 'resource')}")
+    for kind, name, values in _first(resources, everything):
+        entries: list[Piece] = []
+        for key, value in sorted(values.items()):
+            entries += [" " if not entries else ", ", (key, Style.NAME), "=", NONE if value is None else str(value)]
+        node.add(
+            text((kind.lower().replace("_", " "), Style.QUIET), " ", (name or "(default)", Style.STRONG), *entries)
+        )
+    _say_rest(node, len(resources), "resources", "configs", everything)
+
+
+def _add_quotas(root: Tree, quotas: list[dict[str, Any]], everything: bool) -> None:
+    if not quotas:
+        return
+    node = branch(root, "client quotas", f"of {counted(len(quotas), 'entity', 'entities')}")
+    for quota in _first(quotas, everything):
+        entries: list[Piece] = []
+        for key, value in sorted(quota["quotas"].items()):
+            entries += [" " if not entries else ", ", (key, Style.NAME), "=", amount(value)]
+        node.add(text((quota_entity_words(quota["entity"]), Style.STRONG), *entries))
+    _say_rest(node, len(quotas), "entities", "quotas", everything)
+
+
+def _add_acls(root: Tree, acls: dict[str, Any], everything: bool) -> None:
+    if not acls:
+        return
+    entries = sorted(
+        acls.values(), key=lambda acl: (acl["principal"], acl["resourceType"], acl["resourceName"], acl["operation"])
+    )
+    node = branch(root, "ACLs", counted(len(acls), "entry", "entries"))
+    rows = table("", "principal", "operation", "resource", "host")
+    for acl in _first(entries, everything):
+        permission = name_of(PERMISSIONS, acl["permissionType"]).lower()
+        pattern = name_of(PATTERN_TYPES, acl["patternType"]).lower()
+        rows.add_row(
+            text((permission, Style.GOOD if permission == "allow" else Style.BAD)),
+            text((acl["principal"], Style.NAME)),
+            text(name_of(OPERATIONS, acl["operation"]).lower()),
+            text(
+                (name_of(RESOURCE_TYPES, acl["resourceType"]).lower() + " ", Style.QUIET),
+                acl["resourceName"],
+                ("" if pattern == "literal" else f" ({pattern})", Style.QUIET),
+            ),
+            text(acl["host"]),
+        )
+    node.add(rows)
+    _say_rest(node, len(acls), "entries", "acls", everything)
+
+
+def _add_scram(root: Tree, scram: dict[str, Any], everything: bool) -> None:
+    if not any(scram.values()):
+        return
+    total = sum(map(len, scram.values()))
+    node = branch(root, "SCRAM", counted(total, "credential"))
+    for mechanism, users in sorted(scram.items()):
+        if not users:
+            continue
+        names: list[Piece] = []
+        for name in _first(sorted(users), everything):
+            credential = users[name]
+            names += [", " if names else "", (name, Style.NAME)]
+            if everything:
+                names.append(f" ({credential['iterations']} iterations")
+                names += [f", {key} {credential[key]}" for key in SCRAM_SECRETS if credential[key] != REDACTED]
+                names.append(")")
+        rest = len(users) - FIRST
+        if rest > 0 and not everything:
+            names.append((f" and {rest:,} more", Style.QUIET))
+        branch(node, mechanism, *names)
+    if not everything and any(len(users) > FIRST for users in scram.values()):
+        _say_how(node, "scram")
+
+
+def _add_tokens(root: Tree, tokens: dict[str, Any], everything: bool) -> None:
+    if not tokens:
+        return
+    node = branch(root, "delegation tokens", counted(len(tokens), "token"))
+    for id_, token in _first(sorted(tokens.items()), everything):
+        if token["owner"] == REDACTED:
+            node.add(text((id_, Style.NAME), (f"  {REDACTED}", Style.QUIET)))
+            continue
+        renewers = f", renewable by {', '.join(token['renewers'])}" if token["renewers"] else ""
+        expiry = moment(token["expiryTimestamp"])
+        node.add(text((id_, Style.NAME), f" of {token['owner']}, expires {expiry}{renewers}"))
+    _say_rest(node, len(tokens), "tokens", "tokens", everything)
+
+
+def _number(item: tuple[str, Any]) -> int:
+    return int(item[0])
+
+
+def _first(entries: Iterable[Any], everything: bool) -> Iterator[Any]:
+    return iter(entries) if everything else islice(entries, FIRST)
+
+
+def _say_rest(node: Tree, total: int, noun: str, part: str, everything: bool) -> None:
+    if not everything and total > FIRST:
+        node.add(text((f"… {total - FIRST:,} more {noun}: --part {part} --all shows them", Style.QUIET)))
+
+
+def _say_how(node: Tree, part: str) -> None:
+    node.add(text((f"… --part {part} --all shows all", Style.QUIET)))

@@ -1,0 +1,58 @@
+"""What an import did."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kraftlake.cli.terminal import Terminal
+from kraftlake.cli.theme import Style, paint
+from kraftlake.cli.views.words import Piece, counted
+from kraftlake.cli.visible import visible
+
+
+def show_import_report(terminal: Terminal, report: dict[str, Any]) -> None:
+    """Write what an import did: what is new, what the lake holds now, how far it is known to be committed."""
+    lines = [_new(report), _lake(report), _committed(report)]
+    if report["beforeLake"]:
+        words = counted(report["beforeLake"], "record")
+        lines.append(("left out", [f"{words} below the lake's first offset, {report['startOffset']}"]))
+    for heading, pieces in lines:
+        painted = [_painted(piece, terminal.colour) for piece in pieces]
+        terminal.line(paint(f"{heading:<10}", Style.HEADING, colour=terminal.colour) + "".join(painted))
+
+
+def _painted(piece: Piece, colour: bool) -> str:
+    content, style = (piece, Style.PLAIN) if isinstance(piece, str) else piece
+    return paint(visible(content), style, colour=colour)
+
+
+def _new(report: dict[str, Any]) -> tuple[str, list[Piece]]:
+    if not report["records"] and not report["snapshots"]:
+        return "imported", [("nothing: the lake is already up to date", Style.GOOD)]
+    pieces: list[Piece] = []
+    if report["records"]:
+        batches = counted(report["batches"], "batch", "batches")
+        pieces += [(counted(report["records"], "record"), Style.GOOD)]
+        pieces.append(f" in {batches}, offsets {report['from']} to {report['to']}")
+    if report["snapshots"]:
+        pieces += [", " if pieces else "", (counted(report["snapshots"], "snapshot"), Style.GOOD)]
+    if report["alreadyThere"]:
+        pieces.append(f"; {counted(report['alreadyThere'], 'record')} already there")
+    return "imported", pieces
+
+
+def _lake(report: dict[str, Any]) -> tuple[str, list[Piece]]:
+    made = " (new)" if report["created"] else ""
+    cluster = f"cluster {report['clusterId']}" if report["clusterId"] else "a cluster of unknown id"
+    held = f"offsets {report['startOffset']} to {report['endOffset'] - 1} of {cluster}"
+    return "lake", [(report["lake"], Style.NAME), f"{made}: {held}"]
+
+
+def _committed(report: dict[str, Any]) -> tuple[str, list[Piece]]:
+    committed, end = report["committed_to"], report["endOffset"]
+    if committed >= end:
+        return "committed", ["every offset is known to be committed"]
+    tail = counted(end - max(committed, report["startOffset"]), "record")
+    if committed <= report["startOffset"]:
+        return "committed", [("nothing here tells which offsets were committed", Style.WARNING)]
+    return "committed", [f"offsets below {committed}; nothing here tells of the last {tail}"]

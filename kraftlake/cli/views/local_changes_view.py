@@ -1,0 +1,86 @@
+"""What a broker was told to do, as a summary and a table; from the JSON form of local changes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kraftlake.cli.theme import Style
+from kraftlake.cli.views.drawing import table, text
+from kraftlake.cli.views.topics_view import leader, replicas, troubles
+from kraftlake.cli.views.words import NONE, Piece, counted, numbers
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+
+FIRST = 12
+"""How many partitions are drawn unless all are asked for."""
+
+
+def draw_local_changes(changes: dict[str, Any], *, everything: bool) -> list[RenderableType]:
+    """A line that says what was asked for, a line that sums up the answer, and a table of partitions."""
+    title = text(
+        ("broker ", Style.STRONG),
+        (str(changes["broker"]), Style.HEADING),
+        f"  after offset {changes['from']} up to {changes['to']}",
+    )
+    if not changes["hasTopicsDelta"]:
+        return [title, text(("no record of these offsets is about a topic", Style.QUIET))]
+    rows = _rows(changes)
+    if not rows:
+        return [title, text(("topics changed, but nothing that this broker hosts", Style.QUIET))]
+    drawn = table("", "partition", "leader", "in sync", "replicas", "epochs", "log directory", "", right=("leader",))
+    shown = rows if everything or len(rows) <= FIRST else rows[:FIRST]
+    for action, name, partition, directory in shown:
+        drawn.add_row(
+            text(action),
+            text((name, Style.NAME)),
+            *_state(partition),
+            text((directory, Style.QUIET)),
+            text(*(troubles(partition) if partition else ())),
+        )
+    drawing = [title, _summary(changes), text(), drawn]
+    if len(shown) < len(rows):
+        drawing.append(text((f"… {len(rows) - FIRST:,} more partitions: --all shows them", Style.QUIET)))
+    return drawing
+
+
+def _summary(changes: dict[str, Any]) -> RenderableType:
+    pieces: list[Piece] = []
+    for key, word, style in (
+        ("deletes", "to delete", Style.BAD),
+        ("leaders", "to lead", Style.GOOD),
+        ("followers", "to follow", Style.NAME),
+    ):
+        if changes[key]:
+            pieces += [", " if pieces else "", (f"{counted(len(changes[key]), 'partition')} {word}", style)]
+        if key == "leaders" and changes["electedLeaders"]:
+            pieces.append(f" ({len(changes['electedLeaders']):,} newly elected)")
+    if changes["directoryIds"]:
+        words = counted(len(changes["directoryIds"]), "log directory assigned", "log directories assigned")
+        pieces += [", " if pieces else "", words]
+    return text(*pieces)
+
+
+def _rows(changes: dict[str, Any]) -> list[tuple[Piece, str, dict[str, Any] | None, str]]:
+    """(action, partition name, PARTITION, log directory) of everything to delete, lead, follow and assign."""
+    directories = {key.partition(":")[2]: directory for key, directory in changes["directoryIds"].items()}
+    rows: list[tuple[Piece, str, dict[str, Any] | None, str]]
+    rows = [(("delete", Style.BAD), name, None, directories.pop(name, "")) for name in changes["deletes"]]
+    for key, word, style in (("leaders", "lead", Style.GOOD), ("followers", "follow", Style.NAME)):
+        for name, change in sorted(changes[key].items()):
+            elected = key == "leaders" and name in changes["electedLeaders"]
+            action = (f"{word} (elected)" if elected else word, style)
+            rows.append((action, name, change["partition"], directories.pop(name, "")))
+    return rows + [(("assign", Style.QUIET), name, None, directory) for name, directory in sorted(directories.items())]
+
+
+def _state(partition: dict[str, Any] | None) -> list[RenderableType]:
+    if partition is None:
+        return [text((NONE, Style.QUIET))] * 4
+    return [
+        leader(partition),
+        text(numbers(partition["isr"])),
+        replicas(partition),
+        text((f"{partition['leaderEpoch']}/{partition['partitionEpoch']}", Style.QUIET)),
+    ]

@@ -1,0 +1,53 @@
+"""Progress of what takes long, as bars on stderr; nothing where nobody sits in front of it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from kraftlake.cli.terminal import Terminal
+
+Progress = Callable[[str, int, int], None]
+"""Takes a phase, and how many offsets of it are done and there are to do."""
+
+_TITLES = {
+    "checking": "Checking what the log holds",
+    "writing": "Appending to the lake",
+    "starting": "Starting Spark",
+    "replaying": "Replaying",
+}
+
+
+@contextmanager
+def progress_bars(terminal: Terminal) -> Iterator[Progress]:
+    """A function that draws a bar for each phase, which is gone when the context ends."""
+    if not sys.stderr.isatty():
+        yield _silent
+        return
+    from rich.progress import BarColumn, TaskID, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bars
+
+    columns: list[Any] = [
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TextColumn("{task.fields[count]}", markup=False),
+        TimeElapsedColumn(),
+    ]
+    tasks: dict[str, TaskID] = {}
+    with Bars(*columns, console=terminal.console(sys.stderr), transient=True) as bars:
+
+        def progress(phase: str, done: int, total: int) -> None:
+            count = f"{done:,} of {total:,} offsets" if total else ""
+            if phase not in tasks:
+                for task in tasks.values():
+                    bars.update(task, total=1, completed=1)
+                tasks[phase] = bars.add_task(_TITLES.get(phase, phase), total=None, count=count)
+            bars.update(tasks[phase], total=total or None, completed=done, count=count)
+
+        yield progress
+
+
+def _silent(phase: str, done: int, total: int) -> None:
+    """Draw nothing."""

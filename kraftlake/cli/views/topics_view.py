@@ -1,0 +1,165 @@
+"""The topics in the picture of a cluster: one row a topic, or one a partition where there are few."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+from rich.tree import Tree
+
+from kraftlake.cli.theme import Style
+from kraftlake.cli.views.drawing import branch, table, text
+from kraftlake.cli.views.words import NONE, Piece, counted, numbers
+
+FEW_PARTITIONS = 24
+"""Up to so many partitions are drawn one by one without being asked for."""
+
+
+def add_topics(root: Tree, topics: dict[str, Any], *, limit: int | None) -> None:
+    """Add the branch of topics; without a `limit` all of them, partition by partition."""
+    partitions = [partition for topic in topics.values() for partition in topic["partitions"].values()]
+    if not topics:
+        branch(root, "topics", ("none", Style.QUIET))
+        return
+    summary: list[Piece] = [f"{counted(len(topics), 'topic')} with {counted(len(partitions), 'partition')}"]
+    node = branch(root, "topics", *summary, *_health(partitions))
+    if limit is None:
+        _add_partitions(node, topics)
+        return
+    if len(partitions) <= FEW_PARTITIONS:
+        _add_few_partitions(node, topics)
+        return
+    node.add(_topic_table(dict(sorted(topics.items())[:limit])))
+    if len(topics) > limit:
+        how = "--part topics --all shows them, --topic NAME one of them"
+        node.add(text((f"… {len(topics) - limit:,} more topics: {how}", Style.QUIET)))
+    else:
+        node.add(text(("--topic NAME shows a topic's partitions", Style.QUIET)))
+
+
+def partition_table(partitions: dict[str, Any], *, heading: str) -> Table:
+    """A row for each partition of {name or number: PARTITION}, in the order given."""
+    rows = table(heading, "leader", "in sync", "replicas", "epochs", "", right=("#", "leader"))
+    for name, partition in partitions.items():
+        rows.add_row(
+            text((name, Style.NAME)),
+            leader(partition),
+            text(numbers(partition["isr"])),
+            replicas(partition),
+            text((f"{partition['leaderEpoch']}/{partition['partitionEpoch']}", Style.QUIET)),
+            text(*troubles(partition)),
+        )
+    return rows
+
+
+def leader(partition: dict[str, Any]) -> Text:
+    """The leader of a PARTITION."""
+    return text(("none", Style.BAD)) if partition["leader"] < 0 else text((str(partition["leader"]), Style.STRONG))
+
+
+def replicas(partition: dict[str, Any]) -> Text:
+    """The replicas of a PARTITION, those out of sync marked: `✗`, or `~` if they may still lead (ELR)."""
+    pieces: list[Piece] = []
+    for replica in partition["replicas"]:
+        if pieces:
+            pieces.append(" ")
+        if replica in partition["isr"]:
+            pieces.append((str(replica), Style.GOOD))
+        elif replica in partition["elr"]:
+            pieces.append((f"{replica}~", Style.WARNING))
+        else:
+            pieces.append((f"{replica}✗", Style.BAD))
+    return text(*pieces) if pieces else text(NONE)
+
+
+def troubles(partition: dict[str, Any]) -> list[Piece]:
+    """What is not as usual in a PARTITION, in words."""
+    pieces: list[Piece] = []
+    if partition["leader"] < 0:
+        pieces.append(("offline", Style.BAD))
+    elif len(partition["isr"]) < len(partition["replicas"]):
+        pieces.append(("under-replicated", Style.WARNING))
+    for key, word in (
+        ("elr", "eligible to lead"),
+        ("lastKnownElr", "last known eligible"),
+        ("addingReplicas", "adding"),
+        ("removingReplicas", "removing"),
+    ):
+        if partition[key]:
+            pieces.append((f"{word}: {numbers(partition[key])}", Style.WARNING))
+    if partition["leaderRecoveryState"]:
+        pieces.append(("recovering from an unclean election", Style.WARNING))
+    return [piece for index, one in enumerate(pieces) for piece in ([", ", one] if index else [one])]
+
+
+def _health(partitions: list[dict[str, Any]]) -> list[Piece]:
+    """`, 3 offline, 5 under-replicated`, nothing where all is well."""
+    offline = sum(partition["leader"] < 0 for partition in partitions)
+    under = sum(
+        partition["leader"] >= 0 and len(partition["isr"]) < len(partition["replicas"]) for partition in partitions
+    )
+    moving = sum(bool(partition["addingReplicas"] or partition["removingReplicas"]) for partition in partitions)
+    recovering = sum(bool(partition["leaderRecoveryState"]) for partition in partitions)
+    pieces: list[Piece] = []
+    for count, word, style in (
+        (offline, "offline", Style.BAD),
+        (under, "under-replicated", Style.WARNING),
+        (moving, "being reassigned", Style.WARNING),
+        (recovering, "recovering", Style.WARNING),
+    ):
+        if count:
+            pieces += [", ", (f"{count:,} {word}", style)]
+    return pieces or [", ", ("all in sync", Style.GOOD)]
+
+
+def _topic_table(topics: dict[str, Any]) -> Table:
+    rows = table("topic", "partitions", "replicas", "leaders", "", right=("partitions", "replicas"))
+    for name, topic in topics.items():
+        partitions = list(topic["partitions"].values())
+        factors = sorted({len(partition["replicas"]) for partition in partitions})
+        rows.add_row(
+            text((name, Style.NAME)),
+            text(f"{len(partitions):,}"),
+            text("–".join(map(str, factors[:: max(1, len(factors) - 1)]))),
+            _leaders(partitions),
+            text(*_health(partitions)[1:]),
+        )
+    return rows
+
+
+def _leaders(partitions: list[dict[str, Any]]) -> Text:
+    """How many partitions each broker leads: `1×3 2×4`."""
+    counts = Counter(partition["leader"] for partition in partitions)
+    pieces: list[Piece] = []
+    for broker, count in sorted(counts.items()):
+        if broker >= 0:
+            pieces += [" " if pieces else "", str(broker), (f"×{count}", Style.QUIET)]
+    return text(*pieces) if pieces else text(("none", Style.BAD))
+
+
+def _add_few_partitions(node: Tree, topics: dict[str, Any]) -> None:
+    """One table of the partitions of all topics."""
+    rows = {f"{name}-{id_}": one for name, topic in sorted(topics.items()) for id_, one in _by_number(topic).items()}
+    node.add(partition_table(rows, heading="partition"))
+    _explain_marks(node, list(rows.values()))
+
+
+def _add_partitions(node: Tree, topics: dict[str, Any]) -> None:
+    """A branch for each topic, with its id and a table of its partitions."""
+    for name, topic in sorted(topics.items()):
+        partitions = _by_number(topic)
+        leaf = branch(node, name, (topic["id"], Style.QUIET))
+        if partitions:
+            leaf.add(partition_table(partitions, heading="#"))
+    _explain_marks(node, [one for topic in topics.values() for one in topic["partitions"].values()])
+
+
+def _by_number(topic: dict[str, Any]) -> dict[str, Any]:
+    return dict(sorted(topic["partitions"].items(), key=lambda item: int(item[0])))
+
+
+def _explain_marks(node: Tree, partitions: list[dict[str, Any]]) -> None:
+    if any(len(one["isr"]) < len(one["replicas"]) for one in partitions):
+        node.add(text(("✗ not in sync   ~ not in sync but eligible to lead (ELR)", Style.QUIET)))

@@ -1,0 +1,58 @@
+"""What a verification read, and what it found."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kraftlake.cli.terminal import Terminal
+from kraftlake.cli.theme import Style, paint
+from kraftlake.cli.views.words import counted
+from kraftlake.cli.visible import visible
+
+SHOWN_PROBLEMS = 20
+
+
+def show_verify_report(terminal: Terminal, report: dict[str, Any]) -> None:
+    """Write a check list, the problems by offset, the notes, and the verdict with the first bad offset."""
+    checked, problems = report["checked"], report["problems"]
+    sound_log = all(problem["inSnapshot"] for problem in problems)
+    sound_snapshots = not any(problem["inSnapshot"] for problem in problems)
+    if checked["batches"]:
+        batches = counted(checked["batches"], "batch", "batches")
+        offsets = f"offsets {report['startOffset']} to {report['endOffset'] - 1}"
+        checks = "CRCs, order, epochs, decoding, transactions, replay, references"
+        _check(terminal, sound_log, f"{counted(checked['records'], 'record')} in {batches}, {offsets}: {checks}")
+    if checked["snapshots"]:
+        compared = f"{checked['snapshotsCompared']} of them compared with the replay of the log"
+        _check(terminal, sound_snapshots, f"{counted(checked['snapshots'], 'snapshot')} read, {compared}")
+    for problem in problems[:SHOWN_PROBLEMS]:
+        _line(terminal, "  ✗ ", Style.BAD, problem_words(problem))
+    more = len(problems) - SHOWN_PROBLEMS + report["moreProblems"]
+    if more > 0:
+        _line(terminal, "  … ", Style.BAD, f"{counted(more, 'problem')} more: --json has the first thousand")
+    for note in report["notes"]:
+        _line(terminal, "  • ", Style.QUIET, note)
+    if report["sound"]:
+        terminal.line(paint("sound", Style.GOOD, colour=terminal.colour))
+        return
+    first = report["firstBadOffset"]
+    where = "" if first is None else f": the first bad offset is {first}"
+    terminal.line(paint("unsound", Style.BAD, colour=terminal.colour) + where)
+
+
+def problem_words(problem: dict[str, Any]) -> str:
+    """Where a problem is, as far as that is known, and what it is."""
+    places = [problem["file"]] if problem["file"] is not None else []
+    if problem["position"] is not None:
+        places.append(f"position {problem['position']}")
+    if problem["offset"] is not None:
+        places.append(f"{'snapshot ' if problem['inSnapshot'] else ''}offset {problem['offset']}")
+    return ", ".join(places) + (": " if places else "") + str(problem["message"])
+
+
+def _check(terminal: Terminal, sound: bool, words: str) -> None:
+    _line(terminal, "✓ " if sound else "✗ ", Style.GOOD if sound else Style.BAD, words)
+
+
+def _line(terminal: Terminal, mark: str, style: Style, words: str) -> None:
+    terminal.line(paint(mark, style, colour=terminal.colour) + visible(words))

@@ -1,0 +1,61 @@
+"""Values as words: pieces of styled text, counts, times, amounts. Needs nothing but the standard library."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from kraftlake.cli.theme import Style
+
+Piece = str | tuple[str, Style]
+"""Text, or text with its meaning. Not yet safe to show: whoever shows it makes it visible."""
+
+NONE = "–"
+"""What stands for an empty list or an absent value."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def numbers(values: Sequence[int]) -> str:
+    """`1 2 3`, or a dash for none."""
+    return " ".join(map(str, values)) or NONE
+
+
+def counted(count: int, noun: str, plural: str | None = None) -> str:
+    """`1 topic`, `3,000 topics`."""
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+
+
+def moment(milliseconds: int | str | None) -> str:
+    """Milliseconds since 1970 as ISO 8601 in UTC, to the millisecond; a dash for Kafka's −1; `(redacted)` stays."""
+    if isinstance(milliseconds, str):
+        return milliseconds
+    if milliseconds is None or milliseconds < 0:
+        return NONE
+    try:
+        time = _EPOCH + timedelta(milliseconds=milliseconds)
+    except OverflowError:
+        return f"{milliseconds} ms"
+    return time.replace(tzinfo=None).isoformat(sep=" ", timespec="milliseconds") + "Z"
+
+
+def amount(value: Any) -> str:
+    """A number without a needless fraction: `1,048,576`, `12.25`."""
+    if isinstance(value, float):
+        return f"{value:,.0f}" if value.is_integer() and abs(value) < 1e15 else repr(value)
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def size(count: int) -> str:
+    """A number of bytes: `512 bytes`, `47.7 KiB`."""
+    if count < 1024:
+        return counted(count, "byte")
+    if count < 1024**2:
+        return f"{count / 1024:,.1f} KiB"
+    return f"{count / 1024**2:,.1f} MiB" if count < 1024**3 else f"{count / 1024**3:,.1f} GiB"
+
+
+def levels(features: Mapping[str, int]) -> str:
+    """`group.version 1, share.version 0`, or a dash for none."""
+    return ", ".join(f"{name} {level}" for name, level in sorted(features.items())) or NONE

@@ -1,0 +1,143 @@
+"""The commands that write: import, export, spark replay."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import stat
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from tests.cli.made_logs import hostile_log
+from tests.cli.running import DIRECTORY, SAMPLE, TORN, fault, run, run_json, unzipped_json
+
+EXPECTED = SAMPLE / "expected"
+
+
+def expected_image(offset: int) -> object:
+    return unzipped_json(EXPECTED / f"image-{offset}.json.gz")
+
+
+def test_an_import_says_what_it_appended_and_how_far_it_is_committed(tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    printed = run("import", DIRECTORY, lake).stdout
+    assert "imported  5,737 records in 1,106 batches, offsets 0 to 5736, 2 snapshots\n" in printed
+    assert f"{lake} (new): offsets 0 to 5736 of cluster VXUoBgBGTaWWfCM4Toybuw\n" in printed
+    assert "committed offsets below 4593; nothing here tells of the last 1,144 records\n" in printed
+    assert stat.S_IMODE(lake.stat().st_mode) == 0o700
+    again = run("import", DIRECTORY, lake).stdout
+    assert "nothing: the lake is already up to date" in again
+    assert "(new)" not in again
+
+
+def test_an_import_in_json_says_the_same(tmp_path: Path) -> None:
+    first = run_json("import", DIRECTORY, tmp_path / "lake")
+    assert (first["created"], first["records"], first["from"], first["to"]) == (True, 5737, 0, 5736)
+    assert first["committed_to"] == 4593
+    second = run_json("import", DIRECTORY, tmp_path / "lake")
+    assert (second["created"], second["records"], second["alreadyThere"]) == (False, 0, 5737)
+
+
+def test_an_import_brings_a_lake_up_to_date(tmp_path: Path) -> None:
+    directory = tmp_path / "__cluster_metadata-0"
+    directory.mkdir()
+    for base in (0, 2027):
+        shutil.copy(DIRECTORY / f"{base:020d}.log", directory)
+    run("import", directory, tmp_path / "lake")
+    printed = run("import", DIRECTORY, tmp_path / "lake").stdout
+    assert "offsets 3532 to 5736" in printed
+    assert "3,532 records already there" in printed
+    assert run_json("image", tmp_path / "lake", "--show-secrets") == expected_image(5736)
+
+
+def test_an_import_of_a_torn_log_warns_and_takes_what_is_whole(tmp_path: Path) -> None:
+    result = run("import", TORN, tmp_path / "lake")
+    assert "warning: 00000000000000002265.log: torn at position 61042, offset 3467" in result.stderr
+    assert "everything before it is in the lake" in result.stderr
+    assert result.stderr.count("warning") == 1
+    assert "offsets 0 to 3466" in result.stdout
+
+
+def test_a_lake_of_an_unknown_cluster_gets_the_id_that_is_given(tmp_path: Path) -> None:
+    log = hostile_log(tmp_path / "log")
+    assert "a cluster of unknown id" in run("import", log, tmp_path / "one").stdout
+    assert "of cluster abc" in run("import", log, tmp_path / "two", "--cluster-id", "abc").stdout
+    assert run("image", tmp_path / "two").stdout.startswith("cluster abc")
+
+
+@pytest.mark.parametrize("kind", ["lake", "tar.gz", "log directory", "snapshot", "segment"])
+def test_every_kind_of_source_gives_the_same_answers(tmp_path: Path, kind: str) -> None:
+    source: Path = tmp_path / "source"
+    if kind == "lake":
+        run("import", DIRECTORY, source)
+    elif kind == "tar.gz":
+        with tarfile.open(source, "w:gz") as archive:
+            archive.add(DIRECTORY.parent, arcname="node-1")
+    elif kind == "log directory":
+        source = DIRECTORY.parent
+    elif kind == "snapshot":
+        source = DIRECTORY / "00000000000000004593-0000000002.checkpoint"
+    else:
+        source = DIRECTORY / "00000000000000000000.log"
+    offset = 1059 if kind == "segment" else 4592
+    assert run_json("image", source, "--at-offset", offset, "--show-secrets") == expected_image(offset)
+    run("verify", source)
+    assert run("log", source).stdout
+    if kind == "snapshot":
+        assert "snapshot" in fault("local-changes", source, "--broker", 1, "--from", 1)
+        return
+    words = ["--broker", 4, "--from", 254, "--to", 867]
+    assert run_json("local-changes", source, *words) == run_json("local-changes", DIRECTORY, *words)
+    assert run_json("diff", source, 3, 1059) == run_json("diff", DIRECTORY, 3, 1059)
+
+
+def test_an_exported_snapshot_is_the_image(tmp_path: Path) -> None:
+    out = tmp_path / "out.checkpoint"
+    printed = run("export", DIRECTORY, out, "--at-offset", 4592).stdout
+    assert "the image at offset 4592" in printed
+    assert "00000000000000004593-0000000002.checkpoint" in printed
+    named = tmp_path / "00000000000000004593-0000000002.checkpoint"
+    run("export", DIRECTORY, named, "--at-offset", 4592)
+    assert named.stat().st_size == out.stat().st_size
+    assert run_json("image", named, "--show-secrets") == expected_image(4592)
+
+
+def test_an_export_refuses_to_overwrite_unless_told_to(tmp_path: Path) -> None:
+    out = tmp_path / "out.checkpoint"
+    out.write_text("mine")
+    assert "--force" in fault("export", DIRECTORY, out)
+    assert out.read_text() == "mine"
+    report = run_json("export", DIRECTORY, out, "--force")
+    assert report["offset"] == 5736
+    assert out.stat().st_size == report["sizeInBytes"]
+    assert "is a folder" in fault("export", DIRECTORY, tmp_path, code=2)
+    assert "does not exist" in fault("export", DIRECTORY, tmp_path / "no" / "out.checkpoint")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.checkpoint"]
+
+
+@pytest.mark.spark
+def test_spark_replays_a_lake_into_the_same_image(tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    run("import", DIRECTORY, lake)
+    result = run("spark", "replay", lake, "--json", "--show-secrets")
+    form = json.loads(result.stdout)
+    assert form["image"] == expected_image(5736)
+    assert (form["from"], form["offset"]) == (-1, 5736)
+    again = run("spark", "replay", lake).stdout
+    assert "replayed  nothing: all was replayed before" in again
+    assert "cluster VXUoBgBGTaWWfCM4Toybuw" in again
+
+
+def test_spark_replay_of_what_is_no_lake_starts_no_jvm(tmp_path: Path) -> None:
+    assert "nowhere" in fault("spark", "replay", tmp_path / "nowhere")
+    fault("spark", "replay", DIRECTORY)
+
+
+def test_a_renamed_snapshot_has_an_image_and_a_warning_that_its_offset_is_unknown(tmp_path: Path) -> None:
+    out = tmp_path / "some-name"
+    run("export", DIRECTORY, out, "--at-offset", 458)
+    result = run("image", out, "--json")
+    assert "warning: some-name is not named END-EPOCH.checkpoint" in result.stderr
+    assert json.loads(result.stdout)["offset"] == -1

@@ -1,0 +1,74 @@
+"""What a command costs before it does anything: the modules that it imports."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.cli.running import DIRECTORY, ROOT
+
+ENGINES = ("pyspark", "py4j", "pandas", "deltalake", "delta", "numpy")
+CHECKPOINT = DIRECTORY / "00000000000000004593-0000000002.checkpoint"
+
+
+def imported_by(*words: object) -> set[str]:
+    """The top-level modules in a process after it has run a command line."""
+    program = (
+        "import sys\n"
+        "from kraftlake.cli.application import application\n"
+        "try:\n"
+        "    application.main(sys.argv[1:])\n"
+        "except SystemExit as end:\n"
+        "    assert end.code == 0, end.code\n"
+        "sys.stderr.write(' '.join({name.partition('.')[0] for name in sys.modules}))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, *map(str, words)], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout
+    return set(done.stderr.rpartition("\n")[2].split())
+
+
+@pytest.mark.parametrize("words", [["--help"], ["image", "--help"], ["spark", "replay", "--help"], ["--version"]])
+def test_help_imports_click_and_nothing_heavy(words: list[str]) -> None:
+    modules = imported_by(*words)
+    assert "click" in modules
+    assert not modules & {*ENGINES, "pyarrow", "rich", "attrs", "attr", "structlog", "rpds", "crc32c"}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["image", DIRECTORY],
+        ["image", CHECKPOINT, "--json"],
+        ["log", DIRECTORY, "--to", 20],
+        ["log", CHECKPOINT, "--json"],
+    ],
+    ids=lambda words: " ".join(map(str, words[:1] + words[2:])),
+)
+def test_kafkas_files_are_read_without_arrow_and_engines(words: list[object]) -> None:
+    assert not imported_by(*words) & {*ENGINES, "pyarrow"}
+
+
+def test_json_and_the_log_are_written_without_rich() -> None:
+    assert "rich" not in imported_by("image", DIRECTORY, "--json")
+    assert "rich" not in imported_by("log", DIRECTORY, "--to", 20)
+
+
+@pytest.mark.parametrize("command", ["diff", "local-changes", "verify"])
+def test_no_command_but_spark_imports_an_engine(command: str) -> None:
+    words: dict[str, list[object]] = {
+        "diff": ["diff", DIRECTORY, 3, 260],
+        "local-changes": ["local-changes", DIRECTORY, "--broker", 1, "--from", 3, "--to", 260],
+        "verify": ["verify", DIRECTORY],
+    }
+    assert not imported_by(*words[command]) & set(ENGINES)
+
+
+def test_a_lake_is_made_and_read_without_spark(tmp_path: object) -> None:
+    # pyarrow itself imports pandas where it is installed, as soon as an array is made of Python objects.
+    engines = {"pyspark", "py4j", "deltalake", "delta"}
+    assert not imported_by("import", DIRECTORY, f"{tmp_path}/lake") & engines
+    assert not imported_by("image", f"{tmp_path}/lake") & engines

@@ -1,0 +1,309 @@
+"""What a person reads: every form fits the terminal, and says what it has to."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+
+from kraftlake.cli.terminal import PIPED_WIDTH, Terminal, wants_colour
+from tests.cli.made_logs import HOSTILE, hostile_log
+from tests.cli.running import DIRECTORY, LEGACY, TORN, run
+
+ANSI = re.compile(r"\x1b\[[0-9;]*m")
+FORMS: list[list[object]] = [
+    ["image", DIRECTORY],
+    ["image", DIRECTORY, "--all"],
+    ["image", DIRECTORY, "--at-offset", 3],
+    ["image", DIRECTORY, "--at-offset", 1059, "--topic", "*a"],
+    ["image", DIRECTORY, "--broker", 3],
+    ["image", TORN],
+    ["diff", DIRECTORY, -1, 5736, "--all"],
+    ["diff", DIRECTORY, 4592, 4639],
+    ["diff", DIRECTORY, 5736, 260],
+    ["diff", DIRECTORY, 7, 7],
+    ["local-changes", DIRECTORY, "--broker", 1, "--from", -1],
+    ["local-changes", DIRECTORY, "--broker", 1, "--from", 4592, "--to", 4639],
+    ["local-changes", DIRECTORY, "--broker", 1, "--from", 74, "--to", 119],
+    ["local-changes", DIRECTORY, "--broker", 99, "--from", -1],
+]
+COMMANDS_OVER_ONE_SOURCE: list[list[object]] = [
+    ["image", "SOURCE", "--all"],
+    ["log", "SOURCE"],
+    ["diff", "SOURCE", -1, 8, "--all"],
+    ["diff", "SOURCE", 8, 0],
+    ["local-changes", "SOURCE", "--broker", 1, "--from", -1],
+    ["verify", "SOURCE"],
+]
+
+
+def words_of(words: list[object]) -> str:
+    return " ".join(str(word) for word in words if not isinstance(word, Path))
+
+
+def plain(text: str) -> str:
+    return ANSI.sub("", text)
+
+
+@pytest.mark.parametrize("words", FORMS, ids=words_of)
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_a_form_fits_the_width_of_the_terminal(words: list[object], width: int) -> None:
+    printed = run(*words, "--color", "always", width=width).stdout
+    widest = max(plain(printed).splitlines(), key=cell_len)
+    assert cell_len(widest) <= width, widest
+    assert plain(printed) == run(*words, width=width).stdout
+
+
+@pytest.mark.parametrize("words", [*FORMS, ["verify", DIRECTORY], ["log", DIRECTORY, "--to", 99]], ids=words_of)
+def test_colours_come_when_asked_for_only(words: list[object]) -> None:
+    assert "\x1b[" in run(*words, "--color", "always").stdout
+    assert "\x1b" not in run(*words).stdout
+    assert "\x1b" not in run(*words, "--color", "never").stdout
+    assert "\x1b" not in run(*words, "--json", "--color", "always").stdout
+
+
+def test_no_color_is_heeded_and_an_option_beats_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    class TerminalStream:
+        @staticmethod
+        def isatty() -> bool:
+            return True
+
+    stream: object = TerminalStream()
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    assert wants_colour("auto", stream)  # type: ignore[arg-type]
+    assert not wants_colour("never", stream)  # type: ignore[arg-type]
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert not wants_colour("auto", stream)  # type: ignore[arg-type]
+    assert wants_colour("always", stream)  # type: ignore[arg-type]
+    monkeypatch.setenv("NO_COLOR", "")
+    monkeypatch.setenv("TERM", "dumb")
+    assert not wants_colour("auto", stream)  # type: ignore[arg-type]
+
+
+def test_a_pipe_is_wide_and_never_narrower_than_can_be_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    assert Terminal().width == PIPED_WIDTH
+    monkeypatch.setenv("COLUMNS", "3")
+    assert Terminal().width == 40
+
+
+def test_the_picture_of_a_cluster_has_all_its_parts() -> None:
+    printed = run("image", DIRECTORY, "--at-offset", 4592).stdout
+    for words in (
+        "cluster VXUoBgBGTaWWfCM4Toybuw", "offset 4592, epoch 2, 2026-11-21 07:49:",
+        "metadata.version  4.4-IV2 (level 33)",
+        "group.version 1", "ELR on", "4 brokers, 4 active", "rack-2", "PLAINTEXT 127.0.0.1:19104",
+        "3000  CONTROLLER (PLAINTEXT) 127.0.0.1:19180",
+        "46 topics with 228 partitions, 19 under-replicated, 19 being reassigned, 12 recovering",
+        "1×8 2×19 3×13", "… 34 more topics: --part topics --all", "min.insync.replicas=2",
+        "client-id (default), user (default) consumer_byte_rate=30,000,000", "330 entries", "37 credentials",
+        "next block starts at", "rPWBVWbES9q4s5sUau3nyg  (redacted)",
+    ):  # fmt: skip
+        assert words in printed
+
+
+def test_a_delegation_token_tells_its_owner_on_demand_only() -> None:
+    words = ["image", DIRECTORY, "--part", "tokens"]
+    assert "User:" not in run(*words).stdout
+    assert "rPWBVWbES9q4s5sUau3nyg of User:admin, expires 2026-11-21" in run(*words, "--show-secrets").stdout
+    record = ["log", DIRECTORY, "--from", 377, "--to", 377]
+    assert run(*record).stdout.endswith("DELEGATION_TOKEN     (redacted)\n")
+    assert "rPWBVWbES9q4s5sUau3nyg of User:admin" in run(*record, "--show-secrets").stdout
+
+
+def test_asked_for_topics_are_drawn_partition_by_partition() -> None:
+    printed = run("image", DIRECTORY, "--at-offset", 4592, "--topic", "t-100-14z").stdout
+    assert "011NquuWQEiJzpKpjOhuIA" in printed
+    assert "under-replicated, adding: 1, removing: 2 4" in printed
+    assert "3 1✗ 2 4" in printed
+    assert "retention.ms=400000" in printed
+    assert "big-a" not in printed
+    assert "brokers" not in printed
+    offline = run("image", DIRECTORY, "--topic", "elr-a").stdout
+    assert "offline, eligible to lead: 4" in offline
+    assert "4~" in offline
+    assert "2✗" in offline
+
+
+def test_a_topic_that_does_not_exist_is_told() -> None:
+    assert "no topic matches nope" in run("image", DIRECTORY, "--topic", "nope").stderr
+
+
+def test_a_part_asked_for_is_drawn_alone_and_in_full() -> None:
+    short = run("image", DIRECTORY, "--part", "acls").stdout
+    full = run("image", DIRECTORY, "--part", "acls", "--all").stdout
+    assert "… 324 more entries: --part acls --all shows them" in short
+    assert full.count("\n") > 330
+    assert "more" not in full
+    assert "topics" not in full
+
+
+def test_a_filter_cuts_the_json_as_well() -> None:
+    import json
+
+    form = json.loads(run("image", DIRECTORY, "--broker", 3, "--json").stdout)
+    assert set(form) == {"offset", "epoch", "topics", "configs", "brokers"}
+    assert list(form["brokers"]) == ["3"]
+    partitions = [one for topic in form["topics"].values() for one in topic["partitions"].values()]
+    assert partitions
+    assert all(3 in partition["replicas"] for partition in partitions)
+    assert form["configs"] == {"BROKER": {"3": form["configs"]["BROKER"]["3"]}}
+
+
+def test_a_record_is_one_aligned_line() -> None:
+    lines = run("log", DIRECTORY).stdout.splitlines()
+    assert len(lines) == 5737
+    assert [int(line[:8]) for line in lines] == list(range(5737))
+    pattern = re.compile(r" *\d+ +\d+  \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}Z  [A-Z_]+(  .*)?")
+    assert all(pattern.fullmatch(line) for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("offset", "words"),
+    [
+        (0, "LEADER_CHANGE        controller 3000 leads, voters 3000"),
+        (18, "TOPIC                + t-1-bkq  id 7vdB8JZGQMGEx6wT5o3Wig"),
+        (60, "PARTITION            t-12-g25-1  leader 1, in sync 1 2 3, replicas 1 2 3, epochs 0/0"),
+        (83, "CONFIG               topic t-3-dj5  - retention.ms"),
+        (130, "CLIENT_QUOTA         user (default)  request_percentage=75.5"),
+        (142, "ACCESS_CONTROL_ENTRY  + allow User:p1200 delete on group res-82460 (prefixed) from *"),
+        (181, "REMOVE_ACCESS_CONTROL_ENTRY  - allow User:p1302 delete on group res-42629 (prefixed) from *"),
+        (195, "PARTITION_CHANGE     fixed-a-2  leader 1, in sync 3 1, replicas 1 3"),
+        (296, "USER_SCRAM_CREDENTIAL  + su15  SCRAM-SHA-256, 4242 iterations"),
+        (1044, "KRAFT_VOTERS         voters 3000 127.0.0.1:19180"),
+        (2940, "REMOVE_TOPIC         - t-34-jhi"),
+    ],
+)
+def test_a_line_says_what_its_record_says_with_names_from_before_it(offset: int, words: str) -> None:
+    (line,) = run("log", DIRECTORY, "--from", offset, "--to", offset).stdout.splitlines()
+    assert line.endswith("Z  " + words)
+
+
+def test_every_type_of_every_sample_has_words_of_its_own() -> None:
+    silent = {"NO_OP", "END_TRANSACTION", "BEGIN_TRANSACTION", "SNAPSHOT_FOOTER"}
+    for directory in (DIRECTORY, LEGACY, TORN):
+        for line in run("log", directory).stdout.splitlines():
+            type_, _, words = line[39:].partition("  ")
+            assert words.strip() or type_.strip() in silent, line
+            assert not words.strip().startswith("{"), line
+
+
+def test_records_are_chosen_by_type_in_any_spelling_and_without_noops() -> None:
+    topics = run("log", DIRECTORY, "--type", "TOPIC_RECORD").stdout
+    for spelling in ("topic", "Topic-Record", "TopicRecord"):
+        assert run("log", DIRECTORY, "--type", spelling).stdout == topics
+    both = run("log", DIRECTORY, "--type", "topic", "--type", "LeaderChange").stdout
+    assert both.count("\n") == topics.count("\n") + 2
+    busy = run("log", DIRECTORY, "--no-noop").stdout
+    assert "NO_OP" not in busy
+    noops = run("log", DIRECTORY, "--type", "no_op").stdout.count("\n")
+    assert noops
+    assert busy.count("\n") == 5737 - noops
+
+
+def test_secrets_are_shown_on_demand_only(tmp_path: Path) -> None:
+    key = "ZDsA4pe4rV4gqel8U0kWZOaeybwe3n6F57CoATi+FMA="
+    for words in (["log", DIRECTORY, "--from", 296, "--to", 296], ["log", DIRECTORY, "--type", "UserScramCredential"]):
+        for form in ([], ["--json"]):
+            assert key not in run(*words, *form).stdout
+            assert key in run(*words, *form, "--show-secrets").stdout
+    stored = "07a7459fe77fbfd47009d3d147b5ab942997e7a9e6301a696ada409417a56749"
+    for form in ([], ["--json"], ["--all"]):
+        assert stored not in run("image", DIRECTORY, *form).stdout
+        assert stored not in run("diff", DIRECTORY, -1, 5736, *form).stdout
+    assert stored in run("image", DIRECTORY, "--all", "--show-secrets").stdout
+    assert stored in run("diff", DIRECTORY, -1, 5736, "--show-secrets", "--all").stdout
+    log = hostile_log(tmp_path)
+    assert "markup" in run("image", log, "--show-secrets", "--part", "configs").stdout
+    assert "(redacted)" in run("image", log, "--part", "configs").stdout
+
+
+def test_a_diff_says_what_came_went_and_changed() -> None:
+    printed = run("diff", DIRECTORY, 4592, 5736).stdout
+    assert "~ broker 1  fenced no → yes, shutting down no → yes" in printed
+    assert "+ t-101-h7w  3 partitions" in printed
+    assert "- t-21-w0f  3 partitions" in printed
+    assert "~ big-a-0  leader 2 → none, in sync 2 3 4 → –, eligible – → 3 4" in printed
+    assert "26 removed" in printed
+    assert "partitions of topics that came or went: --all shows them" in printed
+    assert "t-21-w0f-0" in run("diff", DIRECTORY, 4592, 5736, "--all").stdout
+    assert "no difference" in run("diff", DIRECTORY, 7, 7).stdout
+    assert "~ metadata.version  3.3-IV3 → 3.4-IV0" in run("diff", DIRECTORY, 3, 260).stdout
+
+
+def test_local_changes_are_summed_up_and_listed() -> None:
+    printed = run("local-changes", DIRECTORY, "--broker", 1, "--from", 4592, "--to", 4639).stdout
+    assert "4 partitions to delete, 7 partitions to lead (7 newly elected), 3 partitions to follow" in printed
+    lines = [line.split() for line in printed.splitlines()]
+    assert ["delete", "t-7-f9j-3"] in [line[:2] for line in lines]
+    assert ["lead", "(elected)", "t-7-f9j-0", "1", "1", "4", "1", "4", "8/24", "wOwVcDUrUs8hEmvD_IidUw"] in lines
+    assert ["follow", "t-100-14z-1", "3"] in [line[:3] for line in lines]
+    quiet = run("local-changes", DIRECTORY, "--broker", 1, "--from", 74, "--to", 119).stdout
+    assert "no record of these offsets is about a topic" in quiet
+
+
+def test_a_verification_shows_its_checks_and_the_first_bad_offset() -> None:
+    sound = run("verify", DIRECTORY).stdout
+    assert sound.startswith("✓ 5,737 records in 1,106 batches, offsets 0 to 5736")
+    assert "✓ 3 snapshots read, 2 of them compared" in sound
+    assert sound.endswith("\nsound\n")
+    torn = run("verify", TORN, code=1).stdout
+    assert "✗ 3,467 records" in torn
+    assert "00000000000000002265.log, position 61042, offset 3467: torn tail" in torn
+    assert torn.endswith("unsound: the first bad offset is 3467\n")
+
+
+def test_verify_in_json_exits_the_same() -> None:
+    import json
+
+    report = json.loads(run("verify", TORN, "--json", code=1).stdout)
+    assert report["sound"] is False
+    assert report["firstBadOffset"] == 3467
+
+
+def test_a_torn_tail_is_a_warning_on_stderr() -> None:
+    for words in (["image", TORN], ["log", TORN], ["image", TORN, "--json"]):
+        assert "warning: 00000000000000002265.log: torn at position 61042, offset 3467" in run(*words).stderr
+
+
+@pytest.mark.parametrize("words", COMMANDS_OVER_ONE_SOURCE, ids=words_of)
+@pytest.mark.parametrize("width", [None, 80])
+def test_strings_of_a_log_never_steer_the_terminal(tmp_path: Path, words: list[object], width: int | None) -> None:
+    log = hostile_log(tmp_path)
+    line = [log if word == "SOURCE" else word for word in words]
+    result = run(*line, width=width)
+    for output in (result.stdout, result.stderr):
+        bad = {character for character in output if character != "\n" and unicodedata.category(character)[0] in "CZ"}
+        assert bad <= {" "}, bad
+    colourful = run(*line, "--color", "always", width=width).stdout
+    assert plain(colourful) == result.stdout
+    as_json = run(*line, "--json").stdout
+    assert as_json.isascii()
+    assert "\x1b" not in as_json
+
+
+def test_markup_and_emoji_codes_of_a_log_are_shown_as_they_are(tmp_path: Path) -> None:
+    log = hostile_log(tmp_path)
+    shown = r"\x1b[31mred\x1b]0;title\x07\r\n\t[bold]markup[/bold] [link=http://x]:boom: \u202egnp.exe\x9b2J\u2028end"
+    assert shown in run("log", log, "--type", "topic").stdout
+    for words in (["image", log, "--part", "quotas"], ["diff", log, -1, 8]):
+        joined = re.sub(r"[│└├─\s]+", "", run(*words, width=400).stdout)
+        assert re.sub(r"\s+", "", shown) in joined
+
+
+def test_hostile_strings_come_out_of_json_as_they_went_in(tmp_path: Path) -> None:
+    import json
+
+    form = json.loads(run("image", hostile_log(tmp_path), "--json", "--show-secrets").stdout)
+    assert list(form["topics"]) == [HOSTILE]
+    assert form["configs"]["TOPIC"][HOSTILE] == {HOSTILE: HOSTILE}
+
+
+def test_an_unknown_cluster_is_called_so_until_it_is_named(tmp_path: Path) -> None:
+    log = hostile_log(tmp_path)
+    assert run("image", log).stdout.startswith("cluster of unknown id")
+    assert run("image", log, "--cluster-id", "abc").stdout.startswith("cluster abc")

@@ -1,0 +1,205 @@
+"""A Spark session with Delta Lake that starts without a download and says nothing but errors."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from py4j.java_gateway import JavaClass
+from py4j.protocol import Py4JError
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkRuntimeError
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from kraftlake.runtime.errors import EnvironmentFaultError
+from kraftlake.spark_jobs.jars import spark_jars, user_cache
+from kraftlake.spark_jobs.java import java_home
+
+_LOG4J = Path(__file__).with_name("log4j2.properties")
+_STARTING = threading.Lock()
+_SAID_LINES = 3
+
+# A job here runs for seconds, most of them a cold JVM: the quick compiler alone and one collector thread halve them.
+_JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+# Nothing of Spark's listens anywhere but here, and the one page that it would show is off.
+_LOOPBACK = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.ui.enabled": "false",
+}
+_OPTIONS = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # Off by default in Spark: without it a Python data source reads everything and Spark filters afterwards.
+    "spark.sql.python.filterPushdown.enabled": "true",
+    # A metadata log is small: Spark's 200 tasks a shuffle would be 200 empty tasks.
+    "spark.sql.shuffle.partitions": "4",
+    "spark.databricks.delta.snapshotPartitions": "2",
+}
+
+
+def spark_session(
+    app_name: str, *, master: str = "local[2]", quiet: bool = True, extra_packages: Sequence[str] = ()
+) -> SparkSession:
+    """A session with Delta Lake configured: UTC, Arrow on, everything on 127.0.0.1, no web page.
+
+    Under spark-submit (and where a session is already active) the session that is there is used, with the SQL options
+    that can still be set; its master and its jars are what it was started with.
+
+    `quiet` keeps what the JVM prints away from this process's stderr; it is quoted when the JVM does not start.
+    `extra_packages` are Maven coordinates `group:name:version` beyond Delta's own.
+
+    Raises EnvironmentFaultError when Java is missing, jars can't be resolved, or the JVM does not start.
+    """
+    with _STARTING:
+        active = SparkSession.getActiveSession()
+        if active is not None:
+            return active
+        options = _launch_options(app_name, master, quiet, extra_packages)
+        if SparkContext._gateway is None:
+            _launch(options, quiet)
+        if _started_by_spark_submit():
+            options |= _unless_told() | _jars_in_a_running_jvm(extra_packages)
+        builder = SparkSession.builder
+        for name, value in options.items():
+            builder = builder.config(name, value)
+        try:
+            session = builder.getOrCreate()
+        except Exception as fault:
+            raise EnvironmentFaultError(f"Spark does not start: {_first_line(fault)}") from fault
+        session.sparkContext.setLogLevel("ERROR")
+        return session
+
+
+def _launch_options(app_name: str, master: str, quiet: bool, extra_packages: Sequence[str]) -> dict[str, str]:
+    """All options of the session; those that only a new JVM takes are left out where spark-submit started it."""
+    if _started_by_spark_submit():
+        return dict(_OPTIONS)
+    java_home()  # before the jars: where both are missing, Java is what to install first
+    options = {
+        **_OPTIONS,
+        **_LOOPBACK,
+        **_warehouse(),
+        "spark.app.name": app_name,
+        "spark.master": master,
+        "spark.jars": ",".join(str(jar) for jar in spark_jars(extra_packages)),
+    }
+    java_options = _JVM_OPTIONS
+    if quiet:
+        java_options += f' -Dlog4j2.configurationFile="{_LOG4J.as_uri()}"'
+    options["spark.driver.extraJavaOptions"] = java_options
+    return options
+
+
+def _unless_told() -> dict[str, str]:
+    """What a JVM that spark-submit started gets where it was not told otherwise.
+
+    127.0.0.1 on a local master only: a cluster's workers must reach more.
+    """
+    given = SparkConf()
+    wanted = _warehouse()
+    if str(given.get("spark.master", "local")).startswith("local"):
+        wanted |= _LOOPBACK
+    return {name: value for name, value in wanted.items() if not given.contains(name)}
+
+
+def _warehouse() -> dict[str, str]:
+    """Managed tables are of no use here, and Spark's default makes a folder wherever the user stands."""
+    return {"spark.sql.warehouse.dir": str(user_cache() / "warehouse")}
+
+
+def _jars_in_a_running_jvm(extra_packages: Sequence[str]) -> dict[str, str]:
+    """Gives a JVM that spark-submit started without `--packages` Delta's jars; returns the options that go with it."""
+    jvm = SparkContext._jvm
+    assert jvm is not None, "the gateway is there"
+    if isinstance(jvm.io.delta.tables.DeltaTable, JavaClass):
+        return {}
+    jars = spark_jars(extra_packages)
+    loader = jvm.Thread.currentThread().getContextClassLoader()
+    try:
+        for jar in jars:
+            loader.addURL(jvm.java.io.File(str(jar)).toURI().toURL())
+    except Py4JError as fault:
+        raise EnvironmentFaultError(
+            "this Spark has no Delta Lake: add `--packages io.delta:delta-spark_4.2_2.13:4.4.0` to spark-submit"
+        ) from fault
+    given = SparkConf().get("spark.jars", "") or ""
+    return {"spark.jars": ",".join([*filter(None, given.split(",")), *map(str, jars)])}
+
+
+def _started_by_spark_submit() -> bool:
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def _launch(options: dict[str, str], quiet: bool) -> None:
+    """Starts the JVM, with what it prints going to an unnamed file where `quiet`.
+
+    pyspark would let the JVM inherit this process's stderr, where Java itself warns about a module of Spark's before
+    any logging is configured.
+    """
+    conf = SparkConf(loadDefaults=False)
+    for name, value in options.items():
+        conf.set(name, value)
+    with contextlib.ExitStack() as stack:
+        said: IO[bytes] | None = None
+        streams: dict[str, Any] = {}
+        if quiet and not _started_by_spark_submit():
+            said = stack.enter_context(tempfile.TemporaryFile())
+            streams = {"stdout": said, "stderr": said}
+        try:
+            with _environment_of_the_launch():
+                gateway = launch_gateway(conf, streams)
+        except (PySparkRuntimeError, OSError) as fault:
+            raise EnvironmentFaultError(f"Spark's JVM does not start: {_said(said) or _first_line(fault)}") from fault
+    SparkContext._ensure_initialized(gateway=gateway, conf=conf)
+
+
+@contextlib.contextmanager
+def _environment_of_the_launch() -> Iterator[None]:
+    """The environment variables that Spark's launcher reads, put back afterwards."""
+    if _started_by_spark_submit():
+        yield
+        return
+    ours = {
+        "JAVA_HOME": str(java_home()),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_LAUNCHER_OPTS": os.environ.get("SPARK_LAUNCHER_OPTS", _JVM_OPTIONS),
+        "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable),
+    }
+    before = {name: os.environ.get(name) for name in ours}
+    os.environ.update(ours)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            # Spark starts its Python workers with this one long after the launch.
+            if name == "PYSPARK_PYTHON":
+                continue
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def _said(said: IO[bytes] | None) -> str:
+    """The last lines that the JVM printed, as one."""
+    if said is None:
+        return ""
+    said.seek(0)
+    lines = [line.strip() for line in said.read().decode("utf-8", "replace").splitlines() if line.strip()]
+    return " / ".join(lines[-_SAID_LINES:])[:500]
+
+
+def _first_line(fault: BaseException) -> str:
+    return (str(fault).strip().splitlines() or [type(fault).__name__])[0][:300]

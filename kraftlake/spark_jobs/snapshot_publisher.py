@@ -1,0 +1,101 @@
+"""Writes images into the lake's `snapshots/` as the log grows, so that a later replay has less to read."""
+
+from __future__ import annotations
+
+from kraftlake.image import MetadataImage
+from kraftlake.kafka_files.writer import checkpoint_batches
+from kraftlake.metadata_log import MetadataLog
+from kraftlake.replay.quorum import QuorumState
+from kraftlake.runtime.errors import UnwritableMetadataError
+
+DEFAULT_SNAPSHOT_BYTES = 20 * 1024 * 1024
+"""Kafka's default of metadata.log.max.record.bytes.between.snapshots."""
+
+
+class SnapshotPublisher:
+    """One snapshot each time that the records since the last one reach `every_bytes`, and one when a run ends.
+
+    Which offsets get one depends on the log and on the snapshots that are there, not on how it was cut into
+    micro-batches. A snapshot is taken at the end of a log batch outside of metadata transactions, and only of an image
+    that differs from the last one's; one that the lake has already (an imported one too) is never written again.
+
+    An image that has no metadata.version, or one below 3.3-IV3, has no snapshot: `unwritable` then says why.
+    """
+
+    def __init__(self, log: MetadataLog, every_bytes: int = DEFAULT_SNAPSHOT_BYTES) -> None:
+        self._log = log
+        self._every_bytes = every_bytes
+        self._ends = {snapshot.end_offset for snapshot in log.snapshots()}
+        self._last = MetadataImage.EMPTY
+        self._bytes = 0
+        self.written: list[int] = []
+        self.unwritable: str | None = None
+
+    def start_at(self, image: MetadataImage) -> None:
+        """Count from `image` on, which a snapshot of the lake holds (or which is empty)."""
+        self._last = image
+        self._bytes = 0
+
+    def batch_done(self, image: MetadataImage, quorum: QuorumState, size: int, *, publishing: bool) -> None:
+        """A batch with records of `size` bytes has led to `image`, which stands at its end.
+
+        Without `publishing` only the counting is done: what was due there was published by an earlier run.
+        """
+        self.pass_over(size)
+        if image.provenance.offset + 1 in self._ends:
+            self.start_at(image)
+        elif self._bytes >= self._every_bytes:
+            self._bytes = 0
+            if publishing:
+                self.publish(image, quorum)
+
+    def pass_over(self, size: int) -> None:
+        """A batch with records of `size` bytes has led to no image: it is inside of a metadata transaction."""
+        self._bytes += size
+
+    def publish(self, image: MetadataImage, quorum: QuorumState) -> None:
+        """Write a snapshot of `image` unless the last one holds the same."""
+        end_offset = image.provenance.offset + 1
+        if end_offset in self._ends or not image.provenance.batch_aligned or _same_content(image, self._last):
+            return
+        try:
+            records = list(image.write())
+        except UnwritableMetadataError as fault:
+            self.unwritable = str(fault)
+            return
+        provenance = image.provenance
+        self._log.add_snapshot(
+            end_offset=end_offset,
+            epoch=provenance.epoch,
+            last_contained_log_timestamp=provenance.timestamp,
+            batches=checkpoint_batches(
+                records,
+                epoch=provenance.epoch,
+                last_contained_log_timestamp=provenance.timestamp,
+                timestamp=provenance.timestamp,
+                kraft_version=quorum.kraft_version,
+                voters=quorum.voters,
+            ),
+        )
+        self._ends.add(end_offset)
+        self.written.append(end_offset)
+        self.unwritable = None
+        self.start_at(image)
+
+
+def _same_content(one: MetadataImage, other: MetadataImage) -> bool:
+    """Whether two images differ in their provenance only; parts that were never touched are the same objects."""
+    return all(
+        before is after or before == after
+        for before, after in (
+            (one.features, other.features),
+            (one.cluster, other.cluster),
+            (one.topics, other.topics),
+            (one.configs, other.configs),
+            (one.client_quotas, other.client_quotas),
+            (one.producer_ids, other.producer_ids),
+            (one.acls, other.acls),
+            (one.scram, other.scram),
+            (one.delegation_tokens, other.delegation_tokens),
+        )
+    )

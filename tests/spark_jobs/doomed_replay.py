@@ -1,0 +1,38 @@
+"""A replay that is killed with -9 at a publication: `python -m tests.spark_jobs.doomed_replay LAKE STAGE NUMBER BYTES`.
+
+STAGE "before" kills when the images are made and nothing of publication NUMBER is written but its snapshots; "after"
+kills when it is written and the stream does not know yet. A snapshot is due every BYTES bytes.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from kraftlake.spark_jobs import run_replay
+from kraftlake.spark_jobs.local_changes import LocalChangesTable
+
+
+def main(lake: str, stage: str, number: int) -> None:
+    append = LocalChangesTable.append
+    publications = 0
+
+    def deadly_append(table: LocalChangesTable, spark: SparkSession, rows: pa.Table, last_offset: int) -> None:
+        nonlocal publications
+        publications += 1
+        if publications == number and stage == "before":
+            os.kill(os.getpid(), signal.SIGKILL)
+        append(table, spark, rows, last_offset)
+        if publications == number and stage == "after":
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    LocalChangesTable.append = deadly_append  # type: ignore[method-assign]
+    run_replay(lake, max_files_per_trigger=1, snapshot_every_bytes=int(sys.argv[4]))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]))

@@ -1,0 +1,194 @@
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kraftlake.metadata_log import MetadataLog
+from kraftlake.records import metadata_records as r
+from kraftlake.records.batch import RecordBatch
+from kraftlake.records.rows import to_rows
+from kraftlake.replay.open_reader import LakeReader
+from kraftlake.runtime.errors import LakeError, OffsetError
+from kraftlake.spark_jobs.log_fold import LogFold
+from kraftlake.spark_jobs.snapshot_publisher import SnapshotPublisher
+from tests.replay.made_logs import abort, begin, data, end, partition, topic
+from tests.spark_jobs.sample_log import append_in, batches_between, image_without_spark
+
+SNAPSHOT_BYTES = 20_000
+
+
+def transaction(start: int, close: r.EndTransactionRecord | r.AbortTransactionRecord) -> Iterator[RecordBatch]:
+    """A metadata transaction over many batches, longer than the bytes between two snapshots: 402 offsets."""
+    yield data(start, begin(), epoch=1)
+    for number in range(start + 1, start + 401, 2):
+        yield data(number, topic(number), partition(number, replicas=(1, 2)), epoch=1)
+    yield data(start + 401, close, epoch=1)
+
+
+BATCHES = batches_between(0, 900)
+ENDED = BATCHES[-1].last_offset + 1
+BATCHES.extend(transaction(ENDED, end()))
+ABORTED = BATCHES[-1].last_offset + 1
+BATCHES.extend(transaction(ABORTED, abort()))
+BATCHES.append(data(ABORTED + 402, topic(5000), partition(5000, replicas=(2, 3)), epoch=1))
+LAST = BATCHES[-1].last_offset
+INSIDE_TRANSACTIONS = {*range(ENDED, ENDED + 401), *range(ABORTED, ABORTED + 401)}
+ROWS = to_rows(BATCHES)
+
+
+class RecordingPublisher(SnapshotPublisher):
+    """Writes into a list instead of a lake: where snapshots were due."""
+
+    def __init__(self, log: MetadataLog, there: tuple[int, ...] = ()) -> None:
+        super().__init__(log, SNAPSHOT_BYTES)
+        self._ends |= set(there)
+
+
+class ForgettingLog:
+    """A lake's log that keeps no snapshot."""
+
+    def snapshots(self) -> tuple[()]:
+        return ()
+
+    def add_snapshot(self, **_: object) -> bool:
+        return True
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("fold") / "lake"
+    append_in(MetadataLog.create(path), 3, BATCHES)
+    return path
+
+
+@pytest.fixture(scope="module")
+def reader(lake: Path) -> LakeReader:
+    return LakeReader(MetadataLog.open(lake))
+
+
+def fold_of(reader: LakeReader, published_to: int | None = None, there: tuple[int, ...] = ()) -> LogFold:
+    fold = LogFold(reader, RecordingPublisher(ForgettingLog(), there))  # type: ignore[arg-type]
+    fold.begin(published_to)
+    return fold
+
+
+@pytest.fixture(scope="module")
+def whole(reader: LakeReader) -> tuple[LogFold, pa.Table]:
+    fold = fold_of(reader)
+    fold.take_rows(ROWS)
+    return fold, fold.drain()
+
+
+@st.composite
+def micro_batches(draw: st.DrawFn) -> list[pa.Table]:
+    """The rows cut between log batches, each piece shuffled, some with rows that were there before."""
+    ends = draw(st.sets(st.sampled_from([batch.last_offset + 1 for batch in BATCHES]), max_size=6))
+    order = random.Random(draw(st.integers(0, 1 << 32)))
+    pieces = []
+    start = 0
+    for stop in sorted({*ends, ROWS.num_rows}):
+        repeated = draw(st.integers(0, start))
+        pieces.append(ROWS.take(shuffled(range(start - repeated, stop), order)))
+        start = stop
+    return pieces
+
+
+def shuffled(numbers: range, order: random.Random) -> list[int]:
+    shuffled_numbers = list(numbers)
+    order.shuffle(shuffled_numbers)
+    return shuffled_numbers
+
+
+def snapshots_of(fold: LogFold) -> list[int]:
+    return fold._snapshots.written
+
+
+@given(pieces=micro_batches())
+def test_every_cut_and_order_of_the_rows_gives_the_same(
+    reader: LakeReader, whole: tuple[LogFold, pa.Table], pieces: list[pa.Table]
+) -> None:
+    fold = fold_of(reader)
+    rows = []
+    for piece in pieces:
+        fold.take_rows(piece)
+        rows.append(fold.drain())
+    expected, expected_rows = whole
+    assert fold.image == expected.image
+    assert pa.concat_tables(rows).equals(expected_rows)
+    assert snapshots_of(fold) == snapshots_of(expected)
+    assert len(snapshots_of(fold)) > 1
+
+
+@given(published_to=st.sampled_from([batch.last_offset for batch in BATCHES]))
+def test_a_run_that_begins_anew_anywhere_goes_on_the_same(
+    reader: LakeReader, whole: tuple[LogFold, pa.Table], published_to: int
+) -> None:
+    expected, expected_rows = whole
+    fold = fold_of(reader, published_to, tuple(snapshots_of(expected)))
+    assert fold.last_offset == published_to
+    fold.take_rows(ROWS)
+    later = [row for row in expected_rows.to_pylist() if row["offset"] > published_to]
+    assert fold.image == expected.image
+    assert fold.drain().to_pylist() == later
+
+
+def test_the_image_is_the_one_replayed_without_the_fold(lake: Path, whole: tuple[LogFold, pa.Table]) -> None:
+    assert whole[0].image == image_without_spark(lake)
+
+
+def test_the_log_itself_can_be_taken_in_place_of_rows(reader: LakeReader, whole: tuple[LogFold, pa.Table]) -> None:
+    fold = fold_of(reader)
+    assert sum(fold.take_log(LAST)) == sum(len(value) for batch in BATCHES for value in batch.values)
+    assert fold.image == whole[0].image
+    assert fold.drain().equals(whole[1])
+
+
+def test_a_gap_names_the_offset_that_was_due(reader: LakeReader) -> None:
+    fold = fold_of(reader)
+    fold.take_rows(to_rows(BATCHES[:3]))
+    due = BATCHES[3].base_offset
+    with pytest.raises(LakeError, match=f"where {due} was due: delete the stream's checkpoint"):
+        fold.take_rows(to_rows(BATCHES[4:6]))
+    with pytest.raises(LakeError, match=f"where {due} was due"):
+        fold.take_rows(to_rows([BATCHES[3], BATCHES[5]]))
+    assert fold.last_offset == due - 1
+
+
+def test_a_batch_that_comes_in_two_parts_is_refused(reader: LakeReader) -> None:
+    batch = next(batch for batch in BATCHES if batch.record_count > 1)
+    rows = to_rows(BATCHES[: BATCHES.index(batch) + 1])
+    fold = fold_of(reader)
+    fold.take_rows(rows.slice(0, batch.base_offset + 1))
+    with pytest.raises(LakeError, match=f"offset {batch.base_offset + 1} .* split over two commits"):
+        fold.take_rows(rows)
+
+
+def test_targets_that_are_ahead_of_the_log_are_of_another_one(reader: LakeReader) -> None:
+    with pytest.raises(LakeError, match=f"hold offsets up to {LAST + 50}, but its log ends before"):
+        fold_of(reader, LAST + 50)
+
+
+def test_a_log_whose_start_no_snapshot_covers_has_no_image(tmp_path: Path) -> None:
+    log = MetadataLog.create(tmp_path / "lake", start_offset=BATCHES[9].base_offset)
+    log.append(BATCHES[9:])
+    with pytest.raises(OffsetError, match="has no snapshot that covers that start"):
+        fold_of(LakeReader(log))
+
+
+def test_no_snapshot_and_no_local_change_stands_inside_of_a_transaction(whole: tuple[LogFold, pa.Table]) -> None:
+    assert INSIDE_TRANSACTIONS.isdisjoint(whole[1].column("offset").to_pylist())
+    assert INSIDE_TRANSACTIONS.isdisjoint(end_offset - 1 for end_offset in snapshots_of(whole[0]))
+    assert ABORTED - 1 in whole[1].column("offset").to_pylist(), "the whole transaction takes effect at its end"
+    assert ABORTED in snapshots_of(whole[0])
+
+
+def test_an_aborted_transaction_leaves_no_trace(whole: tuple[LogFold, pa.Table]) -> None:
+    assert whole[0].image.topics.get_topic(f"topic-{ENDED + 1}") is not None
+    assert whole[0].image.topics.get_topic(f"topic-{ABORTED + 1}") is None
+    assert ABORTED + 401 not in whole[1].column("offset").to_pylist()

@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kraftlake.metadata_log import MetadataLog
+from kraftlake.spark_jobs import java_home, replay, spark_session
+from tests.spark_jobs.sample_log import lake_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PROJECT = Path(__file__).parents[2]
+PROGRAM = "kraftlake.spark_jobs.replay"
+QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+
+def run(command: list[str], **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command,
+        cwd=PROJECT,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("spark")
+def test_the_program_prints_its_answer_and_nothing_else(tmp_path: Path) -> None:
+    lake_of(tmp_path / "lake", commits=2, last=400)
+    end_offset = MetadataLog.open(tmp_path / "lake").end_offset
+    done = run([sys.executable, "-W", "error", "-m", PROGRAM, str(tmp_path / "lake"), "--max-files-per-trigger", "1"])
+    assert (done.stderr, done.returncode) == ("", 0)
+    answer = json.loads(done.stdout)
+    assert done.stdout.count("\n") == 1
+    assert (answer["offset"], answer["microBatches"]) == (end_offset - 1, 2)
+    assert answer["snapshots"] == [end_offset]
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("spark")
+def test_the_program_can_be_given_to_spark_submit(tmp_path: Path) -> None:
+    lake_of(tmp_path / "lake", commits=1, last=100)
+    submit = Path(sys.executable).with_name("spark-submit")
+    done = run(
+        [str(submit), "--master", "local[1]", "--driver-java-options", QUICK, replay.__file__, str(tmp_path / "lake")],
+        PYSPARK_PYTHON=sys.executable,
+        JAVA_HOME=os.environ.get("JAVA_HOME") or str(java_home()),
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert json.loads(done.stdout.splitlines()[-1])["microBatches"] == 1
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("spark")
+def test_a_jvm_that_does_not_start_is_one_sentence(tmp_path: Path) -> None:
+    lake_of(tmp_path / "lake", commits=1, last=10)
+    (tmp_path / "java" / "bin").mkdir(parents=True)
+    (tmp_path / "java" / "bin" / "java").write_text("#!/bin/sh\necho no memory left >&2\nexit 1\n")
+    (tmp_path / "java" / "bin" / "java").chmod(0o755)
+    (tmp_path / "java" / "release").write_text('JAVA_VERSION="17.0.1"\n')
+    done = run([sys.executable, "-m", PROGRAM, str(tmp_path / "lake")], JAVA_HOME=str(tmp_path / "java"))
+    assert done.returncode == 1
+    assert done.stderr.startswith("Spark's JVM does not start: ")
+    assert "no memory left" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.spark
+def test_nothing_of_spark_listens_beyond_this_machine(spark: SparkSession) -> None:
+    assert spark.conf.get("spark.driver.host") == "127.0.0.1"
+    assert spark.conf.get("spark.driver.bindAddress") == "127.0.0.1"
+    assert spark.conf.get("spark.ui.enabled") == "false"
+    assert spark.sparkContext.uiWebUrl is None
+
+
+@pytest.mark.spark
+def test_a_session_that_is_there_is_taken(spark: SparkSession) -> None:
+    assert spark_session("another") is spark
+
+
+@pytest.mark.spark
+def test_times_are_utc_and_filters_reach_python_data_sources(spark: SparkSession) -> None:
+    assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
+    assert spark.conf.get("spark.sql.python.filterPushdown.enabled") == "true"
+    assert spark.conf.get("spark.sql.execution.arrow.pyspark.enabled") == "true"
+
+
+def test_the_program_says_what_is_wrong_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert replay.main([str(tmp_path / "nothing")]) == 1
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.startswith("There is no lake at")
+    assert told.err.count("\n") == 1
+    assert replay.main([str(tmp_path / "nothing"), "--trigger", "often"]) == 2

@@ -28,10 +28,11 @@ export SOURCE_DATE_EPOCH := 0
 	@$(PIP) --editable '.[dev]'
 	@touch $@
 
-java:
-	@bash tools/ensure_java.sh
+java: .venv/runtime
+	@$(BIN)/python tools/ensure_java.py
+	@$(BIN)/python tools/prepare_spark.py
 
-demo: .venv/runtime java
+demo: java
 	@bash tools/demo.sh
 
 lint: .venv/dev

@@ -6,7 +6,7 @@
 SHELL := /bin/bash
 PYTHON ?= python3
 BIN := .venv/bin
-PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check --use-pep517 --constraint constraints.txt
 export SOURCE_DATE_EPOCH := 0
 
 .PHONY: demo test test-long lint format bench clean java

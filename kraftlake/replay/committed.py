@@ -6,7 +6,9 @@ from collections.abc import Iterator
 
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.control_records import LeaderChangeMessage
+from kraftlake.replay.base import usable_snapshots
 from kraftlake.replay.log_reader import LogReader
+from kraftlake.replay.open_reader import LakeReader
 
 
 class CommittedTo:
@@ -42,9 +44,16 @@ class CommittedTo:
             self.offset = max(self.offset, self._claim[0])
             self._claim = None
 
-    def see_snapshot(self, end_offset: int) -> None:
-        """Learn of a finished snapshot."""
-        self.offset = max(self.offset, end_offset)
+    def see_source(self, source: LogReader) -> None:
+        """Learn what a source tells beside its batches: Kafka's files by their newest snapshot, a lake by its own note.
+
+        A lake's snapshots tell nothing: our own jobs make them of whatever the log holds, committed or not.
+        """
+        if isinstance(source, LakeReader):
+            told = source.log.committed_to
+        else:
+            told = max((snapshot.end_offset for snapshot in usable_snapshots(source)), default=-1)
+        self.offset = max(self.offset, told)
 
 
 def _control_tail(log: LogReader) -> Iterator[RecordBatch]:

@@ -122,8 +122,7 @@ class _Import:
                 batches=snapshot.batches(),
                 size_in_bytes=snapshot.size_in_bytes,
             )
-        for kept in log.snapshots():
-            committed.see_snapshot(kept.end_offset)
+        committed.see_source(self._source.reader)
         if plan.records:
             batches = self._source.reader.batches(plan.from_offset, plan.to_offset - 1)
             for chunk in commit_groups(batches):

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import kraftlake
 from kraftlake.image import image_to_json
+from kraftlake.kafka_files.writer import checkpoint_batches
 from kraftlake.metadata_log import MetadataLog, appending
 from kraftlake.metadata_log.disk import Disk
 from kraftlake.records.batch import RecordBatch
@@ -124,6 +125,19 @@ def test_data_of_another_epoch_does_not_commit_a_leader_change(lake: Path) -> No
     import_source(made(log_of(1, [topic(1)], 2)), lake)
     going_on = MadeLog(records=(leader_change(3, 3), data(4, topic(2), epoch=3)), start_offset=3)
     assert import_source(made(going_on), lake).committed_to == 3
+
+
+def test_a_snapshot_that_a_job_made_in_the_lake_tells_nothing_of_what_is_committed(lake: Path, tmp_path: Path) -> None:
+    source = made(small_log())
+    committed_to = import_source(source, lake).committed_to
+    image = kraftlake.open(lake).image()
+    end_offset, epoch = image.provenance.offset + 1, image.provenance.epoch
+    batches = checkpoint_batches(list(image.write()), epoch=epoch, last_contained_log_timestamp=0, timestamp=0)
+    log = MetadataLog.open(lake)
+    assert log.add_snapshot(end_offset=end_offset, epoch=epoch, last_contained_log_timestamp=0, batches=batches)
+    assert committed_to < end_offset == log.end_offset
+    assert import_source(source, lake).committed_to == committed_to
+    assert import_source(kraftlake.open(lake), tmp_path / "copy").committed_to == committed_to
 
 
 @pytest.fixture(scope="module")

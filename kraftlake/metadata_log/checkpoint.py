@@ -6,17 +6,16 @@ Source: the Delta transaction log protocol, "Checkpoints", "V1 Spec".
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import attrs
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from kraftlake.metadata_log.delta_actions import AddFile, Protocol, TableMetadata
+from kraftlake.metadata_log.location import Location, open_parquet_file
 from kraftlake.runtime.errors import CorruptDataError
 
-CheckpointFiles = tuple[Path, ...]
+CheckpointFiles = tuple[Location, ...]
 
 _FIELDS = {
     "add": ("path", "partitionValues", "size", "modificationTime", "dataChange", "stats", "deletionVector"),
@@ -67,8 +66,8 @@ def read_checkpoint(files: CheckpointFiles) -> CheckpointContent:
     return CheckpointContent(protocol=protocol, metadata=metadata, files=adds, transactions=transactions)
 
 
-def _actions(file: Path) -> Iterable[tuple[str, dict[str, Any]]]:
-    with pq.ParquetFile(str(file)) as parquet:
+def _actions(file: Location) -> Iterable[tuple[str, dict[str, Any]]]:
+    with open_parquet_file(file) as parquet:
         schema = parquet.schema_arrow
         for kind, wanted in _FIELDS.items():
             if kind not in schema.names:

@@ -12,12 +12,12 @@ import re
 import time
 from collections.abc import Iterator
 from itertools import count
-from pathlib import Path
 
 import attrs
 
 from kraftlake.metadata_log.checkpoint import CheckpointFiles, read_checkpoint
 from kraftlake.metadata_log.delta_actions import AddFile, Commit, Protocol, TableMetadata, decode_commit
+from kraftlake.metadata_log.location import Location
 from kraftlake.runtime.errors import LakeError
 
 LOG_FOLDER = "_delta_log"
@@ -46,7 +46,7 @@ class _ListingRaceError(Exception):
 class TableState:
     """A table at a version: its live files by path, properties and transactions. `apply` moves it on."""
 
-    path: Path
+    path: Location
     version: int
     protocol: Protocol
     metadata: TableMetadata
@@ -92,12 +92,12 @@ class TableState:
             )
 
 
-def commit_path(table: Path, version: int) -> Path:
+def commit_path(table: Location, version: int) -> Location:
     """The file that makes a version of a table."""
     return table / LOG_FOLDER / f"{version:020d}.json"
 
 
-def read_commit(table: Path, version: int) -> Commit | None:
+def read_commit(table: Location, version: int) -> Commit | None:
     """A version of a table, None when there is none (or not any more)."""
     path = commit_path(table, version)
     try:
@@ -109,7 +109,7 @@ def read_commit(table: Path, version: int) -> Commit | None:
     return decode_commit(data, version, str(path))
 
 
-def read_commits(table: Path, from_version: int) -> Iterator[Commit]:
+def read_commits(table: Location, from_version: int) -> Iterator[Commit]:
     """The versions of a table from one on, as far as they can be opened."""
     for version in count(from_version):
         commit = read_commit(table, version)
@@ -118,7 +118,7 @@ def read_commits(table: Path, from_version: int) -> Iterator[Commit]:
         yield commit
 
 
-def read_table(path: Path) -> TableState:
+def read_table(path: Location) -> TableState:
     """The newest state of the table at `path`.
 
     Raises NotADeltaTableError when there is none, LakeError for one that this release can't read, CorruptDataError
@@ -134,7 +134,7 @@ def read_table(path: Path) -> TableState:
     raise LakeError(f"Version {version} of the Delta table {path} is missing although a later one exists.")
 
 
-def _read_table(path: Path, *, trust_hint: bool) -> TableState:
+def _read_table(path: Location, *, trust_hint: bool) -> TableState:
     log = path / LOG_FOLDER
     base = None
     hint = hinted_checkpoint(log) if trust_hint else None
@@ -155,7 +155,7 @@ def _read_table(path: Path, *, trust_hint: bool) -> TableState:
     return state
 
 
-def _replay(path: Path, base: TableState | None) -> TableState | None:
+def _replay(path: Location, base: TableState | None) -> TableState | None:
     state = base
     for commit in read_commits(path, 0 if base is None else base.version + 1):
         if state is None:
@@ -174,7 +174,7 @@ def _replay(path: Path, base: TableState | None) -> TableState | None:
     return state
 
 
-def _load_checkpoint(path: Path, version: int, checkpoints: dict[int, CheckpointFiles]) -> TableState | None:
+def _load_checkpoint(path: Location, version: int, checkpoints: dict[int, CheckpointFiles]) -> TableState | None:
     files = checkpoints.get(version)
     if files is None:
         return None
@@ -193,7 +193,7 @@ def _load_checkpoint(path: Path, version: int, checkpoints: dict[int, Checkpoint
     )
 
 
-def hinted_checkpoint(log: Path) -> int | None:
+def hinted_checkpoint(log: Location) -> int | None:
     """The version that `_last_checkpoint` names. It is a hint only: missing or torn, a listing finds the same."""
     try:
         version = json.loads((log / "_last_checkpoint").read_bytes())["version"]
@@ -202,7 +202,7 @@ def hinted_checkpoint(log: Path) -> int | None:
     return version if isinstance(version, int) else None
 
 
-def _list(log: Path) -> tuple[list[int], dict[int, CheckpointFiles]]:
+def _list(log: Location) -> tuple[list[int], dict[int, CheckpointFiles]]:
     """The versions in a listing, and the complete classic checkpoints with their files."""
     try:
         names = [entry.name for entry in log.iterdir()]
@@ -211,7 +211,7 @@ def _list(log: Path) -> tuple[list[int], dict[int, CheckpointFiles]]:
     except OSError as fault:
         raise LakeError(f"{log} can't be read: {fault.strerror}.") from fault
     commits = [int(match[1]) for match in map(_COMMIT.fullmatch, names) if match]
-    parts: dict[tuple[int, int], list[Path]] = {}
+    parts: dict[tuple[int, int], list[Location]] = {}
     for name in sorted(names):
         if match := _CHECKPOINT.fullmatch(name):
             parts.setdefault((int(match[1]), int(match[3] or 1)), []).append(log / name)
@@ -219,7 +219,7 @@ def _list(log: Path) -> tuple[list[int], dict[int, CheckpointFiles]]:
     return commits, complete
 
 
-def _check_readable(path: Path, protocol: Protocol, metadata: TableMetadata) -> None:
+def _check_readable(path: Location, protocol: Protocol, metadata: TableMetadata) -> None:
     unknown = set(protocol.reader_features) - _HARMLESS_READER_FEATURES
     if protocol.min_reader_version > 3 or unknown:
         raise LakeError(

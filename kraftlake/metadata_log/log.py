@@ -3,58 +3,55 @@
 from __future__ import annotations
 
 import contextlib
-import uuid
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kraftlake.metadata_log.appending import checked_rows
+from kraftlake.metadata_log.append_protocol import (
+    CLUSTER_ID,
+    COMMITTED_TO,
+    ROLE,
+    START_OFFSET,
+    STATISTICS_COLUMNS,
+    LogEnd,
+    LogWentOnError,
+    append_rows,
+    check_claimed,
+    outcome,
+)
+from kraftlake.metadata_log.appending import checked_rows, leader_change
 from kraftlake.metadata_log.commit import (
     CommitConflictError,
-    append_info,
-    commit,
+    UnknownOutcomeError,
     create_table,
     now_ms,
-    write_data_file,
 )
 from kraftlake.metadata_log.data_files import (
     DataFileGoneError,
     OffsetSpan,
     check_contiguous,
-    encode_parquet,
     offset_span,
     scan,
 )
-from kraftlake.metadata_log.delta_actions import AddFile, transaction
-from kraftlake.metadata_log.delta_log import NotADeltaTableError, TableState, read_commit, read_table
+from kraftlake.metadata_log.delta_actions import transaction
+from kraftlake.metadata_log.delta_log import NotADeltaTableError, TableState, read_table
 from kraftlake.metadata_log.delta_schema import holds_columns
-from kraftlake.metadata_log.disk import Disk
+from kraftlake.metadata_log.disk import Disk, Durability, disk_for
 from kraftlake.metadata_log.lake_folder import make_lake_folder
+from kraftlake.metadata_log.location import Location, location
 from kraftlake.metadata_log.snapshots import LakeSnapshot, SnapshotTable
-from kraftlake.metadata_log.statistics import file_statistics, may_hold_time_before
+from kraftlake.metadata_log.statistics import may_hold_time_before
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import LOG_SCHEMA, from_rows, to_rows
 from kraftlake.runtime.errors import CorruptDataError, LakeError, OffsetError, UsageError
 
 LOG_TABLE = "log"
 SNAPSHOTS_TABLE = "snapshots"
-STATISTICS_COLUMNS = ("offset", "epoch", "timestamp", "batch", "type")
 ROLES = ("imported", "controlled")
-NO_EPOCH = -1
-"""The epoch of a log without a record."""
-
-_CLUSTER_ID = "kraftlake.cluster_id"
-_ROLE = "kraftlake.role"
-_START_OFFSET = "kraftlake.log_start_offset"
-_END_OFFSET = "kraftlake.end_offset"
-_EPOCH = "kraftlake.epoch"
-_COMMITTED_TO = "kraftlake.committed_to"
-
 _LOOK_AHEAD_ROWS = 4_096
-_MAINTENANCE_RETRIES = 100
+_CLAIM_RETRIES = 100
 
 
 class MetadataLog:
@@ -65,22 +62,24 @@ class MetadataLog:
     offset is given once.
     """
 
-    def __init__(self, path: Path, state: TableState, disk: Disk) -> None:
+    def __init__(self, path: Location, state: TableState, disk: Disk) -> None:
         self._path = path
         self._state = state
         self._disk = disk
+        self._checked = -1
         self._planned: tuple[int, list[OffsetSpan]] = (-1, [])
         self._stale = False
 
     @classmethod
     def create(
         cls,
-        path: str | Path,
+        path: str | Location,
         cluster_id: str | None = None,
         role: str = "imported",
         *,
         start_offset: int = 0,
         disk: Disk | None = None,
+        durability: Durability = "fsync",
     ) -> MetadataLog:
         """Make an empty lake in a folder that is empty or isn't there yet (its parent is).
 
@@ -89,15 +88,16 @@ class MetadataLog:
         """
         if role not in ROLES or start_offset < 0:
             raise UsageError(f"A lake's role is one of {', '.join(ROLES)} and its start offset at least 0.")
-        path, disk = Path(path), disk or Disk()
+        path = location(path)
+        disk = disk or disk_for(path, durability)
         # Version 0 alone doesn't tell: an old lake's may have been cleaned up behind a checkpoint.
         with contextlib.suppress(NotADeltaTableError):
             read_table(path / LOG_TABLE)
             raise LakeError(f"There is a lake at {path} already.")
         make_lake_folder(path, disk, LOG_TABLE)
-        configuration = {_ROLE: role, _START_OFFSET: str(start_offset)}
+        configuration = {ROLE: role, START_OFFSET: str(start_offset)}
         if cluster_id is not None:
-            configuration[_CLUSTER_ID] = cluster_id
+            configuration[CLUSTER_ID] = cluster_id
         try:
             state = create_table(
                 disk,
@@ -112,9 +112,12 @@ class MetadataLog:
         return cls(path, state, disk)
 
     @classmethod
-    def open(cls, path: str | Path, *, disk: Disk | None = None) -> MetadataLog:
-        """Open the lake at `path`; raises LakeError saying what is there instead, CorruptDataError for a torn one."""
-        path = Path(path)
+    def open(cls, path: str | Location, *, disk: Disk | None = None, durability: Durability = "fsync") -> MetadataLog:
+        """Open the lake at `path`, a folder or a URI.
+
+        Raises LakeError saying what is there instead, CorruptDataError for a torn one.
+        """
+        path = location(path)
         try:
             state = read_table(path / LOG_TABLE)
         except NotADeltaTableError as fault:
@@ -125,13 +128,13 @@ class MetadataLog:
             state.metadata.schema_string, LOG_SCHEMA, str(path / LOG_TABLE)
         ):
             raise LakeError(f"{path / LOG_TABLE} is a Delta table of another schema, not a metadata log.")
-        if not configuration.get(_START_OFFSET, "").isdecimal() or configuration.get(_ROLE) not in ROLES:
+        if not configuration.get(START_OFFSET, "").isdecimal() or configuration.get(ROLE) not in ROLES:
             raise LakeError(f"{path / LOG_TABLE} was not made by kraftlake: its properties lack role or start offset.")
-        return cls(path, state, disk or Disk())
+        return cls(path, state, disk or disk_for(path, durability))
 
     @property
-    def path(self) -> Path:
-        """The lake's folder."""
+    def path(self) -> Location:
+        """The lake's folder, or its place in an object store."""
         return self._path
 
     @property
@@ -142,32 +145,34 @@ class MetadataLog:
     @property
     def start_offset(self) -> int:
         """The first offset that the log holds, or would hold."""
-        return int(self._state.metadata.configuration[_START_OFFSET])
+        return int(self._state.metadata.configuration[START_OFFSET])
 
     @property
     def end_offset(self) -> int:
         """The offset after the last one."""
-        return self._state.transactions.get(_END_OFFSET, self.start_offset)
+        return LogEnd.of(self._state).end_offset
 
     @property
     def epoch(self) -> int:
         """The epoch of the last batch; -1 in an empty log."""
-        return self._state.transactions.get(_EPOCH, NO_EPOCH)
+        return LogEnd.of(self._state).epoch
 
     @property
     def cluster_id(self) -> str | None:
         """The cluster whose log this is, None where that is unknown."""
-        return self._state.metadata.configuration.get(_CLUSTER_ID)
+        return self._state.metadata.configuration.get(CLUSTER_ID)
 
     @property
     def role(self) -> str:
         """Who appends: "imported" (imports of a cluster's log) or "controlled" (a controller of ours)."""
-        return self._state.metadata.configuration[_ROLE]
+        return self._state.metadata.configuration[ROLE]
 
     @property
     def committed_to(self) -> int:
-        """Offsets below this one are known to have been committed by the quorum that wrote them."""
-        return max(self._state.transactions.get(_COMMITTED_TO, 0), self.start_offset)
+        """Offsets below this one are known to have been committed by the quorum, or controller, that wrote them."""
+        if self.role == "controlled":
+            return self.end_offset
+        return max(self._state.transactions.get(COMMITTED_TO, 0), self.start_offset)
 
     def refresh(self) -> int:
         """Take in what was committed since; returns the number of new versions. Opens files by name, lists nothing."""
@@ -179,36 +184,75 @@ class MetadataLog:
         self._stale = False
         return self._state.version - before
 
-    def append(self, rows: pa.Table | Iterable[RecordBatch], committed_to: int | None = None) -> None:
+    def append(
+        self,
+        rows: pa.Table | Iterable[RecordBatch],
+        committed_to: int | None = None,
+        *,
+        epoch: int | None = None,
+        expected_end_offset: int | None = None,
+    ) -> None:
         """Append whole batches as one Parquet file in one commit: all of them or none, durable when this returns.
 
-        They begin at `end_offset`. `committed_to` is kept where it is above what the log has, at most `end_offset`
-        after this append; with no rows it is all that is committed, and nothing is when it says nothing new.
+        They begin at `end_offset`. A controlled lake's writer states its `epoch`, as `claim` gave it, and where it
+        expects the log to end (where the batches begin, unless it says otherwise). In an imported one `committed_to`
+        is kept where it is above what the log has, at most `end_offset` after this append; with no rows it is all that
+        is committed, and nothing is when it says nothing new.
 
-        Raises ImportConflictError naming the offset of a gap, an overlap or an epoch that goes down; LakeError for
-        batches that aren't whole, when somebody else appended meanwhile, or when the disk refuses. Nothing is in the
-        log then, unless the message says that the disk did not confirm the commit.
+        Raises FencedEpochError when a later epoch was claimed, now and at every later try; EndOffsetError when the log
+        of this epoch ends elsewhere; ImportConflictError naming the offset of a gap, an overlap or an epoch that goes
+        down; LakeError for batches that aren't whole, when somebody else appended meanwhile, or when the disk refuses.
+        Nothing is in the log then. UnknownOutcomeError (a LakeError) when nobody can say, see `outcome`.
         """
         if self._stale:
             self.refresh()
+        self._check_role("imported" if epoch is None else "controlled")
+        table = rows if isinstance(rows, pa.Table) else to_rows(rows)
+        if epoch is not None:
+            if expected_end_offset is None:
+                expected_end_offset = table.column("offset")[0].as_py() if table.num_rows else self.end_offset
+            self._check_claimed(epoch, expected_end_offset)
         self._state.check_writable()
-        rows = checked_rows(rows if isinstance(rows, pa.Table) else to_rows(rows), self.end_offset, self.epoch)
-        end_offset = self.end_offset + rows.num_rows
+        table = checked_rows(table, self.end_offset, self.epoch, claimed_epoch=epoch)
+        end_offset = self.end_offset + table.num_rows
         committed_to = self.committed_to if committed_to is None else min(committed_to, end_offset)
-        now = now_ms()
         actions: list[dict[str, Any]] = []
         if committed_to > self.committed_to:
-            actions.append(transaction(_COMMITTED_TO, committed_to, now))
-        if rows.num_rows:
-            add = self._write_rows(rows)
-            actions.append(transaction(_END_OFFSET, end_offset, now))
-            actions.append(transaction(_EPOCH, rows.column("epoch")[-1].as_py(), now))
-            actions.append(add.to_action())
-        if not actions:
+            actions.append(transaction(COMMITTED_TO, committed_to, now_ms()))
+        if not table.num_rows and not actions:
             return
-        actions.insert(0, append_info(now))
-        self._commit(actions)
+        self._commit_rows(table, actions, epoch)
         assert self.end_offset == end_offset
+
+    def claim(self, node_id: int, *, timestamp: int | None = None) -> int:
+        """Become the log's writer: commit the LeaderChange batch of the next epoch, and return that epoch.
+
+        Every append of an epoch before it is refused from now on. Of several who claim at the same time each gets an
+        epoch of its own; the last one can append. `timestamp` (epoch ms) is the batch's, by default now.
+
+        Raises LakeError for an imported lake or when the disk refuses, UnknownOutcomeError when nobody can say (claim
+        again then: an epoch that nobody writes with does no harm).
+        """
+        self._check_role("controlled")
+        for _ in range(_CLAIM_RETRIES):
+            self.refresh()
+            self._state.check_writable()
+            epoch = max(self.epoch, 0) + 1
+            batch = leader_change(node_id, self.end_offset, epoch, now_ms() if timestamp is None else timestamp)
+            try:
+                self._commit_rows(to_rows([batch]), [], None)
+            except LogWentOnError:
+                continue
+            return epoch
+        raise LakeError(f"{self._path} was written to by others {_CLAIM_RETRIES} times in a row; try again.")
+
+    def outcome(self, fault: UnknownOutcomeError) -> bool | None:
+        """Whether the commit of an append that ended in `fault` is in the log.
+
+        None while nothing has been committed in its place: in an object store it may still land there. Raises
+        LakeError when that can't be read, or was cleaned up meanwhile.
+        """
+        return outcome(self._state.path, fault)
 
     def rows(
         self, from_offset: int | None = None, to_offset: int | None = None, columns: Sequence[str] | None = None
@@ -284,41 +328,34 @@ class MetadataLog:
             size_in_bytes=size_in_bytes,
         )
 
-    def _write_rows(self, rows: pa.Table) -> AddFile:
-        data = encode_parquet(rows)
-        name = f"{rows.column('offset')[0].as_py():020d}-{uuid.uuid4()}.zstd.parquet"
-        write_data_file(self._disk, self._state.path, name, data)
-        return AddFile(
-            path=name,
-            size=data.nbytes,
-            modification_time=now_ms(),
-            stats=file_statistics(rows, STATISTICS_COLUMNS).to_json(),
-        )
-
-    def _commit(self, actions: Sequence[dict[str, Any]]) -> None:
-        """Commit at the next version; a compaction that took it leaves the log's end as it was, so the next is tried.
-
-        Any other commit in between means that another writer appended: its rows must be seen before ours can follow.
-        """
-        for _ in range(_MAINTENANCE_RETRIES):
-            self._stale = True
-            try:
-                commit(self._disk, self._state, actions)
-            except CommitConflictError as conflict:
-                self._pass_maintenance(conflict.version)
-            else:
-                self._stale = False
-                return
-        raise LakeError(f"{self._path} was compacted {_MAINTENANCE_RETRIES} times in a row; try again.")
-
-    def _pass_maintenance(self, version: int) -> None:
-        between = read_commit(self._state.path, version)
-        if between is None or not between.is_maintenance:
+    def _check_role(self, role: str) -> None:
+        if self.role == role:
+            return
+        if role == "controlled":
             raise LakeError(
-                f"Another writer appended to {self._path} at the same time, after offset {self.end_offset - 1}; "
-                f"nothing of this append is in the lake: try again."
+                f"{self._path} is an imported lake, which only imports append to: one record of another writer would "
+                f"spoil every later import. `kraftlake fork` makes a controlled copy."
             )
-        self._state.apply(between)
+        raise LakeError(f"{self._path} is a controlled lake: an append states the epoch that its writer claimed.")
+
+    def _check_claimed(self, epoch: int, expected_end_offset: int) -> None:
+        """Check against the newest state if this one doesn't agree: another handle may have claimed, or appended."""
+        if (self.epoch, self.end_offset) != (epoch, expected_end_offset):
+            self.refresh()
+        check_claimed(self._path, LogEnd.of(self._state), epoch, expected_end_offset)
+
+    def _commit_rows(self, rows: pa.Table, actions: list[dict[str, Any]], epoch: int | None) -> None:
+        """Commit rows that continue the log, and other actions; `epoch` is that of a claimed append."""
+        end_offset = self.end_offset
+        self._stale = True
+        try:
+            self._state = append_rows(self._disk, self._state, rows, actions)
+        except LogWentOnError:
+            self.refresh()
+            if epoch is not None:
+                check_claimed(self._path, LogEnd.of(self._state), epoch, end_offset)
+            raise
+        self._stale = False
 
     def _clip(self, from_offset: int | None, to_offset: int | None) -> tuple[int, int]:
         low = self.start_offset if from_offset is None else max(from_offset, self.start_offset)

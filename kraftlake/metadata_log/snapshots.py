@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
-from pathlib import Path
 
 import attrs
 import pyarrow as pa
@@ -35,6 +34,7 @@ from kraftlake.metadata_log.delta_actions import AddFile, transaction
 from kraftlake.metadata_log.delta_log import NotADeltaTableError, TableState, read_table
 from kraftlake.metadata_log.delta_schema import holds_columns
 from kraftlake.metadata_log.disk import Disk
+from kraftlake.metadata_log.location import Location
 from kraftlake.metadata_log.statistics import file_statistics
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import LOG_SCHEMA, from_rows
@@ -96,7 +96,7 @@ class SnapshotTable:
         self._disk = disk
 
     @classmethod
-    def open(cls, path: Path, disk: Disk) -> SnapshotTable | None:
+    def open(cls, path: Location, disk: Disk) -> SnapshotTable | None:
         """Open the table; None where the lake has none yet. Raises LakeError for a table of another schema."""
         try:
             state = read_table(path)
@@ -107,7 +107,7 @@ class SnapshotTable:
         return cls(state, disk)
 
     @classmethod
-    def open_or_create(cls, path: Path, disk: Disk) -> SnapshotTable:
+    def open_or_create(cls, path: Location, disk: Disk) -> SnapshotTable:
         """Open the table, made first where the lake has none yet."""
         table = cls.open(path, disk)
         if table is None:
@@ -126,7 +126,7 @@ class SnapshotTable:
         return table
 
     @property
-    def path(self) -> Path:
+    def path(self) -> Location:
         """The table's folder."""
         return self._state.path
 

@@ -212,7 +212,7 @@ def test_a_disk_that_refuses_leaves_the_log_whole_and_the_next_append_goes_on(
         assert disk.refused in ("", "unlink") or (disk.refused == "link" and done)
     except LakeError as fault:
         assert "No space left on device" in str(fault)  # noqa: PT017
-        if "did not confirm" in str(fault):
+        if "was not confirmed" in str(fault):
             visible = 4
     assert MetadataLog.open(tmp_path / "lake").end_offset == visible
     log.refresh()
@@ -227,7 +227,7 @@ def test_a_disk_that_refuses_a_new_lake_is_named_and_creating_it_again_works(tmp
     try:
         MetadataLog.create(tmp_path / "lake", disk=RefusingDisk(at, done=False))
     except LakeError as fault:
-        if "did not confirm" in str(fault):
+        if "was not confirmed" in str(fault):
             assert MetadataLog.open(tmp_path / "lake").end_offset == 0
             return
         assert MetadataLog.create(tmp_path / "lake").end_offset == 0

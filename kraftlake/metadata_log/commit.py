@@ -83,7 +83,7 @@ def create_table(
         disk.fsync(path)
     except OSError as fault:
         raise disk_fault(path, fault) from fault
-    state = TableState(path=path, version=-1, protocol=protocol, metadata=metadata, files={}, transactions={})
+    state = TableState(path=path, version=-1, protocol=protocol, metadata=metadata)
     commit(disk, state, [info, protocol.to_action(), metadata.to_action(), *contents])
     return state
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -32,10 +32,9 @@ from kraftlake.metadata_log.data_files import (
     DataFileGoneError,
     OffsetSpan,
     check_contiguous,
-    offset_span,
     scan,
 )
-from kraftlake.metadata_log.delta_actions import transaction
+from kraftlake.metadata_log.delta_actions import Commit, transaction
 from kraftlake.metadata_log.delta_log import NotADeltaTableError, TableState, read_table
 from kraftlake.metadata_log.delta_schema import holds_columns
 from kraftlake.metadata_log.disk import Disk, Durability, disk_for
@@ -46,6 +45,9 @@ from kraftlake.metadata_log.statistics import may_hold_time_before
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import LOG_SCHEMA, from_rows, to_rows
 from kraftlake.runtime.errors import CorruptDataError, LakeError, OffsetError, UsageError
+
+if TYPE_CHECKING:
+    from kraftlake.metadata_log.tail import LogTail
 
 LOG_TABLE = "log"
 SNAPSHOTS_TABLE = "snapshots"
@@ -67,7 +69,6 @@ class MetadataLog:
         self._state = state
         self._disk = disk
         self._checked = -1
-        self._planned: tuple[int, list[OffsetSpan]] = (-1, [])
         self._stale = False
 
     @classmethod
@@ -288,7 +289,8 @@ class MetadataLog:
         Batches without a time are passed over. Raises OffsetError when there is no such batch.
         """
         wanted = _schema_of(["offset", "batch", "timestamp"])
-        spans = [(self.end_offset - 1 if span.high is None else span.high, span) for span in self._spans()]
+        held = self._spans(self.start_offset, self.end_offset - 1)
+        spans = [(self.end_offset - 1 if span.high is None else span.high, span) for span in held]
         for high, span in sorted(spans, key=lambda pair: pair[0], reverse=True):
             if not may_hold_time_before(span.file, time_ms):
                 continue
@@ -299,6 +301,30 @@ class MetadataLog:
                 last: int = pc.max(early.column("offset_max")).as_py()
                 return last
         raise OffsetError(f"The log of {self._path} holds no batch of the time {time_ms} (epoch ms) or before it.")
+
+    def tail(self, from_offset: int | None = None, *, timeout: float | None = None, poll: float = 0.001) -> LogTail:
+        """The whole batches from the one that holds `from_offset` on, then each new one when it is committed.
+
+        None starts at the end. Looks for the next version each `poll` seconds; ends when nothing came for `timeout`
+        seconds (None: never; 0: at the end of what is there), or by `close`. It has a handle of its own, for one
+        thread. Raises OffsetError, naming the first available offset, where the log was trimmed past it; a
+        compaction, a clean-up and a vacuum don't show.
+        """
+        from kraftlake.metadata_log.tail import LogTail
+
+        return LogTail(MetadataLog.open(self._path), from_offset, timeout=timeout, poll=poll)
+
+    def tail_async(
+        self, from_offset: int | None = None, *, timeout: float | None = None, poll: float = 0.001
+    ) -> AsyncIterator[RecordBatch]:
+        """As `tail`, for an event loop; `aclose()` or leaving the loop ends it."""
+        from kraftlake.metadata_log.tail import tail_async
+
+        return tail_async(MetadataLog.open(self._path), from_offset, timeout=timeout, poll=poll)
+
+    def take_in(self, commit: Commit) -> None:
+        """Take in the next version, which somebody read already."""
+        self._state.apply(commit)
 
     def snapshots(self) -> tuple[LakeSnapshot, ...]:
         """The snapshots that the lake holds, by end offset; one that isn't whole is left out with a warning."""
@@ -362,25 +388,24 @@ class MetadataLog:
         high = self.end_offset - 1 if to_offset is None else min(to_offset, self.end_offset - 1)
         return low, high
 
-    def _spans(self) -> list[OffsetSpan]:
-        version, spans = self._planned
-        if version != self._state.version:
-            spans = [offset_span(file) for file in self._state.files.values()]
-            for span in spans:
-                if span.high is not None and span.high >= self.end_offset:
-                    raise CorruptDataError(
-                        f"{self._state.path} holds offset {span.high}, but its log ends before {self.end_offset}: "
-                        f"something else than kraftlake wrote to it."
-                    )
-            self._planned = (self._state.version, spans)
-        return spans
+    def _spans(self, low: int, high: int) -> list[OffsetSpan]:
+        """The files that may hold an offset of [low, high]."""
+        if self._checked != self._state.version:
+            highest = self._state.files.highest_offset()
+            if highest >= self.end_offset:
+                raise CorruptDataError(
+                    f"{self._state.path} holds offset {highest}, but its log ends before {self.end_offset}: "
+                    f"something else than kraftlake wrote to it."
+                )
+            self._checked = self._state.version
+        return self._state.files.overlapping(low, high)
 
     def _scan(self, low: int, high: int, schema: pa.Schema) -> Iterator[pa.Table]:
         """Sorted tables that hold each offset of [low, high] once; goes on at a newer version when files vanish."""
         expected = low
         while expected <= high:
             try:
-                for table in scan(self._state.path, self._spans(), expected, high, schema):
+                for table in scan(self._state.path, self._spans(expected, high), expected, high, schema):
                     check_contiguous(table, expected, self._state.path)
                     expected += table.num_rows
                     yield table
@@ -388,6 +413,11 @@ class MetadataLog:
             except DataFileGoneError as gone:
                 if not self.refresh():
                     raise CorruptDataError(f"{gone.path} is missing: the lake lost a data file.") from gone
+                if expected < self.start_offset:
+                    raise OffsetError(
+                        f"Offset {expected} was trimmed from {self._path} while it was read: the first available "
+                        f"offset is {self.start_offset} now."
+                    ) from gone
         if expected <= high:
             raise CorruptDataError(f"{self._state.path} lacks offset {expected}, although its log goes to {high}.")
 
@@ -423,8 +453,8 @@ class MetadataLog:
 
         Files of ours hold whole batches; a compaction may have cut one in two.
         """
-        ends = (span.high for span in self._spans() if span.first_batch <= batch)
-        return max((self.end_offset - 1 if end is None else end for end in ends), default=high)
+        last = self._state.files.last_offset_of(batch)
+        return self.end_offset - 1 if last is None else max(last, high)
 
 
 def _schema_of(names: Sequence[str]) -> pa.Schema:

@@ -6,12 +6,21 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kraftlake.metadata_log.appending import commit_groups
+    from kraftlake.metadata_log.location import Location, lake_location
     from kraftlake.metadata_log.log import MetadataLog
+    from kraftlake.metadata_log.object_path import is_object_uri
     from kraftlake.metadata_log.snapshots import LakeSnapshot
 
-__all__ = ["LakeSnapshot", "MetadataLog", "commit_groups"]
+__all__ = ["LakeSnapshot", "Location", "MetadataLog", "commit_groups", "is_object_uri", "lake_location"]
 
-_MODULES = {"LakeSnapshot": "snapshots", "MetadataLog": "log", "commit_groups": "appending"}
+_MODULES = {
+    "LakeSnapshot": "snapshots",
+    "Location": "location",
+    "MetadataLog": "log",
+    "commit_groups": "appending",
+    "is_object_uri": "object_path",
+    "lake_location": "location",
+}
 
 
 def __getattr__(name: str) -> Any:

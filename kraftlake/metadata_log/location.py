@@ -12,17 +12,17 @@ from typing import TypeAlias
 
 import pyarrow.parquet as pq
 
-from kraftlake.metadata_log.object_path import SCHEMES, ObjectPath
+from kraftlake.metadata_log.object_path import ObjectPath, is_object_uri
 
 Location: TypeAlias = Path | ObjectPath
 
 
-def location(place: str | os.PathLike[str] | Location) -> Location:
+def lake_location(place: str | os.PathLike[str] | Location) -> Location:
     """A path, or a URI of one of the schemes that hold lakes; raises UsageError for a malformed one."""
     if isinstance(place, ObjectPath):
         return place
     text = os.fspath(place)
-    return ObjectPath.parse(text) if text.startswith(tuple(f"{scheme}:" for scheme in SCHEMES)) else Path(text)
+    return ObjectPath.parse(text) if is_object_uri(text) else Path(text)
 
 
 def open_parquet_file(place: Location) -> pq.ParquetFile:

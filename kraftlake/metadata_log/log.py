@@ -39,7 +39,7 @@ from kraftlake.metadata_log.delta_log import NotADeltaTableError, TableState, re
 from kraftlake.metadata_log.delta_schema import holds_columns
 from kraftlake.metadata_log.disk import Disk, Durability, disk_for
 from kraftlake.metadata_log.lake_folder import make_lake_folder
-from kraftlake.metadata_log.location import Location, location
+from kraftlake.metadata_log.location import Location, lake_location
 from kraftlake.metadata_log.snapshots import LakeSnapshot, SnapshotTable
 from kraftlake.metadata_log.statistics import may_hold_time_before
 from kraftlake.records.batch import RecordBatch
@@ -89,7 +89,7 @@ class MetadataLog:
         """
         if role not in ROLES or start_offset < 0:
             raise UsageError(f"A lake's role is one of {', '.join(ROLES)} and its start offset at least 0.")
-        path = location(path)
+        path = lake_location(path)
         disk = disk or disk_for(path, durability)
         # Version 0 alone doesn't tell: an old lake's may have been cleaned up behind a checkpoint.
         with contextlib.suppress(NotADeltaTableError):
@@ -118,7 +118,7 @@ class MetadataLog:
 
         Raises LakeError saying what is there instead, CorruptDataError for a torn one.
         """
-        path = location(path)
+        path = lake_location(path)
         try:
             state = read_table(path / LOG_TABLE)
         except NotADeltaTableError as fault:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import io
 import os
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +20,15 @@ if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
 SCHEMES = ("s3",)
+"""Of the URIs whose objects can hold a lake."""
+
 _REQUEST_SECONDS = 20
 _RETRIES = 3
+
+
+def is_object_uri(place: object) -> bool:
+    """Whether a place names an object store."""
+    return isinstance(place, ObjectPath) or str(place).startswith(tuple(f"{scheme}://" for scheme in SCHEMES))
 
 
 @attrs.frozen(repr=False)
@@ -174,7 +182,8 @@ class store_faults:  # noqa: N801  # a context manager, named as contextlib name
         if isinstance(fault, (PermissionDeniedError, UnauthenticatedError)):
             raise PermissionError(13, "the object store denies access", str(self._path)) from fault
         if isinstance(fault, BaseError):
-            reason = str(fault).strip().split("\n", 1)[0]
+            # Without the request's address and the server's page, which is XML.
+            reason = re.sub(r"Error performing .* - |: <\?xml.*", "", str(fault).strip().split("\n", 1)[0])
             raise OSError(5, f"the object store answers: {reason}", str(self._path)) from fault
 
 

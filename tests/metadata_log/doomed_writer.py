@@ -115,7 +115,7 @@ def die_again_and_again(path: Path) -> None:
         say("dead", os.WTERMSIG(status) if os.WIFSIGNALED(status) else -1)
 
 
-def race(path: Path, name: str, appends: int) -> None:
+def race(path: str, name: str, appends: int) -> None:
     """Append against others until `appends` of ours are in."""
     sys.stdin.readline()
     log = MetadataLog.open(path)
@@ -146,6 +146,6 @@ if __name__ == "__main__":
     if what == "die":
         die_again_and_again(Path(lake))
     elif what == "race":
-        race(Path(lake), arguments[0], int(arguments[1]))
+        race(lake, arguments[0], int(arguments[1]))
     else:
         create(Path(lake), arguments[0], int(arguments[1]))

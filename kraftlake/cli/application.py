@@ -7,6 +7,8 @@ import click
 from kraftlake.cli.command import Example, Group
 from kraftlake.cli.commands.diff import diff
 from kraftlake.cli.commands.export import export
+from kraftlake.cli.commands.fork import fork
+from kraftlake.cli.commands.format import format_
 from kraftlake.cli.commands.image import image
 from kraftlake.cli.commands.import_ import import_
 from kraftlake.cli.commands.local_changes import local_changes
@@ -47,5 +49,5 @@ def application(context: click.Context) -> None:
         click.echo(context.get_help(), color=context.color)
 
 
-for _command in (image, log, diff, local_changes, verify, import_, export, spark):
+for _command in (image, log, diff, local_changes, verify, import_, export, format_, fork, spark):
     application.add_command(_command)

@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kraftlake.metadata_log.appending import commit_groups
+    from kraftlake.metadata_log.founding import Contents
     from kraftlake.metadata_log.location import Location, lake_location
     from kraftlake.metadata_log.log import MetadataLog
     from kraftlake.metadata_log.object_path import is_object_uri
     from kraftlake.metadata_log.snapshots import LakeSnapshot
 
-__all__ = ["LakeSnapshot", "Location", "MetadataLog", "commit_groups", "is_object_uri", "lake_location"]
+__all__ = ["Contents", "LakeSnapshot", "Location", "MetadataLog", "commit_groups", "is_object_uri", "lake_location"]
 
 _MODULES = {
+    "Contents": "founding",
     "LakeSnapshot": "snapshots",
     "Location": "location",
     "MetadataLog": "log",

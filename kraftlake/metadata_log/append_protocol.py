@@ -78,25 +78,36 @@ def append_rows(disk: Disk, state: TableState, rows: pa.Table, actions: Sequence
     Returns the state after it, which may be another object. Raises as `commit_at_end`; the file goes when the commit
     is surely not made.
     """
-    now = now_ms()
+    info = append_info(now_ms())
     if not rows.num_rows:
-        return commit_at_end(disk, state, [append_info(now), *actions])
-    data = encode_parquet(rows)
-    add = AddFile(
-        path=f"{rows.column('offset')[0].as_py():020d}-{uuid.uuid4()}.zstd.parquet",
-        size=data.nbytes,
-        modification_time=now,
-        stats=file_statistics(rows, STATISTICS_COLUMNS).to_json(),
-    )
-    write_data_file(disk, state.path, add.path, data)
-    new_end = LogEnd.of(state).end_offset + rows.num_rows
-    facts = [transaction(END_OFFSET, new_end, now), transaction(EPOCH, rows.column("epoch")[-1].as_py(), now)]
+        return commit_at_end(disk, state, [info, *actions])
+    add = write_rows(disk, state.path, rows)
+    facts = end_facts(LogEnd.of(state).end_offset + rows.num_rows, rows.column("epoch")[-1].as_py())
     try:
-        return commit_at_end(disk, state, [append_info(now), *actions, *facts, add.to_action()])
+        return commit_at_end(disk, state, [info, *actions, *facts, add.to_action()])
     except LogWentOnError:
         with contextlib.suppress(OSError):
             disk.unlink(state.path / add.path)
         raise
+
+
+def end_facts(end_offset: int, epoch: int) -> list[dict[str, Any]]:
+    """The actions by which a commit says where the log ends after it."""
+    now = now_ms()
+    return [transaction(END_OFFSET, end_offset, now), transaction(EPOCH, epoch, now)]
+
+
+def write_rows(disk: Disk, table: Location, rows: pa.Table) -> AddFile:
+    """Write rows of the log as a data file, durably; it is no part of the log before a commit adds it."""
+    data = encode_parquet(rows)
+    add = AddFile(
+        path=f"{rows.column('offset')[0].as_py():020d}-{uuid.uuid4()}.zstd.parquet",
+        size=data.nbytes,
+        modification_time=now_ms(),
+        stats=file_statistics(rows, STATISTICS_COLUMNS).to_json(),
+    )
+    write_data_file(disk, table, add.path, data)
+    return add
 
 
 def commit_at_end(disk: Disk, state: TableState, actions: Sequence[Mapping[str, Any]]) -> TableState:

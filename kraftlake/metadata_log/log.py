@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,6 @@ from kraftlake.metadata_log.append_protocol import (
     COMMITTED_TO,
     ROLE,
     START_OFFSET,
-    STATISTICS_COLUMNS,
     LogEnd,
     LogWentOnError,
     append_rows,
@@ -23,9 +21,7 @@ from kraftlake.metadata_log.append_protocol import (
 )
 from kraftlake.metadata_log.appending import checked_rows, leader_change
 from kraftlake.metadata_log.commit import (
-    CommitConflictError,
     UnknownOutcomeError,
-    create_table,
     now_ms,
 )
 from kraftlake.metadata_log.data_files import (
@@ -38,7 +34,7 @@ from kraftlake.metadata_log.delta_actions import Commit, transaction
 from kraftlake.metadata_log.delta_log import NotADeltaTableError, TableState, read_table
 from kraftlake.metadata_log.delta_schema import holds_columns
 from kraftlake.metadata_log.disk import Disk, Durability, disk_for
-from kraftlake.metadata_log.lake_folder import make_lake_folder
+from kraftlake.metadata_log.founding import LOG_TABLE, ROLES, SNAPSHOTS_TABLE, Contents, found_lake
 from kraftlake.metadata_log.location import Location, lake_location
 from kraftlake.metadata_log.snapshots import LakeSnapshot, SnapshotTable
 from kraftlake.metadata_log.statistics import may_hold_time_before
@@ -49,9 +45,6 @@ from kraftlake.runtime.errors import CorruptDataError, LakeError, OffsetError, U
 if TYPE_CHECKING:
     from kraftlake.metadata_log.tail import LogTail
 
-LOG_TABLE = "log"
-SNAPSHOTS_TABLE = "snapshots"
-ROLES = ("imported", "controlled")
 _LOOK_AHEAD_ROWS = 4_096
 _CLAIM_RETRIES = 100
 
@@ -79,37 +72,18 @@ class MetadataLog:
         role: str = "imported",
         *,
         start_offset: int = 0,
+        contents: Contents | None = None,
         disk: Disk | None = None,
         durability: Durability = "fsync",
     ) -> MetadataLog:
-        """Make an empty lake in a folder that is empty or isn't there yet (its parent is).
+        """Make a lake in a folder that is empty or isn't there yet (its parent is): empty, or with all of `contents`.
 
         `start_offset` above 0 is for a log whose beginning is covered by a snapshot; the caller sees to that. Raises
-        LakeError when there is a lake or anything else already, or the folder can't be made.
+        LakeError when there is a lake or anything else already, or the folder can't be made; there is no lake then.
         """
-        if role not in ROLES or start_offset < 0:
-            raise UsageError(f"A lake's role is one of {', '.join(ROLES)} and its start offset at least 0.")
         path = lake_location(path)
         disk = disk or disk_for(path, durability)
-        # Version 0 alone doesn't tell: an old lake's may have been cleaned up behind a checkpoint.
-        with contextlib.suppress(NotADeltaTableError):
-            read_table(path / LOG_TABLE)
-            raise LakeError(f"There is a lake at {path} already.")
-        make_lake_folder(path, disk, LOG_TABLE)
-        configuration = {ROLE: role, START_OFFSET: str(start_offset)}
-        if cluster_id is not None:
-            configuration[CLUSTER_ID] = cluster_id
-        try:
-            state = create_table(
-                disk,
-                path / LOG_TABLE,
-                name="metadata_log",
-                schema=LOG_SCHEMA,
-                statistics_columns=STATISTICS_COLUMNS,
-                configuration=configuration,
-            )
-        except CommitConflictError as fault:
-            raise LakeError(f"There is a lake at {path} already.") from fault
+        state = found_lake(path, disk, role=role, cluster_id=cluster_id, start_offset=start_offset, contents=contents)
         return cls(path, state, disk)
 
     @classmethod

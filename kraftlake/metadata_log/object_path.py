@@ -101,7 +101,7 @@ class ObjectPath:
         with store_faults(self):
             import obstore
 
-            return obstore.head(self.store, self.key)["size"]
+            return int(obstore.head(self.store, self.key)["size"])
 
     def is_dir(self) -> bool:
         """Whether anything lies below this prefix."""

@@ -67,6 +67,15 @@ class LiveFiles(Mapping[str, AddFile]):
         spans += [span for span in map(offset_span, self._newest.values()) if span.overlaps(low, high)]
         return spans
 
+    def holds_all(self, paths: Sequence[str]) -> bool:
+        """Whether all of these are live; looked up at once."""
+        left = [path for path in paths if path not in self._newest]
+        if not left:
+            return True
+        wanted = pa.array(left, pa.string())
+        held: int = pc.sum(pc.is_in(self._table().column("path"), value_set=wanted)).as_py() or 0
+        return held == len(left)
+
     def highest_offset(self) -> int:
         """The highest offset that a file says it holds; -1 if none does."""
         highest: int | None = pc.max(self._table().column("high")).as_py()
@@ -80,7 +89,8 @@ class LiveFiles(Mapping[str, AddFile]):
         newest = [span.high for span in map(offset_span, self._newest.values()) if span.first_batch <= batch]
         if ends.null_count or None in newest:
             return None
-        return max([pc.max(ends).as_py() if len(ends) else -1, *(end for end in newest if end is not None)])
+        last: int = max([pc.max(ends).as_py() if len(ends) else -1, *(end for end in newest if end is not None)])
+        return last
 
     def to_table(self) -> pa.Table:
         """All of them as ADD_SCHEMA."""

@@ -22,9 +22,9 @@ class UpkeepPolicy:
 
     A checkpoint is due after `checkpoint_after` commits, and one more for each `files_a_commit` files in the table, so
     that the work on checkpoints stays in proportion to what is committed. `keep_commits` commits stay behind the newest
-    checkpoint whatever their age. Files below `small_bytes` are compacted, `compact_from` of them or more at a time,
-    into files of about `small_bytes`. A file that no version names is vacuumed at `orphan_age_ms`, which must be longer
-    than any commit takes.
+    checkpoint whatever their age. Files below half of `small_bytes` and `small_rows` are compacted, `compact_from` of
+    them or more at a time, into files of up to that size. A file that no version names is vacuumed at `orphan_age_ms`,
+    which must be longer than any commit takes.
     """
 
     checkpoint_after: int = 100
@@ -32,7 +32,7 @@ class UpkeepPolicy:
     keep_commits: int = 100
     compact_from: int = 64
     small_bytes: int = 16 * _MEGABYTE
-    small_rows: int = 1_000_000
+    small_rows: int = 200_000
     orphan_age_ms: int = 60 * 60 * 1000
 
     def checkpoint_is_due(self, commits: int, files: int) -> bool:

@@ -13,7 +13,11 @@ if TYPE_CHECKING:
     from kraftlake.metadata_log.location import Location, lake_location
     from kraftlake.metadata_log.log import MetadataLog
     from kraftlake.metadata_log.object_path import is_object_uri
+    from kraftlake.metadata_log.snapshot_policy import SinceSnapshot, SnapshotPolicy
     from kraftlake.metadata_log.snapshots import LakeSnapshot
+    from kraftlake.metadata_log.tail import LogTail
+    from kraftlake.metadata_log.upkeep import Upkeep, UpkeepThread
+    from kraftlake.metadata_log.upkeep_policy import UpkeepPolicy
 
 __all__ = [
     "Contents",
@@ -21,14 +25,26 @@ __all__ = [
     "GroupLimits",
     "LakeSnapshot",
     "Location",
+    "LogTail",
     "MetadataLog",
+    "SinceSnapshot",
+    "SnapshotPolicy",
     "UnknownOutcomeError",
+    "Upkeep",
+    "UpkeepPolicy",
+    "UpkeepThread",
     "commit_groups",
     "is_object_uri",
     "lake_location",
 ]
 
 _MODULES = {
+    "LogTail": "tail",
+    "SinceSnapshot": "snapshot_policy",
+    "SnapshotPolicy": "snapshot_policy",
+    "Upkeep": "upkeep",
+    "UpkeepPolicy": "upkeep_policy",
+    "UpkeepThread": "upkeep",
     "UnknownOutcomeError": "commit",
     "GroupLimits": "commit_queue",
     "GroupCommit": "group_commit",

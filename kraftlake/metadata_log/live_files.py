@@ -79,8 +79,8 @@ class LiveFiles(Mapping[str, AddFile]):
     def highest_offset(self) -> int:
         """The highest offset that a file says it holds; -1 if none does."""
         highest: int | None = pc.max(self._table().column("high")).as_py()
-        newest = [span.high for span in map(offset_span, self._newest.values()) if span.high is not None]
-        return max([-1, *newest, *([] if highest is None else [highest])])
+        known = [span.high for span in map(offset_span, self._newest.values()) if span.high is not None]
+        return max(known if highest is None else [highest, *known], default=-1)
 
     def last_offset_of(self, batch: int) -> int | None:
         """The last offset of the files that may hold a part of `batch`, -1 if there are none; None: nobody knows."""
@@ -118,7 +118,8 @@ class LiveFiles(Mapping[str, AddFile]):
         return [(file.path, file) for file in self.values()]
 
     def __len__(self) -> int:
-        return self._table().num_rows + len(self._newest)
+        older: int = self._table().num_rows
+        return older + len(self._newest)
 
     def _fold(self) -> None:
         """Make columns of what is held as objects."""

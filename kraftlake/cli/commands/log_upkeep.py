@@ -31,8 +31,7 @@ def log_compact(call: Call, lake: str) -> None:
     No row changes and nobody is in the way: writers, readers and streams go on meanwhile. Commits that a stream within
     the declared lag may still have to read stay.
     """
-    from kraftlake.metadata_log.upkeep import Upkeep
-    from kraftlake.metadata_log.upkeep_policy import UpkeepPolicy
+    from kraftlake.metadata_log import Upkeep, UpkeepPolicy
 
     report = Upkeep(lake, UpkeepPolicy(compact_from=2)).run(force_checkpoint=True)
     if call.as_json:
@@ -79,7 +78,7 @@ def log_trim(call: Call, lake: str, *, before: int, stream_lag: float | None) ->
     It is refused where no whole snapshot covers what goes, and where it was appended less than the declared stream lag
     ago. Whole files go, so the log may begin a little below N afterwards. `kraftlake log vacuum` frees the space.
     """
-    from kraftlake.metadata_log.upkeep import Upkeep
+    from kraftlake.metadata_log import Upkeep
 
     lag = None if stream_lag is None else round(stream_lag * _MINUTE_MS)
     report = Upkeep(lake).trim(before, stream_lag_ms=lag)
@@ -125,8 +124,7 @@ def log_vacuum(call: Call, lake: str, *, dry_run: bool, older_than: float) -> No
 
     A file that a version of the table names is never touched, nor one that may belong to a commit that is being made.
     """
-    from kraftlake.metadata_log.upkeep import Upkeep
-    from kraftlake.metadata_log.upkeep_policy import UpkeepPolicy
+    from kraftlake.metadata_log import Upkeep, UpkeepPolicy
 
     policy = UpkeepPolicy(orphan_age_ms=round(older_than * _MINUTE_MS))
     report = Upkeep(lake, policy).vacuum(dry_run=dry_run)

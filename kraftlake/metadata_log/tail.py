@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 DEFAULT_POLL = 0.001
 """Seconds between two looks for the next version."""
 
-_CLEANED_UP_EVERY = 256
-"""After so many looks in vain it is checked whether the next version was cleaned up, and others made after it."""
+_CLEANED_UP_EVERY = 0.25
+"""After looking in vain for so many seconds it is checked whether the next version was cleaned up meanwhile."""
 
 _CHUNK = 256
 
@@ -38,7 +38,7 @@ _CHUNK = 256
 class TailCursor:
     """Where a tail stands: batches below `next_offset` were given, versions up to that of its log were looked at."""
 
-    def __init__(self, log: MetadataLog, from_offset: int | None) -> None:
+    def __init__(self, log: MetadataLog, from_offset: int | None, poll: float) -> None:
         offset = log.end_offset if from_offset is None else from_offset
         _check_held(log, offset)
         if offset > log.end_offset:
@@ -47,6 +47,7 @@ class TailCursor:
         self.next_offset = offset
         self._backlog: Iterator[RecordBatch] | None = None
         self._misses = 0
+        self._patience = max(1, round(_CLEANED_UP_EVERY / poll))
         self._cleaned_up = False
 
     def step(self) -> list[RecordBatch]:
@@ -88,7 +89,7 @@ class TailCursor:
     def _was_cleaned_up(self) -> bool:
         """Whether the next version isn't there because it was cleaned up; looked after now and then."""
         self._misses += 1
-        if self._misses % _CLEANED_UP_EVERY == 0:
+        if self._misses % self._patience == 0:
             hint = hinted_checkpoint(self._log.path / "log" / LOG_FOLDER)
             self._cleaned_up = hint is not None and hint > self._log.version
         return self._cleaned_up
@@ -126,7 +127,7 @@ class LogTail:
 
     def __init__(self, log: MetadataLog, from_offset: int | None, *, timeout: float | None, poll: float) -> None:
         check_waits(timeout, poll)
-        self._cursor = TailCursor(log, from_offset)
+        self._cursor = TailCursor(log, from_offset, poll)
         self._timeout = timeout
         self._poll = poll
         self._closed = threading.Event()
@@ -181,7 +182,7 @@ async def tail_async(
 ) -> AsyncIterator[RecordBatch]:
     """As `LogTail`, for an event loop: files are read in a thread, waiting blocks nobody; `aclose()` ends it."""
     check_waits(timeout, poll)
-    cursor = await asyncio.to_thread(TailCursor, log, from_offset)
+    cursor = await asyncio.to_thread(TailCursor, log, from_offset, poll)
     loop = asyncio.get_running_loop()
     deadline = None if timeout is None else loop.time() + timeout
     while True:

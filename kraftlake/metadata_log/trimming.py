@@ -43,8 +43,10 @@ def trim(table: Location, disk: Disk, before: int, snapshot_ends: Sequence[int])
     state.check_writable()
     old_start = int(state.metadata.configuration[START_OFFSET])
     end = LogEnd.of(state).end_offset
-    if not old_start <= before <= end:
+    if not 0 <= before <= end:
         raise OffsetError(f"Offset {before} is not in {table.parent}, which holds offsets {old_start} to {end - 1}.")
+    if before <= old_start:
+        return Trim(files=0, old_start=old_start, new_start=old_start)
     covering = max((snapshot for snapshot in snapshot_ends if snapshot <= end), default=0)
     if before > covering:
         most = f"--before {covering} is the most" if covering > old_start else "there is none that covers anything"

@@ -81,10 +81,11 @@ def append_rows(disk: Disk, state: TableState, rows: pa.Table, actions: Sequence
     info = append_info(now_ms())
     if not rows.num_rows:
         return commit_at_end(disk, state, [info, *actions])
-    add = write_rows(disk, state.path, rows)
+    add = write_rows(disk, state.path, rows, sync=False)
+    unsynced = [state.path / add.path, state.path]
     facts = end_facts(LogEnd.of(state).end_offset + rows.num_rows, rows.column("epoch")[-1].as_py())
     try:
-        return commit_at_end(disk, state, [info, *actions, *facts, add.to_action()])
+        return commit_at_end(disk, state, [info, *actions, *facts, add.to_action()], unsynced)
     except LogWentOnError:
         with contextlib.suppress(OSError):
             disk.unlink(state.path / add.path)
@@ -97,8 +98,11 @@ def end_facts(end_offset: int, epoch: int) -> list[dict[str, Any]]:
     return [transaction(END_OFFSET, end_offset, now), transaction(EPOCH, epoch, now)]
 
 
-def write_rows(disk: Disk, table: Location, rows: pa.Table) -> AddFile:
-    """Write rows of the log as a data file, durably; it is no part of the log before a commit adds it."""
+def write_rows(disk: Disk, table: Location, rows: pa.Table, *, sync: bool = True) -> AddFile:
+    """Write rows of the log as a data file; it is no part of the log before a commit adds it.
+
+    Without `sync` the file and the table's folder are left for that commit to make durable.
+    """
     data = encode_parquet(rows)
     add = AddFile(
         path=f"{rows.column('offset')[0].as_py():020d}-{uuid.uuid4()}.zstd.parquet",
@@ -106,11 +110,13 @@ def write_rows(disk: Disk, table: Location, rows: pa.Table) -> AddFile:
         modification_time=now_ms(),
         stats=file_statistics(rows, STATISTICS_COLUMNS).to_json(),
     )
-    write_data_file(disk, table, add.path, data)
+    write_data_file(disk, table, add.path, data, sync=sync)
     return add
 
 
-def commit_at_end(disk: Disk, state: TableState, actions: Sequence[Mapping[str, Any]]) -> TableState:
+def commit_at_end(
+    disk: Disk, state: TableState, actions: Sequence[Mapping[str, Any]], unsynced: Sequence[Location] = ()
+) -> TableState:
     """Commit actions that rely on the log's end in `state`; the state after it, which may be another object.
 
     Raises LogWentOnError when the log's end moved or the table became another one, UnknownOutcomeError, LakeError when
@@ -118,7 +124,7 @@ def commit_at_end(disk: Disk, state: TableState, actions: Sequence[Mapping[str, 
     """
     for _ in range(MAINTENANCE_RETRIES):
         try:
-            commit(disk, state, actions)
+            commit(disk, state, actions, unsynced)
         except CommitConflictError as conflict:
             state = _after_maintenance(state, conflict.version)
         else:

@@ -88,18 +88,22 @@ def create_table(
     return state
 
 
-def write_data_file(disk: Disk, table: Location, name: str, data: bytes | memoryview) -> None:
-    """Write a data file durably; it is no part of the table before a commit adds it."""
+def write_data_file(disk: Disk, table: Location, name: str, data: bytes | memoryview, *, sync: bool = True) -> None:
+    """Write a data file, durably with `sync`; it is no part of the table before a commit adds it."""
     try:
         disk.write(table / name, data)
-        disk.fsync(table / name)
-        disk.fsync(table)
+        if sync:
+            disk.fsync_all([table / name, table])
     except OSError as fault:
         raise disk_fault(table / name, fault) from fault
 
 
-def commit(disk: Disk, state: TableState, actions: Sequence[Mapping[str, Any]]) -> None:
+def commit(
+    disk: Disk, state: TableState, actions: Sequence[Mapping[str, Any]], unsynced: Sequence[Location] = ()
+) -> None:
     """Make the version after `state` of these actions and take it into `state`; durable when this returns.
+
+    `unsynced` are the files and folders of it that were written but not made durable; they are before it is visible.
 
     Raises CommitConflictError when that version exists, or did before a clean-up (nothing is visible then), LakeError
     when the disk refuses (nothing is visible then either), UnknownOutcomeError when nobody can say.
@@ -112,7 +116,7 @@ def commit(disk: Disk, state: TableState, actions: Sequence[Mapping[str, Any]]) 
         # Its commits may be gone, and a commit in their place would be acknowledged, but never be read.
         raise CommitConflictError(state.path, version)
     try:
-        disk.put_if_absent(target, data)
+        disk.put_if_absent(target, data, unsynced)
     except FileExistsError as fault:
         raise CommitConflictError(state.path, version) from fault
     except UnconfirmedWriteError as fault:

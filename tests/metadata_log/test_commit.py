@@ -10,7 +10,7 @@ import pytest
 
 from kraftlake.metadata_log.commit import CommitConflictError, append_info, commit
 from kraftlake.metadata_log.delta_log import read_table
-from kraftlake.metadata_log.disk import Disk
+from kraftlake.metadata_log.disk import ConcurrentDisk, Disk
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.runtime.errors import LakeError
 from tests.metadata_log.log_batches import TIME, data_batch, leader_change
@@ -153,14 +153,41 @@ def test_everything_is_synced_before_it_is_visible_and_again_before_it_is_acknow
     log.append([data_batch(0)])
     assert disk.asked == [
         ("write", ".parquet"),
+        ("write", ".tmp"),
         ("fsync", ".parquet"),
         ("fsync", "log"),
-        ("write", ".tmp"),
         ("fsync", ".tmp"),
         ("link", ".json"),
         ("fsync", "_delta_log"),
         ("unlink", ".tmp"),
     ]
+
+
+def test_several_fsyncs_at_once_are_all_made_and_a_fault_of_any_is_told(tmp_path: Path) -> None:
+    class Watching(ConcurrentDisk):
+        def __init__(self) -> None:
+            super().__init__()
+            self.synced: list[str] = []
+            self.bad = ""
+
+        def fsync(self, path: Path) -> None:
+            super().fsync(path)
+            self.synced.append(path.name)
+            if path.name == self.bad:
+                raise OSError(errno.EIO, "Input/output error")
+
+    disk = Watching()
+    paths = [tmp_path / name for name in ("a", "b", "c", "d", "e", "f", "g")]
+    for path in paths:
+        disk.write(path, b"something")
+    disk.fsync_all(paths)
+    assert sorted(disk.synced) == [path.name for path in paths]
+    for bad in ("a", "g"):
+        disk.bad = bad
+        disk.synced.clear()
+        with pytest.raises(OSError, match="Input/output error"):
+            disk.fsync_all(paths)
+        assert sorted(disk.synced) == [path.name for path in paths]
 
 
 def test_a_lake_is_its_owners_alone(tmp_path: Path) -> None:

@@ -7,10 +7,13 @@ import click
 from kraftlake.cli.command import Example, Group
 from kraftlake.cli.commands.diff import diff
 from kraftlake.cli.commands.export import export
+from kraftlake.cli.commands.fork import fork
+from kraftlake.cli.commands.format import format_
 from kraftlake.cli.commands.image import image
 from kraftlake.cli.commands.import_ import import_
 from kraftlake.cli.commands.local_changes import local_changes
 from kraftlake.cli.commands.log import log
+from kraftlake.cli.commands.log_upkeep import log_compact, log_trim, log_vacuum
 from kraftlake.cli.commands.spark import spark
 from kraftlake.cli.commands.verify import verify
 from kraftlake.cli.options import SAMPLE
@@ -47,5 +50,19 @@ def application(context: click.Context) -> None:
         click.echo(context.get_help(), color=context.color)
 
 
-for _command in (image, log, diff, local_changes, verify, import_, export, spark):
+for _command in (
+    image,
+    log,
+    diff,
+    local_changes,
+    verify,
+    import_,
+    export,
+    format_,
+    fork,
+    log_compact,
+    log_trim,
+    log_vacuum,
+    spark,
+):
     application.add_command(_command)

@@ -141,6 +141,18 @@ class Group(click.Group):
 
         sys.exit(exit_code_of(run))
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click's, but for a command of two words (`log trim`) whose first word is a command of its own.
+
+        The second word is a path where there is such a path: `kraftlake log trim` then lists what is in it.
+        """
+        words = " ".join(args[:2])
+        if len(args) > 1 and words in self.commands and not os.path.lexists(args[1]):
+            return words, self.commands[words], args[2:]
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """Write the commands, by section, in the order in which they were added."""
         sections: dict[str, list[tuple[str, str]]] = {}

@@ -20,12 +20,13 @@ _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _INTRODUCTION = """\
 # The kraftlake command
 
-Every command but `import` and `spark` looks at one SOURCE and changes nothing. A SOURCE is
+Every command looks at one SOURCE and changes nothing there; those that write name what they write. A SOURCE is
 
 - a Kafka metadata directory: `__cluster_metadata-0`, or the log directory that contains it;
 - a file of one: a segment (`00000000000000000000.log`) or a snapshot (`….checkpoint`), told by its content;
 - an archive of one: `.tar`, `.tar.gz` or `.zip`, read as a stream and never extracted;
-- a lake that `kraftlake import` made.
+- a lake: a folder that `kraftlake import`, `fork` or `format` made, or `s3://BUCKET/PREFIX` (with the package extra
+  `s3`; endpoint, region and keys come from the `AWS_…` variables of the environment).
 
 kraftlake finds out by content which it is; what is none of these is named in the error.
 

@@ -2,4 +2,5 @@
 
 LOOK = "What do you want to know?"
 MOVE = "Bring a log in, take a snapshot out"
+UPKEEP = "Keep a lake in order"
 ENGINE = "At scale"

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from kraftlake.kafka_files.directory import MetadataDirectory, open_directory
     from kraftlake.kafka_files.faults import BrokenFileError, TornTail
     from kraftlake.kafka_files.file_names import segment_name, snapshot_name
+    from kraftlake.kafka_files.follow import DirectoryFollower, TruncatedLogError
     from kraftlake.kafka_files.open_source import open_kafka_files
     from kraftlake.kafka_files.single_file import open_segment, open_snapshot
     from kraftlake.kafka_files.snapshot import Snapshot
@@ -31,6 +32,8 @@ _HOMES = {
     "open_directory": "directory",
     "BrokenFileError": "faults",
     "TornTail": "faults",
+    "DirectoryFollower": "follow",
+    "TruncatedLogError": "follow",
     "segment_name": "file_names",
     "snapshot_name": "file_names",
     "open_kafka_files": "open_source",
@@ -47,11 +50,13 @@ _HOMES = {
 __all__ = [
     "ArchiveLimits",
     "BrokenFileError",
+    "DirectoryFollower",
     "MetadataDirectory",
     "Problem",
     "Snapshot",
     "SourceKind",
     "TornTail",
+    "TruncatedLogError",
     "check_directory",
     "checkpoint_batches",
     "open_archive",

@@ -6,12 +6,56 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kraftlake.metadata_log.appending import commit_groups
+    from kraftlake.metadata_log.commit import UnknownOutcomeError
+    from kraftlake.metadata_log.commit_queue import GroupLimits
+    from kraftlake.metadata_log.founding import Contents
+    from kraftlake.metadata_log.group_commit import GroupCommit
+    from kraftlake.metadata_log.location import Location, lake_location
     from kraftlake.metadata_log.log import MetadataLog
+    from kraftlake.metadata_log.object_path import is_object_uri
+    from kraftlake.metadata_log.snapshot_policy import SinceSnapshot, SnapshotPolicy
     from kraftlake.metadata_log.snapshots import LakeSnapshot
+    from kraftlake.metadata_log.tail import LogTail
+    from kraftlake.metadata_log.upkeep import Upkeep, UpkeepThread
+    from kraftlake.metadata_log.upkeep_policy import UpkeepPolicy
 
-__all__ = ["LakeSnapshot", "MetadataLog", "commit_groups"]
+__all__ = [
+    "Contents",
+    "GroupCommit",
+    "GroupLimits",
+    "LakeSnapshot",
+    "Location",
+    "LogTail",
+    "MetadataLog",
+    "SinceSnapshot",
+    "SnapshotPolicy",
+    "UnknownOutcomeError",
+    "Upkeep",
+    "UpkeepPolicy",
+    "UpkeepThread",
+    "commit_groups",
+    "is_object_uri",
+    "lake_location",
+]
 
-_MODULES = {"LakeSnapshot": "snapshots", "MetadataLog": "log", "commit_groups": "appending"}
+_MODULES = {
+    "LogTail": "tail",
+    "SinceSnapshot": "snapshot_policy",
+    "SnapshotPolicy": "snapshot_policy",
+    "Upkeep": "upkeep",
+    "UpkeepPolicy": "upkeep_policy",
+    "UpkeepThread": "upkeep",
+    "UnknownOutcomeError": "commit",
+    "GroupLimits": "commit_queue",
+    "GroupCommit": "group_commit",
+    "Contents": "founding",
+    "LakeSnapshot": "snapshots",
+    "Location": "location",
+    "MetadataLog": "log",
+    "commit_groups": "appending",
+    "is_object_uri": "object_path",
+    "lake_location": "location",
+}
 
 
 def __getattr__(name: str) -> Any:

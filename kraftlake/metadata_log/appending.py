@@ -8,12 +8,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kraftlake.records.batch import RecordBatch
+from kraftlake.records.control_records import LeaderChangeMessage, LeaderChangeVoter
 from kraftlake.records.rows import LOG_SCHEMA
 from kraftlake.runtime.errors import ImportConflictError, LakeError
 
 MAX_COMMIT_ROWS = 200_000
 MAX_COMMIT_BYTES = 64 * 1024 * 1024
-"""Where bulk appends are cut: as much as is held in memory at once, and as is lost to a crash."""
 """What one commit of a bulk import should hold at most: it is built in memory and read as one micro-batch."""
 
 
@@ -33,8 +33,17 @@ def commit_groups(batches: Iterable[RecordBatch]) -> Iterator[list[RecordBatch]]
         yield group
 
 
-def checked_rows(rows: pa.Table, end_offset: int, epoch: int) -> pa.Table:
+def leader_change(node_id: int, offset: int, epoch: int, timestamp: int) -> RecordBatch:
+    """The control batch that an epoch begins with: the node leads, and is its own only voter."""
+    voter = LeaderChangeVoter(voter_id=node_id)
+    message = LeaderChangeMessage(version=1, leader_id=node_id, voters=(voter,), granting_voters=(voter,))
+    return RecordBatch.control_of(offset, epoch, timestamp, [message])
+
+
+def checked_rows(rows: pa.Table, end_offset: int, epoch: int, *, claimed_epoch: int | None = None) -> pa.Table:
     """The rows as LOG_SCHEMA has them, if they continue a log that ends before `end_offset` with `epoch`.
+
+    With a `claimed_epoch` all of them must be of that one.
 
     Raises ImportConflictError naming the offset of a gap, an overlap or an epoch that goes down, LakeError for rows
     that are no log rows or batches that are not whole at their start.
@@ -51,6 +60,9 @@ def checked_rows(rows: pa.Table, end_offset: int, epoch: int) -> pa.Table:
         _check_offsets(rows.column("offset"), end_offset)
         _check_batches(rows)
         _check_epochs(rows, epoch)
+        last = rows.column("epoch")[-1].as_py()
+        if claimed_epoch not in (None, last):
+            raise LakeError(f"A writer of epoch {claimed_epoch} can't append batches of epoch {last}.")
     return rows
 
 

@@ -1,29 +1,36 @@
 """Reading a classic checkpoint of a Delta table: Parquet files, in one or several parts, that hold a whole state.
 
-Source: the Delta transaction log protocol, "Checkpoints", "V1 Spec".
+Opening one reads what it says of the table, which is little whatever the number of its files; those are read when they
+are asked for. Source: the Delta transaction log protocol, "Checkpoints", "V1 Spec".
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from pathlib import Path
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import attrs
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from kraftlake.metadata_log.delta_actions import AddFile, Protocol, TableMetadata
-from kraftlake.runtime.errors import CorruptDataError
+from kraftlake.metadata_log.delta_actions import Protocol, TableMetadata, check_data_path
+from kraftlake.metadata_log.live_files import ADD_SCHEMA, LiveFiles
+from kraftlake.metadata_log.location import Location, open_parquet_file
+from kraftlake.metadata_log.tombstones import REMOVE_SCHEMA, Tombstones
+from kraftlake.runtime.errors import CorruptDataError, LakeError
 
-CheckpointFiles = tuple[Path, ...]
+CheckpointFiles = tuple[Location, ...]
 
 _FIELDS = {
-    "add": ("path", "partitionValues", "size", "modificationTime", "dataChange", "stats", "deletionVector"),
     "txn": ("appId", "version"),
     "protocol": ("minReaderVersion", "minWriterVersion", "readerFeatures", "writerFeatures"),
     "metaData": ("id", "name", "schemaString", "configuration", "createdTime", "partitionColumns"),
 }
+"""What is read at once; the first field of each is never null where there is such an action."""
+
+_PLAIN_PATH = r"^[A-Za-z0-9_=-][A-Za-z0-9._=-]*$"
+_FAULTS = (pa.ArrowException, OSError, KeyError, TypeError, ValueError)
 
 
 @attrs.frozen(kw_only=True)
@@ -32,26 +39,26 @@ class CheckpointContent:
 
     protocol: Protocol
     metadata: TableMetadata
-    files: dict[str, AddFile]
+    files: LiveFiles
+    tombstones: Tombstones
     transactions: dict[str, int]
 
 
 def read_checkpoint(files: CheckpointFiles) -> CheckpointContent:
-    """Read all parts of a checkpoint.
+    """Open all parts of a checkpoint; they stay open until the files in them were asked for.
 
     Raises FileNotFoundError when a part was cleaned up meanwhile, CorruptDataError naming the file when it can't be
-    read, LakeError for actions that this release can't follow.
+    read, LakeError for actions that this release can't follow; these two also when its files are asked for.
     """
-    adds: dict[str, AddFile] = {}
     transactions: dict[str, int] = {}
     protocol = metadata = None
+    parts: list[tuple[Location, pq.ParquetFile]] = []
     for file in files:
         try:
-            for kind, fields in _actions(file):
+            parquet = open_parquet_file(file)
+            parts.append((file, parquet))
+            for kind, fields in _actions(parquet):
                 match kind:
-                    case "add":
-                        add = AddFile.from_fields(fields, str(file))
-                        adds[add.path] = add
                     case "txn":
                         transactions[fields["appId"]] = fields["version"]
                     case "protocol":
@@ -60,21 +67,107 @@ def read_checkpoint(files: CheckpointFiles) -> CheckpointContent:
                         metadata = TableMetadata.from_fields(fields)
         except FileNotFoundError:
             raise
-        except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as fault:
-            raise CorruptDataError(f"{file} is no checkpoint of a Delta table that can be read.") from fault
+        except _FAULTS as fault:
+            raise _torn(file) from fault
     if protocol is None or metadata is None:
         raise CorruptDataError(f"{files[0]} lacks the table's protocol or metadata.")
-    return CheckpointContent(protocol=protocol, metadata=metadata, files=adds, transactions=transactions)
+    return CheckpointContent(
+        protocol=protocol,
+        metadata=metadata,
+        files=LiveFiles(lambda: _read_adds(parts)),
+        tombstones=Tombstones(lambda: _read_columns(parts, "remove", REMOVE_SCHEMA)[0]),
+        transactions=transactions,
+    )
 
 
-def _actions(file: Path) -> Iterable[tuple[str, dict[str, Any]]]:
-    with pq.ParquetFile(str(file)) as parquet:
-        schema = parquet.schema_arrow
-        for kind, wanted in _FIELDS.items():
-            if kind not in schema.names:
+def _torn(file: Location) -> CorruptDataError:
+    return CorruptDataError(f"{file} is no checkpoint of a Delta table that can be read.")
+
+
+def _actions(parquet: pq.ParquetFile) -> Iterable[tuple[str, dict[str, Any]]]:
+    schema = parquet.schema_arrow
+    for kind, wanted in _FIELDS.items():
+        if kind not in schema.names:
+            continue
+        there = {field.name for field in schema.field(kind).type}
+        groups = _row_groups_with(parquet, f"{kind}.{wanted[0]}")
+        if not groups:
+            continue
+        table = parquet.read_row_groups(
+            groups, columns=[f"{kind}.{name}" for name in wanted if name in there], use_threads=False
+        )
+        for fields in table.column(kind).combine_chunks().drop_null().to_pylist():
+            yield kind, fields
+
+
+def _row_groups_with(parquet: pq.ParquetFile, leaf: str) -> list[int]:
+    """The row groups in which a column isn't null everywhere, as far as their statistics say."""
+    metadata = parquet.metadata
+    paths = [metadata.schema.column(index).path for index in range(metadata.num_columns)]
+    if leaf not in paths:
+        return list(range(metadata.num_row_groups))
+    position = paths.index(leaf)
+    groups = []
+    for index in range(metadata.num_row_groups):
+        group = metadata.row_group(index)
+        statistics = group.column(position).statistics
+        if statistics is None or not statistics.has_null_count or statistics.null_count < group.num_rows:
+            groups.append(index)
+    return groups
+
+
+def _read_adds(parts: Sequence[tuple[Location, pq.ParquetFile]]) -> pa.Table:
+    table, extra = _read_columns(parts, "add", ADD_SCHEMA, ("deletionVector", "partitionValues"))
+    for vectors in extra["deletionVector"]:
+        if vectors.null_count < len(vectors):
+            raise LakeError(f"{parts[0][0]} deletes rows by a deletion vector, which this release can't read.")
+    for values in extra["partitionValues"]:
+        if any(values.drop_null().to_pylist()):
+            raise LakeError(f"{parts[0][0]} adds a partitioned file; the tables of a lake have no partitions.")
+    return table
+
+
+def _read_columns(
+    parts: Sequence[tuple[Location, pq.ParquetFile]], kind: str, schema: pa.Schema, extra: Sequence[str] = ()
+) -> tuple[pa.Table, dict[str, list[pa.Array]]]:
+    """The actions of a kind as `schema`, null where a field is missing, and further fields as they are."""
+    tables = [schema.empty_table()]
+    further: dict[str, list[pa.Array]] = {name: [] for name in extra}
+    for file, parquet in parts:
+        try:
+            if kind not in parquet.schema_arrow.names:
                 continue
-            there = {field.name for field in schema.field(kind).type}
-            table = parquet.read(columns=[f"{kind}.{name}" for name in wanted if name in there])
-            column = table.column(kind).combine_chunks()
-            for fields in column.drop_null().to_pylist():
-                yield kind, fields
+            there = {field.name for field in parquet.schema_arrow.field(kind).type}
+            groups = _row_groups_with(parquet, f"{kind}.path")
+            columns = [f"{kind}.{name}" for name in (*schema.names, *extra) if name in there]
+            actions = parquet.read_row_groups(groups, columns=columns).column(kind).combine_chunks().drop_null()
+            fields = {field.name: pc.struct_field(actions, [field.name]) for field in actions.type}
+            tables.append(
+                pa.table(
+                    [
+                        fields[field.name].cast(field.type)
+                        if field.name in fields
+                        else pa.nulls(len(actions), field.type)
+                        for field in schema
+                    ],
+                    schema=schema,
+                )
+            )
+            tables[-1] = _with_decoded_paths(tables[-1], file)
+            for name in extra:
+                if name in fields:
+                    further[name].append(fields[name])
+        except _FAULTS as fault:
+            raise _torn(file) from fault
+    return pa.concat_tables(tables), further
+
+
+def _with_decoded_paths(table: pa.Table, file: Location) -> pa.Table:
+    """The table with its column `path` url-decoded; LakeError for a path outside of the table."""
+    paths = table.column("path")
+    if paths.null_count:
+        raise _torn(file)
+    if pc.all(pc.match_substring_regex(paths, _PLAIN_PATH)).as_py() in (True, None):
+        return table
+    decoded = [check_data_path(path, str(file)) for path in paths.to_pylist()]
+    return table.set_column(0, "path", pa.array(decoded, pa.string()))

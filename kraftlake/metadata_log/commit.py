@@ -1,16 +1,15 @@
-"""Writing a version of a Delta table so that it is durable, whole, and nobody else's: put-if-absent by link(2).
+"""Writing a version of a Delta table so that it is durable, whole, and nobody else's: put-if-absent.
 
-The order is what makes it safe: Parquet file and its folder first, then the commit under a temporary name, then the
-link that makes it visible, then its folder. What is visible is therefore whole, and what is acknowledged is durable.
+The order is what makes it safe: Parquet file and its folder first, then the commit, which is whole and durable when it
+becomes visible (on a disk: under a temporary name, then by link(2), then its folder; in an object store: by one put).
+What is visible is therefore whole, and what is acknowledged is durable.
 """
 
 from __future__ import annotations
 
-import contextlib
 import time
 import uuid
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -18,7 +17,8 @@ import pyarrow as pa
 from kraftlake.metadata_log.delta_actions import Protocol, TableMetadata, decode_commit, encode_commit
 from kraftlake.metadata_log.delta_log import LOG_FOLDER, TableState, commit_path, hinted_checkpoint
 from kraftlake.metadata_log.delta_schema import schema_string
-from kraftlake.metadata_log.disk import Disk
+from kraftlake.metadata_log.disk import Disk, UnconfirmedWriteError
+from kraftlake.metadata_log.location import Location
 from kraftlake.runtime.errors import LakeError
 
 ENGINE = "kraftlake"
@@ -27,21 +27,37 @@ ENGINE = "kraftlake"
 class CommitConflictError(LakeError):
     """Somebody else made this version first; nothing of ours is visible."""
 
-    def __init__(self, table: Path, version: int) -> None:
+    def __init__(self, table: Location, version: int) -> None:
         super().__init__(f"Version {version} of {table} was made by another writer at the same time; try again.")
         self.version = version
 
 
+class UnknownOutcomeError(LakeError):
+    """A commit of which nobody can say whether it is, or will be, in the table, or would survive a power cut.
+
+    `MetadataLog.outcome` tells later; another commit at `version` settles it.
+    """
+
+    def __init__(self, target: Location, commit_id: str, fault: OSError) -> None:
+        super().__init__(
+            f"{target} may have been written, but this was not confirmed ({fault.strerror or fault}): whether commit "
+            f"{commit_id} is in the lake is known once it can be read again."
+        )
+        self.commit_id = commit_id
+        self.version = int(target.name.removesuffix(".json"))
+
+
 def create_table(
     disk: Disk,
-    path: Path,
+    path: Location,
     *,
     name: str,
     schema: pa.Schema,
     statistics_columns: Sequence[str],
     configuration: Mapping[str, str],
+    contents: Sequence[Mapping[str, Any]] = (),
 ) -> TableState:
-    """Make version 0 of a table in `path`, whose parent folder is there.
+    """Make version 0 of a table in `path`, whose parent folder is there; `contents` are the files it begins with.
 
     Raises CommitConflictError when there is a version 0, LakeError when the disk refuses.
     """
@@ -67,66 +83,52 @@ def create_table(
         disk.fsync(path)
     except OSError as fault:
         raise disk_fault(path, fault) from fault
-    state = TableState(path=path, version=-1, protocol=protocol, metadata=metadata, files={}, transactions={})
-    commit(disk, state, [info, protocol.to_action(), metadata.to_action()])
+    state = TableState(path=path, version=-1, protocol=protocol, metadata=metadata)
+    commit(disk, state, [info, protocol.to_action(), metadata.to_action(), *contents])
     return state
 
 
-def write_data_file(disk: Disk, table: Path, name: str, data: bytes | memoryview) -> None:
-    """Write a data file durably; it is no part of the table before a commit adds it."""
+def write_data_file(disk: Disk, table: Location, name: str, data: bytes | memoryview, *, sync: bool = True) -> None:
+    """Write a data file, durably with `sync`; it is no part of the table before a commit adds it."""
     try:
         disk.write(table / name, data)
-        disk.fsync(table / name)
-        disk.fsync(table)
+        if sync:
+            disk.fsync_all([table / name, table])
     except OSError as fault:
         raise disk_fault(table / name, fault) from fault
 
 
-def commit(disk: Disk, state: TableState, actions: Sequence[Mapping[str, Any]]) -> None:
+def commit(
+    disk: Disk, state: TableState, actions: Sequence[Mapping[str, Any]], unsynced: Sequence[Location] = ()
+) -> None:
     """Make the version after `state` of these actions and take it into `state`; durable when this returns.
 
+    `unsynced` are the files and folders of it that were written but not made durable; they are before it is visible.
+
     Raises CommitConflictError when that version exists, or did before a clean-up (nothing is visible then), LakeError
-    when the disk refuses; if it refuses the very last fsync, the version is visible but may not survive a power cut,
-    and the error says so.
+    when the disk refuses (nothing is visible then either), UnknownOutcomeError when nobody can say.
     """
     version = state.version + 1
     target = commit_path(state.path, version)
-    temporary = target.with_name(f".{target.name}.{uuid.uuid4()}.tmp")
     data = encode_commit(actions)
     newest_checkpoint = hinted_checkpoint(target.parent)
     if newest_checkpoint is not None and newest_checkpoint > state.version:
-        # Its commits may be gone, and a link in their place would be acknowledged, but never be read.
+        # Its commits may be gone, and a commit in their place would be acknowledged, but never be read.
         raise CommitConflictError(state.path, version)
     try:
-        disk.write(temporary, data)
-        disk.fsync(temporary)
-        try:
-            disk.link(temporary, target)
-        except OSError as fault:
-            if not _holds(target, data):
-                if isinstance(fault, FileExistsError):
-                    raise CommitConflictError(state.path, version) from fault
-                raise
+        disk.put_if_absent(target, data, unsynced)
+    except FileExistsError as fault:
+        raise CommitConflictError(state.path, version) from fault
+    except UnconfirmedWriteError as fault:
+        raise UnknownOutcomeError(target, commit_id_of(actions), fault) from fault
     except OSError as fault:
         raise disk_fault(target, fault) from fault
-    else:
-        try:
-            disk.fsync(target.parent)
-        except OSError as fault:
-            raise LakeError(f"{target} was written, but the disk did not confirm it: {fault.strerror}.") from fault
-    finally:
-        # A temporary file that stays is harmless, so a disk that refuses this is no reason to refuse the commit.
-        with contextlib.suppress(OSError):
-            disk.unlink(temporary)
     state.apply(decode_commit(data, version, str(target)))
 
 
-def _holds(target: Path, data: bytes) -> bool:
-    """Whether a link that reported a fault was made after all; the commit's txnId is in no other commit."""
-    try:
-        return target.read_bytes() == data
-    except OSError:
-        return False
+def commit_id_of(actions: Sequence[Mapping[str, Any]]) -> str:
+    """The id by which a commit is told from every other one; empty for actions without a commitInfo."""
+    return next((str(action["commitInfo"]["txnId"]) for action in actions if "commitInfo" in action), "")
 
 
 def commit_info(operation: str, parameters: Mapping[str, str], time_ms: int) -> dict[str, Any]:
@@ -153,6 +155,6 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def disk_fault(path: Path, fault: OSError) -> LakeError:
+def disk_fault(path: Location, fault: OSError) -> LakeError:
     """One sentence for what a disk refused."""
     return LakeError(f"{path} can't be written: {fault.strerror or fault}; the lake is as it was.")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
-from pathlib import Path
 
 import attrs
 import pyarrow as pa
@@ -17,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from kraftlake.metadata_log.delta_actions import AddFile
+from kraftlake.metadata_log.location import Location, open_parquet_file
 from kraftlake.runtime.errors import CorruptDataError
 
 ROW_GROUP_ROWS = 65_536
@@ -29,7 +29,7 @@ _GROWING = frozenset({"offset", "timestamp", "batch"})
 class DataFileGoneError(Exception):
     """A data file isn't there any more: compacted and vacuumed since the table's state was read."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Location) -> None:
         super().__init__(str(path))
         self.path = path
 
@@ -86,7 +86,7 @@ def encode_parquet(rows: pa.Table) -> memoryview:
     return memoryview(sink.getvalue())
 
 
-def scan(table: Path, spans: Iterable[OffsetSpan], low: int, high: int, schema: pa.Schema) -> Iterator[pa.Table]:
+def scan(table: Location, spans: Iterable[OffsetSpan], low: int, high: int, schema: pa.Schema) -> Iterator[pa.Table]:
     """The rows with an offset in [low, high], sorted by it, in tables of which each begins after the one before.
 
     `schema` is what is wanted of the columns, `offset` among them. Memory is bounded by a few row groups unless files
@@ -121,7 +121,7 @@ def scan(table: Path, spans: Iterable[OffsetSpan], low: int, high: int, schema: 
 
 @attrs.frozen(kw_only=True)
 class _RowGroup:
-    path: Path
+    path: Location
     parquet: pq.ParquetFile
     index: int
     rows: int
@@ -136,7 +136,7 @@ class _RowGroup:
         return table.filter(pc.and_(pc.greater_equal(offset, low), pc.less_equal(offset, high)))
 
 
-def _row_groups(path: Path) -> list[_RowGroup]:
+def _row_groups(path: Location) -> list[_RowGroup]:
     parquet = open_parquet(path)
     metadata = parquet.metadata
     bounds = integer_bounds(parquet, "offset")
@@ -153,10 +153,10 @@ def _row_groups(path: Path) -> list[_RowGroup]:
     ]
 
 
-def open_parquet(path: Path) -> pq.ParquetFile:
+def open_parquet(path: Location) -> pq.ParquetFile:
     """Open a data file; raises DataFileGoneError or CorruptDataError."""
     try:
-        return pq.ParquetFile(str(path))
+        return open_parquet_file(path)
     except FileNotFoundError as fault:
         raise DataFileGoneError(path) from fault
     except (pa.ArrowException, OSError) as fault:
@@ -178,7 +178,7 @@ def integer_bounds(parquet: pq.ParquetFile, column: str) -> list[tuple[int, int]
     return bounds
 
 
-def read_row_groups(parquet: pq.ParquetFile, path: Path, groups: Sequence[int], schema: pa.Schema) -> pa.Table:
+def read_row_groups(parquet: pq.ParquetFile, path: Location, groups: Sequence[int], schema: pa.Schema) -> pa.Table:
     """Read row groups as `schema`; raises CorruptDataError naming the file when it holds something else."""
     try:
         rows = sum(parquet.metadata.row_group(index).num_rows for index in groups)
@@ -197,7 +197,7 @@ def is_ascending(column: pa.ChunkedArray) -> bool:
     return bool(pc.min(pc.subtract(column.slice(1), column.slice(0, len(column) - 1))).as_py() > 0)
 
 
-def check_contiguous(table: pa.Table, expected: int, path: Path) -> None:
+def check_contiguous(table: pa.Table, expected: int, path: Location) -> None:
     """Raises CorruptDataError unless the table's offsets are `expected`, `expected` + 1 and so on."""
     offsets = table.column("offset")
     first, last = offsets[0].as_py(), offsets[-1].as_py()

@@ -65,15 +65,12 @@ class AddFile:
 
         Raises LakeError for what this reader can't follow: deletion vectors, partitions, files outside the table.
         """
-        path = unquote(fields["path"])
         if fields.get("deletionVector"):
             raise LakeError(f"{file} deletes rows by a deletion vector, which this release can't read.")
         if fields.get("partitionValues"):
             raise LakeError(f"{file} adds a partitioned file; the tables of a lake have no partitions.")
-        if not path or path.startswith("/") or ".." in path.split("/") or ":" in path.split("/", 1)[0]:
-            raise LakeError(f"{file} adds the file {path!r}, which lies outside of its table.")
         return cls(
-            path=path,
+            path=check_data_path(fields["path"], file),
             size=fields["size"],
             modification_time=fields["modificationTime"] or 0,
             data_change=fields.get("dataChange", True) is not False,
@@ -95,6 +92,36 @@ class AddFile:
             )
         except (ValueError, KeyError, TypeError, AttributeError):
             return None
+
+
+@attrs.frozen(kw_only=True)
+class RemoveFile:
+    """A file that is no part of a table any more since `deletion_timestamp` (epoch ms, None where nothing tells)."""
+
+    path: str
+    deletion_timestamp: int | None
+    size: int | None = None
+
+    def to_action(self, *, data_change: bool) -> dict[str, Any]:
+        """The action as it stands in a commit; `data_change` says whether rows go with the file."""
+        return {
+            "remove": {
+                "path": quote(self.path),
+                "deletionTimestamp": self.deletion_timestamp,
+                "dataChange": data_change,
+                "extendedFileMetadata": True,
+                "partitionValues": {},
+                "size": self.size,
+            }
+        }
+
+
+def check_data_path(encoded: str, file: str) -> str:
+    """A data file's path, decoded; LakeError for one outside of the table. `file` is where it stood, for errors."""
+    path = unquote(encoded)
+    if not path or path.startswith("/") or ".." in path.split("/") or ":" in path.split("/", 1)[0]:
+        raise LakeError(f"{file} adds the file {path!r}, which lies outside of its table.")
+    return path
 
 
 @attrs.frozen(kw_only=True)
@@ -166,7 +193,7 @@ class Commit:
     version: int
     info: Mapping[str, Any] = attrs.field(factory=dict)
     adds: tuple[AddFile, ...] = ()
-    removes: tuple[str, ...] = ()
+    removes: tuple[RemoveFile, ...] = ()
     transactions: Mapping[str, int] = attrs.field(factory=dict)
     protocol: Protocol | None = None
     metadata: TableMetadata | None = None
@@ -192,7 +219,7 @@ def decode_commit(data: bytes, version: int, file: str) -> Commit:
     """Read a commit file; raises CorruptDataError naming `file` when it is none."""
     info: Mapping[str, Any] = {}
     adds: list[AddFile] = []
-    removes: list[str] = []
+    removes: list[RemoveFile] = []
     transactions: dict[str, int] = {}
     protocol = metadata = None
     changes_data = False
@@ -204,7 +231,13 @@ def decode_commit(data: bytes, version: int, file: str) -> Commit:
                         adds.append(AddFile.from_fields(fields, file))
                         changes_data = changes_data or adds[-1].data_change
                     case "remove":
-                        removes.append(unquote(fields["path"]))
+                        removes.append(
+                            RemoveFile(
+                                path=unquote(fields["path"]),
+                                deletion_timestamp=fields.get("deletionTimestamp"),
+                                size=fields.get("size"),
+                            )
+                        )
                         changes_data = changes_data or fields.get("dataChange", True) is not False
                     case "txn":
                         transactions[fields["appId"]] = fields["version"]

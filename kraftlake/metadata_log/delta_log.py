@@ -1,7 +1,8 @@
 """Reading the state of a Delta table from its transaction log: the newest checkpoint and the commits after it.
 
-Commits are opened by name, one after the other: a directory listing under a fast writer can look as if a version were
-missing, so a listing is only asked whether something newer exists, and a contradiction is tried again.
+Checkpoint and commits are opened by name, so that opening takes as long whatever the log's age, and the folder is
+listed only where the names contradict each other: a listing under a fast writer can look as if a version were missing,
+so that a contradiction is tried again.
 Source: the Delta transaction log protocol, "Delta Log Entries", "Checkpoints", "Reader Requirements".
 """
 
@@ -12,12 +13,14 @@ import re
 import time
 from collections.abc import Iterator
 from itertools import count
-from pathlib import Path
 
 import attrs
 
 from kraftlake.metadata_log.checkpoint import CheckpointFiles, read_checkpoint
-from kraftlake.metadata_log.delta_actions import AddFile, Commit, Protocol, TableMetadata, decode_commit
+from kraftlake.metadata_log.delta_actions import Commit, Protocol, TableMetadata, decode_commit
+from kraftlake.metadata_log.live_files import LiveFiles
+from kraftlake.metadata_log.location import Location
+from kraftlake.metadata_log.tombstones import Tombstones
 from kraftlake.runtime.errors import LakeError
 
 LOG_FOLDER = "_delta_log"
@@ -44,24 +47,31 @@ class _ListingRaceError(Exception):
 
 @attrs.define(kw_only=True)
 class TableState:
-    """A table at a version: its live files by path, properties and transactions. `apply` moves it on."""
+    """A table at a version: its live files by path, properties and transactions. `apply` moves it on.
 
-    path: Path
+    `tombstones` are the files it had; `checkpoint_version` is the checkpoint that it was read from, -1 without one.
+    """
+
+    path: Location
     version: int
     protocol: Protocol
     metadata: TableMetadata
-    files: dict[str, AddFile]
-    transactions: dict[str, int]
+    transactions: dict[str, int] = attrs.field(factory=dict)
+    files: LiveFiles = attrs.field(factory=LiveFiles)
+    tombstones: Tombstones = attrs.field(factory=Tombstones)
+    checkpoint_version: int = -1
 
     def apply(self, commit: Commit) -> None:
         """Take the next version in; nothing changes when it can't be read."""
         assert commit.version == self.version + 1
         if commit.protocol or commit.metadata:
             _check_readable(self.path, commit.protocol or self.protocol, commit.metadata or self.metadata)
-        for path in commit.removes:
-            self.files.pop(path, None)
+        for remove in commit.removes:
+            self.files.remove(remove.path)
+            self.tombstones.bury(remove)
         for add in commit.adds:
-            self.files[add.path] = add
+            self.files.add(add)
+            self.tombstones.raise_up(add.path)
         self.transactions.update(commit.transactions)
         self.protocol = commit.protocol or self.protocol
         self.metadata = commit.metadata or self.metadata
@@ -92,12 +102,12 @@ class TableState:
             )
 
 
-def commit_path(table: Path, version: int) -> Path:
+def commit_path(table: Location, version: int) -> Location:
     """The file that makes a version of a table."""
     return table / LOG_FOLDER / f"{version:020d}.json"
 
 
-def read_commit(table: Path, version: int) -> Commit | None:
+def read_commit(table: Location, version: int) -> Commit | None:
     """A version of a table, None when there is none (or not any more)."""
     path = commit_path(table, version)
     try:
@@ -109,7 +119,7 @@ def read_commit(table: Path, version: int) -> Commit | None:
     return decode_commit(data, version, str(path))
 
 
-def read_commits(table: Path, from_version: int) -> Iterator[Commit]:
+def read_commits(table: Location, from_version: int) -> Iterator[Commit]:
     """The versions of a table from one on, as far as they can be opened."""
     for version in count(from_version):
         commit = read_commit(table, version)
@@ -118,7 +128,7 @@ def read_commits(table: Path, from_version: int) -> Iterator[Commit]:
         yield commit
 
 
-def read_table(path: Path) -> TableState:
+def read_table(path: Location) -> TableState:
     """The newest state of the table at `path`.
 
     Raises NotADeltaTableError when there is none, LakeError for one that this release can't read, CorruptDataError
@@ -134,28 +144,39 @@ def read_table(path: Path) -> TableState:
     raise LakeError(f"Version {version} of the Delta table {path} is missing although a later one exists.")
 
 
-def _read_table(path: Path, *, trust_hint: bool) -> TableState:
+def _read_table(path: Location, *, trust_hint: bool) -> TableState:
     log = path / LOG_FOLDER
-    base = None
-    hint = hinted_checkpoint(log) if trust_hint else None
+    hint = _read_hint(log) if trust_hint else None
     if hint is not None:
-        base = _load_checkpoint(path, hint, _list(log)[1])
-    if base is None:
-        _, checkpoints = _list(log)
-        newest = max(checkpoints, default=None)
-        base = _load_checkpoint(path, newest, checkpoints) if newest is not None else None
-    state = _replay(path, base)
-    commits, _ = _list(log)
-    newest = max(commits, default=-1)
+        state = _replay(path, _load_checkpoint(path, hint[0], _hinted_files(log, *hint)))
+        if state is not None and _is_newest(log, state.version):
+            return state
+    commits, checkpoints = list_log(log)
+    newest = max(checkpoints, default=None)
+    state = _replay(path, None if newest is None else _load_checkpoint(path, newest, checkpoints[newest]))
+    commits, _ = list_log(log)
     reached = -1 if state is None else state.version
-    if newest > reached:
+    if max(commits, default=-1) > reached:
         raise _ListingRaceError(reached + 1)
     if state is None:
         raise NotADeltaTableError(f"{path} holds no Delta table.")
     return state
 
 
-def _replay(path: Path, base: TableState | None) -> TableState | None:
+def _is_newest(log: Location, version: int) -> bool:
+    """Whether a state that was reached by name is the newest, as far as names tell.
+
+    A commit that is still there proves that the next one was never cleaned up, since the oldest go first; a version
+    further on, or a later checkpoint, tells that one was lost, or is just being made.
+    """
+    return (
+        commit_path(log.parent, version).exists()
+        and not commit_path(log.parent, version + 2).exists()
+        and (hinted_checkpoint(log) or -1) <= version
+    )
+
+
+def _replay(path: Location, base: TableState | None) -> TableState | None:
     state = base
     for commit in read_commits(path, 0 if base is None else base.version + 1):
         if state is None:
@@ -167,17 +188,12 @@ def _replay(path: Path, base: TableState | None) -> TableState | None:
                 version=-1,
                 protocol=commit.protocol,
                 metadata=commit.metadata,
-                files={},
-                transactions={},
             )
         state.apply(commit)
     return state
 
 
-def _load_checkpoint(path: Path, version: int, checkpoints: dict[int, CheckpointFiles]) -> TableState | None:
-    files = checkpoints.get(version)
-    if files is None:
-        return None
+def _load_checkpoint(path: Location, version: int, files: CheckpointFiles) -> TableState | None:
     try:
         content = read_checkpoint(files)
     except FileNotFoundError as fault:
@@ -188,21 +204,47 @@ def _load_checkpoint(path: Path, version: int, checkpoints: dict[int, Checkpoint
         version=version,
         protocol=content.protocol,
         metadata=content.metadata,
-        files=content.files,
         transactions=content.transactions,
+        files=content.files,
+        tombstones=content.tombstones,
+        checkpoint_version=version,
     )
 
 
-def hinted_checkpoint(log: Path) -> int | None:
+def hinted_checkpoint(log: Location) -> int | None:
     """The version that `_last_checkpoint` names. It is a hint only: missing or torn, a listing finds the same."""
+    hint = _read_hint(log)
+    return None if hint is None else hint[0]
+
+
+def _read_hint(log: Location) -> tuple[int, int | None] | None:
+    """Version and number of parts (None: one file without a number) of the checkpoint that `_last_checkpoint` names."""
     try:
-        version = json.loads((log / "_last_checkpoint").read_bytes())["version"]
-    except (OSError, ValueError, KeyError, TypeError):
+        hint = json.loads((log / "_last_checkpoint").read_bytes())
+        version, parts = hint["version"], hint.get("parts")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
-    return version if isinstance(version, int) else None
+    if (
+        not isinstance(version, int)
+        or version < 0
+        or not (parts is None or (isinstance(parts, int) and 0 < parts < 10**6))
+    ):
+        return None
+    return version, parts
 
 
-def _list(log: Path) -> tuple[list[int], dict[int, CheckpointFiles]]:
+def checkpoint_path(log: Location, version: int) -> Location:
+    """The file of a checkpoint of one part."""
+    return log / f"{version:020d}.checkpoint.parquet"
+
+
+def _hinted_files(log: Location, version: int, parts: int | None) -> CheckpointFiles:
+    if parts is None:
+        return (checkpoint_path(log, version),)
+    return tuple(log / f"{version:020d}.checkpoint.{part:010d}.{parts:010d}.parquet" for part in range(1, parts + 1))
+
+
+def list_log(log: Location) -> tuple[list[int], dict[int, CheckpointFiles]]:
     """The versions in a listing, and the complete classic checkpoints with their files."""
     try:
         names = [entry.name for entry in log.iterdir()]
@@ -211,7 +253,7 @@ def _list(log: Path) -> tuple[list[int], dict[int, CheckpointFiles]]:
     except OSError as fault:
         raise LakeError(f"{log} can't be read: {fault.strerror}.") from fault
     commits = [int(match[1]) for match in map(_COMMIT.fullmatch, names) if match]
-    parts: dict[tuple[int, int], list[Path]] = {}
+    parts: dict[tuple[int, int], list[Location]] = {}
     for name in sorted(names):
         if match := _CHECKPOINT.fullmatch(name):
             parts.setdefault((int(match[1]), int(match[3] or 1)), []).append(log / name)
@@ -219,7 +261,7 @@ def _list(log: Path) -> tuple[list[int], dict[int, CheckpointFiles]]:
     return commits, complete
 
 
-def _check_readable(path: Path, protocol: Protocol, metadata: TableMetadata) -> None:
+def _check_readable(path: Location, protocol: Protocol, metadata: TableMetadata) -> None:
     unknown = set(protocol.reader_features) - _HARMLESS_READER_FEATURES
     if protocol.min_reader_version > 3 or unknown:
         raise LakeError(

@@ -7,16 +7,22 @@ from pathlib import Path
 from kraftlake.metadata_log.commit import disk_fault
 from kraftlake.metadata_log.delta_log import LOG_FOLDER
 from kraftlake.metadata_log.disk import FOLDER_MODE, Disk
+from kraftlake.metadata_log.location import Location
+from kraftlake.metadata_log.object_path import ObjectPath
 from kraftlake.runtime.errors import LakeError
 
 
-def make_lake_folder(path: Path, disk: Disk, first_table: str) -> None:
+def make_lake_folder(path: Location, disk: Disk, first_table: str) -> None:
     """Make the folder, or take an empty one, or one that holds nothing but what an interrupted creation leaves.
 
     `first_table` is the table that a lake begins with. Raises LakeError when something else is in the way or the disk
     refuses.
     """
     try:
+        if isinstance(path, ObjectPath):
+            if path.is_dir():
+                raise LakeError(f"{path} is in the way: a new lake needs a prefix that holds nothing.")
+            return
         if path.is_symlink() or path.exists():
             if not path.is_dir() or not all(_is_left_over(path, entry, first_table) for entry in path.rglob("*")):
                 raise LakeError(f"{path} is in the way: a new lake needs an empty folder, or none.")

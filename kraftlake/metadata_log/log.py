@@ -2,59 +2,51 @@
 
 from __future__ import annotations
 
-import contextlib
-import uuid
-from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kraftlake.metadata_log.appending import checked_rows
+from kraftlake.metadata_log.append_protocol import (
+    CLUSTER_ID,
+    COMMITTED_TO,
+    ROLE,
+    START_OFFSET,
+    LogEnd,
+    LogWentOnError,
+    append_rows,
+    check_claimed,
+    outcome,
+)
+from kraftlake.metadata_log.appending import checked_rows, leader_change
 from kraftlake.metadata_log.commit import (
-    CommitConflictError,
-    append_info,
-    commit,
-    create_table,
+    UnknownOutcomeError,
     now_ms,
-    write_data_file,
 )
 from kraftlake.metadata_log.data_files import (
     DataFileGoneError,
     OffsetSpan,
     check_contiguous,
-    encode_parquet,
-    offset_span,
     scan,
 )
-from kraftlake.metadata_log.delta_actions import AddFile, transaction
-from kraftlake.metadata_log.delta_log import NotADeltaTableError, TableState, read_commit, read_table
+from kraftlake.metadata_log.delta_actions import Commit, transaction
+from kraftlake.metadata_log.delta_log import NotADeltaTableError, TableState, read_table
 from kraftlake.metadata_log.delta_schema import holds_columns
-from kraftlake.metadata_log.disk import Disk
-from kraftlake.metadata_log.lake_folder import make_lake_folder
+from kraftlake.metadata_log.disk import Disk, Durability, disk_for
+from kraftlake.metadata_log.founding import LOG_TABLE, ROLES, SNAPSHOTS_TABLE, Contents, found_lake
+from kraftlake.metadata_log.location import Location, lake_location
 from kraftlake.metadata_log.snapshots import LakeSnapshot, SnapshotTable
-from kraftlake.metadata_log.statistics import file_statistics, may_hold_time_before
+from kraftlake.metadata_log.statistics import may_hold_time_before
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import LOG_SCHEMA, from_rows, to_rows
 from kraftlake.runtime.errors import CorruptDataError, LakeError, OffsetError, UsageError
 
-LOG_TABLE = "log"
-SNAPSHOTS_TABLE = "snapshots"
-STATISTICS_COLUMNS = ("offset", "epoch", "timestamp", "batch", "type")
-ROLES = ("imported", "controlled")
-NO_EPOCH = -1
-"""The epoch of a log without a record."""
-
-_CLUSTER_ID = "kraftlake.cluster_id"
-_ROLE = "kraftlake.role"
-_START_OFFSET = "kraftlake.log_start_offset"
-_END_OFFSET = "kraftlake.end_offset"
-_EPOCH = "kraftlake.epoch"
-_COMMITTED_TO = "kraftlake.committed_to"
+if TYPE_CHECKING:
+    from kraftlake.metadata_log.tail import LogTail
 
 _LOOK_AHEAD_ROWS = 4_096
-_MAINTENANCE_RETRIES = 100
+_CLAIM_RETRIES = 100
 
 
 class MetadataLog:
@@ -65,56 +57,42 @@ class MetadataLog:
     offset is given once.
     """
 
-    def __init__(self, path: Path, state: TableState, disk: Disk) -> None:
+    def __init__(self, path: Location, state: TableState, disk: Disk) -> None:
         self._path = path
         self._state = state
         self._disk = disk
-        self._planned: tuple[int, list[OffsetSpan]] = (-1, [])
+        self._checked = -1
         self._stale = False
 
     @classmethod
     def create(
         cls,
-        path: str | Path,
+        path: str | Location,
         cluster_id: str | None = None,
         role: str = "imported",
         *,
         start_offset: int = 0,
+        contents: Contents | None = None,
         disk: Disk | None = None,
+        durability: Durability = "fsync",
     ) -> MetadataLog:
-        """Make an empty lake in a folder that is empty or isn't there yet (its parent is).
+        """Make a lake in a folder that is empty or isn't there yet (its parent is): empty, or with all of `contents`.
 
         `start_offset` above 0 is for a log whose beginning is covered by a snapshot; the caller sees to that. Raises
-        LakeError when there is a lake or anything else already, or the folder can't be made.
+        LakeError when there is a lake or anything else already, or the folder can't be made; there is no lake then.
         """
-        if role not in ROLES or start_offset < 0:
-            raise UsageError(f"A lake's role is one of {', '.join(ROLES)} and its start offset at least 0.")
-        path, disk = Path(path), disk or Disk()
-        # Version 0 alone doesn't tell: an old lake's may have been cleaned up behind a checkpoint.
-        with contextlib.suppress(NotADeltaTableError):
-            read_table(path / LOG_TABLE)
-            raise LakeError(f"There is a lake at {path} already.")
-        make_lake_folder(path, disk, LOG_TABLE)
-        configuration = {_ROLE: role, _START_OFFSET: str(start_offset)}
-        if cluster_id is not None:
-            configuration[_CLUSTER_ID] = cluster_id
-        try:
-            state = create_table(
-                disk,
-                path / LOG_TABLE,
-                name="metadata_log",
-                schema=LOG_SCHEMA,
-                statistics_columns=STATISTICS_COLUMNS,
-                configuration=configuration,
-            )
-        except CommitConflictError as fault:
-            raise LakeError(f"There is a lake at {path} already.") from fault
+        path = lake_location(path)
+        disk = disk or disk_for(path, durability)
+        state = found_lake(path, disk, role=role, cluster_id=cluster_id, start_offset=start_offset, contents=contents)
         return cls(path, state, disk)
 
     @classmethod
-    def open(cls, path: str | Path, *, disk: Disk | None = None) -> MetadataLog:
-        """Open the lake at `path`; raises LakeError saying what is there instead, CorruptDataError for a torn one."""
-        path = Path(path)
+    def open(cls, path: str | Location, *, disk: Disk | None = None, durability: Durability = "fsync") -> MetadataLog:
+        """Open the lake at `path`, a folder or a URI.
+
+        Raises LakeError saying what is there instead, CorruptDataError for a torn one.
+        """
+        path = lake_location(path)
         try:
             state = read_table(path / LOG_TABLE)
         except NotADeltaTableError as fault:
@@ -125,13 +103,13 @@ class MetadataLog:
             state.metadata.schema_string, LOG_SCHEMA, str(path / LOG_TABLE)
         ):
             raise LakeError(f"{path / LOG_TABLE} is a Delta table of another schema, not a metadata log.")
-        if not configuration.get(_START_OFFSET, "").isdecimal() or configuration.get(_ROLE) not in ROLES:
+        if not configuration.get(START_OFFSET, "").isdecimal() or configuration.get(ROLE) not in ROLES:
             raise LakeError(f"{path / LOG_TABLE} was not made by kraftlake: its properties lack role or start offset.")
-        return cls(path, state, disk or Disk())
+        return cls(path, state, disk or disk_for(path, durability))
 
     @property
-    def path(self) -> Path:
-        """The lake's folder."""
+    def path(self) -> Location:
+        """The lake's folder, or its place in an object store."""
         return self._path
 
     @property
@@ -142,32 +120,34 @@ class MetadataLog:
     @property
     def start_offset(self) -> int:
         """The first offset that the log holds, or would hold."""
-        return int(self._state.metadata.configuration[_START_OFFSET])
+        return int(self._state.metadata.configuration[START_OFFSET])
 
     @property
     def end_offset(self) -> int:
         """The offset after the last one."""
-        return self._state.transactions.get(_END_OFFSET, self.start_offset)
+        return LogEnd.of(self._state).end_offset
 
     @property
     def epoch(self) -> int:
         """The epoch of the last batch; -1 in an empty log."""
-        return self._state.transactions.get(_EPOCH, NO_EPOCH)
+        return LogEnd.of(self._state).epoch
 
     @property
     def cluster_id(self) -> str | None:
         """The cluster whose log this is, None where that is unknown."""
-        return self._state.metadata.configuration.get(_CLUSTER_ID)
+        return self._state.metadata.configuration.get(CLUSTER_ID)
 
     @property
     def role(self) -> str:
         """Who appends: "imported" (imports of a cluster's log) or "controlled" (a controller of ours)."""
-        return self._state.metadata.configuration[_ROLE]
+        return self._state.metadata.configuration[ROLE]
 
     @property
     def committed_to(self) -> int:
-        """Offsets below this one are known to have been committed by the quorum that wrote them."""
-        return max(self._state.transactions.get(_COMMITTED_TO, 0), self.start_offset)
+        """Offsets below this one are known to have been committed by the quorum, or controller, that wrote them."""
+        if self.role == "controlled":
+            return self.end_offset
+        return max(self._state.transactions.get(COMMITTED_TO, 0), self.start_offset)
 
     def refresh(self) -> int:
         """Take in what was committed since; returns the number of new versions. Opens files by name, lists nothing."""
@@ -179,36 +159,75 @@ class MetadataLog:
         self._stale = False
         return self._state.version - before
 
-    def append(self, rows: pa.Table | Iterable[RecordBatch], committed_to: int | None = None) -> None:
+    def append(
+        self,
+        rows: pa.Table | Iterable[RecordBatch],
+        committed_to: int | None = None,
+        *,
+        epoch: int | None = None,
+        expected_end_offset: int | None = None,
+    ) -> None:
         """Append whole batches as one Parquet file in one commit: all of them or none, durable when this returns.
 
-        They begin at `end_offset`. `committed_to` is kept where it is above what the log has, at most `end_offset`
-        after this append; with no rows it is all that is committed, and nothing is when it says nothing new.
+        They begin at `end_offset`. A controlled lake's writer states its `epoch`, as `claim` gave it, and where it
+        expects the log to end (where the batches begin, unless it says otherwise). In an imported one `committed_to`
+        is kept where it is above what the log has, at most `end_offset` after this append; with no rows it is all that
+        is committed, and nothing is when it says nothing new.
 
-        Raises ImportConflictError naming the offset of a gap, an overlap or an epoch that goes down; LakeError for
-        batches that aren't whole, when somebody else appended meanwhile, or when the disk refuses. Nothing is in the
-        log then, unless the message says that the disk did not confirm the commit.
+        Raises FencedEpochError when a later epoch was claimed, now and at every later try; EndOffsetError when the log
+        of this epoch ends elsewhere; ImportConflictError naming the offset of a gap, an overlap or an epoch that goes
+        down; LakeError for batches that aren't whole, when somebody else appended meanwhile, or when the disk refuses.
+        Nothing is in the log then. UnknownOutcomeError (a LakeError) when nobody can say, see `outcome`.
         """
         if self._stale:
             self.refresh()
+        self._check_role("imported" if epoch is None else "controlled")
+        table = rows if isinstance(rows, pa.Table) else to_rows(rows)
+        if epoch is not None:
+            if expected_end_offset is None:
+                expected_end_offset = table.column("offset")[0].as_py() if table.num_rows else self.end_offset
+            self._check_claimed(epoch, expected_end_offset)
         self._state.check_writable()
-        rows = checked_rows(rows if isinstance(rows, pa.Table) else to_rows(rows), self.end_offset, self.epoch)
-        end_offset = self.end_offset + rows.num_rows
+        table = checked_rows(table, self.end_offset, self.epoch, claimed_epoch=epoch)
+        end_offset = self.end_offset + table.num_rows
         committed_to = self.committed_to if committed_to is None else min(committed_to, end_offset)
-        now = now_ms()
         actions: list[dict[str, Any]] = []
         if committed_to > self.committed_to:
-            actions.append(transaction(_COMMITTED_TO, committed_to, now))
-        if rows.num_rows:
-            add = self._write_rows(rows)
-            actions.append(transaction(_END_OFFSET, end_offset, now))
-            actions.append(transaction(_EPOCH, rows.column("epoch")[-1].as_py(), now))
-            actions.append(add.to_action())
-        if not actions:
+            actions.append(transaction(COMMITTED_TO, committed_to, now_ms()))
+        if not table.num_rows and not actions:
             return
-        actions.insert(0, append_info(now))
-        self._commit(actions)
+        self._commit_rows(table, actions, epoch)
         assert self.end_offset == end_offset
+
+    def claim(self, node_id: int, *, timestamp: int | None = None) -> int:
+        """Become the log's writer: commit the LeaderChange batch of the next epoch, and return that epoch.
+
+        Every append of an epoch before it is refused from now on. Of several who claim at the same time each gets an
+        epoch of its own; the last one can append. `timestamp` (epoch ms) is the batch's, by default now.
+
+        Raises LakeError for an imported lake or when the disk refuses, UnknownOutcomeError when nobody can say (claim
+        again then: an epoch that nobody writes with does no harm).
+        """
+        self._check_role("controlled")
+        for _ in range(_CLAIM_RETRIES):
+            self.refresh()
+            self._state.check_writable()
+            epoch = max(self.epoch, 0) + 1
+            batch = leader_change(node_id, self.end_offset, epoch, now_ms() if timestamp is None else timestamp)
+            try:
+                self._commit_rows(to_rows([batch]), [], None)
+            except LogWentOnError:
+                continue
+            return epoch
+        raise LakeError(f"{self._path} was written to by others {_CLAIM_RETRIES} times in a row; try again.")
+
+    def outcome(self, fault: UnknownOutcomeError) -> bool | None:
+        """Whether the commit of an append that ended in `fault` is in the log.
+
+        None while nothing has been committed in its place: in an object store it may still land there. Raises
+        LakeError when that can't be read, or was cleaned up meanwhile.
+        """
+        return outcome(self._state.path, fault)
 
     def rows(
         self, from_offset: int | None = None, to_offset: int | None = None, columns: Sequence[str] | None = None
@@ -244,7 +263,8 @@ class MetadataLog:
         Batches without a time are passed over. Raises OffsetError when there is no such batch.
         """
         wanted = _schema_of(["offset", "batch", "timestamp"])
-        spans = [(self.end_offset - 1 if span.high is None else span.high, span) for span in self._spans()]
+        held = self._spans(self.start_offset, self.end_offset - 1)
+        spans = [(self.end_offset - 1 if span.high is None else span.high, span) for span in held]
         for high, span in sorted(spans, key=lambda pair: pair[0], reverse=True):
             if not may_hold_time_before(span.file, time_ms):
                 continue
@@ -255,6 +275,30 @@ class MetadataLog:
                 last: int = pc.max(early.column("offset_max")).as_py()
                 return last
         raise OffsetError(f"The log of {self._path} holds no batch of the time {time_ms} (epoch ms) or before it.")
+
+    def tail(self, from_offset: int | None = None, *, timeout: float | None = None, poll: float = 0.001) -> LogTail:
+        """The whole batches from the one that holds `from_offset` on, then each new one when it is committed.
+
+        None starts at the end. Looks for the next version each `poll` seconds; ends when nothing came for `timeout`
+        seconds (None: never; 0: at the end of what is there), or by `close`. It has a handle of its own, for one
+        thread. Raises OffsetError, naming the first available offset, where the log was trimmed past it; a
+        compaction, a clean-up and a vacuum don't show.
+        """
+        from kraftlake.metadata_log.tail import LogTail
+
+        return LogTail(MetadataLog.open(self._path), from_offset, timeout=timeout, poll=poll)
+
+    def tail_async(
+        self, from_offset: int | None = None, *, timeout: float | None = None, poll: float = 0.001
+    ) -> AsyncIterator[RecordBatch]:
+        """As `tail`, for an event loop; `aclose()` or leaving the loop ends it."""
+        from kraftlake.metadata_log.tail import tail_async
+
+        return tail_async(MetadataLog.open(self._path), from_offset, timeout=timeout, poll=poll)
+
+    def take_in(self, commit: Commit) -> None:
+        """Take in the next version, which somebody read already."""
+        self._state.apply(commit)
 
     def snapshots(self) -> tuple[LakeSnapshot, ...]:
         """The snapshots that the lake holds, by end offset; one that isn't whole is left out with a warning."""
@@ -284,66 +328,58 @@ class MetadataLog:
             size_in_bytes=size_in_bytes,
         )
 
-    def _write_rows(self, rows: pa.Table) -> AddFile:
-        data = encode_parquet(rows)
-        name = f"{rows.column('offset')[0].as_py():020d}-{uuid.uuid4()}.zstd.parquet"
-        write_data_file(self._disk, self._state.path, name, data)
-        return AddFile(
-            path=name,
-            size=data.nbytes,
-            modification_time=now_ms(),
-            stats=file_statistics(rows, STATISTICS_COLUMNS).to_json(),
-        )
-
-    def _commit(self, actions: Sequence[dict[str, Any]]) -> None:
-        """Commit at the next version; a compaction that took it leaves the log's end as it was, so the next is tried.
-
-        Any other commit in between means that another writer appended: its rows must be seen before ours can follow.
-        """
-        for _ in range(_MAINTENANCE_RETRIES):
-            self._stale = True
-            try:
-                commit(self._disk, self._state, actions)
-            except CommitConflictError as conflict:
-                self._pass_maintenance(conflict.version)
-            else:
-                self._stale = False
-                return
-        raise LakeError(f"{self._path} was compacted {_MAINTENANCE_RETRIES} times in a row; try again.")
-
-    def _pass_maintenance(self, version: int) -> None:
-        between = read_commit(self._state.path, version)
-        if between is None or not between.is_maintenance:
+    def _check_role(self, role: str) -> None:
+        if self.role == role:
+            return
+        if role == "controlled":
             raise LakeError(
-                f"Another writer appended to {self._path} at the same time, after offset {self.end_offset - 1}; "
-                f"nothing of this append is in the lake: try again."
+                f"{self._path} is an imported lake, which only imports append to: one record of another writer would "
+                f"spoil every later import. `kraftlake fork` makes a controlled copy."
             )
-        self._state.apply(between)
+        raise LakeError(f"{self._path} is a controlled lake: an append states the epoch that its writer claimed.")
+
+    def _check_claimed(self, epoch: int, expected_end_offset: int) -> None:
+        """Check against the newest state if this one doesn't agree: another handle may have claimed, or appended."""
+        if (self.epoch, self.end_offset) != (epoch, expected_end_offset):
+            self.refresh()
+        check_claimed(self._path, LogEnd.of(self._state), epoch, expected_end_offset)
+
+    def _commit_rows(self, rows: pa.Table, actions: list[dict[str, Any]], epoch: int | None) -> None:
+        """Commit rows that continue the log, and other actions; `epoch` is that of a claimed append."""
+        end_offset = self.end_offset
+        self._stale = True
+        try:
+            self._state = append_rows(self._disk, self._state, rows, actions)
+        except LogWentOnError:
+            self.refresh()
+            if epoch is not None:
+                check_claimed(self._path, LogEnd.of(self._state), epoch, end_offset)
+            raise
+        self._stale = False
 
     def _clip(self, from_offset: int | None, to_offset: int | None) -> tuple[int, int]:
         low = self.start_offset if from_offset is None else max(from_offset, self.start_offset)
         high = self.end_offset - 1 if to_offset is None else min(to_offset, self.end_offset - 1)
         return low, high
 
-    def _spans(self) -> list[OffsetSpan]:
-        version, spans = self._planned
-        if version != self._state.version:
-            spans = [offset_span(file) for file in self._state.files.values()]
-            for span in spans:
-                if span.high is not None and span.high >= self.end_offset:
-                    raise CorruptDataError(
-                        f"{self._state.path} holds offset {span.high}, but its log ends before {self.end_offset}: "
-                        f"something else than kraftlake wrote to it."
-                    )
-            self._planned = (self._state.version, spans)
-        return spans
+    def _spans(self, low: int, high: int) -> list[OffsetSpan]:
+        """The files that may hold an offset of [low, high]."""
+        if self._checked != self._state.version:
+            highest = self._state.files.highest_offset()
+            if highest >= self.end_offset:
+                raise CorruptDataError(
+                    f"{self._state.path} holds offset {highest}, but its log ends before {self.end_offset}: "
+                    f"something else than kraftlake wrote to it."
+                )
+            self._checked = self._state.version
+        return self._state.files.overlapping(low, high)
 
     def _scan(self, low: int, high: int, schema: pa.Schema) -> Iterator[pa.Table]:
         """Sorted tables that hold each offset of [low, high] once; goes on at a newer version when files vanish."""
         expected = low
         while expected <= high:
             try:
-                for table in scan(self._state.path, self._spans(), expected, high, schema):
+                for table in scan(self._state.path, self._spans(expected, high), expected, high, schema):
                     check_contiguous(table, expected, self._state.path)
                     expected += table.num_rows
                     yield table
@@ -351,6 +387,11 @@ class MetadataLog:
             except DataFileGoneError as gone:
                 if not self.refresh():
                     raise CorruptDataError(f"{gone.path} is missing: the lake lost a data file.") from gone
+                if expected < self.start_offset:
+                    raise OffsetError(
+                        f"Offset {expected} was trimmed from {self._path} while it was read: the first available "
+                        f"offset is {self.start_offset} now."
+                    ) from gone
         if expected <= high:
             raise CorruptDataError(f"{self._state.path} lacks offset {expected}, although its log goes to {high}.")
 
@@ -386,8 +427,8 @@ class MetadataLog:
 
         Files of ours hold whole batches; a compaction may have cut one in two.
         """
-        ends = (span.high for span in self._spans() if span.first_batch <= batch)
-        return max((self.end_offset - 1 if end is None else end for end in ends), default=high)
+        last = self._state.files.last_offset_of(batch)
+        return self.end_offset - 1 if last is None else max(last, high)
 
 
 def _schema_of(names: Sequence[str]) -> pa.Schema:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
-from pathlib import Path
 
 import attrs
 import pyarrow as pa
 import pyarrow.compute as pc
 import structlog
+from crc32c import crc32c
 
 from kraftlake.metadata_log.commit import (
     CommitConflictError,
@@ -35,6 +35,7 @@ from kraftlake.metadata_log.delta_actions import AddFile, transaction
 from kraftlake.metadata_log.delta_log import NotADeltaTableError, TableState, read_table
 from kraftlake.metadata_log.delta_schema import holds_columns
 from kraftlake.metadata_log.disk import Disk
+from kraftlake.metadata_log.location import Location
 from kraftlake.metadata_log.statistics import file_statistics
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import LOG_SCHEMA, from_rows
@@ -49,6 +50,7 @@ STATISTICS_COLUMNS = (END_OFFSET, EPOCH, "offset", "epoch", "timestamp", "batch"
 
 _PREFIX = "kraftlake.snapshot."
 _RECORDS, _TIMESTAMP, _SIZE = "record_count", "last_contained_log_timestamp", "size_in_bytes"
+_CHECKSUM = "crc32c"
 _ATTEMPTS = 100
 
 logger = structlog.get_logger(__name__)
@@ -59,7 +61,8 @@ class LakeSnapshot:
     """A whole snapshot in a lake: it holds what the offsets below `end_offset` say, the last of them of `epoch`.
 
     `last_contained_log_timestamp` is the append time of the last of them in epoch ms; `size_in_bytes` that of Kafka's
-    file, 0 where it never was one. The attributes are those of a snapshot among Kafka's files.
+    file, 0 where it never was one; `checksum` the CRC32C of its records' values in order, None for one kept by an
+    early release. The attributes are those of a snapshot among Kafka's files.
     """
 
     name: str
@@ -68,6 +71,7 @@ class LakeSnapshot:
     last_contained_log_timestamp: int
     size_in_bytes: int
     record_count: int
+    checksum: int | None = None
     finished: bool = True
     named: bool = True
     _table: SnapshotTable = attrs.field(eq=False, repr=False, alias="table")
@@ -80,12 +84,26 @@ class LakeSnapshot:
     def batches(self) -> Iterator[RecordBatch]:
         """All batches, control ones too; raises CorruptDataError when the table lost rows of it."""
         rows = self._table.rows(self.end_offset)
-        if rows.num_rows != self.record_count:
-            raise CorruptDataError(
-                f"The snapshot {self.name} of {self._table.path} has {self.record_count} records, "
-                f"but {rows.num_rows} are there."
-            )
+        if (damage := self._damage_of(rows)) is not None:
+            raise CorruptDataError(f"The snapshot {self.name} of {self._table.path} is damaged: {damage}.")
         yield from from_rows(rows)
+
+    def damage(self) -> str | None:
+        """Why this snapshot is not to be used, in words: what its commit states of it, its rows contradict.
+
+        None for a sound one. It reads the snapshot.
+        """
+        try:
+            return self._damage_of(self._table.rows(self.end_offset))
+        except CorruptDataError as fault:
+            return str(fault)
+
+    def _damage_of(self, rows: pa.Table) -> str | None:
+        if rows.num_rows != self.record_count:
+            return f"it has {self.record_count} records, but {rows.num_rows} are there"
+        if self.checksum is not None and (found := _checksum(rows)) != self.checksum:
+            return f"its records' checksum is {found:08x}, not {self.checksum:08x} as when it was kept"
+        return None
 
 
 class SnapshotTable:
@@ -96,7 +114,7 @@ class SnapshotTable:
         self._disk = disk
 
     @classmethod
-    def open(cls, path: Path, disk: Disk) -> SnapshotTable | None:
+    def open(cls, path: Location, disk: Disk) -> SnapshotTable | None:
         """Open the table; None where the lake has none yet. Raises LakeError for a table of another schema."""
         try:
             state = read_table(path)
@@ -107,7 +125,7 @@ class SnapshotTable:
         return cls(state, disk)
 
     @classmethod
-    def open_or_create(cls, path: Path, disk: Disk) -> SnapshotTable:
+    def open_or_create(cls, path: Location, disk: Disk) -> SnapshotTable:
         """Open the table, made first where the lake has none yet."""
         table = cls.open(path, disk)
         if table is None:
@@ -126,7 +144,7 @@ class SnapshotTable:
         return table
 
     @property
-    def path(self) -> Path:
+    def path(self) -> Location:
         """The table's folder."""
         return self._state.path
 
@@ -170,7 +188,12 @@ class SnapshotTable:
                 return False
             add = add or self._write_rows(rows, name)
             now = now_ms()
-            facts = {_RECORDS: rows.num_rows, _TIMESTAMP: last_contained_log_timestamp, _SIZE: size_in_bytes}
+            facts = {
+                _RECORDS: rows.num_rows,
+                _TIMESTAMP: last_contained_log_timestamp,
+                _SIZE: size_in_bytes,
+                _CHECKSUM: _checksum(rows),
+            }
             actions = [
                 append_info(now),
                 *(transaction(f"{_PREFIX}{name}.{fact}", value, now) for fact, value in facts.items()),
@@ -210,6 +233,7 @@ class SnapshotTable:
                 last_contained_log_timestamp=facts.get(f"{_PREFIX}{name}.{_TIMESTAMP}", -1),
                 size_in_bytes=facts.get(f"{_PREFIX}{name}.{_SIZE}", 0),
                 record_count=record_count,
+                checksum=facts.get(f"{_PREFIX}{name}.{_CHECKSUM}"),
                 table=self,
             )
             stated.append(snapshot)
@@ -284,6 +308,18 @@ class SnapshotTable:
 def snapshot_name(end_offset: int, epoch: int) -> str:
     """The name of Kafka's file for a snapshot."""
     return f"{end_offset:020d}-{epoch:010d}.checkpoint"
+
+
+def _checksum(rows: pa.Table) -> int:
+    """The CRC32C of the payloads one after the other, in offset order, as the rows are."""
+    total = 0
+    for chunk in rows.column("payload").chunks:
+        # One buffer holds the values back to back: no object is made of any of them.
+        _, offsets, values = chunk.buffers()
+        if len(chunk) and values is not None:
+            ends = memoryview(offsets).cast("b").cast("i")
+            total = crc32c(memoryview(values)[ends[chunk.offset] : ends[chunk.offset + len(chunk)]], total)
+    return total
 
 
 def _with_identity(rows: pa.Table, end_offset: int, epoch: int) -> pa.Table:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import struct
+import uuid
 from typing import ClassVar
 
 _TWO_LONGS = struct.Struct(">qq")
@@ -29,6 +30,13 @@ class Uuid(bytes):
         if len(raw) != 16:
             raise ValueError(f"{text!r} is not a Kafka UUID (22 characters of URL-safe base64)")
         return cls(raw)
+
+    @classmethod
+    def random(cls) -> Uuid:
+        """A new one whose text doesn't begin with a dash, which a command line would take for an option."""
+        while str(made := cls(uuid.uuid4().bytes)).startswith("-"):
+            pass
+        return made
 
     def __str__(self) -> str:
         return base64.urlsafe_b64encode(self)[:22].decode("ascii")

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from kraftlake.replay.committed import CommittedTo
     from kraftlake.replay.export import ExportReport
     from kraftlake.replay.fold import Replay, image_at, load_snapshot, replay_to
+    from kraftlake.replay.follow_log import FollowStep, LogFollower
     from kraftlake.replay.import_log import import_source
     from kraftlake.replay.import_report import ImportReport
     from kraftlake.replay.local_changes import LocalChanges
@@ -27,10 +28,12 @@ if TYPE_CHECKING:
 _HOMES = {
     "CommittedTo": "committed",
     "ExportReport": "export",
+    "FollowStep": "follow_log",
     "ImportReport": "import_report",
     "LakeReader": "open_reader",
     "LocalChanges": "local_changes",
     "LogDeltaManifest": "manifest",
+    "LogFollower": "follow_log",
     "LogReader": "log_reader",
     "MetadataBatchLoader": "batch_loader",
     "MetadataUpdater": "batch_loader",
@@ -53,10 +56,12 @@ __all__ = [
     "RECORD_TYPES",
     "CommittedTo",
     "ExportReport",
+    "FollowStep",
     "ImportReport",
     "LakeReader",
     "LocalChanges",
     "LogDeltaManifest",
+    "LogFollower",
     "LogReader",
     "MetadataBatchLoader",
     "MetadataUpdater",

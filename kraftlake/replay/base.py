@@ -26,7 +26,8 @@ def images_end(reader: LogReader) -> int:
 def choose_base(reader: LogReader, at: int, *, from_snapshot: bool | None = None) -> SnapshotReader | None:
     """The snapshot on which to replay up to and including offset `at`; None is the empty image.
 
-    The newest one whose last offset is at or before `at`; with `from_snapshot` False the log alone, with True only a
+    The newest one whose last offset is at or before `at`, and that isn't damaged: such a one is passed over with a
+    warning. With `from_snapshot` False the log alone, with True only a
     snapshot will do. Raises OffsetError where neither the log nor a snapshot covers `at`; the message names the first
     offset from there on that has an image.
     """
@@ -44,13 +45,24 @@ def choose_base(reader: LogReader, at: int, *, from_snapshot: bool | None = None
     log = range(reader.start_offset, reader.end_offset)
     for snapshot in reversed(snapshots):
         base = snapshot.end_offset
-        if base - 1 == at or (base <= at and base >= log.start and at in log):
+        covers = base - 1 == at or (base <= at and base >= log.start and at in log)
+        if covers and _is_sound(snapshot, reader):
             return snapshot
     if from_snapshot is None and log.start == 0 and at in log:
         return None
     if from_snapshot and log.start == 0:
         raise OffsetError(f"{reader.name} has no finished snapshot at or before offset {at}.")
     raise OffsetError(_uncovered(reader, at))
+
+
+def _is_sound(snapshot: SnapshotReader, reader: LogReader) -> bool:
+    damage = snapshot.damage()
+    if damage is not None:
+        import structlog
+
+        logger = structlog.get_logger(__name__)
+        logger.warning("snapshot_skipped", snapshot=snapshot.name, source=reader.name, reason=damage)
+    return damage is None
 
 
 def first_image_offset(reader: LogReader, at: int = 0) -> int | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kraftlake.kafka_files import SourceKind
@@ -17,7 +16,7 @@ from kraftlake.replay.source import Source, open_source
 from kraftlake.runtime.errors import ImportConflictError, LakeError, NotASourceError
 
 if TYPE_CHECKING:
-    from kraftlake.metadata_log import MetadataLog
+    from kraftlake.metadata_log import Location, MetadataLog
 
 
 def import_source(
@@ -36,8 +35,10 @@ def import_source(
     other bytes at an offset; naming it), NotASourceError, CorruptDataError for an unsound source, LakeError where the
     lake is none, or is written to by somebody else at the same time.
     """
+    from kraftlake.metadata_log import lake_location
+
     opened = source if isinstance(source, Source) else open_source(source, cluster_id=cluster_id)
-    return _Import(opened, Path(lake), cluster_id, progress or _silent).run()
+    return _Import(opened, lake_location(lake), cluster_id, progress or _silent).run()
 
 
 def _silent(phase: str, done: int, total: int) -> None:
@@ -45,7 +46,7 @@ def _silent(phase: str, done: int, total: int) -> None:
 
 
 class _Import:
-    def __init__(self, source: Source, path: Path, cluster_id: str | None, progress: Progress) -> None:
+    def __init__(self, source: Source, path: Location, cluster_id: str | None, progress: Progress) -> None:
         self._source = source
         self._path = path
         self._progress = progress

@@ -46,6 +46,9 @@ class SnapshotReader(Protocol):
     def batches(self) -> Iterator[RecordBatch]:
         """All of its batches, control batches too; offsets inside count from 0."""
 
+    def damage(self) -> str | None:
+        """Why it is not to be used, None for a sound one, as far as it can be told without decoding its records."""
+
 
 class LogReader(Protocol):
     """A metadata log and the snapshots beside it. Offsets are Kafka's; `end_offset` is exclusive."""

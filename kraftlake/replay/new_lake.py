@@ -6,29 +6,44 @@ import contextlib
 import shutil
 import uuid
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kraftlake.runtime.errors import KraftlakeError, LakeError
 
+if TYPE_CHECKING:
+    from kraftlake.metadata_log import Location
 
-def is_lake(path: Path) -> bool:
+
+def is_lake(path: Location) -> bool:
     """Whether a lake was made at `path`, however little is in it."""
-    return any((path / "log" / "_delta_log").glob("*.json"))
+    try:
+        return any(entry.suffix == ".json" for entry in (path / "log" / "_delta_log").iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as fault:
+        raise LakeError(f"{path} can't be read: {fault.strerror or fault}.") from fault
 
 
-def check_place(path: Path) -> None:
+def check_place(path: Location) -> None:
     """Raise LakeError where no new lake can be made at `path`: before a long source is read for nothing."""
+    if not isinstance(path, Path):
+        if path.is_dir():
+            raise LakeError(f"{path} is in the way and no lake: a new lake needs a prefix that holds nothing.")
+        return
     if not path.absolute().parent.is_dir():
         raise LakeError(f"{path} can't be made: the folder {path.absolute().parent} does not exist.")
     if path.exists() and (not path.is_dir() or any(entry.name != "log" for entry in path.iterdir())):
         raise LakeError(f"{path} is in the way and no lake: a new lake needs an empty folder, or none.")
 
 
-def discard_empty_lake(path: Path, *, keep_folder: bool) -> None:
+def discard_empty_lake(path: Location, *, keep_folder: bool) -> None:
     """Remove a lake that this process made and that has no record; `keep_folder` leaves the folder, empty, as it was.
 
     The folder is renamed first, so that nobody else can find it meanwhile; should somebody have appended to it just
-    before, it goes back to its place.
+    before, it goes back to its place. In an object store nothing can be renamed: there an empty lake stays.
     """
+    if not isinstance(path, Path):
+        return
     if _has_records(path):
         return
     aside = path.with_name(f".{path.name}.{uuid.uuid4()}.discarded")
@@ -44,7 +59,7 @@ def discard_empty_lake(path: Path, *, keep_folder: bool) -> None:
         path.mkdir(mode=0o700, exist_ok=True)
 
 
-def _has_records(path: Path) -> bool:
+def _has_records(path: Location) -> bool:
     from kraftlake.metadata_log import MetadataLog
 
     try:
@@ -54,8 +69,10 @@ def _has_records(path: Path) -> bool:
     return log.end_offset > log.start_offset
 
 
-def remove_empty_folders(path: Path) -> None:
+def remove_empty_folders(path: Location) -> None:
     """Take away the folders of a lake that could not be made; what holds anything stays."""
+    if not isinstance(path, Path):
+        return
     with contextlib.suppress(OSError):
         for folder in (path / "log" / "_delta_log", path / "log", path):
             folder.rmdir()

@@ -56,7 +56,9 @@ class LakeReader:
 
 def open_reader(path: str) -> tuple[LogReader, SourceKind]:
     """Open what is at `path`, told by its content; raises NotASourceError naming what it is instead."""
-    kind = sniff(path)
+    from kraftlake.metadata_log import is_object_uri
+
+    kind = SourceKind.LAKE if is_object_uri(path) else sniff(path)
     if kind is SourceKind.LAKE:
         from kraftlake.metadata_log import MetadataLog
 

@@ -54,6 +54,32 @@ class LakeError(KraftlakeError):
     """A lake that is missing, in the way, of another schema, or being written by somebody else."""
 
 
+class FencedEpochError(LakeError):
+    """A writer of an epoch after which another was claimed: nothing of it is, or will be, in the log."""
+
+    def __init__(self, epoch: int, current_epoch: int) -> None:
+        super().__init__(
+            f"Epoch {epoch} is fenced: epoch {current_epoch} was claimed after it, so nothing can be appended with it."
+        )
+        self.epoch = epoch
+        self.current_epoch = current_epoch
+
+
+class EndOffsetError(LakeError):
+    """A writer of the current epoch that is wrong about where the log ends; nothing of it is in the log."""
+
+    def __init__(self, expected: int, actual: int) -> None:
+        super().__init__(
+            f"The append was to begin at offset {expected}, but the log ends at {actual}: read it up to there first."
+        )
+        self.expected = expected
+        self.actual = actual
+
+
+class QueueFullError(KraftlakeError):
+    """More is waiting than may wait; nothing of what was refused will be done."""
+
+
 class UnwritableMetadataError(KraftlakeError):
     """An image holds what its metadata.version has no record for (Kafka's UnwritableMetadataException)."""
 

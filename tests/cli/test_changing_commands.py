@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 import stat
+import subprocess
+import sys
 import tarfile
 from pathlib import Path
 
 import pytest
 
 from tests.cli.made_logs import hostile_log
-from tests.cli.running import DIRECTORY, SAMPLE, TORN, fault, run, run_json, unzipped_json
+from tests.cli.running import DIRECTORY, ROOT, SAMPLE, TORN, fault, run, run_json, unzipped_json
 
 EXPECTED = SAMPLE / "expected"
 
@@ -141,3 +144,45 @@ def test_a_renamed_snapshot_has_an_image_and_a_warning_that_its_offset_is_unknow
     result = run("image", out, "--json")
     assert "warning: some-name is not named END-EPOCH.checkpoint" in result.stderr
     assert json.loads(result.stdout)["offset"] == -1
+
+
+def test_following_a_directory_takes_what_is_written_until_it_is_interrupted(tmp_path: Path) -> None:
+    directory = tmp_path / "__cluster_metadata-0"
+    directory.mkdir()
+    segments = sorted(DIRECTORY.glob("*.log"))
+    shutil.copy(segments[0], directory)
+    words = ["import", "--follow", directory, tmp_path / "lake", "--include-uncommitted", "--poll", "0.01", "--json"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "kraftlake.cli", *map(str, words)], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    ) as follower:
+        assert follower.stdout is not None
+        end = json.loads(follower.stdout.readline())["endOffset"]
+        for segment in segments[1:]:
+            shutil.copy(segment, tmp_path / "segment")
+            (tmp_path / "segment").rename(directory / segment.name)
+            while end <= int(segment.stem):
+                line = json.loads(follower.stdout.readline())
+                assert line["from"] == end
+                end = line["endOffset"]
+        follower.send_signal(signal.SIGINT)
+        assert follower.wait() == 0
+    assert run_json("image", tmp_path / "lake", "--show-secrets") == expected_image(5736)
+
+
+def test_following_says_that_it_is_late_and_what_waits(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "kraftlake.cli", "import", "--follow", str(DIRECTORY), str(tmp_path / "lake")],
+        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    process.terminate()
+    _, told = process.communicate()
+    assert process.returncode == 0
+    assert "offsets 0 to 4592; 1,144 records not known to be committed yet" in line
+    assert "the lake is that late" in told
+
+
+def test_what_belongs_to_following_is_refused_without_it(tmp_path: Path) -> None:
+    assert "--follow" in fault("import", DIRECTORY, tmp_path / "lake", "--include-uncommitted", code=2)
+    assert "only the directory" in fault("import", "--follow", DIRECTORY / f"{0:020d}.log", tmp_path / "l", code=2)

@@ -1,8 +1,9 @@
 """A process that appends to a lake until it kills itself with SIGKILL, or until it has won its share of a race.
 
 Each line on its stdout is an append that it was told is durable: `base end`. Run with `-m` and the arguments
-`die LAKE` (for each line on stdin, a seed, it forks such a process and says `dead SIGNAL` after it), `race LAKE NAME
-APPENDS`, or `create LAKE NAME ATTEMPTS` (these two begin at a line on stdin).
+`die LAKE` (for each line on stdin, a seed, it forks such a process and says `dead SIGNAL` after it; `reign LAKE` does
+so with a claimant of epochs), `race LAKE NAME APPENDS`, `lead LAKE NODE CLAIMS`, or `create LAKE NAME ATTEMPTS` (these
+three begin at a line on stdin).
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ import os
 import random
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from kraftlake.metadata_log.disk import Disk
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.records.batch import RecordBatch
-from kraftlake.runtime.errors import ImportConflictError, LakeError
+from kraftlake.runtime.errors import FencedEpochError, ImportConflictError, LakeError
 from tests.metadata_log.log_batches import data_batch, snapshot_batches
 
 OPERATIONS = 60
@@ -105,17 +107,34 @@ def die(path: Path, seed: int) -> None:
             say("snapshot", end)
 
 
-def die_again_and_again(path: Path) -> None:
+def reign(path: Path, seed: int) -> None:
+    """Claim, and append at that epoch, until the disk kills us."""
+    chance = random.Random(seed)
+    log = MetadataLog.open(path, disk=DeadlyDisk(chance))
+    epoch = log.claim(1)
+    say(epoch, "claimed")
+    while True:
+        base = log.end_offset
+        log.append(reign_batches(base, epoch), epoch=epoch, expected_end_offset=base)
+        say(base, log.end_offset)
+
+
+def reign_batches(offset: int, epoch: int) -> list[RecordBatch]:
+    """What a claimant writes at an offset: two batches."""
+    return [data_batch(offset, 1 + offset % 3, epoch=epoch), data_batch(offset + 1 + offset % 3, 2, epoch=epoch)]
+
+
+def die_again_and_again(path: Path, live: Callable[[Path, int], None]) -> None:
     """Fork, so that the imports are paid for once, and nothing has been done yet in which a fork could be unsafe."""
     for line in sys.stdin:
         child = os.fork()
         if child == 0:
-            die(path, int(line))
+            live(path, int(line))
         _, status = os.waitpid(child, 0)
         say("dead", os.WTERMSIG(status) if os.WIFSIGNALED(status) else -1)
 
 
-def race(path: Path, name: str, appends: int) -> None:
+def race(path: str, name: str, appends: int) -> None:
     """Append against others until `appends` of ours are in."""
     sys.stdin.readline()
     log = MetadataLog.open(path)
@@ -132,6 +151,27 @@ def race(path: Path, name: str, appends: int) -> None:
             appends -= 1
 
 
+def lead(path: str, node_id: int, claims: int) -> None:
+    """Claim again and again, against others, and append at each epoch until it is fenced, at most a few times."""
+    sys.stdin.readline()
+    log = MetadataLog.open(path)
+    chance = random.Random(node_id)
+    for _ in range(claims):
+        epoch = log.claim(node_id)
+        say(epoch, "claimed")
+        try:
+            for _ in range(chance.randint(1, 6)):
+                base = log.end_offset
+                log.append([data_batch(base, epoch=epoch, who=f"-node{node_id}")], epoch=epoch)
+                say(base, epoch)
+        except FencedEpochError as fault:
+            assert fault.epoch == epoch < fault.current_epoch  # noqa: PT017
+            say(epoch, "fenced")
+            with contextlib.suppress(FencedEpochError):
+                log.append([data_batch(log.end_offset, epoch=epoch)], epoch=epoch)
+                say(epoch, "unfenced")
+
+
 def create(path: Path, name: str, attempts: int) -> None:
     """Create lakes against others; names those that this one made."""
     for attempt in range(attempts):
@@ -144,8 +184,12 @@ def create(path: Path, name: str, attempts: int) -> None:
 if __name__ == "__main__":
     what, lake, *arguments = sys.argv[1:]
     if what == "die":
-        die_again_and_again(Path(lake))
+        die_again_and_again(Path(lake), die)
+    elif what == "reign":
+        die_again_and_again(Path(lake), reign)
+    elif what == "lead":
+        lead(lake, int(arguments[0]), int(arguments[1]))
     elif what == "race":
-        race(Path(lake), arguments[0], int(arguments[1]))
+        race(lake, arguments[0], int(arguments[1]))
     else:
         create(Path(lake), arguments[0], int(arguments[1]))

@@ -10,7 +10,7 @@ import pytest
 
 from kraftlake.metadata_log.commit import CommitConflictError, append_info, commit
 from kraftlake.metadata_log.delta_log import read_table
-from kraftlake.metadata_log.disk import Disk
+from kraftlake.metadata_log.disk import ConcurrentDisk, Disk
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.runtime.errors import LakeError
 from tests.metadata_log.log_batches import TIME, data_batch, leader_change
@@ -153,14 +153,41 @@ def test_everything_is_synced_before_it_is_visible_and_again_before_it_is_acknow
     log.append([data_batch(0)])
     assert disk.asked == [
         ("write", ".parquet"),
+        ("write", ".tmp"),
         ("fsync", ".parquet"),
         ("fsync", "log"),
-        ("write", ".tmp"),
         ("fsync", ".tmp"),
         ("link", ".json"),
         ("fsync", "_delta_log"),
         ("unlink", ".tmp"),
     ]
+
+
+def test_several_fsyncs_at_once_are_all_made_and_a_fault_of_any_is_told(tmp_path: Path) -> None:
+    class Watching(ConcurrentDisk):
+        def __init__(self) -> None:
+            super().__init__()
+            self.synced: list[str] = []
+            self.bad = ""
+
+        def fsync(self, path: Path) -> None:
+            super().fsync(path)
+            self.synced.append(path.name)
+            if path.name == self.bad:
+                raise OSError(errno.EIO, "Input/output error")
+
+    disk = Watching()
+    paths = [tmp_path / name for name in ("a", "b", "c", "d", "e", "f", "g")]
+    for path in paths:
+        disk.write(path, b"something")
+    disk.fsync_all(paths)
+    assert sorted(disk.synced) == [path.name for path in paths]
+    for bad in ("a", "g"):
+        disk.bad = bad
+        disk.synced.clear()
+        with pytest.raises(OSError, match="Input/output error"):
+            disk.fsync_all(paths)
+        assert sorted(disk.synced) == [path.name for path in paths]
 
 
 def test_a_lake_is_its_owners_alone(tmp_path: Path) -> None:
@@ -212,7 +239,7 @@ def test_a_disk_that_refuses_leaves_the_log_whole_and_the_next_append_goes_on(
         assert disk.refused in ("", "unlink") or (disk.refused == "link" and done)
     except LakeError as fault:
         assert "No space left on device" in str(fault)  # noqa: PT017
-        if "did not confirm" in str(fault):
+        if "was not confirmed" in str(fault):
             visible = 4
     assert MetadataLog.open(tmp_path / "lake").end_offset == visible
     log.refresh()
@@ -227,7 +254,7 @@ def test_a_disk_that_refuses_a_new_lake_is_named_and_creating_it_again_works(tmp
     try:
         MetadataLog.create(tmp_path / "lake", disk=RefusingDisk(at, done=False))
     except LakeError as fault:
-        if "did not confirm" in str(fault):
+        if "was not confirmed" in str(fault):
             assert MetadataLog.open(tmp_path / "lake").end_offset == 0
             return
         assert MetadataLog.create(tmp_path / "lake").end_offset == 0

@@ -12,8 +12,11 @@ from deltalake import DeltaTable
 
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.records.batch import RecordBatch
+from kraftlake.records.control_records import LeaderChangeMessage
+from kraftlake.records.metadata_records import TopicRecord
 from kraftlake.records.rows import LOG_SCHEMA
-from tests.metadata_log.doomed_writer import batches_at
+from tests.metadata_log.delta_protocol import check_commits
+from tests.metadata_log.doomed_writer import batches_at, reign_batches
 from tests.metadata_log.log_batches import snapshot_batches
 
 LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
@@ -21,6 +24,10 @@ KILLS = 300 if LONG else 24
 ROOT = Path(__file__).resolve().parents[2]
 RACERS = 4
 APPENDS = 200 if LONG else 25
+MANY_RACERS = 10
+MANY_APPENDS = 500 if LONG else 50
+CLAIMANTS = 3
+CLAIMS = 200 if LONG else 30
 
 
 def start(*arguments: object) -> subprocess.Popen[str]:
@@ -49,10 +56,10 @@ def started_together(lines: int, *commands: tuple[object, ...]) -> list[list[tup
     return said
 
 
-def killed_writers(path: Path, kills: int, seed: int) -> Iterator[list[tuple[str, str]]]:
+def killed_writers(path: Path, kills: int, seed: int, how: str = "die") -> Iterator[list[tuple[str, str]]]:
     """Writers that kill themselves, one after the other; what each said before, given while none of them lives."""
     chance = random.Random(seed)
-    with start("die", path) as nursery:
+    with start(how, path) as nursery:
         assert nursery.stdin is not None
         assert nursery.stdout is not None
         for _ in range(kills):
@@ -104,19 +111,79 @@ def test_a_writer_killed_at_any_moment_loses_nothing_that_it_acknowledged(tmp_pa
     assert rows.equals(MetadataLog.open(tmp_path / "lake").rows())
 
 
+def test_a_claimant_killed_at_any_moment_loses_nothing_and_the_next_goes_on_with_the_next_epoch(tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    MetadataLog.create(lake, "cluster", "controlled")
+    acknowledged: dict[int, int] = {}
+    claimed: list[int] = []
+    for said in killed_writers(lake, KILLS, seed=13, how="reign"):
+        for first, second in said:
+            if second == "claimed":
+                claimed.append(int(first))
+            else:
+                acknowledged[int(first)] = int(second)
+    log = MetadataLog.open(lake)
+    offset, epoch = 0, 0
+    for batch in (found := iter(log.batches())):
+        assert batch.base_offset == offset
+        if batch.control:
+            epoch += 1
+            assert batch.epoch == epoch
+            offset += 1
+            continue
+        whole = [batch, next(found)]
+        assert whole == reign_batches(offset, epoch), "an append is there in part"
+        end = whole[-1].last_offset + 1
+        assert acknowledged.pop(offset, end) == end
+        offset = end
+    assert not acknowledged, "something acknowledged is not there"
+    assert claimed == sorted(set(claimed))
+    assert log.epoch == epoch >= claimed[-1]
+    assert len(claimed) > KILLS // 4, "too few claims to show anything"
+    check_commits(lake / "log")
+
+
+def test_three_claimants_in_a_loop_never_append_at_an_older_epoch_after_a_newer_claim(tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    MetadataLog.create(lake, "cluster", "controlled")
+    said = started_together(1, *(("lead", lake, node, CLAIMS) for node in range(CLAIMANTS)))
+    events = [event for lines in said for event in lines]
+    assert not [event for event in events if event[1] == "unfenced"]
+    assert [event for event in events if event[1] == "fenced"], "nobody was fenced: nothing is shown"
+    leader, epoch, offset = -1, 0, 0
+    acknowledged = {int(base): int(of) for base, of in events if of.isdecimal()}
+    for batch in MetadataLog.open(lake).batches():
+        assert batch.base_offset == offset
+        offset = batch.last_offset + 1
+        (message,) = [part.message for part in batch.messages()]
+        if isinstance(message, LeaderChangeMessage):
+            assert batch.epoch == epoch + 1
+            leader, epoch = message.leader_id, batch.epoch
+        else:
+            assert isinstance(message, TopicRecord)
+            assert batch.epoch == epoch, "an append of an older epoch was accepted after a newer claim"
+            assert message.name == f"topic-{batch.base_offset}-node{leader}"
+            assert acknowledged.pop(batch.base_offset) == epoch
+    assert not acknowledged
+    assert epoch == CLAIMANTS * CLAIMS
+    check_commits(lake / "log")
+
+
 def test_of_racing_appenders_exactly_one_wins_each_version(tmp_path: Path) -> None:
+    racers, appends = MANY_RACERS, MANY_APPENDS
     MetadataLog.create(tmp_path / "lake")
-    said = started_together(1, *(("race", tmp_path / "lake", f"-racer{racer}", APPENDS) for racer in range(RACERS)))
+    said = started_together(1, *(("race", tmp_path / "lake", f"-racer{racer}", appends) for racer in range(racers)))
     log = MetadataLog.open(tmp_path / "lake")
-    assert log.version == RACERS * APPENDS
+    assert log.version == racers * appends
     won = {int(base): (int(end), racer) for racer, lines in enumerate(said) for base, end in lines}
-    assert len(won) == RACERS * APPENDS
+    assert len(won) == racers * appends
     found = list(log.batches())
     assert [(batch.base_offset, batch.last_offset + 1) for batch in found] == [
         (base, end) for base, (end, _) in sorted(won.items())
     ]
     for batch in found:
         assert f"-racer{won[batch.base_offset][1]}".encode() in batch.values[0]
+    check_commits(tmp_path / "lake" / "log")
 
 
 def test_of_racing_creators_exactly_one_makes_the_lake(tmp_path: Path) -> None:

@@ -4,11 +4,13 @@ import json
 from pathlib import Path
 
 import pytest
+from crc32c import crc32c
 from deltalake import DeltaTable
 from structlog.testing import capture_logs
 
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.records.batch import RecordBatch
+from kraftlake.replay import import_source, open_source
 from kraftlake.runtime.errors import CorruptDataError, ImportConflictError, LakeError
 from tests.metadata_log.log_batches import TIME, UnsyncedDisk, snapshot_batches
 
@@ -131,3 +133,58 @@ def test_a_table_of_another_schema_in_the_place_of_the_snapshots_is_named(log: M
     (log.path.parent / "other" / "log").rename(log.path / "snapshots")
     with pytest.raises(LakeError, match="another schema, not the snapshots of a lake"):
         log.snapshots()
+
+
+def spoil_fact(log: MetadataLog, version: int, fact: str) -> None:
+    path = log.path / "snapshots" / "_delta_log" / f"{version:020d}.json"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for line in lines:
+        if line.get("txn", {}).get("appId", "").endswith(fact):
+            line["txn"]["version"] ^= 1
+    path.write_text("\n".join(map(json.dumps, lines)))
+
+
+def test_a_snapshot_knows_the_checksum_of_its_records(log: MetadataLog) -> None:
+    batches = snapshot_batches(5)
+    add(log, 40, batches)
+    (snapshot,) = log.snapshots()
+    assert snapshot.checksum == crc32c(b"".join(value for batch in batches for value in batch.values))
+    assert snapshot.damage() is None
+
+
+def test_a_snapshot_whose_records_are_not_those_it_was_kept_with_is_damaged(log: MetadataLog) -> None:
+    add(log, 40, snapshot_batches(5))
+    spoil_fact(log, 1, "crc32c")
+    (snapshot,) = log.snapshots()
+    assert snapshot.damage() is not None
+    with pytest.raises(CorruptDataError, match=r"checksum is .* not .* as when it was kept"):
+        list(snapshot.batches())
+
+
+def test_a_snapshot_without_a_checksum_of_an_early_release_is_believed(log: MetadataLog) -> None:
+    add(log, 40, snapshot_batches(5))
+    path = log.path / "snapshots" / "_delta_log" / f"{1:020d}.json"
+    path.write_text("\n".join(line for line in path.read_text().splitlines() if "crc32c" not in line))
+    (snapshot,) = MetadataLog.open(log.path).snapshots()
+    assert (snapshot.checksum, snapshot.damage()) == (None, None)
+    assert list(snapshot.batches()) == snapshot_batches(5)
+
+
+def test_a_damaged_snapshot_is_passed_over_for_the_one_before_it(tmp_path: Path) -> None:
+    sample = Path(__file__).resolve().parents[2] / "samples" / "kafka-4.4" / "log" / "__cluster_metadata-0"
+    import_source(sample, tmp_path / "lake")
+    source = open_source(tmp_path / "lake")
+    older, newest = source.snapshots[-2:]
+    sound = source.replay()
+    assert sound.base == newest.name
+    log = MetadataLog.open(tmp_path / "lake")
+    versions = range(1, 1 + len(log.snapshots()))
+    for version in versions:
+        path = log.path / "snapshots" / "_delta_log" / f"{version:020d}.json"
+        if newest.name in path.read_text():
+            spoil_fact(log, version, "crc32c")
+    with capture_logs() as logs:
+        replayed = open_source(tmp_path / "lake").replay()
+    assert replayed.base == older.name
+    assert replayed.image == sound.image
+    assert [(entry["event"], entry["snapshot"]) for entry in logs] == [("snapshot_skipped", newest.name)]

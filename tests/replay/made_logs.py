@@ -130,6 +130,9 @@ class MadeSnapshot:
     def name(self) -> str:
         return snapshot_name(self.end_offset, self.epoch)
 
+    def damage(self) -> str | None:
+        return None
+
     def batches(self) -> Iterator[RecordBatch]:
         return iter(self.records)
 

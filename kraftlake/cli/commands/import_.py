@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
-from kraftlake.cli.command import Argument, Example
+from kraftlake.cli.command import Argument, Example, Option
 from kraftlake.cli.options import SAMPLE, Call, command
 from kraftlake.cli.parameters import LAKE
 from kraftlake.cli.sections import MOVE
+
+if TYPE_CHECKING:
+    from kraftlake.replay import FollowStep
+
+_UPKEEP_SECONDS = 60.0
 
 
 @command(
@@ -19,15 +26,41 @@ from kraftlake.cli.sections import MOVE
         Example("make a lake, or bring one up to date", f"kraftlake import {SAMPLE} lake"),
         Example("then ask the lake as if it were the log", "kraftlake image lake --at-offset 4592"),
         Example("what was appended, for scripts", f"kraftlake import {SAMPLE} lake --json"),
+        Example(
+            "keep up with a live node, until interrupted",
+            "kraftlake import --follow /var/lib/kafka/__cluster_metadata-0 lake",
+        ),
     ),
 )
 @click.argument("lake", cls=Argument, type=LAKE, help="The folder of the lake; made if it does not exist.")
-def import_(call: Call, source: str, lake: str) -> None:
+@click.option("--follow", cls=Option, is_flag=True, help="Go on with what the node of this directory writes.")
+@click.option(
+    "--include-uncommitted",
+    cls=Option,
+    is_flag=True,
+    help="With --follow: take every whole batch, also those that a new leader may still replace.",
+)
+@click.option(
+    "--poll",
+    cls=Option,
+    type=click.FloatRange(min=0.01),
+    metavar="SECONDS",
+    help="With --follow: how often to look, 0.5 if not given.",
+)
+def import_(call: Call, source: str, lake: str, *, follow: bool, include_uncommitted: bool, poll: float | None) -> None:
     """Append to LAKE what it does not have yet of SOURCE.
 
     Twice is the same as once. At the first offset that disagrees with the lake (a gap, another epoch, other bytes, or
     another cluster) nothing is changed, and that offset is named.
+
+    With --follow it takes what the log itself tells is committed, which is late: up to the newest snapshot or change
+    of leader. With --include-uncommitted it takes all, and ends at the first offset that a new leader replaced.
     """
+    if follow:
+        _follow(call, source, lake, include_uncommitted=include_uncommitted, poll=poll or 0.5)
+        return
+    if include_uncommitted or poll is not None:
+        raise click.UsageError("--include-uncommitted and --poll belong to --follow.")
     from kraftlake.cli.views.import_view import show_import_report
     from kraftlake.cli.views.progress_view import progress_bars
     from kraftlake.replay.import_log import import_source
@@ -42,3 +75,69 @@ def import_(call: Call, source: str, lake: str) -> None:
         call.terminal.json(form)
     else:
         show_import_report(call.terminal, form)
+
+
+def _follow(call: Call, source: str, lake: str, *, include_uncommitted: bool, poll: float) -> None:
+    """Follow until interrupted, with the lake's upkeep beside it."""
+    import signal
+    import sys
+    import threading
+
+    from kraftlake.metadata_log import Upkeep, UpkeepThread
+    from kraftlake.replay import LogFollower
+
+    stop = threading.Event()
+    follower = LogFollower(source, lake, cluster_id=call.cluster_id, include_uncommitted=include_uncommitted)
+    upkeep: list[UpkeepThread] = []
+
+    def tell(step: FollowStep) -> None:
+        if not upkeep and step.committed_to >= 0:
+            upkeep.append(UpkeepThread(Upkeep(lake), interval=_UPKEEP_SECONDS))
+        _tell_step(call, lake, step, include_uncommitted=include_uncommitted)
+        sys.stdout.flush()
+
+    if not include_uncommitted:
+        call.terminal.warn(
+            "only what the log itself tells is committed is taken, up to the newest snapshot or change of leader: "
+            "the lake is that late"
+        )
+    # Interrupting is how following ends; an append that is under way is finished first.
+    before = [signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGINT, signal.SIGTERM)]
+    try:
+        follower.run(tell, poll=poll, stop=stop)
+    finally:
+        signal.signal(signal.SIGINT, before[0])
+        signal.signal(signal.SIGTERM, before[1])
+        for thread in upkeep:
+            thread.close()
+
+
+def _tell_step(call: Call, lake: str, step: FollowStep, *, include_uncommitted: bool) -> None:
+    """One line for a step."""
+    from kraftlake.cli.views.words import counted
+
+    if step.truncated:
+        call.terminal.warn(step.truncated)
+    if call.as_json:
+        call.terminal.json(
+            {
+                "lake": lake,
+                "from": step.from_offset,
+                "to": step.to_offset,
+                "records": step.records,
+                "snapshots": step.snapshots,
+                "endOffset": step.end_offset,
+                "committed_to": step.committed_to,
+                "seenTo": step.seen_to,
+            }
+        )
+        return
+    waiting = step.seen_to - step.end_offset
+    late = (
+        f"; {counted(waiting, 'record')} not known to be committed yet" if waiting and not include_uncommitted else ""
+    )
+    if step.records:
+        what = f"{counted(step.records, 'record')}, offsets {step.from_offset} to {step.to_offset}"
+    else:
+        what = counted(step.snapshots, "snapshot") if step.snapshots else "nothing new yet"
+    call.terminal.line(f"followed  {what}{late}")

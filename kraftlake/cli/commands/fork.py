@@ -1,0 +1,42 @@
+"""`kraftlake fork`: a controlled copy of a log."""
+
+from __future__ import annotations
+
+import click
+
+from kraftlake.cli.command import Argument, Example
+from kraftlake.cli.options import SAMPLE, Call, command
+from kraftlake.cli.parameters import LAKE
+from kraftlake.cli.sections import ENGINE
+
+
+@command(
+    "fork",
+    section=ENGINE,
+    question="Copy a log up to an offset into a lake that a controller may go on with.",
+    replays=False,
+    at=True,
+    examples=(
+        Example("what if it had gone on otherwise from there", f"kraftlake fork {SAMPLE} what-if --at-offset 4592"),
+    ),
+)
+@click.argument("lake", cls=Argument, type=LAKE, metavar="DST", help="The folder of the new lake, or an s3:// URI.")
+def fork(call: Call, source: str, lake: str) -> None:
+    """Make DST a controlled lake that holds the log of SOURCE up to and including an offset, by default all of it.
+
+    An imported lake takes nothing but imports: one record of another writer would spoil every later one. Its fork is
+    written by a controller. The offset is the last one of a batch; SOURCE stays as it is.
+    """
+    from kraftlake.cli.views.lake_view import show_fork_report
+    from kraftlake.replay.fork import fork_source
+
+    report = fork_source(call.open(source), lake, call.at).to_json()
+    if report["uncommitted"]:
+        call.terminal.warn(
+            f"nothing in {source} tells that its last {report['uncommitted']} records below offset "
+            f"{report['endOffset']} were committed; the fork takes them as they are"
+        )
+    if call.as_json:
+        call.terminal.json(report)
+    else:
+        show_fork_report(call.terminal, report)

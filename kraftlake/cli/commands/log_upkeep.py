@@ -1,0 +1,144 @@
+"""`kraftlake log compact`, `log trim` and `log vacuum`: the upkeep of a lake's tables."""
+
+from __future__ import annotations
+
+import click
+
+from kraftlake.cli.command import Argument, Example, Option
+from kraftlake.cli.options import Call, command
+from kraftlake.cli.parameters import LAKE, OFFSET
+from kraftlake.cli.sections import UPKEEP
+from kraftlake.cli.views.words import counted
+
+_LAKE_HELP = "The folder of a lake."
+_MINUTE_MS = 60_000
+
+
+@command(
+    "log compact",
+    section=UPKEEP,
+    question="Make a lake's small files into large ones, and checkpoint its tables.",
+    source=False,
+    examples=(
+        Example("after an import, or now and then beside a writer", "kraftlake log compact lake"),
+        Example("what was done, for scripts", "kraftlake log compact lake --json"),
+    ),
+)
+@click.argument("lake", cls=Argument, type=LAKE, help=_LAKE_HELP)
+def log_compact(call: Call, lake: str) -> None:
+    """Make the small files of LAKE into large ones in offset order, checkpoint its tables, clean up old commits.
+
+    No row changes and nobody is in the way: writers, readers and streams go on meanwhile. Commits that a stream within
+    the declared lag may still have to read stay.
+    """
+    from kraftlake.metadata_log import Upkeep, UpkeepPolicy
+
+    report = Upkeep(lake, UpkeepPolicy(compact_from=2)).run(force_checkpoint=True)
+    if call.as_json:
+        call.terminal.json(
+            {
+                "lake": lake,
+                "filesCompacted": report.compaction.files,
+                "filesMade": report.compaction.made,
+                "checkpoints": report.checkpoints,
+                "commitsCleanedUp": report.cleaned_up.commits,
+                "checkpointsCleanedUp": report.cleaned_up.checkpoints,
+            }
+        )
+        return
+    made = counted(report.compaction.made, "file")
+    files = counted(report.compaction.files, "small file")
+    call.terminal.line(f"compacted    {files} into {made}" if report.compaction.made else "compacted    nothing to do")
+    versions = ", ".join(f"{table} at version {version}" for table, version in report.checkpoints.items())
+    call.terminal.line(f"checkpoints  {versions or 'none: nothing was committed since the last ones'}")
+    call.terminal.line(f"cleaned up   {counted(report.cleaned_up.commits, 'commit')} behind them")
+
+
+@command(
+    "log trim",
+    section=UPKEEP,
+    question="Remove the beginning of a lake's log, behind a snapshot.",
+    source=False,
+    examples=(Example("what a snapshot at 3532 stands for", "kraftlake log trim lake --before 3532 --stream-lag 0"),),
+)
+@click.argument("lake", cls=Argument, type=LAKE, help=_LAKE_HELP)
+@click.option(
+    "--before", cls=Option, type=OFFSET, required=True, metavar="N", help="Keep this offset and all after it."
+)
+@click.option(
+    "--stream-lag",
+    cls=Option,
+    type=click.FloatRange(min=0),
+    metavar="MINUTES",
+    help="Declare first how far the slowest stream over the lake may lag behind (6 hours if never declared).",
+)
+def log_trim(call: Call, lake: str, *, before: int, stream_lag: float | None) -> None:
+    """Remove the files of LAKE that hold offsets below N only. This can't be undone.
+
+    It is refused where no whole snapshot covers what goes, and where it was appended less than the declared stream lag
+    ago. Whole files go, so the log may begin a little below N afterwards. `kraftlake log vacuum` frees the space.
+    """
+    from kraftlake.metadata_log import Upkeep
+
+    lag = None if stream_lag is None else round(stream_lag * _MINUTE_MS)
+    report = Upkeep(lake).trim(before, stream_lag_ms=lag)
+    if call.as_json:
+        call.terminal.json(
+            {
+                "lake": lake,
+                "filesRemoved": report.files,
+                "oldStartOffset": report.old_start,
+                "startOffset": report.new_start,
+            }
+        )
+    elif report.files:
+        removed = f"offsets {report.old_start} to {report.new_start - 1}, {counted(report.files, 'file')}"
+        call.terminal.line(f"trimmed  {removed}: {lake} starts at offset {report.new_start} now")
+    else:
+        call.terminal.line(f"trimmed  nothing: no file of {lake} holds offsets below {before} only")
+
+
+@command(
+    "log vacuum",
+    section=UPKEEP,
+    question="Delete the files that no version of a lake's tables needs any more.",
+    source=False,
+    examples=(
+        Example("what compaction, trims and crashes left", "kraftlake log vacuum lake"),
+        Example("only say what would go", "kraftlake log vacuum lake --dry-run"),
+    ),
+)
+@click.argument("lake", cls=Argument, type=LAKE, help=_LAKE_HELP)
+@click.option("--dry-run", cls=Option, is_flag=True, help="Delete nothing.")
+@click.option(
+    "--older-than",
+    cls=Option,
+    type=click.FloatRange(min=1),
+    default=60.0,
+    show_default=True,
+    metavar="MINUTES",
+    help="Orphans of this age; it must be longer than any commit or import of a commit takes.",
+)
+def log_vacuum(call: Call, lake: str, *, dry_run: bool, older_than: float) -> None:
+    """Delete what compaction and trims removed longer ago than streams may lag, and what crashes left in LAKE.
+
+    A file that a version of the table names is never touched, nor one that may belong to a commit that is being made.
+    """
+    from kraftlake.metadata_log import Upkeep, UpkeepPolicy
+
+    policy = UpkeepPolicy(orphan_age_ms=round(older_than * _MINUTE_MS))
+    report = Upkeep(lake, policy).vacuum(dry_run=dry_run)
+    if call.as_json:
+        call.terminal.json(
+            {
+                "lake": lake,
+                "dryRun": dry_run,
+                "removed": report.removed,
+                "orphans": report.orphans,
+                "keptAsTooYoung": report.kept,
+            }
+        )
+        return
+    removed, orphans = counted(report.removed, "removed file"), counted(report.orphans, "orphan")
+    call.terminal.line(f"{'would delete' if dry_run else 'deleted'}  {removed}, {orphans}")
+    call.terminal.line(f"{'kept':<{12 if dry_run else 7}}  {counted(report.kept, 'file')} that may still be needed")

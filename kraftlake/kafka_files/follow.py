@@ -1,0 +1,175 @@
+"""The log in the directory of a live node, followed as it grows: whole batches, over rolls and deletions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from kraftlake.kafka_files.batch_header import HEADER_SIZE, pass_whole
+from kraftlake.kafka_files.batch_walk import READ_CHUNK, Damage, walk
+from kraftlake.kafka_files.faults import BrokenFileError, unreadable
+from kraftlake.kafka_files.file_names import METADATA_DIRECTORY, segment_base_offset, segment_name, snapshot_id
+from kraftlake.kafka_files.segment import LogPosition, decode
+from kraftlake.kafka_files.snapshot import Snapshot, read_snapshot
+from kraftlake.kafka_files.stored_file import DiskFile, Window
+from kraftlake.records.batch import RecordBatch
+from kraftlake.runtime.errors import KraftlakeError, NotASourceError, OffsetError
+
+
+class TruncatedLogError(KraftlakeError):
+    """The node cut its log below what was read of it, or wrote something else there; `offset` is where we stood."""
+
+    def __init__(self, message: str, offset: int) -> None:
+        super().__init__(message)
+        self.offset = offset
+
+
+class DirectoryFollower:
+    """A place in a live log: batches below `next_offset` were given.
+
+    Nothing of the log is held, and what was given is not read again. The last batch that was given is compared each
+    time with what is there, since a node that was not the leader truncates what it appended.
+    """
+
+    def __init__(self, path: str | Path, next_offset: int) -> None:
+        folder = Path(path)
+        self._folder = folder / METADATA_DIRECTORY if (folder / METADATA_DIRECTORY).is_dir() else folder
+        self.next_offset = next_offset
+        self._segment: int | None = None
+        self._position = 0
+        self._last: tuple[int, bytes] | None = None
+
+    def poll(self, before: int | None = None) -> Iterator[RecordBatch]:
+        """The whole batches that are there now from `next_offset` on; with `before`, those that end below it.
+
+        What a node is just writing is left for the next time. Raises OffsetError where the log starts above
+        `next_offset`, TruncatedLogError, BrokenFileError for damage with something behind it, NotASourceError where
+        the directory can't be read.
+        """
+        while True:
+            bases = self._bases()
+            if self._segment not in bases:
+                self._locate(bases)
+            assert self._segment is not None
+            try:
+                yield from self._read_on(self._segment, before)
+            except NotASourceError:
+                if self._segment in self._bases():
+                    raise
+                continue  # deleted while it was read: its rest is in no other file, so `_locate` tells what is missing
+            later = [base for base in bases if base > self._segment]
+            if not later or (before is not None and self.next_offset >= before):
+                return
+            if min(later) != self.next_offset:
+                if not self._grew(self._segment):
+                    self._tell_hole(min(later), before)
+                    return
+                continue
+            self._segment, self._position, self._last = min(later), 0, None
+
+    def snapshots(self, seen: set[str]) -> Iterator[Snapshot]:
+        """The finished snapshots that aren't among the `seen` names, oldest first."""
+        for name in sorted(self._names()):
+            if snapshot_id(name) is None or name in seen:
+                continue
+            try:
+                snapshot = read_snapshot(DiskFile.at(self._folder / name))
+            except NotASourceError:
+                continue  # deleted meanwhile
+            if snapshot.finished and not snapshot.bootstrap:
+                yield snapshot
+
+    def _names(self) -> list[str]:
+        try:
+            return [entry.name for entry in self._folder.iterdir()]
+        except OSError as error:
+            raise unreadable(str(self._folder), error) from None
+
+    def _bases(self) -> list[int]:
+        bases = sorted(base for name in self._names() if (base := segment_base_offset(name)) is not None)
+        if not bases:
+            raise NotASourceError(f"{self._folder} holds no segments (*.log) of a metadata log any more")
+        return bases
+
+    def _file(self, base: int) -> DiskFile:
+        return DiskFile.at(self._folder / segment_name(base))
+
+    def _locate(self, bases: list[int]) -> None:
+        """Find the segment and the position of `next_offset`."""
+        if bases[0] > self.next_offset:
+            raise OffsetError(
+                f"{self._folder} starts at offset {bases[0]} now: offsets {self.next_offset} to {bases[0] - 1} were "
+                f"deleted there before they were read."
+            )
+        base = max(base for base in bases if base <= self.next_offset)
+        file = self._file(base)
+        position, offset, last = 0, base, None
+        with Window(file, READ_CHUNK) as window:
+            while offset < self.next_offset:
+                data = window.at(position, min(READ_CHUNK, file.size - position))
+                size, offset = pass_whole(data, check_crc=False, offset=offset, before=self.next_offset)
+                if not size:
+                    break
+                position += size
+            if offset != self.next_offset:
+                raise self._truncated(f"ends at offset {offset - 1}")
+            if position and self._last is not None:
+                last = self._header_before(window, position)
+                if last is not None and last[1] != self._last[1]:
+                    raise self._truncated(f"has another batch before offset {self.next_offset}")
+        self._segment, self._position, self._last = base, position, last
+
+    def _header_before(self, window: Window, end: int) -> tuple[int, bytes] | None:
+        """The header of the batch that ends at a position; it has the length of the one that was given last."""
+        assert self._last is not None
+        size = int.from_bytes(self._last[1][8:12], "big") + 12
+        return (end - size, bytes(window.at(end - size, HEADER_SIZE))) if end >= size else (0, b"")
+
+    def _read_on(self, base: int, before: int | None) -> Iterator[RecordBatch]:
+        file = self._file(base)
+        self._check_last(file)
+        at = LogPosition(self.next_offset)
+        for step in walk(file, start=self._position):
+            if isinstance(step, Damage):
+                if step.end < file.size:
+                    raise BrokenFileError(file.name, step.position, self.next_offset, step.reason)
+                return
+            fault = at.fault(step.header.base_offset, step.header.epoch)
+            if fault is not None:
+                raise BrokenFileError(file.name, step.position, self.next_offset, fault)
+            if before is not None and step.header.last_offset >= before:
+                return
+            batch = decode(file, step)
+            at.pass_by(batch.last_offset, batch.epoch)
+            self._last = (step.position, bytes(step.data[:HEADER_SIZE]))
+            self._position = step.end
+            self.next_offset = batch.last_offset + 1
+            yield batch
+
+    def _check_last(self, file: DiskFile) -> None:
+        if file.size < self._position:
+            raise self._truncated(f"was cut to {file.size} bytes")
+        if self._last is not None:
+            position, header = self._last
+            with Window(file, HEADER_SIZE) as window:
+                if bytes(window.at(position, HEADER_SIZE)) != header:
+                    raise self._truncated(f"has another batch before offset {self.next_offset}")
+
+    def _truncated(self, what: str) -> TruncatedLogError:
+        return TruncatedLogError(
+            f"{self._folder} {what}, although it was read up to offset {self.next_offset - 1}: its tail was truncated",
+            self.next_offset,
+        )
+
+    def _grew(self, base: int) -> bool:
+        try:
+            return self._file(base).size > self._position
+        except NotASourceError:
+            return True
+
+    def _tell_hole(self, later: int, before: int | None) -> None:
+        """The segment is read to its end, and the next one doesn't begin there."""
+        if before is None or later < before:
+            message = f"offsets {self.next_offset} to {later - 1} are missing between this segment and the next one"
+            assert self._segment is not None
+            raise BrokenFileError(segment_name(self._segment), self._position, self.next_offset, message)

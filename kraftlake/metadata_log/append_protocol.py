@@ -1,0 +1,215 @@
+"""Committing to a log that others may commit to at the same time: what may come in between, and what fences.
+
+The compare-and-set on the table's version is all that decides. Whoever loses it reads the commits that came in between
+by name: maintenance leaves the log's end and epoch as they were, so the next version is tried; anything else means
+that the log went on without us.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+import pyarrow as pa
+
+from kraftlake.metadata_log.commit import (
+    CommitConflictError,
+    UnknownOutcomeError,
+    append_info,
+    commit,
+    now_ms,
+    write_data_file,
+)
+from kraftlake.metadata_log.data_files import encode_parquet
+from kraftlake.metadata_log.delta_actions import AddFile, Commit, TableMetadata, transaction
+from kraftlake.metadata_log.delta_log import TableState, read_commit, read_table
+from kraftlake.metadata_log.delta_schema import holds_columns
+from kraftlake.metadata_log.disk import Disk
+from kraftlake.metadata_log.location import Location
+from kraftlake.metadata_log.statistics import file_statistics
+from kraftlake.records.rows import LOG_SCHEMA
+from kraftlake.runtime.errors import EndOffsetError, FencedEpochError, LakeError
+
+CLUSTER_ID = "kraftlake.cluster_id"
+ROLE = "kraftlake.role"
+START_OFFSET = "kraftlake.log_start_offset"
+"""Properties of the table."""
+
+END_OFFSET = "kraftlake.end_offset"
+EPOCH = "kraftlake.epoch"
+COMMITTED_TO = "kraftlake.committed_to"
+"""Application ids of txn actions, whose version is the value."""
+
+NO_EPOCH = -1
+"""The epoch of a log without a record."""
+
+MAINTENANCE_RETRIES = 100
+
+
+STATISTICS_COLUMNS = ("offset", "epoch", "timestamp", "batch", "type")
+"""The columns whose bounds every file of the log states."""
+
+
+class LogWentOnError(LakeError):
+    """Somebody else appended or claimed meanwhile; nothing of ours is in the log."""
+
+
+@attrs.frozen(kw_only=True)
+class LogEnd:
+    """Where a log ends: the offset after its last one, and the epoch of its last batch."""
+
+    end_offset: int
+    epoch: int
+
+    @classmethod
+    def of(cls, state: TableState) -> LogEnd:
+        """The end of the log whose table is in this state."""
+        start = int(state.metadata.configuration[START_OFFSET])
+        facts = state.transactions
+        return cls(end_offset=facts.get(END_OFFSET, start), epoch=facts.get(EPOCH, NO_EPOCH))
+
+
+def append_rows(disk: Disk, state: TableState, rows: pa.Table, actions: Sequence[Mapping[str, Any]] = ()) -> TableState:
+    """Append rows, which continue the log in `state`, as one file in one commit, with further actions beside it.
+
+    Returns the state after it, which may be another object. Raises as `commit_at_end`; the file goes when the commit
+    is surely not made.
+    """
+    info = append_info(now_ms())
+    if not rows.num_rows:
+        return commit_at_end(disk, state, [info, *actions])
+    add = write_rows(disk, state.path, rows, sync=False)
+    unsynced = [state.path / add.path, state.path]
+    facts = end_facts(LogEnd.of(state).end_offset + rows.num_rows, rows.column("epoch")[-1].as_py())
+    try:
+        return commit_at_end(disk, state, [info, *actions, *facts, add.to_action()], unsynced)
+    except LogWentOnError:
+        with contextlib.suppress(OSError):
+            disk.unlink(state.path / add.path)
+        raise
+
+
+def end_facts(end_offset: int, epoch: int) -> list[dict[str, Any]]:
+    """The actions by which a commit says where the log ends after it."""
+    now = now_ms()
+    return [transaction(END_OFFSET, end_offset, now), transaction(EPOCH, epoch, now)]
+
+
+def write_rows(disk: Disk, table: Location, rows: pa.Table, *, sync: bool = True) -> AddFile:
+    """Write rows of the log as a data file; it is no part of the log before a commit adds it.
+
+    Without `sync` the file and the table's folder are left for that commit to make durable.
+    """
+    data = encode_parquet(rows)
+    add = AddFile(
+        path=f"{rows.column('offset')[0].as_py():020d}-{uuid.uuid4()}.zstd.parquet",
+        size=data.nbytes,
+        modification_time=now_ms(),
+        stats=file_statistics(rows, STATISTICS_COLUMNS).to_json(),
+    )
+    write_data_file(disk, table, add.path, data, sync=sync)
+    return add
+
+
+def commit_at_end(
+    disk: Disk, state: TableState, actions: Sequence[Mapping[str, Any]], unsynced: Sequence[Location] = ()
+) -> TableState:
+    """Commit actions that rely on the log's end in `state`; the state after it, which may be another object.
+
+    Raises LogWentOnError when the log's end moved or the table became another one, UnknownOutcomeError, LakeError when
+    the disk refuses. `state` may be of an older version then.
+    """
+    for _ in range(MAINTENANCE_RETRIES):
+        try:
+            commit(disk, state, actions, unsynced)
+        except CommitConflictError as conflict:
+            state = _after_maintenance(state, conflict.version)
+        else:
+            return state
+    raise LakeError(f"{state.path} was compacted {MAINTENANCE_RETRIES} times in a row; try again.")
+
+
+def _after_maintenance(state: TableState, version: int) -> TableState:
+    """The state after the version that was taken, if that one left everything that an append relies on."""
+    between = read_commit(state.path, version)
+    if between is None:
+        # Cleaned up behind a checkpoint: what came in between can't be told apart any more, only what came of it.
+        fresh = read_table(state.path)
+        same = LogEnd.of(fresh) == LogEnd.of(state) and _is_same_table(fresh.metadata, state)
+    else:
+        fresh = state
+        if same := is_maintenance(between, state):
+            state.apply(between)
+    if not same:
+        raise LogWentOnError(
+            f"Another writer appended to {state.path} at the same time, at offset {LogEnd.of(state).end_offset}; "
+            f"nothing of this append is in the lake: try again."
+        )
+    fresh.check_writable()
+    return fresh
+
+
+def is_maintenance(commit: Commit, before: TableState) -> bool:
+    """Whether a commit leaves the log's end, epoch and identity as they are in `before`.
+
+    It has no transaction and adds no rows; what it removes for good lies below the start offset that is declared by
+    then (a trim); new properties or another protocol are of the same table.
+    """
+    metadata = commit.metadata or before.metadata
+    if commit.transactions or not _is_same_table(metadata, before):
+        return False
+    if not commit.changes_data:
+        return True
+    start = int(metadata.configuration[START_OFFSET])
+    removed = [before.files.get(remove.path) for remove in commit.removes]
+    return not commit.adds and all(file is not None and _ends_below(file, start) for file in removed)
+
+
+def _is_same_table(metadata: TableMetadata, before: TableState) -> bool:
+    """Whether a table kept what makes it this log: id, columns, cluster, role; its start may only have risen."""
+    was, now = before.metadata.configuration, metadata.configuration
+    start = now.get(START_OFFSET, "")
+    return (
+        metadata.id == before.metadata.id
+        and metadata.partition_columns == before.metadata.partition_columns
+        and all(now.get(name) == was.get(name) for name in (CLUSTER_ID, ROLE))
+        and start.isdecimal()
+        and int(was[START_OFFSET]) <= int(start) <= LogEnd.of(before).end_offset
+        and holds_columns(metadata.schema_string, LOG_SCHEMA, str(before.path))
+    )
+
+
+def _ends_below(file: AddFile, offset: int) -> bool:
+    statistics = file.statistics
+    high = statistics.max_values.get("offset") if statistics else None
+    return isinstance(high, int) and high < offset
+
+
+def outcome(table: Location, fault: UnknownOutcomeError) -> bool | None:
+    """Whether the commit of which `fault` couldn't say is in the table; None while nobody took its version."""
+    found = read_commit(table, fault.version)
+    if found is None:
+        if read_table(table).version < fault.version:
+            return None
+        # It may have been made between the two.
+        found = read_commit(table, fault.version)
+        if found is None:
+            raise LakeError(f"Version {fault.version} of {table} was cleaned up: nothing tells whose it was.")
+    return found.info.get("txnId") == fault.commit_id
+
+
+def check_claimed(path: object, end: LogEnd, epoch: int, expected_end_offset: int) -> None:
+    """Raise unless a writer of `epoch` that expects the log to end at an offset may go on there.
+
+    Raises FencedEpochError where a higher epoch was claimed, LakeError where this one never was, EndOffsetError where
+    the log of this epoch ends elsewhere.
+    """
+    if epoch < end.epoch:
+        raise FencedEpochError(epoch, end.epoch)
+    if epoch > end.epoch:
+        raise LakeError(f"Epoch {epoch} was never claimed of {path}, whose epoch is {end.epoch}: claim it first.")
+    if expected_end_offset != end.end_offset:
+        raise EndOffsetError(expected_end_offset, end.end_offset)

@@ -1,0 +1,196 @@
+"""The files of a table at a version, kept as columns: a log of 200,000 small files is no 200,000 objects.
+
+What a checkpoint says is read when somebody asks for a file, not when the table is opened. Statistics on offsets are
+taken from the text of all adds at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kraftlake.metadata_log.data_files import OffsetSpan, offset_span
+from kraftlake.metadata_log.delta_actions import AddFile
+
+ADD_SCHEMA = pa.schema(
+    [
+        ("path", pa.string()),
+        ("size", pa.int64()),
+        ("modificationTime", pa.int64()),
+        ("dataChange", pa.bool_()),
+        ("stats", pa.string()),
+    ]
+)
+"""The fields of an add that matter here; `path` is decoded."""
+
+FOLD_AT = 4_096
+"""So many adds are held as objects, for what was committed last, before they become columns."""
+
+_BOUNDS = pa.schema([("low", pa.int64()), ("high", pa.int64()), ("first_batch", pa.int64())])
+_OWN_STATISTICS = (
+    r'^\{"numRecords":\d+,"minValues":\{"offset":(?P<low>\d+),[^{}]*"batch":(?P<first_batch>\d+)[^{}]*\},'
+    r'"maxValues":\{"offset":(?P<high>\d+),'
+)
+
+
+class LiveFiles(Mapping[str, AddFile]):
+    """The live files of a table by path. `load` gives those of a checkpoint (ADD_SCHEMA) when they are first needed."""
+
+    def __init__(self, load: Callable[[], pa.Table] | None = None) -> None:
+        self._load = load
+        self._columns: list[pa.Table] = []
+        self._newest: dict[str, AddFile] = {}
+        self._gone: set[str] = set()
+
+    def add(self, file: AddFile) -> None:
+        """Take in an add; one of the same path takes the older one's place."""
+        if not file.data_change:
+            self._gone.add(file.path)
+        self._newest.pop(file.path, None)
+        self._newest[file.path] = file
+        if len(self._newest) >= FOLD_AT:
+            self._fold()
+
+    def remove(self, path: str) -> None:
+        """Take in a remove."""
+        if self._newest.pop(path, None) is None:
+            self._gone.add(path)
+
+    def overlapping(self, low: int, high: int) -> list[OffsetSpan]:
+        """The files that may hold an offset in [low, high], by their statistics; in no order."""
+        table = self._table()
+        begins = pc.less_equal(table.column("low"), high)
+        ends = pc.fill_null(pc.greater_equal(table.column("high"), low), True)
+        spans = [_span(fields) for fields in table.filter(pc.and_(begins, ends)).to_pylist()]
+        spans += [span for span in map(offset_span, self._newest.values()) if span.overlaps(low, high)]
+        return spans
+
+    def holds_all(self, paths: Sequence[str]) -> bool:
+        """Whether all of these are live; looked up at once."""
+        left = [path for path in paths if path not in self._newest]
+        if not left:
+            return True
+        wanted = pa.array(left, pa.string())
+        held: int = pc.sum(pc.is_in(self._table().column("path"), value_set=wanted)).as_py() or 0
+        return held == len(left)
+
+    def highest_offset(self) -> int:
+        """The highest offset that a file says it holds; -1 if none does."""
+        highest: int | None = pc.max(self._table().column("high")).as_py()
+        known = [span.high for span in map(offset_span, self._newest.values()) if span.high is not None]
+        return max(known if highest is None else [highest, *known], default=-1)
+
+    def last_offset_of(self, batch: int) -> int | None:
+        """The last offset of the files that may hold a part of `batch`, -1 if there are none; None: nobody knows."""
+        table = self._table()
+        ends = table.filter(pc.less_equal(table.column("first_batch"), batch)).column("high")
+        newest = [span.high for span in map(offset_span, self._newest.values()) if span.first_batch <= batch]
+        if ends.null_count or None in newest:
+            return None
+        last: int = max([pc.max(ends).as_py() if len(ends) else -1, *(end for end in newest if end is not None)])
+        return last
+
+    def to_table(self) -> pa.Table:
+        """All of them as ADD_SCHEMA."""
+        return pa.concat_tables([self._table().select(ADD_SCHEMA.names), _rows(list(self._newest.values()))])
+
+    def __getitem__(self, path: str) -> AddFile:
+        if path in self._newest:
+            return self._newest[path]
+        table = self._table()
+        found = table.filter(pc.equal(table.column("path"), path)).to_pylist()
+        if not found:
+            raise KeyError(path)
+        return _add(found[-1])
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self._table().column("path").to_pylist()
+        yield from list(self._newest)
+
+    def values(self) -> list[AddFile]:  # type: ignore[override]
+        """Every file as an object."""
+        return [*map(_add, self._table().to_pylist()), *self._newest.values()]
+
+    def items(self) -> list[tuple[str, AddFile]]:  # type: ignore[override]
+        """Every file by its path."""
+        return [(file.path, file) for file in self.values()]
+
+    def __len__(self) -> int:
+        older: int = self._table().num_rows
+        return older + len(self._newest)
+
+    def _fold(self) -> None:
+        """Make columns of what is held as objects."""
+        if self._gone:
+            self._table()
+        self._columns.append(_with_bounds(_rows(list(self._newest.values()))))
+        self._newest = {}
+
+    def _table(self) -> pa.Table:
+        """All but the newest files, with their bounds."""
+        if self._load is not None:
+            self._columns.insert(0, _with_bounds(self._load()))
+            self._load = None
+        if self._gone:
+            gone = pa.array(self._gone, pa.string())
+            self._columns = [
+                table.filter(pc.invert(pc.is_in(table.column("path"), value_set=gone))) for table in self._columns
+            ]
+            self._gone = set()
+        if len(self._columns) != 1:
+            schema = pa.schema([*ADD_SCHEMA, *_BOUNDS])
+            self._columns = [pa.concat_tables([schema.empty_table(), *self._columns]).combine_chunks()]
+        return self._columns[0]
+
+
+def _rows(files: Sequence[AddFile]) -> pa.Table:
+    return pa.table(
+        {
+            "path": [file.path for file in files],
+            "size": [file.size for file in files],
+            "modificationTime": [file.modification_time for file in files],
+            "dataChange": [file.data_change for file in files],
+            "stats": [file.stats for file in files],
+        },
+        schema=ADD_SCHEMA,
+    )
+
+
+def _with_bounds(table: pa.Table) -> pa.Table:
+    """The table with the bounds of each file: our own statistics by a pattern, any other writer's one by one."""
+    stats = table.column("stats").combine_chunks()
+    found = pc.extract_regex(stats, _OWN_STATISTICS)
+    if found.null_count:
+        spans = [offset_span(_add(fields)) for fields in table.to_pylist()]
+        bounds = {
+            "low": [span.low for span in spans],
+            "high": [span.high for span in spans],
+            "first_batch": [span.first_batch for span in spans],
+        }
+        columns = pa.table(bounds, schema=_BOUNDS).columns
+    else:
+        columns = [pc.struct_field(found, [name]).cast(pa.int64()) for name in _BOUNDS.names]
+    for field, column in zip(_BOUNDS, columns, strict=True):
+        table = table.append_column(field, column)
+    return table
+
+
+def _add(fields: Mapping[str, object]) -> AddFile:
+    return AddFile(
+        path=fields["path"],  # type: ignore[arg-type]
+        size=fields["size"] or 0,  # type: ignore[arg-type]
+        modification_time=fields["modificationTime"] or 0,  # type: ignore[arg-type]
+        data_change=fields["dataChange"] is not False,
+        stats=fields["stats"],  # type: ignore[arg-type]
+    )
+
+
+def _span(fields: Mapping[str, object]) -> OffsetSpan:
+    return OffsetSpan(
+        file=_add(fields),
+        low=fields["low"],  # type: ignore[arg-type]
+        high=fields["high"],  # type: ignore[arg-type]
+        first_batch=fields["first_batch"],  # type: ignore[arg-type]
+    )

@@ -1,0 +1,30 @@
+"""Where a lake lies: a folder on a disk, or a prefix in an object store. Both are asked by the same names.
+
+What the log uses of either: `/`, `name`, `suffix`, `parent`, `with_name`, `read_bytes`, `exists`, `iterdir`, `str`.
+Writing goes through a `Disk`.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TypeAlias
+
+import pyarrow.parquet as pq
+
+from kraftlake.metadata_log.object_path import ObjectPath, is_object_uri
+
+Location: TypeAlias = Path | ObjectPath
+
+
+def lake_location(place: str | os.PathLike[str] | Location) -> Location:
+    """A path, or a URI of one of the schemes that hold lakes; raises UsageError for a malformed one."""
+    if isinstance(place, ObjectPath):
+        return place
+    text = os.fspath(place)
+    return ObjectPath.parse(text) if is_object_uri(text) else Path(text)
+
+
+def open_parquet_file(place: Location) -> pq.ParquetFile:
+    """A Parquet file for reading; raises FileNotFoundError, OSError, pyarrow's errors."""
+    return pq.ParquetFile(place.open() if isinstance(place, ObjectPath) else str(place))

@@ -1,0 +1,209 @@
+"""A place in an object store, asked the few questions that are asked of a path on a disk.
+
+obstore is imported when such a place is first touched. Its threads don't survive a fork: start processes by spawn.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import os
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from kraftlake.runtime.errors import EnvironmentFaultError, UsageError
+
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore
+
+SCHEMES = ("s3",)
+"""Of the URIs whose objects can hold a lake."""
+
+_REQUEST_SECONDS = 20
+_RETRIES = 3
+
+
+def is_object_uri(place: object) -> bool:
+    """Whether a place names an object store."""
+    return isinstance(place, ObjectPath) or str(place).startswith(tuple(f"{scheme}://" for scheme in SCHEMES))
+
+
+@attrs.frozen(repr=False)
+class ObjectPath:
+    """The object, or the prefix that stands for a folder, `key` of the store `bucket` (as s3://name)."""
+
+    bucket: str
+    key: str = ""
+
+    @classmethod
+    def parse(cls, uri: str) -> ObjectPath:
+        """From s3://bucket/prefix; raises UsageError for another form."""
+        scheme, _, rest = uri.partition("://")
+        name, _, key = rest.partition("/")
+        if scheme not in SCHEMES or not name:
+            raise UsageError(f"{uri} is no place for a lake: give a folder, or s3://BUCKET/PREFIX.")
+        return cls(f"{scheme}://{name}", "/".join(part for part in key.split("/") if part))
+
+    def __str__(self) -> str:
+        return f"{self.bucket}/{self.key}" if self.key else self.bucket
+
+    def __repr__(self) -> str:
+        return f"ObjectPath({str(self)!r})"
+
+    def __truediv__(self, name: str) -> ObjectPath:
+        return ObjectPath(self.bucket, f"{self.key}/{name}" if self.key else name)
+
+    @property
+    def store(self) -> ObjectStore:
+        """The store, with its options (endpoint, region, keys) from the environment."""
+        return _store(self.bucket, os.getpid())
+
+    @property
+    def name(self) -> str:
+        """What follows the last slash."""
+        return self.key.rpartition("/")[2]
+
+    @property
+    def suffix(self) -> str:
+        """The name's last dot and what follows it, as on a disk."""
+        dot = self.name.rfind(".")
+        return self.name[dot:] if dot > 0 else ""
+
+    @property
+    def parent(self) -> ObjectPath:
+        """The prefix before the last slash."""
+        return ObjectPath(self.bucket, self.key.rpartition("/")[0])
+
+    def with_name(self, name: str) -> ObjectPath:
+        """Another name beside this one."""
+        return self.parent / name
+
+    def read_bytes(self) -> bytes:
+        """The whole object; raises FileNotFoundError, OSError when the store refuses."""
+        with store_faults(self):
+            import obstore
+
+            return bytes(obstore.get(self.store, self.key).bytes())
+
+    def exists(self) -> bool:
+        """Whether there is an object of this name."""
+        try:
+            self.size()
+        except FileNotFoundError:
+            return False
+        return True
+
+    def size(self) -> int:
+        """The object's length in bytes."""
+        with store_faults(self):
+            import obstore
+
+            return int(obstore.head(self.store, self.key)["size"])
+
+    def is_dir(self) -> bool:
+        """Whether anything lies below this prefix."""
+        return next(self.walk(), None) is not None
+
+    def iterdir(self) -> Iterator[ObjectPath]:
+        """The objects right below this prefix, in the order of their names; no prefixes."""
+        for path in self.walk():
+            if path.parent == self:
+                yield path
+
+    def walk(self) -> Iterator[ObjectPath]:
+        """All objects below this prefix."""
+        with store_faults(self):
+            import obstore
+
+            for chunk in obstore.list(self.store, f"{self.key}/" if self.key else None):
+                for entry in chunk:
+                    yield ObjectPath(self.bucket, entry["path"])
+
+    def open(self) -> io.RawIOBase:
+        """The object as a file that reads the ranges that are asked for."""
+        return _ObjectFile(self)
+
+
+class _ObjectFile(io.RawIOBase):
+    def __init__(self, path: ObjectPath) -> None:
+        self._path = path
+        self._size = path.size()
+        self._position = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        start = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._size}[whence]
+        self._position = start + offset
+        return self._position
+
+    def read(self, size: int | None = -1) -> bytes:
+        left = max(0, self._size - self._position)
+        size = left if size is None or size < 0 else min(size, left)
+        if size == 0:
+            return b""
+        with store_faults(self._path):
+            import obstore
+
+            data = bytes(obstore.get_range(self._path.store, self._path.key, start=self._position, length=size))
+        self._position += len(data)
+        return data
+
+    def readall(self) -> bytes:
+        return self.read(-1)
+
+
+class store_faults:  # noqa: N801  # a context manager, named as contextlib names its own
+    """Turns what an object store raises into the OSError that a disk would raise for the same."""
+
+    def __init__(self, path: ObjectPath) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, _kind: Any, fault: BaseException | None, _trace: Any) -> None:
+        if fault is None or isinstance(fault, (OSError, EnvironmentFaultError)):
+            return
+        from obstore.exceptions import AlreadyExistsError, BaseError, PermissionDeniedError, UnauthenticatedError
+
+        if isinstance(fault, AlreadyExistsError):
+            raise FileExistsError(17, "there is such an object already", str(self._path)) from fault
+        if isinstance(fault, (PermissionDeniedError, UnauthenticatedError)):
+            raise PermissionError(13, "the object store denies access", str(self._path)) from fault
+        if isinstance(fault, BaseError):
+            # Without the request's address and the server's page, which is XML.
+            reason = re.sub(r"Error performing .* - |: <\?xml.*", "", str(fault).strip().split("\n", 1)[0])
+            raise OSError(5, f"the object store answers: {reason}", str(self._path)) from fault
+
+
+@functools.cache
+def _store(bucket: str, _process: int) -> ObjectStore:
+    try:
+        from obstore.store import S3Store
+    except ImportError as fault:
+        raise EnvironmentFaultError(
+            f"{bucket} is an object store, which needs the package obstore: pip install 'kraftlake[s3]'."
+        ) from fault
+    return S3Store(
+        bucket.partition("://")[2],
+        client_options={"timeout": f"{_REQUEST_SECONDS}s", "allow_http": _allows_http()},
+        retry_config={"max_retries": _RETRIES},
+    )
+
+
+def _allows_http() -> bool:
+    """Whether the environment says so, or names an endpoint without TLS."""
+    names = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT")
+    endpoint = next((os.environ[name] for name in names if name in os.environ), "")
+    return os.environ.get("AWS_ALLOW_HTTP", "").lower() == "true" or endpoint.startswith("http://127.0.0.1")

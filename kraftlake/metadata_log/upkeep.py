@@ -1,0 +1,123 @@
+"""The upkeep of a lake as a whole: what a maintenance command does once, and a maintenance thread now and then."""
+
+from __future__ import annotations
+
+import threading
+from types import TracebackType
+
+import attrs
+import structlog
+
+from kraftlake.metadata_log.checkpointing import CleanUp, checkpoint_if_due, clean_up_commits
+from kraftlake.metadata_log.compaction import Compaction, compact
+from kraftlake.metadata_log.delta_log import NotADeltaTableError, read_table
+from kraftlake.metadata_log.disk import Disk, disk_for
+from kraftlake.metadata_log.founding import LOG_TABLE, SNAPSHOTS_TABLE
+from kraftlake.metadata_log.location import Location, lake_location
+from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.metadata_log.trimming import Trim, declare_stream_lag, restore_append_only, trim
+from kraftlake.metadata_log.upkeep_policy import UpkeepPolicy
+from kraftlake.metadata_log.vacuum import Vacuum, vacuum
+from kraftlake.runtime.errors import KraftlakeError
+
+logger = structlog.get_logger(__name__)
+
+
+@attrs.frozen(kw_only=True)
+class UpkeepReport:
+    """What one round of upkeep did; `checkpoints` are the versions of the checkpoints written, by table."""
+
+    compaction: Compaction
+    checkpoints: dict[str, int]
+    cleaned_up: CleanUp
+
+
+class Upkeep:
+    """The upkeep of one lake, beside whoever appends to it; any number may run, one is enough.
+
+    Opening raises LakeError for what is no lake.
+    """
+
+    def __init__(self, lake: str | Location, policy: UpkeepPolicy | None = None, *, disk: Disk | None = None) -> None:
+        self._lake = lake_location(lake)
+        self._disk = disk or disk_for(self._lake)
+        self._policy = policy or UpkeepPolicy()
+        MetadataLog.open(self._lake, disk=self._disk)
+
+    def run(self, *, force_checkpoint: bool = False) -> UpkeepReport:
+        """Compact, write checkpoints that are due, clean up the commits behind them; raises LakeError."""
+        log = self._lake / LOG_TABLE
+        restore_append_only(self._disk, read_table(log))
+        compaction = compact(log, self._disk, self._policy)
+        checkpoints: dict[str, int] = {}
+        commits = old_checkpoints = 0
+        for name in (LOG_TABLE, SNAPSHOTS_TABLE):
+            table = self._lake / name
+            try:
+                written = checkpoint_if_due(table, self._disk, self._policy, force=force_checkpoint)
+            except NotADeltaTableError:
+                continue
+            if written is not None:
+                checkpoints[name] = written.version
+            cleaned_up = clean_up_commits(table, self._disk, self._policy)
+            commits += cleaned_up.commits
+            old_checkpoints += cleaned_up.checkpoints
+        return UpkeepReport(
+            compaction=compaction,
+            checkpoints=checkpoints,
+            cleaned_up=CleanUp(commits=commits, checkpoints=old_checkpoints),
+        )
+
+    def vacuum(self, *, dry_run: bool = False) -> Vacuum:
+        """Delete what no version needs any more, in both tables; see `vacuum`."""
+        done = Vacuum()
+        for name in (LOG_TABLE, SNAPSHOTS_TABLE):
+            try:
+                found = vacuum(self._lake / name, self._disk, self._policy, dry_run=dry_run)
+            except NotADeltaTableError:
+                continue
+            done = Vacuum(
+                removed=done.removed + found.removed, orphans=done.orphans + found.orphans, kept=done.kept + found.kept
+            )
+        return done
+
+    def trim(self, before: int, *, stream_lag_ms: int | None = None) -> Trim:
+        """Remove the files that hold offsets below `before` only; see `trim`. `stream_lag_ms` is declared first."""
+        if stream_lag_ms is not None:
+            declare_stream_lag(self._lake / LOG_TABLE, self._disk, stream_lag_ms)
+        snapshots = MetadataLog.open(self._lake, disk=self._disk).snapshots()
+        ends = [snapshot.end_offset for snapshot in snapshots if snapshot.damage() is None]
+        return trim(self._lake / LOG_TABLE, self._disk, before, ends)
+
+
+class UpkeepThread:
+    """Runs the upkeep of a lake each `interval` seconds beside a writer, until it is closed; a context manager.
+
+    A round that fails is logged and tried again: upkeep that lags behind costs time, not data.
+    """
+
+    def __init__(self, upkeep: Upkeep, *, interval: float = 10.0) -> None:
+        self._upkeep = upkeep
+        self._interval = interval
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="kraftlake-upkeep", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._closed.wait(self._interval):
+            try:
+                self._upkeep.run()
+                self._upkeep.vacuum()
+            except KraftlakeError as fault:
+                logger.warning("upkeep_failed", reason=str(fault))
+
+    def close(self) -> None:
+        """End after the round that is under way."""
+        self._closed.set()
+        self._thread.join()
+
+    def __enter__(self) -> UpkeepThread:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()

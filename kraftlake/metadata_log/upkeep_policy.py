@@ -1,0 +1,53 @@
+"""When a lake's tables are checkpointed, cleaned up, compacted and vacuumed, and how far a stream may lag behind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+from kraftlake.runtime.errors import LakeError
+
+MAX_STREAM_LAG = "kraftlake.max_stream_lag_ms"
+"""The table property in which a lake declares how far its slowest stream may lag behind."""
+
+DEFAULT_MAX_STREAM_LAG_MS = 6 * 60 * 60 * 1000
+
+_MEGABYTE = 1024 * 1024
+
+
+@attrs.frozen(kw_only=True)
+class UpkeepPolicy:
+    """The bounds within which upkeep works; each holds for a log of 200,000 versions, a day of an idle controller.
+
+    A checkpoint is due after `checkpoint_after` commits, and one more for each `files_a_commit` files in the table, so
+    that the work on checkpoints stays in proportion to what is committed. `keep_commits` commits stay behind the newest
+    checkpoint whatever their age. Files below half of `small_bytes` and `small_rows` are compacted, `compact_from` of
+    them or more at a time, into files of up to that size. A file that no version names is vacuumed at `orphan_age_ms`,
+    which must be longer than any commit takes.
+    """
+
+    checkpoint_after: int = 100
+    files_a_commit: int = 200
+    keep_commits: int = 100
+    compact_from: int = 64
+    small_bytes: int = 16 * _MEGABYTE
+    small_rows: int = 200_000
+    orphan_age_ms: int = 60 * 60 * 1000
+
+    def checkpoint_is_due(self, commits: int, files: int) -> bool:
+        """Whether a table that has `files` files, and `commits` commits since its checkpoint, needs the next one."""
+        return commits >= self.checkpoint_after + files // self.files_a_commit
+
+
+def max_stream_lag_ms(configuration: Mapping[str, str]) -> int:
+    """How far a stream may lag behind, in ms: what it has still to read is neither trimmed, vacuumed nor cleaned up.
+
+    Raises LakeError for a property that is no number.
+    """
+    declared = configuration.get(MAX_STREAM_LAG)
+    if declared is None:
+        return DEFAULT_MAX_STREAM_LAG_MS
+    if not declared.isdecimal():
+        raise LakeError(f"The table property {MAX_STREAM_LAG} is {declared!r}; it must be a number of milliseconds.")
+    return int(declared)

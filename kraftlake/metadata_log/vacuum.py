@@ -1,0 +1,79 @@
+"""Deleting the files that no version names any more, or never did, and that nobody may still need."""
+
+from __future__ import annotations
+
+import attrs
+
+from kraftlake.metadata_log.commit import disk_fault, now_ms
+from kraftlake.metadata_log.delta_log import LOG_FOLDER, read_table
+from kraftlake.metadata_log.disk import Disk
+from kraftlake.metadata_log.file_ages import modified_ms
+from kraftlake.metadata_log.location import Location
+from kraftlake.metadata_log.upkeep_policy import UpkeepPolicy, max_stream_lag_ms
+
+
+@attrs.frozen(kw_only=True)
+class Vacuum:
+    """What a vacuum found: `removed` were compacted or trimmed, `orphans` left by crashes, `kept` are too young."""
+
+    removed: int = 0
+    orphans: int = 0
+    kept: int = 0
+
+
+def vacuum(table: Location, disk: Disk, policy: UpkeepPolicy, *, dry_run: bool = False) -> Vacuum:
+    """Delete the files of a table that it removed longer ago than a stream may lag, and the orphans of crashes.
+
+    An orphan is a data file that no version names, or a temporary file, older than the policy's bound: a younger one
+    may belong to a commit that is being made. Files are listed before the table is read, so that one which is
+    committed in between is seen as live. With `dry_run` nothing is deleted. Raises LakeError when the disk refuses.
+    """
+    try:
+        found = [path for path in table.iterdir() if path.suffix == ".parquet"]
+        temporary = [path for path in (table / LOG_FOLDER).iterdir() if _is_temporary(path.name)]
+    except FileNotFoundError:
+        return Vacuum()  # a table that the lake does not have yet
+    except OSError as fault:
+        raise disk_fault(table, fault) from fault
+    state = read_table(table)
+    live = set(state.files)
+    now = now_ms()
+    promised = max(max_stream_lag_ms(state.metadata.configuration), policy.orphan_age_ms)
+    buried = state.tombstones.since(0)
+    removed: list[Location] = []
+    orphans: list[Location] = []
+    kept = 0
+    for path in found:
+        if path.name in live:
+            continue
+        tombstone = buried.get(path.name)
+        # Without a time of removal, as without a tombstone, the file's own age has to do.
+        gone_at = None if tombstone is None else tombstone.deletion_timestamp
+        bound = policy.orphan_age_ms if tombstone is None else promised
+        if (_age_of(path, now) if gone_at is None else now - gone_at) < bound:
+            kept += 1
+        else:
+            (orphans if tombstone is None else removed).append(path)
+    for path in temporary:
+        if _age_of(path, now) < policy.orphan_age_ms:
+            kept += 1
+        else:
+            orphans.append(path)
+    if not dry_run:
+        for path in (*removed, *orphans):
+            try:
+                disk.unlink(path)
+            except OSError as fault:
+                raise disk_fault(path, fault) from fault
+    return Vacuum(removed=len(removed), orphans=len(orphans), kept=kept)
+
+
+def _is_temporary(name: str) -> bool:
+    return name.startswith(".") and name.endswith(".tmp")
+
+
+def _age_of(path: Location, now: int) -> int:
+    try:
+        return now - modified_ms(path)
+    except FileNotFoundError:
+        return 0  # its writer, or another vacuum, took it away meanwhile

@@ -1,0 +1,225 @@
+"""Following the directory of a live node into a lake: what is committed, as soon as that is known."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+
+import attrs
+
+from kraftlake.kafka_files import DirectoryFollower, SourceKind, TruncatedLogError
+from kraftlake.records.batch import RecordBatch
+from kraftlake.replay.base import usable_snapshots
+from kraftlake.replay.committed import CommittedTo
+from kraftlake.replay.import_log import import_source
+from kraftlake.replay.import_plan import plan_import
+from kraftlake.replay.log_reader import LogReader, SnapshotReader
+from kraftlake.replay.new_lake import is_lake
+from kraftlake.replay.open_reader import LakeReader
+from kraftlake.replay.source import Source, open_source
+from kraftlake.runtime.errors import NotASourceError, UsageError
+
+
+@attrs.frozen(kw_only=True)
+class FollowStep:
+    """What one look at the directory brought into the lake; the offsets are inclusive, None where it was nothing.
+
+    `seen_to` is the offset after the last whole batch that was seen; what lies above `end_offset` waits until it is
+    known to be committed. `truncated` says in words that the directory's tail is gone for now.
+    """
+
+    from_offset: int | None
+    to_offset: int | None
+    records: int
+    snapshots: int
+    end_offset: int
+    committed_to: int
+    seen_to: int
+    truncated: str | None = None
+
+    @property
+    def is_news(self) -> bool:
+        """Whether anything came into the lake."""
+        return bool(self.records or self.snapshots)
+
+
+class LogFollower:
+    """Keeps a lake up to date with the directory of a live node; one thread, step by step.
+
+    It takes what the log itself tells is committed (`CommittedTo`), which is late: up to the last snapshot or change of
+    leader. With `include_uncommitted` it takes all whole batches; a tail that the node truncates afterwards is told,
+    and ends the following with ImportConflictError, naming the first offset that disagrees, once other records are
+    there. The first step imports and compares as `import_source` does, and raises as it does.
+    """
+
+    def __init__(
+        self,
+        directory: str | os.PathLike[str],
+        lake: str | os.PathLike[str],
+        *,
+        cluster_id: str | None = None,
+        include_uncommitted: bool = False,
+    ) -> None:
+        from kraftlake.metadata_log import lake_location
+
+        self._directory = os.fspath(directory)
+        self._lake = lake_location(lake)
+        self._cluster_id = cluster_id
+        self._include_uncommitted = include_uncommitted
+        self._importer: DirectoryFollower | None = None
+        self._seen_snapshots: set[str] = set()
+
+    def step(self) -> FollowStep:
+        """Bring into the lake what is new in the directory."""
+        if self._importer is None:
+            return self._first()
+        try:
+            return self._next()
+        except TruncatedLogError as fault:
+            return self._after_truncation(fault)
+
+    def run(self, tell: Callable[[FollowStep], None], *, poll: float, stop: threading.Event) -> None:
+        """Step each `poll` seconds until `stop` is set; `tell` gets the first step, and each that brought news."""
+        truncated: str | None = None
+        first = True
+        while not stop.is_set():
+            step = self.step()
+            if first or step.is_news or step.truncated != truncated:
+                tell(step)
+            first, truncated = False, step.truncated
+            stop.wait(poll)
+
+    def _first(self) -> FollowStep:
+        """Import what is there as a whole, so that everything the lake has of it is compared."""
+        source = open_source(self._directory, cluster_id=self._cluster_id)
+        if source.kind is not SourceKind.DIRECTORY:
+            raise UsageError(f"{self._directory} can't be followed: only the directory of a node grows.")
+        seen_to = source.end_offset
+        if not self._include_uncommitted:
+            bounded = _Committed(source.reader)
+            source = Source(bounded, source.kind, source.path, source.cluster_id)
+            if not bounded.is_anything and not is_lake(self._lake):
+                return FollowStep(
+                    from_offset=None, to_offset=None, records=0, snapshots=0, end_offset=bounded.start_offset,
+                    committed_to=-1, seen_to=seen_to,
+                )  # fmt: skip
+        report = import_source(source, str(self._lake), cluster_id=self._cluster_id)
+        self._open(report.end_offset)
+        return FollowStep(
+            from_offset=report.from_offset,
+            to_offset=report.to_offset,
+            records=report.records,
+            snapshots=report.snapshots,
+            end_offset=report.end_offset,
+            committed_to=report.committed_to,
+            seen_to=max(seen_to, report.end_offset),
+        )
+
+    def _open(self, end_offset: int) -> None:
+        from kraftlake.metadata_log import MetadataLog
+
+        self._log = MetadataLog.open(self._lake)
+        reader = LakeReader(self._log)
+        self._seen_snapshots = {snapshot.name for snapshot in reader.snapshots}
+        self._committed = CommittedTo.continued(reader, self._log.committed_to)
+        self._known = CommittedTo.continued(reader, self._log.committed_to)
+        self._importer = DirectoryFollower(self._directory, end_offset)
+        self._scanner = DirectoryFollower(self._directory, end_offset)
+
+    def _next(self) -> FollowStep:
+        from kraftlake.metadata_log import commit_groups
+
+        assert self._importer is not None
+        log, start = self._log, self._log.end_offset
+        found = list(self._importer.snapshots(self._seen_snapshots))
+        for snapshot in found:
+            self._known.see_snapshot(snapshot.end_offset)
+        bound = None
+        if not self._include_uncommitted:
+            for batch in self._scanner.poll():
+                self._known.see(batch)
+            bound = self._known.offset
+        for chunk in commit_groups(self._importer.poll(bound)):
+            for batch in chunk:
+                self._committed.see(batch)
+            log.append(chunk, max(self._committed.offset, min(self._known.offset, chunk[-1].last_offset + 1)))
+        added = self._add_snapshots(found)
+        log.append([], max(self._committed.offset, self._known.offset))
+        return FollowStep(
+            from_offset=start if log.end_offset > start else None,
+            to_offset=log.end_offset - 1 if log.end_offset > start else None,
+            records=log.end_offset - start,
+            snapshots=added,
+            end_offset=log.end_offset,
+            committed_to=log.committed_to,
+            seen_to=max(log.end_offset, self._scanner.next_offset),
+        )
+
+    def _add_snapshots(self, found: Sequence[SnapshotReader]) -> int:
+        """Keep the new snapshots that the lake's log has reached; the others wait for it."""
+        added = 0
+        for snapshot in found:
+            if snapshot.end_offset > self._log.end_offset:
+                continue
+            try:
+                batches = list(snapshot.batches())
+            except NotASourceError:
+                continue  # deleted meanwhile
+            self._seen_snapshots.add(snapshot.name)
+            if snapshot.end_offset >= self._log.start_offset:
+                added += self._log.add_snapshot(
+                    end_offset=snapshot.end_offset,
+                    epoch=snapshot.epoch,
+                    last_contained_log_timestamp=snapshot.last_contained_log_timestamp,
+                    batches=batches,
+                    size_in_bytes=snapshot.size_in_bytes,
+                )
+        return added
+
+    def _after_truncation(self, fault: TruncatedLogError) -> FollowStep:
+        """Compare what is there now with the lake: another log is an error, a shorter one is waited for."""
+        self._log.refresh()
+        plan_import(
+            open_source(self._directory).reader,
+            LakeReader(self._log),
+            committed_to=self._log.committed_to,
+            lake_epoch=self._log.epoch,
+            progress=lambda _phase, _done, _total: None,
+        )
+        self._open(self._log.end_offset)
+        end = self._log.end_offset
+        return FollowStep(
+            from_offset=None, to_offset=None, records=0, snapshots=0, end_offset=end,
+            committed_to=self._log.committed_to, seen_to=end, truncated=str(fault),
+        )  # fmt: skip
+
+
+class _Committed:
+    """A log up to where it is known to be committed, in whole batches."""
+
+    def __init__(self, reader: LogReader) -> None:
+        known = CommittedTo()
+        for snapshot in usable_snapshots(reader):
+            known.see_snapshot(snapshot.end_offset)
+        ends = []
+        for batch in reader.batches(reader.start_offset):
+            known.see(batch)
+            ends.append(batch.last_offset + 1)
+        self._reader = reader
+        self.name = reader.name
+        self.cluster_id = reader.cluster_id
+        self.start_offset = reader.start_offset
+        self.end_offset = max((end for end in ends if end <= known.offset), default=reader.start_offset)
+        self.snapshots: tuple[SnapshotReader, ...] = tuple(reader.snapshots)
+
+    @property
+    def is_anything(self) -> bool:
+        """Whether there is something to make a lake of."""
+        return self.end_offset > self.start_offset or bool(usable_snapshots(self._reader))
+
+    def batches(self, from_offset: int = 0, to_offset: int | None = None) -> Iterator[RecordBatch]:
+        """The whole batches that hold any offset of the range, as far as they are committed."""
+        last = self.end_offset - 1 if to_offset is None else min(to_offset, self.end_offset - 1)
+        if last >= max(from_offset, self.start_offset):
+            yield from self._reader.batches(from_offset, last)

@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.cli.running import DIRECTORY, fault, run, run_json
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    """A lake that was imported segment by segment, so that its log has several files."""
+    directory = tmp_path / "__cluster_metadata-0"
+    directory.mkdir()
+    for file in sorted(DIRECTORY.glob("*.log")):
+        shutil.copy(file, directory)
+        run("import", directory, tmp_path / "lake")
+    run("import", DIRECTORY, tmp_path / "lake")
+    return tmp_path / "lake"
+
+
+def test_compacting_changes_no_answer(lake: Path) -> None:
+    before = run("log", lake).stdout
+    printed = run("log", "compact", lake).stdout
+    assert "small files into 1 file" in printed
+    assert "log at version" in printed
+    assert run("log", lake).stdout == before
+    again = run("log", "compact", lake).stdout
+    assert "compacted    nothing to do" in again
+    form = run_json("log", "compact", lake)
+    assert (form["filesCompacted"], form["checkpoints"]) == (0, {})
+
+
+def test_trimming_moves_the_start_behind_a_snapshot(lake: Path) -> None:
+    end = run_json("import", DIRECTORY, lake)["endOffset"]
+    assert "stream lag" in fault("log", "trim", lake, "--before", 4593)
+    assert "4593 is the most" in fault("log", "trim", lake, "--before", end)
+    assert "nothing" in run("log", "trim", lake, "--before", 10, "--stream-lag", 0).stdout
+    form = run_json("log", "trim", lake, "--before", 4593)
+    assert form["oldStartOffset"] == 0
+    start = form["startOffset"]
+    assert 0 < start <= 4593
+    assert f"offsets {start} to" in fault("log", lake, "--from", 0)
+    assert run_json("image", lake)["offset"] == end - 1
+    assert run("verify", lake)
+    assert "already up to date" in run("import", DIRECTORY, lake).stdout
+    printed = run("log", "vacuum", lake, "--dry-run").stdout
+    assert "would delete" in printed
+
+
+def test_vacuum_tells_orphans_from_what_may_be_in_flight(lake: Path) -> None:
+    orphan = lake / "log" / "orphan.parquet"
+    orphan.write_bytes(b"PAR1")
+    assert run_json("log", "vacuum", lake)["keptAsTooYoung"] == 1
+    os.utime(orphan, (1, 1))
+    assert run_json("log", "vacuum", lake, "--dry-run")["orphans"] == 1
+    assert orphan.exists()
+    assert "1 orphan" in run("log", "vacuum", lake).stdout
+    assert not orphan.exists()
+
+
+@pytest.mark.parametrize("words", [("compact",), ("vacuum",), ("trim", "--before", "5")])
+def test_upkeep_of_what_is_no_lake_is_refused(tmp_path: Path, words: tuple[str, ...]) -> None:
+    assert "nowhere" in fault("log", words[0], tmp_path / "nowhere", *words[1:])
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_a_source_that_is_called_like_an_upkeep_command_is_still_a_source(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert "trim does not exist" in fault("log", "./trim")
+    for name in ("trim", "vacuum", "compact"):
+        (tmp_path / name).symlink_to(DIRECTORY)
+        assert run("log", name, "--to", 3).stdout == run("log", DIRECTORY, "--to", 3).stdout
+    assert "--before" in fault("log", "trim", "--before", 5, code=2)

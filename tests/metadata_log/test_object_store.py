@@ -1,0 +1,179 @@
+"""The same log in an object store: a real S3 server, where its binary is at hand (`make test-long` builds it)."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterator
+
+import pytest
+from deltalake import DeltaTable
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kraftlake.metadata_log.commit import UnknownOutcomeError
+from kraftlake.metadata_log.disk import ObjectStoreDisk
+from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.metadata_log.object_path import ObjectPath
+from kraftlake.records.rows import LOG_SCHEMA
+from kraftlake.replay import open_source
+from kraftlake.replay.import_log import import_source
+from kraftlake.runtime.errors import FencedEpochError, LakeError, UsageError
+from tests.cli.running import DIRECTORY, run_json
+from tests.metadata_log.log_batches import TIME, data_batch, snapshot_batches
+from tests.metadata_log.object_store import BUCKET, minio_binary, running_minio
+from tests.metadata_log.strategies import groupings, logs
+from tests.metadata_log.test_crashes import APPENDS, RACERS, started_together
+
+pytestmark = pytest.mark.xdist_group("minio")
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    binary = minio_binary()
+    if binary is None:
+        pytest.skip("no MinIO server is at hand: `make test-long` builds one with Go")
+    with running_minio(binary, tmp_path_factory.mktemp("minio")) as environment, pytest.MonkeyPatch.context() as patch:
+        for name, value in environment.items():
+            patch.setenv(name, value)
+        yield environment
+
+
+@pytest.fixture
+def lake(server: dict[str, str]) -> str:
+    return f"s3://{BUCKET}/kraft/lake{next(_numbers)}"
+
+
+class Unreliable(ObjectStoreDisk):
+    """A store whose next `faults` puts of a commit report a time-out, after they landed or without."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.faults = 0
+        self.lands = False
+
+    def _put(self, path: ObjectPath, data: bytes) -> None:
+        failing = path.suffix == ".json" and self.faults > 0
+        if not failing or self.lands:
+            super()._put(path, data)
+        if failing:
+            self.faults -= 1
+            raise OSError(110, "Connection timed out")
+
+
+@given(data=st.data())
+def test_any_grouping_into_commits_reads_as_it_was_appended(server: dict[str, str], data: st.DataObject) -> None:
+    place = f"s3://{BUCKET}/any{next(_numbers)}"
+    batches = data.draw(logs())
+    log = MetadataLog.create(place, "cluster")
+    for group in data.draw(groupings(batches)):
+        log.append(group)
+    found = MetadataLog.open(place)
+    assert list(found.batches()) == batches
+    assert (found.end_offset, found.epoch) == (batches[-1].last_offset + 1, batches[-1].epoch)
+
+
+def test_delta_rs_reads_the_same_table(lake: str, server: dict[str, str]) -> None:
+    log = MetadataLog.create(lake, "cluster")
+    log.append([data_batch(0, 5)])
+    log.append([data_batch(5, 2)])
+    table = DeltaTable(f"{lake}/log", storage_options={**server, "AWS_ALLOW_HTTP": "true"})
+    assert table.to_pyarrow_table().cast(LOG_SCHEMA).sort_by("offset").equals(log.rows())
+
+
+def test_snapshots_lie_beside_the_log(lake: str) -> None:
+    log = MetadataLog.create(lake)
+    log.append([data_batch(0, 5)])
+    kept = {"end_offset": 5, "epoch": 1, "last_contained_log_timestamp": TIME, "batches": snapshot_batches(3)}
+    assert log.add_snapshot(**kept)
+    assert not log.add_snapshot(**kept)
+    (snapshot,) = MetadataLog.open(lake).snapshots()
+    assert list(snapshot.batches()) == snapshot_batches(3)
+
+
+def test_of_racing_appenders_exactly_one_wins_each_version(lake: str) -> None:
+    MetadataLog.create(lake)
+    said = started_together(1, *(("race", lake, f"-racer{racer}", APPENDS) for racer in range(RACERS)))
+    won = {int(base): (int(end), racer) for racer, lines in enumerate(said) for base, end in lines}
+    log = MetadataLog.open(lake)
+    assert log.version == len(won) == RACERS * APPENDS
+    for batch in log.batches():
+        end, racer = won.pop(batch.base_offset)
+        assert batch.last_offset + 1 == end
+        assert f"-racer{racer}".encode() in batch.values[0]
+    assert not won
+
+
+def test_a_fenced_writer_is_refused(lake: str) -> None:
+    log = MetadataLog.create(lake, role="controlled")
+    epoch = log.claim(1)
+    MetadataLog.open(lake).claim(2)
+    with pytest.raises(FencedEpochError, match="Epoch 1 is fenced: epoch 2"):
+        log.append([data_batch(1, epoch=epoch)], epoch=epoch, expected_end_offset=1)
+    assert MetadataLog.open(lake).end_offset == 2
+
+
+@pytest.mark.parametrize(("faults", "lands"), [(1, True), (1, False), (2, False)])
+def test_a_retry_that_meets_its_own_object_counts_as_made(lake: str, faults: int, lands: bool) -> None:
+    MetadataLog.create(lake)
+    disk = Unreliable()
+    log = MetadataLog.open(lake, disk=disk)
+    disk.faults, disk.lands = faults, lands
+    log.append([data_batch(0)])
+    log.append([data_batch(1)])
+    assert (disk.faults, MetadataLog.open(lake).version) == (0, 2)
+
+
+def test_a_put_that_may_land_later_is_of_unknown_outcome_until_its_version_is_taken(lake: str) -> None:
+    MetadataLog.create(lake)
+    disk = Unreliable()
+    log = MetadataLog.open(lake, disk=disk)
+    disk.faults = 100
+    with pytest.raises(UnknownOutcomeError, match="may have been written") as caught:
+        log.append([data_batch(0)])
+    assert log.outcome(caught.value) is None
+    disk.faults = 0
+    log.append([data_batch(0)])
+    assert log.outcome(caught.value) is False
+
+
+def test_a_file_of_another_writer_is_never_overwritten(lake: str) -> None:
+    place = ObjectPath.parse(lake) / "file"
+    disk = ObjectStoreDisk()
+    disk.put_if_absent(place, b"mine")
+    disk.put_if_absent(place, b"mine")
+    with pytest.raises(FileExistsError):
+        disk.put_if_absent(place, b"another's")
+    assert place.read_bytes() == b"mine"
+    disk.unlink(place)
+    disk.unlink(place)
+    assert not place.exists()
+
+
+def test_a_new_lake_needs_a_prefix_that_holds_nothing(lake: str) -> None:
+    MetadataLog.create(lake)
+    with pytest.raises(LakeError, match="There is a lake at s3://"):
+        MetadataLog.create(lake)
+    place = ObjectPath.parse(f"{lake}-other")
+    ObjectStoreDisk().put_if_absent(place / "file", b"something")
+    with pytest.raises(LakeError, match="is in the way: a new lake needs a prefix that holds nothing"):
+        MetadataLog.create(place)
+
+
+def test_what_is_no_lake_is_told(server: dict[str, str]) -> None:
+    with pytest.raises(LakeError, match=f"There is no lake at s3://{BUCKET}/nothing"):
+        MetadataLog.open(f"s3://{BUCKET}/nothing")
+    with pytest.raises(LakeError, match=r"can't be read: the object store answers: .*404 Not Found"):
+        MetadataLog.open("s3://no-such-bucket/lake")
+    with pytest.raises(UsageError, match="give a folder, or s3://BUCKET/PREFIX"):
+        MetadataLog.open("s3:///lake")
+
+
+def test_a_log_is_imported_and_asked_where_it_lies(lake: str) -> None:
+    report = import_source(str(DIRECTORY), lake, cluster_id=None)
+    assert (report.created, report.records) == (True, 5737)
+    assert import_source(str(DIRECTORY), lake, cluster_id=None).records == 0
+    assert run_json("image", lake, "--at-offset", 4639) == run_json("image", DIRECTORY, "--at-offset", 4639)
+    assert open_source(lake).end_offset == 5737
+    assert os.fspath(report.lake) == lake

@@ -1,0 +1,272 @@
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kraftlake.kafka_files import DirectoryFollower, TruncatedLogError, segment_name, write_checkpoint
+from kraftlake.metadata_log import MetadataLog
+from kraftlake.records.batch import RecordBatch, encode_batch
+from kraftlake.records.serde import ApiMessageAndVersion
+from kraftlake.replay import FollowStep, LogFollower, open_source
+from kraftlake.runtime.errors import CorruptDataError, ImportConflictError, NotASourceError, OffsetError, UsageError
+from tests.replay.made_logs import TIME, leader_change, no_op, small_log, topic
+
+
+class LiveDirectory:
+    """A directory as a node writes it: appended to, rolled, truncated."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.mkdir()
+        self.base = 0
+        self.batches: list[RecordBatch] = []
+
+    @property
+    def segment(self) -> Path:
+        return self.path / segment_name(self.base)
+
+    def append(self, *batches: RecordBatch) -> None:
+        with self.segment.open("ab") as file:
+            for batch in batches:
+                file.write(encode_batch(batch))
+        self.batches += batches
+
+    def roll(self) -> None:
+        self.base = self.end
+
+    @property
+    def end(self) -> int:
+        return self.batches[-1].last_offset + 1 if self.batches else 0
+
+    def truncate(self, offset: int) -> None:
+        gone = [batch for batch in self.batches if batch.base_offset >= offset]
+        self.batches = [batch for batch in self.batches if batch.base_offset < offset]
+        size = self.segment.stat().st_size - sum(len(encode_batch(batch)) for batch in gone)
+        with self.segment.open("r+b") as file:
+            file.truncate(size)
+
+    def snapshot(self, end_offset: int, epoch: int) -> None:
+        messages = [ApiMessageAndVersion(topic(number), 0) for number in range(3)]
+        write_checkpoint(
+            self.path / f"{end_offset:020d}-{epoch:010d}.checkpoint",
+            messages,
+            epoch=epoch,
+            last_contained_log_timestamp=TIME,
+        )
+
+
+@pytest.fixture
+def live(tmp_path: Path) -> LiveDirectory:
+    directory = LiveDirectory(tmp_path / "__cluster_metadata-0")
+    directory.append(*small_log())
+    return directory
+
+
+def lake_of(live: LiveDirectory) -> Path:
+    return live.path.parent / "lake"
+
+
+def in_lake(live: LiveDirectory) -> list[RecordBatch]:
+    return list(MetadataLog.open(lake_of(live)).batches())
+
+
+def more(live: LiveDirectory, count: int, *, epoch: int = 3) -> None:
+    for _ in range(count):
+        live.append(no_op(live.end, epoch=epoch))
+
+
+def test_only_what_is_known_to_be_committed_is_taken(live: LiveDirectory) -> None:
+    follower = LogFollower(live.path, lake_of(live))
+    first = follower.step()
+    assert (first.from_offset, first.to_offset, first.seen_to) == (0, 8, live.end)
+    assert in_lake(live) == [batch for batch in live.batches if batch.last_offset < 9]
+    assert not follower.step().is_news
+    more(live, 3)
+    step = follower.step()
+    leader = next(batch.base_offset for batch in live.batches if batch.control and batch.epoch == 3)
+    assert (step.from_offset, step.to_offset) == (9, leader - 1)
+    assert (step.end_offset, step.committed_to, step.seen_to) == (leader, leader, live.end)
+    live.snapshot(live.end, 3)
+    step = follower.step()
+    assert (step.to_offset, step.snapshots, step.committed_to) == (live.end - 1, 1, live.end)
+    assert in_lake(live) == live.batches
+    assert not follower.step().is_news
+    assert [kept.end_offset for kept in open_source(lake_of(live)).snapshots] == [live.end]
+
+
+def test_with_the_uncommitted_everything_whole_is_taken_at_once(live: LiveDirectory) -> None:
+    follower = LogFollower(live.path, lake_of(live), include_uncommitted=True)
+    assert follower.step().to_offset == live.end - 1
+    for _ in range(3):
+        more(live, 2)
+        assert follower.step().records == 2
+    assert in_lake(live) == live.batches
+    assert MetadataLog.open(lake_of(live)).committed_to < live.end
+
+
+def test_a_batch_that_is_being_written_is_left_for_the_next_time(live: LiveDirectory) -> None:
+    follower = LogFollower(live.path, lake_of(live), include_uncommitted=True)
+    follower.step()
+    batch = no_op(live.end, epoch=3)
+    data = encode_batch(batch)
+    for cut in (1, 30, 61, len(data) - 1):
+        with live.segment.open("ab") as file:
+            file.write(data[:cut])
+        assert not follower.step().is_news
+        with live.segment.open("r+b") as file:
+            file.truncate(live.segment.stat().st_size - cut)
+    live.append(batch)
+    assert follower.step().records == 1
+
+
+def test_segments_may_roll_and_old_ones_go(live: LiveDirectory) -> None:
+    follower = LogFollower(live.path, lake_of(live), include_uncommitted=True)
+    follower.step()
+    for _ in range(4):
+        more(live, 2)
+        old = live.segment
+        live.roll()
+        more(live, 2)
+        assert follower.step().records == 4
+        old.rename(old.with_name(old.name + ".deleted"))
+        assert not follower.step().is_news
+    assert in_lake(live) == live.batches
+    again = LogFollower(live.path, lake_of(live), include_uncommitted=True)
+    assert not again.step().is_news
+    more(live, 1)
+    assert again.step().records == 1
+
+
+def test_what_was_deleted_before_it_was_read_is_named(live: LiveDirectory) -> None:
+    follower = LogFollower(live.path, lake_of(live), include_uncommitted=True)
+    follower.step()
+    end = live.end
+    more(live, 2)
+    old = live.segment
+    live.roll()
+    more(live, 2)
+    old.unlink()
+    with pytest.raises(OffsetError, match=f"offsets {end} to {end + 1} were deleted"):
+        follower.step()
+
+
+def test_a_truncated_tail_is_told_and_a_rewritten_one_ends_the_following(live: LiveDirectory) -> None:
+    follower = LogFollower(live.path, lake_of(live), include_uncommitted=True)
+    follower.step()
+    more(live, 4)
+    follower.step()
+    cut = live.end - 2
+    kept = live.batches[-2:]
+    live.truncate(cut)
+    step = follower.step()
+    assert step.truncated is not None
+    assert "its tail was truncated" in step.truncated
+    live.append(*kept)
+    assert follower.step().truncated is None, "the same records came back"
+    live.truncate(cut)
+    follower.step()
+    live.append(leader_change(cut, 4))
+    with pytest.raises(ImportConflictError, match=rf"at offset {cut} \(epoch 4 in the source, epoch 3 in the lake\)"):
+        follower.step()
+
+
+def test_a_tail_that_was_rewritten_between_two_looks_is_found_too(live: LiveDirectory) -> None:
+    follower = LogFollower(live.path, lake_of(live), include_uncommitted=True)
+    follower.step()
+    more(live, 4)
+    follower.step()
+    cut = live.end - 3
+    live.truncate(cut)
+    live.append(leader_change(cut, 4))
+    more(live, 6, epoch=4)
+    with pytest.raises(ImportConflictError, match=f"at offset {cut} .*above .* known to be committed"):
+        follower.step()
+
+
+def test_a_truncation_above_what_was_taken_costs_a_committed_lake_nothing(live: LiveDirectory) -> None:
+    follower = LogFollower(live.path, lake_of(live))
+    follower.step()
+    more(live, 4)
+    follower.step()
+    cut = live.end - 3
+    live.truncate(cut)
+    live.append(leader_change(cut, 4))
+    more(live, 6, epoch=4)
+    follower.step()
+    step = follower.step()
+    assert (step.end_offset, step.committed_to) == (cut, cut)
+    assert in_lake(live) == [batch for batch in live.batches if batch.last_offset < cut]
+
+
+def test_nothing_is_made_before_anything_is_known_to_be_committed(tmp_path: Path) -> None:
+    live = LiveDirectory(tmp_path / "__cluster_metadata-0")
+    live.append(leader_change(0, 1))
+    follower = LogFollower(live.path, lake_of(live))
+    assert follower.step().seen_to == 1
+    assert not lake_of(live).exists()
+    more(live, 1, epoch=1)
+    live.snapshot(2, 1)
+    assert follower.step().end_offset == 2
+
+
+def test_only_a_directory_is_followed(tmp_path: Path, live: LiveDirectory) -> None:
+    with pytest.raises(UsageError, match="only the directory of a node grows"):
+        LogFollower(live.segment, tmp_path / "lake").step()
+    with pytest.raises(NotASourceError):
+        LogFollower(tmp_path / "nowhere", tmp_path / "lake").step()
+
+
+def test_damage_with_something_behind_it_is_no_batch_in_the_making(live: LiveDirectory) -> None:
+    follower = LogFollower(live.path, lake_of(live), include_uncommitted=True)
+    follower.step()
+    with live.segment.open("ab") as file:
+        file.write(b"garbage" * 20)
+    end = live.end
+    live.append(no_op(end, epoch=3))
+    with pytest.raises(CorruptDataError, match=f"offset {end}"):
+        follower.step()
+
+
+def test_it_runs_until_it_is_stopped_and_tells_what_is_new(live: LiveDirectory) -> None:
+    told: list[FollowStep] = []
+    stop = threading.Event()
+
+    def tell(step: FollowStep) -> None:
+        told.append(step)
+        if len(told) == 3:
+            stop.set()
+        else:
+            more(live, 1)
+
+    LogFollower(live.path, lake_of(live), include_uncommitted=True).run(tell, poll=0.001, stop=stop)
+    assert [step.records for step in told[1:]] == [1, 1]
+
+
+@given(steps=st.lists(st.tuples(st.integers(0, 3), st.booleans(), st.booleans()), max_size=12))
+def test_any_interleaving_of_writes_rolls_and_looks_gives_the_log(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[int, bool, bool]]
+) -> None:
+    live = LiveDirectory(tmp_path_factory.mktemp("live") / "__cluster_metadata-0")
+    live.append(leader_change(0, 3))
+    follower = DirectoryFollower(live.path, 0)
+    found: list[RecordBatch] = []
+    for count, roll, look in steps:
+        if roll and live.end > live.base:
+            live.roll()
+            more(live, 1)
+        more(live, count)
+        if look:
+            found += follower.poll()
+            assert follower.next_offset == live.end
+    found += follower.poll()
+    assert found == live.batches
+    bounded = DirectoryFollower(live.path, 0)
+    assert [batch.base_offset for batch in bounded.poll(before=2)] == [0, 1][: live.end]
+    live.truncate(max(live.base, live.end - 1))
+    if live.end < follower.next_offset:
+        with pytest.raises(TruncatedLogError):
+            list(follower.poll())

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import attrs
+from rpds import HashTrieMap
 
 from kraftlake.delta.changes import with_changes
 from kraftlake.delta.local_replica_changes import LocalReplicaChanges, PartitionInfo, TopicIdPartition, TopicPartition
-from kraftlake.image.partition_registration import LeaderRecoveryState, PartitionRegistration
+from kraftlake.image.partition_registration import LeaderRecoveryState, PartitionRegistration, epoch_after
 from kraftlake.image.topics_image import TopicImage
 from kraftlake.records.metadata_records import PartitionChangeRecord, PartitionRecord
 from kraftlake.records.uuid import Uuid
@@ -71,7 +72,7 @@ class TopicDelta:
         for partition_id, partition in self._current():
             if partition.elr or partition.last_known_elr:
                 self.partition_changes[partition_id] = attrs.evolve(
-                    partition, elr=(), last_known_elr=(), partition_epoch=partition.partition_epoch + 1
+                    partition, elr=(), last_known_elr=(), partition_epoch=epoch_after(partition.partition_epoch)
                 )
 
     def has_elr(self) -> bool:
@@ -80,8 +81,11 @@ class TopicDelta:
 
     def apply(self) -> TopicImage:
         """The topic after the changes; the old object when there are none."""
-        partitions = with_changes(self.image.partitions, self.partition_changes)
-        if partitions is self.image.partitions:
+        before = self.image.partitions
+        if not isinstance(before, HashTrieMap):  # a packed topic that gets new partitions
+            before = HashTrieMap({**before})
+        partitions = with_changes(before, self.partition_changes)
+        if partitions is before:
             return self.image
         return TopicImage(name=self.name, id=self.id, partitions=partitions)
 

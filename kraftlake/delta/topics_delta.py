@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from kraftlake.delta.local_replica_changes import LocalReplicaChanges, TopicPartition
 from kraftlake.delta.topic_delta import TopicDelta
+from kraftlake.image.packed_partitions import PackedPartitions
+from kraftlake.image.partition_registration import PartitionRegistration
 from kraftlake.image.topics_image import TopicImage, TopicsImage
 from kraftlake.records.metadata_records import (
     ClearElrRecord,
@@ -112,8 +114,17 @@ class TopicsDelta:
         """The image after the changes; the old object when there are none. ReplayError when two topics share a name."""
         self._refuse_taken_names()
         by_id = self.image.topics_by_id()
-        changed = {topic_id: self._unless_equal(delta.apply()) for topic_id, delta in self.changed_topics.items()}
-        return self.image.changed({topic_id: by_id[topic_id] for topic_id in self.deleted_topic_ids}, changed)
+        changed: dict[Uuid, TopicImage] = {}
+        rows: dict[int, PartitionRegistration] = {}
+        for topic_id, delta in self.changed_topics.items():
+            partitions = delta.image.partitions
+            if isinstance(partitions, PackedPartitions):
+                changes = partitions.rows_changed(delta.partition_changes)
+                if changes is not None:
+                    rows.update(changes)
+                    continue
+            changed[topic_id] = self._unless_equal(delta.apply())
+        return self.image.changed({topic_id: by_id[topic_id] for topic_id in self.deleted_topic_ids}, changed, rows)
 
     def local_changes(self, broker_id: int) -> LocalReplicaChanges:
         """What this delta means to a broker; exactly Kafka's `TopicsDelta.localChanges`, oddities included.

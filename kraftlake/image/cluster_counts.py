@@ -59,5 +59,5 @@ def is_offline(partition: PartitionRegistration) -> bool:
 
 
 def is_imbalanced(partition: PartitionRegistration) -> bool:
-    """Whether another than the first replica, or nobody, leads the partition."""
-    return not partition.replicas or partition.replicas[0] != partition.leader
+    """Whether another than the first replica leads the partition, or nobody does."""
+    return partition.leader != (partition.replicas[0] if partition.replicas else NO_LEADER)

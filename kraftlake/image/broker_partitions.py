@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
 import attrs
@@ -10,6 +10,7 @@ import attrs
 from kraftlake.image.configurations_image import BROKER_RESOURCE, TOPIC_RESOURCE, ConfigResource
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.partition_registration import NO_LEADER, PartitionRegistration
+from kraftlake.image.topics_image import TopicsImage
 
 PartitionName: TypeAlias = tuple[str, int]
 """A topic's name and a partition id."""
@@ -55,26 +56,53 @@ _KINDS = tuple(field.name for field in attrs.fields(BrokerPartitions))
 def partitions_of(image: MetadataImage, broker: int) -> BrokerPartitions:
     """What a broker hosts."""
     lists: dict[str, list[PartitionName]] = {kind: [] for kind in _KINDS}
-    for name, topic in sorted(image.topics.topics_by_name().items()):
-        min_isr = min_insync_replicas(image, name)
-        for id_, partition in sorted(topic.partitions.items()):
-            if broker in partition.replicas:
-                for kind in _kinds(partition, broker, min_isr):
-                    lists[kind].append((name, id_))
-    return BrokerPartitions(**{kind: tuple(names) for kind, names in lists.items()})
+    for name, id_, partition in _may_be_hosted(image.topics, broker):
+        if broker in partition.replicas:
+            for kind in _kinds(partition, broker, min_insync_replicas(image, name)):
+                lists[kind].append((name, id_))
+    return BrokerPartitions(**{kind: tuple(sorted(names)) for kind, names in lists.items()})
+
+
+def _may_be_hosted(topics: TopicsImage, broker: int) -> Iterable[tuple[str, int, PartitionRegistration]]:
+    if topics.is_large:
+        from kraftlake.image.partition_columns import partitions_at, rows_hosting
+
+        packed = topics.packed()
+        return partitions_at(packed, rows_hosting(packed, broker))
+    every = topics.topics_by_name().items()
+    return ((name, id_, partition) for name, topic in every for id_, partition in topic.partitions.items())
 
 
 def count_partitions_of_brokers(image: MetadataImage) -> dict[int, BrokerCounts]:
     """The counts of every broker that is registered or hosts a partition, by broker id, in one pass."""
     counts: dict[int, dict[str, int]] = {broker: {} for broker in image.cluster.brokers}
-    for name, topic in image.topics.topics_by_name().items():
+    for name, _, partition in _counted_one_by_one(image, counts):
         min_isr = min_insync_replicas(image, name)
-        for partition in topic.partitions.values():
-            for broker in partition.replicas:
-                of_broker = counts.setdefault(broker, {})
-                for kind in _kinds(partition, broker, min_isr):
-                    of_broker[kind] = of_broker.get(kind, 0) + 1
+        for broker in partition.replicas:
+            of_broker = counts.setdefault(broker, {})
+            for kind in _kinds(partition, broker, min_isr):
+                of_broker[kind] = of_broker.get(kind, 0) + 1
     return {broker: BrokerCounts(**of_broker) for broker, of_broker in sorted(counts.items())}
+
+
+def _counted_one_by_one(
+    image: MetadataImage, counts: dict[int, dict[str, int]]
+) -> Iterable[tuple[str, int, PartitionRegistration]]:
+    """Puts what columns can tell into `counts`, and returns the other partitions: all of them where there are few."""
+    topics = image.topics
+    if not topics.is_large:
+        return ((name, id_, p) for name, t in topics.topics_by_name().items() for id_, p in t.partitions.items())
+    from kraftlake.image.partition_columns import count_replicas, min_isr_of_topics, partitions_at, rare_rows
+
+    packed = topics.packed()
+    configured = [resource.name for resource in image.configs.resource_data if resource.type == TOPIC_RESOURCE]
+    default = min_insync_replicas(image, "")
+    min_isr = min_isr_of_topics(packed, default, {name: min_insync_replicas(image, name) for name in configured})
+    replicas = count_replicas(packed, min_isr)
+    for kind, each in replicas.by_kind.items():
+        for broker, count in zip(replicas.brokers.tolist(), each.tolist(), strict=True):
+            counts.setdefault(broker, {})[kind] = count
+    return partitions_at(packed, rare_rows(packed))
 
 
 def min_insync_replicas(image: MetadataImage, topic: str) -> int:

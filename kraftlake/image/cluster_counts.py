@@ -6,6 +6,7 @@ import attrs
 
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.partition_registration import NO_LEADER, PartitionRegistration
+from kraftlake.image.topics_image import TopicsImage
 
 
 @attrs.frozen(kw_only=True)
@@ -35,22 +36,25 @@ def count_cluster(image: MetadataImage) -> ClusterCounts:
     """The metrics of an image."""
     brokers = image.cluster.brokers.values()
     fenced = sum(broker.fenced for broker in brokers)
-    topics = image.topics.topics_by_id().values()
-    partitions = offline = imbalanced = 0
-    for topic in topics:
-        for partition in topic.partitions.values():
-            partitions += 1
-            offline += is_offline(partition)
-            imbalanced += is_imbalanced(partition)
+    offline, imbalanced = _count_offline_and_imbalanced(image.topics)
     return ClusterCounts(
         active_broker_count=len(image.cluster.brokers) - fenced,
         fenced_broker_count=fenced,
         controlled_shutdown_broker_count=sum(broker.in_controlled_shutdown for broker in brokers),
-        global_topic_count=len(topics),
-        global_partition_count=partitions,
+        global_topic_count=image.topics.topic_count,
+        global_partition_count=image.topics.partition_count,
         offline_partitions_count=offline,
         preferred_replica_imbalance_count=imbalanced,
     )
+
+
+def _count_offline_and_imbalanced(topics: TopicsImage) -> tuple[int, int]:
+    if topics.is_large:
+        from kraftlake.image.partition_columns import count_offline_and_imbalanced
+
+        return count_offline_and_imbalanced(topics.packed())
+    every = [partition for topic in topics.topics_by_id().values() for partition in topic.partitions.values()]
+    return sum(map(is_offline, every)), sum(map(is_imbalanced, every))
 
 
 def is_offline(partition: PartitionRegistration) -> bool:

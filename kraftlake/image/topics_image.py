@@ -150,6 +150,11 @@ class TopicsImage:
             count += self._base.partition_count - gone
         return count
 
+    @property
+    def is_large(self) -> bool:
+        """Whether questions about all partitions are better asked of `packed` columns than of objects."""
+        return self.partition_count >= PACK_FROM
+
     def changed(
         self,
         deleted: Mapping[Uuid, TopicImage],

@@ -21,6 +21,7 @@ from kraftlake.image import (
     count_partitions_of_brokers,
     min_insync_replicas,
     partitions_of,
+    topics_image,
 )
 from kraftlake.records import metadata_records as r
 from tests.histories import histories, uuid_of
@@ -131,6 +132,29 @@ def test_all_brokers_in_one_pass_are_the_brokers_one_by_one(records):
     totals = count_cluster(image)
     assert totals.global_partition_count == len(every)
     assert sum(c.led for c in counts.values()) <= len(every) - totals.offline_partitions_count
+
+
+def several_replicas(image):
+    """The image with wide and moving partitions beside the others."""
+    delta = MetadataDelta(image)
+    delta.replay(r.TopicRecord(name="wide", topic_id=uuid_of(77)))
+    for number, replicas in enumerate([(), (1, 2, 3, 4), (5, 4, 3, 2, 1)]):
+        fields = {"replicas": replicas, "isr": replicas[1:], "leader": replicas[0] if number == 2 else -1}
+        delta.replay(r.PartitionRecord(partition_id=number, topic_id=uuid_of(77), partition_epoch=0, **fields))
+    delta.replay(min_isr("4", "wide"))
+    return delta.apply(image.provenance)
+
+
+@given(histories(min_steps=10, topics_only=True))
+def test_columns_count_what_objects_count(records):
+    image = several_replicas(image_of(*(record.message for record in records)))
+    few = count_cluster(image), count_partitions_of_brokers(image), [partitions_of(image, b) for b in range(7)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(topics_image, "PACK_FROM", 0)
+        large = several_replicas(image_of(*(record.message for record in records)))
+        assert large.topics.is_large
+        many = count_cluster(large), count_partitions_of_brokers(large), [partitions_of(large, b) for b in range(7)]
+    assert many == few
 
 
 def test_what_the_admin_client_saw_of_a_real_cluster_is_counted():

@@ -77,6 +77,11 @@ class LakeSnapshot:
         """Whether these are the records a cluster began with, which are no base for an image."""
         return self.end_offset == 0
 
+    @property
+    def data_files(self) -> tuple[tuple[str, int], ...]:
+        """Names and sizes of the files that hold its rows: other files may hold other rows."""
+        return self._table.data_files(self.end_offset)
+
     def batches(self) -> Iterator[RecordBatch]:
         """All batches, control ones too; raises CorruptDataError when the table lost rows of it."""
         rows = self._table.rows(self.end_offset)
@@ -191,6 +196,10 @@ class SnapshotTable:
         except DataFileGoneError as gone:
             raise CorruptDataError(f"{gone.path} is missing: the lake lost a data file.") from gone
         return pa.concat_tables(tables).sort_by("offset") if tables else LOG_SCHEMA.empty_table()
+
+    def data_files(self, end_offset: int) -> tuple[tuple[str, int], ...]:
+        """Names and sizes of the files that may hold rows of a snapshot, sorted."""
+        return tuple(sorted((file.path, file.size) for file in self._files_of(end_offset)))
 
     def _stated(self) -> list[LakeSnapshot]:
         """The snapshots as their commits state them."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, cast
+
 import attrs
 
 from kraftlake.image import MetadataImage, MetadataProvenance
@@ -9,8 +11,13 @@ from kraftlake.replay.base import choose_base
 from kraftlake.replay.batch_loader import MetadataBatchLoader
 from kraftlake.replay.log_reader import LogReader, SnapshotReader
 from kraftlake.replay.manifest import SkippedRecord
+from kraftlake.replay.open_reader import LakeReader
 from kraftlake.replay.quorum import QuorumState
 from kraftlake.runtime.errors import OffsetError
+
+if TYPE_CHECKING:
+    from kraftlake.metadata_log import LakeSnapshot
+    from kraftlake.replay.image_cache import CachedImage
 
 
 @attrs.frozen(kw_only=True)
@@ -67,7 +74,28 @@ def extend(loader: MetadataBatchLoader, reader: LogReader, to: int, *, base: Sna
 
 def image_at(reader: LogReader, at: int, *, from_snapshot: bool | None = None, lenient: bool = False) -> Replay:
     """The image after offset `at`; see `replay_to`."""
-    return finish(replay_to(reader, at, from_snapshot=from_snapshot, lenient=lenient))
+    return finish(_at(reader, at, from_snapshot=from_snapshot, lenient=lenient))
+
+
+def _at(reader: LogReader, at: int, *, from_snapshot: bool | None, lenient: bool) -> MetadataBatchLoader:
+    """As `replay_to`, for those who want the image alone: it may start from an image that a lake has as columns."""
+    base = choose_base(reader, at, from_snapshot=from_snapshot) if at >= 0 else None
+    cached = None if base is None else cached_image(reader, base)
+    if base is None or cached is None:
+        return replay_to(reader, at, from_snapshot=from_snapshot, lenient=lenient)
+    loader = MetadataBatchLoader(cached.image, lenient=lenient, quorum=cached.quorum)
+    loader.base_name = base.name
+    extend(loader, reader, at)
+    return loader
+
+
+def cached_image(reader: LogReader, base: SnapshotReader) -> CachedImage | None:
+    """The image of a snapshot that a lake keeps as columns; None where it keeps none, and of all other sources."""
+    if not isinstance(reader, LakeReader):
+        return None
+    from kraftlake.replay.image_cache import load_cached
+
+    return load_cached(reader.log.path, cast("LakeSnapshot", base))
 
 
 def snapshot_image(snapshot: SnapshotReader, *, lenient: bool = False) -> Replay:
@@ -97,7 +125,7 @@ def changes_between(
         return replay_to(reader, to_offset, from_snapshot=from_snapshot, lenient=lenient)
     if from_offset < to_offset:
         _check_covered(reader, from_offset, to_offset)
-    loader = replay_to(reader, from_offset, from_snapshot=from_snapshot, lenient=lenient)
+    loader = _at(reader, from_offset, from_snapshot=from_snapshot, lenient=lenient)
     loader.take_image()
     extend(loader, reader, to_offset)
     return loader

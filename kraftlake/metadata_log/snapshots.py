@@ -14,7 +14,6 @@ from pathlib import Path
 import attrs
 import pyarrow as pa
 import pyarrow.compute as pc
-import structlog
 
 from kraftlake.metadata_log.commit import (
     CommitConflictError,
@@ -50,8 +49,6 @@ STATISTICS_COLUMNS = (END_OFFSET, EPOCH, "offset", "epoch", "timestamp", "batch"
 _PREFIX = "kraftlake.snapshot."
 _RECORDS, _TIMESTAMP, _SIZE = "record_count", "last_contained_log_timestamp", "size_in_bytes"
 _ATTEMPTS = 100
-
-logger = structlog.get_logger(__name__)
 
 
 @attrs.frozen(kw_only=True)
@@ -142,20 +139,19 @@ class SnapshotTable:
             try:
                 found = self._count(snapshot.end_offset)
             except CorruptDataError as fault:
-                logger.warning(
-                    "snapshot_skipped", snapshot=snapshot.name, lake=str(self.path.parent), reason=str(fault)
-                )
+                self._warn_of(snapshot, str(fault))
                 continue
             if found != snapshot.record_count:
-                logger.warning(
-                    "snapshot_skipped",
-                    snapshot=snapshot.name,
-                    lake=str(self.path.parent),
-                    reason=f"it has {snapshot.record_count} records, but {found} are there",
-                )
+                self._warn_of(snapshot, f"it has {snapshot.record_count} records, but {found} are there")
                 continue
             whole.append(snapshot)
         return tuple(whole)
+
+    def _warn_of(self, snapshot: LakeSnapshot, reason: str) -> None:
+        import structlog  # 60 ms that are seldom needed
+
+        logger = structlog.get_logger(__name__)
+        logger.warning("snapshot_skipped", snapshot=snapshot.name, lake=str(self.path.parent), reason=reason)
 
     def add(
         self, rows: pa.Table, *, end_offset: int, epoch: int, last_contained_log_timestamp: int, size_in_bytes: int

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
-import structlog
 
 from kraftlake.image import MetadataImage, MetadataProvenance
 from kraftlake.records.control_records import VotersRecord
@@ -35,8 +34,6 @@ WORTH_CACHING: Final = 20_000
 
 _FORMAT = "kraftlake image columns 1"
 _MAGIC, _HEADER_BYTES = b"KLIMAGE\x01", 64
-
-logger = structlog.get_logger(__name__)
 
 
 @attrs.frozen(kw_only=True)
@@ -60,7 +57,7 @@ def fill_cache(lake: Path, snapshots: tuple[LakeSnapshot, ...]) -> None:
         try:
             save_to_cache(lake, snapshot)
         except (OSError, KraftlakeError) as fault:
-            logger.warning("image_not_cached", snapshot=snapshot.name, lake=str(lake), reason=str(fault))
+            _warn("image_not_cached", snapshot=snapshot.name, lake=str(lake), reason=str(fault))
 
 
 def save_to_cache(lake: Path, snapshot: LakeSnapshot) -> None:
@@ -93,7 +90,7 @@ def load_cached(lake: Path, snapshot: LakeSnapshot) -> CachedImage | None:
     try:
         return _load(path, snapshot)
     except (OSError, ValueError, KeyError, TypeError, pa.ArrowException, KraftlakeError) as fault:
-        logger.warning("image_cache_ignored", file=str(path), reason=str(fault))
+        _warn("image_cache_ignored", file=str(path), reason=str(fault))
         return None
 
 
@@ -134,6 +131,12 @@ def _quorum_from_json(form: dict[str, Any]) -> QuorumState:
             raise ValueError("its voters are of another version")
         voters = message
     return QuorumState(leader_id=form["leader_id"], kraft_version=form["kraft_version"], voters=voters)
+
+
+def _warn(event: str, **values: str) -> None:
+    import structlog
+
+    structlog.get_logger(__name__).warning(event, **values)
 
 
 def _write(path: Path, batch: pa.RecordBatch, facts: dict[str, Any]) -> None:

@@ -17,9 +17,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from benchmarks.image.goals import COLD_LOG_GOAL, LARGE, MEMORY_GOAL, WORKLOADS
+from benchmarks.image.goals import COLD_COLUMNS_GOAL, COLD_LOG_GOAL, LARGE, MEMORY_GOAL, WORKLOADS
 from benchmarks.image.in_turn import Samples, compare, measure
 from benchmarks.image.kafka_side import KafkaSide
+from benchmarks.image.lake_columns import in_a_process
 from benchmarks.image.our_side import PARTITIONS_PER_TOPIC, workloads
 from benchmarks.processes import Timing, time_in_turn
 
@@ -86,13 +87,22 @@ def _whole_processes(java: KafkaSide, topics: int, folder: Path, only: str, runs
         with tempfile.TemporaryDirectory() as cache:
             first = _fresh("time", log, KRAFTLAKE_CACHE=cache, NUMBA_CACHE_DIR=cache)
             second = _fresh("time", log, KRAFTLAKE_CACHE=cache, NUMBA_CACHE_DIR=cache)
-        ours_command = [sys.executable, "-m", "benchmarks.image.fresh", "time", str(log)]
-        commands = {"java": java.command("cold", log), "ours": ours_command}
+        in_a_process("make", log, folder / "lake")
+        ours = [sys.executable, "-m", "benchmarks.image.fresh"]
+        commands = {
+            "java": java.command("cold", log),
+            "log": [*ours, "time", str(log)],
+            "columns": [*ours, "columns", str(folder / "lake")],
+        }
         times = time_in_turn(commands, runs, folder / "out")
-        samples = Samples(*(_ns(times[side]) for side in ("java", "ours")), *(_cpu(times[s]) for s in ("java", "ours")))
-        rows.append(
-            _time_row(topics, "fresh", "fresh process: log → image, compiled code cached", COLD_LOG_GOAL, samples)
-        )
+        for what, words, goal in (
+            ("log", "fresh process: log → image, compiled code cached", COLD_LOG_GOAL),
+            ("columns", "fresh process: the lake's columns → image", COLD_COLUMNS_GOAL),
+        ):
+            both = times["java"], times[what]
+            samples = Samples(*(_ns(side) for side in both), *(_cpu(side) for side in both))
+            large = topics * PARTITIONS_PER_TOPIC >= LARGE  # a small log is loaded before Python has imported anything
+            rows.append(_time_row(topics, f"fresh_{what}", words, goal if large else None, samples))
         compile_ns = first["load_ns"] - second["load_ns"]
         rows.append(Row(topics=topics, key="compile", what="the very first run's compile time", ours_min=compile_ns))
     return rows

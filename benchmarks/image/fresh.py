@@ -1,4 +1,4 @@
-"""One load in a process of its own: `python -m benchmarks.image.fresh time|memory SNAPSHOT.log`."""
+"""One load in a process of its own: `python -m benchmarks.image.fresh time|memory SNAPSHOT.log`, `… columns LAKE`."""
 
 from __future__ import annotations
 
@@ -24,18 +24,23 @@ def private_bytes() -> int:
 
 def main() -> None:
     start = time.perf_counter_ns()
+    what, source = sys.argv[1:]
+    if what == "columns":
+        import kraftlake
+
+        print(json.dumps({"topics": kraftlake.open(source).image().topics.topic_count}))
+        return
     from benchmarks.image.our_side import load
     from kraftlake.image import TopicsImage
 
-    what, log = sys.argv[1:]
     imported = time.perf_counter_ns()
     if what == "memory":  # one load before, so that code, its compiled form and buffers are not counted
-        load(Path(log).read_bytes(), TopicsImage.EMPTY)
+        load(Path(source).read_bytes(), TopicsImage.EMPTY)
         before = private_bytes()
-        image = load(Path(log).read_bytes(), TopicsImage.EMPTY)
+        image = load(Path(source).read_bytes(), TopicsImage.EMPTY)
         print(json.dumps({"topics": len(image.topics_by_id()), "bytes": private_bytes() - before}))
         return
-    image = load(Path(log).read_bytes(), TopicsImage.EMPTY)
+    image = load(Path(source).read_bytes(), TopicsImage.EMPTY)
     loaded = time.perf_counter_ns()
     times = {"import_ns": imported - start, "load_ns": loaded - imported}
     print(json.dumps({"topics": len(image.topics_by_id())} | times))

@@ -11,9 +11,11 @@ import attrs
 
 from kraftlake.delta import LocalReplicaChanges, TopicsDelta
 from kraftlake.image import MetadataImage, PartitionRegistration, TopicsImage, diff_images
-from kraftlake.records.batch import read_batches
+from kraftlake.records.batch import RecordBatch, read_batches
+from kraftlake.records.batch_values import read_values
 from kraftlake.records.metadata_records import PartitionChangeRecord, PartitionRecord, TopicRecord
 from kraftlake.records.uuid import Uuid
+from kraftlake.replay import MetadataBatchLoader
 
 PARTITIONS_PER_TOPIC = 10
 REPLICATION_FACTOR = 3
@@ -49,12 +51,27 @@ def delta_of(image: TopicsImage, records: Iterable[Any]) -> TopicsDelta:
 
 def load(raw: bytes, base: TopicsImage) -> TopicsImage:
     """The image after a log's bytes, CRCs checked."""
-    delta = TopicsDelta(base)
-    for batch in read_batches(raw, file="benchmark.log"):
-        if not batch.control:
-            for record in batch.messages():
-                _REPLAY[type(record.message)](delta, record.message)
-    return delta.apply()
+    return loaded(raw, base).take_image().topics
+
+
+def loaded(raw: bytes, base: TopicsImage) -> MetadataBatchLoader:
+    """A loader that has gathered a log's bytes in one delta, as a replay does."""
+    loader = MetadataBatchLoader(attrs.evolve(MetadataImage.EMPTY, topics=base))
+    for part in read_values(memoryview(raw), file="benchmark.log", position=0):
+        if isinstance(part, RecordBatch):
+            loader.load_batch(part)
+        else:
+            loader.load_values(part, to_offset=part.last_offset)
+    return loader
+
+
+def delta_from_wire(raw: bytes, base: TopicsImage) -> TopicsDelta:
+    """The delta of a log's bytes, after it was applied, as it is where local changes are asked for."""
+    loader = loaded(raw, base)
+    delta = loader.delta.topics_delta
+    assert delta is not None
+    delta.apply()
+    return delta
 
 
 def workloads(folder: Path) -> dict[str, OurWorkload]:
@@ -70,9 +87,7 @@ def workloads(folder: Path) -> dict[str, OurWorkload]:
     changed = delta_of(base, singles[:1]).apply()
     shared = delta_of(base, snapshot[-1:]).apply()
     before, after = (attrs.evolve(MetadataImage.EMPTY, topics=image) for image in (base, changed))
-    bulk, whole = delta_of(base, outage), delta_of(TopicsImage.EMPTY, snapshot)
-    bulk.apply()
-    whole.apply()
+    bulk, whole = delta_from_wire(logs["outage"], base), delta_from_wire(logs["snapshot"], TopicsImage.EMPTY)
     led_anew = (1 + 3 * (n % (brokers // 3)) for n in count())
     each_broker = (n % brokers for n in count())
     made = {

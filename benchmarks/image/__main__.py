@@ -85,8 +85,8 @@ def _whole_processes(java: KafkaSide, topics: int, folder: Path, only: str, runs
     if "fresh".startswith(only):
         _say(f"{topics} topics: fresh processes")
         with tempfile.TemporaryDirectory() as cache:
-            first = _fresh("time", log, KRAFTLAKE_CACHE=cache, NUMBA_CACHE_DIR=cache)
-            second = _fresh("time", log, KRAFTLAKE_CACHE=cache, NUMBA_CACHE_DIR=cache)
+            first = _fresh("time", log, XDG_CACHE_HOME=cache)
+            second = _fresh("time", log, XDG_CACHE_HOME=cache)
         in_a_process("make", log, folder / "lake")
         ours = [sys.executable, "-m", "benchmarks.image.fresh"]
         commands = {

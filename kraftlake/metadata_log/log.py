@@ -6,7 +6,7 @@ import contextlib
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -38,6 +38,9 @@ from kraftlake.metadata_log.statistics import file_statistics, may_hold_time_bef
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import LOG_SCHEMA, from_rows, to_rows
 from kraftlake.runtime.errors import CorruptDataError, LakeError, OffsetError, UsageError
+
+if TYPE_CHECKING:
+    from kraftlake.records.batch_values import BatchValues
 
 LOG_TABLE = "log"
 SNAPSHOTS_TABLE = "snapshots"
@@ -237,6 +240,14 @@ class MetadataLog:
         low, high = self._clip(from_offset, to_offset)
         for table in self._whole_batches(low, high, LOG_SCHEMA):
             yield from from_rows(table)
+
+    def stretches(self, from_offset: int, to_offset: int) -> Iterator[BatchValues | RecordBatch]:
+        """As `batches`, many at once: see `kraftlake.records.batch_values`."""
+        from kraftlake.records.row_values import values_of_rows
+
+        low, high = self._clip(from_offset, to_offset)
+        for table in self._whole_batches(low, high, LOG_SCHEMA):
+            yield from values_of_rows(table)
 
     def offset_at_time(self, time_ms: int) -> int:
         """The last offset whose batch's time (its largest timestamp, epoch ms) is at or before `time_ms`.

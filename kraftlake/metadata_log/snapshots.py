@@ -10,6 +10,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import attrs
 import pyarrow as pa
@@ -38,6 +39,9 @@ from kraftlake.metadata_log.statistics import file_statistics
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import LOG_SCHEMA, from_rows
 from kraftlake.runtime.errors import CorruptDataError, ImportConflictError, LakeError
+
+if TYPE_CHECKING:
+    from kraftlake.records.batch_values import BatchValues
 
 END_OFFSET = "snapshot_end_offset"
 EPOCH = "snapshot_epoch"
@@ -81,13 +85,22 @@ class LakeSnapshot:
 
     def batches(self) -> Iterator[RecordBatch]:
         """All batches, control ones too; raises CorruptDataError when the table lost rows of it."""
+        yield from from_rows(self._rows())
+
+    def stretches(self) -> Iterator[BatchValues | RecordBatch]:
+        """As `batches`, many at once: see `kraftlake.records.batch_values`."""
+        from kraftlake.records.row_values import values_of_rows
+
+        yield from values_of_rows(self._rows())
+
+    def _rows(self) -> pa.Table:
         rows = self._table.rows(self.end_offset)
         if rows.num_rows != self.record_count:
             raise CorruptDataError(
                 f"The snapshot {self.name} of {self._table.path} has {self.record_count} records, "
                 f"but {rows.num_rows} are there."
             )
-        yield from from_rows(rows)
+        return rows
 
 
 class SnapshotTable:

@@ -9,6 +9,7 @@ import attrs
 from kraftlake.image import MetadataImage, MetadataProvenance
 from kraftlake.replay.base import choose_base
 from kraftlake.replay.batch_loader import MetadataBatchLoader
+from kraftlake.replay.bulk import load_in_bulk, parts_of_snapshot
 from kraftlake.replay.log_reader import LogReader, SnapshotReader
 from kraftlake.replay.manifest import SkippedRecord
 from kraftlake.replay.open_reader import LakeReader
@@ -47,7 +48,7 @@ def load_snapshot(loader: MetadataBatchLoader, snapshot: SnapshotReader) -> None
         timestamp=snapshot.last_contained_log_timestamp,
         batch_aligned=True,
     )
-    loader.load_snapshot(snapshot.batches(), provenance, name=snapshot.name)
+    loader.load_snapshot(parts_of_snapshot(snapshot), provenance, name=snapshot.name)
 
 
 def replay_to(
@@ -67,6 +68,7 @@ def extend(loader: MetadataBatchLoader, reader: LogReader, to: int, *, base: Sna
     """Gather `base`, if there is one, and the log after the loader's last offset up to and including `to`."""
     if base is not None:
         load_snapshot(loader, base)
+    load_in_bulk(loader, reader, to)
     if loader.last_offset < to:
         for batch in reader.batches(loader.last_offset + 1, to):
             loader.load_batch(batch, to_offset=to)

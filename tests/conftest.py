@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -12,6 +13,12 @@ settings.register_profile(
 )
 settings.register_profile("long", parent=settings.get_profile("quick"), max_examples=1000)
 settings.load_profile(os.environ.get("KRAFTLAKE_TESTS", "quick"))
+
+
+def pytest_report_header() -> str:
+    """The seed of the logs that Kafka judges: chosen here, and inherited by the workers."""
+    seed = os.environ.setdefault("KRAFTLAKE_SEED", str(random.SystemRandom().randrange(2**32)))
+    return f"logs for Kafka: seed {seed} (KRAFTLAKE_SEED={seed} repeats them)"
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -361,18 +361,19 @@ _TOPIC_STEPS = (
 def histories(
     draw: Draw,
     *,
+    min_steps: int = 0,
     max_steps: int = 40,
     lowest_level: int = LOWEST_LEVEL,
     topics_only: bool = False,
     first_id: int = 1000,
 ) -> list[ApiMessageAndVersion]:
-    """A valid history of at most `max_steps` steps (some are several records, some none).
+    """A valid history of `min_steps` to `max_steps` steps (some are several records, some none).
 
     Histories of different clusters take a `first_id` each, so that they share no topic id.
     """
     world = World(draw, draw(st.integers(lowest_level, HIGHEST_LEVEL)), first_id)
     steps = _TOPIC_STEPS if topics_only else _STEPS
-    for _ in range(draw(st.integers(0, max_steps))):
+    for _ in range(draw(st.integers(min_steps, max_steps))):
         draw(st.sampled_from(steps))(world)
     return world.records
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Set
 from typing import Any, NamedTuple
 
 import attrs
@@ -49,6 +50,22 @@ class LocalReplicaChanges:
     `directory_ids`: the directories to place replicas in, where they were assigned anew.
     """
 
+    deletes: Set[TopicPartition] = attrs.field(factory=set)
+    elected_leaders: Mapping[TopicPartition, PartitionInfo] = attrs.field(factory=dict)
+    leaders: Mapping[TopicPartition, PartitionInfo] = attrs.field(factory=dict)
+    followers: Mapping[TopicPartition, PartitionInfo] = attrs.field(factory=dict)
+    topic_ids: Mapping[str, Uuid] = attrs.field(factory=dict)
+    directory_ids: Mapping[TopicIdPartition, Uuid] = attrs.field(factory=dict)
+
+    def is_empty(self) -> bool:
+        """Whether the broker has nothing to do."""
+        return not (self.deletes or self.leaders or self.followers or self.directory_ids)
+
+
+@attrs.define
+class GatheredChanges:
+    """The fields of `LocalReplicaChanges` while they are being filled."""
+
     deletes: set[TopicPartition] = attrs.field(factory=set)
     elected_leaders: dict[TopicPartition, PartitionInfo] = attrs.field(factory=dict)
     leaders: dict[TopicPartition, PartitionInfo] = attrs.field(factory=dict)
@@ -56,9 +73,11 @@ class LocalReplicaChanges:
     topic_ids: dict[str, Uuid] = attrs.field(factory=dict)
     directory_ids: dict[TopicIdPartition, Uuid] = attrs.field(factory=dict)
 
-    def is_empty(self) -> bool:
-        """Whether the broker has nothing to do."""
-        return not (self.deletes or self.leaders or self.followers or self.directory_ids)
+    def done(self) -> LocalReplicaChanges:
+        """What was gathered."""
+        return LocalReplicaChanges(
+            self.deletes, self.elected_leaders, self.leaders, self.followers, self.topic_ids, self.directory_ids
+        )
 
 
 def local_changes_to_json(
@@ -80,7 +99,7 @@ def local_changes_to_json(
     }
 
 
-def _infos_json(infos: dict[TopicPartition, PartitionInfo]) -> dict[str, Any]:
+def _infos_json(infos: Mapping[TopicPartition, PartitionInfo]) -> dict[str, Any]:
     return {
         str(topic_partition): {"topicId": str(info.topic_id), "partition": partition_json(info.partition)}
         for topic_partition, info in sorted(infos.items())

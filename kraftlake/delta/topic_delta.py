@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import attrs
+from rpds import HashTrieMap
 
 from kraftlake.delta.changes import with_changes
-from kraftlake.delta.local_replica_changes import LocalReplicaChanges, PartitionInfo, TopicIdPartition, TopicPartition
-from kraftlake.image.partition_registration import LeaderRecoveryState, PartitionRegistration
+from kraftlake.delta.local_replica_changes import GatheredChanges, PartitionInfo, TopicIdPartition, TopicPartition
+from kraftlake.image.partition_registration import LeaderRecoveryState, PartitionRegistration, epoch_after
 from kraftlake.image.topics_image import TopicImage
 from kraftlake.records.metadata_records import PartitionChangeRecord, PartitionRecord
 from kraftlake.records.uuid import Uuid
@@ -66,12 +67,24 @@ class TopicDelta:
         if record.directories is not None:
             self._directories_rewritten.add(record.partition_id)
 
+    def take_over(
+        self, partition_id: int, state: PartitionRegistration, flags: int, unclean_elections: int, elr_elections: int
+    ) -> None:
+        """Note what a bulk replay has made of a partition; `flags` has bit 1 where directories were written."""
+        self.partition_changes[partition_id] = state
+        if flags & 2:
+            self._directories_rewritten.add(partition_id)
+        if unclean_elections:
+            self.unclean_elections[partition_id] = unclean_elections
+        if elr_elections:
+            self.elr_elections[partition_id] = elr_elections
+
     def clear_elr(self) -> None:
         """Clear the eligible leader replicas of all partitions that have some: each becomes one change."""
         for partition_id, partition in self._current():
             if partition.elr or partition.last_known_elr:
                 self.partition_changes[partition_id] = attrs.evolve(
-                    partition, elr=(), last_known_elr=(), partition_epoch=partition.partition_epoch + 1
+                    partition, elr=(), last_known_elr=(), partition_epoch=epoch_after(partition.partition_epoch)
                 )
 
     def has_elr(self) -> bool:
@@ -80,12 +93,15 @@ class TopicDelta:
 
     def apply(self) -> TopicImage:
         """The topic after the changes; the old object when there are none."""
-        partitions = with_changes(self.image.partitions, self.partition_changes)
-        if partitions is self.image.partitions:
+        before = self.image.partitions
+        if not isinstance(before, HashTrieMap):  # a packed topic that gets new partitions
+            before = HashTrieMap({**before})
+        partitions = with_changes(before, self.partition_changes)
+        if partitions is before:
             return self.image
         return TopicImage(name=self.name, id=self.id, partitions=partitions)
 
-    def add_local_changes(self, broker_id: int, changes: LocalReplicaChanges) -> None:
+    def add_local_changes(self, broker_id: int, changes: GatheredChanges) -> None:
         """Add to `changes` what the changes of this topic mean to a broker (`TopicsDelta.local_changes` says what)."""
         for partition_id, partition in self.partition_changes.items():
             previous = self.image.partitions.get(partition_id)

@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 from kraftlake.image.acls_image import AclsImage, StandardAcl
+from kraftlake.image.broker_partitions import (
+    BrokerCounts,
+    BrokerPartitions,
+    count_partitions_of_brokers,
+    min_insync_replicas,
+    partitions_of,
+)
 from kraftlake.image.broker_registration import BrokerRegistration
 from kraftlake.image.client_quotas_image import ClientQuotaEntity, ClientQuotaImage, ClientQuotasImage
+from kraftlake.image.cluster_counts import ClusterCounts, count_cluster
 from kraftlake.image.cluster_image import ClusterImage
 from kraftlake.image.configurations_image import ConfigResource, ConfigurationImage, ConfigurationsImage
 from kraftlake.image.controller_registration import ControllerRegistration
@@ -23,10 +31,13 @@ from kraftlake.image.writer_options import CollectedLosses, ImageWriterOptions, 
 
 __all__ = [
     "AclsImage",
+    "BrokerCounts",
+    "BrokerPartitions",
     "BrokerRegistration",
     "ClientQuotaEntity",
     "ClientQuotaImage",
     "ClientQuotasImage",
+    "ClusterCounts",
     "ClusterImage",
     "CollectedLosses",
     "ConfigResource",
@@ -53,7 +64,11 @@ __all__ = [
     "TopicImage",
     "TopicsImage",
     "VersionRange",
+    "count_cluster",
+    "count_partitions_of_brokers",
     "diff_images",
     "image_to_json",
+    "min_insync_replicas",
+    "partitions_of",
     "refuse_loss",
 ]

@@ -166,11 +166,10 @@ def _changed_topics(
     before: MetadataImage, after: MetadataImage
 ) -> Iterator[tuple[str, TopicImage | None, TopicImage | None]]:
     """Name, old and new image of every topic that differs; one created again comes twice: removed, then added."""
-    if before.topics is after.topics:
-        return
-    olds, news = before.topics.topics_by_name(), after.topics.topics_by_name()
-    for name in sorted(_keys(olds, news)):
-        old, new = olds.get(name), news.get(name)
+    for name in sorted(before.topics.may_differ(after.topics)):
+        old, new = before.topics.get_topic(name), after.topics.get_topic(name)
+        if old is new:
+            continue
         if old is new:
             continue
         if old is not None and new is not None and old.id != new.id:

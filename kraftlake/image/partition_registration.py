@@ -37,7 +37,7 @@ class LeaderRecoveryState(IntEnum):
         raise ReplayError(f"{value} is no leader recovery state (0 is recovered, 1 is recovering).")
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, weakref_slot=False)
 class PartitionRegistration:
     """Replicas, leader and epochs of a partition, as org.apache.kafka.metadata.PartitionRegistration has them.
 
@@ -103,8 +103,8 @@ class PartitionRegistration:
             leader_recovery_state=(
                 self.leader_recovery_state if recovery == NO_RECOVERY_STATE_CHANGE else LeaderRecoveryState.of(recovery)
             ),
-            leader_epoch=self.leader_epoch if same_leader else self.leader_epoch + 1,
-            partition_epoch=self.partition_epoch + 1,
+            leader_epoch=self.leader_epoch if same_leader else epoch_after(self.leader_epoch),
+            partition_epoch=epoch_after(self.partition_epoch),
         )
 
     @property
@@ -141,6 +141,11 @@ class PartitionRegistration:
             last_known_elr=(self.last_known_elr or None) if with_elr else None,
         )
         return ApiMessageAndVersion(record, version.partition_record_version)
+
+
+def epoch_after(epoch: int) -> int:
+    """The next epoch: a Java int, which wraps."""
+    return epoch + 1 if epoch < 0x7FFF_FFFF else -0x8000_0000
 
 
 def _or_all_migrating(directories: tuple[Uuid, ...], replicas: int) -> tuple[Uuid, ...]:

@@ -2,26 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import ClassVar
+from collections.abc import ItemsView, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
 import attrs
 from rpds import HashTrieMap
 
+from kraftlake.image.packed_partitions import PackedPartitions
 from kraftlake.image.partition_registration import PartitionRegistration
+from kraftlake.image.topic_maps import TopicsById, TopicsByName
 from kraftlake.image.writer_options import ImageWriterOptions
 from kraftlake.records.metadata_records import TopicRecord
 from kraftlake.records.serde import ApiMessageAndVersion
+from kraftlake.records.twin import mutable_twin
 from kraftlake.records.uuid import Uuid
 
+if TYPE_CHECKING:
+    from kraftlake.image.packed_topics import PackedTopics
 
-@attrs.frozen(kw_only=True)
+PACK_FROM: Final = 20_000
+"""How many partitions, or changes of packed ones, are held as objects before they are packed."""
+
+
+@attrs.frozen(kw_only=True, eq=False, weakref_slot=False)
 class TopicImage:
     """One topic. `partitions` is by partition id. Source: org.apache.kafka.image.TopicImage."""
 
     name: str
     id: Uuid
-    partitions: HashTrieMap[int, PartitionRegistration] = HashTrieMap()
+    partitions: Mapping[int, PartitionRegistration] = HashTrieMap()
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, TopicImage):
+            return NotImplemented
+        mine, theirs = self.partitions, other.partitions
+        if self.name != other.name or self.id != other.id or len(mine) != len(theirs):
+            return False
+        return mine is theirs or all(theirs.get(key) == value for key, value in mine.items())
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.id))
 
     def write(self, options: ImageWriterOptions) -> Iterator[ApiMessageAndVersion]:
         """The topic, then its partitions by id."""
@@ -30,66 +52,224 @@ class TopicImage:
             yield partition.to_record(self.id, partition_id, options)
 
 
-@attrs.frozen
+_TopicTwin: Any = mutable_twin(TopicImage)
+_new: Any = object.__new__
+
+
+@attrs.frozen(eq=False, weakref_slot=False)
 class TopicsImage:
-    """Every topic, found by name or id.
+    """Every topic, found by name or id. Immutable.
 
     Only `delta` knows how it is held; all others ask through the methods. Every topic has one name and one id, and
-    no two share either. Source: org.apache.kafka.image.TopicsImage.
+    no two share either. Small images are persistent maps of objects. Large ones have a packed `base` and on top of it,
+    small, what changed since it was made: partitions by row, and topics as objects (None: one of the base is gone).
+    Images that follow each other share base, indexes and maps. Source: org.apache.kafka.image.TopicsImage.
     """
 
     EMPTY: ClassVar[TopicsImage]
 
-    _by_id: HashTrieMap[Uuid, TopicImage] = HashTrieMap()
-    _by_name: HashTrieMap[str, TopicImage] = HashTrieMap()
+    _by_id: HashTrieMap[Uuid, TopicImage | None] = HashTrieMap()
+    _by_name: HashTrieMap[str, TopicImage | None] = HashTrieMap()
+    _base: PackedTopics | None = None
+    _rows: HashTrieMap[int, PartitionRegistration] | None = None
+    _beside: int = 0
+    """How many partitions the topics in `_by_id` have together."""
+    _overlaid: bool = attrs.field(init=False)
+    _made: dict[int, TopicImage] = attrs.field(init=False, repr=False, factory=dict)
+    """Topics of the base, once somebody has asked for them; nothing that anybody sees depends on it."""
+
+    def __attrs_post_init__(self) -> None:
+        object.__setattr__(self, "_overlaid", len(self._by_id) > 0)
+
+    @classmethod
+    def of_packed(cls, base: PackedTopics) -> TopicsImage:
+        """The image that a packed base is."""
+        return cls(HashTrieMap(), HashTrieMap(), base) if base.table.names else cls.EMPTY
 
     def is_empty(self) -> bool:
         """Whether there is no topic."""
-        return not self._by_id
+        return self.topic_count == 0
 
     def get_topic(self, name: str) -> TopicImage | None:
         """The topic of that name."""
-        return self._by_name.get(name)
+        if self._overlaid and name in self._by_name:
+            return self._by_name[name]
+        if self._base is None:
+            return None
+        number = self._base.table.by_name.get(name)
+        if number is None:
+            return None
+        return self._made.get(number) or self._make(self._base, number)
 
     def get_topic_by_id(self, topic_id: Uuid) -> TopicImage | None:
         """The topic with that id."""
-        return self._by_id.get(topic_id)
+        if self._overlaid and topic_id in self._by_id:
+            return self._by_id[topic_id]
+        if self._base is None:
+            return None
+        number = self._base.table.by_id.get(topic_id)
+        if number is None:
+            return None
+        return self._made.get(number) or self._make(self._base, number)
+
+    def _make(self, base: PackedTopics, number: int) -> TopicImage:
+        topic = _new(_TopicTwin)
+        topic.name = base.table.names[number]
+        topic.id = base.table.id_of(number)
+        topic.partitions = PackedPartitions(base, number, self._rows)
+        topic.__class__ = TopicImage
+        self._made[number] = topic
+        return topic  # type: ignore[no-any-return]
 
     def get_partition(self, topic_id: Uuid, partition: int) -> PartitionRegistration | None:
         """A partition's state; None when the topic or the partition does not exist."""
-        topic = self._by_id.get(topic_id)
+        topic = self.get_topic_by_id(topic_id)
         return None if topic is None else topic.partitions.get(partition)
 
     def topics_by_id(self) -> Mapping[Uuid, TopicImage]:
         """The topics by id, in no order."""
-        return self._by_id
+        return self._by_id if self._base is None else TopicsById(self, self._base.table, self._by_id)  # type: ignore[return-value]
 
     def topics_by_name(self) -> Mapping[str, TopicImage]:
         """The topics by name, in no order."""
-        return self._by_name
+        return self._by_name if self._base is None else TopicsByName(self, self._base.table, self._by_id)  # type: ignore[return-value]
+
+    @property
+    def topic_count(self) -> int:
+        """How many topics there are."""
+        return len(self._by_id) if self._base is None else len(self.topics_by_id())
 
     @property
     def partition_count(self) -> int:
         """How many partitions all topics have together."""
-        return sum(len(topic.partitions) for topic in self._by_id.values())
+        count = self._beside
+        if self._base is not None:
+            table = self._base.table
+            numbers = [table.by_id[topic_id] for topic_id in self._by_id if topic_id in table.by_id]
+            gone = sum(table.bounds[number + 1] - table.bounds[number] for number in numbers)
+            count += self._base.partition_count - gone
+        return count
 
-    def changed(self, deleted: Mapping[Uuid, TopicImage], changed: Mapping[Uuid, TopicImage]) -> TopicsImage:
-        """The image without `deleted` and then with `changed` (both by id); itself when nothing differs."""
-        by_id, by_name = self._by_id, self._by_name
+    @property
+    def is_large(self) -> bool:
+        """Whether questions about all partitions are better asked of `packed` columns than of objects."""
+        return self.partition_count >= PACK_FROM
+
+    def changed(
+        self,
+        deleted: Mapping[Uuid, TopicImage],
+        changed: Mapping[Uuid, TopicImage],
+        rows: Mapping[int, PartitionRegistration] | None = None,
+    ) -> TopicsImage:
+        """The image without `deleted`, then with `changed` (both by id); itself when nothing differs.
+
+        `rows` are partitions of the base's topics, by row.
+        """
+        by_id, by_name, beside = self._by_id, self._by_name, self._beside
+        table = None if self._base is None else self._base.table
         for topic_id, topic in deleted.items():
-            by_id = by_id.remove(topic_id)
-            by_name = by_name.remove(topic.name)
+            if changed.get(topic_id) is topic:
+                continue
+            old = by_id.get(topic_id)
+            if old is not None:
+                beside -= len(old.partitions)
+            by_id = _removed(by_id, topic_id, table is not None and topic_id in table.by_id)
+            by_name = _removed(by_name, topic.name, table is not None and topic.name in table.by_name)
         for topic_id, topic in changed.items():
-            if by_id.get(topic_id) is not topic:
-                by_id = by_id.insert(topic_id, topic)
-                by_name = by_name.insert(topic.name, topic)
-        assert len(by_id) == len(by_name), "every topic has a name of its own"
-        return self if by_id is self._by_id else TopicsImage(by_id, by_name)
+            if self.get_topic_by_id(topic_id) is topic:
+                continue
+            old = by_id.get(topic_id)
+            beside += len(topic.partitions) - (0 if old is None else len(old.partitions))
+            by_id = by_id.insert(topic_id, topic)
+            by_name = by_name.insert(topic.name, topic)
+        assert len(by_id) == len(by_name) or table is not None, "every topic has a name of its own"
+        if not rows:
+            if by_id is self._by_id:
+                return self
+            return TopicsImage(by_id, by_name, self._base, self._rows, beside)._packed_where_large()
+        new_rows: HashTrieMap[int, PartitionRegistration] = HashTrieMap() if self._rows is None else self._rows
+        for row, state in rows.items():
+            new_rows = new_rows.insert(row, state)
+        return TopicsImage(by_id, by_name, self._base, new_rows, beside)._packed_where_large()
+
+    def _packed_where_large(self) -> TopicsImage:
+        limit = PACK_FROM
+        if self._base is not None:
+            limit += self._base.partition_count // 8
+        rows = 0 if self._rows is None else len(self._rows)
+        return self if self._beside + rows <= limit else TopicsImage.of_packed(self.packed())
+
+    def packed(self) -> PackedTopics:
+        """All of the image as one packed base; imports numpy. It may have patches (see `PackedTopics.merged`)."""
+        from kraftlake.image.packed_topics import pack
+
+        if self._base is not None and not self._overlaid and not self._rows:
+            return self._base
+        left_out: list[int] = []
+        if self._base is not None:
+            numbers = self._base.table.by_id
+            left_out = [numbers[topic_id] for topic_id in self._by_id if topic_id in numbers]
+        topics = [(t.name, t.id, t.partitions) for t in self._by_id.values() if t is not None]
+        return pack(self._base, left_out, dict((self._rows or HashTrieMap()).items()), topics)
+
+    def may_differ(self, other: TopicsImage) -> Iterable[str]:
+        """Names that hold every topic in which the two images differ; those that they share cost next to nothing."""
+        if self is other:
+            return ()
+        names: set[str] = set()
+        for one, two in ((self, other), (other, self)):
+            names.update(name for name, topic in one._by_name.items() if _get(two._by_name, name) is not topic)
+            names.update(one._names_of_rows(two._rows))
+        if self._base is not other._base:
+            names.update(_differing(self._base, other._base))
+        return names
+
+    def _names_of_rows(self, others: HashTrieMap[int, PartitionRegistration] | None) -> Iterator[str]:
+        if self._rows is None or self._rows is others or self._base is None:
+            return
+        from bisect import bisect_right
+
+        table = self._base.table
+        for row, state in self._rows.items():
+            if others is None or others.get(row) is not state:
+                yield table.names[bisect_right(table.bounds, row) - 1]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, TopicsImage):
+            return NotImplemented
+        return self is other or all(self.get_topic(name) == other.get_topic(name) for name in self.may_differ(other))
+
+    def __hash__(self) -> int:
+        return hash((self.topic_count, self.partition_count))
 
     def write(self, options: ImageWriterOptions) -> Iterator[ApiMessageAndVersion]:
         """The topics by name."""
-        for _, topic in sorted(self._by_name.items()):
+        topics: ItemsView[str, TopicImage] = self.topics_by_name().items()
+        for _, topic in sorted(topics, key=lambda item: item[0]):
             yield from topic.write(options)
+
+
+_MISSING: Final = object()
+_Beside: TypeAlias = "HashTrieMap[Any, TopicImage | None]"
+
+
+def _get(topics: HashTrieMap[str, TopicImage | None], name: str) -> object:
+    return topics[name] if name in topics else _MISSING  # noqa: SIM401 - rpds types get(key) only
+
+
+def _removed(
+    topics: HashTrieMap[Any, TopicImage | None], key: Any, in_base: bool
+) -> HashTrieMap[Any, TopicImage | None]:
+    return topics.insert(key, None) if in_base else topics.remove(key)
+
+
+def _differing(one: PackedTopics | None, two: PackedTopics | None) -> Iterable[str]:
+    if one is None or two is None:
+        base = one or two
+        return () if base is None else base.table.names
+    from kraftlake.image.packed_topics import differing_topics
+
+    return differing_topics(one, two)
 
 
 TopicsImage.EMPTY = TopicsImage()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -17,6 +18,9 @@ from kraftlake.kafka_files.source_kind import SourceKind
 from kraftlake.kafka_files.stored_file import DiskFile, StoredFile
 from kraftlake.records.batch import RecordBatch
 from kraftlake.runtime.errors import CorruptDataError, NotASourceError
+
+if TYPE_CHECKING:
+    from kraftlake.records.batch_values import BatchValues
 
 
 @attrs.frozen(kw_only=True)
@@ -55,6 +59,24 @@ class MetadataDirectory:
                 return
             check_follows(at.offset, segment)
             yield from segment.batches(at, from_offset, to_offset)
+
+    def stretches(self, from_offset: int, to_offset: int) -> Iterator[BatchValues | RecordBatch]:
+        """As `batches`, many at once, and more than was asked for at both ends.
+
+        It ends without a word in front of what is not as it should be: `batches` says what is wrong there.
+        """
+        first = max((i for i, s in enumerate(self.segments) if s.base_offset <= from_offset), default=0)
+        if not self.segments:
+            return
+        at = LogPosition(self.segments[first].base_offset)
+        for segment in self.segments[first:]:
+            if at.offset != segment.base_offset:
+                return
+            for part in segment.stretches(at, from_offset):
+                if part.base_offset > to_offset:
+                    return
+                if part.last_offset >= from_offset:
+                    yield part
 
 
 def check_follows(offset: int, segment: Segment) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -10,8 +11,12 @@ from kraftlake.kafka_files.batch_header import pass_whole
 from kraftlake.kafka_files.batch_walk import READ_CHUNK, Damage, Whole, walk
 from kraftlake.kafka_files.faults import BrokenFileError, TornTail
 from kraftlake.kafka_files.stored_file import StoredFile, Window
+from kraftlake.kafka_files.stretches import stretches
 from kraftlake.records.batch import RecordBatch, read_batches
 from kraftlake.runtime.errors import CorruptDataError
+
+if TYPE_CHECKING:
+    from kraftlake.records.batch_values import BatchValues
 
 
 @attrs.define
@@ -63,6 +68,12 @@ class Segment:
                         yield batch
                     if to_offset is not None and at.offset > to_offset:
                         return
+
+    def stretches(self, at: LogPosition, from_offset: int) -> Iterator[BatchValues | RecordBatch]:
+        """As `batches`, many at once; ends without a word in front of what is not as it should be."""
+        with Window(self.file, READ_CHUNK) as window:
+            position = self._first_position(window, at, from_offset)
+        yield from stretches(self.file, position, self.end_position, at)
 
     def _decoded(self, data: memoryview, position: int, at: LogPosition) -> Iterator[RecordBatch]:
         """The batches in `data`, which stands at `position` and holds whole ones by their lengths."""

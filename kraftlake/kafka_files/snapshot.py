@@ -6,6 +6,7 @@ Source: org.apache.kafka.snapshot.RecordsSnapshotReader and Snapshots.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -14,9 +15,13 @@ from kraftlake.kafka_files.faults import BrokenFileError
 from kraftlake.kafka_files.file_names import BOOTSTRAP_NAME, snapshot_id
 from kraftlake.kafka_files.segment import LogPosition, decode
 from kraftlake.kafka_files.stored_file import StoredFile
+from kraftlake.kafka_files.stretches import stretches
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.control_records import SnapshotFooterRecord, SnapshotHeaderRecord
 from kraftlake.runtime.errors import CorruptDataError
+
+if TYPE_CHECKING:
+    from kraftlake.records.batch_values import BatchValues
 
 
 @attrs.frozen(kw_only=True)
@@ -64,6 +69,22 @@ class Snapshot:
             footer_seen = SnapshotFooterRecord.API_KEY in batch.control_types
             yield batch
             at.pass_by(step.header.last_offset, step.header.epoch)
+
+    def stretches(self) -> Iterator[BatchValues | RecordBatch]:
+        """As `batches`, many at once.
+
+        It ends behind the footer, or without a word in front of what is not as it should be: `batches` says what is
+        wrong there.
+        """
+        for part in stretches(self.file, 0, self.file.size, LogPosition(0)):
+            single = part if isinstance(part, RecordBatch) else None
+            control = () if single is None else single.control_types
+            if part.base_offset == 0 and SnapshotHeaderRecord.API_KEY not in control[:1]:
+                return
+            ends = single is not None and single.position + single.size_in_bytes == self.file.size
+            if SnapshotFooterRecord.API_KEY in control and not ends:
+                return
+            yield part
 
 
 def read_snapshot(file: StoredFile) -> Snapshot:

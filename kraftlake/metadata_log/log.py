@@ -44,6 +44,7 @@ from kraftlake.runtime.errors import CorruptDataError, LakeError, OffsetError, U
 
 if TYPE_CHECKING:
     from kraftlake.metadata_log.tail import LogTail
+    from kraftlake.records.batch_values import BatchValues
 
 _LOOK_AHEAD_ROWS = 4_096
 _CLAIM_RETRIES = 100
@@ -256,6 +257,14 @@ class MetadataLog:
         low, high = self._clip(from_offset, to_offset)
         for table in self._whole_batches(low, high, LOG_SCHEMA):
             yield from from_rows(table)
+
+    def stretches(self, from_offset: int, to_offset: int) -> Iterator[BatchValues | RecordBatch]:
+        """As `batches`, many at once: see `kraftlake.records.batch_values`."""
+        from kraftlake.records.row_values import values_of_rows
+
+        low, high = self._clip(from_offset, to_offset)
+        for table in self._whole_batches(low, high, LOG_SCHEMA):
+            yield from values_of_rows(table)
 
     def offset_at_time(self, time_ms: int) -> int:
         """The last offset whose batch's time (its largest timestamp, epoch ms) is at or before `time_ms`.

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import attrs
 import pyarrow as pa
 import pyarrow.compute as pc
-import structlog
 from crc32c import crc32c
 
 from kraftlake.metadata_log.commit import (
@@ -41,6 +41,9 @@ from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import LOG_SCHEMA, from_rows
 from kraftlake.runtime.errors import CorruptDataError, ImportConflictError, LakeError
 
+if TYPE_CHECKING:
+    from kraftlake.records.batch_values import BatchValues
+
 END_OFFSET = "snapshot_end_offset"
 EPOCH = "snapshot_epoch"
 SNAPSHOT_SCHEMA = pa.schema(
@@ -52,8 +55,6 @@ _PREFIX = "kraftlake.snapshot."
 _RECORDS, _TIMESTAMP, _SIZE = "record_count", "last_contained_log_timestamp", "size_in_bytes"
 _CHECKSUM = "crc32c"
 _ATTEMPTS = 100
-
-logger = structlog.get_logger(__name__)
 
 
 @attrs.frozen(kw_only=True)
@@ -81,12 +82,26 @@ class LakeSnapshot:
         """Whether these are the records a cluster began with, which are no base for an image."""
         return self.end_offset == 0
 
+    @property
+    def data_files(self) -> tuple[tuple[str, int], ...]:
+        """Names and sizes of the files that hold its rows: other files may hold other rows."""
+        return self._table.data_files(self.end_offset)
+
     def batches(self) -> Iterator[RecordBatch]:
         """All batches, control ones too; raises CorruptDataError when the table lost rows of it."""
+        yield from from_rows(self._rows())
+
+    def stretches(self) -> Iterator[BatchValues | RecordBatch]:
+        """As `batches`, many at once: see `kraftlake.records.batch_values`."""
+        from kraftlake.records.row_values import values_of_rows
+
+        yield from values_of_rows(self._rows())
+
+    def _rows(self) -> pa.Table:
         rows = self._table.rows(self.end_offset)
         if (damage := self._damage_of(rows)) is not None:
             raise CorruptDataError(f"The snapshot {self.name} of {self._table.path} is damaged: {damage}.")
-        yield from from_rows(rows)
+        return rows
 
     def damage(self) -> str | None:
         """Why this snapshot is not to be used, in words: what its commit states of it, its rows contradict.
@@ -155,20 +170,19 @@ class SnapshotTable:
             try:
                 found = self._count(snapshot.end_offset)
             except CorruptDataError as fault:
-                logger.warning(
-                    "snapshot_skipped", snapshot=snapshot.name, lake=str(self.path.parent), reason=str(fault)
-                )
+                self._warn_of(snapshot, str(fault))
                 continue
             if found != snapshot.record_count:
-                logger.warning(
-                    "snapshot_skipped",
-                    snapshot=snapshot.name,
-                    lake=str(self.path.parent),
-                    reason=f"it has {snapshot.record_count} records, but {found} are there",
-                )
+                self._warn_of(snapshot, f"it has {snapshot.record_count} records, but {found} are there")
                 continue
             whole.append(snapshot)
         return tuple(whole)
+
+    def _warn_of(self, snapshot: LakeSnapshot, reason: str) -> None:
+        import structlog  # 60 ms that are seldom needed
+
+        logger = structlog.get_logger(__name__)
+        logger.warning("snapshot_skipped", snapshot=snapshot.name, lake=str(self.path.parent), reason=reason)
 
     def add(
         self, rows: pa.Table, *, end_offset: int, epoch: int, last_contained_log_timestamp: int, size_in_bytes: int
@@ -214,6 +228,10 @@ class SnapshotTable:
         except DataFileGoneError as gone:
             raise CorruptDataError(f"{gone.path} is missing: the lake lost a data file.") from gone
         return pa.concat_tables(tables).sort_by("offset") if tables else LOG_SCHEMA.empty_table()
+
+    def data_files(self, end_offset: int) -> tuple[tuple[str, int], ...]:
+        """Names and sizes of the files that may hold rows of a snapshot, sorted."""
+        return tuple(sorted((file.path, file.size) for file in self._files_of(end_offset)))
 
     def _stated(self) -> list[LakeSnapshot]:
         """The snapshots as their commits state them."""

@@ -81,7 +81,7 @@ def from_rows(table: pa.Table) -> Iterator[RecordBatch]:
     Raises CorruptDataError when a column is missing, a batch has a hole or lacks its first record, its records
     disagree in epoch or kind, or a value is null or out of range. Records that a batch lacks at its end can't be told.
     """
-    rows = _sorted_rows(table)
+    rows = sorted_rows(table)
     offsets, batches, epochs, controls, api_keys, payloads = (rows[name].to_pylist() for name in _NEEDED)
     micros = rows["timestamp"].cast(pa.int64()).to_pylist()
     times = [NO_TIMESTAMP if t is None else t // 1000 for t in micros]
@@ -108,8 +108,8 @@ def from_rows(table: pa.Table) -> Iterator[RecordBatch]:
         start = stop
 
 
-def _sorted_rows(table: pa.Table) -> pa.Table:
-    """The columns that make up batches, in offset order."""
+def sorted_rows(table: pa.Table) -> pa.Table:
+    """The columns that make up batches, in offset order; CorruptDataError where one is missing or wrong."""
     schema = pa.schema([LOG_SCHEMA.field(name) for name in (*_NEEDED, "timestamp")])
     missing = [name for name in schema.names if name not in table.column_names]
     if missing:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Protocol
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
 
 import attrs
 
-from kraftlake.delta import MetadataDelta
+from kraftlake.delta import MetadataDelta, TopicsDelta
 from kraftlake.image import MetadataImage, MetadataProvenance
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.metadata_records import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
@@ -16,6 +17,9 @@ from kraftlake.records.serde import AnyMessage, UnknownRecord, decode_value
 from kraftlake.replay.manifest import LogDeltaManifest, SkippedRecord
 from kraftlake.replay.quorum import QuorumState
 from kraftlake.runtime.errors import CorruptDataError, KraftlakeError, ReplayError, UnknownRecordError
+
+if TYPE_CHECKING:
+    from kraftlake.records.batch_values import BatchEnd, BatchValues
 
 
 class MetadataUpdater(Protocol):
@@ -128,6 +132,54 @@ class MetadataBatchLoader:
             self._num_batches += 1
             self._num_bytes += batch.size_in_bytes
 
+    def load_values(self, values: BatchValues, *, to_offset: int) -> None:
+        """`load_batch` for many batches at once, without an object a record where that can be.
+
+        Raises as `load_batch`; a fault of a record that is not of a topic may be raised when topics have gone on.
+        """
+        first = self._last_offset + 1
+        last = min(to_offset, values.last_offset)
+        follows = values.base_offset <= first <= last and values.epoch >= self._last_epoch
+        if follows and self._takes_bulk:
+            base = values.base_offset
+            stop = self._replay_bulk(values, first - base, last + 1 - base, self._replay_or_skip) + base
+            if stop > first:
+                self._gathered += stop - first
+                self._num_batches += sum(first <= end.last_offset < stop for end in values.ends)
+                self._num_bytes += sum(end.size_in_bytes for end in values.ends if first <= end.last_offset < stop)
+                self._move_to(stop - 1, values.end_at(stop - 1))
+        for batch in values.batches(self._last_offset + 1):
+            if batch.base_offset > to_offset:
+                break
+            self.load_batch(batch, to_offset=to_offset)
+
+    @property
+    def _takes_bulk(self) -> bool:
+        topics = self.delta.topics_delta
+        return self._publish is None and self._transaction is None and (topics is None or topics.takes_bulk)
+
+    def _replay_bulk(
+        self, values: BatchValues, first: int, last: int, replay: Callable[[int, AnyMessage], None]
+    ) -> int:
+        """Replay records [first, last) of `values`; gives the first that was not, which is for objects to replay."""
+        topics = self.delta.topics_delta or TopicsDelta(self.image.topics)
+        stop, others = topics.replay_bulk(values.data, values.starts, values.stops, first, last)
+        if not topics.is_untouched:
+            self.delta.topics_delta = topics
+        for place, removed in others:
+            offset = values.base_offset + place
+            if removed:
+                self.delta.get_or_create_configs_delta().replay_remove_topic(removed)
+                continue
+            value = values.value(place)
+            try:
+                message = _decode(value, offset)
+            except CorruptDataError as error:
+                self._skip_or_raise(offset, "UNDECODABLE", error)
+            else:
+                replay(offset, message)
+        return stop
+
     def _check_order(self, batch: RecordBatch) -> None:
         if batch.base_offset > self._last_offset + 1:
             raise ReplayError(
@@ -140,7 +192,9 @@ class MetadataBatchLoader:
                 f"but offset {self._last_offset} before it has epoch {self._last_epoch}."
             )
 
-    def load_snapshot(self, batches: Iterable[RecordBatch], provenance: MetadataProvenance, *, name: str) -> None:
+    def load_snapshot(
+        self, batches: Iterable[RecordBatch | BatchValues], provenance: MetadataProvenance, *, name: str
+    ) -> None:
         """Gather a whole snapshot as a change of the current image, and move on to the snapshot's last offset.
 
         What the image has and the snapshot lacks is deleted (finish_snapshot). A transaction that was open is dropped:
@@ -149,16 +203,16 @@ class MetadataBatchLoader:
         """
         assert not self._gathered, "what was gathered before would outlive finish_snapshot: flush first"
         self._transaction = None
+        replay = partial(self._replay_of_snapshot, name)
         for batch in batches:
-            if batch.control:
-                for record in batch.messages():
-                    self.quorum = self.quorum.after(record.message)
+            if isinstance(batch, RecordBatch):
+                self._gather_batch(batch, replay, name)
                 continue
-            for offset, value in enumerate(batch.values, start=batch.base_offset):
-                try:
-                    self._replay(offset, _decode(value, offset))
-                except _RECORD_FAULTS as error:
-                    self._skip_or_raise(offset, _type_at(value), type(error)(f"Snapshot {name}: {error}"))
+            stop = 0
+            if self._takes_bulk:
+                stop = self._replay_bulk(batch, 0, len(batch.starts), replay)
+            for rest in batch.batches(batch.base_offset + stop):
+                self._gather_batch(rest, replay, name, first=batch.base_offset + stop)
         self.delta.finish_snapshot()
         self.base_name = name
         self._last_offset = provenance.offset
@@ -166,6 +220,30 @@ class MetadataBatchLoader:
         self._last_timestamp = provenance.timestamp
         self._batch_aligned = provenance.batch_aligned
         self._gathered += 1
+
+    def _gather_batch(
+        self, batch: RecordBatch, replay: Callable[[int, AnyMessage], None], name: str, first: int = 0
+    ) -> None:
+        """Replay a batch of a snapshot from offset `first` on."""
+        if batch.control:
+            for record in batch.messages():
+                self.quorum = self.quorum.after(record.message)
+            return
+        for offset, value in enumerate(batch.values, start=batch.base_offset):
+            if offset < first:
+                continue
+            try:
+                message = _decode(value, offset)
+            except CorruptDataError as error:
+                self._skip_or_raise(offset, _type_at(value), type(error)(f"Snapshot {name}: {error}"))
+            else:
+                replay(offset, message)
+
+    def _replay_of_snapshot(self, name: str, offset: int, message: AnyMessage) -> None:
+        try:
+            self._replay(offset, message)
+        except _RECORD_FAULTS as error:
+            self._skip_or_raise(offset, _type_of(message), type(error)(f"Snapshot {name}: {error}"))
 
     def _load_control(self, batch: RecordBatch, first: int, end: int) -> None:
         try:
@@ -203,7 +281,7 @@ class MetadataBatchLoader:
             raise error
         self.skipped.append(SkippedRecord(offset=offset, type=type_, reason=str(error)))
 
-    def _move_to(self, offset: int, batch: RecordBatch) -> None:
+    def _move_to(self, offset: int, batch: RecordBatch | BatchEnd) -> None:
         self._last_offset = offset
         self._last_epoch = batch.epoch
         self._last_timestamp = batch.timestamp

@@ -50,10 +50,14 @@ class CommittedTo:
         A lake's snapshots tell nothing: our own jobs make them of whatever the log holds, committed or not.
         """
         if isinstance(source, LakeReader):
-            told = source.log.committed_to
-        else:
-            told = max((snapshot.end_offset for snapshot in usable_snapshots(source)), default=-1)
-        self.offset = max(self.offset, told)
+            self.offset = max(self.offset, source.log.committed_to)
+            return
+        for snapshot in usable_snapshots(source):
+            self.see_snapshot(snapshot.end_offset)
+
+    def see_snapshot(self, end_offset: int) -> None:
+        """Learn of a finished snapshot that a node of the quorum made."""
+        self.offset = max(self.offset, end_offset)
 
 
 def _control_tail(log: LogReader) -> Iterator[RecordBatch]:

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
 import attrs
 
 from kraftlake.image import MetadataImage, MetadataProvenance
 from kraftlake.replay.base import choose_base
 from kraftlake.replay.batch_loader import MetadataBatchLoader
+from kraftlake.replay.bulk import load_in_bulk, parts_of_snapshot
 from kraftlake.replay.log_reader import LogReader, SnapshotReader
 from kraftlake.replay.manifest import SkippedRecord
+from kraftlake.replay.open_reader import LakeReader
 from kraftlake.replay.quorum import QuorumState
 from kraftlake.runtime.errors import OffsetError
+
+if TYPE_CHECKING:
+    from kraftlake.metadata_log import LakeSnapshot
+    from kraftlake.replay.image_cache import CachedImage
 
 
 @attrs.frozen(kw_only=True)
@@ -40,7 +49,7 @@ def load_snapshot(loader: MetadataBatchLoader, snapshot: SnapshotReader) -> None
         timestamp=snapshot.last_contained_log_timestamp,
         batch_aligned=True,
     )
-    loader.load_snapshot(snapshot.batches(), provenance, name=snapshot.name)
+    loader.load_snapshot(parts_of_snapshot(snapshot), provenance, name=snapshot.name)
 
 
 def replay_to(
@@ -60,6 +69,7 @@ def extend(loader: MetadataBatchLoader, reader: LogReader, to: int, *, base: Sna
     """Gather `base`, if there is one, and the log after the loader's last offset up to and including `to`."""
     if base is not None:
         load_snapshot(loader, base)
+    load_in_bulk(loader, reader, to)
     if loader.last_offset < to:
         for batch in reader.batches(loader.last_offset + 1, to):
             loader.load_batch(batch, to_offset=to)
@@ -67,7 +77,28 @@ def extend(loader: MetadataBatchLoader, reader: LogReader, to: int, *, base: Sna
 
 def image_at(reader: LogReader, at: int, *, from_snapshot: bool | None = None, lenient: bool = False) -> Replay:
     """The image after offset `at`; see `replay_to`."""
-    return finish(replay_to(reader, at, from_snapshot=from_snapshot, lenient=lenient))
+    return finish(_at(reader, at, from_snapshot=from_snapshot, lenient=lenient))
+
+
+def _at(reader: LogReader, at: int, *, from_snapshot: bool | None, lenient: bool) -> MetadataBatchLoader:
+    """As `replay_to`, for those who want the image alone: it may start from an image that a lake has as columns."""
+    base = choose_base(reader, at, from_snapshot=from_snapshot) if at >= 0 else None
+    cached = None if base is None else cached_image(reader, base)
+    if base is None or cached is None:
+        return replay_to(reader, at, from_snapshot=from_snapshot, lenient=lenient)
+    loader = MetadataBatchLoader(cached.image, lenient=lenient, quorum=cached.quorum)
+    loader.base_name = base.name
+    extend(loader, reader, at)
+    return loader
+
+
+def cached_image(reader: LogReader, base: SnapshotReader) -> CachedImage | None:
+    """The image of a snapshot that a lake keeps as columns; None where it keeps none, and of all other sources."""
+    if not isinstance(reader, LakeReader) or not isinstance(reader.log.path, Path):
+        return None  # an object store is no place for a cache
+    from kraftlake.replay.image_cache import load_cached
+
+    return load_cached(reader.log.path, cast("LakeSnapshot", base))
 
 
 def snapshot_image(snapshot: SnapshotReader, *, lenient: bool = False) -> Replay:
@@ -97,7 +128,7 @@ def changes_between(
         return replay_to(reader, to_offset, from_snapshot=from_snapshot, lenient=lenient)
     if from_offset < to_offset:
         _check_covered(reader, from_offset, to_offset)
-    loader = replay_to(reader, from_offset, from_snapshot=from_snapshot, lenient=lenient)
+    loader = _at(reader, from_offset, from_snapshot=from_snapshot, lenient=lenient)
     loader.take_image()
     extend(loader, reader, to_offset)
     return loader

@@ -200,8 +200,7 @@ class _Committed:
 
     def __init__(self, reader: LogReader) -> None:
         known = CommittedTo()
-        for snapshot in usable_snapshots(reader):
-            known.see_snapshot(snapshot.end_offset)
+        known.see_source(reader)
         ends = []
         for batch in reader.batches(reader.start_offset):
             known.see(batch)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kraftlake.kafka_files import SourceKind
 from kraftlake.replay.base import usable_snapshots
 from kraftlake.replay.committed import CommittedTo
+from kraftlake.replay.image_cache import fill_cache
 from kraftlake.replay.import_plan import ImportPlan, Progress, plan_import
 from kraftlake.replay.import_report import ImportReport
 from kraftlake.replay.new_lake import check_place, discard_empty_lake, is_lake, remove_empty_folders
@@ -132,6 +134,8 @@ class _Import:
                 log.append(chunk, committed.offset)
                 self._progress("writing", chunk[-1].last_offset + 1 - plan.from_offset, plan.records)
         log.append([], committed.offset)
+        if isinstance(log.path, Path):
+            fill_cache(log.path, log.snapshots())
 
     def _report(self, log: MetadataLog, plan: ImportPlan, *, created: bool) -> ImportReport:
         torn = self._source.torn

@@ -12,6 +12,7 @@ from kraftlake.replay.log_reader import LogReader, SnapshotReader
 
 if TYPE_CHECKING:
     from kraftlake.metadata_log import MetadataLog
+    from kraftlake.records.batch_values import BatchValues
 
 
 class LakeReader:
@@ -52,6 +53,10 @@ class LakeReader:
     def batches(self, from_offset: int = 0, to_offset: int | None = None) -> Iterator[RecordBatch]:
         """The whole batches that hold any offset in [from_offset, to_offset]."""
         return self.log.batches(from_offset, to_offset)
+
+    def stretches(self, from_offset: int, to_offset: int) -> Iterator[BatchValues | RecordBatch]:
+        """As `batches`, many at once."""
+        return self.log.stretches(from_offset, to_offset)
 
 
 def open_reader(path: str) -> tuple[LogReader, SourceKind]:

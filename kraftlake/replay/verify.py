@@ -12,7 +12,7 @@ from kraftlake.records.serde import UnknownRecord
 from kraftlake.replay.base import usable_snapshots
 from kraftlake.replay.batch_loader import MetadataBatchLoader
 from kraftlake.replay.findings import Findings
-from kraftlake.replay.fold import load_snapshot
+from kraftlake.replay.fold import cached_image, load_snapshot
 from kraftlake.replay.lake_columns import check_columns
 from kraftlake.replay.log_reader import LogReader, SnapshotReader
 from kraftlake.replay.manifest import SkippedRecord
@@ -90,6 +90,7 @@ class _Verification:
                 self._findings.add(skipped.reason, offset=skipped.offset, file=snapshot.name, in_snapshot=True)
             if not loader.skipped and not snapshot.bootstrap:
                 self._images[snapshot.end_offset - 1] = (snapshot, image)
+                self._check_cache(snapshot, image)
         for one, other in pairwise(usable_snapshots(self._reader)):
             if one.end_offset == other.end_offset:
                 self._findings.add(
@@ -101,6 +102,16 @@ class _Verification:
         for snapshot, image in self._images.values():
             if snapshot.end_offset < self._reader.start_offset or snapshot in covering[:1]:
                 self._references.check_image(image)
+
+    def _check_cache(self, snapshot: SnapshotReader, image: MetadataImage) -> None:
+        """Columns that a lake keeps of the snapshot are the image that its records make."""
+        cached = cached_image(self._reader, snapshot)
+        if cached is not None and cached.image != image:
+            self._findings.add(
+                "the columns that the lake keeps of this snapshot are not the image that its records make: "
+                "delete image_cache/, the next import makes it again.",
+                file=snapshot.name,
+            )
 
     def replay_log(self) -> None:
         """Decode the whole log, and replay what there is an image to replay it on."""

@@ -11,6 +11,7 @@ import attrs
 
 from kraftlake.metadata_log.delta_actions import AddFile
 from kraftlake.metadata_log.delta_log import TableState, read_commit
+from kraftlake.metadata_log.location import Location
 from kraftlake.runtime.errors import UsageError
 
 _PARTS_OF_A_CHECKPOINT = ("metadata", "offsets", "commits", "sources", "state")
@@ -59,7 +60,7 @@ def _earlier(log: TableState, start: StreamStart) -> Iterator[StreamStart]:
         yield start
 
 
-def _first_offset(table: Path, add: AddFile) -> int | None:
+def _first_offset(table: Location, add: AddFile) -> int | None:
     """The first offset in a file of the log; None where the file is gone or says nothing."""
     statistics = add.statistics
     first = None if statistics is None else statistics.min_values.get("offset")

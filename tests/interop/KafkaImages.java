@@ -2,15 +2,19 @@ import java.io.BufferedReader;
 import java.io.File;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
+import java.nio.ByteBuffer;
 import java.nio.file.Paths;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Base64;
 import java.util.Collection;
 import java.util.Collections;
+import java.util.HashMap;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
 import org.apache.kafka.clients.admin.ScramMechanism;
@@ -22,12 +26,17 @@ import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.metadata.AbortTransactionRecord;
 import org.apache.kafka.common.metadata.BeginTransactionRecord;
 import org.apache.kafka.common.metadata.EndTransactionRecord;
+import org.apache.kafka.common.protocol.ApiMessage;
+import org.apache.kafka.common.protocol.ByteBufferAccessor;
+import org.apache.kafka.common.protocol.ObjectSerializationCache;
 import org.apache.kafka.common.quota.ClientQuotaEntity;
 import org.apache.kafka.common.record.internal.FileRecords;
 import org.apache.kafka.common.security.token.delegation.TokenInformation;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.common.utils.internals.BufferSupplier;
 import org.apache.kafka.common.utils.internals.LogContext;
+import org.apache.kafka.controller.metrics.ControllerMetadataMetrics;
+import org.apache.kafka.controller.metrics.ControllerMetadataMetricsPublisher;
 import org.apache.kafka.image.ClientQuotaImage;
 import org.apache.kafka.image.ConfigurationImage;
 import org.apache.kafka.image.LocalReplicaChanges;
@@ -37,6 +46,9 @@ import org.apache.kafka.image.MetadataProvenance;
 import org.apache.kafka.image.TopicImage;
 import org.apache.kafka.image.loader.LogDeltaManifest;
 import org.apache.kafka.image.loader.MetadataBatchLoader;
+import org.apache.kafka.image.loader.SnapshotManifest;
+import org.apache.kafka.image.writer.ImageWriterOptions;
+import org.apache.kafka.image.writer.RecordListWriter;
 import org.apache.kafka.metadata.BrokerRegistration;
 import org.apache.kafka.metadata.ControllerRegistration;
 import org.apache.kafka.metadata.DelegationTokenData;
@@ -63,6 +75,9 @@ import org.apache.kafka.snapshot.RecordsSnapshotReader;
  *   image     AT FILE...            the image at offset AT of a log's segments (its own batch loader, one delta a batch)
  *   snapshot  FOLDER END EPOCH      the image of FOLDER/END-EPOCH.checkpoint, through the broker's snapshot reader
  *   local     BROKER FROM TO FILE...   the local changes of one delta over (FROM, TO]
+ *   history   BROKERS RANGES FILE      all that a segment says: each image that is published (one delta a batch), with
+ *                                      its records and metrics, and the local changes of each range FROM:TO to each
+ *                                      of BROKERS (both lists apart by commas)
  *
  * The language used is what Janino compiles (no lambdas, casts instead of inferred types), so that a Java without a
  * compiler runs it: java -cp ... org.codehaus.janino.SimpleCompiler KafkaImages.java KafkaImages
@@ -103,6 +118,9 @@ public class KafkaImages {
         if (request[0].equals("local")) {
             List files = Arrays.asList(request).subList(4, request.length);
             return local(read(files), Integer.parseInt(request[1]), Long.parseLong(request[2]), Long.parseLong(request[3]));
+        }
+        if (request[0].equals("history")) {
+            return history(read(Arrays.asList(request).subList(3, 4)), request[1].split(","), request[2].split(","));
         }
         throw new IllegalArgumentException("no such request: " + request[0]);
     }
@@ -146,21 +164,26 @@ public class KafkaImages {
         return epoch;
     }
 
+    static class Thrower implements FaultHandler {
+        public RuntimeException handleFault(String message, Throwable cause) {
+            throw new RuntimeException(message, cause);
+        }
+    }
+
     static MetadataImage imageAt(List batches, long at) {
         final MetadataImage[] last = new MetadataImage[] {MetadataImage.EMPTY};
+        publish(batches, at, new MetadataBatchLoader.MetadataUpdater() {
+            public void update(MetadataDelta delta, MetadataImage image, LogDeltaManifest manifest) {
+                last[0] = image;
+            }
+        });
+        return last[0];
+    }
+
+    /** Kafka's own loader, which publishes after each batch, but nothing of a transaction before its end. */
+    static void publish(List batches, long at, MetadataBatchLoader.MetadataUpdater updater) {
         MetadataBatchLoader loader = new MetadataBatchLoader(
-            new LogContext(), Time.SYSTEM,
-            new FaultHandler() {
-                public RuntimeException handleFault(String message, Throwable cause) {
-                    throw new RuntimeException(message, cause);
-                }
-            },
-            new MetadataBatchLoader.MetadataUpdater() {
-                public void update(MetadataDelta delta, MetadataImage image, LogDeltaManifest manifest) {
-                    last[0] = image;
-                }
-            },
-            SupportedConfigChecker.TRUE);
+            new LogContext(), Time.SYSTEM, new Thrower(), updater, SupportedConfigChecker.TRUE);
         loader.resetToImage(MetadataImage.EMPTY);
         for (Iterator b = batches.iterator(); b.hasNext(); ) {
             Batch batch = upTo((Batch) b.next(), at);
@@ -169,7 +192,111 @@ public class KafkaImages {
                 loader.maybeFlushBatches(LeaderAndEpoch.UNKNOWN, true);
             }
         }
-        return last[0];
+    }
+
+    static Object history(List batches, String[] brokers, String[] ranges) {
+        final Map oneByOne = oneByOne(batches);
+        final List published = new ArrayList();
+        publish(batches, Long.MAX_VALUE, new MetadataBatchLoader.MetadataUpdater() {
+            public void update(MetadataDelta delta, MetadataImage image, LogDeltaManifest manifest) {
+                MetadataProvenance provenance = image.provenance();
+                MetadataImage reference = (MetadataImage) oneByOne.get(Long.valueOf(provenance.lastContainedOffset()));
+                Map json = new LinkedHashMap();
+                json.put("timestamp", Long.valueOf(provenance.lastContainedLogTimeMs()));
+                json.put("batchAligned", Boolean.valueOf(provenance.isOffsetBatchAligned()));
+                json.put("image", imageJson(image, provenance.lastContainedOffset(), provenance.lastContainedEpoch()));
+                json.put("configs", configs(reference));
+                json.put("scram", scram(reference));
+                json.put("written", written(reference));
+                json.put("metrics", metrics(image));
+                published.add(json);
+            }
+        });
+        List local = new ArrayList();
+        for (int r = 0; r < ranges.length; r++) {
+            long from = Long.parseLong(ranges[r].split(":")[0]);
+            long to = Long.parseLong(ranges[r].split(":")[1]);
+            MetadataDelta delta = deltaOver(batches, from, to);
+            for (int b = 0; b < brokers.length; b++) {
+                local.add(localJson(delta, Integer.parseInt(brokers[b]), from, to));
+            }
+        }
+        Map json = new LinkedHashMap();
+        json.put("published", published);
+        json.put("local", local);
+        return json;
+    }
+
+    /** The image after each offset, from one delta a record. */
+    static Map oneByOne(List batches) {
+        Map images = new HashMap();
+        MetadataImage image = MetadataImage.EMPTY;
+        List pending = null;
+        for (Iterator b = batches.iterator(); b.hasNext(); ) {
+            Batch batch = (Batch) b.next();
+            images.put(Long.valueOf(batch.baseOffset()), image);
+            long offset = batch.baseOffset();
+            for (Iterator r = batch.records().iterator(); r.hasNext(); offset++) {
+                ApiMessage message = ((ApiMessageAndVersion) r.next()).message();
+                if (message instanceof BeginTransactionRecord) {
+                    pending = new ArrayList();
+                } else if (message instanceof AbortTransactionRecord) {
+                    pending = null;
+                } else if (message instanceof EndTransactionRecord) {
+                    for (Iterator p = pending.iterator(); p.hasNext(); ) {
+                        image = after(image, (ApiMessage) p.next());
+                    }
+                    pending = null;
+                } else if (pending != null) {
+                    pending.add(message);
+                } else {
+                    image = after(image, message);
+                }
+                images.put(Long.valueOf(offset), image);
+            }
+        }
+        return images;
+    }
+
+    static MetadataImage after(MetadataImage image, ApiMessage message) {
+        MetadataDelta delta = delta(image);
+        delta.replay(message);
+        return delta.apply(image.provenance());
+    }
+
+    /** What image.write makes, each record as base64 of its bytes; null where there is no metadata.version. */
+    static List written(MetadataImage image) {
+        if (!image.features().metadataVersion().isPresent()) {
+            return null;
+        }
+        RecordListWriter writer = new RecordListWriter();
+        image.write(writer, new ImageWriterOptions.Builder(image).build());
+        writer.close(true);
+        List json = new ArrayList();
+        for (Iterator r = writer.records().iterator(); r.hasNext(); ) {
+            ApiMessageAndVersion record = (ApiMessageAndVersion) r.next();
+            ObjectSerializationCache cache = new ObjectSerializationCache();
+            ByteBuffer bytes = ByteBuffer.allocate(MetadataRecordSerde.INSTANCE.recordSize(record, cache));
+            MetadataRecordSerde.INSTANCE.write(record, cache, new ByteBufferAccessor(bytes));
+            json.add(Base64.getEncoder().encodeToString(bytes.array()));
+        }
+        return json;
+    }
+
+    /** The controller's metrics, as it counts them when it loads an image whole. */
+    static Map metrics(MetadataImage image) {
+        ControllerMetadataMetrics metrics = new ControllerMetadataMetrics(Optional.empty());
+        new ControllerMetadataMetricsPublisher(metrics, new Thrower())
+            .onMetadataUpdate(null, image, new SnapshotManifest(image.provenance(), 0L));
+        Map json = new LinkedHashMap();
+        json.put("ActiveBrokerCount", Integer.valueOf(metrics.activeBrokerCount()));
+        json.put("FencedBrokerCount", Integer.valueOf(metrics.fencedBrokerCount()));
+        json.put("ControlledShutdownBrokerCount", Integer.valueOf(metrics.controlledShutdownBrokerCount()));
+        json.put("GlobalTopicCount", Integer.valueOf(metrics.globalTopicCount()));
+        json.put("GlobalPartitionCount", Integer.valueOf(metrics.globalPartitionCount()));
+        json.put("OfflinePartitionsCount", Integer.valueOf(metrics.offlinePartitionCount()));
+        json.put("PreferredReplicaImbalanceCount", Integer.valueOf(metrics.preferredReplicaImbalanceCount()));
+        return json;
     }
 
     static Object snapshot(String folder, long end, int epoch) throws Exception {
@@ -198,6 +325,10 @@ public class KafkaImages {
     }
 
     static Object local(List batches, int broker, long from, long to) {
+        return localJson(deltaOver(batches, from, to), broker, from, to);
+    }
+
+    static MetadataDelta deltaOver(List batches, long from, long to) {
         MetadataDelta delta = delta(imageAt(batches, from));
         List pending = null;
         for (Iterator b = batches.iterator(); b.hasNext(); ) {
@@ -207,14 +338,14 @@ public class KafkaImages {
             }
             long offset = batch.baseOffset();
             for (Iterator r = batch.records().iterator(); r.hasNext(); offset++) {
-                org.apache.kafka.common.protocol.ApiMessage message = ((ApiMessageAndVersion) r.next()).message();
+                ApiMessage message = ((ApiMessageAndVersion) r.next()).message();
                 if (message instanceof BeginTransactionRecord) {
                     pending = new ArrayList();
                 } else if (message instanceof AbortTransactionRecord) {
                     pending = null;
                 } else if (message instanceof EndTransactionRecord) {
                     for (Iterator p = pending.iterator(); offset > from && p.hasNext(); ) {
-                        delta.replay((org.apache.kafka.common.protocol.ApiMessage) p.next());
+                        delta.replay((ApiMessage) p.next());
                     }
                     pending = null;
                 } else if (pending != null) {
@@ -224,6 +355,10 @@ public class KafkaImages {
                 }
             }
         }
+        return delta;
+    }
+
+    static Map localJson(MetadataDelta delta, int broker, long from, long to) {
         Map json = new LinkedHashMap();
         json.put("broker", Integer.valueOf(broker));
         json.put("from", Long.valueOf(from));

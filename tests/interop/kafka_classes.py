@@ -112,6 +112,18 @@ def kafka_local_changes(segments: Sequence[Path], *, broker: int, start: int, en
     return kafka_classes().ask("local", broker, start, end, *sorted(segments))
 
 
+def kafka_history(segment: Path, *, brokers: Sequence[int], ranges: Sequence[tuple[int, int]]) -> dict[str, Any]:
+    """All that Kafka makes of a segment, in one request: `published` and `local`.
+
+    `published` has an entry for each image that its batch loader publishes, one delta a batch: `image` in FORMATS.md's
+    form, its `timestamp` and `batchAligned`; `metrics` as the controller counts them; and of the image that one delta
+    a record makes: `written`, its records in base64 (null without a metadata.version), `configs` and `scram`.
+    `local` has the local changes of one delta for each of `ranges`, and in each for every broker.
+    """
+    of_ranges = ",".join(f"{start}:{end}" for start, end in ranges)
+    return kafka_classes().ask("history", ",".join(map(str, brokers)), of_ranges, segment)
+
+
 def normal(image: dict[str, Any]) -> dict[str, Any]:
     """An image's JSON with what has no order put in one: quotas by entity, renewers by name."""
     ordered = dict(image)

@@ -1,0 +1,128 @@
+"""Which partitions a broker leads, follows and is behind in, and which of its partitions are in trouble."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TypeAlias
+
+import attrs
+
+from kraftlake.image.configurations_image import BROKER_RESOURCE, TOPIC_RESOURCE, ConfigResource
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.partition_registration import NO_LEADER, PartitionRegistration
+from kraftlake.image.topics_image import TopicsImage
+
+PartitionName: TypeAlias = tuple[str, int]
+"""A topic's name and a partition id."""
+
+MIN_ISR = "min.insync.replicas"
+DEFAULT_MIN_ISR = 1
+
+
+@attrs.frozen(kw_only=True)
+class BrokerCounts:
+    """How many partitions of which kind a broker hosts; see `BrokerPartitions`."""
+
+    led: int = 0
+    followed: int = 0
+    out_of_isr: int = 0
+    under_min_isr: int = 0
+    offline: int = 0
+
+
+@attrs.frozen(kw_only=True)
+class BrokerPartitions:
+    """The partitions that have a replica on a broker, each list by topic name and partition id.
+
+    `led` and `followed` are all of them (a partition without a leader is followed); `out_of_isr` are those that the
+    broker is not in sync with; `under_min_isr` those with fewer replicas in sync than `min.insync.replicas` asks for,
+    whoever they are; `offline` those without a leader.
+    """
+
+    led: tuple[PartitionName, ...] = ()
+    followed: tuple[PartitionName, ...] = ()
+    out_of_isr: tuple[PartitionName, ...] = ()
+    under_min_isr: tuple[PartitionName, ...] = ()
+    offline: tuple[PartitionName, ...] = ()
+
+    def counts(self) -> BrokerCounts:
+        """The lengths of the lists."""
+        return BrokerCounts(**{name: len(getattr(self, name)) for name in _KINDS})
+
+
+_KINDS = tuple(field.name for field in attrs.fields(BrokerPartitions))
+
+
+def partitions_of(image: MetadataImage, broker: int) -> BrokerPartitions:
+    """What a broker hosts."""
+    lists: dict[str, list[PartitionName]] = {kind: [] for kind in _KINDS}
+    for name, id_, partition in _may_be_hosted(image.topics, broker):
+        if broker in partition.replicas:
+            for kind in _kinds(partition, broker, min_insync_replicas(image, name)):
+                lists[kind].append((name, id_))
+    return BrokerPartitions(**{kind: tuple(sorted(names)) for kind, names in lists.items()})
+
+
+def _may_be_hosted(topics: TopicsImage, broker: int) -> Iterable[tuple[str, int, PartitionRegistration]]:
+    if topics.is_large:
+        from kraftlake.image.partition_columns import partitions_at, rows_hosting
+
+        packed = topics.packed()
+        return partitions_at(packed, rows_hosting(packed, broker))
+    every = topics.topics_by_name().items()
+    return ((name, id_, partition) for name, topic in every for id_, partition in topic.partitions.items())
+
+
+def count_partitions_of_brokers(image: MetadataImage) -> dict[int, BrokerCounts]:
+    """The counts of every broker that is registered or hosts a partition, by broker id, in one pass."""
+    counts: dict[int, dict[str, int]] = {broker: {} for broker in image.cluster.brokers}
+    for name, _, partition in _counted_one_by_one(image, counts):
+        min_isr = min_insync_replicas(image, name)
+        for broker in partition.replicas:
+            of_broker = counts.setdefault(broker, {})
+            for kind in _kinds(partition, broker, min_isr):
+                of_broker[kind] = of_broker.get(kind, 0) + 1
+    return {broker: BrokerCounts(**of_broker) for broker, of_broker in sorted(counts.items())}
+
+
+def _counted_one_by_one(
+    image: MetadataImage, counts: dict[int, dict[str, int]]
+) -> Iterable[tuple[str, int, PartitionRegistration]]:
+    """Puts what columns can tell into `counts`, and returns the other partitions: all of them where there are few."""
+    topics = image.topics
+    if not topics.is_large:
+        return ((name, id_, p) for name, t in topics.topics_by_name().items() for id_, p in t.partitions.items())
+    from kraftlake.image.partition_columns import count_replicas, min_isr_of_topics, partitions_at, rare_rows
+
+    packed = topics.packed()
+    configured = [resource.name for resource in image.configs.resource_data if resource.type == TOPIC_RESOURCE]
+    default = min_insync_replicas(image, "")
+    min_isr = min_isr_of_topics(packed, default, {name: min_insync_replicas(image, name) for name in configured})
+    replicas = count_replicas(packed, min_isr)
+    for kind, each in replicas.by_kind.items():
+        for broker, count in zip(replicas.brokers.tolist(), each.tolist(), strict=True):
+            counts.setdefault(broker, {})[kind] = count
+    return partitions_at(packed, rare_rows(packed))
+
+
+def min_insync_replicas(image: MetadataImage, topic: str) -> int:
+    """What `min.insync.replicas` is for a topic: its own config, else the cluster's, else Kafka's default, 1.
+
+    What brokers have in their property files is in no log; a value that is no number counts as none.
+    """
+    for resource in (ConfigResource(TOPIC_RESOURCE, topic), ConfigResource(BROKER_RESOURCE, "")):
+        value = image.configs.config_map(resource).get(MIN_ISR, "")
+        if value.isascii() and value.isdigit():
+            return int(value)
+    return DEFAULT_MIN_ISR
+
+
+def _kinds(partition: PartitionRegistration, broker: int, min_isr: int) -> Iterator[str]:
+    """The lists that a partition stands in for one of its replicas; at most all of its replicas can be asked for."""
+    yield "led" if partition.leader == broker else "followed"
+    if broker not in partition.isr:
+        yield "out_of_isr"
+    if len(partition.isr) < min(min_isr, len(partition.replicas)):
+        yield "under_min_isr"
+    if partition.leader == NO_LEADER:
+        yield "offline"

@@ -1,0 +1,67 @@
+"""The metrics that a controller shows of the cluster, counted on an image: so they can be asked for at any offset."""
+
+from __future__ import annotations
+
+import attrs
+
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.partition_registration import NO_LEADER, PartitionRegistration
+from kraftlake.image.topics_image import TopicsImage
+
+
+@attrs.frozen(kw_only=True)
+class ClusterCounts:
+    """Kafka's metrics of kafka.controller:type=KafkaController.
+
+    A broker is fenced or active; one in controlled shutdown is counted there too, whatever it is else. A partition is
+    offline without a leader, and imbalanced unless its first replica leads it, so offline ones are imbalanced as well.
+    Source: org.apache.kafka.controller.metrics.ControllerMetadataMetrics.
+    """
+
+    active_broker_count: int
+    fenced_broker_count: int
+    controlled_shutdown_broker_count: int
+    global_topic_count: int
+    global_partition_count: int
+    offline_partitions_count: int
+    preferred_replica_imbalance_count: int
+
+    def by_metric(self) -> dict[str, int]:
+        """The counts under Kafka's names: `ActiveBrokerCount`, …"""
+        counts = attrs.asdict(self)
+        return {"".join(word.capitalize() for word in name.split("_")): count for name, count in counts.items()}
+
+
+def count_cluster(image: MetadataImage) -> ClusterCounts:
+    """The metrics of an image."""
+    brokers = image.cluster.brokers.values()
+    fenced = sum(broker.fenced for broker in brokers)
+    offline, imbalanced = _count_offline_and_imbalanced(image.topics)
+    return ClusterCounts(
+        active_broker_count=len(image.cluster.brokers) - fenced,
+        fenced_broker_count=fenced,
+        controlled_shutdown_broker_count=sum(broker.in_controlled_shutdown for broker in brokers),
+        global_topic_count=image.topics.topic_count,
+        global_partition_count=image.topics.partition_count,
+        offline_partitions_count=offline,
+        preferred_replica_imbalance_count=imbalanced,
+    )
+
+
+def _count_offline_and_imbalanced(topics: TopicsImage) -> tuple[int, int]:
+    if topics.is_large:
+        from kraftlake.image.partition_columns import count_offline_and_imbalanced
+
+        return count_offline_and_imbalanced(topics.packed())
+    every = [partition for topic in topics.topics_by_id().values() for partition in topic.partitions.values()]
+    return sum(map(is_offline, every)), sum(map(is_imbalanced, every))
+
+
+def is_offline(partition: PartitionRegistration) -> bool:
+    """Whether nobody leads the partition."""
+    return partition.leader == NO_LEADER
+
+
+def is_imbalanced(partition: PartitionRegistration) -> bool:
+    """Whether another than the first replica leads the partition, or nobody does."""
+    return partition.leader != (partition.replicas[0] if partition.replicas else NO_LEADER)

@@ -1,0 +1,47 @@
+"""Bulk replay: where there is much to load, many batches at once instead of one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from kraftlake import kernels
+from kraftlake.records.batch import RecordBatch
+from kraftlake.records.control_records import SnapshotFooterRecord
+
+if TYPE_CHECKING:
+    from kraftlake.records.batch_values import BatchValues
+    from kraftlake.replay.batch_loader import MetadataBatchLoader
+    from kraftlake.replay.log_reader import LogReader, SnapshotReader
+
+BULK_FROM: Final = 20_000
+"""From how many records on loading the compiled code pays."""
+BULK_SNAPSHOT_BYTES: Final = 1_000_000
+"""From how many bytes of a snapshot file on it does; a partition takes about a hundred."""
+
+
+def load_in_bulk(loader: MetadataBatchLoader, reader: LogReader, to: int) -> None:
+    """Gather the log after the loader's last offset up to `to` in bulk, as far as that goes; the rest is for others."""
+    stretches: Any = getattr(reader, "stretches", None)
+    if to - loader.last_offset < BULK_FROM or stretches is None or not kernels.available():
+        return
+    for part in stretches(loader.last_offset + 1, to):
+        if isinstance(part, RecordBatch):
+            loader.load_batch(part, to_offset=to)
+        else:
+            loader.load_values(part, to_offset=to)
+
+
+def parts_of_snapshot(snapshot: SnapshotReader) -> Iterator[BatchValues | RecordBatch]:
+    """All batches of a snapshot, many at once where it is large."""
+    stretches: Any = getattr(snapshot, "stretches", None)
+    after = 0
+    if snapshot.size_in_bytes >= BULK_SNAPSHOT_BYTES and stretches is not None and kernels.available():
+        for part in stretches():
+            after = part.last_offset + 1
+            yield part
+            if isinstance(part, RecordBatch) and SnapshotFooterRecord.API_KEY in part.control_types:
+                return
+    for batch in snapshot.batches():
+        if batch.base_offset >= after:
+            yield batch

@@ -1,0 +1,101 @@
+"""An image as one Arrow record batch and back: topics as the packed columns that they are, the rest as records.
+
+The columns have one row each, whose list is the content: so arrays of all lengths stand in one batch, and reading
+them from a mapped file copies nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import attrs
+import numpy as np
+import pyarrow as pa
+
+from kraftlake.delta import MetadataDelta
+from kraftlake.image import MetadataImage, MetadataProvenance, TopicsImage
+from kraftlake.image.packed_topics import PackedTopics, TopicTable
+from kraftlake.image.partition_rows import COLUMNS
+from kraftlake.records.serde import decode_value
+from kraftlake.records.uuid import Uuid
+
+_INTS, _BYTES = pa.large_list(pa.int32()), pa.large_binary()
+SCHEMA = pa.schema(
+    {
+        "names": pa.large_list(pa.large_string()),
+        "ids": _BYTES,
+        "starts": _INTS,
+        "rows": _INTS,
+        "heap": _INTS,
+        "directories": _BYTES,
+        "sparse_topics": _INTS,
+        "sparse_ids": pa.large_list(_INTS),
+        "records": pa.large_list(_BYTES),
+    }
+)
+"""`records` are values of the wire for all that is not topics; the others are the fields of PackedTopics."""
+
+
+def image_to_arrow(image: MetadataImage, other_records: Iterable[bytes]) -> pa.RecordBatch:
+    """The topics of `image` as columns, beside `other_records`, from which the other parts are made again."""
+    topics = image.topics.packed().merged()
+    table = topics.table
+    sparse = sorted(table.sparse.items())
+    arrays = [
+        _one(pa.array(table.names, pa.large_string())),
+        pa.array([table.ids.tobytes()], _BYTES),
+        _numbers(table.starts),
+        _numbers(topics.rows),
+        _numbers(topics.heap),
+        pa.array([b"".join(topics.directories)], _BYTES),
+        pa.array([[number for number, _ in sparse]], _INTS),
+        pa.array([[list(ids) for _, ids in sparse]], SCHEMA.field("sparse_ids").type),
+        _one(pa.array(other_records, _BYTES)),
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+
+
+def image_from_arrow(batch: pa.RecordBatch, provenance: MetadataProvenance) -> MetadataImage:
+    """The image again; it keeps the batch's memory, without a copy of its columns.
+
+    Raises ValueError, ReplayError, CorruptDataError or pa.ArrowException for columns that are none of an image.
+    """
+    if not batch.schema.equals(SCHEMA) or batch.num_rows != 1:
+        raise ValueError("these are not the columns of an image")
+    columns: dict[str, Any] = {name: batch.column(name)[0] for name in SCHEMA.names}
+    starts = _array(columns["starts"])
+    ids = np.frombuffer(columns["ids"].as_buffer(), np.uint8).reshape(-1, 16)
+    names: list[str] = columns["names"].values.to_pylist()
+    if len(names) != len(ids) or len(starts) != len(ids) + 1:
+        raise ValueError("names, ids and rows of topics don't fit together")
+    directories = columns["directories"].as_py()
+    numbers, of_topics = columns["sparse_topics"].as_py(), columns["sparse_ids"].as_py()
+    topics = PackedTopics(
+        table=TopicTable(names, ids, starts, {n: tuple(i) for n, i in zip(numbers, of_topics, strict=True)}),
+        rows=_array(columns["rows"]).reshape(-1, COLUMNS),
+        heap=_array(columns["heap"]),
+        directories=tuple(Uuid(directories[at : at + 16]) for at in range(0, len(directories), 16)),
+    )
+    delta = MetadataDelta(MetadataImage.EMPTY)
+    for value in columns["records"].values.to_pylist():
+        delta.replay(decode_value(value).message)
+    return attrs.evolve(delta.apply(provenance), topics=TopicsImage.of_packed(topics))
+
+
+def _one(values: pa.Array) -> pa.Array:
+    """A column whose one row is a list of all values."""
+    return pa.LargeListArray.from_arrays(pa.array([0, len(values)], pa.int64()), values)
+
+
+def _numbers(values: Any) -> pa.Array:
+    return _one(pa.array(np.ascontiguousarray(values).reshape(-1)))
+
+
+def _array(column: Any) -> Any:
+    """The int32 numbers of a column's row, in place; to_numpy would import pandas for it."""
+    values = column.values
+    return np.frombuffer(values.buffers()[1], np.int32, len(values), 4 * values.offset) if len(values) else _NOTHING
+
+
+_NOTHING = np.empty(0, np.int32)

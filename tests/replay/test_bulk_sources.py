@@ -1,0 +1,92 @@
+"""Every source replayed in bulk and batch by batch: the same answers, the same errors."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import kraftlake
+from kraftlake.image import image_to_json
+from kraftlake.records.batch import RecordBatch
+from kraftlake.replay import bulk
+from kraftlake.replay.import_log import import_source
+from kraftlake.runtime.errors import CorruptDataError
+
+SAMPLES = Path(__file__).resolve().parents[2] / "samples"
+LOGS = [
+    path.parent
+    for sample in ("kafka-4.4", "crash-torn")
+    for path in sorted((SAMPLES / sample).glob("log/**/00000000000000000000.log"))
+]
+
+
+@pytest.fixture
+def always_bulk(monkeypatch):
+    monkeypatch.setattr(bulk, "BULK_FROM", 0)
+    monkeypatch.setattr(bulk, "BULK_SNAPSHOT_BYTES", 0)
+
+
+def never_bulk(monkeypatch):
+    monkeypatch.setattr(bulk, "BULK_FROM", 10**12)
+    monkeypatch.setattr(bulk, "BULK_SNAPSHOT_BYTES", 10**12)
+
+
+def answers(source):
+    last = source.last_image_offset
+    offsets = sorted({*range(0, last, max(1, last // 7)), last})
+    images = [source.replay(at) for at in offsets]
+    told = [image_to_json(found.image, show_secrets=True) for found in images]
+    changes = [source.local_changes(broker, at, last).to_json() for broker in (1, 2, 3) for at in offsets[::3]]
+    return told, changes, source.diff(offsets[0], last).to_json(), [found.quorum for found in images]
+
+
+@pytest.mark.parametrize("path", LOGS, ids=lambda path: path.parts[-3])
+def test_a_directory_answers_the_same_in_bulk(path, monkeypatch, always_bulk):
+    ours = answers(kraftlake.open(path))
+    never_bulk(monkeypatch)
+    assert ours == answers(kraftlake.open(path))
+
+
+def test_a_lake_answers_the_same_in_bulk(tmp_path, monkeypatch, always_bulk):
+    import_source(kraftlake.open(LOGS[0]), tmp_path / "lake")
+    ours = answers(kraftlake.open(tmp_path / "lake"))
+    never_bulk(monkeypatch)
+    assert ours == answers(kraftlake.open(LOGS[0]))
+
+
+def test_bulk_replay_takes_nearly_all_batches_of_a_source(tmp_path):
+    directory = kraftlake.open(LOGS[0]).reader
+    import_source(kraftlake.open(LOGS[0]), tmp_path / "lake")
+    for reader in (directory, kraftlake.open(tmp_path / "lake").reader):
+        parts = list(reader.stretches(reader.start_offset, reader.end_offset))
+        assert parts[-1].last_offset == reader.end_offset - 1
+        assert all(part.control for part in parts if isinstance(part, RecordBatch))
+
+
+@pytest.mark.parametrize("where", [0.2, 0.5, 0.9])
+def test_damage_is_told_in_the_same_words(tmp_path, monkeypatch, always_bulk, where):
+    shutil.copytree(LOGS[0], tmp_path / "log")
+    segment = max((tmp_path / "log").glob("*.log"), key=lambda file: file.stat().st_size)
+    data = bytearray(segment.read_bytes())
+    data[int(len(data) * where)] ^= 0x40
+    segment.write_bytes(data)
+
+    def told():
+        try:
+            return image_to_json(kraftlake.open(tmp_path / "log").image(from_snapshot=False))
+        except CorruptDataError as error:
+            return str(error)
+
+    ours = told()
+    never_bulk(monkeypatch)
+    assert ours == told()
+
+
+def test_a_small_source_is_replayed_without_numba_or_numpy():
+    code = "import sys, kraftlake; kraftlake.open(sys.argv[1]).image(); print({'numba', 'numpy'} & {*sys.modules})"
+    done = subprocess.run([sys.executable, "-c", code, LOGS[0]], check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == "set()"

@@ -15,6 +15,7 @@ from kraftlake.metadata_log.commit import UnknownOutcomeError
 from kraftlake.metadata_log.disk import ObjectStoreDisk
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.object_path import ObjectPath
+from kraftlake.metadata_log.upkeep import Upkeep
 from kraftlake.records.rows import LOG_SCHEMA
 from kraftlake.replay import open_source
 from kraftlake.replay.import_log import import_source
@@ -103,6 +104,20 @@ def test_of_racing_appenders_exactly_one_wins_each_version(lake: str) -> None:
         assert batch.last_offset + 1 == end
         assert f"-racer{racer}".encode() in batch.values[0]
     assert not won
+
+
+def test_a_tail_follows_and_a_checkpoint_is_opened(lake: str, server: dict[str, str]) -> None:
+    log = MetadataLog.create(lake, role="controlled")
+    epoch = log.claim(1)
+    with MetadataLog.open(lake).tail(0, timeout=0) as tail:
+        assert [batch.base_offset for batch in tail] == [0]
+    for offset in range(1, 6):
+        log.append([data_batch(offset, epoch=epoch)], epoch=epoch)
+    assert Upkeep(lake).run(force_checkpoint=True).checkpoints == {"log": 6}
+    log.append([data_batch(6, epoch=epoch)], epoch=epoch)
+    assert [batch.base_offset for batch in MetadataLog.open(lake).tail(0, timeout=0)] == list(range(7))
+    table = DeltaTable(f"{lake}/log", storage_options={**server, "AWS_ALLOW_HTTP": "true"})
+    assert (table.version(), table.to_pyarrow_table().num_rows) == (7, 7)
 
 
 def test_a_fenced_writer_is_refused(lake: str) -> None:

@@ -11,6 +11,7 @@ from kraftlake.cli.commands.image import image
 from kraftlake.cli.commands.import_ import import_
 from kraftlake.cli.commands.local_changes import local_changes
 from kraftlake.cli.commands.log import log
+from kraftlake.cli.commands.metrics import metrics
 from kraftlake.cli.commands.spark import spark
 from kraftlake.cli.commands.verify import verify
 from kraftlake.cli.options import SAMPLE
@@ -47,5 +48,5 @@ def application(context: click.Context) -> None:
         click.echo(context.get_help(), color=context.color)
 
 
-for _command in (image, log, diff, local_changes, verify, import_, export, spark):
+for _command in (image, log, diff, local_changes, metrics, verify, import_, export, spark):
     application.add_command(_command)

@@ -28,7 +28,7 @@ def examples() -> Iterator[str]:
 def test_the_commands_are_those_that_others_rely_on() -> None:
     names = {path.removeprefix("kraftlake ") for path, _ in LEAVES}
     assert names == {
-        "image", "log", "diff", "local-changes", "verify", "import", "export", "spark replay",
+        "image", "log", "diff", "local-changes", "metrics", "verify", "import", "export", "spark replay",
     }  # fmt: skip
 
 

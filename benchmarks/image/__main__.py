@@ -65,6 +65,7 @@ def _in_memory(java: KafkaSide, topics: int, folder: Path, options: argparse.Nam
         samples = measure(workload, java, ours[workload.key], options.runs, options.seconds)
         goal = workload.goal and workload.goal[topics * PARTITIONS_PER_TOPIC >= LARGE]
         rows.append(_time_row(topics, workload.key, workload.what, goal, samples))
+        _say(f"  {_ratio(samples.least)} of Java's time at least, {_ratio(samples.median)} in the median")
     java.stop_serving()
     return rows
 

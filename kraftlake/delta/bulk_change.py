@@ -10,7 +10,9 @@ import numpy as np
 from kraftlake.image.packed_topics import PackedTopics, TopicTable
 from kraftlake.image.partition_registration import PartitionRegistration
 from kraftlake.image.partition_rows import COLUMNS, registration_of
-from kraftlake.kernels import topic_records as kernel
+from kraftlake.kernels import change_state as columns
+from kraftlake.kernels import indexes, row_lists, topic_records
+from kraftlake.kernels import local_changes as local
 from kraftlake.records.uuid import Uuid
 
 _PATCHES_BELOW = 8
@@ -31,12 +33,12 @@ class BulkChange:
         ids, index = _id_index(base.table)
         sparse = np.zeros(topics, np.uint8)
         sparse[list(base.table.sparse)] = 1
-        self.base = kernel.Base(
+        self.base = columns.Base(
             rows=base.rows, starts=base.table.starts, heap=base.heap, ids=ids, index=index, sparse=sparse
         )
         directories = np.frombuffer(b"".join(base.directories), ">u8").reshape(-1, 2).astype(np.uint64)
-        self.state = kernel.State(
-            counts=np.zeros(kernel.COUNTS, np.int64),
+        self.state = columns.State(
+            counts=np.zeros(columns.COUNTS, np.int64),
             slots=np.zeros(rows, np.int32),
             touched=base.patched.copy(),
             touched_rows=base.patches.copy(),
@@ -54,17 +56,17 @@ class BulkChange:
             names=np.empty(0, np.uint8),
             name_hashes=np.zeros(0, np.uint64),
             name_topics=np.zeros(0, np.int32),
-            heap=np.empty(16 * kernel.LONGEST, np.int32),
+            heap=np.empty(16 * columns.LONGEST, np.int32),
             directories=np.empty((0, 2), np.uint64),
             directory_index=np.zeros(2, np.int32),
-            lists=np.empty((7, kernel.LONGEST), np.int32),
+            lists=np.empty((7, columns.LONGEST), np.int32),
             lengths=np.empty(7, np.int64),
-            before=np.empty((7, kernel.LONGEST), np.int32),
+            before=np.empty((7, columns.LONGEST), np.int32),
             before_lengths=np.empty(7, np.int64),
         )
         self.state.slots[base.patched] = np.arange(1, patches + 1, dtype=np.int32)
-        self.state.counts[kernel.N_TOUCHED] = patches
-        self.state.counts[kernel.N_DIRECTORIES] = len(directories)
+        self.state.counts[columns.N_TOUCHED] = patches
+        self.state.counts[columns.N_DIRECTORIES] = len(directories)
         self._replace(directories=directories)
         self._grow_directories()
 
@@ -79,16 +81,16 @@ class BulkChange:
             self._fresh_rows_are_shared = False
         self._make_room(data, starts, stops, first, last)
         others = np.empty((last - first, 2), np.int64)
-        self.state.counts[kernel.N_OTHERS] = 0
+        self.state.counts[columns.N_OTHERS] = 0
         at = first
         while True:
-            status, at = kernel.replay(data, starts, stops, at, last, self.base, self.state, others)
-            if status != kernel.GROW:
+            status, at = topic_records.replay(data, starts, stops, at, last, self.base, self.state, others)
+            if status != topic_records.GROW:
                 break
             self._grow_heap()
             self._grow_directories()
             self._replace(names=_grown(self.state.names, len(self.state.names) * 2 + 4096))
-        seen = others[: self.state.counts[kernel.N_OTHERS]].tolist()
+        seen = others[: self.state.counts[columns.N_OTHERS]].tolist()
         return int(at), [(place, "" if topic < 0 else self.topic_name(topic)) for place, topic in seen]
 
     @property
@@ -96,11 +98,11 @@ class BulkChange:
         """Whether no record of a topic was replayed."""
         counts = self.state.counts
         return not (
-            counts[kernel.N_TOUCHED] > len(self.packed.patched)
-            or counts[kernel.N_FRESH]
-            or counts[kernel.N_TOPICS]
+            counts[columns.N_TOUCHED] > len(self.packed.patched)
+            or counts[columns.N_FRESH]
+            or counts[columns.N_TOPICS]
             or not self.state.alive.all()
-            or self.state.touched_info[: counts[kernel.N_TOUCHED], 0].any()
+            or self.state.touched_info[: counts[columns.N_TOUCHED], 0].any()
         )
 
     def _replace(self, **arrays: Any) -> None:
@@ -108,10 +110,10 @@ class BulkChange:
 
     def _make_room(self, data: Any, starts: Any, stops: Any, first: int, last: int) -> None:
         types = np.zeros(30, np.int64)
-        kernel.count_types(data, starts, stops, first, last, types)
+        topic_records.count_types(data, starts, stops, first, last, types)
         state, counts = self.state, self.state.counts
-        rows = int(types[kernel.PARTITION] + types[kernel.CHANGE])
-        touched = min(len(state.slots), int(counts[kernel.N_TOUCHED]) + rows)
+        rows = int(types[topic_records.PARTITION] + types[topic_records.CHANGE])
+        touched = min(len(state.slots), int(counts[columns.N_TOUCHED]) + rows)
         if touched > len(state.touched):
             touched = min(len(state.slots), max(touched, 2 * len(state.touched)))
             self._replace(
@@ -119,12 +121,12 @@ class BulkChange:
                 touched_rows=_grown(state.touched_rows, touched),
                 touched_info=_grown(state.touched_info, touched),
             )
-        fresh = int(counts[kernel.N_FRESH] + types[kernel.PARTITION])
+        fresh = int(counts[columns.N_FRESH] + types[topic_records.PARTITION])
         if fresh > len(state.fresh_topics):
             fresh = max(fresh, 2 * len(state.fresh_topics))
             index = np.zeros(_power_of_two(2 * fresh), np.int32)
-            if counts[kernel.N_ODD]:
-                kernel.move_fresh(state.fresh_index, index, state.fresh_topics, state.fresh_partitions)
+            if counts[columns.N_ODD]:
+                indexes.move_fresh(state.fresh_index, index, state.fresh_topics, state.fresh_partitions)
             self._replace(
                 fresh_rows=_grown(state.fresh_rows, fresh),
                 fresh_topics=_grown(state.fresh_topics, fresh),
@@ -132,8 +134,8 @@ class BulkChange:
                 fresh_info=_grown(state.fresh_info, fresh),
                 fresh_index=index,
             )
-        if types[kernel.TOPIC]:
-            self._make_room_for_topics(int(counts[kernel.N_TOPICS] + types[kernel.TOPIC]))
+        if types[topic_records.TOPIC]:
+            self._make_room_for_topics(int(counts[columns.N_TOPICS] + types[topic_records.TOPIC]))
 
     def _make_room_for_topics(self, topics: int) -> None:
         state = self.state
@@ -142,13 +144,13 @@ class BulkChange:
         topics = max(topics, 2 * len(state.firsts))
         known = len(self.packed.table.names)
         index = np.zeros(_power_of_two(2 * topics), np.int32)
-        kernel.index_ids(state.ids, int(state.counts[kernel.N_TOPICS]), index)
+        indexes.index_ids(state.ids, int(state.counts[columns.N_TOPICS]), index)
         size = _power_of_two(2 * (known + topics))
         hashes, owners = np.zeros(size, np.uint64), np.zeros(size, np.int32)
         if len(state.name_hashes):
-            kernel.move_names(state.name_hashes, state.name_topics, hashes, owners)
+            indexes.move_names(state.name_hashes, state.name_topics, hashes, owners)
         elif known:
-            kernel.index_names(_names_blob(self.packed.table), hashes, owners)
+            indexes.index_names(_names_blob(self.packed.table), hashes, owners)
         self._replace(
             ids=_grown(state.ids, topics),
             firsts=_grown(state.firsts, topics),
@@ -161,16 +163,16 @@ class BulkChange:
 
     def _grow_heap(self) -> None:
         state = self.state
-        if state.counts[kernel.N_HEAP] + 8 * kernel.LONGEST > len(state.heap):
+        if state.counts[columns.N_HEAP] + 8 * columns.LONGEST > len(state.heap):
             self._replace(heap=_grown(state.heap, 2 * len(state.heap)))
 
     def _grow_directories(self) -> None:
         state = self.state
-        used = int(state.counts[kernel.N_DIRECTORIES])
-        if used + kernel.LONGEST > len(state.directories):
-            size = 2 * used + 2 * kernel.LONGEST
+        used = int(state.counts[columns.N_DIRECTORIES])
+        if used + columns.LONGEST > len(state.directories):
+            size = 2 * used + 2 * columns.LONGEST
             index = np.zeros(_power_of_two(2 * size), np.int32)
-            kernel.index_ids(state.directories, used, index)
+            indexes.index_ids(state.directories, used, index)
             self._replace(directories=_grown(state.directories, size), directory_index=index)
 
     # what it says
@@ -178,7 +180,7 @@ class BulkChange:
     @property
     def new_names(self) -> list[str]:
         """The names of the topics that were created, dead ones too."""
-        used = int(self.state.counts[kernel.N_NAMES])
+        used = int(self.state.counts[columns.N_NAMES])
         text: str = self.state.names[:used].tobytes().decode("ascii")
         return text.split("\n")[:-1]
 
@@ -190,12 +192,12 @@ class BulkChange:
     def directory_ids(self) -> tuple[Uuid, ...]:
         """The directory ids by number."""
         known = len(self.packed.directories)
-        added = self.state.directories[known : self.state.counts[kernel.N_DIRECTORIES]].astype(">u8").tobytes()
+        added = self.state.directories[known : self.state.counts[columns.N_DIRECTORIES]].astype(">u8").tobytes()
         return (*self.packed.directories, *[Uuid(added[i : i + 16]) for i in range(0, len(added), 16)])
 
     def heap(self) -> Any:
         """The heap of the base and what came behind it."""
-        used = self.state.counts[kernel.N_HEAP]
+        used = self.state.counts[columns.N_HEAP]
         return np.concatenate((self.base.heap, self.state.heap[:used])) if used else self.base.heap
 
     def new_id(self, place: int) -> Uuid:
@@ -205,12 +207,12 @@ class BulkChange:
     def apply(self) -> PackedTopics:
         """The base after the change; itself when nothing differs."""
         counts, state = self.state.counts, self.state
-        structural = counts[kernel.N_FRESH] or counts[kernel.N_TOPICS] or not state.alive.all()
+        structural = counts[columns.N_FRESH] or counts[columns.N_TOPICS] or not state.alive.all()
         return self._restructured() if structural else self._rewritten()
 
     def _rewritten(self) -> PackedTopics:
         base, state = self.packed, self.state
-        count = int(state.counts[kernel.N_TOUCHED])
+        count = int(state.counts[columns.N_TOUCHED])
         touched, values = state.touched[:count], state.touched_rows[:count]
         if not self._differs(count):
             return base
@@ -219,7 +221,7 @@ class BulkChange:
             order = np.argsort(touched, kind="stable")
             return PackedTopics(rows=base.rows, patched=touched[order], patches=values[order], **common)
         rows = base.rows.copy()
-        kernel.scatter(rows, touched, values, count)
+        row_lists.scatter(rows, touched, values, count)
         return PackedTopics(rows=rows, **common)
 
     def _differs(self, count: int) -> bool:
@@ -236,14 +238,14 @@ class BulkChange:
 
     def _restructured(self) -> PackedTopics:
         base, state, counts = self.packed, self.state, self.state.counts
-        fresh, created = int(counts[kernel.N_FRESH]), int(counts[kernel.N_TOPICS])
+        fresh, created = int(counts[columns.N_FRESH]), int(counts[columns.N_TOPICS])
         topics = len(base.table.names) + created
         names = base.table.names + self.new_names
         ids = np.concatenate((base.table.ids, state.ids[:created].astype(">u8").view(np.uint8).reshape(-1, 16)))
         alive = state.alive[:topics].astype(np.bool_)
         topic_of = state.fresh_topics[:fresh]
         common: dict[str, Any] = {"heap": self.heap(), "directories": self.directory_ids()}
-        if alive.all() and not counts[kernel.N_ODD] and not (topic_of[1:] < topic_of[:-1]).any():
+        if alive.all() and not counts[columns.N_ODD] and not (topic_of[1:] < topic_of[:-1]).any():
             sizes = state.sizes[:topics]
             starts = np.zeros(topics + 1, np.int32)
             np.cumsum(sizes, out=starts[1:])
@@ -272,14 +274,14 @@ class BulkChange:
         return self.state.fresh_rows[:count]
 
     def _base_rows(self) -> Any:
-        count = int(self.state.counts[kernel.N_TOUCHED])
+        count = int(self.state.counts[columns.N_TOUCHED])
         rows = self.packed.rows.copy()
-        kernel.scatter(rows, self.state.touched[:count], self.state.touched_rows[:count], count)
+        row_lists.scatter(rows, self.state.touched[:count], self.state.touched_rows[:count], count)
         return rows
 
     def _sorted_anew(self, names: list[str], ids: Any, alive: Any, common: dict[str, Any]) -> PackedTopics:
         table, state = self.packed.table, self.state
-        fresh = int(state.counts[kernel.N_FRESH])
+        fresh = int(state.counts[columns.N_FRESH])
         sizes = np.diff(table.starts)
         partitions = np.arange(self.packed.partition_count, dtype=np.int32) - np.repeat(table.starts[:-1], sizes)
         for topic, ids_of_topic in table.sparse.items():
@@ -304,7 +306,7 @@ class BulkChange:
 
     def topic_at(self, place: int) -> int:
         """The number of the topic that a place belongs to."""
-        touched = int(self.state.counts[kernel.N_TOUCHED])
+        touched = int(self.state.counts[columns.N_TOUCHED])
         if place >= touched:
             return int(self.state.fresh_topics[place - touched])
         return int(np.searchsorted(self.base.starts, self.state.touched[place], side="right")) - 1
@@ -312,29 +314,29 @@ class BulkChange:
     def partition_at(self, place: int) -> tuple[int, int]:
         """The numbers of the topic and the partition at a place."""
         topic = self.topic_at(place)
-        touched = int(self.state.counts[kernel.N_TOUCHED])
+        touched = int(self.state.counts[columns.N_TOUCHED])
         if place >= touched:
             return topic, int(self.state.fresh_partitions[place - touched])
         return topic, int(self.state.touched[place]) - int(self.base.starts[topic])
 
     def info_at(self, place: int) -> tuple[int, int, int]:
         """Flags, unclean elections and elections from the ELR."""
-        touched = int(self.state.counts[kernel.N_TOUCHED])
+        touched = int(self.state.counts[columns.N_TOUCHED])
         info = self.state.touched_info[place] if place < touched else self.state.fresh_info[place - touched]
         flags, unclean, elr = info.tolist()
         return flags, unclean, elr
 
     def state_at(self, place: int, heap: Any, directories: tuple[Uuid, ...]) -> PartitionRegistration:
         """The state of the partition at a place."""
-        touched = int(self.state.counts[kernel.N_TOUCHED])
+        touched = int(self.state.counts[columns.N_TOUCHED])
         row = self.state.touched_rows[place] if place < touched else self.state.fresh_rows[place - touched]
         return registration_of(tuple(row.tolist()), heap, directories)
 
     def changed_places(self) -> list[int]:
         """The places of partitions that a record has named, of topics that are alive."""
-        touched = int(self.state.counts[kernel.N_TOUCHED])
-        named = np.flatnonzero(self.state.touched_info[:touched, 0] & kernel.TOUCHED).tolist()
-        places = [*named, *range(touched, touched + int(self.state.counts[kernel.N_FRESH]))]
+        touched = int(self.state.counts[columns.N_TOUCHED])
+        named = np.flatnonzero(self.state.touched_info[:touched, 0] & columns.TOUCHED).tolist()
+        places = [*named, *range(touched, touched + int(self.state.counts[columns.N_FRESH]))]
         alive = self.state.alive
         return [place for place in places if alive[self.topic_at(place)]]
 
@@ -343,9 +345,9 @@ class BulkChange:
 
         `deleted_rows` are rows of the base, of topics that are gone.
         """
-        places = int(self.state.counts[kernel.N_TOUCHED] + self.state.counts[kernel.N_FRESH])
+        places = int(self.state.counts[columns.N_TOUCHED] + self.state.counts[columns.N_FRESH])
         found, counts = np.empty((5, places), np.int32), np.zeros(5, np.int64)
-        kernel.local_changes(self.base, self.state, self.packed.patches, broker, found, counts)
+        local.local_changes(self.base, self.state, self.packed.patches, broker, found, counts)
         names = ("deletes", "leaders", "elected_leaders", "followers", "directory_ids")
         result = {name: found[i, : counts[i]].copy() for i, name in enumerate(names)}
         result["deleted_rows"] = self._hosted_by_deleted(broker)
@@ -361,7 +363,7 @@ class BulkChange:
             first, last = int(starts[topic]), int(starts[topic + 1])
             found = np.empty(last - first, np.int32)
             state = self.state
-            count = kernel.hosted_rows(
+            count = local.hosted_rows(
                 rows, first, last, self.base.heap, state.heap, broker, state.lists, state.lengths, found
             )
             parts.append(found[:count])
@@ -373,7 +375,7 @@ def _id_index(table: TopicTable) -> tuple[Any, Any]:
     if known is None:
         ids = table.ids.view(">u8").astype(np.uint64).reshape(-1, 2)
         index = np.zeros(_power_of_two(2 * len(ids)), np.int32)
-        kernel.index_ids(ids, len(ids), index)
+        indexes.index_ids(ids, len(ids), index)
         known = table.lookup["ids"] = (ids, index)
     ids_and_index: tuple[Any, Any] = known
     return ids_and_index

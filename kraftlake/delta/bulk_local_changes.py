@@ -6,8 +6,12 @@ from collections.abc import Callable, Iterator, Mapping, Set
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
+import numpy as np
+
 from kraftlake.delta.bulk_change import BulkChange
 from kraftlake.delta.local_replica_changes import LocalReplicaChanges, PartitionInfo, TopicIdPartition, TopicPartition
+from kraftlake.image.partition_rows import RARE, SHAPE, WIDTH, heap_lists
+from kraftlake.kernels.change_state import N_FRESH, N_TOUCHED, TOUCHED
 from kraftlake.records.uuid import Uuid
 
 K = TypeVar("K")
@@ -27,6 +31,30 @@ def bulk_local_changes(bulk: BulkChange, broker: int) -> LocalReplicaChanges:
         topic_ids=LazyMap(view.first_of_topics(*followed), view.name, view.topic_id),
         directory_ids=LazyMap(places["directory_ids"], view.id_key, view.directory),
     )
+
+
+def brokers_of(bulk: BulkChange) -> set[int]:
+    """The brokers that host, or hosted, a partition that the change touches."""
+    state, heap = bulk.state, bulk.heap()
+    touched, fresh = int(state.counts[N_TOUCHED]), int(state.counts[N_FRESH])
+    before = bulk.packed.merged_rows()
+    named = np.flatnonzero(state.touched_info[:touched, 0] & TOUCHED)
+    topics = np.searchsorted(bulk.base.starts, state.touched[named], side="right") - 1
+    named = named[state.alive[topics] != 0]
+    dead = state.alive[: len(bulk.packed.table.names)] == 0
+    parts = [
+        state.touched_rows[named],
+        before[state.touched[named]],
+        state.fresh_rows[:fresh][state.alive[state.fresh_topics[:fresh]] != 0],
+        before[np.repeat(dead, np.diff(bulk.base.starts))] if dead.any() else before[:0],
+    ]
+    rows = np.concatenate(parts)
+    regular = rows[rows[:, SHAPE] != RARE]
+    places = np.arange(WIDTH)[None, :] < (regular[:, SHAPE, None] & 0xFF)
+    brokers: set[int] = set(np.unique(regular[:, :WIDTH][places]).tolist())
+    for row in rows[rows[:, SHAPE] == RARE]:
+        brokers.update(heap_lists(heap, int(row[0]))[0])
+    return brokers
 
 
 class LazyMap(Mapping[K, V], Generic[K, V]):
@@ -91,8 +119,6 @@ class _View:
 
     def row_key(self, row: int) -> TopicPartition:
         """A partition of the base."""
-        import numpy as np
-
         table = self.bulk.packed.table
         topic = int(np.searchsorted(table.starts, row, side="right")) - 1
         place = row - int(table.starts[topic])
@@ -101,8 +127,6 @@ class _View:
 
     def first_of_topics(self, *places: Any) -> Any:
         """One place for each topic that has any."""
-        import numpy as np
-
         bulk = self.bulk
         at = np.concatenate(places)
         touched = int(bulk.state.counts[0])

@@ -207,6 +207,31 @@ class TopicsDelta:
                     changes.deletes.add(TopicPartition(topic.name, partition_id))
         return changes.done()
 
+    def local_changes_all(self) -> dict[int, LocalReplicaChanges]:
+        """`local_changes` of each broker, by id, that hosts or hosted a partition that the delta touches.
+
+        To all others it means nothing.
+        """
+        return {broker: self.local_changes(broker) for broker in sorted(self._brokers())}
+
+    def _brokers(self) -> set[int]:
+        if self._bulk is not None:
+            from kraftlake.delta.bulk_local_changes import brokers_of
+
+            return brokers_of(self._bulk)
+        brokers: set[int] = set()
+        for topic in self._changed.values():
+            for number, partition in topic.partition_changes.items():
+                brokers.update(partition.replicas)
+                previous = topic.image.partitions.get(number)
+                if previous is not None:
+                    brokers.update(previous.replicas)
+        by_id = self.image.topics_by_id()
+        for topic_id in self._deleted:
+            for partition in by_id[topic_id].partitions.values():
+                brokers.update(partition.replicas)
+        return brokers
+
     def _topic(self, topic_id: Uuid) -> TopicImage | None:
         """The topic's image before its changes, if the topic is there now."""
         delta = self._changed.get(topic_id)

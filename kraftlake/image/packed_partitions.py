@@ -93,7 +93,7 @@ class PackedPartitions(Mapping[int, PartitionRegistration]):
             before = self.get(partition_id)
             if before is None:
                 return None
-            if before != state:
+            if before.partition_epoch != state.partition_epoch or before != state:
                 rows[self.start + self.place(partition_id)] = state
         return rows
 

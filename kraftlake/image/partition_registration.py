@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
@@ -11,6 +11,7 @@ from kraftlake.image.directory_id import MIGRATING
 from kraftlake.image.writer_options import ImageWriterOptions
 from kraftlake.records.metadata_records import PartitionChangeRecord, PartitionRecord
 from kraftlake.records.serde import ApiMessageAndVersion
+from kraftlake.records.twin import mutable_twin
 from kraftlake.records.uuid import Uuid
 from kraftlake.runtime.errors import ReplayError
 
@@ -89,23 +90,27 @@ class PartitionRegistration:
         directories = _or_all_migrating(self.directories if given is None else given, len(replicas))
         if len(directories) != len(replicas):
             raise _unequal(len(replicas), len(directories))
-        same_leader = record.leader == NO_LEADER_CHANGE
+        made = _new(_Twin)  # see `mutable_twin`: every change of a partition makes one
+        made.replicas = replicas
+        made.directories = directories
+        made.isr = self.isr if record.isr is None else record.isr
+        made.removing_replicas = _changed(self.removing_replicas, record.removing_replicas)
+        made.adding_replicas = _changed(self.adding_replicas, record.adding_replicas)
+        made.elr = _changed(self.elr, record.eligible_leader_replicas)
+        made.last_known_elr = _changed(self.last_known_elr, record.last_known_elr)
+        if record.leader == NO_LEADER_CHANGE:
+            made.leader = self.leader
+            made.leader_epoch = self.leader_epoch
+        else:
+            made.leader = record.leader
+            made.leader_epoch = epoch_after(self.leader_epoch)
         recovery = record.leader_recovery_state
-        return PartitionRegistration(
-            replicas=replicas,
-            directories=directories,
-            isr=self.isr if record.isr is None else record.isr,
-            removing_replicas=_changed(self.removing_replicas, record.removing_replicas),
-            adding_replicas=_changed(self.adding_replicas, record.adding_replicas),
-            elr=_changed(self.elr, record.eligible_leader_replicas),
-            last_known_elr=_changed(self.last_known_elr, record.last_known_elr),
-            leader=self.leader if same_leader else record.leader,
-            leader_recovery_state=(
-                self.leader_recovery_state if recovery == NO_RECOVERY_STATE_CHANGE else LeaderRecoveryState.of(recovery)
-            ),
-            leader_epoch=self.leader_epoch if same_leader else epoch_after(self.leader_epoch),
-            partition_epoch=epoch_after(self.partition_epoch),
+        made.leader_recovery_state = (
+            self.leader_recovery_state if recovery == NO_RECOVERY_STATE_CHANGE else LeaderRecoveryState.of(recovery)
         )
+        made.partition_epoch = epoch_after(self.partition_epoch)
+        made.__class__ = PartitionRegistration
+        return made  # type: ignore[no-any-return]
 
     @property
     def all_migrating(self) -> bool:
@@ -141,6 +146,10 @@ class PartitionRegistration:
             last_known_elr=(self.last_known_elr or None) if with_elr else None,
         )
         return ApiMessageAndVersion(record, version.partition_record_version)
+
+
+_new: Any = object.__new__
+_Twin: Any = mutable_twin(PartitionRegistration)
 
 
 def epoch_after(epoch: int) -> int:

@@ -54,7 +54,7 @@ def registration_of(row: tuple[int, ...], heap: Any, directories: Sequence[Uuid]
         made.directories = tuple([directories[number] for number in row[DIRECTORIES : DIRECTORIES + count]])
         made.removing_replicas = made.adding_replicas = made.elr = made.last_known_elr = ()
     else:
-        lists = _heap_lists(heap, r0)
+        lists = heap_lists(heap, r0)
         made.replicas, made.isr, numbers = lists[:3]
         made.directories = tuple([directories[number] for number in numbers])
         made.adding_replicas, made.removing_replicas, made.elr, made.last_known_elr = lists[3:]
@@ -66,7 +66,8 @@ def registration_of(row: tuple[int, ...], heap: Any, directories: Sequence[Uuid]
     return made  # type: ignore[no-any-return]
 
 
-def _heap_lists(heap: Any, start: int) -> list[tuple[int, ...]]:
+def heap_lists(heap: Any, start: int) -> list[tuple[int, ...]]:
+    """The seven lists that lie in the heap from `start` on."""
     lists = []
     at = start + HEAP_LISTS
     for length in heap[start : start + HEAP_LISTS].tolist():

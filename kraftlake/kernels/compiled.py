@@ -44,16 +44,21 @@ _FOLDER = cache_folder()
 
 
 def compiled(function: F) -> F:
-    """`function`, compiled when it is first called, releasing the GIL; the code is kept in `cache_folder()`.
+    """`function`, compiled when it is first called, releasing the GIL; the code is kept in `cache_folder()`."""
+    return _compiled(function, inline=False)
 
-    The folder is set for this function only: numba's other users in the process keep theirs.
-    """
-    before = numba.config.CACHE_DIR
+
+def inlined(function: F) -> F:
+    """As `compiled`, put into each function that calls it."""
+    return _compiled(function, inline=True)
+
+
+def _compiled(function: F, *, inline: bool) -> F:
+    before = numba.config.CACHE_DIR  # numba's other users in the process keep theirs
     numba.config.CACHE_DIR = "" if _FOLDER is None else str(_FOLDER)
     try:
-        made: F = numba.njit(
-            nogil=True, cache=_FOLDER is not None, error_model="numpy", forceinline=function.__name__.startswith("_")
-        )(function)
+        compile_ = numba.njit(nogil=True, cache=_FOLDER is not None, error_model="numpy", forceinline=inline)
+        made: F = compile_(function)
     finally:
         numba.config.CACHE_DIR = before
     return made

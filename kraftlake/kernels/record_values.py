@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from kraftlake.kernels.compiled import borrowed, compiled
+from kraftlake.kernels.compiled import borrowed, compiled, inlined
 
 
-@compiled
+@inlined
 def _varlong(data: Any, p: int, end: int) -> Any:
     """A zigzag number of at most 56 bits and the position behind it; -1 instead where there is none."""
     value = np.int64(0)

@@ -85,7 +85,9 @@ def _at(reader: LogReader, at: int, *, from_snapshot: bool | None, lenient: bool
     base = choose_base(reader, at, from_snapshot=from_snapshot) if at >= 0 else None
     cached = None if base is None else cached_image(reader, base)
     if base is None or cached is None:
-        return replay_to(reader, at, from_snapshot=from_snapshot, lenient=lenient)
+        loader = MetadataBatchLoader(lenient=lenient)
+        extend(loader, reader, at, base=base)
+        return loader
     loader = MetadataBatchLoader(cached.image, lenient=lenient, quorum=cached.quorum)
     loader.base_name = base.name
     extend(loader, reader, at)

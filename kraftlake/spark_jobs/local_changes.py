@@ -69,24 +69,9 @@ def local_change_rows(topics: TopicsDelta, provenance: MetadataProvenance) -> It
     """The rows of one metadata delta as SCHEMA has them, by broker, topic, partition and change."""
     time = None if provenance.timestamp < 0 else provenance.timestamp * 1000
     head = {"offset": provenance.offset, "epoch": provenance.epoch, "timestamp": time}
-    for broker in sorted(_brokers(topics)):
-        rows = [head | {"broker": broker} | row for row in _rows_of(topics, topics.local_changes(broker))]
+    for broker, changes in topics.local_changes_all().items():
+        rows = [head | {"broker": broker} | row for row in _rows_of(topics, changes)]
         yield from sorted(rows, key=lambda row: (row["topic"], row["partition"], row["change"]))
-
-
-def _brokers(topics: TopicsDelta) -> set[int]:
-    """All brokers that host, or hosted, a partition that the delta touches: nobody else is told anything."""
-    brokers: set[int] = set()
-    for topic in topics.changed_topics.values():
-        for number, partition in topic.partition_changes.items():
-            brokers.update(partition.replicas)
-            if previous := topic.image.partitions.get(number):
-                brokers.update(previous.replicas)
-    by_id = topics.image.topics_by_id()
-    for topic_id in topics.deleted_topic_ids:
-        for partition in by_id[topic_id].partitions.values():
-            brokers.update(partition.replicas)
-    return brokers
 
 
 def _rows_of(topics: TopicsDelta, changes: LocalReplicaChanges) -> Iterator[dict[str, Any]]:

@@ -45,12 +45,14 @@ class FaultyDisk(ForgetfulDisk):
         self.fault: str | None = None
         self.fault_in = 0
         self.meanwhile: Callable[[], None] = lambda: None
+        self.committing = False
 
     def _due(self) -> str | None:
         if self.fault is None:
             return None
         self.fault_in -= 1
-        if self.fault_in >= 0:
+        # A commit that is visible and not yet acknowledged is in no model: a slow operation waits for its end.
+        if self.fault_in >= 0 or (self.fault == "slow" and self.committing):
             return None
         fault, self.fault = self.fault, None
         if fault == "slow":
@@ -78,10 +80,17 @@ class FaultyDisk(ForgetfulDisk):
         self._do(lambda: ForgetfulDisk.fsync(self, path))
 
     def link(self, source: Path, target: Path) -> None:
-        self._do(lambda: ForgetfulDisk.link(self, source, target))
+        def made() -> None:
+            ForgetfulDisk.link(self, source, target)
+            self.committing = True
+
+        self._do(made)
 
     def unlink(self, path: Path) -> None:
-        self._do(lambda: ForgetfulDisk.unlink(self, path))
+        try:
+            self._do(lambda: ForgetfulDisk.unlink(self, path))
+        finally:
+            self.committing = False
 
 
 @attrs.define

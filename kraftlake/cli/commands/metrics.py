@@ -1,0 +1,55 @@
+"""`kraftlake metrics`: what the controller's metrics said at an offset or a time, and how the brokers stood."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from kraftlake.cli.command import Example, Option
+from kraftlake.cli.options import SAMPLE, Call, command
+from kraftlake.cli.sections import LOOK
+
+
+@command(
+    "metrics",
+    section=LOOK,
+    question="What did the controller's metrics say, and who led what?",
+    at=True,
+    examples=(
+        Example("Kafka's controller metrics, and each broker's partitions", f"kraftlake metrics {SAMPLE}"),
+        Example("as they were after offset 4592", f"kraftlake metrics {SAMPLE} --at-offset 4592"),
+        Example("the partitions behind the numbers of a broker", f"kraftlake metrics {SAMPLE} --broker 1 --json"),
+    ),
+)
+@click.option("--broker", cls=Option, type=int, metavar="ID", help="Name the partitions of this broker.")
+def metrics(call: Call, source: str, *, broker: int | None) -> None:
+    """Show Kafka's controller metrics as they were after an offset, by default the last, and each broker's partitions.
+
+    Led and followed are all that a broker hosts. Under min ISR are those with fewer replicas in sync than
+    min.insync.replicas asks for, as far as topics and the cluster configure it; offline are those without a leader.
+    """
+    import attrs
+
+    from kraftlake.image import count_cluster, count_partitions_of_brokers, partitions_of
+
+    image = call.replay(call.open(source), call.at).image
+    form: dict[str, Any] = {"offset": image.offset, "epoch": image.provenance.epoch}
+    if broker is not None:
+        lists = attrs.asdict(partitions_of(image, broker), recurse=False)
+        form |= {"broker": broker} | {_camel(kind): [f"{n}-{p}" for n, p in names] for kind, names in lists.items()}
+    else:
+        counts = count_partitions_of_brokers(image)
+        brokers = {str(id_): {_camel(k): n for k, n in attrs.asdict(c).items()} for id_, c in counts.items()}
+        form |= {"metrics": count_cluster(image).by_metric(), "brokers": brokers}
+    if call.as_json:
+        call.terminal.json(form)
+        return
+    from kraftlake.cli.views.metrics_view import draw_broker_partitions, draw_metrics
+
+    call.terminal.render(*(draw_metrics(form) if broker is None else draw_broker_partitions(form)))
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(map(str.capitalize, rest))

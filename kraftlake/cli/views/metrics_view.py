@@ -1,0 +1,57 @@
+"""The controller's metrics and the brokers' partitions as tables; from the JSON form of `kraftlake metrics`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kraftlake.cli.theme import Style
+from kraftlake.cli.views.drawing import table, text
+from kraftlake.cli.views.words import NONE
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+FIRST = 12
+"""How many partitions of a kind are named."""
+
+_KINDS = {
+    "led": ("led", Style.PLAIN),
+    "followed": ("followed", Style.PLAIN),
+    "outOfIsr": ("out of ISR", Style.WARNING),
+    "underMinIsr": ("under min ISR", Style.BAD),
+    "offline": ("offline", Style.BAD),
+}
+_TROUBLES = {
+    "FencedBrokerCount": Style.WARNING,
+    "OfflinePartitionsCount": Style.BAD,
+    "PreferredReplicaImbalanceCount": Style.WARNING,
+}
+
+
+def draw_metrics(form: dict[str, Any]) -> list[RenderableType]:
+    """A row for each metric, then one for each broker."""
+    metrics = table("metric", "value", right=("value",))
+    for name, value in form["metrics"].items():
+        style = _TROUBLES.get(name, Style.PLAIN) if value else Style.PLAIN
+        metrics.add_row(text((name, Style.NAME)), text((f"{value:,}", style)))
+    brokers = table("broker", *(words for words, _ in _KINDS.values()), right=[words for words, _ in _KINDS.values()])
+    for id_, counts in form["brokers"].items():
+        cells = (text((f"{counts[kind]:,}" if counts[kind] else NONE, style)) for kind, (_, style) in _KINDS.items())
+        brokers.add_row(text((id_, Style.STRONG)), *cells)
+    return [_title(form), text(), metrics, text(), brokers]
+
+
+def draw_broker_partitions(form: dict[str, Any]) -> list[RenderableType]:
+    """A line for each kind of partition, with their names."""
+    rows = table("", "", "partitions", right=("",))
+    for kind, (words, style) in _KINDS.items():
+        names = form[kind]
+        first = ", ".join(names[:FIRST]) or NONE
+        rest = f" … {len(names) - FIRST:,} more: --json names them" if len(names) > FIRST else ""
+        named = text(first, (rest, Style.QUIET))
+        rows.add_row(text((words, Style.HEADING)), text((f"{len(names):,}", style)), named)
+    return [_title(form), text(("broker ", Style.STRONG), (str(form["broker"]), Style.HEADING)), rows]
+
+
+def _title(form: dict[str, Any]) -> RenderableType:
+    return text(("at offset ", Style.STRONG), (f"{form['offset']}", Style.HEADING), f", epoch {form['epoch']}")

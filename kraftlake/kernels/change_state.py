@@ -1,0 +1,106 @@
+"""What a bulk replay begins with and what it has made so far, as arrays."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from kraftlake.kernels.compiled import borrowed, inlined
+
+LONGEST = 1024
+"""Elements of a list that the kernels take."""
+TOUCHED, DIRECTORIES_WRITTEN = 1, 2
+
+# `counts`: how much of the growing arrays is in use
+N_TOUCHED, N_FRESH, N_TOPICS, N_HEAP, N_DIRECTORIES, N_NAMES, N_ODD, N_OTHERS = range(8)
+COUNTS = 8
+
+
+class Base(NamedTuple):
+    """What the change begins with; read only. `ids` is uint64[T, 2]; `index` finds topics by id (see `index_ids`)."""
+
+    rows: Any
+    starts: Any
+    heap: Any
+    ids: Any
+    index: Any
+    sparse: Any
+
+
+class State(NamedTuple):
+    """What the change has made so far.
+
+    `slots` (one a row of the base) holds 1 + the place among the touched ones. Topics of the base come first in
+    `alive` and `sizes`; new ones, by T + place, have ids in `ids` and their first fresh row in `firsts`.
+    `touched_info` and `fresh_info` are flags, unclean elections, elections from the ELR.
+    """
+
+    counts: Any
+    slots: Any
+    touched: Any
+    touched_rows: Any
+    touched_info: Any
+    fresh_rows: Any
+    fresh_topics: Any
+    fresh_partitions: Any
+    fresh_info: Any
+    fresh_index: Any
+    alive: Any
+    sizes: Any
+    ids: Any
+    index: Any
+    firsts: Any
+    names: Any
+    name_hashes: Any
+    name_topics: Any
+    heap: Any
+    directories: Any
+    directory_index: Any
+    lists: Any
+    lengths: Any
+    before: Any
+    before_lengths: Any
+
+
+@inlined
+def uncounted_base(base: Any) -> Any:
+    """The same arrays, borrowed."""
+    return Base(
+        borrowed(base.rows),
+        borrowed(base.starts),
+        borrowed(base.heap),
+        borrowed(base.ids),
+        borrowed(base.index),
+        borrowed(base.sparse),
+    )
+
+
+@inlined
+def uncounted_state(state: Any) -> Any:
+    """The same arrays, borrowed."""
+    return State(
+        borrowed(state.counts),
+        borrowed(state.slots),
+        borrowed(state.touched),
+        borrowed(state.touched_rows),
+        borrowed(state.touched_info),
+        borrowed(state.fresh_rows),
+        borrowed(state.fresh_topics),
+        borrowed(state.fresh_partitions),
+        borrowed(state.fresh_info),
+        borrowed(state.fresh_index),
+        borrowed(state.alive),
+        borrowed(state.sizes),
+        borrowed(state.ids),
+        borrowed(state.index),
+        borrowed(state.firsts),
+        borrowed(state.names),
+        borrowed(state.name_hashes),
+        borrowed(state.name_topics),
+        borrowed(state.heap),
+        borrowed(state.directories),
+        borrowed(state.directory_index),
+        borrowed(state.lists),
+        borrowed(state.lengths),
+        borrowed(state.before),
+        borrowed(state.before_lengths),
+    )

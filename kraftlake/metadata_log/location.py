@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from typing import TypeAlias
+from urllib.parse import unquote, urlsplit
 
 import pyarrow.parquet as pq
 
@@ -22,6 +23,8 @@ def lake_location(place: str | os.PathLike[str] | Location) -> Location:
     if isinstance(place, ObjectPath):
         return place
     text = os.fspath(place)
+    if text.startswith("file://"):
+        return Path(unquote(urlsplit(text).path))
     return ObjectPath.parse(text) if is_object_uri(text) else Path(text)
 
 

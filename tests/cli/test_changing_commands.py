@@ -186,3 +186,9 @@ def test_following_says_that_it_is_late_and_what_waits(tmp_path: Path) -> None:
 def test_what_belongs_to_following_is_refused_without_it(tmp_path: Path) -> None:
     assert "--follow" in fault("import", DIRECTORY, tmp_path / "lake", "--include-uncommitted", code=2)
     assert "only the directory" in fault("import", "--follow", DIRECTORY / f"{0:020d}.log", tmp_path / "l", code=2)
+
+
+def test_a_lake_can_be_named_by_a_file_uri(tmp_path: Path) -> None:
+    uri = (tmp_path / "a lake").as_uri()
+    run("import", DIRECTORY, uri)
+    assert run_json("image", uri, "--show-secrets") == expected_image(5736)

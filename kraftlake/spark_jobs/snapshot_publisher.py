@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import attrs
+
 from kraftlake.image import MetadataImage
 from kraftlake.kafka_files.writer import checkpoint_batches
 from kraftlake.metadata_log import MetadataLog
@@ -85,17 +87,4 @@ class SnapshotPublisher:
 
 def _same_content(one: MetadataImage, other: MetadataImage) -> bool:
     """Whether two images differ in their provenance only; parts that were never touched are the same objects."""
-    return all(
-        before is after or before == after
-        for before, after in (
-            (one.features, other.features),
-            (one.cluster, other.cluster),
-            (one.topics, other.topics),
-            (one.configs, other.configs),
-            (one.client_quotas, other.client_quotas),
-            (one.producer_ids, other.producer_ids),
-            (one.acls, other.acls),
-            (one.scram, other.scram),
-            (one.delegation_tokens, other.delegation_tokens),
-        )
-    )
+    return attrs.evolve(one, provenance=other.provenance) == other

@@ -38,13 +38,6 @@ from tests.replay.made_logs import (
 from tests.replay.sample_logs import copy_of, directory_of, without_first_segments
 
 
-@pytest.fixture
-def lake(tmp_path: Path) -> Path:
-    folder = tmp_path / "lakes"
-    folder.mkdir()
-    return folder / "lake"
-
-
 def test_a_new_lake_is_made_and_reported(lake: Path) -> None:
     report = import_source(made(trimmed(small_log(), 0, 9)), lake)
     assert report == ImportReport(

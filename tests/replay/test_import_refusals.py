@@ -35,13 +35,6 @@ from tests.replay.made_logs import (
 from tests.replay.sample_logs import copy_of, directory_of
 
 
-@pytest.fixture
-def lake(tmp_path: Path) -> Path:
-    folder = tmp_path / "lakes"
-    folder.mkdir()
-    return folder / "lake"
-
-
 def test_a_gap_is_refused_naming_what_is_missing(lake: Path) -> None:
     import_source(made(small_log()[:4]), lake)
     refused(made(trimmed(small_log(), 9)), lake, ImportConflictError, "ends at offset 7.*offsets 8 to 8 are missing")

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from kraftlake.metadata_log.append_protocol import (
-    CLUSTER_ID,
     COMMITTED_TO,
     ROLE,
     START_OFFSET,
@@ -20,49 +18,34 @@ from kraftlake.metadata_log.append_protocol import (
     outcome,
 )
 from kraftlake.metadata_log.appending import checked_rows, leader_change
-from kraftlake.metadata_log.commit import (
-    UnknownOutcomeError,
-    now_ms,
-)
-from kraftlake.metadata_log.data_files import (
-    DataFileGoneError,
-    OffsetSpan,
-    check_contiguous,
-    scan,
-)
-from kraftlake.metadata_log.delta_actions import Commit, transaction
+from kraftlake.metadata_log.commit import UnknownOutcomeError, now_ms
+from kraftlake.metadata_log.delta_actions import transaction
 from kraftlake.metadata_log.delta_log import NotADeltaTableError, TableState, read_table
 from kraftlake.metadata_log.delta_schema import holds_columns
 from kraftlake.metadata_log.disk import Disk, Durability, disk_for
 from kraftlake.metadata_log.founding import LOG_TABLE, ROLES, SNAPSHOTS_TABLE, Contents, found_lake
 from kraftlake.metadata_log.location import Location, lake_location
+from kraftlake.metadata_log.readable_log import ReadableLog
 from kraftlake.metadata_log.snapshots import LakeSnapshot, SnapshotTable
-from kraftlake.metadata_log.statistics import may_hold_time_before
 from kraftlake.records.batch import RecordBatch
-from kraftlake.records.rows import LOG_SCHEMA, from_rows, to_rows
-from kraftlake.runtime.errors import CorruptDataError, LakeError, OffsetError, UsageError
+from kraftlake.records.rows import LOG_SCHEMA, to_rows
+from kraftlake.runtime.errors import LakeError
 
 if TYPE_CHECKING:
     from kraftlake.metadata_log.tail import LogTail
-    from kraftlake.records.batch_values import BatchValues
 
-_LOOK_AHEAD_ROWS = 4_096
 _CLAIM_RETRIES = 100
 
 
-class MetadataLog:
-    """A lake's log as it was at `version` of its table; `refresh` takes in what was committed since.
+class MetadataLog(ReadableLog):
+    """A lake's log, to read and to append to.
 
-    Invariants: offsets run from `start_offset` to `end_offset` (exclusive) without a gap; epochs never go down; a
-    batch is in one commit or in none. One handle is for one thread; any number of processes may append, and each
-    offset is given once.
+    One handle is for one thread; any number of processes may append, and each offset is given once.
     """
 
     def __init__(self, path: Location, state: TableState, disk: Disk) -> None:
-        self._path = path
-        self._state = state
+        super().__init__(path, state)
         self._disk = disk
-        self._checked = -1
         self._stale = False
 
     @classmethod
@@ -108,57 +91,11 @@ class MetadataLog:
             raise LakeError(f"{path / LOG_TABLE} was not made by kraftlake: its properties lack role or start offset.")
         return cls(path, state, disk or disk_for(path, durability))
 
-    @property
-    def path(self) -> Location:
-        """The lake's folder, or its place in an object store."""
-        return self._path
-
-    @property
-    def version(self) -> int:
-        """The version of the Delta table `log`; it says nothing about offsets."""
-        return self._state.version
-
-    @property
-    def start_offset(self) -> int:
-        """The first offset that the log holds, or would hold."""
-        return int(self._state.metadata.configuration[START_OFFSET])
-
-    @property
-    def end_offset(self) -> int:
-        """The offset after the last one."""
-        return LogEnd.of(self._state).end_offset
-
-    @property
-    def epoch(self) -> int:
-        """The epoch of the last batch; -1 in an empty log."""
-        return LogEnd.of(self._state).epoch
-
-    @property
-    def cluster_id(self) -> str | None:
-        """The cluster whose log this is, None where that is unknown."""
-        return self._state.metadata.configuration.get(CLUSTER_ID)
-
-    @property
-    def role(self) -> str:
-        """Who appends: "imported" (imports of a cluster's log) or "controlled" (a controller of ours)."""
-        return self._state.metadata.configuration[ROLE]
-
-    @property
-    def committed_to(self) -> int:
-        """Offsets below this one are known to have been committed by the quorum, or controller, that wrote them."""
-        if self.role == "controlled":
-            return self.end_offset
-        return max(self._state.transactions.get(COMMITTED_TO, 0), self.start_offset)
-
     def refresh(self) -> int:
         """Take in what was committed since; returns the number of new versions. Opens files by name, lists nothing."""
-        before = self._state.version
-        try:
-            self._state.advance()
-        except LakeError:
-            self._state = read_table(self._path / LOG_TABLE)
+        taken = super().refresh()
         self._stale = False
-        return self._state.version - before
+        return taken
 
     def append(
         self,
@@ -230,61 +167,6 @@ class MetadataLog:
         """
         return outcome(self._state.path, fault)
 
-    def rows(
-        self, from_offset: int | None = None, to_offset: int | None = None, columns: Sequence[str] | None = None
-    ) -> pa.Table:
-        """The rows of offsets `from_offset` to `to_offset`, both included, sorted by offset; all by default.
-
-        What lies outside of the log is left out. Files whose statistics exclude the range aren't opened. Raises
-        CorruptDataError naming the offset or file where the table contradicts itself, UsageError for a column that
-        the log doesn't have.
-        """
-        names = LOG_SCHEMA.names if columns is None else list(columns)
-        if unknown := set(names) - set(LOG_SCHEMA.names):
-            raise UsageError(f"The log has no column {', '.join(sorted(unknown))}.")
-        wanted = _schema_of(names)
-        low, high = self._clip(from_offset, to_offset)
-        tables = list(self._scan(low, high, _schema_of([*names, *({"offset"} - set(names))])))
-        if not tables:
-            return wanted.empty_table()
-        return pa.concat_tables(tables).select(names)
-
-    def batches(self, from_offset: int | None = None, to_offset: int | None = None) -> Iterator[RecordBatch]:
-        """The whole batches that hold any offset from `from_offset` to `to_offset`, both included; all by default.
-
-        Read as they are asked for, in bounded memory. Raises CorruptDataError as `rows` does.
-        """
-        low, high = self._clip(from_offset, to_offset)
-        for table in self._whole_batches(low, high, LOG_SCHEMA):
-            yield from from_rows(table)
-
-    def stretches(self, from_offset: int, to_offset: int) -> Iterator[BatchValues | RecordBatch]:
-        """As `batches`, many at once: see `kraftlake.records.batch_values`."""
-        from kraftlake.records.row_values import values_of_rows
-
-        low, high = self._clip(from_offset, to_offset)
-        for table in self._whole_batches(low, high, LOG_SCHEMA):
-            yield from values_of_rows(table)
-
-    def offset_at_time(self, time_ms: int) -> int:
-        """The last offset whose batch's time (its largest timestamp, epoch ms) is at or before `time_ms`.
-
-        Batches without a time are passed over. Raises OffsetError when there is no such batch.
-        """
-        wanted = _schema_of(["offset", "batch", "timestamp"])
-        held = self._spans(self.start_offset, self.end_offset - 1)
-        spans = [(self.end_offset - 1 if span.high is None else span.high, span) for span in held]
-        for high, span in sorted(spans, key=lambda pair: pair[0], reverse=True):
-            if not may_hold_time_before(span.file, time_ms):
-                continue
-            tables = list(self._whole_batches(max(span.low, self.start_offset), high, wanted))
-            times = pa.concat_tables(tables).group_by("batch").aggregate([("timestamp", "max"), ("offset", "max")])
-            early = times.filter(pc.less_equal(times.column("timestamp_max").cast(pa.int64()), time_ms * 1000))
-            if early.num_rows:
-                last: int = pc.max(early.column("offset_max")).as_py()
-                return last
-        raise OffsetError(f"The log of {self._path} holds no batch of the time {time_ms} (epoch ms) or before it.")
-
     def tail(self, from_offset: int | None = None, *, timeout: float | None = None, poll: float = 0.001) -> LogTail:
         """The whole batches from the one that holds `from_offset` on, then each new one when it is committed.
 
@@ -304,10 +186,6 @@ class MetadataLog:
         from kraftlake.metadata_log.tail import tail_async
 
         return tail_async(MetadataLog.open(self._path), from_offset, timeout=timeout, poll=poll)
-
-    def take_in(self, commit: Commit) -> None:
-        """Take in the next version, which somebody read already."""
-        self._state.apply(commit)
 
     def snapshots(self) -> tuple[LakeSnapshot, ...]:
         """The snapshots that the lake holds, by end offset; one that isn't whole is left out with a warning."""
@@ -365,80 +243,3 @@ class MetadataLog:
                 check_claimed(self._path, LogEnd.of(self._state), epoch, end_offset)
             raise
         self._stale = False
-
-    def _clip(self, from_offset: int | None, to_offset: int | None) -> tuple[int, int]:
-        low = self.start_offset if from_offset is None else max(from_offset, self.start_offset)
-        high = self.end_offset - 1 if to_offset is None else min(to_offset, self.end_offset - 1)
-        return low, high
-
-    def _spans(self, low: int, high: int) -> list[OffsetSpan]:
-        """The files that may hold an offset of [low, high]."""
-        if self._checked != self._state.version:
-            highest = self._state.files.highest_offset()
-            if highest >= self.end_offset:
-                raise CorruptDataError(
-                    f"{self._state.path} holds offset {highest}, but its log ends before {self.end_offset}: "
-                    f"something else than kraftlake wrote to it."
-                )
-            self._checked = self._state.version
-        return self._state.files.overlapping(low, high)
-
-    def _scan(self, low: int, high: int, schema: pa.Schema) -> Iterator[pa.Table]:
-        """Sorted tables that hold each offset of [low, high] once; goes on at a newer version when files vanish."""
-        expected = low
-        while expected <= high:
-            try:
-                for table in scan(self._state.path, self._spans(expected, high), expected, high, schema):
-                    check_contiguous(table, expected, self._state.path)
-                    expected += table.num_rows
-                    yield table
-                break
-            except DataFileGoneError as gone:
-                if not self.refresh():
-                    raise CorruptDataError(f"{gone.path} is missing: the lake lost a data file.") from gone
-                if expected < self.start_offset:
-                    raise OffsetError(
-                        f"Offset {expected} was trimmed from {self._path} while it was read: the first available "
-                        f"offset is {self.start_offset} now."
-                    ) from gone
-        if expected <= high:
-            raise CorruptDataError(f"{self._state.path} lacks offset {expected}, although its log goes to {high}.")
-
-    def _whole_batches(self, low: int, high: int, schema: pa.Schema) -> Iterator[pa.Table]:
-        """As `_scan`, from the base of the batch that holds `low` to the end of the one that holds `high`."""
-        if low > high:
-            return
-        base = low
-        if low > self.start_offset:
-            base = self.rows(low, low, ["batch"]).column("batch")[0].as_py()
-        held: pa.Table | None = None
-        for table in self._scan(base, high, schema):
-            held = table if held is None else pa.concat_tables([held, table])
-            column = held.column("batch")
-            last_begins: int = pc.index(column, column[-1]).as_py()
-            if last_begins:
-                yield held.slice(0, last_begins)
-                held = held.slice(last_begins)
-        assert held is not None
-        last = held.column("batch")[0].as_py()
-        while (limit := self._may_go_on_to(last, high)) > high:
-            upto = min(high + _LOOK_AHEAD_ROWS, limit)
-            more = self.rows(high + 1, upto, schema.names)
-            same = more.filter(pc.equal(more.column("batch"), last))
-            held = pa.concat_tables([held, same])
-            high = upto
-            if same.num_rows < more.num_rows:
-                break
-        yield held
-
-    def _may_go_on_to(self, batch: int, high: int) -> int:
-        """The last offset above `high` that may belong to `batch`, by the files' statistics; `high` if there is none.
-
-        Files of ours hold whole batches; a compaction may have cut one in two.
-        """
-        last = self._state.files.last_offset_of(batch)
-        return self.end_offset - 1 if last is None else max(last, high)
-
-
-def _schema_of(names: Sequence[str]) -> pa.Schema:
-    return pa.schema([LOG_SCHEMA.field(name) for name in names])

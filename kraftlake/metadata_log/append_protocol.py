@@ -105,7 +105,7 @@ def write_rows(disk: Disk, table: Location, rows: pa.Table, *, sync: bool = True
     """
     data = encode_parquet(rows)
     add = AddFile(
-        path=f"{rows.column('offset')[0].as_py():020d}-{uuid.uuid4()}.zstd.parquet",
+        path=f"{rows.column('offset')[0].as_py():020d}-{uuid.uuid4()}.parquet",
         size=data.nbytes,
         modification_time=now_ms(),
         stats=file_statistics(rows, STATISTICS_COLUMNS).to_json(),

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.control_records import LeaderChangeMessage, LeaderChangeVoter
-from kraftlake.records.rows import LOG_SCHEMA
+from kraftlake.records.rows import LOG_SCHEMA, to_rows
 from kraftlake.runtime.errors import ImportConflictError, LakeError
 
 MAX_COMMIT_ROWS = 200_000
@@ -64,6 +64,22 @@ def checked_rows(rows: pa.Table, end_offset: int, epoch: int, *, claimed_epoch: 
         if claimed_epoch not in (None, last):
             raise LakeError(f"A writer of epoch {claimed_epoch} can't append batches of epoch {last}.")
     return rows
+
+
+def rows_that_follow(
+    batches: Iterable[RecordBatch], end_offset: int, epoch: int, *, claimed_epoch: int | None = None
+) -> pa.Table:
+    """The rows of batches, if these continue a log that ends before `end_offset` with `epoch`.
+
+    As `checked_rows`, but asks each batch instead of each row: a batch is whole by itself. Raises as it does.
+    """
+    batches = list(batches)
+    expected, least = end_offset, epoch
+    for batch in batches:
+        if batch.base_offset != expected or batch.epoch < least or claimed_epoch not in (None, batch.epoch):
+            return checked_rows(to_rows(batches), end_offset, epoch, claimed_epoch=claimed_epoch)
+        expected, least = batch.last_offset + 1, batch.epoch
+    return to_rows(batches)
 
 
 def _check_offsets(offsets: pa.ChunkedArray, end_offset: int) -> None:

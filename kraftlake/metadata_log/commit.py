@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from kraftlake.metadata_log.delta_actions import Protocol, TableMetadata, decode_commit, encode_commit
+from kraftlake.metadata_log.delta_actions import Protocol, TableMetadata, commit_of, encode_commit
 from kraftlake.metadata_log.delta_log import LOG_FOLDER, TableState, commit_path, hinted_checkpoint
 from kraftlake.metadata_log.delta_schema import schema_string
 from kraftlake.metadata_log.disk import Disk, UnconfirmedWriteError
@@ -123,7 +123,7 @@ def commit(
         raise UnknownOutcomeError(target, commit_id_of(actions), fault) from fault
     except OSError as fault:
         raise disk_fault(target, fault) from fault
-    state.apply(decode_commit(data, version, str(target)))
+    state.apply(commit_of(actions, version, str(target)))
 
 
 def commit_id_of(actions: Sequence[Mapping[str, Any]]) -> str:

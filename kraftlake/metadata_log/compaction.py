@@ -154,7 +154,7 @@ def _write(disk: Disk, table: Location, rows: pa.Table, *, modification_time: in
     data = encode_parquet(rows)
     if not pq.read_table(pa.BufferReader(data)).cast(LOG_SCHEMA).equals(rows):
         raise CorruptDataError(f"A compacted file of {table} doesn't hold the rows that it was made of; it isn't used.")
-    name = f"{rows.column('offset')[0].as_py():020d}-{uuid.uuid4()}.zstd.parquet"
+    name = f"{rows.column('offset')[0].as_py():020d}-{uuid.uuid4()}.parquet"
     write_data_file(disk, table, name, data)
     return AddFile(
         path=name,

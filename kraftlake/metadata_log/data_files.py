@@ -23,6 +23,8 @@ ROW_GROUP_ROWS = 65_536
 """Small enough to skip within a file and to hold in memory, large enough to compress and to scan."""
 
 _THREADS_FROM_ROWS = 20_000
+_ONE_BLOCK = 2_048
+"""Rows of so many bytes fill one block of a disk with their file's footer, compressed or not."""
 _GROWING = frozenset({"offset", "timestamp", "batch"})
 
 
@@ -69,10 +71,22 @@ def encode_parquet(rows: pa.Table) -> memoryview:
     """A Parquet file of rows: zstd, the type as a dictionary, numbers that only grow as differences, payload plain.
 
     Differences make an idle log's no-ops, most of what a cluster writes, six times smaller. There are no statistics on
-    the payload: they would repeat whole values.
+    the payload: they would repeat whole values. What takes one block of the disk anyway is plain, with statistics on
+    the offset alone: to set up an encoder and a compressor a column would take most of an append.
     """
-    growing = [name for name in rows.schema.names if name in _GROWING]
     sink = pa.BufferOutputStream()
+    if rows.nbytes <= _ONE_BLOCK:
+        with pq.ParquetWriter(
+            sink,
+            rows.schema,
+            compression="none",
+            use_dictionary=False,
+            write_statistics=["offset"] if "offset" in rows.schema.names else False,
+            store_schema=False,
+        ) as writer:
+            writer.write_table(rows)
+        return memoryview(sink.getvalue())
+    growing = [name for name in rows.schema.names if name in _GROWING]
     with pq.ParquetWriter(
         sink,
         rows.schema,

@@ -217,40 +217,50 @@ def encode_commit(actions: Iterable[Mapping[str, Any]]) -> bytes:
 
 def decode_commit(data: bytes, version: int, file: str) -> Commit:
     """Read a commit file; raises CorruptDataError naming `file` when it is none."""
+    try:
+        commit = commit_of([json.loads(line) for line in data.decode().splitlines() if line.strip()], version, file)
+    except (ValueError, KeyError, TypeError, AttributeError) as fault:
+        raise CorruptDataError(f"{file} is no commit of a Delta table: it is torn or was overwritten.") from fault
+    if not data.strip():
+        raise CorruptDataError(f"{file} is empty: a commit of a Delta table was lost after it was made.")
+    return commit
+
+
+def commit_of(actions: Iterable[Mapping[str, Any]], version: int, file: str) -> Commit:
+    """The commit that actions make up; `file` is where they stand, for errors.
+
+    Raises LakeError for what this reader can't follow, ValueError, KeyError, TypeError or AttributeError for what are
+    no actions.
+    """
     info: Mapping[str, Any] = {}
     adds: list[AddFile] = []
     removes: list[RemoveFile] = []
     transactions: dict[str, int] = {}
     protocol = metadata = None
     changes_data = False
-    try:
-        for line in data.decode().splitlines():
-            for kind, fields in json.loads(line).items() if line.strip() else ():
-                match kind:
-                    case "add":
-                        adds.append(AddFile.from_fields(fields, file))
-                        changes_data = changes_data or adds[-1].data_change
-                    case "remove":
-                        removes.append(
-                            RemoveFile(
-                                path=unquote(fields["path"]),
-                                deletion_timestamp=fields.get("deletionTimestamp"),
-                                size=fields.get("size"),
-                            )
+    for action in actions:
+        for kind, fields in action.items():
+            match kind:
+                case "add":
+                    adds.append(AddFile.from_fields(fields, file))
+                    changes_data = changes_data or adds[-1].data_change
+                case "remove":
+                    removes.append(
+                        RemoveFile(
+                            path=unquote(fields["path"]),
+                            deletion_timestamp=fields.get("deletionTimestamp"),
+                            size=fields.get("size"),
                         )
-                        changes_data = changes_data or fields.get("dataChange", True) is not False
-                    case "txn":
-                        transactions[fields["appId"]] = fields["version"]
-                    case "protocol":
-                        protocol = Protocol.from_fields(fields)
-                    case "metaData":
-                        metadata = TableMetadata.from_fields(fields)
-                    case "commitInfo":
-                        info = fields
-    except (ValueError, KeyError, TypeError, AttributeError) as fault:
-        raise CorruptDataError(f"{file} is no commit of a Delta table: it is torn or was overwritten.") from fault
-    if not data.strip():
-        raise CorruptDataError(f"{file} is empty: a commit of a Delta table was lost after it was made.")
+                    )
+                    changes_data = changes_data or fields.get("dataChange", True) is not False
+                case "txn":
+                    transactions[fields["appId"]] = fields["version"]
+                case "protocol":
+                    protocol = Protocol.from_fields(fields)
+                case "metaData":
+                    metadata = TableMetadata.from_fields(fields)
+                case "commitInfo":
+                    info = fields
     return Commit(
         version=version,
         info=info,
@@ -263,5 +273,4 @@ def decode_commit(data: bytes, version: int, file: str) -> Commit:
     )
 
 
-def _dumps(value: object) -> str:
-    return json.dumps(value, separators=(",", ":"))
+_dumps = json.JSONEncoder(separators=(",", ":")).encode

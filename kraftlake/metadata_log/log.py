@@ -17,7 +17,7 @@ from kraftlake.metadata_log.append_protocol import (
     check_claimed,
     outcome,
 )
-from kraftlake.metadata_log.appending import checked_rows, leader_change
+from kraftlake.metadata_log.appending import checked_rows, leader_change, rows_that_follow
 from kraftlake.metadata_log.commit import UnknownOutcomeError, now_ms
 from kraftlake.metadata_log.delta_actions import transaction
 from kraftlake.metadata_log.delta_log import NotADeltaTableError, TableState, read_table
@@ -120,16 +120,19 @@ class MetadataLog(ReadableLog):
         if self._stale:
             self.refresh()
         self._check_role("imported" if epoch is None else "controlled")
-        table = rows if isinstance(rows, pa.Table) else to_rows(rows)
+        if not isinstance(rows, pa.Table):
+            rows = list(rows)
         if epoch is not None:
             if expected_end_offset is None:
-                expected_end_offset = table.column("offset")[0].as_py() if table.num_rows else self.end_offset
+                expected_end_offset = self.end_offset if not rows else _first_offset(rows)
             self._check_claimed(epoch, expected_end_offset)
         self._state.check_writable()
-        table = checked_rows(table, self.end_offset, self.epoch, claimed_epoch=epoch)
-        end_offset = self.end_offset + table.num_rows
-        committed_to = self.committed_to if committed_to is None else min(committed_to, end_offset)
+        check = checked_rows if isinstance(rows, pa.Table) else rows_that_follow
+        end = LogEnd.of(self._state)
+        table = check(rows, end.end_offset, end.epoch, claimed_epoch=epoch)
+        end_offset = end.end_offset + table.num_rows
         actions: list[dict[str, Any]] = []
+        committed_to = -1 if committed_to is None else min(committed_to, end_offset)
         if committed_to > self.committed_to:
             actions.append(transaction(COMMITTED_TO, committed_to, now_ms()))
         if not table.num_rows and not actions:
@@ -243,3 +246,8 @@ class MetadataLog(ReadableLog):
                 check_claimed(self._path, LogEnd.of(self._state), epoch, end_offset)
             raise
         self._stale = False
+
+
+def _first_offset(rows: pa.Table | list[RecordBatch]) -> int:
+    first: int = rows.column("offset")[0].as_py() if isinstance(rows, pa.Table) else rows[0].base_offset
+    return first

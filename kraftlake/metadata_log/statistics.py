@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from kraftlake.metadata_log.delta_actions import AddFile, FileStatistics
+
+_FEW = 16
+"""Up to so many values Python finds the ends faster than a call into Arrow does."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST_MS = -62_135_596_800_000
@@ -27,15 +31,19 @@ def file_statistics(rows: pa.Table, columns: Sequence[str]) -> FileStatistics:
     for name in columns:
         column = rows.column(name)
         nulls[name] = column.null_count
-        if pa.types.is_timestamp(column.type):
-            ends = pc.min_max(column.cast(pa.int64()))
-            bounds = _time_bounds(ends["min"].as_py(), ends["max"].as_py())
-        else:
-            ends = pc.min_max(column)
-            bounds = (ends["min"].as_py(), ends["max"].as_py())
+        bounds = _time_bounds(*_ends(column.cast(pa.int64()))) if pa.types.is_timestamp(column.type) else _ends(column)
         if bounds is not None and bounds[0] is not None:
             low[name], high[name] = bounds
     return FileStatistics(record_count=rows.num_rows, min_values=low, max_values=high, null_counts=nulls)
+
+
+def _ends(column: pa.ChunkedArray) -> tuple[Any, Any]:
+    """Smallest and largest value, None where there is none."""
+    if len(column) <= _FEW:
+        values = [value for value in column.to_pylist() if value is not None]
+        return (min(values), max(values)) if values else (None, None)
+    ends = pc.min_max(column)
+    return ends["min"].as_py(), ends["max"].as_py()
 
 
 def _time_bounds(low_us: int | None, high_us: int | None) -> tuple[str, str] | None:

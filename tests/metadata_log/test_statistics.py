@@ -79,3 +79,12 @@ def test_a_file_is_passed_over_only_when_all_its_times_are_later() -> None:
     assert not may_hold_time_before(add_of(times(None)), 4)
     assert may_hold_time_before(AddFile(path="f", size=1, modification_time=0, stats=None), 4)
     assert may_hold_time_before(AddFile(path="f", size=1, modification_time=0, stats="torn{"), 4)
+
+
+@given(st.lists(st.one_of(st.none(), st.integers(-(2**40), 2**40)), min_size=1, max_size=40))
+def test_few_values_have_the_bounds_that_many_have(values: list[int | None]) -> None:
+    few = pa.table({"offset": pa.array(values, pa.int64()), "timestamp": times(*values).column(0)})
+    many = pa.concat_tables([few] * 40)
+    names = ["offset", "timestamp"]
+    found, of_many = file_statistics(few, names), file_statistics(many, names)
+    assert (found.min_values, found.max_values) == (of_many.min_values, of_many.max_values)

@@ -151,6 +151,11 @@ class TopicsImage:
         return count
 
     @property
+    def held_as_objects(self) -> int:
+        """How many partitions are beside the packed base."""
+        return self._beside + (0 if self._rows is None else len(self._rows))
+
+    @property
     def is_large(self) -> bool:
         """Whether questions about all partitions are better asked of `packed` columns than of objects."""
         return self.partition_count >= PACK_FROM
@@ -183,21 +188,59 @@ class TopicsImage:
             by_id = by_id.insert(topic_id, topic)
             by_name = by_name.insert(topic.name, topic)
         assert len(by_id) == len(by_name) or table is not None, "every topic has a name of its own"
-        if not rows:
-            if by_id is self._by_id:
-                return self
-            return TopicsImage(by_id, by_name, self._base, self._rows, beside)._packed_where_large()
+        if rows:
+            return self._with(by_id, by_name, beside, self._inserted(rows))
+        return self if by_id is self._by_id else self._with(by_id, by_name, beside, self._rows)
+
+    def row_of(self, topic_id: Uuid, partition: int) -> int:
+        """The row of a partition in the base; -1 where it has none, or where the topic is held beside the base."""
+        base = self._base
+        if base is None or (self._overlaid and topic_id in self._by_id):
+            return -1
+        table = base.table
+        number = table.by_id.get(topic_id)
+        if number is None or number in table.sparse or partition < 0:
+            return -1
+        row = table.bounds[number] + partition
+        return row if row < table.bounds[number + 1] else -1
+
+    def registration_at(self, row: int) -> PartitionRegistration:
+        """The state of the partition at a row of the base."""
+        assert self._base is not None, "rows are the base's"
+        state = None if self._rows is None else self._rows.get(row)
+        return self._base.registration(row) if state is None else state
+
+    def name_of(self, topic_id: Uuid) -> str:
+        """The name of a topic of the base."""
+        assert self._base is not None, "rows are the base's"
+        return self._base.table.names[self._base.table.by_id[topic_id]]
+
+    def with_rows(self, rows: Mapping[int, PartitionRegistration]) -> TopicsImage:
+        """The image with new states of partitions of the base, by row."""
+        return self._with(self._by_id, self._by_name, self._beside, self._inserted(rows))
+
+    def _inserted(self, rows: Mapping[int, PartitionRegistration]) -> HashTrieMap[int, PartitionRegistration]:
         new_rows: HashTrieMap[int, PartitionRegistration] = HashTrieMap() if self._rows is None else self._rows
         for row, state in rows.items():
             new_rows = new_rows.insert(row, state)
-        return TopicsImage(by_id, by_name, self._base, new_rows, beside)._packed_where_large()
+        return new_rows
 
-    def _packed_where_large(self) -> TopicsImage:
-        limit = PACK_FROM
-        if self._base is not None:
-            limit += self._base.partition_count // 8
-        rows = 0 if self._rows is None else len(self._rows)
-        return self if self._beside + rows <= limit else TopicsImage.of_packed(self.packed())
+    def _with(
+        self, by_id: Any, by_name: Any, beside: int, rows: HashTrieMap[int, PartitionRegistration] | None
+    ) -> TopicsImage:
+        """An image of the same base; packed anew where much is beside it. See `mutable_twin`: each change makes one."""
+        limit = PACK_FROM if self._base is None else PACK_FROM + self._base.partition_count // 8
+        made = _new(_ImageTwin)
+        made._by_id = by_id
+        made._by_name = by_name
+        made._base = self._base
+        made._rows = rows
+        made._beside = beside
+        made._overlaid = len(by_id) > 0
+        made._made = {}
+        made.__class__ = TopicsImage
+        image: TopicsImage = made
+        return image if beside + (0 if rows is None else len(rows)) <= limit else TopicsImage.of_packed(image.packed())
 
     def packed(self) -> PackedTopics:
         """All of the image as one packed base; imports numpy. It may have patches (see `PackedTopics.merged`)."""
@@ -272,4 +315,5 @@ def _differing(one: PackedTopics | None, two: PackedTopics | None) -> Iterable[s
     return differing_topics(one, two)
 
 
+_ImageTwin: Any = mutable_twin(TopicsImage)
 TopicsImage.EMPTY = TopicsImage()

@@ -6,13 +6,19 @@ done record by record with objects.
 
 from __future__ import annotations
 
+import sys
 from functools import cache
 from importlib.util import find_spec
 
-__all__ = ["available"]
+__all__ = ["available", "loaded"]
 
 
 @cache
 def available() -> bool:
     """Whether numba and numpy are installed."""
     return find_spec("numba") is not None and find_spec("numpy") is not None
+
+
+def loaded() -> bool:
+    """Whether the process uses them already: then they pay for smaller work too."""
+    return f"{__name__}.compiled" in sys.modules

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import ItemsView, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
@@ -20,6 +21,7 @@ from kraftlake.records.uuid import Uuid
 if TYPE_CHECKING:
     from kraftlake.image.packed_topics import PackedTopics
 
+_Rows: TypeAlias = "HashTrieMap[int, PartitionRegistration]"
 PACK_FROM: Final = 20_000
 """How many partitions, or changes of packed ones, are held as objects before they are packed."""
 
@@ -71,9 +73,11 @@ class TopicsImage:
     _by_id: HashTrieMap[Uuid, TopicImage | None] = HashTrieMap()
     _by_name: HashTrieMap[str, TopicImage | None] = HashTrieMap()
     _base: PackedTopics | None = None
-    _rows: HashTrieMap[int, PartitionRegistration] | None = None
+    _rows: _Rows | None = None
     _beside: int = 0
     """How many partitions the topics in `_by_id` have together."""
+    _step: tuple[_Rows | None, tuple[int, ...]] | None = attrs.field(default=None, repr=False)
+    """`_rows` of the image that this one was made from, and which of them have changed."""
     _overlaid: bool = attrs.field(init=False)
     _made: dict[int, TopicImage] = attrs.field(init=False, repr=False, factory=dict)
     """Topics of the base, once somebody has asked for them; nothing that anybody sees depends on it."""
@@ -188,9 +192,9 @@ class TopicsImage:
             by_id = by_id.insert(topic_id, topic)
             by_name = by_name.insert(topic.name, topic)
         assert len(by_id) == len(by_name) or table is not None, "every topic has a name of its own"
-        if rows:
-            return self._with(by_id, by_name, beside, self._inserted(rows))
-        return self if by_id is self._by_id else self._with(by_id, by_name, beside, self._rows)
+        if rows or by_id is not self._by_id:
+            return self._with(by_id, by_name, beside, rows or {})
+        return self
 
     def row_of(self, topic_id: Uuid, partition: int) -> int:
         """The row of a partition in the base; -1 where it has none, or where the topic is held beside the base."""
@@ -217,18 +221,16 @@ class TopicsImage:
 
     def with_rows(self, rows: Mapping[int, PartitionRegistration]) -> TopicsImage:
         """The image with new states of partitions of the base, by row."""
-        return self._with(self._by_id, self._by_name, self._beside, self._inserted(rows))
+        return self._with(self._by_id, self._by_name, self._beside, rows)
 
-    def _inserted(self, rows: Mapping[int, PartitionRegistration]) -> HashTrieMap[int, PartitionRegistration]:
-        new_rows: HashTrieMap[int, PartitionRegistration] = HashTrieMap() if self._rows is None else self._rows
-        for row, state in rows.items():
-            new_rows = new_rows.insert(row, state)
-        return new_rows
-
-    def _with(
-        self, by_id: Any, by_name: Any, beside: int, rows: HashTrieMap[int, PartitionRegistration] | None
-    ) -> TopicsImage:
+    def _with(self, by_id: Any, by_name: Any, beside: int, changed: Mapping[int, PartitionRegistration]) -> TopicsImage:
         """An image of the same base; packed anew where much is beside it. See `mutable_twin`: each change makes one."""
+        rows = self._rows
+        if changed:
+            new_rows: _Rows = HashTrieMap() if rows is None else rows
+            for row, state in changed.items():
+                new_rows = new_rows.insert(row, state)
+            rows = new_rows
         limit = PACK_FROM if self._base is None else PACK_FROM + self._base.partition_count // 8
         made = _new(_ImageTwin)
         made._by_id = by_id
@@ -236,6 +238,7 @@ class TopicsImage:
         made._base = self._base
         made._rows = rows
         made._beside = beside
+        made._step = (self._rows, tuple(changed)) if changed else None
         made._overlaid = len(by_id) > 0
         made._made = {}
         made.__class__ = TopicsImage
@@ -260,22 +263,36 @@ class TopicsImage:
         if self is other:
             return ()
         names: set[str] = set()
-        for one, two in ((self, other), (other, self)):
-            names.update(name for name, topic in one._by_name.items() if _get(two._by_name, name) is not topic)
-            names.update(one._names_of_rows(two._rows))
-        if self._base is not other._base:
+        if self._by_name is not other._by_name:
+            for one, two in ((self, other), (other, self)):
+                names.update(name for name, topic in one._by_name.items() if _get(two._by_name, name) is not topic)
+        if self._base is other._base:
+            if self._rows is not other._rows:
+                names.update(self._names_of(self._rows_unlike(other)))
+        else:
+            for image in (self, other):
+                names.update(image._names_of(image._rows or ()))
             names.update(_differing(self._base, other._base))
         return names
 
-    def _names_of_rows(self, others: HashTrieMap[int, PartitionRegistration] | None) -> Iterator[str]:
-        if self._rows is None or self._rows is others or self._base is None:
-            return
-        from bisect import bisect_right
+    def _rows_unlike(self, other: TopicsImage) -> Iterable[int]:
+        """The rows of the common base in which the two may differ."""
+        for one, two in ((self, other), (other, self)):
+            if one._step is not None and one._step[0] is two._rows:
+                return one._step[1]
+        mine: _Rows = HashTrieMap() if self._rows is None else self._rows
+        theirs: _Rows = HashTrieMap() if other._rows is None else other._rows
+        few, many = sorted((mine, theirs), key=len)
+        rows = {row for row, state in many.items() if few.get(row) is not state}
+        rows.update(row for row in few if row not in many)
+        return rows
 
+    def _names_of(self, rows: Iterable[int]) -> Iterator[str]:
+        if self._base is None:
+            return
         table = self._base.table
-        for row, state in self._rows.items():
-            if others is None or others.get(row) is not state:
-                yield table.names[bisect_right(table.bounds, row) - 1]
+        for row in rows:
+            yield table.names[bisect_right(table.bounds, row) - 1]
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, TopicsImage):

@@ -156,12 +156,18 @@ def _columns(
         leaders=np.fromiter(leaders, np.int32, count),
         leader_epochs=np.array(leader_epochs, np.int32),
         partition_epochs=np.array(partition_epochs, np.int32),
-        recovery=np.array(recovery, np.int8),
+        recovery=_within_int8(recovery),
         lengths=lengths,
         firsts=firsts,
         values=np.concatenate(values),
         directories=directories,
     )
+
+
+def _within_int8(numbers: list[int]) -> Any:
+    if numbers and not -128 <= min(numbers) <= max(numbers) <= 127:
+        raise OverflowError("a leader recovery state has a byte")
+    return np.array(numbers, np.int32)
 
 
 def _flat(column: list[Any], lengths: Any) -> Any:

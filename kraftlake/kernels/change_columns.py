@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kraftlake.kernels.compiled import borrowed, compiled, inlined
+from kraftlake.kernels.compiled import compiled, inlined
 from kraftlake.kernels.topic_records import CHANGE, CLEAR_ELR, PARTITION, TOPIC
 
 VERSION = 2
@@ -36,22 +36,6 @@ class Columns(NamedTuple):
     firsts: Any
     values: Any
     directories: Any
-
-
-@inlined
-def _borrowed(columns: Any) -> Any:
-    return Columns(
-        borrowed(columns.ids),
-        borrowed(columns.partitions),
-        borrowed(columns.leaders),
-        borrowed(columns.leader_epochs),
-        borrowed(columns.partition_epochs),
-        borrowed(columns.recovery),
-        borrowed(columns.lengths),
-        borrowed(columns.firsts),
-        borrowed(columns.values),
-        borrowed(columns.directories),
-    )
 
 
 @inlined
@@ -186,9 +170,6 @@ def write_values(kinds: Any, partitions: Any, changes: Any, topic_ids: Any, name
     `topic_ids` (uint8), `name_lengths` and `names` (UTF-8) are those of TopicRecords. Records of other types become
     values that `topic_records.replay` stops at.
     """
-    counted_partitions, counted_changes = partitions, changes
-    partitions, changes = _borrowed(counted_partitions), _borrowed(counted_changes)
-    kinds, data, starts, stops = borrowed(kinds), borrowed(data), borrowed(starts), borrowed(stops)
     p = 0
     partition = change = topic = name = 0
     for i in range(len(kinds)):

@@ -6,15 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from kraftlake.kernels.change_state import (
-    DIRECTORIES_WRITTEN,
-    N_FRESH,
-    N_TOUCHED,
-    TOUCHED,
-    uncounted_base,
-    uncounted_state,
-)
-from kraftlake.kernels.compiled import borrowed, compiled, inlined
+from kraftlake.kernels.change_state import DIRECTORIES_WRITTEN, N_FRESH, N_TOUCHED, TOUCHED
+from kraftlake.kernels.compiled import compiled, inlined
 from kraftlake.kernels.local_changes import place_of
 from kraftlake.kernels.row_lists import LEADER, all_migrating, load_row
 
@@ -38,9 +31,6 @@ def local_changes_all(base: Any, state: Any, patched: Any, brokers: Any, ends: A
     Entries of broker number b and one of the KINDS k belong together, as k + KINDS b of `ends`: with an empty `found`
     they are counted there; a second call, with the first place of each in `ends`, writes them to `found` (int32).
     """
-    counted_base, counted_state = base, state
-    base, state = uncounted_base(counted_base), uncounted_state(counted_state)
-    patched, brokers, found, ends = borrowed(patched), borrowed(brokers), borrowed(found), borrowed(ends)
     touched = state.counts[N_TOUCHED]
     lists, lengths, before, before_lengths = state.lists, state.lengths, state.before, state.before_lengths
     for k in range(touched + state.counts[N_FRESH]):

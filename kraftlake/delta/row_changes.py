@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, Final, TypeAlias
 
 from kraftlake.delta.changed_partition import ChangedPartition
@@ -23,33 +23,34 @@ class RowChanges:
 
     __slots__ = ("_image", "_rows", "record_count")
 
-    def __init__(self, image: TopicsImage, rows: _Rows, record_count: int) -> None:
+    def __init__(self, image: TopicsImage) -> None:
         self._image = image
-        self._rows = rows
-        self.record_count = record_count
+        self._rows: _Rows = {}
+        self.record_count = 0
         """How many records it is made of."""
 
-    @classmethod
-    def of(cls, image: TopicsImage, records: Sequence[Any]) -> RowChanges | None:
-        """None where something else has to be done: other records, other topics, something wrong."""
-        rows: _Rows = {}
-        for record in records:
-            if type(record) is not PartitionChangeRecord:
-                return None
-            row = image.row_of(record.topic_id, record.partition_id)
-            if row < 0:
-                return None
-            known = rows.get(row)
-            before = image.registration_at(row) if known is None else known[0]
-            written = record.directories is not None
-            try:
-                if known is None:
-                    rows[row] = (before, before.merge(record), record, written)
-                else:
-                    rows[row] = (before, known[1].merge(record), record, written or known[3])
-            except ReplayError:
-                return None
-        return cls(image, rows, len(records))
+    def add(self, record: Any) -> bool:
+        """Replay a record; false, and nothing done, where that is for objects.
+
+        Other records than changes of partitions, topics that are not in the packed base, and whatever is wrong.
+        """
+        if type(record) is not PartitionChangeRecord or self.record_count == FEW:
+            return False
+        row = self._image.row_of(record.topic_id, record.partition_id)
+        if row < 0:
+            return False
+        known = self._rows.get(row)
+        written = record.directories is not None
+        try:
+            if known is None:
+                before = self._image.registration_at(row)
+                self._rows[row] = (before, before.merge(record), record, written)
+            else:
+                self._rows[row] = (known[0], known[1].merge(record), record, written or known[3])
+        except ReplayError:
+            return False
+        self.record_count += 1
+        return True
 
     def apply(self) -> TopicsImage:
         """The image after the changes: each of them has another epoch, so none leaves a partition as it was."""

@@ -90,7 +90,7 @@ class TopicsDelta:
 
     def replay_remove_topic(self, record: RemoveTopicRecord) -> str:
         """Returns the name of the topic, whose configs go with it; ReplayError, at once, when it does not exist."""
-        self.merge()
+        self._merge()
         if self._bulk is not None:
             from kraftlake.delta.record_columns import remove_topic
 
@@ -102,7 +102,7 @@ class TopicsDelta:
     @property
     def takes_bulk(self) -> bool:
         """Whether `replay_bulk` will do: nothing was merged as objects."""
-        self.merge()
+        self._merge()
         return self._objects is None or self._objects.is_empty
 
     @property
@@ -122,12 +122,27 @@ class TopicsDelta:
         return self._in_bulk().replay(data, starts, stops, first, last)
 
     def merge(self) -> None:
-        """Make what the records that were kept say; ReplayError: see above."""
-        if self._kept:
+        """Make what the records that were kept say, so that no fault is left in them; ReplayError: see above."""
+        if self._kept and self._few() is None:
             self._merge()
 
+    def _few(self) -> RowChanges | None:
+        kept = self._kept
+        if not kept or len(kept) > FEW or self._objects is not None or self._bulk is not None:
+            return None
+        rows = self._rows
+        if rows is None:
+            rows = self._rows = RowChanges(self.image)
+        while rows.record_count < len(kept):
+            if not rows.add(kept[rows.record_count]):
+                return None
+        return rows
+
     def _merge(self) -> None:
+        """Merge what was kept, in bulk or as objects."""
         kept, offsets = self._kept, self._offsets
+        if not kept:
+            return
         self._kept, self._offsets, self._rows = [], {}, None
         done = 0
         if self._bulk is not None or self._pays_in_bulk(len(kept)):
@@ -170,7 +185,7 @@ class TopicsDelta:
         return self._objects
 
     def _seen(self) -> ObjectChange:
-        self.merge()
+        self._merge()
         return self._as_objects()
 
     @property
@@ -210,19 +225,11 @@ class TopicsDelta:
         rows = self._few()
         if rows is not None:
             return rows.apply()
-        self.merge()
+        self._merge()
         if self._bulk is not None:
             packed = self._bulk.apply()
             return self.image if packed is self._bulk.packed else TopicsImage.of_packed(packed)
         return self.image if self._objects is None else self._objects.apply()
-
-    def _few(self) -> RowChanges | None:
-        count = len(self._kept)
-        if not 0 < count <= FEW or self._objects is not None or self._bulk is not None:
-            return None
-        if self._rows is None or self._rows.record_count != count:
-            self._rows = RowChanges.of(self.image, self._kept)
-        return self._rows
 
     def local_changes(self, broker_id: int) -> LocalReplicaChanges:
         """What this delta means to a broker; exactly Kafka's `TopicsDelta.localChanges`, oddities included.
@@ -234,7 +241,7 @@ class TopicsDelta:
         rows = self._few()
         if rows is not None:
             return rows.local_changes(broker_id)
-        self.merge()
+        self._merge()
         if self._bulk is not None:
             from kraftlake.delta.bulk_local_changes import bulk_local_changes
 
@@ -246,7 +253,7 @@ class TopicsDelta:
 
         To all others it means nothing.
         """
-        self.merge()
+        self._merge()
         if self._bulk is not None:
             from kraftlake.delta.bulk_local_changes_all import all_bulk_local_changes
 

@@ -63,6 +63,7 @@ class BulkChange:
             lengths=np.empty(7, np.int64),
             before=np.empty((7, columns.LONGEST), np.int32),
             before_lengths=np.empty(7, np.int64),
+            numbers=np.empty(4, np.int32),
         )
         self.state.slots[base.patched] = np.arange(1, patches + 1, dtype=np.int32)
         self.state.counts[columns.N_TOUCHED] = patches

@@ -59,6 +59,7 @@ class State(NamedTuple):
     lengths: Any
     before: Any
     before_lengths: Any
+    numbers: Any
 
 
 @inlined
@@ -103,4 +104,5 @@ def uncounted_state(state: Any) -> Any:
         borrowed(state.lengths),
         borrowed(state.before),
         borrowed(state.before_lengths),
+        borrowed(state.numbers),
     )

@@ -7,7 +7,8 @@ from functools import update_wrapper
 from typing import Any, TypeVar
 
 from kraftlake.kernels.arguments import flatten
-from kraftlake.kernels.machine_code import LoadedCode, find_code
+from kraftlake.kernels.machine_code import LoadedCode, cache_folder, find_code
+from kraftlake.runtime.errors import KraftlakeError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -38,6 +39,7 @@ class Kernel:
         self._codes: dict[str, LoadedCode] = {}
 
     def __call__(self, *arguments: Any) -> Any:
+        """Run it. Raises TypeError for arguments of other types than `compiled` names."""
         types: list[str] = []
         numbers: list[int] = []
         flatten(arguments, types, numbers)
@@ -49,8 +51,12 @@ class Kernel:
 
     def _find(self, key: str, arguments: tuple[Any, ...]) -> LoadedCode:
         def compile_() -> tuple[bytes, str]:
-            from kraftlake.kernels.compiler import compile_kernel
-
+            try:
+                from kraftlake.kernels.compiler import compile_kernel
+            except Exception as fault:
+                raise KraftlakeError(
+                    f"numba can't be imported ({fault}): repair it, or delete {cache_folder()} to do without."
+                ) from fault
             return compile_kernel(self, arguments)
 
         return find_code(f"{self.function.__module__}.{self.function.__name__}", key, compile_)
@@ -61,3 +67,9 @@ class Kernel:
         from kraftlake.kernels.compiler import type_of_kernel
 
         return type_of_kernel(self)
+
+
+@inlined
+def borrowed(array: Any) -> Any:
+    """The same array: compiled code counts no references, the caller keeps what it hands in."""
+    return array

@@ -215,8 +215,7 @@ def replay(data: Any, starts: Any, stops: Any, first: int, last: int, base: Any,
     base, state = uncounted_base(counted_base), uncounted_state(counted_state)
     data, starts, stops, others = borrowed(data), borrowed(starts), borrowed(stops), borrowed(others)
     counts = state.counts
-    own_numbers = np.empty(4, np.int32)
-    numbers = borrowed(own_numbers)
+    numbers = state.numbers
     topic = -1
     last_high, last_low = np.uint64(0), np.uint64(0)
     topics = len(base.ids)
@@ -275,7 +274,6 @@ def replay(data: Any, starts: Any, stops: Any, first: int, last: int, base: Any,
             others[counts[N_OTHERS], 0] = i
             others[counts[N_OTHERS], 1] = -1
             counts[N_OTHERS] += 1
-    own_numbers[0] = 0  # it lives until here
     return DONE, last
 
 

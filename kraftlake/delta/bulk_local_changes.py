@@ -39,7 +39,7 @@ def changes_at(bulk: BulkChange, broker: int, places: Mapping[str, Any]) -> Loca
 
 def brokers_of(bulk: BulkChange) -> set[int]:
     """The brokers that host, or hosted, a partition that the change touches."""
-    state, heap = bulk.state, bulk.heap()
+    state, heap = bulk.gathered(), bulk.heap()
     touched, fresh = int(state.counts[N_TOUCHED]), int(state.counts[N_FRESH])
     before = bulk.packed.merged_rows()
     named = np.flatnonzero(state.touched_info[:touched, 0] & TOUCHED)
@@ -133,10 +133,10 @@ class _View:
         """One place for each topic that has any."""
         bulk = self.bulk
         at = np.concatenate(places)
-        touched = int(bulk.state.counts[0])
+        touched = int(bulk.gathered().counts[0])
         fresh = at >= touched
         topics = np.empty(len(at), np.int64)
-        topics[~fresh] = np.searchsorted(bulk.base.starts, bulk.state.touched[at[~fresh]], side="right") - 1
+        topics[~fresh] = np.searchsorted(bulk.base.starts, bulk.gathered().touched[at[~fresh]], side="right") - 1
         topics[fresh] = bulk.state.fresh_topics[at[fresh] - touched]
         _, first = np.unique(topics, return_index=True)
         return at[first]

@@ -219,3 +219,35 @@ def test_what_batches_say_is_kept_in_values():
     assert values.size_in_bytes == sum(batch.size_in_bytes for batch in batches)
     assert values.end_at(9).last_offset == 9
     assert BROKER_IDS
+
+
+def test_images_made_of_many_changes_never_change_when_more_follow():
+    base = load(batches_of(MANY, [50]), 300, bulk=True).take_image()
+    loader = MetadataBatchLoader(base)
+    seen = [(base, image_to_json(base))]
+    for turn in range(3):
+        records = [change(number, leader=turn) for number in range(turn, 300, 2 + turn)]
+        for values in stretches([RecordBatch.of(loader.last_offset + 1, 50, TIME, records)]):
+            loader.load_values(values, to_offset=10_000)
+        image = loader.delta.apply(loader.provenance)
+        assert image.topics.packed().rows is not base.topics.packed().rows
+        assert image.topics.get_topic("a").partitions[turn].leader == turn
+        seen.append((image, image_to_json(image)))
+    assert [image_to_json(image) for image, _ in seen] == [before for _, before in seen]
+    assert loader.delta.topics_delta.local_changes(2).leaders[("a", 2)].partition.leader_epoch == 2
+
+
+def test_few_changes_that_become_many_are_the_same_as_one_by_one():
+    """A delta that begins sparse goes on dense."""
+    base = load(batches_of(MANY, [50]), 300, bulk=True).take_image()
+    records = [change(number, leader=number % 7, isr=(number % 5,)) for number in (5, 9, *range(0, 299, 3))]
+    batches = [RecordBatch.of(301, 50, TIME, records[:2]), RecordBatch.of(303, 50, TIME, records[2:])]
+    loader = MetadataBatchLoader(base)
+    for batch in batches:
+        for values in stretches([batch]):
+            loader.load_values(values, to_offset=10_000)
+    one_by_one = load(batches, 10_000, image=base)
+    for broker in range(7):
+        ours, theirs = (each.delta.topics_delta.local_changes(broker) for each in (loader, one_by_one))
+        assert ours == theirs
+    assert loader.take_image() == one_by_one.take_image()

@@ -43,7 +43,7 @@ class DifferentResultError(Exception):
 def compare(workload: Workload, java: KafkaSide, ours: OurWorkload) -> None:
     """Raises DifferentResultError unless both sides compute the same."""
     calls = 1 if workload.loops == 1 else CHAIN
-    theirs = java.ask("check", workload.key, calls)
+    theirs = java.ask("check", workload.java, calls)
     for _ in range(calls - 1):
         ours.call()
     mine = numbers(ours.call())
@@ -56,13 +56,13 @@ def measure(workload: Workload, java: KafkaSide, ours: OurWorkload, runs: int, s
     warm = time.monotonic() + WARM_UP_SECONDS
     turn = 0
     while turn < WARM_UP_AT_LEAST or time.monotonic() < warm:
-        java.ask("run", workload.key, workload.loops)
+        java.ask("run", workload.java, workload.loops)
         turn += 1
     _sample(ours, workload.loops)
     end = time.monotonic() + seconds
     taken: list[tuple[float, float, float, float]] = []
     while len(taken) < 3 or (len(taken) < runs and time.monotonic() < end):
-        theirs = java.ask("run", workload.key, workload.loops)
+        theirs = java.ask("run", workload.java, workload.loops)
         wall, cpu = _sample(ours, workload.loops)
         taken.append((theirs["ns"], wall, theirs["cpu_ns"], cpu))
     java_ns, ours_ns, java_cpu, ours_cpu = zip(*taken, strict=True)

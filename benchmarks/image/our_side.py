@@ -12,7 +12,7 @@ import attrs
 from kraftlake.delta import LocalReplicaChanges, TopicsDelta
 from kraftlake.image import MetadataImage, PartitionRegistration, TopicsImage, diff_images
 from kraftlake.records.batch import RecordBatch, read_batches
-from kraftlake.records.batch_values import read_values
+from kraftlake.records.batch_values import BatchValues, read_values
 from kraftlake.records.metadata_records import PartitionChangeRecord, PartitionRecord, TopicRecord
 from kraftlake.records.uuid import Uuid
 from kraftlake.replay import MetadataBatchLoader
@@ -49,6 +49,12 @@ def delta_of(image: TopicsImage, records: Iterable[Any]) -> TopicsDelta:
     return delta
 
 
+def merged(delta: TopicsDelta) -> TopicsDelta:
+    """The delta after it has made of its records what they say, as Java's does with each at once."""
+    delta.merge()
+    return delta
+
+
 def load(raw: bytes, base: TopicsImage) -> TopicsImage:
     """The image after a log's bytes, CRCs checked."""
     return loaded(raw, base).take_image().topics
@@ -56,8 +62,18 @@ def load(raw: bytes, base: TopicsImage) -> TopicsImage:
 
 def loaded(raw: bytes, base: TopicsImage) -> MetadataBatchLoader:
     """A loader that has gathered a log's bytes in one delta, as a replay does."""
+    return loaded_parts(parts_of(raw), base)
+
+
+def parts_of(raw: bytes) -> Iterable[RecordBatch | BatchValues]:
+    """A log's bytes as where the records lie in them: what the engine hands on, without an object a record."""
+    return read_values(memoryview(raw), file="benchmark.log", position=0)
+
+
+def loaded_parts(parts: Iterable[RecordBatch | BatchValues], base: TopicsImage) -> MetadataBatchLoader:
+    """A loader that has gathered records."""
     loader = MetadataBatchLoader(attrs.evolve(MetadataImage.EMPTY, topics=base))
-    for part in read_values(memoryview(raw), file="benchmark.log", position=0):
+    for part in parts:
         if isinstance(part, RecordBatch):
             loader.load_batch(part)
         else:
@@ -77,6 +93,7 @@ def delta_from_wire(raw: bytes, base: TopicsImage) -> TopicsDelta:
 def workloads(folder: Path) -> dict[str, OurWorkload]:
     """Everything that `goals.WORKLOADS` names, over the logs of `folder`."""
     logs = {name: (folder / f"{name}.log").read_bytes() for name in ("snapshot", "outage", "broker", "changes")}
+    ready = [*parts_of(logs["snapshot"])]
     snapshot = records_of(logs["snapshot"], "snapshot.log")
     outage = records_of(logs["outage"], "outage.log")
     broker = records_of(logs["broker"], "broker.log")
@@ -92,10 +109,11 @@ def workloads(folder: Path) -> dict[str, OurWorkload]:
     each_broker = (n % brokers for n in count())
     made = {
         "load_wire": OurWorkload(lambda: load(logs["snapshot"], TopicsImage.EMPTY)),
+        "load_ready": OurWorkload(lambda: loaded_parts(ready, TopicsImage.EMPTY).take_image().topics),
         "load_records": OurWorkload(lambda: delta_of(TopicsImage.EMPTY, snapshot).apply()),
         "outage_wire": OurWorkload(lambda: load(logs["outage"], base)),
         "outage_records": OurWorkload(lambda: delta_of(base, outage).apply()),
-        "broker_apply": OurWorkload(lambda delta: delta.apply(), prepare=lambda: delta_of(base, broker)),
+        "broker_apply": OurWorkload(lambda delta: delta.apply(), prepare=lambda: merged(delta_of(base, broker))),
         "bulk_local_changes": OurWorkload(lambda: _seen(bulk.local_changes(next(led_anew)))),
         "load_local_changes": OurWorkload(lambda: _seen(whole.local_changes(next(each_broker)))),
         "changes_wire": OurWorkload(lambda: load(logs["changes"], base)),

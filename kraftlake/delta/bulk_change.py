@@ -7,68 +7,22 @@ from typing import Any
 
 import numpy as np
 
+from kraftlake.delta.bulk_state import SPARSE_BELOW, BulkState
 from kraftlake.image.packed_topics import PackedTopics, TopicTable
 from kraftlake.image.partition_registration import PartitionRegistration
 from kraftlake.image.partition_rows import COLUMNS, registration_of
 from kraftlake.kernels import change_state as columns
-from kraftlake.kernels import indexes, row_lists, topic_records
 from kraftlake.kernels import local_changes as local
+from kraftlake.kernels import row_lists, topic_records
 from kraftlake.records.uuid import Uuid
 
-_PATCHES_BELOW = 8
-"""Changes of fewer than one in so many partitions become patches of the base, not a copy of it."""
 
-
-class BulkChange:
+class BulkChange(BulkState):
     """What records have made of `base`, as rows; the records come as bytes.
 
     Touched rows are those of the base that were changed, fresh ones all others; a *place* counts the touched rows, then
     the fresh ones. Source of the semantics: `TopicsDelta` and `TopicDelta`, which do the same with objects.
     """
-
-    def __init__(self, base: PackedTopics) -> None:
-        self.packed = base
-        self._fresh_rows_are_shared = False
-        topics, rows, patches = len(base.table.names), base.partition_count, len(base.patched)
-        ids, index = _id_index(base.table)
-        sparse = np.zeros(topics, np.uint8)
-        sparse[list(base.table.sparse)] = 1
-        self.base = columns.Base(
-            rows=base.rows, starts=base.table.starts, heap=base.heap, ids=ids, index=index, sparse=sparse
-        )
-        directories = np.frombuffer(b"".join(base.directories), ">u8").reshape(-1, 2).astype(np.uint64)
-        self.state = columns.State(
-            counts=np.zeros(columns.COUNTS, np.int64),
-            slots=np.zeros(rows, np.int32),
-            touched=base.patched.copy(),
-            touched_rows=base.patches.copy(),
-            touched_info=np.zeros((patches, 3), np.int32),
-            fresh_rows=np.empty((0, COLUMNS), np.int32),
-            fresh_topics=np.empty(0, np.int32),
-            fresh_partitions=np.empty(0, np.int32),
-            fresh_info=np.empty((0, 3), np.int32),
-            fresh_index=np.zeros(2, np.int32),
-            alive=np.ones(topics, np.uint8),
-            sizes=np.diff(base.table.starts),
-            ids=np.empty((0, 2), np.uint64),
-            index=np.zeros(2, np.int32),
-            firsts=np.empty(0, np.int32),
-            names=np.empty(0, np.uint8),
-            name_hashes=np.zeros(0, np.uint64),
-            name_topics=np.zeros(0, np.int32),
-            heap=np.empty(16 * columns.LONGEST, np.int32),
-            directories=np.empty((0, 2), np.uint64),
-            directory_index=np.zeros(2, np.int32),
-            lists=np.empty((7, columns.LONGEST), np.int32),
-            lengths=np.empty(7, np.int64),
-            before=np.empty((7, columns.LONGEST), np.int32),
-            before_lengths=np.empty(7, np.int64),
-        )
-        self.state.slots[base.patched] = np.arange(1, patches + 1, dtype=np.int32)
-        self.state.counts[columns.N_TOUCHED] = patches
-        self.state.counts[columns.N_DIRECTORIES] = len(directories)
-        self._replace(directories=directories)
-        self._grow_directories()
 
     def replay(self, data: Any, starts: Any, stops: Any, first: int, last: int) -> tuple[int, list[tuple[int, str]]]:
         """Replay the record values data[starts[i]:stops[i]], i in [first, last), as far as that goes.
@@ -76,104 +30,31 @@ class BulkChange:
         Gives the first value that was not replayed (`last` when all were), and the values before it that are not of
         topics: places with "", or with the topic's name for a RemoveTopicRecord.
         """
-        if self._fresh_rows_are_shared:  # with an image, which never changes
-            self._replace(fresh_rows=self.state.fresh_rows.copy())
-            self._fresh_rows_are_shared = False
-        self._make_room(data, starts, stops, first, last)
+        self.unshare()
+        self.make_room(data, starts, stops, first, last)
         others = np.empty((last - first, 2), np.int64)
         self.state.counts[columns.N_OTHERS] = 0
         at = first
         while True:
             status, at = topic_records.replay(data, starts, stops, at, last, self.base, self.state, others)
-            if status != topic_records.GROW:
+            if status != columns.GROW:
                 break
-            self._grow_heap()
-            self._grow_directories()
-            self._replace(names=_grown(self.state.names, len(self.state.names) * 2 + 4096))
+            self.grow(int(data[starts[at] + 1]))
         seen = others[: self.state.counts[columns.N_OTHERS]].tolist()
         return int(at), [(place, "" if topic < 0 else self.topic_name(topic)) for place, topic in seen]
 
     @property
     def is_empty(self) -> bool:
         """Whether no record of a topic was replayed."""
-        counts = self.state.counts
+        counts, state = self.state.counts, self.state
         return not (
             counts[columns.N_TOUCHED] > len(self.packed.patched)
             or counts[columns.N_FRESH]
             or counts[columns.N_TOPICS]
-            or not self.state.alive.all()
-            or self.state.touched_info[: counts[columns.N_TOUCHED], 0].any()
+            or self.has_dead_topics
+            or state.touched_info[: counts[columns.N_TOUCHED], 0].any()
+            or state.dense_flags.any()
         )
-
-    def _replace(self, **arrays: Any) -> None:
-        self.state = self.state._replace(**arrays)
-
-    def _make_room(self, data: Any, starts: Any, stops: Any, first: int, last: int) -> None:
-        types = np.zeros(30, np.int64)
-        topic_records.count_types(data, starts, stops, first, last, types)
-        state, counts = self.state, self.state.counts
-        rows = int(types[topic_records.PARTITION] + types[topic_records.CHANGE])
-        touched = min(len(state.slots), int(counts[columns.N_TOUCHED]) + rows)
-        if touched > len(state.touched):
-            touched = min(len(state.slots), max(touched, 2 * len(state.touched)))
-            self._replace(
-                touched=_grown(state.touched, touched),
-                touched_rows=_grown(state.touched_rows, touched),
-                touched_info=_grown(state.touched_info, touched),
-            )
-        fresh = int(counts[columns.N_FRESH] + types[topic_records.PARTITION])
-        if fresh > len(state.fresh_topics):
-            fresh = max(fresh, 2 * len(state.fresh_topics))
-            index = np.zeros(_power_of_two(2 * fresh), np.int32)
-            if counts[columns.N_ODD]:
-                indexes.move_fresh(state.fresh_index, index, state.fresh_topics, state.fresh_partitions)
-            self._replace(
-                fresh_rows=_grown(state.fresh_rows, fresh),
-                fresh_topics=_grown(state.fresh_topics, fresh),
-                fresh_partitions=_grown(state.fresh_partitions, fresh),
-                fresh_info=_grown(state.fresh_info, fresh),
-                fresh_index=index,
-            )
-        if types[topic_records.TOPIC]:
-            self._make_room_for_topics(int(counts[columns.N_TOPICS] + types[topic_records.TOPIC]))
-
-    def _make_room_for_topics(self, topics: int) -> None:
-        state = self.state
-        if topics <= len(state.firsts):
-            return
-        topics = max(topics, 2 * len(state.firsts))
-        known = len(self.packed.table.names)
-        index = np.zeros(_power_of_two(2 * topics), np.int32)
-        indexes.index_ids(state.ids, int(state.counts[columns.N_TOPICS]), index)
-        size = _power_of_two(2 * (known + topics))
-        hashes, owners = np.zeros(size, np.uint64), np.zeros(size, np.int32)
-        if len(state.name_hashes):
-            indexes.move_names(state.name_hashes, state.name_topics, hashes, owners)
-        elif known:
-            indexes.index_names(_names_blob(self.packed.table), hashes, owners)
-        self._replace(
-            ids=_grown(state.ids, topics),
-            firsts=_grown(state.firsts, topics),
-            alive=_grown(state.alive, known + topics),
-            sizes=_grown(state.sizes, known + topics),
-            index=index,
-            name_hashes=hashes,
-            name_topics=owners,
-        )
-
-    def _grow_heap(self) -> None:
-        state = self.state
-        if state.counts[columns.N_HEAP] + 8 * columns.LONGEST > len(state.heap):
-            self._replace(heap=_grown(state.heap, 2 * len(state.heap)))
-
-    def _grow_directories(self) -> None:
-        state = self.state
-        used = int(state.counts[columns.N_DIRECTORIES])
-        if used + columns.LONGEST > len(state.directories):
-            size = 2 * used + 2 * columns.LONGEST
-            index = np.zeros(_power_of_two(2 * size), np.int32)
-            indexes.index_ids(state.directories, used, index)
-            self._replace(directories=_grown(state.directories, size), directory_index=index)
 
     # what it says
 
@@ -206,35 +87,35 @@ class BulkChange:
 
     def apply(self) -> PackedTopics:
         """The base after the change; itself when nothing differs."""
-        counts, state = self.state.counts, self.state
-        structural = counts[columns.N_FRESH] or counts[columns.N_TOPICS] or not state.alive.all()
+        counts = self.state.counts
+        structural = counts[columns.N_FRESH] or counts[columns.N_TOPICS] or self.has_dead_topics
         return self._restructured() if structural else self._rewritten()
 
     def _rewritten(self) -> PackedTopics:
         base, state = self.packed, self.state
-        count = int(state.counts[columns.N_TOUCHED])
-        touched, values = state.touched[:count], state.touched_rows[:count]
-        if not self._differs(count):
+        if not self._differs():
             return base
         common: dict[str, Any] = {"table": base.table, "heap": self.heap(), "directories": self.directory_ids()}
-        if count * _PATCHES_BELOW <= base.partition_count:
+        if len(state.dense_flags):
+            self.dense_rows_are_shared = True
+            return PackedTopics(rows=state.dense_rows[:], **common)
+        count = int(state.counts[columns.N_TOUCHED])
+        touched, values = state.touched[:count], state.touched_rows[:count]
+        if count * SPARSE_BELOW <= base.partition_count:
             order = np.argsort(touched, kind="stable")
             return PackedTopics(rows=base.rows, patched=touched[order], patches=values[order], **common)
         rows = base.rows.copy()
         row_lists.scatter(rows, touched, values, count)
         return PackedTopics(rows=rows, **common)
 
-    def _differs(self, count: int) -> bool:
-        patched = len(self.packed.patched)
-        state = self.state
-        if not np.array_equal(state.touched_rows[:patched], self.packed.patches):
+    def _differs(self) -> bool:
+        base, state, patched = self.packed, self.state, len(self.packed.patched)
+        if len(state.dense_flags):
+            return bool(row_lists.any_differs(state.dense_rows, base.merged_rows()))
+        if row_lists.any_differs(state.touched_rows[:patched], base.patches):
             return True
-        step = 65536
-        for start in range(patched, count, step):
-            stop = min(start + step, count)
-            if (self.base.rows[state.touched[start:stop]] != state.touched_rows[start:stop]).any():
-                return True
-        return False
+        count = int(state.counts[columns.N_TOUCHED])
+        return bool(row_lists.any_differs_at(base.rows, state.touched, state.touched_rows, patched, count))
 
     def _restructured(self) -> PackedTopics:
         base, state, counts = self.packed, self.state, self.state.counts
@@ -263,17 +144,19 @@ class BulkChange:
 
     def _shared_fresh_rows(self, count: int) -> Any:
         """The fresh rows without a copy made; what they don't use of their memory is given back."""
-        if not self._fresh_rows_are_shared:
-            self._replace(
+        if not self.fresh_rows_are_shared:
+            self.replace(
                 fresh_topics=self.state.fresh_topics[:count],
                 fresh_partitions=self.state.fresh_partitions[:count],
                 fresh_info=self.state.fresh_info[:count],
             )
             self.state.fresh_rows.resize((count, COLUMNS), refcheck=False)
-            self._fresh_rows_are_shared = True
+            self.fresh_rows_are_shared = True
         return self.state.fresh_rows[:count]
 
     def _base_rows(self) -> Any:
+        if len(self.state.dense_flags):
+            return self.state.dense_rows
         count = int(self.state.counts[columns.N_TOUCHED])
         rows = self.packed.rows.copy()
         row_lists.scatter(rows, self.state.touched[:count], self.state.touched_rows[:count], count)
@@ -306,38 +189,43 @@ class BulkChange:
 
     def topic_at(self, place: int) -> int:
         """The number of the topic that a place belongs to."""
-        touched = int(self.state.counts[columns.N_TOUCHED])
+        state = self.gathered()
+        touched = int(state.counts[columns.N_TOUCHED])
         if place >= touched:
-            return int(self.state.fresh_topics[place - touched])
-        return int(np.searchsorted(self.base.starts, self.state.touched[place], side="right")) - 1
+            return int(state.fresh_topics[place - touched])
+        return int(np.searchsorted(self.base.starts, state.touched[place], side="right")) - 1
 
     def partition_at(self, place: int) -> tuple[int, int]:
         """The numbers of the topic and the partition at a place."""
         topic = self.topic_at(place)
-        touched = int(self.state.counts[columns.N_TOUCHED])
+        state = self.gathered()
+        touched = int(state.counts[columns.N_TOUCHED])
         if place >= touched:
-            return topic, int(self.state.fresh_partitions[place - touched])
-        return topic, int(self.state.touched[place]) - int(self.base.starts[topic])
+            return topic, int(state.fresh_partitions[place - touched])
+        return topic, int(state.touched[place]) - int(self.base.starts[topic])
 
     def info_at(self, place: int) -> tuple[int, int, int]:
         """Flags, unclean elections and elections from the ELR."""
-        touched = int(self.state.counts[columns.N_TOUCHED])
-        info = self.state.touched_info[place] if place < touched else self.state.fresh_info[place - touched]
+        state = self.gathered()
+        touched = int(state.counts[columns.N_TOUCHED])
+        info = state.touched_info[place] if place < touched else state.fresh_info[place - touched]
         flags, unclean, elr = info.tolist()
         return flags, unclean, elr
 
     def state_at(self, place: int, heap: Any, directories: tuple[Uuid, ...]) -> PartitionRegistration:
         """The state of the partition at a place."""
-        touched = int(self.state.counts[columns.N_TOUCHED])
-        row = self.state.touched_rows[place] if place < touched else self.state.fresh_rows[place - touched]
+        state = self.gathered()
+        touched = int(state.counts[columns.N_TOUCHED])
+        row = state.touched_rows[place] if place < touched else state.fresh_rows[place - touched]
         return registration_of(tuple(row.tolist()), heap, directories)
 
     def changed_places(self) -> list[int]:
         """The places of partitions that a record has named, of topics that are alive."""
-        touched = int(self.state.counts[columns.N_TOUCHED])
-        named = np.flatnonzero(self.state.touched_info[:touched, 0] & columns.TOUCHED).tolist()
-        places = [*named, *range(touched, touched + int(self.state.counts[columns.N_FRESH]))]
-        alive = self.state.alive
+        state = self.gathered()
+        touched = int(state.counts[columns.N_TOUCHED])
+        named = np.flatnonzero(state.touched_info[:touched, 0] & columns.TOUCHED).tolist()
+        places = [*named, *range(touched, touched + int(state.counts[columns.N_FRESH]))]
+        alive = state.alive
         return [place for place in places if alive[self.topic_at(place)]]
 
     def local_places(self, broker: int) -> Mapping[str, Any]:
@@ -345,9 +233,10 @@ class BulkChange:
 
         `deleted_rows` are rows of the base, of topics that are gone.
         """
-        places = int(self.state.counts[columns.N_TOUCHED] + self.state.counts[columns.N_FRESH])
+        state = self.gathered()
+        places = int(state.counts[columns.N_TOUCHED] + state.counts[columns.N_FRESH])
         found, counts = np.empty((5, places), np.int32), np.zeros(5, np.int64)
-        local.local_changes(self.base, self.state, self.packed.patches, broker, found, counts)
+        local.local_changes(self.base, state, self.packed.patches, broker, found, counts)
         names = ("deletes", "leaders", "elected_leaders", "followers", "directory_ids")
         result = {name: found[i, : counts[i]].copy() for i, name in enumerate(names)}
         result["deleted_rows"] = self._hosted_by_deleted(broker)
@@ -368,31 +257,3 @@ class BulkChange:
             )
             parts.append(found[:count])
         return np.concatenate(parts)
-
-
-def _id_index(table: TopicTable) -> tuple[Any, Any]:
-    known = table.lookup.get("ids")
-    if known is None:
-        ids = table.ids.view(">u8").astype(np.uint64).reshape(-1, 2)
-        index = np.zeros(_power_of_two(2 * len(ids)), np.int32)
-        indexes.index_ids(ids, len(ids), index)
-        known = table.lookup["ids"] = (ids, index)
-    ids_and_index: tuple[Any, Any] = known
-    return ids_and_index
-
-
-def _names_blob(table: TopicTable) -> Any:
-    text = "\n".join([*table.names, ""]).encode()
-    return np.frombuffer(text, np.uint8)
-
-
-def _power_of_two(least: int) -> int:
-    return 1 << max(1, (least - 1).bit_length())
-
-
-def _grown(array: Any, size: int) -> Any:
-    if size <= len(array):
-        return array
-    grown = np.empty((size, *array.shape[1:]), array.dtype)
-    grown[: len(array)] = array
-    return grown

@@ -20,8 +20,12 @@ V = TypeVar("V")
 
 def bulk_local_changes(bulk: BulkChange, broker: int) -> LocalReplicaChanges:
     """Kafka's `TopicsDelta.localChanges` of a bulk change; see `TopicsDelta.local_changes`."""
+    return changes_at(bulk, broker, bulk.local_places(broker))
+
+
+def changes_at(bulk: BulkChange, broker: int, places: Mapping[str, Any]) -> LocalReplicaChanges:
+    """The places that `BulkChange.local_places` gives, as what they stand for."""
     view = _View(bulk, broker)
-    places = bulk.local_places(broker)
     followed = (places["leaders"], places["followers"])
     return LocalReplicaChanges(
         deletes=_Deletes(view, places["deletes"], places["deleted_rows"]),
@@ -35,7 +39,7 @@ def bulk_local_changes(bulk: BulkChange, broker: int) -> LocalReplicaChanges:
 
 def brokers_of(bulk: BulkChange) -> set[int]:
     """The brokers that host, or hosted, a partition that the change touches."""
-    state, heap = bulk.state, bulk.heap()
+    state, heap = bulk.gathered(), bulk.heap()
     touched, fresh = int(state.counts[N_TOUCHED]), int(state.counts[N_FRESH])
     before = bulk.packed.merged_rows()
     named = np.flatnonzero(state.touched_info[:touched, 0] & TOUCHED)
@@ -129,10 +133,10 @@ class _View:
         """One place for each topic that has any."""
         bulk = self.bulk
         at = np.concatenate(places)
-        touched = int(bulk.state.counts[0])
+        touched = int(bulk.gathered().counts[0])
         fresh = at >= touched
         topics = np.empty(len(at), np.int64)
-        topics[~fresh] = np.searchsorted(bulk.base.starts, bulk.state.touched[at[~fresh]], side="right") - 1
+        topics[~fresh] = np.searchsorted(bulk.base.starts, bulk.gathered().touched[at[~fresh]], side="right") - 1
         topics[fresh] = bulk.state.fresh_topics[at[fresh] - touched]
         _, first = np.unique(topics, return_index=True)
         return at[first]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import attrs
@@ -12,10 +12,11 @@ from kraftlake.delta.client_quotas_delta import ClientQuotasDelta
 from kraftlake.delta.cluster_delta import ClusterDelta
 from kraftlake.delta.configurations_delta import ConfigurationsDelta
 from kraftlake.delta.delegation_token_delta import DelegationTokenDelta
+from kraftlake.delta.faults import place_of
 from kraftlake.delta.features_delta import FeaturesDelta
 from kraftlake.delta.producer_ids_delta import ProducerIdsDelta
 from kraftlake.delta.scram_delta import ScramDelta
-from kraftlake.delta.topics_delta import TopicsDelta
+from kraftlake.delta.topics_delta import TOPIC_RECORDS, TopicsDelta
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.records import metadata_records as r
@@ -66,13 +67,37 @@ class MetadataDelta:
         what is there. The markers of metadata transactions are refused with it: whoever reads the log deals with
         them, and replays what they enclose where they end.
         """
+        self.keep(message, offset)
+        if self.topics_delta is not None:
+            self.topics_delta.merge()
+
+    def replay_all(self, messages: Iterable[AnyMessage], first_offset: int | None = None) -> None:
+        """Add records that follow each other from `first_offset` on: what they make of topics is found in one pass.
+
+        Raises as `replay`; records of other parts behind the one at fault may be replayed by then.
+        """
+        for place, message in enumerate(messages):
+            self.keep(message, None if first_offset is None else first_offset + place)
+        if self.topics_delta is not None:
+            self.topics_delta.merge()
+
+    def keep(self, message: AnyMessage, offset: int | None = None) -> None:
+        """As `replay`, but for records of topics: what those make is found later, and what is wrong with them told.
+
+        By `merge` of `topics_delta`, or by whoever looks first: see `TopicsDelta`.
+        """
+        if type(message) in TOPIC_RECORDS:
+            self.get_or_create_topics_delta().keep(message, offset)  # type: ignore[arg-type]
+            return
         handler = _HANDLERS.get(type(message))
         if handler is None:
             raise _no_handler(message, offset)
         try:
             handler(self, message)
         except ReplayError as error:
-            raise ReplayError(f"{_at(message, offset)}{error}", offset=offset) from error
+            if error.offset is not None:
+                raise  # of a topic's record that was kept before this one
+            raise ReplayError(f"{place_of(message, offset)}{error}", offset=offset) from error
 
     def finish_snapshot(self) -> None:
         """Everything that the base image has and no record has named is gone: the records were a whole snapshot."""
@@ -188,10 +213,7 @@ _PARTS = tuple(field.name for field in attrs.fields(MetadataImage) if field.name
 _HANDLERS: Mapping[type, Callable[[MetadataDelta, Any], None]] = {
     r.RegisterBrokerRecord: lambda d, m: d.get_or_create_cluster_delta().replay_register_broker(m),
     r.UnregisterBrokerRecord: lambda d, m: d.get_or_create_cluster_delta().replay_unregister_broker(m),
-    r.TopicRecord: lambda d, m: d.get_or_create_topics_delta().replay_topic(m),
-    r.PartitionRecord: lambda d, m: d.get_or_create_topics_delta().replay_partition(m),
     r.ConfigRecord: lambda d, m: d.get_or_create_configs_delta().replay(m),
-    r.PartitionChangeRecord: lambda d, m: d.get_or_create_topics_delta().replay_partition_change(m),
     r.FenceBrokerRecord: lambda d, m: d.get_or_create_cluster_delta().replay_fence_broker(m),
     r.UnfenceBrokerRecord: lambda d, m: d.get_or_create_cluster_delta().replay_unfence_broker(m),
     r.RemoveTopicRecord: MetadataDelta._replay_remove_topic,
@@ -214,24 +236,15 @@ _HANDLERS: Mapping[type, Callable[[MetadataDelta, Any], None]] = {
         lambda d, m: d.get_or_create_delegation_token_delta().replay_remove_delegation_token(m)
     ),
     r.RegisterControllerRecord: lambda d, m: d.get_or_create_cluster_delta().replay_register_controller(m),
-    r.ClearElrRecord: lambda d, m: d.get_or_create_topics_delta().replay_clear_elr(m),
     r.UnregisterControllerRecord: lambda d, m: d.get_or_create_cluster_delta().replay_unregister_controller(m),
 }
-"""How each record type is replayed; those that are missing are markers of metadata transactions."""
+"""How each record type but those of topics is replayed; what is missing are markers of metadata transactions."""
 
 _TRANSACTION_MARKERS = (r.BeginTransactionRecord, r.EndTransactionRecord, r.AbortTransactionRecord)
 
 
-def _at(message: AnyMessage, offset: int | None) -> str:
-    """How an error begins: with offset and type where the offset is known, else the caller names both."""
-    if offset is None:
-        return ""
-    name = "UNKNOWN" if isinstance(message, UnknownRecord) else type_name(type(message))
-    return f"offset {offset}, {name}: "
-
-
 def _no_handler(message: AnyMessage, offset: int | None) -> ReplayError | UnknownRecordError:
-    at = _at(message, offset)
+    at = place_of(message, offset)
     if isinstance(message, UnknownRecord):
         return UnknownRecordError(
             f"{at}record type {message.api_key} in version {message.version} is not known to this release; "

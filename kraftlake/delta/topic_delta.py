@@ -5,8 +5,9 @@ from __future__ import annotations
 import attrs
 from rpds import HashTrieMap
 
+from kraftlake.delta.changed_partition import ChangedPartition
 from kraftlake.delta.changes import with_changes
-from kraftlake.delta.local_replica_changes import GatheredChanges, PartitionInfo, TopicIdPartition, TopicPartition
+from kraftlake.delta.local_replica_changes import GatheredChanges
 from kraftlake.image.partition_registration import LeaderRecoveryState, PartitionRegistration, epoch_after
 from kraftlake.image.topics_image import TopicImage
 from kraftlake.records.metadata_records import PartitionChangeRecord, PartitionRecord
@@ -104,41 +105,22 @@ class TopicDelta:
     def add_local_changes(self, broker_id: int, changes: GatheredChanges) -> None:
         """Add to `changes` what the changes of this topic mean to a broker (`TopicsDelta.local_changes` says what)."""
         for partition_id, partition in self.partition_changes.items():
-            previous = self.image.partitions.get(partition_id)
-            topic_partition = TopicPartition(self.name, partition_id)
-            if broker_id not in partition.replicas:
-                if previous is not None and broker_id in previous.replicas:
-                    changes.deletes.add(topic_partition)
-                continue
-            if previous is None or previous.partition_epoch != partition.partition_epoch:
-                info = PartitionInfo(self.id, partition)
-                if partition.leader != broker_id:
-                    changes.followers[topic_partition] = info
-                else:
-                    changes.leaders[topic_partition] = info
-                    if previous is None or previous.leader_epoch != partition.leader_epoch:
-                        changes.elected_leaders[topic_partition] = info
-                changes.topic_ids[self.name] = self.id
-            if previous is None or self._directory_changed(partition_id, previous, partition, broker_id):
-                directory = partition.directory(broker_id)
-                assert directory is not None, "the broker is one of the replicas"
-                changes.directory_ids[TopicIdPartition(self.id, topic_partition)] = directory
+            self._change(partition_id, partition).add_local_changes(broker_id, changes)
 
-    def _directory_changed(
-        self, partition_id: int, previous: PartitionRegistration, partition: PartitionRegistration, broker_id: int
-    ) -> bool:
-        """Whether Kafka sees another directory object for the broker than the base image holds.
+    def add_all_local_changes(self, changes: dict[int, GatheredChanges]) -> None:
+        """The same for each broker that hosts or hosted a changed partition; `changes` is by broker."""
+        for partition_id, partition in self.partition_changes.items():
+            change = self._change(partition_id, partition)
+            for broker in {*partition.replicas, *(() if change.previous is None else change.previous.replicas)}:
+                gathered = changes.get(broker)
+                if gathered is None:
+                    gathered = changes[broker] = GatheredChanges()
+                change.add_local_changes(broker, gathered)
 
-        Kafka compares references, so what counts is where an id comes from, not what it is. Every record brings
-        new objects, only "all replicas are migrating" is one shared constant; without a record that writes
-        directories, a replica has another object only when it moved to another place of the list. A broker that is
-        new among the replicas of an old partition is passed over.
-        """
-        if broker_id not in previous.replicas or (previous.all_migrating and partition.all_migrating):
-            return False
-        if partition_id in self._directories_rewritten:
-            return True
-        return previous.replicas.index(broker_id) != partition.replicas.index(broker_id)
+    def _change(self, partition_id: int, partition: PartitionRegistration) -> ChangedPartition:
+        previous = self.image.partitions.get(partition_id)
+        rewritten = partition_id in self._directories_rewritten
+        return ChangedPartition(self.name, self.id, partition_id, previous, partition, rewritten)
 
     def _current(self) -> list[tuple[int, PartitionRegistration]]:
         untouched = [(id_, p) for id_, p in self.image.partitions.items() if id_ not in self.partition_changes]

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
-from functools import partial
-from typing import Any, Generic, Literal, TypeVar
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from typing import Any, Final, Generic, Literal, TypeVar
 
 import attrs
 
-from kraftlake.image.acls_image import StandardAcl
+from kraftlake.image.acls_image import AclsImage, StandardAcl
 from kraftlake.image.broker_registration import BrokerRegistration
-from kraftlake.image.client_quotas_image import ClientQuotaEntity, ClientQuotaImage
-from kraftlake.image.configurations_image import ConfigResource, ConfigurationImage
+from kraftlake.image.client_quotas_image import ClientQuotaEntity, ClientQuotaImage, ClientQuotasImage
+from kraftlake.image.cluster_image import ClusterImage
+from kraftlake.image.configurations_image import ConfigResource, ConfigurationImage, ConfigurationsImage
 from kraftlake.image.controller_registration import ControllerRegistration
-from kraftlake.image.delegation_token_image import DelegationTokenData
+from kraftlake.image.delegation_token_image import DelegationTokenData, DelegationTokenImage
+from kraftlake.image.features_image import FeaturesImage
 from kraftlake.image.json_form import (
     Json,
     acl_json,
@@ -25,9 +26,11 @@ from kraftlake.image.json_form import (
     scram_json,
 )
 from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.packed_partitions import ids_that_may_differ
 from kraftlake.image.partition_registration import PartitionRegistration
-from kraftlake.image.scram_image import ScramCredentialData, mechanism_name
-from kraftlake.image.topics_image import TopicImage
+from kraftlake.image.producer_ids_image import ProducerIdsImage
+from kraftlake.image.scram_image import ScramCredentialData, ScramImage, mechanism_name
+from kraftlake.image.topics_image import TopicImage, TopicsImage
 from kraftlake.records.redaction import REDACTED, SCRAM_SECRETS, is_sensitive_config
 from kraftlake.records.uuid import Uuid
 
@@ -117,143 +120,6 @@ class ImageDiff:
         return form
 
 
-def diff_images(before: MetadataImage, after: MetadataImage) -> ImageDiff:
-    """What changed between two images; what they share as one object is not looked into."""
-    changes = [change for diff in PARTS.values() for change in diff(before, after)]
-    return ImageDiff(from_offset=before.offset, to_offset=after.offset, changes=tuple(changes))
-
-
-def _features(before: MetadataImage, after: MetadataImage) -> Iterator[EntryChange]:
-    if before.features is after.features:
-        return
-    old, new = metadata_version_json(before.features), metadata_version_json(after.features)
-    yield from _entry("features", ("metadata.version",), old, new)
-    entries = _Entries[str, int](part="features", path=lambda name: (name,), form=lambda level: {"level": level})
-    yield from entries.changes(before.features.finalized_versions, after.features.finalized_versions)
-
-
-def _brokers(before: MetadataImage, after: MetadataImage) -> Iterator[EntryChange]:
-    entries = _Entries[int, BrokerRegistration](part="brokers", path=lambda id_: (str(id_),), form=broker_json)
-    yield from entries.changes(before.cluster.brokers, after.cluster.brokers)
-
-
-def _controllers(before: MetadataImage, after: MetadataImage) -> Iterator[EntryChange]:
-    entries = _Entries[int, ControllerRegistration](
-        part="controllers", path=lambda id_: (str(id_),), form=controller_json
-    )
-    yield from entries.changes(before.cluster.controllers, after.cluster.controllers)
-
-
-def _topics(before: MetadataImage, after: MetadataImage) -> Iterator[EntryChange]:
-    for name, old, new in _changed_topics(before, after):
-        if old is None or new is None:
-            forms = [None if topic is None else {"id": str(topic.id)} for topic in (old, new)]
-            yield from _entry("topics", (name,), *forms)
-
-
-def _partitions(before: MetadataImage, after: MetadataImage) -> Iterator[EntryChange]:
-    for name, old, new in _changed_topics(before, after):
-        path = partial(_partition_path, name)
-        entries = _Entries[int, PartitionRegistration](part="partitions", path=path, form=partition_json, separator="-")
-        yield from entries.changes({} if old is None else old.partitions, {} if new is None else new.partitions)
-
-
-def _partition_path(topic: str, partition: int) -> tuple[str, ...]:
-    return topic, str(partition)
-
-
-def _changed_topics(
-    before: MetadataImage, after: MetadataImage
-) -> Iterator[tuple[str, TopicImage | None, TopicImage | None]]:
-    """Name, old and new image of every topic that differs; one created again comes twice: removed, then added."""
-    for name in sorted(before.topics.may_differ(after.topics)):
-        old, new = before.topics.get_topic(name), after.topics.get_topic(name)
-        if old is new:
-            continue
-        if old is new:
-            continue
-        if old is not None and new is not None and old.id != new.id:
-            yield name, old, None
-            yield name, None, new
-        else:
-            yield name, old, new
-
-
-def _configs(before: MetadataImage, after: MetadataImage) -> Iterator[EntryChange]:
-    entries = _Entries[ConfigResource, ConfigurationImage](
-        part="configs",
-        path=lambda resource: (resource.type_name, resource.name),
-        form=lambda image: dict(sorted(image.data.items())),
-        separator=":",
-        is_secret=lambda resource, name: is_sensitive_config(resource.type, name),
-    )
-    yield from entries.changes(before.configs.resource_data, after.configs.resource_data)
-
-
-def _client_quotas(before: MetadataImage, after: MetadataImage) -> Iterator[EntryChange]:
-    entries = _Entries[ClientQuotaEntity, ClientQuotaImage](
-        part="clientQuotas",
-        path=lambda entity: (entity.text,),
-        form=lambda image: dict(sorted(image.quotas.items())),
-    )
-    yield from entries.changes(before.client_quotas.entities, after.client_quotas.entities)
-
-
-def _producer_ids(before: MetadataImage, after: MetadataImage) -> Iterator[EntryChange]:
-    old, new = before.producer_ids.next_producer_id, after.producer_ids.next_producer_id
-    yield from _entry("producerIds", ("nextProducerId",), {"nextProducerId": old}, {"nextProducerId": new})
-
-
-def _acls(before: MetadataImage, after: MetadataImage) -> Iterator[EntryChange]:
-    entries = _Entries[Uuid, StandardAcl](part="acls", path=lambda id_: (str(id_),), form=acl_json)
-    yield from entries.changes(before.acls.acls, after.acls.acls)
-
-
-def _scram(before: MetadataImage, after: MetadataImage) -> Iterator[EntryChange]:
-    if before.scram is after.scram:
-        return
-    olds, news = before.scram.mechanisms, after.scram.mechanisms
-    for mechanism in sorted(_keys(olds, news)):
-        entries = _Entries[str, ScramCredentialData](
-            part="scram",
-            path=partial(_user_path, mechanism_name(mechanism)),
-            form=scram_json,
-            separator=":",
-            is_secret=lambda _, name: name in SCRAM_SECRETS,
-        )
-        yield from entries.changes(olds.get(mechanism) or {}, news.get(mechanism) or {})
-
-
-def _user_path(mechanism: str, user: str) -> tuple[str, ...]:
-    return mechanism, user
-
-
-def _delegation_tokens(before: MetadataImage, after: MetadataImage) -> Iterator[EntryChange]:
-    entries = _Entries[str, DelegationTokenData](
-        part="delegationTokens",
-        path=lambda id_: (id_,),
-        form=delegation_token_json,
-        is_secret=lambda _, __: True,  # as redact_delegation_token
-    )
-    yield from entries.changes(before.delegation_tokens.tokens, after.delegation_tokens.tokens)
-
-
-PARTS: Mapping[str, Callable[[MetadataImage, MetadataImage], Iterator[EntryChange]]] = {
-    "features": _features,
-    "brokers": _brokers,
-    "controllers": _controllers,
-    "topics": _topics,
-    "partitions": _partitions,
-    "configs": _configs,
-    "clientQuotas": _client_quotas,
-    "producerIds": _producer_ids,
-    "acls": _acls,
-    "scram": _scram,
-    "delegationTokens": _delegation_tokens,
-}
-"""The parts of a diff in their order, each with what finds its changes."""
-
-
 @attrs.frozen(kw_only=True)
 class _Entries(Generic[K, V]):
     """How the entries of a part are named, shown and kept secret."""
@@ -262,40 +128,208 @@ class _Entries(Generic[K, V]):
     path: Callable[[K], tuple[str, ...]]
     form: Callable[[V], Json]
     separator: str = ""
-    is_secret: Callable[[K, str], bool] = lambda _, __: False
+    is_secret: Callable[[K, str], bool] | None = None
 
-    def changes(self, olds: Mapping[K, V], news: Mapping[K, V]) -> Iterator[EntryChange]:
-        """The changes between two maps: values that are one object are skipped, the others compared by field."""
+    def changes(
+        self, olds: Mapping[K, V], news: Mapping[K, V], *, within: tuple[str, ...] = (), keys: Iterable[K] | None = None
+    ) -> Iterator[EntryChange]:
+        """The changes between two maps, whose paths begin with `within`; only `keys` can differ, where they are given.
+
+        Values that are one object are skipped, the others compared by field.
+        """
         if olds is news:
             return
-        for key in sorted(_keys(olds, news), key=_ordered):
+        for key in sorted({*olds, *news} if keys is None else keys, key=_ordered):
             old, new = olds.get(key), news.get(key)
             if old is new:
                 continue
-            old_form, new_form = None if old is None else self.form(old), None if new is None else self.form(new)
-            secret = frozenset(name for name in (old_form or {}) | (new_form or {}) if self.is_secret(key, name))
-            for change in _entry(self.part, self.path(key), old_form, new_form):
-                yield attrs.evolve(change, key=self.separator.join(change.path), secret=secret)
+            before, after = None if old is None else self.form(old), None if new is None else self.form(new)
+            if before == after:
+                continue
+            secret = frozenset[str]()
+            if self.is_secret is not None:
+                secret = frozenset(name for name in (before or {}) | (after or {}) if self.is_secret(key, name))
+            path = (*within, *self.path(key))
+            yield _entry(self.part, path, before, after, separator=self.separator, secret=secret)
 
 
-def _entry(part: str, path: tuple[str, ...], old: Json | None, new: Json | None) -> Iterator[EntryChange]:
-    if old == new:
-        return
-    kind: Kind = "added" if old is None else "removed" if new is None else "changed"
-    before, after = old or {}, new or {}
-    fields = [FieldChange(name, before.get(name), after.get(name)) for name in before | after]
-    if kind == "changed":
-        fields = [change for change in fields if change.before != change.after]
-    yield EntryChange(part=part, kind=kind, path=path, key="".join(path), fields=tuple(fields))
+def _entry(
+    part: str,
+    path: tuple[str, ...],
+    old: Json | None,
+    new: Json | None,
+    *,
+    separator: str = "",
+    secret: frozenset[str] = frozenset(),
+) -> EntryChange:
+    if old is None or new is None:
+        kind: Kind = "added" if old is None else "removed"
+        before, after = old or {}, new or {}
+        fields = [FieldChange(name, before.get(name), after.get(name)) for name in before | after]
+    else:
+        kind = "changed"
+        names = old if old.keys() == new.keys() else old | new
+        fields = [FieldChange(n, old.get(n), new.get(n)) for n in names if old.get(n) != new.get(n)]
+    return EntryChange(part=part, kind=kind, path=path, key=separator.join(path), fields=tuple(fields), secret=secret)
 
 
-def _keys(olds: Mapping[K, V], news: Mapping[K, V]) -> set[K]:
-    return {*olds, *news}
+def diff_images(before: MetadataImage, after: MetadataImage) -> ImageDiff:
+    """What changed between two images; what they share as one object is not looked into."""
+    changes: list[EntryChange] = []
+    for diff, held in _SOURCES:
+        old, new = getattr(before, held), getattr(after, held)
+        if old is not new:
+            changes += diff(old, new)
+    return ImageDiff(from_offset=before.offset, to_offset=after.offset, changes=tuple(changes))
+
+
+def _features(before: FeaturesImage, after: FeaturesImage) -> Iterator[EntryChange]:
+    old, new = metadata_version_json(before), metadata_version_json(after)
+    if old != new:
+        yield _entry("features", ("metadata.version",), old, new)
+    yield from _FEATURES.changes(before.finalized_versions, after.finalized_versions)
+
+
+_FEATURES = _Entries[str, int](part="features", path=lambda name: (name,), form=lambda level: {"level": level})
+
+
+def _brokers(before: ClusterImage, after: ClusterImage) -> Iterator[EntryChange]:
+    return _BROKERS.changes(before.brokers, after.brokers)
+
+
+_BROKERS = _Entries[int, BrokerRegistration](part="brokers", path=lambda id_: (str(id_),), form=broker_json)
+
+
+def _controllers(before: ClusterImage, after: ClusterImage) -> Iterator[EntryChange]:
+    return _CONTROLLERS.changes(before.controllers, after.controllers)
+
+
+_CONTROLLERS = _Entries[int, ControllerRegistration](
+    part="controllers", path=lambda id_: (str(id_),), form=controller_json
+)
+
+
+def _topics(before: TopicsImage, after: TopicsImage) -> Iterator[EntryChange]:
+    """The topics that came and went, then the partitions that changed."""
+    changed = _changed_topics(before, after)
+    for name, old, new in changed:
+        if old is None or new is None:
+            before_form, after_form = (None if topic is None else {"id": str(topic.id)} for topic in (old, new))
+            yield _entry("topics", (name,), before_form, after_form)
+    for name, old, new in changed:
+        olds: Mapping[int, PartitionRegistration] = {} if old is None else old.partitions
+        news: Mapping[int, PartitionRegistration] = {} if new is None else new.partitions
+        yield from _PARTITIONS.changes(olds, news, within=(name,), keys=ids_that_may_differ(olds, news))
+
+
+_PARTITIONS = _Entries[int, PartitionRegistration](
+    part="partitions", path=lambda id_: (str(id_),), form=partition_json, separator="-"
+)
+
+
+def _changed_topics(before: TopicsImage, after: TopicsImage) -> list[tuple[str, TopicImage | None, TopicImage | None]]:
+    """Name, old and new image of every topic that may differ; one created again comes twice: removed, then added."""
+    changed: list[tuple[str, TopicImage | None, TopicImage | None]] = []
+    for name in sorted(before.may_differ(after)):
+        old, new = before.get_topic(name), after.get_topic(name)
+        if old is new:
+            continue
+        if old is not None and new is not None and old.id != new.id:
+            changed += [(name, old, None), (name, None, new)]
+        else:
+            changed.append((name, old, new))
+    return changed
+
+
+def _configs(before: ConfigurationsImage, after: ConfigurationsImage) -> Iterator[EntryChange]:
+    return _CONFIGS.changes(before.resource_data, after.resource_data)
+
+
+_CONFIGS = _Entries[ConfigResource, ConfigurationImage](
+    part="configs",
+    path=lambda resource: (resource.type_name, resource.name),
+    form=lambda image: dict(sorted(image.data.items())),
+    separator=":",
+    is_secret=lambda resource, name: is_sensitive_config(resource.type, name),
+)
+
+
+def _client_quotas(before: ClientQuotasImage, after: ClientQuotasImage) -> Iterator[EntryChange]:
+    return _CLIENT_QUOTAS.changes(before.entities, after.entities)
+
+
+_CLIENT_QUOTAS = _Entries[ClientQuotaEntity, ClientQuotaImage](
+    part="clientQuotas", path=lambda entity: (entity.text,), form=lambda image: dict(sorted(image.quotas.items()))
+)
+
+
+def _producer_ids(before: ProducerIdsImage, after: ProducerIdsImage) -> Iterator[EntryChange]:
+    old, new = before.next_producer_id, after.next_producer_id
+    if old != new:
+        yield _entry("producerIds", ("nextProducerId",), {"nextProducerId": old}, {"nextProducerId": new})
+
+
+def _acls(before: AclsImage, after: AclsImage) -> Iterator[EntryChange]:
+    return _ACLS.changes(before.acls, after.acls)
+
+
+_ACLS = _Entries[Uuid, StandardAcl](part="acls", path=lambda id_: (str(id_),), form=acl_json)
+
+
+def _scram(before: ScramImage, after: ScramImage) -> Iterator[EntryChange]:
+    olds, news = before.mechanisms, after.mechanisms
+    for mechanism in sorted({*olds, *news}):
+        name = mechanism_name(mechanism)
+        yield from _SCRAM.changes(olds.get(mechanism) or {}, news.get(mechanism) or {}, within=(name,))
+
+
+_SCRAM = _Entries[str, ScramCredentialData](
+    part="scram",
+    path=lambda user: (user,),
+    form=scram_json,
+    separator=":",
+    is_secret=lambda _, name: name in SCRAM_SECRETS,
+)
+
+
+def _delegation_tokens(before: DelegationTokenImage, after: DelegationTokenImage) -> Iterator[EntryChange]:
+    return _DELEGATION_TOKENS.changes(before.tokens, after.tokens)
+
+
+_DELEGATION_TOKENS = _Entries[str, DelegationTokenData](
+    part="delegationTokens",
+    path=lambda id_: (id_,),
+    form=delegation_token_json,
+    is_secret=lambda _, __: True,  # as redact_delegation_token
+)
+
+PARTS: Final = (
+    "features", "brokers", "controllers", "topics", "partitions", "configs", "clientQuotas", "producerIds", "acls",
+    "scram", "delegationTokens",
+)  # fmt: skip
+"""The parts of a diff in their order."""
+
+_SOURCES: tuple[tuple[Callable[[Any, Any], Iterator[EntryChange]], str], ...] = (
+    (_features, "features"),
+    (_brokers, "cluster"),
+    (_controllers, "cluster"),
+    (_topics, "topics"),
+    (_configs, "configs"),
+    (_client_quotas, "client_quotas"),
+    (_producer_ids, "producer_ids"),
+    (_acls, "acls"),
+    (_scram, "scram"),
+    (_delegation_tokens, "delegation_tokens"),
+)
+"""What finds the changes of PARTS, each with the part of the image that it looks into."""
+
+
+_WITH_AN_ORDER: Final = (int, str, ConfigResource)
 
 
 def _ordered(key: Any) -> Any:
     """Ids by number, names by name, whatever else by what it prints."""
-    return key if isinstance(key, int | str | ConfigResource) else getattr(key, "text", str(key))
+    return key if isinstance(key, _WITH_AN_ORDER) else getattr(key, "text", str(key))
 
 
 def _redacted(change: FieldChange) -> FieldChange:

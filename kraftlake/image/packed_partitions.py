@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import ItemsView, Iterator, Mapping, ValuesView
+from collections.abc import ItemsView, Iterable, Iterator, Mapping, ValuesView
 from typing import TYPE_CHECKING, Any
 
 from rpds import HashTrieMap
@@ -109,3 +109,19 @@ class PackedPartitions(Mapping[int, PartitionRegistration]):
 
     def __repr__(self) -> str:
         return f"PackedPartitions({dict(self.items())!r})"
+
+
+def ids_that_may_differ(
+    one: Mapping[int, PartitionRegistration], two: Mapping[int, PartitionRegistration]
+) -> Iterable[int] | None:
+    """The ids of the partitions in which two states of a topic may differ; None where nothing is known of them."""
+    if not (isinstance(one, PackedPartitions) and isinstance(two, PackedPartitions)) or one.base is not two.base:
+        return None
+    mine, theirs = one._changed, two._changed
+    if mine is theirs:
+        return ()
+    return [
+        partition_id
+        for row, partition_id in enumerate(one, one.start)
+        if (None if mine is None else mine.get(row)) is not (None if theirs is None else theirs.get(row))
+    ]

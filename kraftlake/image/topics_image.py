@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import ItemsView, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
@@ -20,6 +21,7 @@ from kraftlake.records.uuid import Uuid
 if TYPE_CHECKING:
     from kraftlake.image.packed_topics import PackedTopics
 
+_Rows: TypeAlias = "HashTrieMap[int, PartitionRegistration]"
 PACK_FROM: Final = 20_000
 """How many partitions, or changes of packed ones, are held as objects before they are packed."""
 
@@ -71,9 +73,11 @@ class TopicsImage:
     _by_id: HashTrieMap[Uuid, TopicImage | None] = HashTrieMap()
     _by_name: HashTrieMap[str, TopicImage | None] = HashTrieMap()
     _base: PackedTopics | None = None
-    _rows: HashTrieMap[int, PartitionRegistration] | None = None
+    _rows: _Rows | None = None
     _beside: int = 0
     """How many partitions the topics in `_by_id` have together."""
+    _step: tuple[_Rows | None, tuple[int, ...]] | None = attrs.field(default=None, repr=False)
+    """`_rows` of the image that this one was made from, and which of them have changed."""
     _overlaid: bool = attrs.field(init=False)
     _made: dict[int, TopicImage] = attrs.field(init=False, repr=False, factory=dict)
     """Topics of the base, once somebody has asked for them; nothing that anybody sees depends on it."""
@@ -151,6 +155,11 @@ class TopicsImage:
         return count
 
     @property
+    def held_as_objects(self) -> int:
+        """How many partitions are beside the packed base."""
+        return self._beside + (0 if self._rows is None else len(self._rows))
+
+    @property
     def is_large(self) -> bool:
         """Whether questions about all partitions are better asked of `packed` columns than of objects."""
         return self.partition_count >= PACK_FROM
@@ -183,21 +192,58 @@ class TopicsImage:
             by_id = by_id.insert(topic_id, topic)
             by_name = by_name.insert(topic.name, topic)
         assert len(by_id) == len(by_name) or table is not None, "every topic has a name of its own"
-        if not rows:
-            if by_id is self._by_id:
-                return self
-            return TopicsImage(by_id, by_name, self._base, self._rows, beside)._packed_where_large()
-        new_rows: HashTrieMap[int, PartitionRegistration] = HashTrieMap() if self._rows is None else self._rows
-        for row, state in rows.items():
-            new_rows = new_rows.insert(row, state)
-        return TopicsImage(by_id, by_name, self._base, new_rows, beside)._packed_where_large()
+        if rows or by_id is not self._by_id:
+            return self._with(by_id, by_name, beside, rows or {})
+        return self
 
-    def _packed_where_large(self) -> TopicsImage:
-        limit = PACK_FROM
-        if self._base is not None:
-            limit += self._base.partition_count // 8
-        rows = 0 if self._rows is None else len(self._rows)
-        return self if self._beside + rows <= limit else TopicsImage.of_packed(self.packed())
+    def row_of(self, topic_id: Uuid, partition: int) -> int:
+        """The row of a partition in the base; -1 where it has none, or where the topic is held beside the base."""
+        base = self._base
+        if base is None or (self._overlaid and topic_id in self._by_id):
+            return -1
+        table = base.table
+        number = table.by_id.get(topic_id)
+        if number is None or number in table.sparse or partition < 0:
+            return -1
+        row = table.bounds[number] + partition
+        return row if row < table.bounds[number + 1] else -1
+
+    def registration_at(self, row: int) -> PartitionRegistration:
+        """The state of the partition at a row of the base."""
+        assert self._base is not None, "rows are the base's"
+        state = None if self._rows is None else self._rows.get(row)
+        return self._base.registration(row) if state is None else state
+
+    def name_of(self, topic_id: Uuid) -> str:
+        """The name of a topic of the base."""
+        assert self._base is not None, "rows are the base's"
+        return self._base.table.names[self._base.table.by_id[topic_id]]
+
+    def with_rows(self, rows: Mapping[int, PartitionRegistration]) -> TopicsImage:
+        """The image with new states of partitions of the base, by row."""
+        return self._with(self._by_id, self._by_name, self._beside, rows)
+
+    def _with(self, by_id: Any, by_name: Any, beside: int, changed: Mapping[int, PartitionRegistration]) -> TopicsImage:
+        """An image of the same base; packed anew where much is beside it. See `mutable_twin`: each change makes one."""
+        rows = self._rows
+        if changed:
+            new_rows: _Rows = HashTrieMap() if rows is None else rows
+            for row, state in changed.items():
+                new_rows = new_rows.insert(row, state)
+            rows = new_rows
+        limit = PACK_FROM if self._base is None else PACK_FROM + self._base.partition_count // 8
+        made = _new(_ImageTwin)
+        made._by_id = by_id
+        made._by_name = by_name
+        made._base = self._base
+        made._rows = rows
+        made._beside = beside
+        made._step = (self._rows, tuple(changed)) if changed else None
+        made._overlaid = len(by_id) > 0
+        made._made = {}
+        made.__class__ = TopicsImage
+        image: TopicsImage = made
+        return image if beside + (0 if rows is None else len(rows)) <= limit else TopicsImage.of_packed(image.packed())
 
     def packed(self) -> PackedTopics:
         """All of the image as one packed base; imports numpy. It may have patches (see `PackedTopics.merged`)."""
@@ -217,22 +263,36 @@ class TopicsImage:
         if self is other:
             return ()
         names: set[str] = set()
-        for one, two in ((self, other), (other, self)):
-            names.update(name for name, topic in one._by_name.items() if _get(two._by_name, name) is not topic)
-            names.update(one._names_of_rows(two._rows))
-        if self._base is not other._base:
+        if self._by_name is not other._by_name:
+            for one, two in ((self, other), (other, self)):
+                names.update(name for name, topic in one._by_name.items() if _get(two._by_name, name) is not topic)
+        if self._base is other._base:
+            if self._rows is not other._rows:
+                names.update(self._names_of(self._rows_unlike(other)))
+        else:
+            for image in (self, other):
+                names.update(image._names_of(image._rows or ()))
             names.update(_differing(self._base, other._base))
         return names
 
-    def _names_of_rows(self, others: HashTrieMap[int, PartitionRegistration] | None) -> Iterator[str]:
-        if self._rows is None or self._rows is others or self._base is None:
-            return
-        from bisect import bisect_right
+    def _rows_unlike(self, other: TopicsImage) -> Iterable[int]:
+        """The rows of the common base in which the two may differ."""
+        for one, two in ((self, other), (other, self)):
+            if one._step is not None and one._step[0] is two._rows:
+                return one._step[1]
+        mine: _Rows = HashTrieMap() if self._rows is None else self._rows
+        theirs: _Rows = HashTrieMap() if other._rows is None else other._rows
+        few, many = sorted((mine, theirs), key=len)
+        rows = {row for row, state in many.items() if few.get(row) is not state}
+        rows.update(row for row in few if row not in many)
+        return rows
 
+    def _names_of(self, rows: Iterable[int]) -> Iterator[str]:
+        if self._base is None:
+            return
         table = self._base.table
-        for row, state in self._rows.items():
-            if others is None or others.get(row) is not state:
-                yield table.names[bisect_right(table.bounds, row) - 1]
+        for row in rows:
+            yield table.names[bisect_right(table.bounds, row) - 1]
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, TopicsImage):
@@ -272,4 +332,5 @@ def _differing(one: PackedTopics | None, two: PackedTopics | None) -> Iterable[s
     return differing_topics(one, two)
 
 
+_ImageTwin: Any = mutable_twin(TopicsImage)
 TopicsImage.EMPTY = TopicsImage()

@@ -9,6 +9,10 @@ from kraftlake.kernels.compiled import borrowed, inlined
 LONGEST = 1024
 """Elements of a list that the kernels take."""
 TOUCHED, DIRECTORIES_WRITTEN = 1, 2
+DONE, STOPPED, GROW, OTHER = range(4)
+"""What became of a record. GROW: some array has to grow first; OTHER: left to those who can do more."""
+BLOCK = 64
+"""How many records are looked up ahead of their replay, so that the memory that they need comes in together."""
 
 # `counts`: how much of the growing arrays is in use
 N_TOUCHED, N_FRESH, N_TOPICS, N_HEAP, N_DIRECTORIES, N_NAMES, N_ODD, N_OTHERS = range(8)
@@ -29,9 +33,13 @@ class Base(NamedTuple):
 class State(NamedTuple):
     """What the change has made so far.
 
-    `slots` (one a row of the base) holds 1 + the place among the touched ones. Topics of the base come first in
+    Changed rows of the base are held in one of two ways. Sparse, while they are few: `touched` has their numbers,
+    `touched_rows` what they are now, and `slots` (one a row of the base) 1 + the place among these. Dense: `dense_rows`
+    is a copy of all rows, changed in place, with flags in `dense_flags` and elections in `dense_elections`; what is
+    sparse is empty then (`BulkChange.gathered` makes it for those who ask). Topics of the base come first in
     `alive` and `sizes`; new ones, by T + place, have ids in `ids` and their first fresh row in `firsts`.
-    `touched_info` and `fresh_info` are flags, unclean elections, elections from the ELR.
+    `touched_info` and `fresh_info` are flags, unclean elections, elections from the ELR. `lists`, `lengths`, `before`,
+    `before_lengths`, `numbers` and `hints` (int32[2, BLOCK]) are room to work in.
     """
 
     counts: Any
@@ -39,6 +47,9 @@ class State(NamedTuple):
     touched: Any
     touched_rows: Any
     touched_info: Any
+    dense_rows: Any
+    dense_flags: Any
+    dense_elections: Any
     fresh_rows: Any
     fresh_topics: Any
     fresh_partitions: Any
@@ -59,6 +70,8 @@ class State(NamedTuple):
     lengths: Any
     before: Any
     before_lengths: Any
+    numbers: Any
+    hints: Any
 
 
 @inlined
@@ -83,6 +96,9 @@ def uncounted_state(state: Any) -> Any:
         borrowed(state.touched),
         borrowed(state.touched_rows),
         borrowed(state.touched_info),
+        borrowed(state.dense_rows),
+        borrowed(state.dense_flags),
+        borrowed(state.dense_elections),
         borrowed(state.fresh_rows),
         borrowed(state.fresh_topics),
         borrowed(state.fresh_partitions),
@@ -103,4 +119,6 @@ def uncounted_state(state: Any) -> Any:
         borrowed(state.lengths),
         borrowed(state.before),
         borrowed(state.before_lengths),
+        borrowed(state.numbers),
+        borrowed(state.hints),
     )

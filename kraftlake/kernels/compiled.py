@@ -1,80 +1,75 @@
-"""How a function is compiled: once a machine, kept in a folder that only its user can read."""
+"""Functions that run as machine code: compiled once a machine, loaded without numba ever after."""
 
 from __future__ import annotations
 
-import os
-import stat
 from collections.abc import Callable
-from hashlib import sha256
-from pathlib import Path
+from functools import update_wrapper
 from typing import Any, TypeVar
 
-import numba
-from numba.core.cgutils import get_null_value
-from numba.extending import intrinsic
-from numba.np.arrayobj import make_array
+from kraftlake.kernels.arguments import flatten
+from kraftlake.kernels.machine_code import LoadedCode, cache_folder, find_code
+from kraftlake.runtime.errors import KraftlakeError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def cache_folder() -> Path | None:
-    """`$XDG_CACHE_HOME/kraftlake/numba` (or under ~/.cache), of mode 0700, and in it a folder for these very sources.
-
-    numba looks at the file of a function only, not at the files of those that it calls. None where the folder can't be
-    made or somebody else could write to it, for what lies in it is run: then every process compiles for itself.
-    """
-    try:
-        root = os.environ.get("XDG_CACHE_HOME")
-        folder = (Path(root) if root else Path.home() / ".cache") / "kraftlake" / "numba"
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        found = folder.lstat()
-        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
-            return None
-        if stat.S_IMODE(found.st_mode) != 0o700:
-            folder.chmod(0o700)
-        sources = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
-        folder = folder / sha256(sources).hexdigest()[:16]
-        folder.mkdir(exist_ok=True, mode=0o700)
-    except (OSError, RuntimeError):
-        return None
-    return folder if os.access(folder, os.W_OK) else None
-
-
-_FOLDER = cache_folder()
-
-
 def compiled(function: F) -> F:
-    """`function`, compiled when it is first called, releasing the GIL; the code is kept in `cache_folder()`."""
-    return _compiled(function, inline=False)
+    """`function` as machine code for the types that it is called with, releasing the GIL.
+
+    It takes ints, C-contiguous numpy arrays and named tuples of these, and gives nothing, a number or some of them. It
+    must neither allocate nor raise. The code is found in the user's cache, or compiled (numba) at the first call.
+    """
+    made: Any = Kernel(function, inline=False)
+    return made  # type: ignore[no-any-return]
 
 
 def inlined(function: F) -> F:
-    """As `compiled`, put into each function that calls it."""
-    return _compiled(function, inline=True)
+    """As `compiled`, put into each compiled function that calls it; Python itself does not call it."""
+    made: Any = Kernel(function, inline=True)
+    return made  # type: ignore[no-any-return]
 
 
-def _compiled(function: F, *, inline: bool) -> F:
-    before = numba.config.CACHE_DIR  # numba's other users in the process keep theirs
-    numba.config.CACHE_DIR = "" if _FOLDER is None else str(_FOLDER)
-    try:
-        compile_ = numba.njit(nogil=True, cache=_FOLDER is not None, error_model="numpy", forceinline=inline)
-        made: F = compile_(function)
-    finally:
-        numba.config.CACHE_DIR = before
-    return made
+class Kernel:
+    """A function and its machine code, by the types of arguments that it was called with in this process."""
+
+    def __init__(self, function: Callable[..., Any], *, inline: bool) -> None:
+        update_wrapper(self, function)
+        self.function = function
+        self.inline = inline
+        self._codes: dict[str, LoadedCode] = {}
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Run it. Raises TypeError for arguments of other types than `compiled` names."""
+        types: list[str] = []
+        numbers: list[int] = []
+        flatten(arguments, types, numbers)
+        key = "".join(types)
+        code = self._codes.get(key)
+        if code is None:
+            code = self._codes[key] = self._find(key, arguments)
+        return code(numbers)
+
+    def _find(self, key: str, arguments: tuple[Any, ...]) -> LoadedCode:
+        def compile_() -> tuple[bytes, str]:
+            try:
+                from kraftlake.kernels.compiler import compile_kernel
+            except Exception as fault:
+                raise KraftlakeError(
+                    f"numba can't be imported ({fault}): repair it, or delete {cache_folder()} to do without."
+                ) from fault
+            return compile_kernel(self, arguments)
+
+        return find_code(f"{self.function.__module__}.{self.function.__name__}", key, compile_)
+
+    @property
+    def _numba_type_(self) -> Any:
+        """What numba asks a global of a compiled function for."""
+        from kraftlake.kernels.compiler import type_of_kernel
+
+        return type_of_kernel(self)
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def borrowed(_: Any, array: Any) -> Any:
-    """The same array without a count of its references, which costs an atomic operation at every mention.
-
-    The caller of the compiled function keeps the array alive.
-    """
-
-    def build(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        made = make_array(signature.args[0])(context, builder, value=values[0])
-        made.meminfo = get_null_value(made.meminfo.type)
-        made.parent = get_null_value(made.parent.type)
-        return made._getvalue()
-
-    return array(array), build
+@inlined
+def borrowed(array: Any) -> Any:
+    """The same array: compiled code counts no references, the caller keeps what it hands in."""
+    return array

@@ -29,13 +29,13 @@ def index_ids(ids: Any, count: int, index: Any) -> None:
         index[at] = place + 1
 
 
-@compiled
+@inlined
 def find_id(ids: Any, index: Any, high: Any, low: Any) -> Any:
     """The place of an id, or -1."""
     mask = np.uint64(len(index) - 1)
     at = mix(high, low) & mask
     while index[at] != 0:
-        place = index[at] - 1
+        place = np.int64(index[at]) - 1
         if ids[place, 0] == high and ids[place, 1] == low:
             return place
         at = (at + np.uint64(1)) & mask

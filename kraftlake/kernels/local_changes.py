@@ -19,7 +19,8 @@ from kraftlake.kernels.row_lists import LEADER, SHAPE, all_migrating, load_row
 
 
 @inlined
-def _place(lists: Any, lengths: Any, broker: int) -> Any:
+def place_of(lists: Any, lengths: Any, broker: int) -> Any:
+    """The first place of a broker among the replicas, or -1."""
     for i in range(lengths[0]):
         if lists[0, i] == broker:
             return i
@@ -57,14 +58,14 @@ def local_changes(base: Any, state: Any, patched: Any, broker: int, found: Any, 
         if not state.alive[topic]:
             continue
         load_row(rows, r, base.heap, state.heap, lists, lengths)
-        place = _place(lists, lengths, broker)
+        place = place_of(lists, lengths, broker)
         old_place = -1
         old_epoch = old_leader_epoch = np.int32(0)
         if not fresh:
             old_rows = patched if r < len(patched) else base.rows
             old = r if r < len(patched) else state.touched[r]
             load_row(old_rows, old, base.heap, state.heap, before, before_lengths)
-            old_place = _place(before, before_lengths, broker)
+            old_place = place_of(before, before_lengths, broker)
             old_leader_epoch, old_epoch = old_rows[old, LEADER + 1], old_rows[old, LEADER + 2]
         if place < 0:
             if old_place >= 0:
@@ -98,7 +99,7 @@ def hosted_rows(rows: Any, first: int, last: int, base_heap: Any, heap: Any, bro
     count = 0
     for r in range(first, last):
         load_row(rows, r, base_heap, heap, lists, lengths)
-        if _place(lists, lengths, broker) >= 0:
+        if place_of(lists, lengths, broker) >= 0:
             found[count] = r
             count += 1
     return count

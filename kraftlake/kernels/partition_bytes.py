@@ -12,27 +12,35 @@ from kraftlake.kernels.indexes import find_id, insert_id
 
 
 @inlined
-def read_int(data: Any, p: int) -> Any:
-    """The big-endian int32 at `p`."""
+def read_int(data: Any, p: Any) -> Any:
+    """The big-endian int32 at `p`. Written so that LLVM makes one load of it: no index that could be negative."""
+    q = np.uint64(p)
     return np.int32(
-        np.uint32(data[p]) << np.uint32(24)
-        | np.uint32(data[p + 1]) << np.uint32(16)
-        | np.uint32(data[p + 2]) << np.uint32(8)
-        | np.uint32(data[p + 3])
+        np.uint32(data[q]) << np.uint32(24)
+        | np.uint32(data[q + np.uint64(1)]) << np.uint32(16)
+        | np.uint32(data[q + np.uint64(2)]) << np.uint32(8)
+        | np.uint32(data[q + np.uint64(3)])
     )
 
 
 @inlined
-def read_long(data: Any, p: int) -> Any:
-    """The eight bytes at `p` as a big-endian number."""
-    x = np.uint64(0)
-    for i in range(8):
-        x = x << np.uint64(8) | np.uint64(data[p + i])
-    return x
+def read_long(data: Any, p: Any) -> Any:
+    """The eight bytes at `p` as a big-endian number; as one load, too."""
+    q = np.uint64(p)
+    return (
+        np.uint64(data[q]) << np.uint64(56)
+        | np.uint64(data[q + np.uint64(1)]) << np.uint64(48)
+        | np.uint64(data[q + np.uint64(2)]) << np.uint64(40)
+        | np.uint64(data[q + np.uint64(3)]) << np.uint64(32)
+        | np.uint64(data[q + np.uint64(4)]) << np.uint64(24)
+        | np.uint64(data[q + np.uint64(5)]) << np.uint64(16)
+        | np.uint64(data[q + np.uint64(6)]) << np.uint64(8)
+        | np.uint64(data[q + np.uint64(7)])
+    )
 
 
 @inlined
-def read_uvarint(data: Any, p: int, end: int) -> Any:
+def read_uvarint(data: Any, p: Any, end: int) -> Any:
     """A number of at most 28 bits and the position behind it; -1 instead where there is none."""
     value = np.int64(0)
     for shift in (0, 7, 14, 21):
@@ -47,7 +55,7 @@ def read_uvarint(data: Any, p: int, end: int) -> Any:
 
 
 @inlined
-def _ints(data: Any, p: int, end: int, lists: Any, lengths: Any, which: int, nullable: bool) -> Any:
+def _ints(data: Any, p: Any, end: int, lists: Any, lengths: Any, which: int, nullable: bool) -> Any:
     """Read an int32 array; its length is -1 for null. The position behind it, or -1."""
     count, p = read_uvarint(data, p, end)
     if p < 0 or (count == 0 and not nullable):
@@ -62,7 +70,21 @@ def _ints(data: Any, p: int, end: int, lists: Any, lengths: Any, which: int, nul
 
 
 @inlined
-def _directories(data: Any, p: int, end: int, state: Any, nullable: bool) -> Any:
+def directory_number(data: Any, p: Any, state: Any) -> Any:
+    """The number of the directory id at `p`, a new one where it was not seen before."""
+    high, low = read_long(data, p), read_long(data, p + 8)
+    number = find_id(state.directories, state.directory_index, high, low)
+    if number < 0:
+        number = state.counts[N_DIRECTORIES]
+        state.directories[number, 0] = high
+        state.directories[number, 1] = low
+        insert_id(state.directory_index, high, low, number)
+        state.counts[N_DIRECTORIES] += 1
+    return number
+
+
+@inlined
+def _directories(data: Any, p: Any, end: int, state: Any, nullable: bool) -> Any:
     """Read an array of directory ids as their numbers, new ones appended. The position behind it, or -1."""
     count, p = read_uvarint(data, p, end)
     if p < 0 or (count == 0 and not nullable):
@@ -72,21 +94,13 @@ def _directories(data: Any, p: int, end: int, state: Any, nullable: bool) -> Any
         return -1
     state.lengths[2] = count
     for i in range(count):
-        high, low = read_long(data, p), read_long(data, p + 8)
-        number = find_id(state.directories, state.directory_index, high, low)
-        if number < 0:
-            number = state.counts[N_DIRECTORIES]
-            state.directories[number, 0] = high
-            state.directories[number, 1] = low
-            insert_id(state.directory_index, high, low, number)
-            state.counts[N_DIRECTORIES] += 1
-        state.lists[2, i] = number
+        state.lists[2, i] = directory_number(data, p, state)
         p += 16
     return p
 
 
 @inlined
-def read_partition(data: Any, p: int, end: int, version: int, state: Any, numbers: Any) -> bool:
+def read_partition(data: Any, p: Any, end: int, version: int, state: Any, numbers: Any) -> Any:
     """A PartitionRecord behind its topic id, into `state.lists` and `numbers` (leader, epochs, recovery state)."""
     lists, lengths = state.lists, state.lengths
     p = _ints(data, p, end, lists, lengths, 0, False)
@@ -131,7 +145,7 @@ def read_partition(data: Any, p: int, end: int, version: int, state: Any, number
 
 
 @inlined
-def read_change(data: Any, p: int, end: int, version: int, state: Any, numbers: Any) -> bool:
+def read_change(data: Any, p: Any, end: int, version: int, state: Any, numbers: Any) -> Any:
     """The tagged fields of a PartitionChangeRecord; what is not there has the length -1."""
     lists, lengths = state.lists, state.lengths
     lengths[:] = -1

@@ -10,18 +10,24 @@ from kraftlake.kernels.compiled import borrowed, compiled, inlined
 
 
 @inlined
-def _varlong(data: Any, p: int, end: int) -> Any:
+def _varlong(data: Any, p: Any, end: int) -> Any:
     """A zigzag number of at most 56 bits and the position behind it; -1 instead where there is none."""
-    value = np.int64(0)
-    shift = 0
+    if p >= end:
+        return np.int64(0), np.int64(-1)
+    byte = np.int64(data[np.uint64(p)])
+    p += 1
+    if byte < 0x80:
+        return (byte >> 1) ^ -(byte & 1), p
+    value = byte & 0x7F
+    shift = 7
     while p < end and shift < 56:
-        byte = np.int64(data[p])
+        byte = np.int64(data[np.uint64(p)])
         p += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
             return (value >> 1) ^ -(value & 1), p
         shift += 7
-    return value, -1
+    return value, np.int64(-1)
 
 
 @compiled
@@ -32,13 +38,13 @@ def split_values(data: Any, start: int, end: int, count: int, base_time: int, ma
     False when something is not as a metadata log has it: `kraftlake.records.batch` says what.
     """
     data, starts, stops = borrowed(data), borrowed(starts), borrowed(stops)
-    p = start
+    p = np.int64(start)
     latest = np.int64(-(2**62))
     earliest = np.int64(2**62)
     for i in range(count):
         size, p = _varlong(data, p, end)
         stop = p + size
-        if p < 0 or size < 6 or stop > end or data[p] != 0:
+        if p < 0 or size < 6 or stop > end or data[np.uint64(p)] != 0:
             return False
         time, p = _varlong(data, p + 1, stop)
         if p < 0:
@@ -54,7 +60,8 @@ def split_values(data: Any, start: int, end: int, count: int, base_time: int, ma
             return False
         latest = max(latest, time)
         earliest = min(earliest, time)
-        starts[first + i] = p
-        stops[first + i] = p + length
+        place = np.uint64(first + i)
+        starts[place] = p
+        stops[place] = p + length
         p = stop
     return bool(p == end and base_time + latest == max_time and base_time + earliest >= -1)

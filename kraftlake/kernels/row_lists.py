@@ -9,11 +9,11 @@ import numpy as np
 from kraftlake.kernels.change_state import LONGEST, N_HEAP
 from kraftlake.kernels.compiled import compiled, inlined
 
-ISR, DIRECTORIES, LEADER, SHAPE = 3, 6, 9, 13
+ISR, DIRECTORIES, LEADER, SHAPE, COLUMNS = 3, 6, 9, 13, 14
 
 
 @inlined
-def load_row(rows: Any, r: int, base_heap: Any, heap: Any, lists: Any, lengths: Any) -> bool:
+def load_row(rows: Any, r: Any, base_heap: Any, heap: Any, lists: Any, lengths: Any) -> bool:
     """The lists of a row; false when one is too long."""
     shape = rows[r, SHAPE]
     lengths[:] = 0
@@ -43,7 +43,7 @@ def load_row(rows: Any, r: int, base_heap: Any, heap: Any, lists: Any, lengths: 
 
 
 @inlined
-def store_row(rows: Any, r: int, numbers: Any, base_heap: Any, state: Any) -> None:
+def store_row(rows: Any, r: Any, numbers: Any, base_heap: Any, state: Any) -> None:
     """Write `state.lists` and `numbers` as a row."""
     lists, lengths = state.lists, state.lengths
     for i in range(4):
@@ -88,7 +88,7 @@ def migrate(lists: Any, lengths: Any) -> None:
 
 
 @inlined
-def merge(rows: Any, r: int, numbers: Any, state: Any) -> bool:
+def merge(rows: Any, r: Any, numbers: Any, state: Any) -> bool:
     """Complete the change in `state.lists` and `numbers` by the state in `state.before`; false if it does not fit."""
     lists, lengths = state.lists, state.lengths
     before, before_lengths = state.before, state.before_lengths
@@ -116,15 +116,36 @@ def merge(rows: Any, r: int, numbers: Any, state: Any) -> bool:
 
 
 @compiled
-def scatter(rows: Any, places: Any, values: Any, count: int) -> Any:
+def scatter(rows: Any, places: Any, values: Any, count: Any) -> Any:
     """Write `values` at `places` of `rows`; gives how many differed."""
     changed = 0
     for k in range(count):
         r = places[k]
         differs = False
-        for i in range(14):
+        for i in range(COLUMNS):
             if rows[r, i] != values[k, i]:
                 differs = True
                 rows[r, i] = values[k, i]
         changed += differs
     return changed
+
+
+@compiled
+def any_differs(rows: Any, others: Any) -> Any:
+    """Whether two arrays of rows differ; stops at the first difference. 1 or 0."""
+    for r in range(len(rows)):
+        for i in range(COLUMNS):
+            if rows[r, i] != others[r, i]:
+                return 1
+    return 0
+
+
+@compiled
+def any_differs_at(rows: Any, places: Any, values: Any, first: int, last: int) -> Any:
+    """Whether `values` [first, last) differ from `rows` at `places`; stops at the first difference. 1 or 0."""
+    for k in range(first, last):
+        r = places[k]
+        for i in range(COLUMNS):
+            if rows[r, i] != values[k, i]:
+                return 1
+    return 0

@@ -12,7 +12,10 @@ from typing import Any
 import numpy as np
 
 from kraftlake.kernels.change_state import (
+    BLOCK,
     DIRECTORIES_WRITTEN,
+    DONE,
+    GROW,
     LONGEST,
     N_DIRECTORIES,
     N_FRESH,
@@ -22,6 +25,8 @@ from kraftlake.kernels.change_state import (
     N_OTHERS,
     N_TOPICS,
     N_TOUCHED,
+    OTHER,
+    STOPPED,
     TOUCHED,
     uncounted_base,
     uncounted_state,
@@ -29,17 +34,17 @@ from kraftlake.kernels.change_state import (
 from kraftlake.kernels.compiled import borrowed, compiled, inlined
 from kraftlake.kernels.indexes import find_id, hash_name, insert_id, mix
 from kraftlake.kernels.partition_bytes import read_change, read_int, read_long, read_partition, read_uvarint
-from kraftlake.kernels.row_lists import all_migrating, load_row, merge, migrate, store_row
+from kraftlake.kernels.plain_records import plain_change, plain_partition
+from kraftlake.kernels.row_lists import LEADER, all_migrating, load_row, merge, migrate, store_row
 
 LONGEST_NAME = 249
 """Characters of a topic's name, as Kafka has it."""
 
-DONE, STOPPED, GROW = 0, 1, 2
 TOPIC, PARTITION, CHANGE, REMOVE, NO_OP, CLEAR_ELR = 2, 3, 5, 9, 20, 28
 
 
 @inlined
-def _find_fresh(state: Any, topic: int, partition: int, topics: int) -> Any:
+def _find_fresh(state: Any, topic: Any, partition: Any, topics: int) -> Any:
     """The fresh row of a partition, or -1."""
     if topic >= topics:
         r = state.firsts[topic - topics] + partition
@@ -58,7 +63,7 @@ def _find_fresh(state: Any, topic: int, partition: int, topics: int) -> Any:
 
 
 @inlined
-def _add_fresh(state: Any, topic: int, partition: int, topics: int) -> Any:
+def _add_fresh(state: Any, topic: Any, partition: Any, topics: int) -> Any:
     r = state.counts[N_FRESH]
     state.counts[N_FRESH] += 1
     state.fresh_topics[r] = topic
@@ -78,7 +83,7 @@ def _add_fresh(state: Any, topic: int, partition: int, topics: int) -> Any:
 
 
 @inlined
-def _create(data: Any, p: int, end: int, base: Any, state: Any) -> Any:
+def _create(data: Any, p: Any, end: int, base: Any, state: Any) -> Any:
     """Replay a TopicRecord."""
     counts = state.counts
     length, p = read_uvarint(data, p, end)
@@ -120,32 +125,38 @@ def _create(data: Any, p: int, end: int, base: Any, state: Any) -> Any:
 
 
 @inlined
-def _elections(info: Any, r: int, recovery: int, leader: int, state: Any) -> None:
+def _elections(info: Any, column: int, r: Any, recovery: int, leader: int, state: Any) -> None:
+    """Count an unclean election and one from the ELR, in two columns of `info`."""
     if recovery == 1:
-        info[r, 1] += 1
+        info[r, column] += 1
     for i in range(state.before_lengths[5]):
         if state.before[5, i] == leader:
-            info[r, 2] += 1
+            info[r, column + 1] += 1
             break
 
 
 @inlined
-def _partition(data: Any, p: int, end: int, key: int, version: int, topic: int, base: Any, state: Any,
-               numbers: Any) -> Any:  # fmt: skip
+def _partition(data: Any, p: Any, end: int, key: int, version: int, topic: Any, base: Any, state: Any) -> Any:
     """Replay a PartitionRecord or PartitionChangeRecord of a topic; `p` is at the partition id."""
     topics = len(base.ids)
+    numbers = state.numbers
     partition = read_int(data, p)
     if topic < topics and base.sparse[topic]:
         return STOPPED
     in_base = False
-    r = -1
-    base_row = -1
+    r = np.int64(-1)
+    base_row = np.int64(-1)
+    dense = len(state.dense_flags) > 0
     if topic < topics and 0 <= partition < base.starts[topic + 1] - base.starts[topic]:
-        base_row = base.starts[topic] + partition
+        base_row = np.int64(base.starts[topic]) + partition
         in_base = True
-        r = state.slots[base_row] - 1
+        r = base_row if dense else np.int64(state.slots[base_row]) - 1
+        if r < 0 and state.counts[N_TOUCHED] >= len(state.touched):
+            return GROW
     else:
-        r = _find_fresh(state, topic, partition, topics)
+        r = np.int64(_find_fresh(state, topic, partition, topics))
+        if r < 0 and state.counts[N_FRESH] >= len(state.fresh_topics):
+            return GROW
     there = in_base or r >= 0
     if partition < 0 or (key == CHANGE and not there):
         return STOPPED
@@ -157,13 +168,14 @@ def _partition(data: Any, p: int, end: int, key: int, version: int, topic: int, 
     if not good:
         return STOPPED
     leader, recovery, wrote_directories = numbers[0], numbers[3], state.lengths[2] >= 0
+    rows, at = state.fresh_rows, r
+    if in_base:
+        rows = state.dense_rows if dense else state.touched_rows
     if there:
         if in_base and r < 0:
             loaded = load_row(base.rows, base_row, base.heap, state.heap, state.before, state.before_lengths)
-        elif in_base:
-            loaded = load_row(state.touched_rows, r, base.heap, state.heap, state.before, state.before_lengths)
         else:
-            loaded = load_row(state.fresh_rows, r, base.heap, state.heap, state.before, state.before_lengths)
+            loaded = load_row(rows, at, base.heap, state.heap, state.before, state.before_lengths)
         if not loaded:
             return STOPPED
     if whole:
@@ -174,10 +186,7 @@ def _partition(data: Any, p: int, end: int, key: int, version: int, topic: int, 
     elif in_base and r < 0:
         if not merge(base.rows, base_row, numbers, state):
             return STOPPED
-    elif in_base:
-        if not merge(state.touched_rows, r, numbers, state):
-            return STOPPED
-    elif not merge(state.fresh_rows, r, numbers, state):
+    elif not merge(rows, at, numbers, state):
         return STOPPED
     if numbers[3] != 0 and numbers[3] != 1:
         return STOPPED
@@ -189,18 +198,69 @@ def _partition(data: Any, p: int, end: int, key: int, version: int, topic: int, 
         state.touched_info[r, 0] = state.touched_info[r, 1] = state.touched_info[r, 2] = 0
     elif r < 0:
         r = _add_fresh(state, topic, partition, topics)
+    store_row(rows, r, numbers, base.heap, state)
     flags = TOUCHED | (DIRECTORIES_WRITTEN if wrote_directories else 0)
-    if in_base:
-        store_row(state.touched_rows, r, numbers, base.heap, state)
-        state.touched_info[r, 0] |= flags
-        if there:
-            _elections(state.touched_info, r, recovery, leader, state)
-    else:
-        store_row(state.fresh_rows, r, numbers, base.heap, state)
-        state.fresh_info[r, 0] |= flags
-        if there:
-            _elections(state.fresh_info, r, recovery, leader, state)
+    if in_base and dense:
+        state.dense_flags[r] |= flags
+        _elections(state.dense_elections, 0, r, recovery, leader, state)
+        return DONE
+    info = state.touched_info if in_base else state.fresh_info
+    info[r, 0] |= flags
+    if there:
+        _elections(info, 1, r, recovery, leader, state)
     return DONE
+
+
+@inlined
+def _look_ahead(data: Any, starts: Any, stops: Any, first: int, last: int, base: Any, state: Any) -> None:
+    """Find the topics of the base that the records [first, last) name, and touch the rows that they change.
+
+    Their numbers, or -1, go to `state.hints`. All of them wait for memory at the same time so, not one after the other.
+    """
+    hints = state.hints
+    dense = len(state.dense_flags) > 0
+    topic = np.int64(-1)
+    last_high, last_low = np.uint64(0), np.uint64(0)
+    for i in range(first, last):
+        k = np.uint64(i - first)
+        hints[0, k] = -1
+        p = starts[i]
+        if stops[i] - p < 23:
+            continue
+        high, low = read_long(data, p + 7), read_long(data, p + 15)
+        if high != last_high or low != last_low:
+            topic = np.int64(find_id(base.ids, base.index, high, low))
+            last_high, last_low = high, low
+        hints[0, k] = topic
+        if topic >= 0:
+            row = np.int64(base.starts[topic]) + read_int(data, p + 3)
+            if 0 <= row < len(base.rows):
+                if dense:
+                    hints[1, k] = state.dense_rows[np.uint64(row), LEADER]
+                else:
+                    hints[1, k] = state.slots[np.uint64(row)] + base.rows[np.uint64(row), LEADER]
+
+
+@inlined
+def _record(data: Any, p: Any, end: int, topic: Any, base: Any, state: Any) -> Any:
+    """Replay a record of a partition of a topic that is alive; `p` is at the value's start."""
+    key, version = data[p + 1], data[p + 2]
+    topics = len(base.ids)
+    partition = np.int64(read_int(data, p + 3))
+    status = OTHER
+    if topic >= topics:
+        if key == PARTITION and version >= 1 and state.counts[N_ODD] == 0:
+            status = plain_partition(data, p + 23, end, topic, partition, topics, state)
+    elif key == CHANGE and not base.sparse[topic]:
+        row = np.int64(base.starts[topic]) + partition
+        if partition >= 0 and row < base.starts[topic + 1]:
+            status = plain_change(data, p + 23, end, row, base, state)
+    if status != OTHER:
+        return status
+    counts = state.counts
+    if counts[N_HEAP] + 7 * (LONGEST + 1) > len(state.heap) or counts[N_DIRECTORIES] + LONGEST > len(state.directories):
+        return GROW
+    return _partition(data, p + 3, end, key, version, topic, base, state)
 
 
 @compiled
@@ -211,16 +271,19 @@ def replay(data: Any, starts: Any, stops: Any, first: int, last: int, base: Any,
     `others` (int64[n, 2]) with -1, and those of RemoveTopicRecords with the number of the topic. GROW: some array has
     to grow before it goes on.
     """
-    counted_base, counted_state = base, state
-    base, state = uncounted_base(counted_base), uncounted_state(counted_state)
+    base, state = uncounted_base(base), uncounted_state(state)
     data, starts, stops, others = borrowed(data), borrowed(starts), borrowed(stops), borrowed(others)
     counts = state.counts
-    own_numbers = np.empty(4, np.int32)
-    numbers = borrowed(own_numbers)
-    topic = -1
+    topic = np.int64(-1)
     last_high, last_low = np.uint64(0), np.uint64(0)
     topics = len(base.ids)
+    ahead = first
+    block = first
     for i in range(first, last):
+        if topics > 0 and i >= ahead:
+            block = i
+            ahead = min(i + BLOCK, last)
+            _look_ahead(data, starts, stops, block, ahead, base, state)
         p, end = starts[i], stops[i]
         if end - p < 3 or data[p] != 1 or data[p + 1] >= 128 or data[p + 2] >= 128:
             return STOPPED, i
@@ -228,42 +291,30 @@ def replay(data: Any, starts: Any, stops: Any, first: int, last: int, base: Any,
         if key == PARTITION or key == CHANGE:
             if version > 2 or end - p < 23:
                 return STOPPED, i
-            if (
-                counts[N_HEAP] + 7 * (LONGEST + 1) > len(state.heap)
-                or counts[N_DIRECTORIES] + LONGEST > len(state.directories)
-            ):  # fmt: skip
-                return GROW, i
-            high, low = read_long(data, p + 7), read_long(data, p + 15)
-            if topic < 0 or high != last_high or low != last_low:
-                topic = find_id(base.ids, base.index, high, low)
-                if topic < 0:
-                    topic = find_id(state.ids, state.index, high, low)
+            known = np.int64(state.hints[0, np.uint64(i - block)]) if topics > 0 else np.int64(-1)
+            if known < 0:
+                high, low = read_long(data, p + 7), read_long(data, p + 15)
+                if topic < 0 or high != last_high or low != last_low:
+                    topic = np.int64(find_id(state.ids, state.index, high, low))
                     if topic < 0:
                         return STOPPED, i
                     topic += topics
-                last_high, last_low = high, low
-            if not state.alive[topic]:
+                    last_high, last_low = high, low
+                known = topic
+            if not state.alive[known]:
                 return STOPPED, i
-            if _partition(data, p + 3, end, key, version, topic, base, state, numbers) != DONE:
-                return STOPPED, i
+            status = _record(data, p, end, known, base, state)
+            if status != DONE:
+                return status, i
         elif key == TOPIC and version == 0:
-            if counts[N_NAMES] + LONGEST_NAME + 1 > len(state.names):
+            if counts[N_NAMES] + LONGEST_NAME + 1 > len(state.names) or counts[N_TOPICS] >= len(state.firsts):
                 return GROW, i
             if _create(data, p + 3, end, base, state) != DONE:
                 return STOPPED, i
         elif key == REMOVE and version == 0:
-            if end - p != 20 or data[end - 1] != 0:
-                return STOPPED, i
-            high, low = read_long(data, p + 3), read_long(data, p + 11)
-            gone = find_id(base.ids, base.index, high, low)
+            gone = _remove(data, p, end, base, state)
             if gone < 0:
-                gone = find_id(state.ids, state.index, high, low)
-                if gone < 0:
-                    return STOPPED, i
-                gone += topics
-            if not state.alive[gone]:
                 return STOPPED, i
-            state.alive[gone] = 0
             others[counts[N_OTHERS], 0] = i
             others[counts[N_OTHERS], 1] = gone
             counts[N_OTHERS] += 1
@@ -275,13 +326,30 @@ def replay(data: Any, starts: Any, stops: Any, first: int, last: int, base: Any,
             others[counts[N_OTHERS], 0] = i
             others[counts[N_OTHERS], 1] = -1
             counts[N_OTHERS] += 1
-    own_numbers[0] = 0  # it lives until here
     return DONE, last
 
 
+@inlined
+def _remove(data: Any, p: Any, end: int, base: Any, state: Any) -> Any:
+    """Replay a RemoveTopicRecord; gives the topic's number, -1 where it can't be."""
+    if end - p != 20 or data[end - 1] != 0:
+        return np.int64(-1)
+    high, low = read_long(data, p + 3), read_long(data, p + 11)
+    gone = np.int64(find_id(base.ids, base.index, high, low))
+    if gone < 0:
+        gone = np.int64(find_id(state.ids, state.index, high, low))
+        if gone < 0:
+            return gone
+        gone += len(base.ids)
+    if not state.alive[gone]:
+        return np.int64(-1)
+    state.alive[gone] = 0
+    return gone
+
+
 @compiled
-def count_types(data: Any, starts: Any, stops: Any, first: int, last: int, counts: Any) -> None:
-    """How many values of each type (below 30) there are."""
-    for i in range(first, last):
+def count_types(data: Any, starts: Any, stops: Any, first: int, last: int, step: int, counts: Any) -> None:
+    """How many of each `step`th value are of each type (below 30)."""
+    for i in range(first, last, step):
         if stops[i] - starts[i] >= 3 and data[starts[i] + 1] < 30:
             counts[data[starts[i] + 1]] += 1

@@ -8,6 +8,7 @@ import struct
 import uuid
 from typing import ClassVar
 
+_URL_SAFE = bytes.maketrans(b"+/", b"-_")
 _TWO_LONGS = struct.Struct(">qq")
 
 
@@ -39,7 +40,7 @@ class Uuid(bytes):
         return made
 
     def __str__(self) -> str:
-        return base64.urlsafe_b64encode(self)[:22].decode("ascii")
+        return binascii.b2a_base64(self, newline=False).translate(_URL_SAFE)[:22].decode("ascii")
 
     def __repr__(self) -> str:
         return f"Uuid({self!s})"

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 
+from kraftlake.delta import LocalReplicaChanges, TopicsDelta, local_changes_to_json, topics_delta
 from kraftlake.image import MetadataImage, count_cluster, image_to_json, topics_image
 from kraftlake.kafka_files import write_segment
 from kraftlake.records import metadata_records as r
@@ -34,6 +35,8 @@ HISTORIES = max(100, settings.default.max_examples)
 SEED = int(os.environ.get("KRAFTLAKE_SEED") or 0)
 BROKERS = range(7)
 """Those of the histories, 1 to 5, and two that nobody has heard of."""
+FORMS = ((0, 1), (0, 10**9), (4, 10**9), (topics_image.PACK_FROM, 1), (topics_image.PACK_FROM, 10**9))
+"""From how many partitions on an image is packed, and from how many records on they are merged in bulk."""
 
 
 @attrs.define
@@ -66,16 +69,20 @@ def test_kafka_makes_the_same_of_every_log(tmp_path: Path) -> None:
 
     @seed(SEED)
     @settings(max_examples=HISTORIES)
-    @given(logs, st.lists(range_, min_size=3, max_size=3), st.sampled_from((0, 4, topics_image.PACK_FROM)))
-    def judge(log: list[RecordBatch], wanted: list[tuple[int, int]], pack_from: int) -> None:
+    @given(logs, st.lists(range_, min_size=3, max_size=3), st.sampled_from(FORMS))
+    def judge(log: list[RecordBatch], wanted: list[tuple[int, int]], form: tuple[int, int]) -> None:
         end = log[-1].last_offset
         ranges = sorted((min(pair[0], end), min(sum(pair) + 1, end)) for pair in wanted)
         segment = tmp_path / f"{0:020d}.log"
         segment.unlink(missing_ok=True)
         write_segment(segment, log)
         kafka = kafka_history(segment, brokers=BROKERS, ranges=ranges)
-        with pytest.MonkeyPatch.context() as patch:  # large images are held in another form: have it in small ones too
-            patch.setattr(topics_image, "PACK_FROM", pack_from)
+        with (
+            pytest.MonkeyPatch.context() as patch
+        ):  # large images and changes have other forms: have them in small ones
+            patch.setattr(topics_image, "PACK_FROM", form[0])
+            patch.setattr(topics_delta, "MERGE_FROM", form[1])
+            patch.setattr(topics_delta, "MERGE_COLD_FROM", form[1])
             assert_same_images(log, kafka["published"])
             assert_same_local_changes(segment, ranges, kafka["local"])
         tally.note(log, len(kafka["published"]), len(kafka["local"]))
@@ -114,7 +121,19 @@ def assert_same_local_changes(segment: Path, ranges: list[tuple[int, int]], thei
     for start, end in ranges:
         loader = changes_between(reader, start, end)
         ours += [LocalChanges.of(loader, broker, start, end).to_json() for broker in BROKERS]
+        assert_all_at_once(loader.delta.topics_delta, ours[-len(BROKERS) :], start, end)
     assert as_json(ours) == theirs
+
+
+def assert_all_at_once(topics: TopicsDelta | None, each: list[dict[str, Any]], start: int, end: int) -> None:
+    """What one pass finds for every broker is what each of them is told, and nothing for whom it leaves out."""
+    if topics is None:
+        return
+    told = topics.local_changes_all()
+    assert set(told) <= set(BROKERS)
+    for broker, one in zip(BROKERS, each, strict=True):
+        changes = told.get(broker, LocalReplicaChanges())
+        assert local_changes_to_json(changes, broker=broker, from_offset=start, to_offset=end) == one
 
 
 def written(image: MetadataImage) -> list[tuple[str, bytes]] | None:

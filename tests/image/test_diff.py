@@ -132,7 +132,7 @@ def test_parts_that_are_shared_are_not_looked_into():
     try:
         assert diff_images(BASE, attrs.evolve(BASE, provenance=MetadataProvenance(offset=5, epoch=1))).is_empty()
         with pytest.raises(AssertionError, match="looked into"):
-            diff_images(BASE, attrs.evolve(BASE, topics=attrs.evolve(topics)))
+            diff_images(BASE, attrs.evolve(BASE, topics=attrs.evolve(topics, by_name=Explosive())))
     finally:
         object.__setattr__(topics, "_by_name", HashTrieMap({"foo": topics.get_topic_by_id(uuid_of(5))}))
 

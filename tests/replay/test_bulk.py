@@ -25,6 +25,7 @@ from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.replay.batch_loader import MetadataBatchLoader
 from kraftlake.runtime.errors import KraftlakeError
 from tests.histories import BROKER_IDS, histories, uuid_of
+from tests.topic_records import TOPIC_ID, TOPICS, changes, partition_records
 
 TIME = 1_700_000_000_000
 
@@ -95,40 +96,6 @@ def test_every_history_replayed_in_bulk_is_the_same(records, sizes, where, end):
         assert image_to_json(base) == before
 
 
-FEW = st.lists(st.integers(0, 9), max_size=5, unique=True).map(tuple)
-SOME = st.lists(st.integers(0, 9), min_size=1, max_size=5, unique=True).map(tuple)
-DIRECTORY = st.sampled_from([uuid_of(0), uuid_of(1), uuid_of(300)])
-TOPIC_ID = st.integers(1, 4).map(lambda number: uuid_of(1000 + number))
-
-
-@st.composite
-def partition_records(draw):
-    replicas = draw(SOME)
-    count = draw(st.sampled_from([len(replicas)] * 9 + [1]))
-    return PartitionRecord(
-        topic_id=draw(TOPIC_ID), partition_id=draw(st.integers(0, 3)), replicas=replicas, isr=draw(FEW),
-        adding_replicas=draw(st.one_of(st.just(()), FEW)), removing_replicas=draw(st.one_of(st.just(()), FEW)),
-        leader=draw(st.integers(-1, 9)), leader_epoch=draw(st.integers(0, 2)), partition_epoch=draw(st.integers(0, 2)),
-        leader_recovery_state=draw(st.sampled_from([0] * 20 + [1, 2])),
-        directories=draw(st.one_of(st.just(()), st.tuples(*[DIRECTORY] * count))),
-        eligible_leader_replicas=draw(st.one_of(st.none(), FEW)), last_known_elr=draw(st.one_of(st.none(), FEW)),
-    )  # fmt: skip
-
-
-@st.composite
-def changes(draw):
-    count = draw(st.integers(1, 5))
-    return PartitionChangeRecord(
-        topic_id=draw(TOPIC_ID), partition_id=draw(st.integers(0, 3)), isr=draw(st.one_of(st.none(), FEW)),
-        leader=draw(st.sampled_from([-2, -2, -1, 0, 5])), replicas=draw(st.one_of(st.none(), SOME)),
-        adding_replicas=draw(st.one_of(st.none(), FEW)), removing_replicas=draw(st.one_of(st.none(), FEW)),
-        leader_recovery_state=draw(st.sampled_from([-1] * 10 + [0, 1, 3])),
-        directories=draw(st.one_of(st.none(), st.just(()), st.tuples(*[DIRECTORY] * count))),
-        eligible_leader_replicas=draw(st.one_of(st.none(), FEW)), last_known_elr=draw(st.one_of(st.none(), FEW)),
-    )  # fmt: skip
-
-
-TOPICS = st.builds(TopicRecord, name=st.sampled_from(["a", "b", "c", "ü"]), topic_id=TOPIC_ID)
 RECORDS = st.lists(
     st.one_of(
         TOPICS.map(lambda m: ApiMessageAndVersion(m, 0)),
@@ -252,3 +219,35 @@ def test_what_batches_say_is_kept_in_values():
     assert values.size_in_bytes == sum(batch.size_in_bytes for batch in batches)
     assert values.end_at(9).last_offset == 9
     assert BROKER_IDS
+
+
+def test_images_made_of_many_changes_never_change_when_more_follow():
+    base = load(batches_of(MANY, [50]), 300, bulk=True).take_image()
+    loader = MetadataBatchLoader(base)
+    seen = [(base, image_to_json(base))]
+    for turn in range(3):
+        records = [change(number, leader=turn) for number in range(turn, 300, 2 + turn)]
+        for values in stretches([RecordBatch.of(loader.last_offset + 1, 50, TIME, records)]):
+            loader.load_values(values, to_offset=10_000)
+        image = loader.delta.apply(loader.provenance)
+        assert image.topics.packed().rows is not base.topics.packed().rows
+        assert image.topics.get_topic("a").partitions[turn].leader == turn
+        seen.append((image, image_to_json(image)))
+    assert [image_to_json(image) for image, _ in seen] == [before for _, before in seen]
+    assert loader.delta.topics_delta.local_changes(2).leaders[("a", 2)].partition.leader_epoch == 2
+
+
+def test_few_changes_that_become_many_are_the_same_as_one_by_one():
+    """A delta that begins sparse goes on dense."""
+    base = load(batches_of(MANY, [50]), 300, bulk=True).take_image()
+    records = [change(number, leader=number % 7, isr=(number % 5,)) for number in (5, 9, *range(0, 299, 3))]
+    batches = [RecordBatch.of(301, 50, TIME, records[:2]), RecordBatch.of(303, 50, TIME, records[2:])]
+    loader = MetadataBatchLoader(base)
+    for batch in batches:
+        for values in stretches([batch]):
+            loader.load_values(values, to_offset=10_000)
+    one_by_one = load(batches, 10_000, image=base)
+    for broker in range(7):
+        ours, theirs = (each.delta.topics_delta.local_changes(broker) for each in (loader, one_by_one))
+        assert ours == theirs
+    assert loader.take_image() == one_by_one.take_image()

@@ -1,0 +1,161 @@
+"""The cache of compiled functions: object files of this machine's code, loaded by LLVM alone.
+
+What lies in it is run, so nobody but its user may write there, and a file counts only with its own checksum. The folder
+of the files is named by all that they depend on, so that an outdated one is never looked at; a process that finds none
+compiles for itself and puts its own in place in one step, whatever others do meanwhile.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import stat
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import cache
+from hashlib import sha256
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Final
+
+import llvmlite.binding as llvm
+
+ENTRY: Final = "kraftlake_entry"
+"""The name of the function in an object file: `int32 (int64 *)`, its arguments' numbers in, its results' out."""
+RESULTS: Final = 4
+"""How many results there may be: they take the place of the first numbers."""
+
+_MAGIC = b"KLCODE\x01"
+
+
+class LoadedCode:
+    """A compiled function in memory; called with the numbers that `flatten` made of its arguments.
+
+    `results` has a letter for each result: n for a signed number, u for an unsigned one, b for a bool.
+    """
+
+    def __init__(self, engine: Any, results: str) -> None:
+        self._engine = engine  # the code lives as long as it does
+        self._entry = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(engine.get_function_address(ENTRY))
+        self._results = results
+        self._slots: Any = None
+
+    def __call__(self, numbers: Sequence[int]) -> Any:
+        """The result: None, a number, or a tuple of numbers."""
+        if self._slots is None:
+            self._slots = ctypes.c_int64 * max(RESULTS, len(numbers))
+        slots = self._slots(*numbers)
+        if self._entry(slots) != 0:
+            raise RuntimeError("compiled code raised, which it must not")
+        if not self._results:
+            return None
+        values = [_RESULT[letter](slots[place]) for place, letter in enumerate(self._results)]
+        return values[0] if len(values) == 1 else tuple(values)
+
+
+_RESULT: dict[str, Callable[[int], Any]] = {"n": int, "b": bool, "u": lambda number: number & (1 << 64) - 1}
+
+
+def find_code(name: str, types: str, compile_: Callable[[], tuple[bytes, str]]) -> LoadedCode:
+    """The code of a function for some types of arguments, from the cache or else from `compile_`.
+
+    That gives an object file and the letters of its results.
+    """
+    folder = cache_folder()
+    path = None if folder is None else folder / f"{name.rpartition('.')[2]}-{_digest(f'{name} {types}'.encode())}.code"
+    kept = None if path is None else _read(path)
+    if kept is None:
+        _say_once()
+        kept = compile_()
+        if path is not None:
+            with suppress(OSError):  # a full disk is no reason to fail
+                _write(path, *kept)
+    return _load(*kept)
+
+
+@cache
+def cache_folder() -> Path | None:
+    """`$XDG_CACHE_HOME/kraftlake/kernels` (or under ~/.cache), of mode 0700, and in it a folder for just this code.
+
+    None where the folder can't be made or somebody else could write to it: then every process compiles for itself.
+    """
+    try:
+        root = os.environ.get("XDG_CACHE_HOME")
+        folder = (Path(root) if root else Path.home() / ".cache") / "kraftlake" / "kernels"
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        found = folder.lstat()
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+            return None
+        if stat.S_IMODE(found.st_mode) != 0o700:
+            folder.chmod(0o700)
+        folder = folder / _digest(_code_depends_on())
+        folder.mkdir(exist_ok=True, mode=0o700)
+    except (OSError, RuntimeError):
+        return None
+    return folder if os.access(folder, os.W_OK) else None
+
+
+def has_code() -> bool:
+    """Whether something was compiled for this machine before."""
+    folder = cache_folder()
+    return folder is not None and any(folder.glob("*.code"))
+
+
+def _code_depends_on() -> bytes:
+    """The sources, what compiles them, and the machine that they are compiled for."""
+    sources = [path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py"))]
+    versions = [version(name) for name in ("numba", "llvmlite", "numpy")]
+    machine = [llvm.get_process_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()]
+    return b"\0".join([*sources, *(text.encode() for text in [sys.version, *versions, *machine])])
+
+
+def _digest(content: bytes) -> str:
+    return sha256(content).hexdigest()[:32]
+
+
+def _write(path: Path, code: bytes, results: str) -> None:
+    content = results.encode().ljust(RESULTS) + code
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(_MAGIC + sha256(content).digest() + content)
+        Path(temporary).replace(path)
+    except BaseException:
+        with suppress(OSError):
+            Path(temporary).unlink()
+        raise
+
+
+def _read(path: Path) -> tuple[bytes, str] | None:
+    """None where there is no file, or it is not whole."""
+    try:
+        kept = path.read_bytes()
+    except OSError:
+        return None
+    start = len(_MAGIC) + 32
+    content = kept[start:]
+    if kept[:start] != _MAGIC + sha256(content).digest():
+        return None
+    return content[RESULTS:], content[:RESULTS].decode().rstrip()
+
+
+def _load(code: bytes, results: str) -> LoadedCode:
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target().create_target_machine(jit=True))
+    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    return LoadedCode(engine, results)
+
+
+@cache
+def _target() -> Any:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    return llvm.Target.from_triple(llvm.get_process_triple())
+
+
+@cache
+def _say_once() -> None:
+    """Compiling takes seconds: who waits should know what for."""
+    print("kraftlake compiles its bulk replay for this machine, once; it takes some seconds.", file=sys.stderr)  # noqa: T201

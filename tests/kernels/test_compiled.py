@@ -1,0 +1,173 @@
+"""Compiled functions give what the Python functions that they were made of give, from the cache as when just made."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+import pytest
+
+from kraftlake.kernels import machine_code
+from kraftlake.kernels.compiled import compiled, inlined
+
+
+class Pair(NamedTuple):
+    numbers: Any
+    bytes: Any
+
+
+@inlined
+def _last(array: Any) -> Any:
+    return array[len(array) - 1]
+
+
+@compiled
+def several_results(pair: Any, table: Any, factor: int) -> Any:
+    total = np.int64(0)
+    for row in range(table.shape[0]):
+        for column in range(table.shape[1]):
+            total += table[row, column] * factor
+    pair.numbers[0] = total
+    return total, len(pair.bytes) == 3, np.uint64(0xFFFFFFFFFFFFFFFF), _last(pair.bytes)
+
+
+@compiled
+def no_result(numbers: Any) -> None:
+    for place in range(len(numbers)):
+        numbers[place] -= 1
+
+
+@compiled
+def allocates(count: int) -> Any:
+    return np.zeros(count, np.int32)[0]
+
+
+def forget(kernel: Any) -> None:
+    """Its code, as far as this process has it."""
+    kernel._codes.clear()
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A cache that is empty, for kernels that this process has not called."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    machine_code.cache_folder.cache_clear()
+    forget(several_results)
+    forget(no_result)
+    folder = machine_code.cache_folder()
+    assert folder is not None
+    yield folder
+    machine_code.cache_folder.cache_clear()
+
+
+def test_arrays_named_tuples_and_numbers_go_in_and_numbers_come_out(cache: Path) -> None:
+    pair = Pair(np.zeros(2, np.int64), np.frombuffer(b"abc", np.uint8))
+    table = np.arange(6, dtype=np.int32).reshape(2, 3)
+    assert several_results(pair, table, -2) == (-30, True, 2**64 - 1, ord("c"))
+    assert pair.numbers[0] == -30
+    numbers = np.arange(4, dtype=np.int32)
+    assert no_result(numbers) is None
+    assert numbers.tolist() == [-1, 0, 1, 2]
+
+
+def test_code_is_found_again_and_not_compiled(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    no_result(np.zeros(1, np.int32))
+    forget(no_result)
+    monkeypatch.setattr("kraftlake.kernels.compiler.compile_kernel", None)
+    numbers = np.zeros(1, np.int32)
+    no_result(numbers)
+    assert numbers[0] == -1
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped", "emptied"])
+def test_a_torn_or_damaged_file_is_never_run(cache: Path, damage: str) -> None:
+    no_result(np.zeros(1, np.int32))
+    (file,) = cache.glob("no_result-*.code")
+    whole = file.read_bytes()
+    torn = {"cut": whole[:-1], "flipped": whole[:-9] + bytes([whole[-9] ^ 1]) + whole[-8:], "emptied": b""}[damage]
+    file.write_bytes(torn)
+    assert machine_code._read(file) is None
+    forget(no_result)
+    numbers = np.zeros(1, np.int32)
+    no_result(numbers)
+    assert numbers[0] == -1
+    assert machine_code._read(file) is not None, "it was made again"
+
+
+def test_only_its_user_may_touch_the_cache(cache: Path) -> None:
+    assert cache.stat().st_mode & 0o777 == 0o700
+    assert cache.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_cache_that_others_can_replace_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "kraftlake").mkdir()
+    (tmp_path / "kraftlake" / "kernels").symlink_to(tmp_path / "elsewhere")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    machine_code.cache_folder.cache_clear()
+    try:
+        assert machine_code.cache_folder() is None
+    finally:
+        machine_code.cache_folder.cache_clear()
+
+
+def test_other_sources_or_another_machine_have_another_folder(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    depends_on = machine_code._code_depends_on()
+    monkeypatch.setattr(machine_code, "_code_depends_on", lambda: depends_on + b"x")
+    machine_code.cache_folder.cache_clear()
+    assert machine_code.cache_folder() not in (None, cache)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [np.zeros(2, np.float64), np.zeros(2, ">i4"), np.zeros((2, 2), np.int32)[:, 0], [1], "text", True],
+    ids=["floats", "byte order", "strides", "list", "text", "bool"],
+)
+def test_what_compiled_code_does_not_know_is_refused(wrong: Any) -> None:
+    with pytest.raises(TypeError, match="compiled code takes no"):
+        no_result(wrong)
+
+
+def test_a_function_that_allocates_is_refused_and_not_run() -> None:
+    with pytest.raises(numba.TypingError, match="empty"):
+        allocates(3)
+
+
+def test_threads_that_are_first_together_get_the_same(cache: Path) -> None:
+    arrays = [np.zeros(1000, np.int32) for _ in range(4)]
+    threads = [threading.Thread(target=no_result, args=(array,)) for array in arrays]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all((array == -1).all() for array in arrays)
+
+
+FIRST_RUN = """
+import numpy as np, sys
+from kraftlake.kernels.indexes import index_ids, move_fresh
+index = np.zeros(4, np.int32)
+index_ids(np.ones((1, 2), np.uint64), 1, index)
+print(sorted(index.tolist()), "numba" in sys.modules)
+"""
+
+
+def test_processes_that_are_first_together_both_compile_say_so_and_the_next_one_needs_no_numba(tmp_path: Path) -> None:
+    def start() -> subprocess.Popen[str]:
+        environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path)}
+        pipe = subprocess.PIPE
+        return subprocess.Popen([sys.executable, "-c", FIRST_RUN], env=environment, stdout=pipe, stderr=pipe, text=True)
+
+    for process in [start(), start()]:
+        printed, said = process.communicate()
+        assert printed.startswith("[0, 0, 0, 1]"), said
+        assert said.count("once") == ("True" in printed)
+    assert start().communicate() == ("[0, 0, 0, 1] False\n", "")
+    assert not list(tmp_path.rglob("*.tmp"))

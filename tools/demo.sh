@@ -9,6 +9,13 @@ if [ -t 1 ]; then bold=$'\e[1m' dim=$'\e[2m' plain=$'\e[0m'; else bold='' dim=''
 say() { printf '\n%s# %s%s\n' "$dim" "$1" "$plain"; }
 run() { printf '%s$ kraftlake %s%s\n' "$bold" "$*" "$plain"; kraftlake "$@"; }
 
+# The first lines of each kind, so that a page holds them.
+summed_up() {
+  awk '{ kind = / has no leader/ ? "leaderless" : $1 == "became" ? $2 : $1 }
+       /^[^ ]/ || ++seen[kind] <= 3 { print; next } { more++ }
+       END { if (more) printf "  … and %d more things like these\n", more }'
+}
+
 log=samples/kafka-4.4/log/__cluster_metadata-0
 lake=demo-lake
 
@@ -27,6 +34,11 @@ run diff "$lake" 402 458
 say "… which each broker learned as changes of its own: brokers 1, 2 and 4 take over, broker 3 would follow."
 for broker in 1 2 3 4; do
   run local-changes "$lake" --broker "$broker" --from 402 --to 458
+done
+
+say "What they did then: real ReplicaManagers, driven through that part of the log. Broker 3 starts again at the end."
+for broker in 2 3; do
+  run replay "$lake" --broker "$broker" --from 403 --to 470 | summed_up
 done
 
 say "The cluster again, just before it was shut down. --at-offset and --at-time take any moment."

@@ -15,6 +15,7 @@ from kraftlake.cli.commands.local_changes import local_changes
 from kraftlake.cli.commands.log import log
 from kraftlake.cli.commands.log_upkeep import log_compact, log_trim, log_vacuum
 from kraftlake.cli.commands.metrics import metrics
+from kraftlake.cli.commands.replay import replay
 from kraftlake.cli.commands.spark import spark
 from kraftlake.cli.commands.verify import verify
 from kraftlake.cli.options import SAMPLE
@@ -56,6 +57,7 @@ for _command in (
     log,
     diff,
     local_changes,
+    replay,
     metrics,
     verify,
     import_,

@@ -51,6 +51,7 @@ class Call:
             raise click.UsageError("Give either --at-offset or --at-time, not both.")
         self.at: int | datetime | None = at_time if at_offset is None else at_offset
         verbosity: int = options.pop("verbose")
+        self.verbose = verbosity > 0
         if verbosity:
             from kraftlake.cli.logs import log_to_stderr
 

@@ -56,11 +56,15 @@ _KINDS = tuple(field.name for field in attrs.fields(BrokerPartitions))
 def partitions_of(image: MetadataImage, broker: int) -> BrokerPartitions:
     """What a broker hosts."""
     lists: dict[str, list[PartitionName]] = {kind: [] for kind in _KINDS}
-    for name, id_, partition in _may_be_hosted(image.topics, broker):
-        if broker in partition.replicas:
-            for kind in _kinds(partition, broker, min_insync_replicas(image, name)):
-                lists[kind].append((name, id_))
+    for name, id_, partition in hosted_partitions(image.topics, broker):
+        for kind in _kinds(partition, broker, min_insync_replicas(image, name)):
+            lists[kind].append((name, id_))
     return BrokerPartitions(**{kind: tuple(sorted(names)) for kind, names in lists.items()})
+
+
+def hosted_partitions(topics: TopicsImage, broker: int) -> Iterator[tuple[str, int, PartitionRegistration]]:
+    """Topic, partition id and state of every partition that has a replica on a broker, in no order."""
+    return (found for found in _may_be_hosted(topics, broker) if broker in found[2].replicas)
 
 
 def _may_be_hosted(topics: TopicsImage, broker: int) -> Iterable[tuple[str, int, PartitionRegistration]]:

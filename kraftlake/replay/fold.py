@@ -77,10 +77,12 @@ def extend(loader: MetadataBatchLoader, reader: LogReader, to: int, *, base: Sna
 
 def image_at(reader: LogReader, at: int, *, from_snapshot: bool | None = None, lenient: bool = False) -> Replay:
     """The image after offset `at`; see `replay_to`."""
-    return finish(_at(reader, at, from_snapshot=from_snapshot, lenient=lenient))
+    return finish(loader_at(reader, at, from_snapshot=from_snapshot, lenient=lenient))
 
 
-def _at(reader: LogReader, at: int, *, from_snapshot: bool | None, lenient: bool) -> MetadataBatchLoader:
+def loader_at(
+    reader: LogReader, at: int, *, from_snapshot: bool | None = None, lenient: bool = False
+) -> MetadataBatchLoader:
     """As `replay_to`, for those who want the image alone: it may start from an image that a lake has as columns."""
     base = choose_base(reader, at, from_snapshot=from_snapshot) if at >= 0 else None
     cached = None if base is None else cached_image(reader, base)
@@ -130,7 +132,7 @@ def changes_between(
         return replay_to(reader, to_offset, from_snapshot=from_snapshot, lenient=lenient)
     if from_offset < to_offset:
         _check_covered(reader, from_offset, to_offset)
-    loader = _at(reader, from_offset, from_snapshot=from_snapshot, lenient=lenient)
+    loader = loader_at(reader, from_offset, from_snapshot=from_snapshot, lenient=lenient)
     loader.take_image()
     extend(loader, reader, to_offset)
     return loader

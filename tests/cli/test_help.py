@@ -28,7 +28,7 @@ def examples() -> Iterator[str]:
 def test_the_commands_are_those_that_others_rely_on() -> None:
     names = {path.removeprefix("kraftlake ") for path, _ in LEAVES}
     assert names == {
-        "image", "log", "diff", "local-changes", "metrics", "verify", "import", "export", "format",
+        "image", "log", "diff", "local-changes", "replay", "metrics", "verify", "import", "export", "format",
         "fork", "log compact", "log trim", "log vacuum", "spark replay",
     }  # fmt: skip
 

@@ -1,0 +1,154 @@
+"""`kraftlake replay`: a broker's ReplicaManager, driven through the log."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from kraftlake.cli.command import Example, Option
+from kraftlake.cli.logs import without_logs
+from kraftlake.cli.options import SAMPLE, Call, command
+from kraftlake.cli.parameters import OFFSET, PathParameter
+from kraftlake.cli.sections import LOOK
+
+if TYPE_CHECKING:
+    from kraftlake.replica_manager import BrokerReplay
+
+
+@command(
+    "replay",
+    section=LOOK,
+    question="What did a broker do, and because of which record?",
+    secrets=True,
+    examples=(
+        Example(
+            "what broker 2 did when broker 3 was lost", f"kraftlake replay {SAMPLE} --broker 2 --from 403 --to 458"
+        ),
+        Example("one delta at a time, forth and back", f"kraftlake replay {SAMPLE} --broker 2 --from 403 --step"),
+        Example(
+            "a broker's folders beside what they should be",
+            f"kraftlake replay {SAMPLE} --broker 1 --from 5736 --log-dirs samples/kafka-4.4/log",
+        ),
+        Example("for other programs", f"kraftlake replay {SAMPLE} --broker 1 --to 1059 --json"),
+    ),
+)
+@click.option("--broker", cls=Option, type=click.IntRange(min=0), required=True, metavar="ID", help="The broker's id.")
+@click.option(
+    "--from",
+    "first",
+    cls=Option,
+    type=OFFSET,
+    metavar="N",
+    help="Begin with what the broker hosts before this offset, by default with the start of the log.",
+)
+@click.option("--to", "last", cls=Option, type=OFFSET, metavar="M", help="Up to this offset, itself included.")
+@click.option("--step", cls=Option, is_flag=True, help="Stop after each delta and take commands.")
+@click.option(
+    "--log-dirs",
+    "log_dirs",
+    cls=Option,
+    multiple=True,
+    type=PathParameter("directory"),
+    metavar="DIR",
+    help="Compare this log directory of the broker with the image at the end. Repeatable. Nothing is ever changed.",
+)
+@click.option(
+    "--listener",
+    cls=Option,
+    metavar="NAME",
+    help="The listener at which brokers reach each other, by default the first that all of them have.",
+)
+@click.option(
+    "--fetchers",
+    cls=Option,
+    type=click.IntRange(min=1),
+    default=1,
+    metavar="N",
+    help="num.replica.fetchers, 1 if not given.",
+)
+def replay(
+    call: Call,
+    source: str,
+    *,
+    broker: int,
+    first: int | None,
+    last: int | None,
+    step: bool,
+    log_dirs: tuple[str, ...],
+    listener: str | None,
+    fetchers: int,
+) -> None:
+    """Drive a broker's ReplicaManager through the metadata deltas of SOURCE and show everything that it does.
+
+    Each batch is a delta, a metadata transaction is one. A line says what happened to a partition or a fetcher, and
+    the record that it happened because of. What a broker does of its own accord is read from the records that followed:
+    a new incarnation is a restart, a log directory that is registered no longer has failed. A broker that was never
+    registered hosts nothing, and that is no error. Secrets are met in the images of --step only.
+    """
+    if step and call.as_json:
+        raise click.UsageError("--step talks to somebody; --json is for programs.")
+    from kraftlake.replica_manager import BrokerReplay
+
+    with without_logs(unless=call.verbose):
+        driven = BrokerReplay(
+            call.open(source),
+            broker,
+            first,
+            last,
+            lenient=not call.strict,
+            inter_broker_listener=listener,
+            num_replica_fetchers=fetchers,
+        )
+        if step:
+            from kraftlake.cli.replay_steps import ReplaySteps
+
+            ReplaySteps(call.terminal, driven, show_secrets=call.show_secrets).run()
+        elif call.as_json:
+            _as_json(call, driven, log_dirs)
+        else:
+            _in_words(call, driven, log_dirs)
+        call.tell_skipped(driven.skipped)
+        if not call.as_json:
+            _tell_strangers(call, driven)
+
+
+def _as_json(call: Call, driven: BrokerReplay, log_dirs: tuple[str, ...]) -> None:
+    from kraftlake.replica_manager import compare_log_dirs, summary_to_json, transition_to_json
+
+    for step in driven.steps():
+        for transition, cause in step.transitions:
+            call.terminal.json(transition_to_json(transition, cause, step.offset))
+    if log_dirs:
+        report = compare_log_dirs(driven.broker.image, driven.broker.broker_id, log_dirs)
+        call.terminal.json({"logDirs": report.to_json()})
+    call.terminal.json(summary_to_json(driven.broker))
+
+
+def _in_words(call: Call, driven: BrokerReplay, log_dirs: tuple[str, ...]) -> None:
+    from kraftlake.cli.views.replay_view import ReplayView
+
+    view = ReplayView(colour=call.terminal.colour)
+    for step in driven.steps():
+        if step.transitions:
+            for line in view.step(step):
+                call.terminal.line(line)
+    for line in view.summary(driven):
+        call.terminal.line(line)
+    if log_dirs:
+        from kraftlake.replica_manager import compare_log_dirs
+
+        report = compare_log_dirs(driven.broker.image, driven.broker.broker_id, log_dirs)
+        for line in view.log_dirs(report):
+            call.terminal.line(line)
+
+
+def _tell_strangers(call: Call, driven: BrokerReplay) -> None:
+    """Warn where a broker id looks like a mistake."""
+    broker, image = driven.broker, driven.broker.image
+    if broker.broker_id not in image.cluster.brokers and not any(broker.roles()):
+        known = ", ".join(map(str, sorted(image.cluster.brokers))) or "none"
+        call.terminal.warn(
+            f"broker {broker.broker_id} is not registered at offset {image.offset} and hosts nothing; "
+            f"registered brokers: {known}"
+        )

@@ -1,0 +1,288 @@
+"""What a broker did, in words: a heading for each delta, and a line for each thing that happened."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from kraftlake.cli.theme import Style, paint
+from kraftlake.cli.views.words import Piece, counted, moment, numbers
+from kraftlake.cli.visible import visible
+
+if TYPE_CHECKING:
+    from kraftlake.replica_manager import (
+        BrokerReplay,
+        Cause,
+        FetcherName,
+        LogDirReport,
+        ReplayedBroker,
+        ReplayStep,
+        Transition,
+    )
+
+_SHOWN_FINDINGS = 20
+
+
+class ReplayView:
+    """Writes steps line by line, as they come."""
+
+    def __init__(self, *, colour: bool) -> None:
+        self._colour = colour
+
+    def step(self, step: ReplayStep) -> Iterator[str]:
+        """The lines of a step."""
+        offsets = f"offset {step.offset}"
+        if step.first_offset < step.offset:
+            offsets = f"offsets {step.first_offset} to {step.offset}"
+        time = f"  {moment(step.timestamp)}" if step.timestamp >= 0 else ""
+        yield self._line((offsets, Style.HEADING), (f"{time}  epoch {step.epoch}", Style.QUIET))
+        for group, cause in grouped(step.transitions):
+            because: list[Piece] = []
+            if cause is not None:
+                because = [(f"  because of record {cause.offset} ({cause.type})", Style.QUIET)]
+            yield "  " + self._line(*told(group), *because)
+
+    def summary(self, replay: BrokerReplay) -> Iterator[str]:
+        """What the broker hosts at the end."""
+        yield from self.broker(replay.broker)
+
+    def broker(self, broker: ReplayedBroker) -> Iterator[str]:
+        """What the broker hosts as it is now, and what its fetchers have."""
+        leads, follows = broker.roles()
+        yield self._line(
+            ("broker ", Style.STRONG), (str(broker.broker_id), Style.HEADING),
+            f" after offset {broker.image.offset}: leads ", (counted(len(leads), "partition"), Style.GOOD),
+            ", follows ", (counted(len(follows), "partition"), Style.NAME), *_troubles(broker),
+        )  # fmt: skip
+        for fetcher in broker.fetchers():
+            leader = fetcher.leader
+            yield "  " + self._line(
+                (f"fetcher {fetcher.fetcher_id}", Style.NAME),
+                f" to broker {leader.id} ({leader.host}:{leader.port}): ",
+                counted(fetcher.partition_count, "partition"),
+            )
+
+    def partitions(self, broker: ReplayedBroker, name: str) -> Iterator[str]:
+        """The state of a partition, or of all of a topic."""
+        for key, hosted in sorted(broker.manager.hosted_partitions().items()):
+            if name not in (str(key), key.topic):
+                continue
+            partition = hosted.partition
+            if partition is None or partition.log is None:
+                yield self._line((str(key), Style.STRONG), (" is offline", Style.BAD))
+                continue
+            directory = broker.log_directory(key)
+            role = "leads" if partition.is_leader else "follows"
+            isr = f", ISR {numbers(sorted(partition.in_sync.state.isr))}" if partition.is_leader else ""
+            leader = (
+                ""
+                if partition.is_leader
+                else f", leader {_leader_name(-1 if partition.leader_id is None else partition.leader_id)}"
+            )
+            yield self._line(
+                f"{role} ", (str(key), Style.STRONG),
+                f": leader epoch {partition.leader_epoch}, partition epoch {partition.partition_epoch}{leader}{isr}, "
+                f"replicas {numbers(partition.in_sync.assignment.replicas)}, log in {directory}",
+            )  # fmt: skip
+
+    def log_dirs(self, report: LogDirReport) -> Iterator[str]:
+        """What a comparison with log directories has found."""
+        yield self._line(
+            ("log directories", Style.HEADING), f"  {counted(report.matching, 'folder')} as they should be"
+        )
+        for path, id_ in report.directories.items():
+            yield "  " + self._line((path, Style.NAME), (f"  id {id_}" if id_ else "  without an id", Style.QUIET))
+        for heading, findings, style in (
+            ("missing", report.missing, Style.BAD),
+            ("stray", report.strays, Style.WARNING),
+            ("in the wrong directory", report.misplaced, Style.WARNING),
+        ):
+            if findings:
+                yield "  " + self._line((f"{heading}: {counted(len(findings), 'partition')}", style))
+            for finding in findings[:_SHOWN_FINDINGS]:
+                where = "" if finding.path is None else f"  {finding.path}"
+                yield "    " + self._line((finding.partition, Style.NAME), where, (f"  {finding.reason}", Style.QUIET))
+            if len(findings) > _SHOWN_FINDINGS:
+                yield "    " + self._line((f"… {len(findings) - _SHOWN_FINDINGS:,} more: --json has all", Style.QUIET))
+        for what, paths in (("on the move", report.moving), ("marked for deletion", report.deleted)):
+            if paths:
+                yield "  " + self._line((f"{counted(len(paths), 'folder')} {what}", Style.QUIET))
+
+    def _line(self, *pieces: Piece) -> str:
+        plain = ((piece, Style.PLAIN) if isinstance(piece, str) else piece for piece in pieces)
+        return "".join(paint(visible(text), style, colour=self._colour) for text, style in plain)
+
+
+def _troubles(broker: ReplayedBroker) -> list[Piece]:
+    partitions = list(broker.manager.online_partitions())
+    leaderless = sum(partition.leader_id == -1 for partition in partitions)
+    offline = len(broker.manager.hosted_partitions()) - len(partitions)
+    pieces: list[Piece] = []
+    if leaderless:
+        pieces += [", ", (f"{leaderless:,} without a leader", Style.BAD)]
+    if offline:
+        pieces += [", ", (f"{offline:,} in a failed directory", Style.BAD)]
+    return pieces
+
+
+def grouped(
+    transitions: Sequence[tuple[Transition, Cause | None]],
+) -> Iterator[tuple[list[Transition], Cause | None]]:
+    """What happened to one partition because of one record, together; in the order of its first part."""
+    groups: dict[object, tuple[list[Transition], Cause | None]] = {}
+    for place, (transition, cause) in enumerate(transitions):
+        key = place if transition.partition is None else (transition.partition, cause)
+        groups.setdefault(key, ([], cause))[0].append(transition)
+    yield from groups.values()
+
+
+def told(group: Sequence[Transition]) -> list[Piece]:
+    """What has happened to a partition, a fetcher or the broker, as one line."""
+    told_first = next((t for t in group if t.kind.value in _LEADING), group[0])
+    pieces = list(_LEADING.get(told_first.kind.value, _other)(told_first))
+    for transition in group:
+        if transition is not told_first:
+            pieces += _also(transition)
+    return pieces
+
+
+def _became_leader(t: Transition) -> Iterator[Piece]:
+    assert t.after is not None
+    yield from (("became leader", Style.GOOD), " of ", _name(t), f" at epoch {t.after.leader_epoch}")
+    if t.before is not None and t.before.leader != t.after.leader:
+        yield f", {_after(t.before.leader)}"
+    yield f", ISR {numbers(t.after.isr)}"
+
+
+def _became_follower(t: Transition) -> Iterator[Piece]:
+    assert t.after is not None
+    if t.after.leader < 0:
+        yield from (_name(t), (" has no leader", Style.BAD), f" at epoch {t.after.leader_epoch}: {t.reason}")
+        return
+    yield from (("became follower", Style.NAME), " of ", _name(t), f" at epoch {t.after.leader_epoch}, ")
+    yield f"leader {t.after.leader}"
+    if t.before is not None and t.before.leader != t.after.leader:
+        yield f", {_after(t.before.leader)}"
+
+
+def _updated(t: Transition) -> Iterator[Piece]:
+    yield "leads " if t.kind.value == "leader-updated" else "follows "
+    yield _name(t)
+    yield " as before" if t.after is None or t.before is None else f" on, {_changes(t)}"
+
+
+def _changes(t: Transition) -> str:
+    assert t.before is not None
+    assert t.after is not None
+    words = [
+        f"{word} {numbers(old)} → {numbers(new)}"
+        for word, old, new in (("ISR", t.before.isr, t.after.isr), ("replicas", t.before.replicas, t.after.replicas))
+        if old != new
+    ]
+    if t.before.directories != t.after.directories:
+        words.append("log directories assigned")
+    if (t.before.elr, t.before.last_known_elr) != (t.after.elr, t.after.last_known_elr):
+        words.append(f"ELR {numbers(t.before.elr)} → {numbers(t.after.elr)}")
+    return ", ".join(words) or f"partition epoch {t.after.partition_epoch}"
+
+
+def _fetcher(t: Transition) -> Iterator[Piece]:
+    assert t.fetcher is not None
+    started = t.kind.value == "fetcher-started"
+    name = t.fetcher
+    yield from ((f"fetcher {name.fetcher_id}", Style.NAME), f" to broker {name.leader_id} ({name.host}:{name.port}) ")
+    yield ("started", Style.GOOD) if started else ("stopped", Style.WARNING)
+    yield f": {t.reason}" if t.reason else ""
+
+
+def _log_deleted(t: Transition) -> Iterator[Piece]:
+    yield from (("log deleted", Style.WARNING), " of ", _name(t), f": {t.reason}")
+
+
+def _stopped(t: Transition) -> Iterator[Piece]:
+    yield from (("stopped", Style.WARNING), " ", _name(t), f": {t.reason}")
+
+
+def _bad(words: str) -> _Teller:
+    def tell(t: Transition) -> Iterator[Piece]:
+        where = f" ({t.directory})" if t.directory else ""
+        yield from (_name(t), (f" {words}", Style.BAD), f": {t.reason}{where}")
+
+    return tell
+
+
+def _broker(words: str, style: Style) -> _Teller:
+    def tell(t: Transition) -> Iterator[Piece]:
+        detail = t.directory or t.reason
+        yield from ((words, style), f" ({detail})" if detail else "")
+
+    return tell
+
+
+def _other(t: Transition) -> Iterator[Piece]:
+    first, *rest = _also(t)
+    yield from ((_name(t), first) if isinstance(first, str) and t.partition else (first,))
+    yield from rest
+
+
+def _also(t: Transition) -> list[Piece]:
+    """A part of a line, after what it begins with."""
+    where = "" if t.fetcher is None else _fetched_by(t.fetcher)
+    match t.kind.value:
+        case "log-created":
+            return [f", log made in {t.directory}" if t.directory and " " not in t.directory else ", log made"]
+        case "fetching-started":
+            return [f", fetched from offset {t.offset} by {where}"]
+        case "fetching-stopped":
+            return [f", no longer fetched by {where}"]
+        case "not-fetching":
+            return [] if t.reason == "the partition has no leader" else [", ", (f"not fetched: {t.reason}", Style.BAD)]
+        case "replica-stopped":
+            return [", ", ("stopped", Style.WARNING), f": {t.reason}"]
+        case "directory-reported":
+            return [f", which lies in {t.directory}: reported, {t.reason}"]
+        case "stale-epoch-ignored":
+            return [", ", (f"ignored: {t.reason}", Style.WARNING)]
+        case _:
+            return [", ", *_LEADING[t.kind.value](t)]
+
+
+def _fetched_by(name: FetcherName) -> str:
+    return f"fetcher {name.fetcher_id} to broker {name.leader_id}"
+
+
+def _leader_name(leader: int) -> str:
+    return "none" if leader < 0 else f"broker {leader}"
+
+
+def _after(leader: int) -> str:
+    return "which had no leader" if leader < 0 else f"after broker {leader}"
+
+
+def _name(t: Transition) -> Piece:
+    return (str(t.partition), Style.STRONG)
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import TypeAlias
+
+    _Teller: TypeAlias = Callable[[Transition], Iterable[Piece]]
+
+_LEADING: dict[str, _Teller] = {
+    "became-leader": _became_leader,
+    "became-follower": _became_follower,
+    "leader-updated": _updated,
+    "follower-updated": _updated,
+    "log-deleted": _log_deleted,
+    "log-delete-failed": _bad("could not be deleted"),
+    "replica-stopped": _stopped,
+    "replica-failed": _bad("failed"),
+    "partition-offline": _bad("is offline"),
+    "fetcher-started": _fetcher,
+    "fetcher-stopped": _fetcher,
+    "broker-started": _broker("the broker started", Style.EVENT),
+    "controlled-shutdown-begun": _broker("the broker began to shut down", Style.EVENT),
+    "directory-failed": _broker("a log directory failed", Style.BAD),
+}
+"""How a line about each kind of transition begins; the other kinds are parts of such a line."""

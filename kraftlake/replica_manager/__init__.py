@@ -1,0 +1,93 @@
+"""One broker: its partitions as leader and follower, what metadata deltas make of them, and their replay from a log.
+
+What is re-exported here is imported when it is first asked for, so that naming the room costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kraftlake.replica_manager.broker_replay import BrokerReplay, ReplayStep
+    from kraftlake.replica_manager.causes import Cause
+    from kraftlake.replica_manager.config import ReplicaManagerConfig
+    from kraftlake.replica_manager.controller_channel import AlterPartitionManager, DirectoryEventHandler, LeaderAndIsr
+    from kraftlake.replica_manager.fetchers import BrokerEndPoint, Fetcher, FetcherFactory, InitialFetchState
+    from kraftlake.replica_manager.log_dirs import LogDirReport, compare_log_dirs
+    from kraftlake.replica_manager.log_manager import LogManager
+    from kraftlake.replica_manager.memory_log import MemoryPartitionLog
+    from kraftlake.replica_manager.memory_log_manager import MemoryLogManager
+    from kraftlake.replica_manager.metadata_view import ImageView, MetadataView
+    from kraftlake.replica_manager.partition import Partition
+    from kraftlake.replica_manager.partition_log import PartitionLog
+    from kraftlake.replica_manager.replay_json import summary_to_json, transition_to_json
+    from kraftlake.replica_manager.replayed_broker import ReplayedBroker
+    from kraftlake.replica_manager.replica_manager import ReplicaManager
+    from kraftlake.replica_manager.transitions import FetcherName, Transition, TransitionKind
+
+_HOMES = {
+    "AlterPartitionManager": "controller_channel",
+    "BrokerEndPoint": "fetchers",
+    "BrokerReplay": "broker_replay",
+    "Cause": "causes",
+    "DirectoryEventHandler": "controller_channel",
+    "Fetcher": "fetchers",
+    "FetcherFactory": "fetchers",
+    "FetcherName": "transitions",
+    "ImageView": "metadata_view",
+    "InitialFetchState": "fetchers",
+    "LeaderAndIsr": "controller_channel",
+    "LogDirReport": "log_dirs",
+    "LogManager": "log_manager",
+    "MemoryLogManager": "memory_log_manager",
+    "MemoryPartitionLog": "memory_log",
+    "MetadataView": "metadata_view",
+    "Partition": "partition",
+    "PartitionLog": "partition_log",
+    "ReplayStep": "broker_replay",
+    "ReplayedBroker": "replayed_broker",
+    "ReplicaManager": "replica_manager",
+    "ReplicaManagerConfig": "config",
+    "Transition": "transitions",
+    "TransitionKind": "transitions",
+    "compare_log_dirs": "log_dirs",
+    "summary_to_json": "replay_json",
+    "transition_to_json": "replay_json",
+}
+
+__all__ = [
+    "AlterPartitionManager",
+    "BrokerEndPoint",
+    "BrokerReplay",
+    "Cause",
+    "DirectoryEventHandler",
+    "Fetcher",
+    "FetcherFactory",
+    "FetcherName",
+    "ImageView",
+    "InitialFetchState",
+    "LeaderAndIsr",
+    "LogDirReport",
+    "LogManager",
+    "MemoryLogManager",
+    "MemoryPartitionLog",
+    "MetadataView",
+    "Partition",
+    "PartitionLog",
+    "ReplayStep",
+    "ReplayedBroker",
+    "ReplicaManager",
+    "ReplicaManagerConfig",
+    "Transition",
+    "TransitionKind",
+    "compare_log_dirs",
+    "summary_to_json",
+    "transition_to_json",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

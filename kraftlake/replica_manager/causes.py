@@ -1,0 +1,181 @@
+"""Which record a transition came from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import attrs
+
+from kraftlake.delta import TopicPartition
+from kraftlake.image import MetadataImage
+from kraftlake.image.partition_registration import NO_LEADER_CHANGE
+from kraftlake.records import metadata_records as r
+from kraftlake.records.batch import RecordBatch
+from kraftlake.records.schema import type_name
+from kraftlake.records.serde import UNKNOWN, AnyMessage, UnknownRecord, decode_value
+from kraftlake.records.uuid import Uuid
+from kraftlake.replica_manager.transitions import Transition, TransitionKind
+from kraftlake.runtime.errors import CorruptDataError
+
+_ROLE_CHANGES = (TransitionKind.BECAME_LEADER, TransitionKind.BECAME_FOLLOWER, TransitionKind.FETCHING_STARTED)
+_OF_THE_BROKER = (TransitionKind.BROKER_STARTED, TransitionKind.SHUTDOWN_BEGUN, TransitionKind.DIRECTORY_FAILED)
+
+
+@attrs.frozen(weakref_slot=False)
+class Cause:
+    """A record: its offset, and its type as Kafka's dump tool prints it; SNAPSHOT stands for a whole snapshot."""
+
+    offset: int
+    type: str
+
+
+class RecordIndex:
+    """The records of one delta by what they are about.
+
+    `messages` are (offset, record) in the order in which they took effect.
+    """
+
+    def __init__(self, messages: Iterable[tuple[int, AnyMessage]], broker_id: int) -> None:
+        self._of_partition: dict[tuple[Uuid, int], list[tuple[Cause, AnyMessage]]] = {}
+        self._removed: dict[Uuid, Cause] = {}
+        self._elr_cleared: Cause | None = None
+        self._of_broker: Cause | None = None
+        self._last: Cause | None = None
+        for offset, message in messages:
+            cause = Cause(offset, UNKNOWN if isinstance(message, UnknownRecord) else type_name(type(message)))
+            self._last = cause
+            if isinstance(message, r.PartitionRecord | r.PartitionChangeRecord):
+                key = (message.topic_id, message.partition_id)
+                self._of_partition.setdefault(key, []).append((cause, message))
+            elif isinstance(message, r.RemoveTopicRecord):
+                self._removed[message.topic_id] = cause
+            elif isinstance(message, r.ClearElrRecord):
+                self._elr_cleared = cause
+            elif _is_of_broker(message, broker_id):
+                self._of_broker = cause
+
+    @property
+    def of_broker(self) -> Cause | None:
+        """The last record about the broker's own registration."""
+        return self._of_broker
+
+    @property
+    def last(self) -> Cause | None:
+        """The last record of all."""
+        return self._last
+
+    def of_partition(self, topic_ids: Sequence[Uuid], partition: int, kind: TransitionKind) -> Cause | None:
+        """The record that made a transition of a partition; `topic_ids` are those that its topic's name had.
+
+        Of several, a change of role comes from the last that named a leader, anything else from the last.
+        """
+        if kind in (TransitionKind.LOG_DELETED, TransitionKind.LOG_DELETE_FAILED):
+            for topic_id in topic_ids:
+                if topic_id in self._removed:
+                    return self._removed[topic_id]
+        for topic_id in reversed(topic_ids):
+            found = self._of_partition.get((topic_id, partition))
+            if found:
+                if kind in _ROLE_CHANGES:
+                    found = [pair for pair in found if _names_leader(pair[1])] or found
+                return found[-1][0]
+        return self._elr_cleared
+
+
+def _names_leader(message: AnyMessage) -> bool:
+    return isinstance(message, r.PartitionRecord) or (
+        isinstance(message, r.PartitionChangeRecord) and message.leader != NO_LEADER_CHANGE
+    )
+
+
+def _is_of_broker(message: AnyMessage, broker_id: int) -> bool:
+    registration = isinstance(message, r.RegisterBrokerRecord | r.BrokerRegistrationChangeRecord)
+    return registration and message.broker_id == broker_id  # type: ignore[union-attr]
+
+
+def causes_of(
+    transitions: Sequence[Transition],
+    index: RecordIndex,
+    before: MetadataImage,
+    after: MetadataImage,
+    *,
+    restarted: bool,
+) -> list[Cause | None]:
+    """A cause for each transition.
+
+    What a started broker does comes from its registration. A fetcher starts for the first partition that it gets, and
+    stops because of what was done last.
+    """
+    found: list[Cause | None] = []
+    for transition in transitions:
+        name = transition.partition
+        if restarted or transition.kind in _OF_THE_BROKER:
+            found.append(index.of_broker)
+        elif name is None:
+            found.append(None)
+        else:
+            found.append(index.of_partition(_ids_of(name, before, after), name.partition, transition.kind))
+    following: Cause | None = None
+    for place in range(len(found) - 1, -1, -1):
+        if found[place] is not None:
+            following = found[place]
+        elif transitions[place].kind is TransitionKind.FETCHER_STARTED:
+            found[place] = following
+    previous: Cause | None = None
+    for place, cause in enumerate(found):
+        previous = cause or previous or index.of_broker or index.last
+        found[place] = previous
+    return found
+
+
+def _ids_of(name: TopicPartition, before: MetadataImage, after: MetadataImage) -> list[Uuid]:
+    topics = [image.topics.get_topic(name.topic) for image in (before, after)]
+    return [topic.id for topic in topics if topic is not None]
+
+
+class EffectiveRecords:
+    """The records of batches that are gathered until a delta is published, in the order in which they take effect.
+
+    Those of a metadata transaction take effect at its end, or never. Batches are decoded when somebody asks.
+    """
+
+    def __init__(self) -> None:
+        self._batches: list[RecordBatch] = []
+        self._done = -1
+
+    def add(self, batch: RecordBatch) -> None:
+        """Gather a batch."""
+        self._batches.append(batch)
+
+    def published(self, to_offset: int) -> None:
+        """Everything up to this offset has been published: what comes next begins after it."""
+        self._done = to_offset
+        if self._batches and self._batches[-1].last_offset <= to_offset:
+            self._batches.clear()
+
+    def messages(self, to_offset: int) -> list[tuple[int, AnyMessage]]:
+        """What has taken effect since the last publication, up to and including `to_offset`."""
+        effective: list[tuple[int, AnyMessage]] = []
+        held: list[tuple[int, AnyMessage]] | None = None
+        for offset, message in self._decoded(to_offset):
+            if isinstance(message, r.BeginTransactionRecord):
+                held = []
+            elif isinstance(message, r.EndTransactionRecord | r.AbortTransactionRecord):
+                if isinstance(message, r.EndTransactionRecord):
+                    effective += held or []
+                    effective.append((offset, message))
+                held = None
+            else:
+                (effective if held is None else held).append((offset, message))
+        return effective
+
+    def _decoded(self, to_offset: int) -> Iterable[tuple[int, AnyMessage]]:
+        for batch in self._batches:
+            if batch.control:
+                continue
+            for offset, value in enumerate(batch.values, start=batch.base_offset):
+                if self._done < offset <= to_offset:
+                    try:
+                        yield offset, decode_value(value).message
+                    except CorruptDataError:
+                        continue  # a lenient replay has skipped it too

@@ -1,0 +1,26 @@
+"""What a broker's replica manager is configured with."""
+
+from __future__ import annotations
+
+import attrs
+
+
+@attrs.frozen(kw_only=True)
+class ReplicaManagerConfig:
+    """Kafka's broker settings of replication, by their names and with their defaults; times in ms, sizes in bytes.
+
+    `inter_broker_listener_name` is the listener at which leaders are reached. Source:
+    org.apache.kafka.server.config.ReplicationConfigs.
+    """
+
+    inter_broker_listener_name: str = "PLAINTEXT"
+    num_replica_fetchers: int = 1
+    replica_lag_time_max_ms: int = 30_000
+    replica_fetch_wait_max_ms: int = 500
+    replica_fetch_min_bytes: int = 1
+    replica_fetch_max_bytes: int = 1024 * 1024
+    replica_fetch_response_max_bytes: int = 10 * 1024 * 1024
+    replica_fetch_backoff_ms: int = 1_000
+    producer_purgatory_purge_interval_requests: int = 1_000
+    fetch_purgatory_purge_interval_requests: int = 1_000
+    delete_records_purgatory_purge_interval_requests: int = 1

@@ -1,0 +1,128 @@
+"""Kafka's error codes, and the exceptions by which a partition answers with one."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from kraftlake.runtime.errors import KraftlakeError
+
+
+class ErrorCode(IntEnum):
+    """The codes that replication answers with. Source: org.apache.kafka.common.protocol.Errors."""
+
+    UNKNOWN_SERVER_ERROR = -1
+    NONE = 0
+    OFFSET_OUT_OF_RANGE = 1
+    CORRUPT_MESSAGE = 2
+    UNKNOWN_TOPIC_OR_PARTITION = 3
+    NOT_LEADER_OR_FOLLOWER = 6
+    REQUEST_TIMED_OUT = 7
+    REPLICA_NOT_AVAILABLE = 9
+    MESSAGE_TOO_LARGE = 10
+    NETWORK_EXCEPTION = 13
+    INVALID_TOPIC_EXCEPTION = 17
+    NOT_ENOUGH_REPLICAS = 19
+    NOT_ENOUGH_REPLICAS_AFTER_APPEND = 20
+    INVALID_REQUIRED_ACKS = 21
+    INVALID_REQUEST = 42
+    POLICY_VIOLATION = 44
+    OPERATION_NOT_ATTEMPTED = 55
+    KAFKA_STORAGE_ERROR = 56
+    FETCH_SESSION_ID_NOT_FOUND = 70
+    INVALID_FETCH_SESSION_EPOCH = 71
+    FENCED_LEADER_EPOCH = 74
+    UNKNOWN_LEADER_EPOCH = 75
+    OFFSET_NOT_AVAILABLE = 78
+    INVALID_UPDATE_VERSION = 95
+    UNKNOWN_TOPIC_ID = 100
+    INCONSISTENT_TOPIC_ID = 103
+    FETCH_SESSION_TOPIC_ID_ERROR = 106
+    INELIGIBLE_REPLICA = 107
+    NEW_LEADER_ELECTED = 108
+
+
+class ReplicationError(KraftlakeError):
+    """A partition that can't do what was asked; `code` is what Kafka's protocol calls it."""
+
+    code = ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+class KafkaStorageError(ReplicationError):
+    """The log lies in a directory that has failed."""
+
+    code = ErrorCode.KAFKA_STORAGE_ERROR
+
+
+class NotLeaderOrFollowerError(ReplicationError):
+    """This broker does not lead the partition, or has no replica of it."""
+
+    code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+class UnknownTopicOrPartitionError(ReplicationError):
+    """There is no such partition."""
+
+    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+class FencedLeaderEpochError(ReplicationError):
+    """Who asks has an older leader epoch than this broker."""
+
+    code = ErrorCode.FENCED_LEADER_EPOCH
+
+
+class UnknownLeaderEpochError(ReplicationError):
+    """Who asks has a newer leader epoch than this broker, or is a replica that it does not know yet."""
+
+    code = ErrorCode.UNKNOWN_LEADER_EPOCH
+
+
+class OffsetOutOfRangeError(ReplicationError):
+    """The offset is not in the log."""
+
+    code = ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+class OffsetNotAvailableError(ReplicationError):
+    """A new leader's high watermark has not reached the start of its epoch yet."""
+
+    code = ErrorCode.OFFSET_NOT_AVAILABLE
+
+
+class NotEnoughReplicasError(ReplicationError):
+    """Fewer replicas are in sync than min.insync.replicas asks for."""
+
+    code = ErrorCode.NOT_ENOUGH_REPLICAS
+
+
+class PolicyViolationError(ReplicationError):
+    """The topic's configuration forbids it."""
+
+    code = ErrorCode.POLICY_VIOLATION
+
+
+class CorruptRecordError(ReplicationError):
+    """A record batch that fails its checksum, or is none."""
+
+    code = ErrorCode.CORRUPT_MESSAGE
+
+
+class RecordTooLargeError(ReplicationError):
+    """A record batch larger than the topic allows."""
+
+    code = ErrorCode.MESSAGE_TOO_LARGE
+
+
+class UnexpectedAppendOffsetError(ReplicationError):
+    """A follower is given a batch that does not continue its log."""
+
+    def __init__(self, message: str, first_offset: int, last_offset: int) -> None:
+        super().__init__(message)
+        self.first_offset = first_offset
+        self.last_offset = last_offset
+
+
+class InconsistentTopicIdError(ReplicationError):
+    """The partition is hosted for another topic of the same name."""
+
+    code = ErrorCode.INCONSISTENT_TOPIC_ID

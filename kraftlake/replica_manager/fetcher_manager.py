@@ -1,0 +1,148 @@
+"""Which fetcher fetches what: one for each leader and fetcher id."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from threading import RLock
+
+from kraftlake.delta import TopicPartition
+from kraftlake.replica_manager.fetchers import BrokerEndPoint, Fetcher, FetcherFactory, InitialFetchState
+from kraftlake.replica_manager.transitions import FetcherName, Transition, TransitionKind, TransitionListener
+
+
+class FetcherManager:
+    """Fetchers by (leader's id, fetcher id). A fetcher is reused only while the leader's address is the same.
+
+    `failed_partitions` are those that could not be fetched; a partition leaves it when it is added or removed.
+    Source: kafka.server.AbstractFetcherManager.
+    """
+
+    def __init__(self, factory: FetcherFactory, fetchers: int, listener: TransitionListener | None = None) -> None:
+        self._factory = factory
+        self._fetchers_per_broker = fetchers
+        self._listener = listener
+        self._lock = RLock()
+        self._fetchers: dict[tuple[int, int], Fetcher] = {}
+        self.failed_partitions: set[TopicPartition] = set()
+
+    def fetchers(self) -> dict[tuple[int, int], Fetcher]:
+        """Those that run, by (leader's id, fetcher id)."""
+        with self._lock:
+            return dict(self._fetchers)
+
+    def fetcher_id(self, partition: TopicPartition) -> int:
+        """Which of a leader's fetchers fetches the partition."""
+        number = 31 * java_hash(partition.topic) + partition.partition
+        return (number & 0x7FFF_FFFF) % self._fetchers_per_broker
+
+    def add_fetcher_for_partitions(self, states: Mapping[TopicPartition, InitialFetchState]) -> None:
+        """Fetch these; fetchers that are missing are started."""
+        with self._lock:
+            by_fetcher: dict[tuple[BrokerEndPoint, int], dict[TopicPartition, InitialFetchState]] = {}
+            for partition, state in states.items():
+                by_fetcher.setdefault((state.leader, self.fetcher_id(partition)), {})[partition] = state
+            for (leader, fetcher_id), group in by_fetcher.items():
+                fetcher = self._fetcher_of(leader, fetcher_id)
+                self.failed_partitions.difference_update(group)
+                fetcher.add_partitions(group)
+                if self._listener is not None:
+                    name = _name((leader.id, fetcher_id), leader)
+                    for partition, state in group.items():
+                        self._listener(
+                            Transition(
+                                kind=TransitionKind.FETCHING_STARTED,
+                                partition=partition,
+                                topic_id=state.topic_id,
+                                fetcher=name,
+                                offset=state.offset,
+                            )
+                        )
+
+    def _fetcher_of(self, leader: BrokerEndPoint, fetcher_id: int) -> Fetcher:
+        key = (leader.id, fetcher_id)
+        fetcher = self._fetchers.get(key)
+        if fetcher is not None and fetcher.leader == leader:
+            return fetcher
+        if fetcher is not None:
+            fetcher.shutdown()
+            self._tell(TransitionKind.FETCHER_STOPPED, key, fetcher.leader, "the leader has another address now")
+        fetcher = self._fetchers[key] = self._factory(fetcher_id, leader)
+        fetcher.start()
+        self._tell(TransitionKind.FETCHER_STARTED, key, leader)
+        return fetcher
+
+    def add_failed_partition(self, partition: TopicPartition) -> None:
+        """Note that a partition can't be fetched."""
+        with self._lock:
+            self.failed_partitions.add(partition)
+
+    def remove_fetcher_for_partitions(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Fetch these no longer; gives where each of those that were fetched is. Fetchers go on, idle ones too."""
+        wanted = list(partitions)
+        positions: dict[TopicPartition, int] = {}
+        with self._lock:
+            for key, fetcher in self._fetchers.items():
+                removed = fetcher.remove_partitions(wanted)
+                positions.update(removed)
+                if self._listener is not None and removed:
+                    self._tell_removed(removed, key, fetcher.leader)
+            self.failed_partitions.difference_update(wanted)
+        return positions
+
+    def shutdown_idle_fetchers(self) -> None:
+        """End those that have nothing to fetch."""
+        with self._lock:
+            idle = [key for key, fetcher in self._fetchers.items() if fetcher.partition_count <= 0]
+            for key in idle:
+                fetcher = self._fetchers.pop(key)
+                fetcher.shutdown()
+                self._tell(TransitionKind.FETCHER_STOPPED, key, fetcher.leader, "it has nothing to fetch any more")
+
+    def resize(self, fetchers: int) -> None:
+        """Have another number of fetchers for each leader; every partition goes to the one that its hash names now."""
+        with self._lock:
+            if fetchers == self._fetchers_per_broker:
+                return
+            self._fetchers_per_broker = fetchers
+            moved: dict[TopicPartition, InitialFetchState] = {}
+            for key, fetcher in list(self._fetchers.items()):
+                moved.update(fetcher.remove_all_partitions())
+                if key[1] >= fetchers:
+                    fetcher.shutdown()
+                    del self._fetchers[key]
+                    self._tell(TransitionKind.FETCHER_STOPPED, key, fetcher.leader, "there are fewer fetchers now")
+            self.add_fetcher_for_partitions(moved)
+            self.shutdown_idle_fetchers()
+
+    def close(self) -> None:
+        """End all."""
+        with self._lock:
+            for key, fetcher in self._fetchers.items():
+                fetcher.shutdown()
+                self._tell(TransitionKind.FETCHER_STOPPED, key, fetcher.leader, "the broker shuts down")
+            self._fetchers.clear()
+
+    def _tell(self, kind: TransitionKind, key: tuple[int, int], leader: BrokerEndPoint, reason: str = "") -> None:
+        if self._listener is not None:
+            self._listener(Transition(kind=kind, fetcher=_name(key, leader), reason=reason))
+
+    def _tell_removed(self, removed: Iterable[TopicPartition], key: tuple[int, int], leader: BrokerEndPoint) -> None:
+        assert self._listener is not None
+        name = _name(key, leader)
+        for partition in removed:
+            self._listener(Transition(kind=TransitionKind.FETCHING_STOPPED, partition=partition, fetcher=name))
+
+
+def _name(key: tuple[int, int], leader: BrokerEndPoint) -> FetcherName:
+    return FetcherName(fetcher_id=key[1], leader_id=leader.id, host=leader.host, port=leader.port)
+
+
+@lru_cache(maxsize=65_536)
+def java_hash(text: str) -> int:
+    """String.hashCode: of UTF-16 units, as a Java int."""
+    units = text.encode("utf-16-be", "surrogatepass")
+    value = 0
+    for place in range(0, len(units), 2):
+        value = (31 * value + (units[place] << 8 | units[place + 1])) & 0xFFFF_FFFF
+    return value - 0x1_0000_0000 if value >= 0x8000_0000 else value

@@ -1,0 +1,63 @@
+"""What the replica manager needs of a fetcher, whatever drives it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple, Protocol
+
+import attrs
+
+from kraftlake.delta import TopicPartition
+from kraftlake.records.uuid import Uuid
+
+
+class BrokerEndPoint(NamedTuple):
+    """Where a leader is reached."""
+
+    id: int
+    host: str
+    port: int
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class InitialFetchState:
+    """Where a fetcher begins: at `offset`, of the leader of `current_leader_epoch`."""
+
+    topic_id: Uuid | None
+    leader: BrokerEndPoint
+    current_leader_epoch: int
+    offset: int
+
+
+class Fetcher(Protocol):
+    """Fetches partitions from one leader. Source: kafka.server.AbstractFetcherThread."""
+
+    @property
+    def leader(self) -> BrokerEndPoint:
+        """Whom it fetches from."""
+
+    @property
+    def partition_count(self) -> int:
+        """How many partitions it fetches."""
+
+    def start(self) -> None:
+        """Begin; called once, before the first partition is added."""
+
+    def shutdown(self) -> None:
+        """End, and return when nothing of it runs any more."""
+
+    def add_partitions(self, states: Mapping[TopicPartition, InitialFetchState]) -> None:
+        """Fetch these too; one that is fetched already at the same leader epoch goes on as it is."""
+
+    def remove_partitions(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]:
+        """Fetch these no longer; gives the offset that each of those it had is at."""
+
+    def remove_all_partitions(self) -> Mapping[TopicPartition, InitialFetchState]:
+        """Fetch nothing any more; gives where another fetcher of the same leader would go on."""
+
+
+class FetcherFactory(Protocol):
+    """Makes fetchers."""
+
+    def __call__(self, fetcher_id: int, leader: BrokerEndPoint) -> Fetcher:
+        """A fetcher that has not begun; `fetcher_id` tells it from the others of that leader."""

@@ -1,0 +1,98 @@
+"""Record batches of partitions, told apart by their headers; what the records hold is the clients' business."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import attrs
+from crc32c import crc32c
+
+from kraftlake.records.batch_format import CONTROL_BIT, CRC_FROM, HEADER, LENGTH_FROM, MAGIC, OFFSET_AND_LENGTH
+from kraftlake.replica_manager.errors import CorruptRecordError
+
+TRANSACTIONAL_BIT: Final = 0x10
+NO_PRODUCER_ID: Final = -1
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class LogBatch:
+    """One batch: `data` are its bytes as Kafka lays them out (format v2), the rest is what its header says.
+
+    `last_offset` is inclusive, `leader_epoch` the epoch of the leader that appended it, `max_timestamp` in epoch ms.
+    """
+
+    data: bytes = attrs.field(repr=False)
+    base_offset: int
+    last_offset: int
+    leader_epoch: int
+    max_timestamp: int
+    count: int
+    producer_id: int = NO_PRODUCER_ID
+    producer_epoch: int = -1
+    base_sequence: int = -1
+    transactional: bool = False
+    control: bool = False
+
+    @property
+    def size(self) -> int:
+        """Bytes of the whole batch."""
+        return len(self.data)
+
+    def placed(self, base_offset: int, leader_epoch: int) -> LogBatch:
+        """The batch as a leader of `leader_epoch` appends it at `base_offset`; the checksum covers neither."""
+        head = OFFSET_AND_LENGTH.pack(base_offset, len(self.data) - LENGTH_FROM) + leader_epoch.to_bytes(4, "big")
+        return attrs.evolve(
+            self,
+            data=head + self.data[len(head) :],
+            base_offset=base_offset,
+            last_offset=base_offset + self.last_offset - self.base_offset,
+            leader_epoch=leader_epoch,
+        )
+
+    def check(self) -> None:
+        """CorruptRecordError when the checksum is wrong."""
+        if crc32c(self.data[CRC_FROM:]) != HEADER.unpack_from(self.data)[4]:
+            raise CorruptRecordError(f"The record batch at offset {self.base_offset} fails its checksum.")
+
+    def control_type(self) -> int:
+        """Of a control batch, what its one record says: 0 aborts a transaction, 1 commits it."""
+        # one record: length, attributes, timestamp delta, offset delta (all single bytes), key length, version, type
+        return int.from_bytes(self.data[HEADER.size + 7 : HEADER.size + 9], "big")
+
+
+def log_batches(data: bytes) -> Iterator[LogBatch]:
+    """The whole batches in `data`; a last one that is cut off is left out, as in a fetch response.
+
+    CorruptRecordError for what is no batch of format v2.
+    """
+    position = 0
+    while len(data) - position >= HEADER.size:
+        (
+            base_offset, length, epoch, magic, _, attributes, last_delta, _, max_timestamp,
+            producer_id, producer_epoch, base_sequence, count,
+        ) = HEADER.unpack_from(data, position)  # fmt: skip
+        if magic != MAGIC or length < HEADER.size - LENGTH_FROM or last_delta < 0:
+            raise CorruptRecordError(f"At byte {position} there is no record batch of format 2 (offset {base_offset}).")
+        end = position + LENGTH_FROM + length
+        if end > len(data):
+            return
+        yield LogBatch(
+            data=data[position:end],
+            base_offset=base_offset,
+            last_offset=base_offset + last_delta,
+            leader_epoch=epoch,
+            max_timestamp=max_timestamp,
+            count=count,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            base_sequence=base_sequence,
+            transactional=bool(attributes & TRANSACTIONAL_BIT),
+            control=bool(attributes & CONTROL_BIT),
+        )
+        position = end
+
+
+def joined(batches: Iterable[LogBatch]) -> bytes:
+    """The batches as they lie in a segment or a response."""
+    return b"".join(batch.data for batch in batches)

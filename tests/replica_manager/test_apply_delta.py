@@ -1,0 +1,278 @@
+"""What a metadata delta makes a broker do: one test a rule of ReplicaManager.applyDelta."""
+
+from __future__ import annotations
+
+import pytest
+
+from kraftlake.image.directory_id import UNASSIGNED
+from kraftlake.records import metadata_records as r
+from kraftlake.replica_manager import MemoryLogManager, TransitionKind
+from kraftlake.replica_manager.errors import (
+    InconsistentTopicIdError,
+    KafkaStorageError,
+    NotLeaderOrFollowerError,
+    UnknownTopicOrPartitionError,
+)
+from kraftlake.replica_manager.hosted_partition import OfflinePartition
+from tests.replica_manager.brokers import (
+    BAR,
+    D1,
+    D2,
+    FOO,
+    Broker,
+    broker,
+    change,
+    feature,
+    kinds,
+    partition,
+    started,
+    topic,
+    tp,
+)
+
+K = TransitionKind
+
+
+def test_a_new_partition_is_led_and_its_log_is_made_in_the_assigned_directory():
+    me = started(topic(), partition(leader=1, directories=(D2, D1, D1)))
+    assert kinds(me.told) == [K.LOG_CREATED, K.BECAME_LEADER]
+    assert me.partition().is_leader
+    assert me.partition().local_log.directory == "d2"
+    assert me.partition().leader_epoch_start_offset == 0
+    assert me.fetched() == {}
+
+
+def test_a_new_partition_is_followed_and_fetched_from_its_leader():
+    me = started(topic(), partition(leader=2))
+    assert kinds(me.told) == [K.LOG_CREATED, K.BECAME_FOLLOWER, K.FETCHER_STARTED, K.FETCHING_STARTED]
+    assert me.fetched() == {tp(): (2, 0, 0)}
+    assert me.controller.given_up == [tp()]
+
+
+def test_a_partition_without_a_leader_has_a_log_and_is_not_fetched():
+    me = started(
+        topic(),
+        partition(leader=-1, isr=(2,)),
+    )
+    assert me.partition().log is not None
+    assert me.fetched() == {}
+    assert K.NOT_FETCHING in kinds(me.told)
+    (follower,) = [t for t in me.told if t.kind is K.BECAME_FOLLOWER]
+    assert follower.reason == "nobody in sync can lead: broker 2 was not elected"
+
+
+def test_what_is_led_is_fetched_no_longer():
+    me = started(topic(), partition(leader=2))
+    told = me.hear(change(leader=1))
+    assert me.fetched() == {}
+    assert kinds(told) == [K.FETCHING_STOPPED, K.BECAME_LEADER, K.FETCHER_STOPPED]
+
+
+def test_a_change_of_the_isr_alone_restarts_no_fetching():
+    me = started(topic(), partition(leader=2))
+    told = me.hear(change(isr=(1, 2)))
+    assert kinds(told) == [K.FOLLOWER_UPDATED]
+    assert me.controller.given_up == [tp()]
+
+
+def test_a_new_leader_epoch_of_the_same_leader_restarts_fetching():
+    me = started(topic(), partition(leader=2))
+    told = me.hear(change(leader=2))
+    assert kinds(told) == [K.BECAME_FOLLOWER, K.FETCHING_STOPPED, K.FETCHING_STARTED]
+    assert me.fetched() == {tp(): (2, 0, 1)}
+    assert me.controller.given_up == [tp(), tp()]
+
+
+def test_deletes_come_first_so_that_a_topic_of_the_same_name_can_take_the_place():
+    me = started(topic(), partition(leader=1))
+    told = me.hear(r.RemoveTopicRecord(topic_id=FOO), topic(topic_id=BAR), partition(leader=2, topic_id=BAR))
+    assert kinds(told) == [
+        K.LOG_DELETED, K.LOG_CREATED, K.BECAME_FOLLOWER, K.FETCHER_STARTED, K.FETCHING_STARTED,
+    ]  # fmt: skip
+    assert told[0].reason == "the topic was deleted"
+    assert me.partition().topic_id == BAR
+
+
+def test_a_replica_that_was_taken_away_is_deleted_and_who_waits_for_it_is_answered():
+    me = started(topic(), partition(leader=1))
+    (deleted,) = me.hear(change(replicas=(2, 3), isr=(2, 3), leader=2, directories=(D1, D1)))
+    assert (deleted.kind, deleted.reason) == (K.LOG_DELETED, "broker 1 is no longer one of its replicas")
+    assert me.manager.hosted(tp()) is None
+    assert me.logs.get_log(tp()) is None
+    assert me.controller.given_up == [tp()]
+
+
+def test_a_log_in_an_offline_directory_is_not_deleted_and_that_is_told_apart():
+    me = started(topic(), partition(0, leader=1), partition(1, leader=1, directories=(D2, D1, D1)))
+    me.manager.handle_log_dir_failure("d2")
+    told = me.hear(r.RemoveTopicRecord(topic_id=FOO))
+    assert kinds(told) == [K.LOG_DELETED, K.LOG_DELETE_FAILED]
+    assert told[1].reason == "its log directory is offline"
+    assert me.logs.get_log(tp(1)) is not None
+
+
+def test_any_other_failure_of_a_delete_is_told_with_its_kind():
+    class Stubborn(MemoryLogManager):
+        def delete_logs(self, partitions, on_error):
+            for name in partitions:
+                on_error(name, PermissionError("read-only"))
+
+    me = started(topic(), partition(leader=1), log_manager=Stubborn({"d1": D1}))
+    (failed,) = me.hear(r.RemoveTopicRecord(topic_id=FOO))
+    assert (failed.kind, failed.reason) == (K.LOG_DELETE_FAILED, "PermissionError: read-only")
+
+
+def test_an_older_partition_epoch_is_ignored():
+    me = started(topic(), partition(leader=1, epoch=5))
+    me.partition().partition_epoch = 9
+    (told,) = me.hear(change(leader=2))
+    assert told.kind is K.STALE_EPOCH_IGNORED
+    assert told.reason == "partition epoch 6 is older than 9"
+    assert me.partition().is_leader
+
+
+def test_a_known_partition_epoch_is_no_news_but_right():
+    me = started(topic(), partition(leader=1, epoch=5))
+    me.partition().partition_epoch = 6
+    assert kinds(me.hear(change(isr=(1, 2)))) == [K.LEADER_UPDATED]
+
+
+def test_a_fetcher_is_reused_only_at_the_same_address():
+    me = started(topic(), partition(0, leader=2), partition(1, leader=2))
+    first = me.manager.replica_fetchers.fetchers()[2, 0]
+    me.hear(change(0, leader=2))
+    assert me.manager.replica_fetchers.fetchers()[2, 0] is first
+    told = me.hear(broker(2, epoch=500, port=7777), change(0, leader=2))
+    assert me.manager.replica_fetchers.fetchers()[2, 0] is not first
+    assert K.FETCHER_STOPPED in kinds(told)
+
+
+def test_idle_fetchers_are_shut_down():
+    me = started(topic(), partition(leader=2))
+    assert K.FETCHER_STOPPED in kinds(me.hear(change(leader=3)))
+    assert list(me.manager.replica_fetchers.fetchers()) == [(3, 0)]
+
+
+@pytest.mark.parametrize(
+    ("leader", "record", "reason"),
+    [
+        (3, r.UnregisterBrokerRecord(broker_id=3, broker_epoch=103), "its leader, broker 3, is not registered"),
+        (3, broker(3, epoch=400, name="OTHER"), "its leader, broker 3, has no listener PLAINTEXT"),
+    ],
+)
+def test_a_leader_that_cannot_be_reached_is_not_fetched_from(leader, record, reason):
+    me = started(topic(), partition(leader=2))
+    told = me.hear(record, change(leader=leader))
+    assert [t.reason for t in told if t.kind is K.NOT_FETCHING] == [reason]
+    assert me.fetched() == {}
+
+
+def test_in_controlled_shutdown_followers_without_a_leader_or_out_of_the_isr_are_stopped():
+    me = started(topic(), *(partition(number, leader=2) for number in range(3)))
+    me.manager.begin_controlled_shutdown()
+    told = me.hear(change(0, leader=-1), change(1, isr=(2, 3), leader=3), change(2, leader=3))
+    assert [(str(t.partition), t.reason) for t in told if t.kind is K.REPLICA_STOPPED] == [
+        ("foo-0", "the broker is shutting down and the partition has no leader"),
+        ("foo-1", "the broker is shutting down and is not in the ISR"),
+    ]
+    assert me.fetched() == {tp(2): (3, 0, 1)}
+    assert me.logs.get_log(tp(0)) is not None
+
+
+def test_where_a_replica_lies_is_told_to_the_controller_when_it_believes_otherwise():
+    me = started(topic(), partition(leader=1, directories=(UNASSIGNED, D1, D1)))
+    ((reported, directory),) = me.controller.assignments
+    assert (reported.topic_id, reported.topic_partition, directory) == (FOO, tp(), D1)
+    me.hear(change(directories=(D1, D1, D1)))
+    assert len(me.controller.assignments) == 1
+
+
+def test_a_metadata_version_without_directories_asks_for_no_reports():
+    me = Broker()
+    me.hear(feature(16), broker(1), broker(2), broker(3), topic(), partition(leader=1, directories=()))
+    assert me.controller.assignments == []
+
+
+def test_a_failed_directory_takes_its_partitions_offline():
+    me = started(topic(), partition(0, leader=1), partition(1, leader=2, directories=(D2, D1, D1)))
+    me.manager.handle_log_dir_failure("d2")
+    assert isinstance(me.manager.hosted(tp(1)), OfflinePartition)
+    assert me.fetched() == {}
+    assert me.controller.failures == [D2]
+    with pytest.raises(KafkaStorageError):
+        me.manager.partition_or_raise(tp(1))
+    me.manager.handle_log_dir_failure("d2")
+    assert me.controller.failures == [D2]
+
+
+def test_an_offline_partition_stays_offline():
+    me = started(topic(), partition(0, leader=2))
+    me.manager.handle_log_dir_failure("d1")
+    told, *_ = me.hear(change(0, leader=1))
+    assert (told.kind, told.reason) == (K.PARTITION_OFFLINE, "it lies in a log directory that is offline")
+
+
+def test_a_new_topic_of_the_name_of_an_offline_one_is_hosted():
+    me = started(topic(), partition(0, leader=1, directories=(D2, D1, D1)))
+    me.manager.handle_log_dir_failure("d2")
+    me.logs._logs.clear()
+    me.hear(r.RemoveTopicRecord(topic_id=FOO), topic(topic_id=BAR), partition(leader=1, topic_id=BAR))
+    assert me.partition().topic_id == BAR
+
+
+def test_a_log_that_cannot_be_made_puts_the_partition_offline_and_the_others_go_on():
+    class Full(MemoryLogManager):
+        def get_or_create_log(self, topic_partition, **how):
+            if topic_partition.partition in (0, 1):
+                raise KafkaStorageError("no space")
+            return super().get_or_create_log(topic_partition, **how)
+
+    me = started(
+        topic(), partition(0, leader=1), partition(1, leader=2), partition(2, leader=1), log_manager=Full({"d1": D1})
+    )
+    assert [str(t.partition) for t in me.told if t.kind is K.PARTITION_OFFLINE] == ["foo-0", "foo-1"]
+    assert me.manager.replica_fetchers.failed_partitions == {tp(1)}
+    assert me.partition(2).is_leader
+
+
+def test_a_log_that_may_lie_in_an_offline_directory_is_not_made_elsewhere():
+    me = started(topic("other", BAR), partition(leader=1, topic_id=BAR))
+    me.manager.handle_log_dir_failure("d2")
+    told = me.hear(topic(), partition(0, leader=1, directories=(D2, D1, D1)), partition(1, leader=1))
+    assert [(str(t.partition), t.kind) for t in told if t.kind is K.REPLICA_FAILED] == [("foo-0", K.REPLICA_FAILED)]
+    assert me.partition(1).is_leader
+    assert me.logs.get_log(tp(0)) is None
+
+
+def test_replicas_on_their_way_to_another_directory_go_on_moving():
+    me = started(topic(), partition(leader=2))
+    me.logs.create_future_log(tp(), "d2")
+    me.hear(change(leader=3))
+    assert me.partition().future_log is not None
+    assert list(me.manager.log_dir_fetchers.fetchers()) == [(1, 0)]
+    me.manager.handle_log_dir_failure("d2")
+    assert me.partition().future_log is None
+    assert me.manager.log_dir_fetchers.fetchers()[1, 0].partition_count == 0
+
+
+def test_a_partition_hosted_for_another_topic_is_refused():
+    me = started(topic(), partition(leader=1))
+    with pytest.raises(InconsistentTopicIdError):
+        me.manager.get_or_create_partition(tp(), BAR)
+
+
+def test_what_is_not_hosted_is_told_apart():
+    me = started(topic(), partition(leader=2, replicas=(2, 3)))
+    with pytest.raises(NotLeaderOrFollowerError):
+        me.manager.partition_or_raise(tp())
+    with pytest.raises(UnknownTopicOrPartitionError):
+        me.manager.partition_or_raise(tp(7))
+
+
+def test_high_watermarks_are_checkpointed_and_read_again_within_the_log():
+    me = started(topic(), partition(leader=1, replicas=(1,)))
+    me.manager.shutdown()
+    assert me.logs.checkpointed_high_watermark("d1", tp()) == 0
+    me.logs.write_high_watermarks("d1", {tp(): 77})
+    again = started(topic(), partition(leader=2), log_manager=me.logs)
+    assert again.partition().local_log.high_watermark == 0

@@ -9,6 +9,7 @@ from kraftlake.cli.commands.diff import diff
 from kraftlake.cli.commands.export import export
 from kraftlake.cli.commands.fork import fork
 from kraftlake.cli.commands.format import format_
+from kraftlake.cli.commands.generate import generate
 from kraftlake.cli.commands.image import image
 from kraftlake.cli.commands.import_ import import_
 from kraftlake.cli.commands.local_changes import local_changes
@@ -64,6 +65,7 @@ for _command in (
     export,
     format_,
     fork,
+    generate,
     log_compact,
     log_trim,
     log_vacuum,

@@ -29,7 +29,7 @@ def test_the_commands_are_those_that_others_rely_on() -> None:
     names = {path.removeprefix("kraftlake ") for path, _ in LEAVES}
     assert names == {
         "image", "log", "diff", "local-changes", "replay", "metrics", "verify", "import", "export", "format",
-        "fork", "log compact", "log trim", "log vacuum", "spark replay",
+        "fork", "generate", "log compact", "log trim", "log vacuum", "spark replay",
     }  # fmt: skip
 
 

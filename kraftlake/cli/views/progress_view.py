@@ -17,6 +17,7 @@ _TITLES = {
     "writing": "Appending to the lake",
     "starting": "Starting Spark",
     "replaying": "Replaying",
+    "generating": "Making up",
 }
 
 

@@ -1,0 +1,93 @@
+"""`kraftlake generate`: a made-up history of a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+import click
+
+from kraftlake.cli.command import Argument, Example, Option
+from kraftlake.cli.options import Call, command
+from kraftlake.cli.parameters import LAKE, TIME
+from kraftlake.cli.sections import ENGINE
+
+_COUNT = click.IntRange(min=1)
+_PATTERNS = (
+    "rolling-restart",
+    "zone-outage",
+    "isr-flaps",
+    "reassignment-storm",
+    "topic-churn",
+    "config-changes",
+)
+"""Those of the room, which is imported only to make one; a test holds the two together."""
+
+
+def _size(name: str, default: int, text: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    return click.option(
+        f"--{name}", cls=Option, section="The cluster", type=_COUNT, default=default, show_default=True, metavar="N",
+        help=text,
+    )  # fmt: skip
+
+
+@command(
+    "generate",
+    section=ENGINE,
+    question="Make up the history of a cluster of any size, to try things on.",
+    source=False,
+    examples=(
+        Example("100,000 records of everything that can happen", "kraftlake generate made-up"),
+        Example(
+            "a large cluster that loses a zone now and then",
+            "kraftlake generate outages --brokers 30 --topics 2000 --records 400000 --pattern zone-outage",
+        ),
+        Example("another one of the same kind", "kraftlake generate other --seed 7 --records 5000"),
+    ),
+)
+@click.argument("lake", cls=Argument, type=LAKE, help="The folder of the new lake.")
+@_size("brokers", 6, "How many brokers it has.")
+@_size("racks", 3, "How many racks they are in.")
+@_size("topics", 50, "How many topics it has.")
+@_size("partitions", 12, "How many partitions each topic has.")
+@_size("replication-factor", 3, "How many replicas each partition has.")
+@click.option(
+    "--records", cls=Option, section="The history", type=_COUNT, default=100_000, show_default=True, metavar="N",
+    help="About how many records the log gets; setting up the cluster is always there.",
+)  # fmt: skip
+@click.option(
+    "--pattern", "patterns", cls=Option, section="The history", type=click.Choice(_PATTERNS), multiple=True,
+    help="What happens, again and again in this order; may be given several times. All of them by default.",
+)  # fmt: skip
+@click.option(
+    "--quiet", cls=Option, section="The history", type=click.IntRange(min=0), default=60, show_default=True,
+    metavar="SECONDS", help="How long nothing happens between two of them.",
+)  # fmt: skip
+@click.option("--start", cls=Option, section="The history", type=TIME, metavar="T",
+              help="When it begins, by default 2026-01-01T00:00:00Z.")  # fmt: skip
+@click.option(
+    "--seed", cls=Option, section="The history", type=click.IntRange(min=0), default=0, show_default=True, metavar="N",
+    help="The same options and seed give the same log.",
+)  # fmt: skip
+def generate(
+    call: Call, lake: str, *, patterns: tuple[str, ...], quiet: int, start: datetime | None, **options: Any
+) -> None:
+    """Make LAKE a controlled lake whose log tells the made-up history of a cluster, as a controller would write it.
+
+    Brokers are restarted one after the other, a zone goes dark, followers fall behind, replicas move, topics come and
+    go. What it prints tells at which offsets, so that `diff`, `image` and `local-changes` can look at them.
+    """
+    from kraftlake.cli.views.generate_view import draw_generated
+    from kraftlake.cli.views.progress_view import progress_bars
+    from kraftlake.generate import PATTERNS, Plan, generate_lake
+
+    plan = Plan(**options, patterns=patterns or PATTERNS, quiet_ms=quiet * 1000)
+    if start is not None:
+        plan = plan.starting(round(start.timestamp() * 1000))
+    with progress_bars(call.terminal) as progress:
+        report = generate_lake(lake, plan, lambda done: progress("generating", done, max(done, plan.records))).to_json()
+    if call.as_json:
+        call.terminal.json(report)
+    else:
+        call.terminal.render(*draw_generated(report))

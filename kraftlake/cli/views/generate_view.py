@@ -1,0 +1,35 @@
+"""What happens in a made-up history, as a table; from the JSON form of `kraftlake generate`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kraftlake.cli.theme import Style
+from kraftlake.cli.views.drawing import table, text
+from kraftlake.cli.views.words import counted, moment
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+FIRST = 20
+"""How many episodes are drawn."""
+
+
+def draw_generated(form: dict[str, Any]) -> list[RenderableType]:
+    """What the lake holds, and a row for each of the first episodes."""
+    title = text(
+        (form["lake"], Style.NAME),
+        f": a controlled lake of cluster {form['clusterId']}, {counted(form['endOffset'], 'record')}, "
+        f"{counted(form['partitions'], 'partition')}, until {moment(form['lastTimestamp'])}",
+    )
+    episodes = table("offsets", "when", "what", "", right=("offsets",))
+    for episode in form["episodes"][:FIRST]:
+        episodes.add_row(
+            text((f"{episode['firstOffset']} to {episode['lastOffset']}", Style.STRONG)),
+            text((moment(episode["timestamp"]), Style.QUIET)),
+            text((episode["name"], Style.HEADING)),
+            text(episode["what"]),
+        )
+    more = len(form["episodes"]) - FIRST
+    rest = [text((f"… and {counted(more, 'episode')} more: --json tells them all", Style.QUIET))] if more > 0 else []
+    return [title, text(), episodes, *rest]

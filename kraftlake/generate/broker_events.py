@@ -1,0 +1,144 @@
+"""What happens to brokers, and what a controller makes of it: shutdown, fencing, return, catching up, balancing.
+
+Each is a function that changes the cluster and writes the records; it yields tables as they fill up. Source:
+org.apache.kafka.controller.ReplicationControlManager. Imports numpy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from kraftlake.generate.cluster import NO_LEADER, first_of
+from kraftlake.generate.partition_records import changes
+from kraftlake.generate.rows import Records
+from kraftlake.generate.writer import HistoryWriter, chunks, messages_as_records
+from kraftlake.records.metadata_records import (
+    BrokerEndpoint,
+    BrokerFeature,
+    BrokerRegistrationChangeRecord,
+    RegisterBrokerRecord,
+)
+from kraftlake.records.metadata_version import LATEST_PRODUCTION, MINIMUM_OF_KAFKA_4
+
+FENCE, UNFENCE, SHUTTING_DOWN = 1, -1, 1
+MAX_ELECTIONS = 1_000
+"""What one pass of the leader balancer moves (Kafka's MAX_ELECTIONS_PER_IMBALANCE)."""
+
+_CHANGE = LATEST_PRODUCTION.broker_registration_change_record_version
+
+
+def register(writer: HistoryWriter, broker: int) -> Iterator[pa.Table]:
+    """A broker's process begins: it is registered, fenced until it has caught up with the metadata."""
+    cluster = writer.cluster
+    cluster.epoch[broker] = writer.offset
+    record = RegisterBrokerRecord(
+        broker_id=broker,
+        incarnation_id=cluster.uuid(cluster.uuids(1), 0),
+        broker_epoch=writer.offset,
+        end_points=(BrokerEndpoint(name="PLAINTEXT", host=f"broker-{broker}.example", port=9092, security_protocol=0),),
+        features=(
+            BrokerFeature(
+                name="metadata.version",
+                min_supported_version=MINIMUM_OF_KAFKA_4.level,
+                max_supported_version=LATEST_PRODUCTION.level,
+            ),
+        ),
+        rack=rack_name(int(cluster.rack[broker])),
+        log_dirs=(cluster.uuid(cluster.directory, broker),),
+    )
+    yield from writer.messages((record, LATEST_PRODUCTION.register_broker_record_version))
+
+
+def unfence(writer: HistoryWriter, broker: int) -> Iterator[pa.Table]:
+    """It has caught up: it may lead again, and leads at once what has no leader and it is in sync with."""
+    cluster = writer.cluster
+    cluster.alive[broker] = True
+    hosted = cluster.hosted_by(broker) & cluster.in_sync & (cluster.leader == NO_LEADER)[:, None]
+    rows = np.flatnonzero(hosted.any(1))
+    leader = np.full(len(rows), broker, np.int32)
+    parts = changes(cluster, rows, leader=leader)
+    cluster.leader[rows] = leader
+    yield from writer.batch(_registration_change(writer, broker, fenced=UNFENCE), *parts)
+
+
+def fence(writer: HistoryWriter, broker: int) -> Iterator[pa.Table]:
+    """The controller has not heard of a broker for its session's time, or its process has ended."""
+    writer.cluster.alive[broker] = False
+    yield from _leave(writer, broker, _registration_change(writer, broker, fenced=FENCE))
+
+
+def shut_down(writer: HistoryWriter, broker: int) -> Iterator[pa.Table]:
+    """A broker asks to go: it leads nothing and is in no ISR any more, where another can take over."""
+    writer.cluster.alive[broker] = False
+    yield from _leave(writer, broker, _registration_change(writer, broker, in_controlled_shutdown=SHUTTING_DOWN))
+
+
+def _leave(writer: HistoryWriter, broker: int, record: Records) -> Iterator[pa.Table]:
+    cluster = writer.cluster
+    hosted = cluster.hosted_by(broker) & cluster.in_sync
+    rows = np.flatnonzero(hosted.any(1))
+    rows = rows[(cluster.leader[rows] != NO_LEADER) | (cluster.in_sync[rows].sum(1) > 1)]
+    in_sync = cluster.in_sync[rows] & ~hosted[rows]
+    # The last one in sync stays in the ISR: nobody else has all that was acknowledged.
+    in_sync = np.where(in_sync.any(1)[:, None], in_sync, cluster.in_sync[rows])
+    replicas = cluster.replicas[rows]
+    leader = cluster.leader[rows].copy()
+    led = leader == broker
+    leader[led] = first_of(replicas[led], (in_sync & cluster.alive[replicas])[led])
+    parts = changes(cluster, rows, isr=in_sync, leader=leader)
+    cluster.in_sync[rows], cluster.leader[rows] = in_sync, leader
+    yield from writer.batch(*parts, record)
+
+
+def catch_up(writer: HistoryWriter, broker: int) -> Iterator[pa.Table]:
+    """A broker has fetched what it missed: the leaders of its partitions ask for it in their ISRs."""
+    cluster = writer.cluster
+    behind = cluster.hosted_by(broker) & ~cluster.in_sync & (cluster.leader != NO_LEADER)[:, None]
+    rows = np.flatnonzero(behind.any(1))
+    for leader in np.unique(cluster.leader[rows]).tolist():
+        of_leader = rows[cluster.leader[rows] == leader]
+        in_sync = cluster.in_sync[of_leader] | behind[of_leader]
+        parts = changes(cluster, of_leader, isr=in_sync)
+        cluster.in_sync[of_leader] = in_sync
+        yield from writer.batch(*parts)
+
+
+def balance(writer: HistoryWriter) -> Iterator[pa.Table]:
+    """The preferred leaders take over where they are alive and in sync, some partitions at a time."""
+    cluster = writer.cluster
+    preferred = cluster.replicas[:, 0]
+    rows = np.flatnonzero((cluster.leader != preferred) & cluster.in_sync[:, 0] & cluster.alive[preferred])
+    for some in chunks(rows, MAX_ELECTIONS):
+        parts = changes(cluster, some, leader=preferred[some])
+        cluster.leader[some] = preferred[some]
+        yield from writer.batch(*parts)
+
+
+def come_back(writer: HistoryWriter, broker: int) -> Iterator[pa.Table]:
+    """A broker's process begins again after a while, and catches up."""
+    writer.now_ms += int(writer.cluster.random.integers(3_000, 10_000))
+    yield from register(writer, broker)
+    writer.now_ms += int(writer.cluster.random.integers(500, 2_000))
+    yield from unfence(writer, broker)
+    writer.now_ms += int(writer.cluster.random.integers(1_000, 5_000))
+    yield from catch_up(writer, broker)
+
+
+def rack_name(rack: int) -> str:
+    """zone-a, zone-b, …"""
+    return f"zone-{chr(ord('a') + rack)}" if rack < 26 else f"zone-{rack}"
+
+
+def _registration_change(
+    writer: HistoryWriter, broker: int, *, fenced: int = 0, in_controlled_shutdown: int = 0
+) -> Records:
+    record = BrokerRegistrationChangeRecord(
+        broker_id=broker,
+        broker_epoch=int(writer.cluster.epoch[broker]),
+        fenced=fenced,
+        in_controlled_shutdown=in_controlled_shutdown,
+    )
+    return messages_as_records([(record, _CHANGE)])

@@ -1,0 +1,149 @@
+"""A lake that holds a made-up history. Imports numpy and pyarrow."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pyarrow as pa
+
+from kraftlake.generate.cluster import Cluster
+from kraftlake.generate.episodes import EPISODES, Telling, set_up
+from kraftlake.generate.plan import Plan
+from kraftlake.generate.rows import BatchRows
+from kraftlake.generate.writer import NO_OP_MS, HistoryWriter
+from kraftlake.metadata_log import MetadataLog
+from kraftlake.runtime.errors import LakeError
+
+NODE_ID = 3000
+"""The controller that has written it."""
+
+
+@attrs.frozen(kw_only=True)
+class Episode:
+    """Something that happened: from its first offset to its last one, both inclusive."""
+
+    name: str
+    first_offset: int
+    last_offset: int
+    timestamp: int
+    """When it began, in epoch ms."""
+    what: str
+
+    def to_json(self) -> dict[str, Any]:
+        """The machine form."""
+        return {
+            "name": self.name,
+            "firstOffset": self.first_offset,
+            "lastOffset": self.last_offset,
+            "timestamp": self.timestamp,
+            "what": self.what,
+        }
+
+
+@attrs.frozen(kw_only=True)
+class GenerateReport:
+    """What was made, and where in it something happens."""
+
+    lake: str
+    cluster_id: str
+    end_offset: int
+    partitions: int
+    first_timestamp: int
+    last_timestamp: int
+    episodes: tuple[Episode, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """The machine form."""
+        return {
+            "lake": self.lake,
+            "clusterId": self.cluster_id,
+            "endOffset": self.end_offset,
+            "partitions": self.partitions,
+            "firstTimestamp": self.first_timestamp,
+            "lastTimestamp": self.last_timestamp,
+            "episodes": [episode.to_json() for episode in self.episodes],
+        }
+
+
+def generate_lake(
+    lake: str | os.PathLike[str], plan: Plan, progress: Callable[[int], None] | None = None
+) -> GenerateReport:
+    """Make a controlled lake whose log tells the plan's history; the lake is there whole or not at all.
+
+    `progress` is called with the number of records that are written. Raises UsageError for a plan that makes no sense,
+    LakeError where no lake can be made: only a folder will do, which is empty or isn't there yet.
+    """
+    plan.check()
+    path = _new_folder(lake)
+    unfinished = path.with_name(f".{path.name}.{uuid.uuid4()}.unfinished")
+    try:
+        report = _write(unfinished, path, plan, progress or (lambda _: None))
+        # An empty folder in its place gives way; anything else, made meanwhile, does not.
+        unfinished.rename(path)
+    except OSError as fault:
+        raise LakeError(f"{path} can't be made: {fault.strerror or fault}.") from fault
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+    return report
+
+
+def _new_folder(lake: str | os.PathLike[str]) -> Path:
+    if "://" in os.fspath(lake):
+        raise LakeError(f"{os.fspath(lake)}: a made-up history goes to a folder; `kraftlake fork` copies it elsewhere.")
+    path = Path(lake).absolute()
+    if not path.parent.is_dir():
+        raise LakeError(f"{path} can't be made: the folder {path.parent} does not exist.")
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise LakeError(f"{path} is in the way: a new lake needs an empty folder, or none.")
+    return path
+
+
+def _write(folder: Path, path: Path, plan: Plan, progress: Callable[[int], None]) -> GenerateReport:
+    cluster = Cluster(plan)
+    cluster_id = str(cluster.uuid(cluster.uuids(1), 0))
+    log = MetadataLog.create(folder, cluster_id, "controlled")
+    epoch = log.claim(NODE_ID, timestamp=plan.start_ms)
+    rows = BatchRows(log.end_offset, epoch)
+    writer = HistoryWriter(cluster, rows)
+    writer.now_ms += 1
+    episodes: list[Episode] = []
+    for table in _history(writer, episodes):
+        log.append(table, epoch=epoch)
+        progress(log.end_offset)
+    return GenerateReport(
+        lake=str(path),
+        cluster_id=cluster_id,
+        end_offset=log.end_offset,
+        partitions=plan.partition_count,
+        first_timestamp=plan.start_ms,
+        last_timestamp=int(log.rows(log.end_offset - 1, log.end_offset - 1)["timestamp"][0].value // 1000),
+        episodes=tuple(episodes),
+    )
+
+
+def _history(writer: HistoryWriter, episodes: list[Episode]) -> Iterator[pa.Table]:
+    plan = writer.cluster.plan
+    yield from _told(writer, episodes, "set-up", set_up(writer))
+    while not writer.is_long_enough:
+        before = writer.offset
+        for pattern in plan.patterns:
+            yield from writer.quiet(plan.quiet_ms)
+            yield from _told(writer, episodes, pattern, EPISODES[pattern](writer))
+            if writer.is_long_enough:
+                break
+        if writer.offset == before:
+            # Nothing can happen to this cluster: a flap, say, where each partition has one replica.
+            yield from writer.quiet((plan.records - before) * NO_OP_MS)
+    yield from writer.rows.take()
+
+
+def _told(writer: HistoryWriter, episodes: list[Episode], name: str, episode: Telling) -> Iterator[pa.Table]:
+    first, began = writer.offset, writer.now_ms
+    what = yield from episode
+    episodes.append(Episode(name=name, first_offset=first, last_offset=writer.offset - 1, timestamp=began, what=what))

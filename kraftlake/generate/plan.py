@@ -1,0 +1,76 @@
+"""What is to be made up: the cluster, how long its history gets, and what happens in it."""
+
+from __future__ import annotations
+
+import attrs
+
+from kraftlake.runtime.errors import UsageError
+
+PATTERNS = (
+    "rolling-restart",
+    "zone-outage",
+    "isr-flaps",
+    "reassignment-storm",
+    "topic-churn",
+    "config-changes",
+)
+"""What can happen to a cluster, in the order in which it does; after the last one the first comes again."""
+
+MAX_RECORDS_PER_BATCH = 10_000
+"""What one answer of a controller may hold (Kafka's QuorumController.MAX_RECORDS_PER_USER_OP)."""
+
+START = 1_767_225_600_000
+"""When a history begins, in epoch ms, unless told otherwise: 2026-01-01T00:00:00Z."""
+
+
+@attrs.frozen(kw_only=True)
+class Plan:
+    """A cluster and its history; the same plan gives the same log, byte for byte.
+
+    `records` is about how long the log gets: it ends with the first batch after which it has so many, and never before
+    the cluster is set up. `quiet_ms` of the cluster's time pass between two episodes, with a no-op every 500 ms.
+    """
+
+    brokers: int = 6
+    racks: int = 3
+    topics: int = 50
+    partitions: int = 12
+    """Of each topic."""
+    replication_factor: int = 3
+    records: int = 100_000
+    patterns: tuple[str, ...] = PATTERNS
+    quiet_ms: int = 60_000
+    seed: int = 0
+    start_ms: int = START
+
+    @property
+    def partition_count(self) -> int:
+        """Of all topics."""
+        return self.topics * self.partitions
+
+    def starting(self, start_ms: int) -> Plan:
+        """The same history at another time."""
+        return attrs.evolve(self, start_ms=start_ms)
+
+    def check(self) -> None:
+        """Raise UsageError that names the option which makes no sense."""
+        for name in ("brokers", "racks", "topics", "partitions", "replication_factor"):
+            if getattr(self, name) < 1:
+                raise UsageError(f"--{name.replace('_', '-')} must be at least 1, not {getattr(self, name)}.")
+        for name in ("records", "seed", "start_ms", "quiet_ms"):
+            if getattr(self, name) < 0:
+                raise UsageError(f"{name} can't be negative: {getattr(self, name)}.")
+        if self.replication_factor > self.brokers:
+            raise UsageError(
+                f"--replication-factor {self.replication_factor} needs as many brokers; --brokers is {self.brokers}."
+            )
+        if self.racks > self.brokers:
+            raise UsageError(f"--racks {self.racks} needs a broker in each, but --brokers is {self.brokers}.")
+        if self.partitions >= MAX_RECORDS_PER_BATCH:
+            raise UsageError(
+                f"--partitions {self.partitions} is too many: a topic and its partitions are one batch, which holds "
+                f"at most {MAX_RECORDS_PER_BATCH:,} records. Take more topics instead."
+            )
+        unknown = [name for name in self.patterns if name not in PATTERNS]
+        if unknown:
+            raise UsageError(f"There is no pattern {unknown[0]!r}; there are {', '.join(PATTERNS)}.")

@@ -158,6 +158,15 @@ class TopicsDelta:
             self._deleted.add(record.topic_id)
         return topic.name
 
+    def take_all_of(self, topics: TopicsImage) -> None:
+        """Change the empty image into `topics`; nothing else was replayed."""
+        assert self.image.is_empty()
+        assert self.takes_bulk
+        for topic_id, topic in topics.topics_by_id().items():
+            delta = self._changed[topic_id] = TopicDelta(TopicImage(name=topic.name, id=topic_id))
+            delta.partition_changes.update(topic.partitions.items())
+            self._created[topic.name] = topic_id
+
     def finish_snapshot(self) -> None:
         """Delete the topics that the snapshot lacks."""
         if self.image.is_empty():

@@ -20,6 +20,7 @@ from kraftlake.runtime.errors import CorruptDataError, KraftlakeError, ReplayErr
 
 if TYPE_CHECKING:
     from kraftlake.records.batch_values import BatchEnd, BatchValues
+    from kraftlake.runtime.clock import Clock
 
 
 class MetadataUpdater(Protocol):
@@ -68,17 +69,22 @@ class MetadataBatchLoader:
         lenient: bool = False,
         publish: MetadataUpdater | None = None,
         quorum: QuorumState | None = None,
+        clock: Clock | None = None,
     ) -> None:
         self.lenient = lenient
         self.skipped: list[SkippedRecord] = []
         self.quorum = quorum or QuorumState()
         self.base_name: str | None = None
-        self._publish = publish
+        self.publish = publish
+        self.seen_record = not image.is_empty()
+        """Whether anything but control records and the marks of transactions was replayed, or is in the image."""
+        self._clock = clock
         self._transaction: _Transaction | None = None
         self._last_offset = image.provenance.offset
         self._last_epoch = image.provenance.epoch
         self._last_timestamp = image.provenance.timestamp
         self._batch_aligned = True
+        self._published_ns = 0
         self._reset(image)
 
     def _reset(self, image: MetadataImage) -> None:
@@ -86,6 +92,7 @@ class MetadataBatchLoader:
         self.delta = MetadataDelta(image)
         self._num_batches = 0
         self._num_bytes = 0
+        self._elapsed_ns = 0
         self._gathered = 0
 
     @property
@@ -119,6 +126,7 @@ class MetadataBatchLoader:
         Records at or below `last_offset` are passed over, so that a batch may be loaded in two parts. Raises
         ReplayError where the batch leaves a gap after `last_offset` or its epoch goes down.
         """
+        started_ns = self._now_ns()
         self._check_order(batch)
         end = batch.last_offset if to_offset is None else min(to_offset, batch.last_offset)
         first = self._last_offset + 1
@@ -130,7 +138,11 @@ class MetadataBatchLoader:
             self._load_data(batch, first, end)
         if self._batch_aligned:
             self._num_batches += 1
-            self._num_bytes += batch.size_in_bytes
+            self._num_bytes += batch.size_in_bytes or sum(map(len, batch.values))
+        self._elapsed_ns += self._now_ns() - max(started_ns, self._published_ns)
+
+    def _now_ns(self) -> int:
+        return 0 if self._clock is None else self._clock.nanoseconds()
 
     def load_values(self, values: BatchValues, *, to_offset: int) -> None:
         """`load_batch` for many batches at once, without an object a record where that can be.
@@ -144,6 +156,7 @@ class MetadataBatchLoader:
             base = values.base_offset
             stop = self._replay_bulk(values, first - base, last + 1 - base, self._replay_or_skip) + base
             if stop > first:
+                self.seen_record = True
                 self._gathered += stop - first
                 self._num_batches += sum(first <= end.last_offset < stop for end in values.ends)
                 self._num_bytes += sum(end.size_in_bytes for end in values.ends if first <= end.last_offset < stop)
@@ -156,7 +169,7 @@ class MetadataBatchLoader:
     @property
     def _takes_bulk(self) -> bool:
         topics = self.delta.topics_delta
-        return self._publish is None and self._transaction is None and (topics is None or topics.takes_bulk)
+        return self.publish is None and self._transaction is None and (topics is None or topics.takes_bulk)
 
     def _replay_bulk(
         self, values: BatchValues, first: int, last: int, replay: Callable[[int, AnyMessage], None]
@@ -219,6 +232,7 @@ class MetadataBatchLoader:
         self._last_epoch = provenance.epoch
         self._last_timestamp = provenance.timestamp
         self._batch_aligned = provenance.batch_aligned
+        self.seen_record = True
         self._gathered += 1
 
     def _gather_batch(
@@ -269,7 +283,7 @@ class MetadataBatchLoader:
 
     def _load_one(self, offset: int, message: AnyMessage) -> None:
         begins = isinstance(message, BeginTransactionRecord) and self._transaction is None
-        if begins and self._publish is not None and self._gathered:
+        if begins and self.publish is not None and self._gathered:
             self._apply_and_publish()
         try:
             self._load_record(offset, message)
@@ -297,8 +311,10 @@ class MetadataBatchLoader:
             case AbortTransactionRecord():
                 self._close(offset, "AbortTransactionRecord")
             case _ if self._transaction is not None:
+                self.seen_record = True
                 self._transaction.records.append((offset, message))
             case _:
+                self.seen_record = True
                 self._replay(offset, message)
 
     def _begin(self, offset: int) -> None:
@@ -332,18 +348,22 @@ class MetadataBatchLoader:
 
     def _apply_and_publish(self) -> None:
         base_offset = self.image.provenance.offset + 1
-        provenance = self.provenance
+        provenance, started_ns = self.provenance, self._now_ns()
         delta, image = self.delta, self._apply()
         manifest = LogDeltaManifest(
             provenance=provenance,
             base_offset=base_offset,
             num_batches=self._num_batches,
             num_bytes=self._num_bytes,
+            num_records=self._gathered,
+            elapsed_ns=self._elapsed_ns + self._now_ns() - started_ns,
             leader_id=self.quorum.leader_id,
+            num_skipped=len(self.skipped),
         )
         self._reset(image)
-        if self._publish is not None:
-            self._publish(delta, image, manifest)
+        if self.publish is not None:
+            self.publish(delta, image, manifest)
+        self._published_ns = self._now_ns()
 
     def take_image(self) -> MetadataImage:
         """The image at `last_offset`, without the records of a transaction that is open there.

@@ -66,7 +66,8 @@ class EventQueue:
         self._changed = threading.Condition()
         self._log = structlog.get_logger().bind(event_queue=name)
 
-    def __len__(self) -> int:
+    @property
+    def size(self) -> int:
         """How many events wait."""
         with self._changed:
             return len(self._order)

@@ -56,14 +56,14 @@ _KINDS = tuple(field.name for field in attrs.fields(BrokerPartitions))
 def partitions_of(image: MetadataImage, broker: int) -> BrokerPartitions:
     """What a broker hosts."""
     lists: dict[str, list[PartitionName]] = {kind: [] for kind in _KINDS}
-    for name, id_, partition in _may_be_hosted(image.topics, broker):
+    for name, id_, partition in partitions_that_may_be_on(image.topics, broker):
         if broker in partition.replicas:
             for kind in _kinds(partition, broker, min_insync_replicas(image, name)):
                 lists[kind].append((name, id_))
     return BrokerPartitions(**{kind: tuple(sorted(names)) for kind, names in lists.items()})
 
 
-def _may_be_hosted(topics: TopicsImage, broker: int) -> Iterable[tuple[str, int, PartitionRegistration]]:
+def partitions_that_may_be_on(topics: TopicsImage, broker: int) -> Iterable[tuple[str, int, PartitionRegistration]]:
     if topics.is_large:
         from kraftlake.image.partition_columns import partitions_at, rows_hosting
 

@@ -30,13 +30,13 @@ class KafkaClassesError(Exception):
 
 
 class KafkaClasses:
-    """A JVM with Kafka's classes; `ask` is safe from several threads."""
+    """A JVM with Kafka's classes, asked in the language of `source`; `ask` is safe from several threads."""
 
-    def __init__(self) -> None:
+    def __init__(self, source: Path = _SOURCE) -> None:
         spark_jars = Path(pyspark.__file__).parent / "jars"
         compiler = [*spark_jars.glob("janino-*.jar"), *spark_jars.glob("commons-compiler-*.jar")]
         if len(compiler) != 2:
-            raise KafkaClassesError(f"{spark_jars} holds no Janino, which compiles {_SOURCE.name}")
+            raise KafkaClassesError(f"{spark_jars} holds no Janino, which compiles {source.name}")
         class_path = ":".join(str(jar) for jar in [*compiler, *kafka_jars().values()])
         self._lock = threading.Lock()
         self._stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
@@ -47,8 +47,8 @@ class KafkaClasses:
                 "-cp",
                 class_path,
                 "org.codehaus.janino.SimpleCompiler",
-                str(_SOURCE),
-                "KafkaImages",
+                str(source),
+                source.stem,
             ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -1,0 +1,275 @@
+"""Real Kafka 4.4 nodes on loopback, for tests that need a live one; the jars come through Spark's resolver, not Maven.
+
+    with started_node(tmp_path, settings=SMALL_LOG) as node:
+        node.admin.create_topics([NewTopic("orders", 3, 1)])["orders"].result()
+        node.metadata_directory, node.bootstrap, node.controller
+
+A node is a process of its own in a folder of its own: `kill` is kill -9, and `start` after it is a restart. Tests that
+use one bear the mark `spark`, since they start a JVM.
+"""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import attrs
+from confluent_kafka.admin import AdminClient
+
+from kraftlake.records.uuid import Uuid
+from kraftlake.spark_jobs.java import find_java
+from tests.interop.jars import kafka_node_jars
+
+METADATA_LOG = "__cluster_metadata-0"
+# Segments of 16 KiB and a snapshot each 4 KiB of records: a test sees both, and the deletion of what lies before.
+SMALL_LOG = {
+    "internal.metadata.log.segment.bytes": "16384",
+    "metadata.log.max.record.bytes.between.snapshots": "4096",
+    "metadata.max.retention.bytes": "32768",
+    "internal.metadata.max.batch.size.in.bytes": "8192",
+}
+_START_TAKES_AT_MOST = 90.0  # seconds, on a busy machine
+_LOGGING = """
+appenders=console
+appender.console.type=Console
+appender.console.name=console
+appender.console.layout.type=PatternLayout
+appender.console.layout.pattern=%d %p %c: %m%n
+rootLogger.level=warn
+rootLogger.appenderRefs=console
+rootLogger.appenderRef.console.ref=console
+"""
+
+
+class KafkaNodeError(Exception):
+    """The node did not start; with the last of what it said."""
+
+
+@attrs.define(kw_only=True)
+class KafkaNode:
+    """One node, stopped or running; combined (broker and controller) unless `roles` says otherwise.
+
+    `voters` are the quorum's `ID@HOST:PORT`. `settings` go over the defaults of server.properties.
+    """
+
+    folder: Path
+    node_id: int
+    cluster_id: str
+    broker_port: int
+    controller_port: int
+    voters: tuple[str, ...]
+    roles: str = "broker,controller"
+    settings: Mapping[str, str] = attrs.field(factory=dict)
+    _process: subprocess.Popen[bytes] | None = attrs.field(init=False, default=None)
+    _admin: AdminClient | None = attrs.field(init=False, default=None)
+
+    @property
+    def bootstrap(self) -> str:
+        """HOST:PORT of the broker's listener."""
+        return f"127.0.0.1:{self.broker_port}"
+
+    @property
+    def controller(self) -> str:
+        """HOST:PORT of the controller's listener."""
+        return f"127.0.0.1:{self.controller_port}"
+
+    @property
+    def log_directory(self) -> Path:
+        """What `log.dirs` names: it holds meta.properties and the metadata log."""
+        return self.folder / "data"
+
+    @property
+    def metadata_directory(self) -> Path:
+        """The directory of the metadata log."""
+        return self.log_directory / METADATA_LOG
+
+    @property
+    def admin(self) -> AdminClient:
+        """Kafka's Admin API at this node's broker; one client, which outlives a restart."""
+        if self._admin is None:
+            self._admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 2})
+        return self._admin
+
+    def format(self) -> None:
+        """Make the node's folders as `kafka-storage format` does."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / "log4j2.properties").write_text(_LOGGING, "utf-8")
+        properties = "".join(f"{key}={value}\n" for key, value in self._properties().items())
+        (self.folder / "server.properties").write_text(properties, "utf-8")
+        command = ["kafka.tools.StorageTool", "format", "-t", self.cluster_id, "-c", self._properties_file]
+        done = subprocess.run(self._java(*command), capture_output=True, text=True, timeout=120, check=False)
+        if done.returncode != 0:
+            raise KafkaNodeError(f"formatting {self.folder} failed: {done.stdout[-2000:]}{done.stderr[-2000:]}")
+
+    def launch(self) -> None:
+        """Start the process without waiting for it."""
+        assert self._process is None, "it runs already"
+        with (self.folder / "server.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                self._java("kafka.Kafka", self._properties_file),
+                stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
+            )  # fmt: skip
+
+    def await_ready(self) -> None:
+        """Wait until the node answers: a broker its Admin API, a controller its port."""
+        deadline = time.monotonic() + _START_TAKES_AT_MOST
+        port = self.broker_port if "broker" in self.roles else self.controller_port
+        while not _answers(port):
+            self._check_running(deadline)
+            time.sleep(0.1)
+        if "broker" in self.roles:
+            while not any(broker.id == self.node_id for broker in self._brokers().values()):
+                self._check_running(deadline)
+
+    def start(self) -> None:
+        """Start, and wait until it answers."""
+        self.launch()
+        self.await_ready()
+
+    def stop(self) -> None:
+        """A clean shutdown; nothing where it does not run."""
+        self._end(kill=False)
+
+    def kill(self) -> None:
+        """kill -9."""
+        self._end(kill=True)
+
+    def _end(self, *, kill: bool) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        if not kill:
+            process.terminate()
+            try:
+                process.wait(timeout=30)
+            except subprocess.TimeoutExpired:
+                kill = True
+        if kill:
+            process.kill()
+        process.wait()
+
+    def _brokers(self) -> dict[int, Any]:
+        from confluent_kafka import KafkaException
+
+        try:
+            brokers: dict[int, Any] = self.admin.list_topics(timeout=5).brokers
+        except KafkaException:
+            return {}
+        return brokers
+
+    def _check_running(self, deadline: float) -> None:
+        assert self._process is not None, "it was not launched"
+        if self._process.poll() is not None or time.monotonic() > deadline:
+            said = (self.folder / "server.log").read_text("utf-8", errors="replace")[-3000:]
+            raise KafkaNodeError(f"node {self.node_id} did not start (exit {self._process.poll()}):\n{said}")
+
+    @property
+    def _properties_file(self) -> str:
+        return str(self.folder / "server.properties")
+
+    def _properties(self) -> dict[str, str]:
+        host, listeners = "127.0.0.1", []
+        if "broker" in self.roles:
+            listeners.append(f"PLAINTEXT://{host}:{self.broker_port}")
+        if "controller" in self.roles:
+            listeners.append(f"CONTROLLER://{host}:{self.controller_port}")
+        return {
+            "process.roles": self.roles,
+            "node.id": str(self.node_id),
+            "controller.quorum.voters": ",".join(self.voters),
+            "controller.listener.names": "CONTROLLER",
+            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+            "listeners": ",".join(listeners),
+            "log.dirs": str(self.log_directory),
+            "num.partitions": "1",
+            "offsets.topic.replication.factor": "1",
+            "transaction.state.log.replication.factor": "1",
+            "transaction.state.log.min.isr": "1",
+            "share.coordinator.state.topic.replication.factor": "1",
+            "share.coordinator.state.topic.min.isr": "1",
+            "group.initial.rebalance.delay.ms": "0",
+            "log.index.size.max.bytes": "65536",
+            "num.network.threads": "1",
+            "num.io.threads": "2",
+            "controlled.shutdown.enable": "false" if self.roles == "broker" else "true",
+            **self.settings,
+        }
+
+    def _java(self, *arguments: str) -> Sequence[str]:
+        return [
+            str(find_java().executable), "-Xmx320m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC",
+            f"-Dlog4j2.configurationFile={self.folder / 'log4j2.properties'}",
+            "-cp", ":".join(str(jar) for jar in kafka_node_jars().values()), *arguments,
+        ]  # fmt: skip
+
+
+def new_nodes(
+    folder: Path,
+    roles: Mapping[int, str],
+    *,
+    settings: Mapping[str, str] | None = None,
+    cluster_id: str = "kraftlakeTestClusterAA",
+) -> dict[int, KafkaNode]:
+    """Formatted nodes of one cluster by id, not started; `roles` has process.roles by node id.
+
+    A real test of a quorum: `{1: "broker,controller", 2: "broker,controller", 3: "broker,controller"}`.
+    """
+    Uuid.from_string(cluster_id)
+    ports = _free_ports(2 * len(roles))
+    of_node = {node_id: (ports.pop(), ports.pop()) for node_id in roles}
+    voters = tuple(f"{node_id}@127.0.0.1:{of_node[node_id][1]}" for node_id in roles if "controller" in roles[node_id])
+    nodes = {
+        node_id: KafkaNode(
+            folder=folder / f"node-{node_id}", node_id=node_id, cluster_id=cluster_id,
+            broker_port=of_node[node_id][0], controller_port=of_node[node_id][1],
+            voters=voters, roles=node_roles, settings=dict(settings or {}),
+        )
+        for node_id, node_roles in roles.items()
+    }  # fmt: skip
+    for node in nodes.values():
+        node.format()
+    return nodes
+
+
+@contextmanager
+def started_nodes(
+    folder: Path, roles: Mapping[int, str], *, settings: Mapping[str, str] | None = None, **options: Any
+) -> Iterator[dict[int, KafkaNode]]:
+    """A running cluster; its processes end with the block."""
+    nodes = new_nodes(folder, roles, settings=settings, **options)
+    with ExitStack() as stack:
+        for node in nodes.values():
+            stack.callback(node.kill)
+            node.launch()
+        for node in nodes.values():
+            node.await_ready()
+        yield nodes
+
+
+@contextmanager
+def started_node(folder: Path, *, settings: Mapping[str, str] | None = None, **options: Any) -> Iterator[KafkaNode]:
+    """A running combined node, the only one of its cluster; `settings` may be `SMALL_LOG` or more."""
+    with started_nodes(folder, {1: "broker,controller"}, settings=settings, **options) as nodes:
+        yield nodes[1]
+
+
+def _free_ports(count: int) -> list[int]:
+    """Ports of loopback that were free a moment ago."""
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
+
+
+def _answers(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+    except OSError:
+        return False
+    return True

@@ -34,9 +34,12 @@ def commit_groups(batches: Iterable[RecordBatch]) -> Iterator[list[RecordBatch]]
 
 
 def leader_change(node_id: int, offset: int, epoch: int, timestamp: int) -> RecordBatch:
-    """The control batch that an epoch begins with: the node leads, and is its own only voter."""
+    """The control batch that an epoch begins with: the node leads, and is its own only voter.
+
+    Of version 0, the only one that Kafka 4.4 reads.
+    """
     voter = LeaderChangeVoter(voter_id=node_id)
-    message = LeaderChangeMessage(version=1, leader_id=node_id, voters=(voter,), granting_voters=(voter,))
+    message = LeaderChangeMessage(version=0, leader_id=node_id, voters=(voter,), granting_voters=(voter,))
     return RecordBatch.control_of(offset, epoch, timestamp, [message])
 
 

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from kraftlake.publisher.authorizer import Action, AuthorizerConfig, Decision, StandardAuthorizer
     from kraftlake.publisher.broker_metadata_publisher import BrokerMetadataPublisher, BrokerParts
     from kraftlake.publisher.client_quotas import ClientQuotas
+    from kraftlake.publisher.controller_metrics import ControllerMetadataMetrics
     from kraftlake.publisher.coordinator_recorder import CoordinatorRecorder
     from kraftlake.publisher.credentials import CredentialProvider, DelegationTokenCache
     from kraftlake.publisher.driven import (
@@ -38,6 +39,12 @@ if TYPE_CHECKING:
         TopicMetadata,
     )
     from kraftlake.publisher.quota_filter import FilterComponent, Match, QuotaFilter
+    from kraftlake.publisher.snapshot_generator import (
+        Emitter,
+        LakeSnapshotEmitter,
+        SnapshotEmitterMetrics,
+        SnapshotGenerator,
+    )
 
 _HOMES = {
     "AclCache": "acl_cache",
@@ -49,6 +56,7 @@ _HOMES = {
     "BrokerParts": "broker_metadata_publisher",
     "ClientQuotas": "client_quotas",
     "ConfigType": "dynamic_configs",
+    "ControllerMetadataMetrics": "controller_metrics",
     "Coordinator": "driven",
     "CoordinatorRecorder": "coordinator_recorder",
     "CredentialProvider": "credentials",
@@ -59,10 +67,12 @@ _HOMES = {
     "DynamicConfigHandler": "driven",
     "DynamicConfigPublisher": "dynamic_configs",
     "DynamicConfigs": "dynamic_configs",
+    "Emitter": "snapshot_generator",
     "FeaturesPublisher": "features",
     "FilterComponent": "quota_filter",
     "FinalizedFeatures": "metadata_responses",
     "GroupCoordinator": "driven",
+    "LakeSnapshotEmitter": "snapshot_generator",
     "LeaderAndIsr": "metadata_responses",
     "LogManager": "driven",
     "Match": "quota_filter",
@@ -74,6 +84,8 @@ _HOMES = {
     "QuotaFilter": "quota_filter",
     "ReplicaManager": "driven",
     "ResourceType": "acl_cache",
+    "SnapshotEmitterMetrics": "snapshot_generator",
+    "SnapshotGenerator": "snapshot_generator",
     "StandardAuthorizer": "authorizer",
     "TopicMetadata": "metadata_responses",
     "effective_configs": "dynamic_configs",
@@ -89,6 +101,7 @@ __all__ = [
     "BrokerParts",
     "ClientQuotas",
     "ConfigType",
+    "ControllerMetadataMetrics",
     "Coordinator",
     "CoordinatorRecorder",
     "CredentialProvider",
@@ -99,10 +112,12 @@ __all__ = [
     "DynamicConfigHandler",
     "DynamicConfigPublisher",
     "DynamicConfigs",
+    "Emitter",
     "FeaturesPublisher",
     "FilterComponent",
     "FinalizedFeatures",
     "GroupCoordinator",
+    "LakeSnapshotEmitter",
     "LeaderAndIsr",
     "LogManager",
     "Match",
@@ -114,6 +129,8 @@ __all__ = [
     "QuotaFilter",
     "ReplicaManager",
     "ResourceType",
+    "SnapshotEmitterMetrics",
+    "SnapshotGenerator",
     "StandardAuthorizer",
     "TopicMetadata",
     "effective_configs",

@@ -58,21 +58,24 @@ class ActiveController:
         *,
         epoch: int,
         transaction_begin_offset: int | None = None,
-        transaction: Sequence[tuple[int, AnyMessage]] = (),
     ) -> None:
         self.state = state
         self.epoch = epoch
         self.committed = state.image
         self._begin_offset = transaction_begin_offset
-        self._transaction: list[tuple[int, AnyMessage]] | None = (
-            None if transaction_begin_offset is None else list(transaction)
-        )
+        self._transaction: list[tuple[int, AnyMessage]] | None = None
+        """The records of the open metadata transaction; those that another controller left are aborted unread."""
         self._appended: deque[tuple[int, MetadataImage]] = deque()
 
     @property
     def durable_offset(self) -> int:
         """The last offset that is known to be durable."""
         return self.committed.provenance.offset
+
+    @property
+    def last_appended(self) -> int:
+        """The last offset that was appended, durable or not; -1 where all of it is durable."""
+        return self._appended[-1][0] if self._appended else -1
 
     def activate(self, bootstrap: BootstrapMetadata, *, now_ms: int, now_ns: int) -> Executed[None]:
         """The first command of the epoch: see `activation.activate`."""
@@ -91,8 +94,7 @@ class ActiveController:
         batches = list(_batches(result))
         for batch in batches:
             self._take(batch, now_ms)
-        answer_at = self._appended[-1][0] if self._appended else -1
-        return Executed(base_offset=base, batches=batches, response=result.response, answer_at=answer_at)
+        return Executed(base_offset=base, batches=batches, response=result.response, answer_at=self.last_appended)
 
     def committed_up_to(self, offset: int) -> None:
         """Everything up to `offset`, which ends a batch, is durable."""

@@ -135,7 +135,7 @@ class BrokerHeartbeats:
 
     def remove_expired(self, now_ns: int) -> tuple[int, int] | None:
         """Forget one contact that is older than a session, and tell which: broker id and epoch."""
-        for key, contact in self._contacts.items():
+        for key, contact in list(self._contacts.items()):  # other threads note contacts meanwhile
             if self._is_expired(contact, now_ns):
                 del self._contacts[key]
                 return key

@@ -133,6 +133,7 @@ def test_a_metadata_response_tells_errors_of_leaders_and_replicas() -> None:
         (DIRECTORY, (uuid_of(5),), True),
         (DIRECTORY, (), False),
         (LOST, (DIRECTORY,), True),
+        (LOST, (), True),
         (UNASSIGNED, (DIRECTORY,), False),
     ],
 )

@@ -9,6 +9,7 @@ import attrs
 
 from kraftlake.controller.brokers import maybe_fence_stale_broker
 from kraftlake.controller.config import ControllerConfig
+from kraftlake.controller.delegation_tokens import sweep_expired_delegation_tokens
 from kraftlake.controller.elections import maybe_balance_leaders, maybe_elect_unclean_leaders
 from kraftlake.controller.result import ControllerResult
 from kraftlake.controller.state import Command, ControllerState
@@ -42,6 +43,11 @@ def periodic_tasks(config: ControllerConfig) -> Sequence[PeriodicTask]:
             name="electUnclean",
             period_ms=config.unclean_leader_election_interval_ms,
             command=maybe_elect_unclean_leaders,
+        ),
+        PeriodicTask(
+            name="expireDelegationTokens",
+            period_ms=config.delegation_token_expiry_check_interval_ms,
+            command=sweep_expired_delegation_tokens,
         ),
     ]
     if config.max_idle_interval_ms is not None:

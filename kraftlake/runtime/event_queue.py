@@ -110,8 +110,6 @@ class EventQueue:
     def begin_shutdown(self) -> None:
         """Take no more events; returns at once."""
         with self._changed:
-            if not self._order.shutting_down:
-                self._log.debug("event queue shuts down", waiting=len(self._order))
             self._order.begin_shutdown()
             self._changed.notify_all()
 

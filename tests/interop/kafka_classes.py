@@ -35,7 +35,7 @@ class KafkaClasses:
     `jars` is its class path, the image and log classes unless it says otherwise.
     """
 
-    def __init__(self, source: Path = _SOURCE, jars: Mapping[str, Path] | None = None) -> None:
+    def __init__(self, source: Path = _SOURCE, jars: Mapping[str, Path] | None = None, *, heap: str = "512m") -> None:
         spark_jars = Path(pyspark.__file__).parent / "jars"
         compiler = [*spark_jars.glob("janino-*.jar"), *spark_jars.glob("commons-compiler-*.jar")]
         if len(compiler) != 2:
@@ -46,7 +46,7 @@ class KafkaClasses:
         self._jvm = subprocess.Popen(
             [
                 str(find_java().executable),
-                "-Xmx512m",
+                f"-Xmx{heap}",
                 "-cp",
                 class_path,
                 "org.codehaus.janino.SimpleCompiler",

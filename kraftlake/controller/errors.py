@@ -7,6 +7,8 @@ from typing import ClassVar
 
 import attrs
 
+from kraftlake.runtime.errors import KraftlakeError
+
 
 class Errors(IntEnum):
     """The errors that a controller answers with, by Kafka's code. Source: org.apache.kafka.common.protocol.Errors."""
@@ -74,7 +76,7 @@ class ApiError:
 ApiError.NONE = ApiError(Errors.NONE)
 
 
-class ControllerApiError(Exception):
+class ControllerApiError(KraftlakeError):
     """A command, or one part of it, is refused; nothing of it is in the log (Kafka's ApiException)."""
 
     def __init__(self, error: Errors, message: str | None = None) -> None:

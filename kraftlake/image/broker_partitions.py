@@ -64,6 +64,7 @@ def partitions_of(image: MetadataImage, broker: int) -> BrokerPartitions:
 
 
 def partitions_that_may_be_on(topics: TopicsImage, broker: int) -> Iterable[tuple[str, int, PartitionRegistration]]:
+    """Topic name, partition id and state of every partition with a replica on the broker, and some without."""
     if topics.is_large:
         from kraftlake.image.partition_columns import partitions_at, rows_hosting
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         GroupCoordinator,
         LogManager,
         ReplicaManager,
+        ShareCoordinator,
     )
     from kraftlake.publisher.dynamic_configs import (
         ConfigType,
@@ -84,6 +85,7 @@ _HOMES = {
     "QuotaFilter": "quota_filter",
     "ReplicaManager": "driven",
     "ResourceType": "acl_cache",
+    "ShareCoordinator": "driven",
     "SnapshotEmitterMetrics": "snapshot_generator",
     "SnapshotGenerator": "snapshot_generator",
     "StandardAuthorizer": "authorizer",
@@ -129,6 +131,7 @@ __all__ = [
     "QuotaFilter",
     "ReplicaManager",
     "ResourceType",
+    "ShareCoordinator",
     "SnapshotEmitterMetrics",
     "SnapshotGenerator",
     "StandardAuthorizer",

@@ -10,17 +10,20 @@ import structlog
 
 from kraftlake.delta import MetadataDelta, TopicDelta
 from kraftlake.delta.local_replica_changes import GatheredChanges
-from kraftlake.image import MetadataImage
-from kraftlake.publisher.driven import Coordinator, GroupCoordinator, LogManager, ReplicaManager
+from kraftlake.image import MetadataImage, TopicImage, TopicsImage
+from kraftlake.publisher.driven import Coordinator, GroupCoordinator, LogManager, ReplicaManager, ShareCoordinator
 from kraftlake.publisher.metadata_cache import MetadataCache
 from kraftlake.publisher.topic_names import (
     GROUP_METADATA_TOPIC,
     SHARE_GROUP_STATE_TOPIC,
     TRANSACTION_STATE_TOPIC,
 )
+from kraftlake.records.uuid import Uuid
 from kraftlake.replay import LeaderAndEpoch, LoaderManifest
 from kraftlake.runtime.fault_handler import FaultHandler
 
+SHARE_VERSION: Final = "share.version"
+"""The feature that turns share groups on."""
 DEFAULT_STATE_TOPIC_PARTITIONS: Final = 50
 """Kafka's default of offsets.topic.num.partitions and its like."""
 
@@ -40,7 +43,8 @@ class MetadataPart(Protocol):
 
 @attrs.frozen(kw_only=True)
 class BrokerParts:
-    """What the publisher drives. `share_coordinator` is None where share groups are off.
+    """What the publisher drives. `share_coordinator` is None where share groups are off, `on_share_version` is told
+    the level of feature share.version when it changes.
 
     `followers` are told of each image after topics and coordinators, in order: dynamic configs, client quotas, SCRAM
     credentials, delegation tokens, ACLs, features. `state_topic_partitions` are the counts of state topics that do not
@@ -51,7 +55,8 @@ class BrokerParts:
     replica_manager: ReplicaManager
     group_coordinator: GroupCoordinator
     transaction_coordinator: Coordinator
-    share_coordinator: Coordinator | None = None
+    share_coordinator: ShareCoordinator | None = None
+    on_share_version: Callable[[int], None] | None = None
     followers: Sequence[MetadataPart] = ()
     state_topic_partitions: dict[str, int] = attrs.field(factory=dict)
 
@@ -79,6 +84,7 @@ class BrokerMetadataPublisher:
         self.broker_id = broker_id
         self.first_publish_done = False
         """Whether an image was published; until then no request can be answered."""
+        self._share_version = 0
         self._cache = cache
         self._parts = parts
         self._fault_handler = fault_handler
@@ -122,13 +128,21 @@ class BrokerMetadataPublisher:
                 )
             self._guard(
                 f"giving the group coordinator the new image of {where}",
-                lambda: self._parts.group_coordinator.on_new_metadata_image(new_image, delta),
+                lambda: self._parts.group_coordinator.on_metadata_update(delta, new_image),
             )
+            share_coordinator = self._parts.share_coordinator
+            if share_coordinator is not None:
+                self._guard(
+                    f"giving the share coordinator the new image of {where}",
+                    lambda: share_coordinator.on_metadata_update(delta, new_image),
+                )
             if first:
                 self._guard(
                     "starting the high watermark checkpoints",
                     self._parts.replica_manager.start_high_watermark_check_point_thread,
                 )
+            if delta.features_delta is not None:
+                self._guard(f"telling of share.version in {where}", lambda: self._tell_share_version(new_image))
         except Exception as fault:
             self._fault_handler.handle_fault(f"publishing broker metadata of {where}", fault)
         finally:
@@ -144,7 +158,10 @@ class BrokerMetadataPublisher:
         parts = self._parts
 
         def start_logs() -> None:
-            parts.log_manager.startup(self._cache.all_topics(), image)
+            parts.log_manager.startup(
+                self._cache.all_topics(),
+                lambda topic_id, partition: is_stray_replica(self.broker_id, image.topics, topic_id, partition),
+            )
             parts.log_manager.recover_abandoned_future_logs(self.broker_id, image.topics)
 
         self._guard("starting the log manager", start_logs, fatal=True)
@@ -155,6 +172,12 @@ class BrokerMetadataPublisher:
                 lambda t=topic, c=coordinator: c.startup(lambda: self._partition_count(t)),  # type: ignore[misc]
                 fatal=True,
             )
+
+    def _tell_share_version(self, image: MetadataImage) -> None:
+        level = image.features.finalized_versions.get(SHARE_VERSION, 0)
+        if level != self._share_version and self._parts.on_share_version is not None:
+            self._share_version = level
+            self._parts.on_share_version(level)
 
     def _partition_count(self, state_topic: str) -> int:
         existing = self._cache.number_of_partitions(state_topic)
@@ -177,7 +200,8 @@ class BrokerMetadataPublisher:
     ) -> None:
         """Tell a coordinator which partitions of its state topic this broker leads now, and which no longer."""
         assert delta.topics_delta is not None
-        if delta.topics_delta.topic_was_deleted(topic):
+        before_empty = delta.topics_delta.image.is_empty()
+        if not before_empty and delta.topics_delta.topic_was_deleted(topic):
             deleted = delta.topics_delta.image.get_topic(topic)
             assert deleted is not None
             for number, partition in deleted.partitions.items():
@@ -208,4 +232,17 @@ def topic_delta_of(topic: str, new_image: MetadataImage, delta: MetadataDelta) -
     image = new_image.topics.get_topic(topic)
     if image is None or delta.topics_delta is None:
         return None
-    return delta.topics_delta.changed_topic(image.id)
+    if not delta.topics_delta.image.is_empty():
+        return delta.topics_delta.changed_topic(image.id)
+    everything = TopicDelta(TopicImage(name=topic, id=image.id))  # a whole log may lie in the delta, still as bytes
+    everything.partition_changes.update(image.partitions.items())
+    return everything
+
+
+def is_stray_replica(broker_id: int, topics: TopicsImage, topic_id: Uuid | None, partition: int) -> bool:
+    """Whether a log that a broker has on disk is of no partition that it hosts: its topic or assignment is gone.
+
+    Source: org.apache.kafka.storage.internals.log.LogManager.isStrayReplica.
+    """
+    state = None if topic_id is None else topics.get_partition(topic_id, partition)
+    return state is None or broker_id not in state.replicas

@@ -75,6 +75,6 @@ class CoordinatorRecorder:
         """Note the partitions."""
         self.told.append(PartitionsDeleted(tuple(partitions)))
 
-    def on_new_metadata_image(self, new_image: MetadataImage, delta: MetadataDelta) -> None:
+    def on_metadata_update(self, delta: MetadataDelta, new_image: MetadataImage) -> None:
         """Note the offset."""
         self.told.append(NewImage(new_image.offset))

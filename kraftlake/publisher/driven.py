@@ -7,13 +7,17 @@ from typing import Protocol
 
 from kraftlake.delta import MetadataDelta, TopicPartition, TopicsDelta
 from kraftlake.image import MetadataImage, TopicsImage
+from kraftlake.records.uuid import Uuid
+
+StrayCheck = Callable[[Uuid | None, int], bool]
+"""Whether a log of that topic id (None: it has none) and partition is a stray: metadata does not place it here."""
 
 
 class LogManager(Protocol):
     """The replicas on disk. Source: org.apache.kafka.storage.internals.log.LogManager."""
 
-    def startup(self, topics: Collection[str], image: MetadataImage) -> None:
-        """Recover the logs of `topics` and set apart the strays: replicas that the image does not place here."""
+    def startup(self, topics: Collection[str], is_stray: StrayCheck) -> None:
+        """Recover the logs of `topics` and set apart the strays, so that nothing of them is served."""
         ...
 
     def recover_abandoned_future_logs(self, broker_id: int, topics: TopicsImage) -> None:
@@ -57,14 +61,22 @@ class Coordinator(Protocol):
         ...
 
 
+class ShareCoordinator(Coordinator, Protocol):
+    """The coordinator of share groups."""
+
+    def on_metadata_update(self, delta: MetadataDelta, new_image: MetadataImage) -> None:
+        """Take a new image: topics that share groups read may be gone."""
+        ...
+
+
 class GroupCoordinator(Coordinator, Protocol):
     """The coordinator of groups, which holds offsets of every topic."""
 
     def on_partitions_deleted(self, partitions: Sequence[TopicPartition]) -> None:
-        """Forget the offsets of partitions that are gone."""
+        """Forget the offsets of partitions that are gone (Kafka 4.4 takes them out of the delta itself)."""
         ...
 
-    def on_new_metadata_image(self, new_image: MetadataImage, delta: MetadataDelta) -> None:
+    def on_metadata_update(self, delta: MetadataDelta, new_image: MetadataImage) -> None:
         """Take a new image: subscriptions by pattern may match other topics now."""
         ...
 

@@ -277,7 +277,7 @@ class MetadataCache:
 
 def deleted_partitions(delta: MetadataDelta) -> list[TopicPartition]:
     """The partitions of the topics that a delta deletes."""
-    if delta.topics_delta is None:
+    if delta.topics_delta is None or delta.topics_delta.image.is_empty():
         return []
     topics: Mapping[Uuid, TopicImage] = delta.topics_delta.image.topics_by_id()
     deleted = (topics[topic_id] for topic_id in delta.topics_delta.deleted_topic_ids)

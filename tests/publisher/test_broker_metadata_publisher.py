@@ -10,9 +10,11 @@ import pytest
 from kraftlake.delta import MetadataDelta, TopicPartition, TopicsDelta
 from kraftlake.image import MetadataImage, TopicsImage
 from kraftlake.publisher import BrokerMetadataPublisher, BrokerParts, CoordinatorRecorder, MetadataCache
+from kraftlake.publisher.broker_metadata_publisher import is_stray_replica
 from kraftlake.publisher.coordinator_recorder import Elected, NewImage, PartitionsDeleted, Resigned, Started
+from kraftlake.publisher.driven import StrayCheck
 from kraftlake.records import metadata_records as r
-from kraftlake.replay import LeaderAndEpoch, LoaderManifest
+from kraftlake.replay import LeaderAndEpoch, LoaderManifest, SnapshotManifest
 from tests.publisher.updates import Cluster, broker, cluster, new_leader, topic_of
 from tests.replay.made_logs import topic, uuid_of
 from tests.replay.test_loader import Faults
@@ -40,7 +42,7 @@ class Parts:
 class Logs:
     parts: Parts
 
-    def startup(self, topics: Collection[str], image: MetadataImage) -> None:
+    def startup(self, topics: Collection[str], is_stray: StrayCheck) -> None:
         self.parts.note(f"logs.startup {','.join(sorted(topics))}")
 
     def recover_abandoned_future_logs(self, broker_id: int, topics: TopicsImage) -> None:
@@ -89,8 +91,8 @@ class Noting(CoordinatorRecorder):
         super().on_partitions_deleted(partitions)
         self._parts.note(f"{self._kind}.deleted")
 
-    def on_new_metadata_image(self, new_image: MetadataImage, delta: MetadataDelta) -> None:
-        super().on_new_metadata_image(new_image, delta)
+    def on_metadata_update(self, delta: MetadataDelta, new_image: MetadataImage) -> None:
+        super().on_metadata_update(delta, new_image)
         self._parts.note(f"{self._kind}.image")
 
 
@@ -118,6 +120,7 @@ def started(*failing: str, share: bool = True) -> Broker:
             group_coordinator=group,
             transaction_coordinator=transaction,
             share_coordinator=shared if share else None,
+            on_share_version=lambda level: parts.note(f"share.version {level}"),
             followers=(Follower(parts, "configs"), Follower(parts, "quotas"), Follower(parts, "acls")),
             state_topic_partitions={"__transaction_state": 7},
         ),
@@ -146,6 +149,7 @@ def test_the_first_update_starts_everything_in_kafkas_order_and_high_watermarks_
         "quotas",
         "acls",
         "group.image",
+        "share.image",
         "replicas.high_watermarks",
     ]
     assert set(broker_.parts.cache_offsets) == {made.image.offset}, "the cache is first"
@@ -160,10 +164,10 @@ def test_later_updates_apply_only() -> None:
     made.introduce(broker_.publisher)
     broker_.parts.calls.clear()
     made.change(topic(5))
-    assert broker_.parts.calls == ["replicas.apply_delta", "configs", "quotas", "acls", "group.image"]
+    assert broker_.parts.calls == ["replicas.apply_delta", "configs", "quotas", "acls", "group.image", "share.image"]
     broker_.parts.calls.clear()
     made.change(r.NoOpRecord())
-    assert broker_.parts.calls == ["configs", "quotas", "acls", "group.image"], "no topic changed"
+    assert broker_.parts.calls == ["configs", "quotas", "acls", "group.image", "share.image"], "no topic changed"
 
 
 def running(*messages: object, share: bool = True) -> tuple[Broker, Cluster]:
@@ -243,6 +247,7 @@ FAULTS = {
     "configs": "updating configs with initial MetadataDelta up to 5",
     "acls": "updating acls with initial MetadataDelta up to 5",
     "group.image": "giving the group coordinator the new image of initial MetadataDelta up to 5",
+    "share.image": "giving the share coordinator the new image of initial MetadataDelta up to 5",
     "replicas.high_watermarks": "starting the high watermark checkpoints",
 }
 
@@ -267,6 +272,37 @@ def test_a_manager_that_does_not_start_is_fatal_and_the_others_still_start(faili
     assert broker_.parts.calls == whole.parts.calls
     assert [str(cause) for _, cause in broker_.fatal.told] == [f"{failing} fails"]
     assert broker_.faults.told == []
+
+
+def test_a_log_is_a_stray_where_the_image_does_not_place_it_here() -> None:
+    made = cluster(*topic_of("foo", 1, (1, (1, 2))))
+    topics = made.image.topics
+    assert not is_stray_replica(2, topics, uuid_of(1), 0)
+    assert is_stray_replica(3, topics, uuid_of(1), 0), "others host it"
+    assert is_stray_replica(2, topics, uuid_of(1), 1), "no such partition"
+    assert is_stray_replica(2, topics, uuid_of(9), 0), "no such topic"
+    assert is_stray_replica(2, topics, None, 0), "a log without an id is of no topic"
+
+
+def test_share_groups_are_told_when_their_feature_changes() -> None:
+    broker_, made = running()
+    broker_.parts.calls.clear()
+    for level in (1, 1, 0):
+        made.change(r.FeatureLevelRecord(name="share.version", feature_level=level))
+    told = [call for call in broker_.parts.calls if call.startswith("share.version")]
+    assert told == ["share.version 1", "share.version 0"]
+
+
+def test_what_a_whole_log_brings_is_told_as_what_the_image_holds() -> None:
+    first, second = started(), started()
+    made = cluster(broker(ME), *OFFSETS, new_leader(1, 1, ME))
+    made.introduce(first.publisher)
+    everything = MetadataDelta(MetadataImage.EMPTY)
+    for message in (broker(ME), *OFFSETS, new_leader(1, 1, ME)):
+        everything.replay(message)
+    second.publisher.on_metadata_update(everything, made.image, SnapshotManifest(provenance=made.image.provenance))
+    assert first.group.told == second.group.told
+    assert first.group.leading == {0: 0, 1: 1}
 
 
 def test_it_is_a_publisher_of_the_loader() -> None:

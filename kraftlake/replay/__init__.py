@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kraftlake.replay.batch_loader import MetadataBatchLoader, MetadataUpdater
+    from kraftlake.replay.batch_loader import MetadataBatchLoader
     from kraftlake.replay.committed import CommittedTo
     from kraftlake.replay.export import ExportReport
     from kraftlake.replay.fold import Replay, image_at, load_snapshot, replay_to
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kraftlake.replay.import_log import import_source
     from kraftlake.replay.import_report import ImportReport
     from kraftlake.replay.lake_feed import LakeFeed
-    from kraftlake.replay.loader import MetadataLoader, MetadataPublisher
+    from kraftlake.replay.loader import MetadataLoader
     from kraftlake.replay.loader_metrics import MetadataLoaderMetrics
     from kraftlake.replay.local_changes import LocalChanges
     from kraftlake.replay.log_reader import LogReader, SnapshotReader
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         SkippedRecord,
         SnapshotManifest,
     )
+    from kraftlake.replay.metadata_publisher import MetadataPublisher, MetadataUpdater
     from kraftlake.replay.open_reader import LakeReader
     from kraftlake.replay.quorum import QuorumState
     from kraftlake.replay.record_types import RECORD_TYPES
@@ -50,8 +51,8 @@ _HOMES = {
     "MetadataBatchLoader": "batch_loader",
     "MetadataLoader": "loader",
     "MetadataLoaderMetrics": "loader_metrics",
-    "MetadataPublisher": "loader",
-    "MetadataUpdater": "batch_loader",
+    "MetadataPublisher": "metadata_publisher",
+    "MetadataUpdater": "metadata_publisher",
     "Problem": "verify_report",
     "QuorumState": "quorum",
     "RECORD_TYPES": "record_types",

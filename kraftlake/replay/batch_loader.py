@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -15,19 +15,13 @@ from kraftlake.records.metadata_records import AbortTransactionRecord, BeginTran
 from kraftlake.records.schema import type_name
 from kraftlake.records.serde import AnyMessage, UnknownRecord, decode_value
 from kraftlake.replay.manifest import LogDeltaManifest, SkippedRecord
+from kraftlake.replay.metadata_publisher import MetadataUpdater
 from kraftlake.replay.quorum import QuorumState
 from kraftlake.runtime.errors import CorruptDataError, KraftlakeError, ReplayError, UnknownRecordError
 
 if TYPE_CHECKING:
     from kraftlake.records.batch_values import BatchEnd, BatchValues
     from kraftlake.runtime.clock import Clock
-
-
-class MetadataUpdater(Protocol):
-    """Who is told of each new image (MetadataBatchLoader.MetadataUpdater)."""
-
-    def __call__(self, delta: MetadataDelta, image: MetadataImage, manifest: LogDeltaManifest) -> None:
-        """Called with the change, the image after it and where it came from."""
 
 
 _RECORD_FAULTS = (CorruptDataError, ReplayError, UnknownRecordError)

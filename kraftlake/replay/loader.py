@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from kraftlake.delta import MetadataDelta, delta_from_empty
 from kraftlake.image import MetadataImage, MetadataProvenance
@@ -19,6 +19,7 @@ from kraftlake.replay.manifest import (
     SkippedRecord,
     SnapshotManifest,
 )
+from kraftlake.replay.metadata_publisher import MetadataPublisher
 from kraftlake.replay.quorum import QuorumState
 from kraftlake.runtime.clock import Clock
 from kraftlake.runtime.errors import (
@@ -47,33 +48,6 @@ _RETRY_INITIALIZING_NS = 100_000_000
 _RECORD_FAULTS = (CorruptDataError, ReplayError, UnknownRecordError)
 
 
-class MetadataPublisher(Protocol):
-    """Who acts on new images. Called on the loader's thread, one call at a time.
-
-    Source: org.apache.kafka.image.publisher.MetadataPublisher.
-    """
-
-    @property
-    def name(self) -> str:
-        """What it is called in messages; no two publishers of a loader share a name."""
-        ...
-
-    def on_metadata_update(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
-        """Take a new image; `delta` is the change from the image of the last call, at first from the empty one.
-
-        What it raises is reported, and the next publisher is called.
-        """
-        ...
-
-    def on_controller_change(self, leader_and_epoch: LeaderAndEpoch) -> None:
-        """Take note of who leads the quorum."""
-        ...
-
-    def close(self) -> None:
-        """There will be no more calls."""
-        ...
-
-
 class MetadataLoader:
     """Replays what is committed, and tells publishers of each new image, on one thread.
 
@@ -84,10 +58,11 @@ class MetadataLoader:
     One delta holds what a call of `handle_commit` brings; a metadata transaction is published as a whole or never.
     Whatever calls cut the log into, the last image is the same.
 
-    Strict, a record that can't be replayed stops the loader: whole batches before it are published, it is told to
-    `fault_handler`, stands in `stopped`, and what comes later is passed over. `lenient`, such records are left out,
-    gathered in `skipped` and counted in each manifest. A publisher's fault is told to `fault_handler` by its name; the
-    other publishers are called.
+    Strict, a record that can't be replayed stops the loader: whole batches before it are published (unless it was still
+    catching up), it is told to `fault_handler`, stands in `stopped`, and what comes later is passed over. `lenient`,
+    such records are left out, gathered in `skipped` and counted in each manifest.
+
+    A publisher's fault is told to `fault_handler` by its name; the other publishers are called.
 
     Source: org.apache.kafka.image.loader.MetadataLoader.
     """

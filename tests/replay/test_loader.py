@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from kraftlake.delta import MetadataDelta
 from kraftlake.image import MetadataImage, MetadataProvenance
 from kraftlake.records.batch import RecordBatch
-from kraftlake.replay import LogDeltaManifest, MetadataLoader
-from kraftlake.replay.loader import MetadataPublisher
+from kraftlake.replay import LogDeltaManifest, MetadataLoader, MetadataPublisher
 from kraftlake.replay.manifest import LeaderAndEpoch, LoaderManifest, SnapshotManifest
 from kraftlake.runtime.clock import ManualClock
 from kraftlake.runtime.errors import CorruptDataError, KraftlakeError, QueueFullError, ReplayError, UsageError

@@ -130,6 +130,7 @@ def _create_topic(
         configs={
             name: topic.configs.get(name, fallback_topic_config(state.image.configs, state.config, name))
             for name in TOPIC_CONFIGS
+            if not name.startswith("internal.")
         },
     )
     options = state.writer_options

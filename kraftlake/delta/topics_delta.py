@@ -33,6 +33,8 @@ class TopicsDelta:
         self.image = image
         self._bulk: BulkChange | None = None
         """All that was replayed, where it was replayed in bulk; what is below is empty then."""
+        self._everything: TopicsImage | None = None
+        """All that changed, where it is a whole image at once; what is below is empty then."""
         self._changed: dict[Uuid, TopicDelta] = {}
         self._deleted: set[Uuid] = set()
         self._created: dict[str, Uuid] = {}
@@ -54,11 +56,15 @@ class TopicsDelta:
     @property
     def takes_bulk(self) -> bool:
         """Whether `replay_bulk` will do: nothing was replayed record by record."""
+        if self._everything is not None:
+            return False
         return self._bulk is not None or not (self._changed or self._deleted or self._taken_names)
 
     @property
     def is_untouched(self) -> bool:
         """Whether no record was replayed."""
+        if self._everything is not None:
+            return self._everything.is_empty()
         return not (self._changed or self._deleted) if self._bulk is None else self._bulk.is_empty
 
     def replay_bulk(
@@ -73,7 +79,13 @@ class TopicsDelta:
         return self._bulk.replay(data, starts, stops, first, last)
 
     def _as_objects(self) -> None:
-        """Go on with objects: what was replayed in bulk becomes topic deltas."""
+        """Go on with objects: what was replayed in bulk, or taken over whole, becomes topic deltas."""
+        everything, self._everything = self._everything, None
+        if everything is not None:
+            for topic_id, topic in everything.topics_by_id().items():
+                delta = self._changed[topic_id] = TopicDelta(TopicImage(name=topic.name, id=topic_id))
+                delta.partition_changes.update(topic.partitions.items())
+                self._created[topic.name] = topic_id
         bulk, self._bulk = self._bulk, None
         if bulk is not None:
             self._changed, self._deleted, self._created = bulk_as_objects(bulk, self.image)
@@ -159,13 +171,10 @@ class TopicsDelta:
         return topic.name
 
     def take_all_of(self, topics: TopicsImage) -> None:
-        """Change the empty image into `topics`; nothing else was replayed."""
+        """Change the empty image into `topics`; nothing else was replayed. Objects are made when somebody looks."""
         assert self.image.is_empty()
-        assert self.takes_bulk
-        for topic_id, topic in topics.topics_by_id().items():
-            delta = self._changed[topic_id] = TopicDelta(TopicImage(name=topic.name, id=topic_id))
-            delta.partition_changes.update(topic.partitions.items())
-            self._created[topic.name] = topic_id
+        assert self.is_untouched
+        self._everything = topics
 
     def finish_snapshot(self) -> None:
         """Delete the topics that the snapshot lacks."""
@@ -178,6 +187,8 @@ class TopicsDelta:
 
     def apply(self) -> TopicsImage:
         """The image after the changes; the old object when there are none. ReplayError when two topics share a name."""
+        if self._everything is not None:
+            return self.image if self._everything.is_empty() else self._everything
         if self._bulk is not None:
             packed = self._bulk.apply()
             return self.image if packed is self._bulk.packed else TopicsImage.of_packed(packed)
@@ -207,6 +218,10 @@ class TopicsDelta:
 
             return bulk_local_changes(self._bulk, broker_id)
         changes = GatheredChanges()
+        if self._everything is not None:
+            for hosted in _hosted(self._everything, broker_id).values():
+                hosted.add_local_changes(broker_id, changes)
+            return changes.done()
         for delta in self._changed.values():
             delta.add_local_changes(broker_id, changes)
         for topic_id in self._deleted:
@@ -228,6 +243,7 @@ class TopicsDelta:
             from kraftlake.delta.bulk_local_changes import brokers_of
 
             return brokers_of(self._bulk)
+        self._as_objects()
         brokers: set[int] = set()
         for topic in self._changed.values():
             for number, partition in topic.partition_changes.items():
@@ -298,3 +314,18 @@ def bulk_as_objects(bulk: BulkChange, image: TopicsImage) -> tuple[dict[Uuid, To
         delta.take_over(partition, bulk.state_at(place, heap, directories), *bulk.info_at(place))
     deleted = {bulk.packed.table.id_of(topic) for topic in range(known) if not alive[topic]}
     return changed, deleted, created
+
+
+def _hosted(topics: TopicsImage, broker_id: int) -> dict[str, TopicDelta]:
+    """What a whole image brings to a broker, by topic: its own partitions, and perhaps some of others."""
+    from kraftlake.image.broker_partitions import partitions_that_may_be_on
+
+    hosted: dict[str, TopicDelta] = {}
+    for name, number, partition in partitions_that_may_be_on(topics, broker_id):
+        delta = hosted.get(name)
+        if delta is None:
+            topic = topics.get_topic(name)
+            assert topic is not None
+            delta = hosted[name] = TopicDelta(TopicImage(name=name, id=topic.id))
+        delta.partition_changes[number] = partition
+    return hosted

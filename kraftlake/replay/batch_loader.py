@@ -343,7 +343,8 @@ class MetadataBatchLoader:
     def _apply_and_publish(self) -> None:
         base_offset = self.image.provenance.offset + 1
         provenance, started_ns = self.provenance, self._now_ns()
-        delta, image = self.delta, self._apply()
+        image = self._apply()
+        delta = self.delta
         manifest = LogDeltaManifest(
             provenance=provenance,
             base_offset=base_offset,
@@ -375,6 +376,7 @@ class MetadataBatchLoader:
             first = self.image.provenance.offset + 1
             fault = ReplayError(f"Offsets {first} to {self._last_offset}: {error}", offset=error.offset)
             self._skip_or_raise(self._last_offset, "CHANGES", fault)
+            self.delta = MetadataDelta(self.image)
             return attrs.evolve(self.image, provenance=self.provenance)
 
 

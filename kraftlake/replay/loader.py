@@ -22,14 +22,7 @@ from kraftlake.replay.manifest import (
 from kraftlake.replay.metadata_publisher import MetadataPublisher
 from kraftlake.replay.quorum import QuorumState
 from kraftlake.runtime.clock import Clock
-from kraftlake.runtime.errors import (
-    CorruptDataError,
-    KraftlakeError,
-    QueueFullError,
-    ReplayError,
-    UnknownRecordError,
-    UsageError,
-)
+from kraftlake.runtime.errors import KraftlakeError, QueueFullError, ReplayError, UsageError
 from kraftlake.runtime.event_queue import (
     EventQueue,
     EventQueueClosedError,
@@ -45,7 +38,6 @@ if TYPE_CHECKING:
 QUEUE_LIMIT = 1_000
 """How many commits may wait to be handled."""
 _RETRY_INITIALIZING_NS = 100_000_000
-_RECORD_FAULTS = (CorruptDataError, ReplayError, UnknownRecordError)
 
 
 class MetadataLoader:
@@ -159,7 +151,7 @@ class MetadataLoader:
                 if self._unpublished is None:
                     self._batch_loader.flush()
             self._batch_loader.flush()
-        except _RECORD_FAULTS as fault:
+        except Exception as fault:  # what nobody foresaw must not leave half a batch behind either
             self._publish_up_to_fault(fault)
         self.metrics.batch_size = sum(len(batch.values) for batch in batches)
         self.metrics.batch_processing_time_ns = self._clock.nanoseconds() - started_ns
@@ -183,7 +175,7 @@ class MetadataLoader:
         try:
             loader.load_snapshot(parts_of_snapshot(snapshot), provenance, name=snapshot.name)
             delta, image = loader.delta, loader.take_image()
-        except _RECORD_FAULTS as fault:
+        except Exception as fault:
             self._stop(fault)
             return
         self._go_on_with(loader)
@@ -204,7 +196,7 @@ class MetadataLoader:
             if last >= 0:
                 extend(loader, reader, last, base=choose_base(reader, last))
             delta, image = loader.delta, loader.take_image()
-        except KraftlakeError as fault:
+        except Exception as fault:
             self._stop(fault)
             return
         self.metrics.handle_load_snapshot_count += loader.base_name is not None
@@ -225,7 +217,7 @@ class MetadataLoader:
         loader.publish = self._publish_log_delta
         self._batch_loader = loader
 
-    def _publish_up_to_fault(self, fault: KraftlakeError) -> None:
+    def _publish_up_to_fault(self, fault: Exception) -> None:
         """Replay the batches since the last image one by one, so that those before the faulty one are published."""
         batches, self._unpublished = self._unpublished, []
         if batches is None:
@@ -238,11 +230,11 @@ class MetadataLoader:
                 self._unpublished.append(batch)
                 self._batch_loader.load_batch(batch)
                 self._batch_loader.flush()
-        except _RECORD_FAULTS as culprit:
+        except Exception as culprit:
             self._stop(culprit)
 
-    def _stop(self, fault: KraftlakeError) -> None:
-        self.stopped = fault
+    def _stop(self, fault: Exception) -> None:
+        self.stopped = fault if isinstance(fault, KraftlakeError) else ReplayError(f"{type(fault).__name__}: {fault}")
         self.metrics.load_errors += 1
         self._batch_loader = self._batch_loader_on(self.image, self.quorum)
         self._fault_handler.handle_fault(f"Replaying the metadata log after offset {self.image.offset}", fault)

@@ -184,6 +184,33 @@ def test_two_topics_of_a_name_stop_it_before_the_second() -> None:
     assert (publisher.offsets[-1], rig.loader.image.offset) == (2, 2)
 
 
+def test_a_lenient_loader_tells_publishers_of_no_change_that_is_not_in_the_image() -> None:
+    rig, publisher = Rig(lenient=True), Recorder()
+    rig.install(publisher)
+    for batch in log_of(1, [metadata_version()], [topic(1)], [topic(2, "topic-1"), topic(3)], [topic(4)]):
+        rig.commit(batch)
+    assert rig.faults.told == []
+    assert set(publisher.images[-1].topics.topics_by_name()) == {"topic-1", "topic-4"}
+    assert [skip.type for skip in rig.loader.skipped] == ["CHANGES"]
+
+
+def test_what_nobody_foresaw_stops_it_before_the_batch_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig, publisher = Rig(), Recorder()
+    rig.install(publisher)
+    replay = MetadataDelta.replay
+
+    def fail(delta: MetadataDelta, message: object, offset: int | None = None) -> None:
+        if offset == 4:
+            raise ZeroDivisionError("a bug")
+        replay(delta, message, offset)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(MetadataDelta, "replay", fail)
+    rig.commit(*log_of(1, [metadata_version()], [topic(1)], [topic(2), topic(3)], [topic(4)]))
+    assert str(rig.loader.stopped) == "ZeroDivisionError: a bug"
+    assert set(publisher.images[-1].topics.topics_by_name()) == {"topic-1"}
+    assert [type(cause) for _, cause in rig.faults.told] == [ZeroDivisionError]
+
+
 def test_a_gap_stops_it() -> None:
     rig = Rig()
     rig.commit(leader_change(0, 1), no_op(5))

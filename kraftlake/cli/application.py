@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from kraftlake.cli.command import Example, Group
+from kraftlake.cli.commands.brokers import brokers
 from kraftlake.cli.commands.diff import diff
 from kraftlake.cli.commands.export import export
 from kraftlake.cli.commands.fork import fork
@@ -17,7 +18,9 @@ from kraftlake.cli.commands.log import log
 from kraftlake.cli.commands.log_upkeep import log_compact, log_trim, log_vacuum
 from kraftlake.cli.commands.metrics import metrics
 from kraftlake.cli.commands.replay import replay
+from kraftlake.cli.commands.settings import acls, configs, features, quotas
 from kraftlake.cli.commands.spark import spark
+from kraftlake.cli.commands.topics import topics
 from kraftlake.cli.commands.verify import verify
 from kraftlake.cli.options import SAMPLE
 
@@ -69,6 +72,12 @@ for _command in (
     log_compact,
     log_trim,
     log_vacuum,
+    brokers,
+    topics,
+    configs,
+    acls,
+    quotas,
+    features,
     spark,
 ):
     application.add_command(_command)

@@ -8,6 +8,7 @@ from kraftlake.delta.cluster_delta import ClusterDelta
 from kraftlake.delta.configurations_delta import ConfigurationDelta, ConfigurationsDelta
 from kraftlake.delta.delegation_token_delta import DelegationTokenDelta
 from kraftlake.delta.features_delta import FeaturesDelta
+from kraftlake.delta.from_empty import delta_from_empty
 from kraftlake.delta.local_replica_changes import (
     LocalReplicaChanges,
     PartitionInfo,
@@ -39,5 +40,6 @@ __all__ = [
     "TopicIdPartition",
     "TopicPartition",
     "TopicsDelta",
+    "delta_from_empty",
     "local_changes_to_json",
 ]

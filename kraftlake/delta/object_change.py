@@ -60,6 +60,27 @@ class ObjectChange:
         change.deleted = {bulk.packed.table.id_of(topic) for topic in range(known) if not alive[topic]}
         return change
 
+    @classmethod
+    def of_whole(cls, topics: TopicsImage, image: TopicsImage, broker_id: int | None = None) -> ObjectChange:
+        """The change from `image`, which is empty, to all of `topics`; or to what of it a broker hosts."""
+        from kraftlake.image.broker_partitions import hosted_partitions
+
+        change = cls(image)
+        if broker_id is None:
+            for topic_id, topic in topics.topics_by_id().items():
+                delta = change.changed[topic_id] = TopicDelta(TopicImage(name=topic.name, id=topic_id))
+                delta.partition_changes.update(topic.partitions.items())
+                change.created[topic.name] = topic_id
+            return change
+        for name, number, partition in hosted_partitions(topics, broker_id):
+            if name not in change.created:
+                hosted = topics.get_topic(name)
+                assert hosted is not None, "the image has the topics of its partitions"
+                change.created[name] = hosted.id
+                change.changed[hosted.id] = TopicDelta(TopicImage(name=name, id=hosted.id))
+            change.changed[change.created[name]].partition_changes[number] = partition
+        return change
+
     @property
     def is_empty(self) -> bool:
         """Whether no record has left anything."""

@@ -44,7 +44,7 @@ class TopicsDelta:
     A topic that is created and deleted within the delta leaves no trace. Source: org.apache.kafka.image.TopicsDelta.
     """
 
-    __slots__ = ("_bulk", "_kept", "_objects", "_offsets", "_rows", "image")
+    __slots__ = ("_bulk", "_kept", "_objects", "_offsets", "_rows", "_whole", "image")
 
     def __init__(self, image: TopicsImage) -> None:
         self.image = image
@@ -55,7 +55,8 @@ class TopicsDelta:
         """What the records in `_kept` make, where they are few and simple and nothing was merged before them."""
         self._bulk: BulkChange | None = None
         self._objects: ObjectChange | None = None
-        """What was merged: one of the two at most is there."""
+        self._whole: TopicsImage | None = None
+        """A whole image, where the change is all of it. What was merged: one of the three at most is there."""
 
     def replay_topic(self, record: TopicRecord) -> None:
         """A topic begins, without partitions: also when a snapshot names one that the base image has.
@@ -88,6 +89,12 @@ class TopicsDelta:
             self._offsets[len(self._kept)] = offset
         self._kept.append(record)
 
+    def take_all_of(self, topics: TopicsImage) -> None:
+        """Change the empty image into `topics`; nothing else was replayed. Objects are made when somebody looks."""
+        assert self.image.is_empty(), "only the empty image can become another one at once"
+        assert self.is_untouched
+        self._whole = None if topics.is_empty() else topics
+
     def replay_remove_topic(self, record: RemoveTopicRecord) -> str:
         """Returns the name of the topic, whose configs go with it; ReplayError, at once, when it does not exist."""
         self._merge()
@@ -103,12 +110,12 @@ class TopicsDelta:
     def takes_bulk(self) -> bool:
         """Whether `replay_bulk` will do: nothing was merged as objects."""
         self._merge()
-        return self._objects is None or self._objects.is_empty
+        return self._whole is None and (self._objects is None or self._objects.is_empty)
 
     @property
     def is_untouched(self) -> bool:
         """Whether no record was replayed."""
-        if self._kept:
+        if self._kept or self._whole is not None:
             return False
         if self._bulk is not None:
             return self._bulk.is_empty
@@ -128,7 +135,13 @@ class TopicsDelta:
 
     def _few(self) -> RowChanges | None:
         kept = self._kept
-        if not kept or len(kept) > FEW or self._objects is not None or self._bulk is not None:
+        if (
+            not kept
+            or len(kept) > FEW
+            or self._objects is not None
+            or self._bulk is not None
+            or self._whole is not None
+        ):
             return None
         rows = self._rows
         if rows is None:
@@ -165,7 +178,7 @@ class TopicsDelta:
             raise ReplayError(f"{place_of(kept[done], offset)}{error}", offset=offset) from error
 
     def _pays_in_bulk(self, count: int) -> bool:
-        if count < MERGE_FROM or not (self._objects is None or self._objects.is_empty):
+        if count < MERGE_FROM or self._whole is not None or not (self._objects is None or self._objects.is_empty):
             return False
         enough = MERGE_FROM if kernels.loaded() else MERGE_COLD_FROM
         return count >= max(enough, self.image.held_as_objects // 4) and kernels.available()
@@ -178,7 +191,9 @@ class TopicsDelta:
         return self._bulk
 
     def _as_objects(self) -> ObjectChange:
-        """Go on with objects: what was merged in bulk becomes topic deltas."""
+        """Go on with objects: what was merged in bulk, or taken over whole, becomes topic deltas."""
+        if self._whole is not None:
+            self._objects, self._whole = ObjectChange.of_whole(self._whole, self.image), None
         if self._objects is None:
             bulk, self._bulk = self._bulk, None
             self._objects = ObjectChange(self.image) if bulk is None else ObjectChange.of_bulk(bulk, self.image)
@@ -229,6 +244,8 @@ class TopicsDelta:
         if self._bulk is not None:
             packed = self._bulk.apply()
             return self.image if packed is self._bulk.packed else TopicsImage.of_packed(packed)
+        if self._whole is not None:
+            return self._whole
         return self.image if self._objects is None else self._objects.apply()
 
     def local_changes(self, broker_id: int) -> LocalReplicaChanges:
@@ -246,6 +263,8 @@ class TopicsDelta:
             from kraftlake.delta.bulk_local_changes import bulk_local_changes
 
             return bulk_local_changes(self._bulk, broker_id)
+        if self._whole is not None:
+            return ObjectChange.of_whole(self._whole, self.image, broker_id).local_changes(broker_id)
         return LocalReplicaChanges() if self._objects is None else self._objects.local_changes(broker_id)
 
     def local_changes_all(self) -> dict[int, LocalReplicaChanges]:
@@ -258,4 +277,6 @@ class TopicsDelta:
             from kraftlake.delta.bulk_local_changes_all import all_bulk_local_changes
 
             return all_bulk_local_changes(self._bulk)
+        if self._whole is not None:
+            return self._as_objects().local_changes_all()
         return {} if self._objects is None else self._objects.local_changes_all()

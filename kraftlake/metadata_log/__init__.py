@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from kraftlake.metadata_log.object_path import is_object_uri
     from kraftlake.metadata_log.snapshot_policy import SinceSnapshot, SnapshotPolicy
     from kraftlake.metadata_log.snapshots import LakeSnapshot
-    from kraftlake.metadata_log.tail import LogTail
+    from kraftlake.metadata_log.tail import LogTail, TailCursor
     from kraftlake.metadata_log.upkeep import Upkeep, UpkeepThread
     from kraftlake.metadata_log.upkeep_policy import UpkeepPolicy
 
@@ -29,6 +29,7 @@ __all__ = [
     "MetadataLog",
     "SinceSnapshot",
     "SnapshotPolicy",
+    "TailCursor",
     "UnknownOutcomeError",
     "Upkeep",
     "UpkeepPolicy",
@@ -42,6 +43,7 @@ _MODULES = {
     "LogTail": "tail",
     "SinceSnapshot": "snapshot_policy",
     "SnapshotPolicy": "snapshot_policy",
+    "TailCursor": "tail",
     "Upkeep": "upkeep",
     "UpkeepPolicy": "upkeep_policy",
     "UpkeepThread": "upkeep",

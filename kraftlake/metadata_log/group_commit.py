@@ -66,6 +66,11 @@ class GroupCommit:
                     self._changed.notify_all()
                     return pending
 
+    @property
+    def fault(self) -> KraftlakeError | None:
+        """What ended it; None where nothing has."""
+        return self._fault
+
     def close(self, timeout: float | None = None) -> None:
         """Commit what waits, then end the thread. Raises LakeError when that takes longer than `timeout` seconds."""
         with self._changed:

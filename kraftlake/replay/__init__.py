@@ -9,16 +9,26 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kraftlake.replay.batch_loader import MetadataBatchLoader, MetadataUpdater
+    from kraftlake.replay.batch_loader import MetadataBatchLoader
     from kraftlake.replay.committed import CommittedTo
     from kraftlake.replay.export import ExportReport
     from kraftlake.replay.fold import Replay, image_at, load_snapshot, replay_to
     from kraftlake.replay.follow_log import FollowStep, LogFollower
     from kraftlake.replay.import_log import import_source
     from kraftlake.replay.import_report import ImportReport
+    from kraftlake.replay.lake_feed import LakeFeed
+    from kraftlake.replay.loader import MetadataLoader
+    from kraftlake.replay.loader_metrics import MetadataLoaderMetrics
     from kraftlake.replay.local_changes import LocalChanges
     from kraftlake.replay.log_reader import LogReader, SnapshotReader
-    from kraftlake.replay.manifest import LogDeltaManifest, SkippedRecord
+    from kraftlake.replay.manifest import (
+        LeaderAndEpoch,
+        LoaderManifest,
+        LogDeltaManifest,
+        SkippedRecord,
+        SnapshotManifest,
+    )
+    from kraftlake.replay.metadata_publisher import MetadataPublisher, MetadataUpdater
     from kraftlake.replay.open_reader import LakeReader
     from kraftlake.replay.quorum import QuorumState
     from kraftlake.replay.record_types import RECORD_TYPES
@@ -30,18 +40,25 @@ _HOMES = {
     "ExportReport": "export",
     "FollowStep": "follow_log",
     "ImportReport": "import_report",
+    "LakeFeed": "lake_feed",
     "LakeReader": "open_reader",
+    "LeaderAndEpoch": "manifest",
+    "LoaderManifest": "manifest",
     "LocalChanges": "local_changes",
     "LogDeltaManifest": "manifest",
     "LogFollower": "follow_log",
     "LogReader": "log_reader",
     "MetadataBatchLoader": "batch_loader",
-    "MetadataUpdater": "batch_loader",
+    "MetadataLoader": "loader",
+    "MetadataLoaderMetrics": "loader_metrics",
+    "MetadataPublisher": "metadata_publisher",
+    "MetadataUpdater": "metadata_publisher",
     "Problem": "verify_report",
     "QuorumState": "quorum",
     "RECORD_TYPES": "record_types",
     "Replay": "fold",
     "SkippedRecord": "manifest",
+    "SnapshotManifest": "manifest",
     "SnapshotReader": "log_reader",
     "Source": "source",
     "VerifyReport": "verify_report",
@@ -58,17 +75,24 @@ __all__ = [
     "ExportReport",
     "FollowStep",
     "ImportReport",
+    "LakeFeed",
     "LakeReader",
+    "LeaderAndEpoch",
+    "LoaderManifest",
     "LocalChanges",
     "LogDeltaManifest",
     "LogFollower",
     "LogReader",
     "MetadataBatchLoader",
+    "MetadataLoader",
+    "MetadataLoaderMetrics",
+    "MetadataPublisher",
     "MetadataUpdater",
     "Problem",
     "QuorumState",
     "Replay",
     "SkippedRecord",
+    "SnapshotManifest",
     "SnapshotReader",
     "Source",
     "VerifyReport",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -15,18 +15,13 @@ from kraftlake.records.metadata_records import AbortTransactionRecord, BeginTran
 from kraftlake.records.schema import type_name
 from kraftlake.records.serde import AnyMessage, UnknownRecord, decode_value
 from kraftlake.replay.manifest import LogDeltaManifest, SkippedRecord
+from kraftlake.replay.metadata_publisher import MetadataUpdater
 from kraftlake.replay.quorum import QuorumState
 from kraftlake.runtime.errors import CorruptDataError, KraftlakeError, ReplayError, UnknownRecordError
 
 if TYPE_CHECKING:
     from kraftlake.records.batch_values import BatchEnd, BatchValues
-
-
-class MetadataUpdater(Protocol):
-    """Who is told of each new image (MetadataBatchLoader.MetadataUpdater)."""
-
-    def __call__(self, delta: MetadataDelta, image: MetadataImage, manifest: LogDeltaManifest) -> None:
-        """Called with the change, the image after it and where it came from."""
+    from kraftlake.runtime.clock import Clock
 
 
 _RECORD_FAULTS = (CorruptDataError, ReplayError, UnknownRecordError)
@@ -68,17 +63,22 @@ class MetadataBatchLoader:
         lenient: bool = False,
         publish: MetadataUpdater | None = None,
         quorum: QuorumState | None = None,
+        clock: Clock | None = None,
     ) -> None:
         self.lenient = lenient
         self.skipped: list[SkippedRecord] = []
         self.quorum = quorum or QuorumState()
         self.base_name: str | None = None
-        self._publish = publish
+        self.publish = publish
+        self.seen_record = not image.is_empty()
+        """Whether anything but control records and the marks of transactions was replayed, or is in the image."""
+        self._clock = clock
         self._transaction: _Transaction | None = None
         self._last_offset = image.provenance.offset
         self._last_epoch = image.provenance.epoch
         self._last_timestamp = image.provenance.timestamp
         self._batch_aligned = True
+        self._published_ns = 0
         self._reset(image)
 
     def _reset(self, image: MetadataImage) -> None:
@@ -86,6 +86,7 @@ class MetadataBatchLoader:
         self.delta = MetadataDelta(image)
         self._num_batches = 0
         self._num_bytes = 0
+        self._elapsed_ns = 0
         self._gathered = 0
 
     @property
@@ -124,6 +125,7 @@ class MetadataBatchLoader:
         Records at or below `last_offset` are passed over, so that a batch may be loaded in two parts. Raises
         ReplayError where the batch leaves a gap after `last_offset` or its epoch goes down.
         """
+        started_ns = self._now_ns()
         self._check_order(batch)
         end = batch.last_offset if to_offset is None else min(to_offset, batch.last_offset)
         first = self._last_offset + 1
@@ -135,7 +137,11 @@ class MetadataBatchLoader:
             self._load_data(batch, first, end)
         if self._batch_aligned:
             self._num_batches += 1
-            self._num_bytes += batch.size_in_bytes
+            self._num_bytes += batch.size_in_bytes or sum(map(len, batch.values))
+        self._elapsed_ns += self._now_ns() - max(started_ns, self._published_ns)
+
+    def _now_ns(self) -> int:
+        return 0 if self._clock is None else self._clock.nanoseconds()
 
     def load_values(self, values: BatchValues, *, to_offset: int) -> None:
         """`load_batch` for many batches at once, without an object a record where that can be.
@@ -149,6 +155,7 @@ class MetadataBatchLoader:
             base = values.base_offset
             stop = self._replay_bulk(values, first - base, last + 1 - base, self._replay_or_skip) + base
             if stop > first:
+                self.seen_record = True
                 self._gathered += stop - first
                 self._num_batches += sum(first <= end.last_offset < stop for end in values.ends)
                 self._num_bytes += sum(end.size_in_bytes for end in values.ends if first <= end.last_offset < stop)
@@ -161,7 +168,7 @@ class MetadataBatchLoader:
     @property
     def _takes_bulk(self) -> bool:
         topics = self.delta.topics_delta
-        return self._publish is None and self._transaction is None and (topics is None or topics.takes_bulk)
+        return self.publish is None and self._transaction is None and (topics is None or topics.takes_bulk)
 
     def _replay_bulk(
         self, values: BatchValues, first: int, last: int, replay: Callable[[int, AnyMessage], None]
@@ -224,6 +231,7 @@ class MetadataBatchLoader:
         self._last_epoch = provenance.epoch
         self._last_timestamp = provenance.timestamp
         self._batch_aligned = provenance.batch_aligned
+        self.seen_record = True
         self._gathered += 1
 
     def _gather_batch(
@@ -274,7 +282,7 @@ class MetadataBatchLoader:
 
     def _load_one(self, offset: int, message: AnyMessage) -> None:
         begins = isinstance(message, BeginTransactionRecord) and self._transaction is None
-        if begins and self._publish is not None and self._gathered:
+        if begins and self.publish is not None and self._gathered:
             self._apply_and_publish()
         try:
             self._load_record(offset, message)
@@ -302,8 +310,10 @@ class MetadataBatchLoader:
             case AbortTransactionRecord():
                 self._close(offset, "AbortTransactionRecord")
             case _ if self._transaction is not None:
+                self.seen_record = True
                 self._transaction.records.append((offset, message))
             case _:
+                self.seen_record = True
                 self._replay(offset, message)
 
     def _begin(self, offset: int) -> None:
@@ -337,18 +347,23 @@ class MetadataBatchLoader:
 
     def _apply_and_publish(self) -> None:
         base_offset = self.image.provenance.offset + 1
-        provenance = self.provenance
-        delta, image = self.delta, self._apply()
+        provenance, started_ns = self.provenance, self._now_ns()
+        image = self._apply()
+        delta = self.delta
         manifest = LogDeltaManifest(
             provenance=provenance,
             base_offset=base_offset,
             num_batches=self._num_batches,
             num_bytes=self._num_bytes,
+            num_records=self._gathered,
+            elapsed_ns=self._elapsed_ns + self._now_ns() - started_ns,
             leader_id=self.quorum.leader_id,
+            num_skipped=len(self.skipped),
         )
         self._reset(image)
-        if self._publish is not None:
-            self._publish(delta, image, manifest)
+        if self.publish is not None:
+            self.publish(delta, image, manifest)
+        self._published_ns = self._now_ns()
 
     def take_image(self) -> MetadataImage:
         """The image at `last_offset`, without the records of a transaction that is open there.
@@ -366,6 +381,7 @@ class MetadataBatchLoader:
             first = self.image.provenance.offset + 1
             fault = ReplayError(f"Offsets {first} to {self._last_offset}: {error}", offset=error.offset)
             self._skip_or_raise(self._last_offset, "CHANGES", fault)
+            self.delta = MetadataDelta(self.image)
             return attrs.evolve(self.image, provenance=self.provenance)
 
 

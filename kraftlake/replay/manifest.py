@@ -1,6 +1,8 @@
-"""What a publisher is told beside the image and the metadata delta: where the change came from."""
+"""What a publisher is told beside the image and the metadata delta: where the change came from, and who leads."""
 
 from __future__ import annotations
+
+from typing import ClassVar
 
 import attrs
 
@@ -11,24 +13,55 @@ from kraftlake.image import MetadataProvenance
 class LogDeltaManifest:
     """A change that came from the log (LoaderManifestType.LOG_DELTA).
 
-    `base_offset` is the first offset that the change covers, `num_batches` and `num_bytes` (on disk, 0 where that is
-    unknown) the batches it was read from; a batch that is published in two parts counts with the later one.
-    `leader_id` is what the last LeaderChange said. Source: org.apache.kafka.image.loader.LogDeltaManifest.
+    `base_offset` is the first offset that the change covers, `num_batches`, `num_records` and `num_bytes` (on disk,
+    or of the records' values where that is unknown) what it was read from; a batch that is published in two parts
+    counts as a batch with the later one. `elapsed_ns` is how long replaying and applying took, 0 without a clock.
+    `leader_id` is what the last LeaderChange said, `num_skipped` how many records a lenient loader has left out up to
+    here: above 0 the image has diverged from what the cluster had.
+    Source: org.apache.kafka.image.loader.LogDeltaManifest.
     """
 
     provenance: MetadataProvenance
     base_offset: int
     num_batches: int
     num_bytes: int
+    num_records: int = 0
+    elapsed_ns: int = 0
     leader_id: int | None = None
+    num_skipped: int = 0
 
 
 @attrs.frozen(kw_only=True)
 class SnapshotManifest:
-    """A change that came from a snapshot as a whole. Source: org.apache.kafka.image.loader.SnapshotManifest."""
+    """A change that came from a snapshot as a whole, or from an image that is new to the publisher.
+
+    The fields are those of `LogDeltaManifest`. Source: org.apache.kafka.image.loader.SnapshotManifest.
+    """
 
     provenance: MetadataProvenance
-    num_records: int
+    elapsed_ns: int = 0
+    num_skipped: int = 0
+
+
+LoaderManifest = LogDeltaManifest | SnapshotManifest
+"""Source: org.apache.kafka.image.loader.LoaderManifest."""
+
+
+@attrs.frozen(kw_only=True)
+class LeaderAndEpoch:
+    """Which controller leads the quorum, None for none that is known. Source: org.apache.kafka.raft.LeaderAndEpoch."""
+
+    UNKNOWN: ClassVar[LeaderAndEpoch]
+
+    leader_id: int | None
+    epoch: int
+
+    def is_leader(self, node_id: int) -> bool:
+        """Whether that node leads."""
+        return self.leader_id == node_id
+
+
+LeaderAndEpoch.UNKNOWN = LeaderAndEpoch(leader_id=None, epoch=0)
 
 
 @attrs.frozen(kw_only=True)

@@ -33,6 +33,7 @@ def test_a_lake_is_formatted_with_the_id_that_is_given(tmp_path: Path) -> None:
         "lake": str(tmp_path / "lake"),
         "clusterId": "MkU3OEVBNTcwNTJENDM2Qg",
         "role": "controlled",
+        "metadataVersion": "4.4-IV2",
     }
     assert "is not a Kafka UUID" in run("format", tmp_path / "other", "--cluster-id", "short", code=2).stderr
     assert "There is a lake" in fault("format", tmp_path / "lake")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import shutil
 import signal
@@ -133,6 +134,14 @@ def test_a_record_that_cannot_be_replayed_stops_with_its_offset_or_is_skipped(tm
         assert "warning: 1 record skipped" in lenient.stderr
         assert "offset 2" in lenient.stderr
         assert lenient.stdout
+
+
+def test_an_image_without_a_record_says_that_it_has_diverged(tmp_path: Path) -> None:
+    log = unreplayable_log(tmp_path)
+    form = json.loads(run("image", log, "--lenient", "--json").stdout)
+    assert [(record["offset"], record["type"]) for record in form["skippedRecords"]] == [(2, "PARTITION_CHANGE_RECORD")]
+    assert "diverged" in run("image", log, "--lenient").stdout
+    assert "skippedRecords" not in json.loads(run("image", DIRECTORY, "--lenient", "--json").stdout)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import IO, Any
@@ -30,25 +30,28 @@ class KafkaClassesError(Exception):
 
 
 class KafkaClasses:
-    """A JVM with Kafka's classes; `ask` is safe from several threads."""
+    """A JVM with Kafka's classes, asked in the language of `source`; `ask` is safe from several threads.
 
-    def __init__(self) -> None:
+    `jars` is its class path, the image and log classes unless it says otherwise.
+    """
+
+    def __init__(self, source: Path = _SOURCE, jars: Mapping[str, Path] | None = None, *, heap: str = "512m") -> None:
         spark_jars = Path(pyspark.__file__).parent / "jars"
         compiler = [*spark_jars.glob("janino-*.jar"), *spark_jars.glob("commons-compiler-*.jar")]
         if len(compiler) != 2:
-            raise KafkaClassesError(f"{spark_jars} holds no Janino, which compiles {_SOURCE.name}")
-        class_path = ":".join(str(jar) for jar in [*compiler, *kafka_jars().values()])
+            raise KafkaClassesError(f"{spark_jars} holds no Janino, which compiles {source.name}")
+        class_path = ":".join(str(jar) for jar in [*compiler, *(jars or kafka_jars()).values()])
         self._lock = threading.Lock()
         self._stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
         self._jvm = subprocess.Popen(
             [
                 str(find_java().executable),
-                "-Xmx512m",
+                f"-Xmx{heap}",
                 "-cp",
                 class_path,
                 "org.codehaus.janino.SimpleCompiler",
-                str(_SOURCE),
-                "KafkaImages",
+                str(source),
+                source.stem,
             ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from kraftlake.cli.command import Argument, Example, Option
+from kraftlake.cli.controlled import key_values
 from kraftlake.cli.options import Call, command
 from kraftlake.cli.parameters import LAKE
 from kraftlake.cli.sections import ENGINE
@@ -20,20 +21,52 @@ from kraftlake.cli.sections import ENGINE
         Example(
             "with the id of a cluster that its nodes know", "kraftlake format known --cluster-id MkU3OEVBNTcwNTJENDM2Qg"
         ),
+        Example(
+            "as Kafka 4.0 would, without eligible leader replicas",
+            "kraftlake format older --release-version 4.0 --feature eligible.leader.replicas.version=0",
+        ),
     ),
 )
 @click.argument("lake", cls=Argument, type=LAKE, help="The folder of the new lake, or an s3:// URI.")
 @click.option(
     "--cluster-id", cls=Option, metavar="ID", help="The cluster's id, 22 characters of base64; a new one by default."
 )
-def format_(call: Call, lake: str) -> None:
+@click.option(
+    "--release-version",
+    cls=Option,
+    metavar="VERSION",
+    help="Begin as this release would: 4.0, 4.1-IV0; 4.4 by default.",
+)
+@click.option("--feature", cls=Option, multiple=True, metavar="NAME=LEVEL", help="Begin with this level of a feature.")
+@click.option(
+    "--add-scram",
+    cls=Option,
+    multiple=True,
+    metavar="MECHANISM=[…]",
+    help="A user to begin with: SCRAM-SHA-256=[name=alice,password=secret].",
+)
+def format_(
+    call: Call,
+    lake: str,
+    *,
+    release_version: str | None,
+    feature: tuple[str, ...],
+    add_scram: tuple[str, ...],
+) -> None:
     """Make LAKE an empty controlled lake: one whose log a controller writes, and nobody imports into.
 
-    The log is empty until a controller claims its first epoch.
+    The log is empty until a controller claims its first epoch; it begins it with the levels of features, and the
+    users, that are given here.
     """
     from kraftlake.cli.views.lake_view import show_formatted
+    from kraftlake.controller import BootstrapMetadata, BootstrapSnapshot
+    from kraftlake.controller.scram_argument import scram_record
+    from kraftlake.controller.supported_features import version_of_release
     from kraftlake.metadata_log import MetadataLog
+    from kraftlake.metadata_log.founding import Contents
+    from kraftlake.records.metadata_version import LATEST_PRODUCTION
     from kraftlake.records.uuid import Uuid
+    from kraftlake.runtime.clock import SystemClock
 
     cluster_id = call.cluster_id
     if cluster_id is None:
@@ -43,9 +76,24 @@ def format_(call: Call, lake: str) -> None:
             Uuid.from_string(cluster_id)
         except ValueError as fault:
             raise click.BadParameter(str(fault), param_hint="--cluster-id") from fault
-    log = MetadataLog.create(lake, cluster_id, "controlled")
-    report = {"lake": str(log.path), "clusterId": log.cluster_id, "role": log.role}
+    version = LATEST_PRODUCTION if release_version is None else version_of_release(release_version)
+    levels = {name: _level(level) for name, level in key_values(feature, "--feature").items()}
+    bootstrap = BootstrapMetadata.of(version, levels, [scram_record(text, version) for text in add_scram])
+    snapshot = BootstrapSnapshot(metadata=bootstrap, timestamp=SystemClock().milliseconds())
+    log = MetadataLog.create(lake, cluster_id, "controlled", contents=Contents(snapshots=[snapshot]))
+    report = {
+        "lake": str(log.path),
+        "clusterId": log.cluster_id,
+        "role": log.role,
+        "metadataVersion": str(bootstrap.metadata_version),
+    }
     if call.as_json:
         call.terminal.json(report)
     else:
         show_formatted(call.terminal, report)
+
+
+def _level(text: str) -> int:
+    if not text.isdecimal():
+        raise click.BadParameter(f"{text!r} is no level.", param_hint="--feature")
+    return int(text)

@@ -52,6 +52,10 @@ def image(
     opened = call.open(source)
     replay = call.replay(opened, call.at)
     form = cut(image_to_json(replay.image, show_secrets=call.show_secrets), parts=parts, topics=topics, broker=broker)
+    if replay.diverged:
+        import attrs
+
+        form["skippedRecords"] = [attrs.asdict(record) for record in replay.skipped]
     if topics and not form["topics"]:
         call.terminal.warn(f"no topic matches {', '.join(topics)} at offset {form['offset']}")
     if call.as_json:

@@ -40,6 +40,9 @@ def draw_image(image: dict[str, Any], *, cluster_id: str | None, timestamp: int,
     offset, epoch = image["offset"], image["epoch"]
     at = f"offset {offset}, epoch {epoch}, {moment(timestamp)}" if offset >= 0 else "offset −1: before the first record"
     branch(root, "at", at)
+    if skipped := image.get("skippedRecords"):
+        told = f"{counted(len(skipped), 'record')} skipped, the first at offset {skipped[0]['offset']}"
+        branch(root, "diverged", (told, Style.BAD), ": not what the cluster had")
     if "features" in image:
         _add_features(root, image)
     if "brokers" in image:

@@ -1,0 +1,174 @@
+"""`kraftlake brokers`: brokers of a controlled lake."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from kraftlake.cli.command import Argument, Example, Group, Option
+from kraftlake.cli.controlled import Change, changing
+from kraftlake.cli.sections import CHANGE
+
+if TYPE_CHECKING:
+    from kraftlake.controller.brokers import BrokerHeartbeatReply
+
+_ID = click.argument("broker", cls=Argument, type=click.IntRange(min=0), metavar="ID", help="The broker's id.")
+
+
+@click.group(
+    "brokers",
+    cls=Group,
+    section=CHANGE,
+    short_help="Register, fence, unfence, shut down and unregister brokers.",
+    examples=(Example("a broker that leads from the start", "kraftlake brokers register 1 --unfence --lake cluster"),),
+)
+def brokers() -> None:
+    """Say of brokers what they would say themselves: no process need run."""
+
+
+@changing(
+    "register",
+    question="Register a broker, or a new process of one.",
+    examples=(
+        Example("and let it take part at once", "kraftlake brokers register 1 --unfence --lake cluster"),
+        Example("in a rack", "kraftlake brokers register 2 --rack b --unfence --lake cluster"),
+        Example("with two disks, fenced", "kraftlake brokers register 3 --directories 2 --lake cluster"),
+    ),
+)
+@_ID
+@click.option("--rack", cls=Option, metavar="NAME", help="Where it stands.")
+@click.option("--host", cls=Option, default="127.0.0.1", show_default=True, metavar="HOST", help="Where it listens.")
+@click.option("--port", cls=Option, type=click.IntRange(0, 65535), default=9092, show_default=True, help="Its port.")
+@click.option(
+    "--directories",
+    cls=Option,
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="How many log directories.",
+)
+@click.option("--unfence", cls=Option, is_flag=True, help="Unfence it, as if it had caught up at once.")
+def register(
+    change: Change, *, broker: int, rack: str | None, host: str, port: int, directories: int, unfence: bool
+) -> None:
+    """Register broker ID with everything that this release supports; it is fenced until it has read that.
+
+    A broker that takes part can't be registered anew by another process: fence it first.
+    """
+    from kraftlake.controller import ApiError
+    from kraftlake.controller.broker_registration import BrokerRegistrationRequest
+    from kraftlake.controller.brokers import register_broker
+    from kraftlake.controller.supported_features import SUPPORTED
+    from kraftlake.records.metadata_records import BrokerEndpoint, BrokerFeature
+
+    state = change.controller.state
+    request = BrokerRegistrationRequest(
+        broker_id=broker,
+        cluster_id=state.config.cluster_id,
+        incarnation_id=state.new_id(),
+        listeners=(BrokerEndpoint(name="PLAINTEXT", host=host, port=port, security_protocol=0),),
+        features=tuple(
+            BrokerFeature(name=name, min_supported_version=levels.min, max_supported_version=levels.max)
+            for name, levels in sorted(SUPPORTED.items())
+        ),
+        rack=rack,
+        log_dirs=tuple(state.new_id() for _ in range(directories)),
+    )
+    reply = change.controller.run(lambda state: register_broker(state, request))
+    fenced = _heartbeat(change, broker).is_fenced if unfence else True
+    change.result(str(broker), ApiError.NONE, epoch=reply.broker_epoch, fenced=fenced)
+
+
+def _heartbeat(change: Change, broker: int, *, fence: bool = False, shut_down: bool = False) -> BrokerHeartbeatReply:
+    from kraftlake.controller import ControllerApiError, Errors
+    from kraftlake.controller.brokers import BrokerHeartbeatRequest, process_heartbeat
+
+    state = change.controller.state
+    registration = state.registration(broker)
+    if registration is None:
+        raise ControllerApiError(Errors.BROKER_ID_NOT_REGISTERED, f"Broker {broker} is not registered.")
+    request = BrokerHeartbeatRequest(
+        broker_id=broker,
+        broker_epoch=registration.epoch,
+        current_metadata_offset=state.next_offset - 1,
+        want_fence=fence,
+        want_shut_down=shut_down,
+        cordoned_log_dirs=registration.cordoned_directories,
+    )
+    return change.controller.run(lambda state: process_heartbeat(state, request))
+
+
+def _tell_state(change: Change, broker: int) -> None:
+    from kraftlake.controller import ApiError
+
+    registration = change.controller.image.cluster.brokers[broker]
+    change.result(
+        str(broker),
+        ApiError.NONE,
+        fenced=registration.fenced,
+        inControlledShutdown=registration.in_controlled_shutdown,
+    )
+
+
+@changing(
+    "fence",
+    question="Take a broker out of all leaderships and ISRs, as if it had gone silent.",
+    examples=(Example("broker 1 fails", "kraftlake brokers fence 1 --lake cluster"),),
+)
+@_ID
+def fence(change: Change, *, broker: int) -> None:
+    """Fence broker ID. What nobody else can lead has no leader until it is back."""
+    _heartbeat(change, broker, fence=True)
+    _tell_state(change, broker)
+
+
+@changing(
+    "unfence",
+    question="Let a broker that has registered take part.",
+    examples=(Example("broker 1 is back", "kraftlake brokers unfence 1 --lake cluster"),),
+)
+@_ID
+def unfence(change: Change, *, broker: int) -> None:
+    """Unfence broker ID. It leads what nobody leads and it may; its ISRs are its leaders' to say."""
+    _heartbeat(change, broker)
+    _tell_state(change, broker)
+
+
+@changing(
+    "shutdown",
+    question="Shut a broker down in order: its leaderships move first.",
+    examples=(Example("broker 2 is stopped for an upgrade", "kraftlake brokers shutdown 2 --lake cluster"),),
+)
+@_ID
+def shutdown(change: Change, *, broker: int) -> None:
+    """Begin the controlled shutdown of broker ID, and go on until it may stop, which fences it."""
+    for other in sorted(change.controller.image.cluster.brokers):
+        if other != broker and not change.controller.image.cluster.brokers[other].fenced:
+            _heartbeat(change, other)
+    reply = _heartbeat(change, broker, shut_down=True)
+    if not reply.should_shut_down:
+        for other in sorted(change.controller.image.cluster.brokers):
+            if other != broker and not change.controller.image.cluster.brokers[other].fenced:
+                _heartbeat(change, other)
+        _heartbeat(change, broker, shut_down=True)
+    _tell_state(change, broker)
+
+
+@changing(
+    "unregister",
+    question="Remove a broker for good.",
+    examples=(Example("broker 3 is gone", "kraftlake brokers unregister 3 --lake cluster"),),
+)
+@_ID
+def unregister(change: Change, *, broker: int) -> None:
+    """Remove broker ID. Partitions that have a replica on it keep it in their list."""
+    from kraftlake.controller import ApiError
+    from kraftlake.controller.brokers import unregister_broker
+
+    change.controller.run(lambda state: unregister_broker(state, broker))
+    change.result(str(broker), ApiError.NONE, unregistered=True)
+
+
+for _command in (register, fence, unfence, shutdown, unregister):
+    brokers.add_command(_command)

@@ -1,0 +1,268 @@
+"""`kraftlake configs`, `quotas`, `acls` and `features`: what is set in a controlled lake."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kraftlake.cli.command import Argument, Example, Group, Option
+from kraftlake.cli.controlled import Change, changing, key_values
+from kraftlake.cli.sections import CHANGE
+
+if TYPE_CHECKING:
+    from kraftlake.image import ConfigResource
+
+_TYPES = {"topic": 2, "broker": 4, "client-metrics": 16, "group": 32}
+_RESOURCE_TYPES = {"topic": 2, "group": 3, "cluster": 4, "transactional-id": 5, "delegation-token": 6, "user": 7}
+_OPERATIONS = {
+    "all": 2, "read": 3, "write": 4, "create": 5, "delete": 6, "alter": 7, "describe": 8, "cluster-action": 9,
+    "describe-configs": 10, "alter-configs": 11, "idempotent-write": 12, "create-tokens": 13, "describe-tokens": 14,
+    "two-phase-commit": 15,
+}  # fmt: skip
+_PATTERNS = {"literal": 3, "prefixed": 4}
+
+
+@click.group(
+    "configs",
+    cls=Group,
+    section=CHANGE,
+    short_help="Change the configs of topics, brokers, groups and client metrics.",
+    examples=(Example("of a topic", "kraftlake configs alter topic:payments --set retention.ms=60000 --lake cluster"),),
+)
+def configs() -> None:
+    """Change dynamic configs, checked as Kafka checks them."""
+
+
+@changing(
+    "alter",
+    question="Set, delete, append to and subtract from configs of one resource.",
+    examples=(
+        Example("of a topic", "kraftlake configs alter topic:orders --set retention.ms=60000 --lake cluster"),
+        Example("a list", "kraftlake configs alter topic:orders --append cleanup.policy=compact --lake cluster"),
+        Example("of all brokers", "kraftlake configs alter broker: --set log.retention.hours=72 --lake cluster"),
+        Example("no longer", "kraftlake configs alter broker: --delete log.retention.hours --lake cluster"),
+    ),
+)
+@click.argument(
+    "resource",
+    cls=Argument,
+    metavar="TYPE:NAME",
+    help="topic, broker, group or client-metrics; broker: is all of them.",
+)
+@click.option("--set", "set_", cls=Option, multiple=True, metavar="KEY=VALUE", help="Give a config this value.")
+@click.option("--delete", cls=Option, multiple=True, metavar="KEY", help="Let a config have its default.")
+@click.option("--append", cls=Option, multiple=True, metavar="KEY=VALUE", help="Add to a list.")
+@click.option("--subtract", cls=Option, multiple=True, metavar="KEY=VALUE", help="Take out of a list.")
+def alter_configs(change: Change, *, resource: str, **operations: tuple[str, ...]) -> None:
+    """Change the configs of one resource, all of what is named or nothing."""
+    from kraftlake.controller.configs import ConfigOperation, OpType, incremental_alter_configs
+
+    target = _resource(resource)
+    changes = {name: ConfigOperation(OpType.DELETE) for name in operations["delete"]}
+    for option, kind in (("set_", OpType.SET), ("append", OpType.APPEND), ("subtract", OpType.SUBTRACT)):
+        for name, value in key_values(operations[option], f"--{option.rstrip('_')}").items():
+            changes[name] = ConfigOperation(kind, value)
+    answers = change.controller.run(lambda state: incremental_alter_configs(state, {target: changes}))
+    change.result(resource, answers[target], configs=sorted(change.controller.image.configs.config_map(target)))
+
+
+def _resource(text: str) -> ConfigResource:
+    from kraftlake.image import ConfigResource
+
+    kind, colon, name = text.partition(":")
+    if not colon or kind not in _TYPES:
+        raise click.BadParameter(f"{text!r} is not of the form TYPE:NAME with a type of {', '.join(_TYPES)}.")
+    return ConfigResource(_TYPES[kind], name)
+
+
+@click.group(
+    "quotas",
+    cls=Group,
+    section=CHANGE,
+    short_help="Change the quotas of users, client ids and addresses.",
+    examples=(Example("of a user", "kraftlake quotas alter --user bob --set producer_byte_rate=1e6 --lake cluster"),),
+)
+def quotas() -> None:
+    """Change client quotas."""
+
+
+@changing(
+    "alter",
+    question="Set and remove the quotas of one entity.",
+    examples=(
+        Example("of a user", "kraftlake quotas alter --user alice --set producer_byte_rate=1048576 --lake cluster"),
+        Example("not any more", "kraftlake quotas alter --user alice --remove producer_byte_rate --lake cluster"),
+        Example("of each address", "kraftlake quotas alter --ip '' --set connection_creation_rate=10 --lake cluster"),
+    ),
+)
+@click.option("--user", cls=Option, metavar="NAME", help="A user; empty is the default of users.")
+@click.option("--client-id", cls=Option, metavar="NAME", help="A client id; empty is the default of client ids.")
+@click.option("--ip", cls=Option, metavar="ADDRESS", help="An address; empty is the default of addresses.")
+@click.option("--set", "set_", cls=Option, multiple=True, metavar="KEY=VALUE", help="Give a quota this value.")
+@click.option("--remove", cls=Option, multiple=True, metavar="KEY", help="Take a quota away.")
+def alter_quotas(
+    change: Change,
+    *,
+    user: str | None,
+    client_id: str | None,
+    ip: str | None,
+    set_: tuple[str, ...],
+    remove: tuple[str, ...],
+) -> None:
+    """Change the quotas of a user, a client id, both together, or an address."""
+    from kraftlake.controller.client_quotas import QuotaAlteration, alter_client_quotas
+
+    named = {"user": user, "client-id": client_id, "ip": ip}
+    entity = tuple((kind, name or None) for kind, name in named.items() if name is not None)
+    ops: list[tuple[str, float | None]] = [(key, None) for key in remove]
+    for key, value in key_values(set_, "--set").items():
+        try:
+            ops.append((key, float(value)))
+        except ValueError:
+            raise click.BadParameter(f"{value!r} is no number.", param_hint="--set") from None
+    alteration = QuotaAlteration(entity=entity, ops=ops)
+    answers = change.controller.run(lambda state: alter_client_quotas(state, [alteration]))
+    for found, error in answers.items():
+        image = change.controller.image.client_quotas.entities.get(found)
+        change.result(found.text, error, quotas=sorted(image.quotas) if image is not None else [])
+
+
+@click.group(
+    "acls",
+    cls=Group,
+    section=CHANGE,
+    short_help="Add and remove ACLs.",
+    examples=(
+        Example(
+            "alice may read a topic",
+            "kraftlake acls add --principal User:alice --operation read --topic payments --lake cluster",
+        ),
+    ),
+)
+def acls() -> None:
+    """Change who may do what."""
+
+
+def _acl_options(function: Any) -> Any:
+    for kind in reversed(_RESOURCE_TYPES):
+        option = click.option(f"--{kind}", cls=Option, metavar="NAME", help=f"A {kind.replace('-', ' ')}; * is all.")
+        function = option(function)
+    for option in (
+        click.option("--host", cls=Option, metavar="HOST", help="From where; everywhere by default."),
+        click.option("--deny", cls=Option, is_flag=True, help="Deny it instead of allowing it."),
+        click.option(
+            "--pattern", cls=Option, type=click.Choice(list(_PATTERNS)), default="literal", help="What the name is."
+        ),
+        click.option(
+            "--operation", cls=Option, type=click.Choice(list(_OPERATIONS)), required=True, help="To do what."
+        ),
+        click.option("--principal", cls=Option, required=True, metavar="TYPE:NAME", help="Who, such as User:alice."),
+    ):
+        function = option(function)
+    return function
+
+
+def _acl_fields(options: dict[str, Any]) -> dict[str, Any]:
+    named = {kind: options.pop(kind.replace("-", "_")) for kind in _RESOURCE_TYPES}
+    chosen = [(kind, name) for kind, name in named.items() if name is not None]
+    if len(chosen) != 1:
+        raise click.UsageError(f"Name one resource: --{', --'.join(_RESOURCE_TYPES)}.")
+    ((kind, name),) = chosen
+    return {
+        "resource_type": _RESOURCE_TYPES[kind],
+        "resource_name": name,
+        "pattern_type": _PATTERNS[options["pattern"]],
+        "principal": options["principal"],
+        "host": options["host"] or "*",
+        "operation": _OPERATIONS[options["operation"]],
+        "permission_type": 2 if options["deny"] else 3,
+    }
+
+
+@changing(
+    "add",
+    question="Add an ACL.",
+    examples=(
+        Example(
+            "alice may read a topic",
+            "kraftlake acls add --principal User:alice --operation read --topic orders --lake cluster",
+        ),
+        Example(
+            "and bob nothing with what begins with b",
+            "kraftlake acls add --principal User:b --operation all --topic b --pattern prefixed --deny --lake cluster",
+        ),
+    ),
+)
+@_acl_options
+def add(change: Change, **options: Any) -> None:
+    """Add one ACL; nothing changes where it is there."""
+    from kraftlake.controller.acls import create_acls
+    from kraftlake.image import StandardAcl
+
+    acl = StandardAcl(**_acl_fields(options))
+    (error,) = change.controller.run(lambda state: create_acls(state, [acl]))
+    change.result(acl.principal, error, acls=len(change.controller.image.acls.acls))
+
+
+@changing(
+    "remove",
+    question="Remove an ACL.",
+    examples=(
+        Example(
+            "alice may no longer",
+            "kraftlake acls remove --principal User:alice --operation read --topic orders --lake cluster",
+        ),
+    ),
+)
+@_acl_options
+def remove(change: Change, **options: Any) -> None:
+    """Remove the ACL that says exactly this."""
+    from kraftlake.controller.acls import AclFilter, delete_acls
+
+    fields = _acl_fields(options)
+    (deleted,) = change.controller.run(lambda state: delete_acls(state, [AclFilter(**fields)]))
+    change.result(fields["principal"], deleted.error, removed=len(deleted.acls))
+
+
+@click.group(
+    "features",
+    cls=Group,
+    section=CHANGE,
+    short_help="Upgrade and downgrade features.",
+    examples=(Example("a feature", "kraftlake features update share.version=1 --downgrade --lake cluster"),),
+)
+def features() -> None:
+    """Change feature levels, metadata.version among them."""
+
+
+@changing(
+    "update",
+    question="Give features other levels.",
+    examples=(
+        Example("down, where nothing is lost", "kraftlake features update group.version=0 --downgrade --lake cluster"),
+        Example("and up again", "kraftlake features update group.version=1 --lake cluster"),
+    ),
+)
+@click.argument("levels", cls=Argument, metavar="NAME=LEVEL…", nargs=-1, required=True, help="Features and levels.")
+@click.option("--downgrade", cls=Option, is_flag=True, help="The levels are lower than what they are.")
+def update(change: Change, *, levels: tuple[str, ...], downgrade: bool) -> None:
+    """Change the levels of features, all of them or none."""
+    from kraftlake.controller.features import FeatureUpdate, UpgradeType, update_features
+
+    kind = UpgradeType.SAFE_DOWNGRADE if downgrade else UpgradeType.UPGRADE
+    updates = {}
+    for name, level in key_values(levels, "NAME=LEVEL").items():
+        if not level.lstrip("-").isdecimal():
+            raise click.BadParameter(f"{level!r} is no level.", param_hint="NAME=LEVEL")
+        updates[name] = FeatureUpdate(int(level), kind)
+    error = change.controller.run(lambda state: update_features(state, updates))
+    for name, wanted in updates.items():
+        change.result(name, error, level=wanted.level)
+
+
+configs.add_command(alter_configs)
+quotas.add_command(alter_quotas)
+acls.add_command(add)
+acls.add_command(remove)
+features.add_command(update)

@@ -1,0 +1,196 @@
+"""`kraftlake topics`: topics and partitions of a controlled lake."""
+
+from __future__ import annotations
+
+import click
+
+from kraftlake.cli.command import Argument, Example, Group, Option
+from kraftlake.cli.controlled import Change, broker_ids, changing, key_values, partition_of
+from kraftlake.cli.sections import CHANGE
+
+_NAME = click.argument("name", cls=Argument, metavar="NAME", help="The topic's name.")
+_PARTITION = click.argument("partition", cls=Argument, metavar="NAME-PARTITION", help="A partition, such as orders-0.")
+_PARTITIONS = click.argument(
+    "partitions", cls=Argument, metavar="NAME-PARTITION…", nargs=-1, help="Partitions; all where none is named."
+)
+
+
+@click.group(
+    "topics",
+    cls=Group,
+    section=CHANGE,
+    short_help="Create, delete, grow and reassign topics, and elect leaders.",
+    examples=(Example("a topic", "kraftlake topics create payments --partitions 3 --lake cluster"),),
+)
+def topics() -> None:
+    """Change topics and partitions, with Kafka's rules and errors."""
+
+
+@changing(
+    "create",
+    question="Create a topic.",
+    examples=(
+        Example("replicas where the placer puts them", "kraftlake topics create orders --partitions 3 --lake cluster"),
+        Example("by hand", "kraftlake topics create bills --assign 1 --assign 1 --lake cluster"),
+        Example("with a config", "kraftlake topics create clicks --config retention.ms=60000 --lake cluster"),
+    ),
+)
+@_NAME
+@click.option("--partitions", cls=Option, type=int, default=-1, metavar="N", help="How many; 1 by default.")
+@click.option("--replication-factor", cls=Option, type=int, default=-1, metavar="N", help="Replicas; 1 by default.")
+@click.option("--assign", cls=Option, multiple=True, metavar="IDS", help="A partition's replicas, 1,2,3; in order.")
+@click.option("--config", cls=Option, multiple=True, metavar="KEY=VALUE", help="A config of the topic.")
+@click.option("--validate-only", cls=Option, is_flag=True, help="Only say what would become of it.")
+def create(
+    change: Change,
+    *,
+    name: str,
+    partitions: int,
+    replication_factor: int,
+    assign: tuple[str, ...],
+    config: tuple[str, ...],
+    validate_only: bool,
+) -> None:
+    """Create topic NAME."""
+    from kraftlake.controller.topics import CreatableTopic, create_topics
+
+    topic = CreatableTopic(
+        name=name,
+        num_partitions=partitions,
+        replication_factor=replication_factor,
+        assignments=[(number, broker_ids(ids, "--assign")) for number, ids in enumerate(assign)],
+        configs=key_values(config, "--config"),
+    )
+    made = change.controller.run(lambda state: create_topics(state, [topic], validate_only=validate_only))[name]
+    change.result(
+        name, made.error, id=str(made.topic_id), partitions=made.num_partitions, replicas=made.replication_factor
+    )
+
+
+@changing(
+    "delete",
+    question="Delete a topic.",
+    examples=(Example("with its configs", "kraftlake topics delete clicks --lake cluster"),),
+)
+@_NAME
+def delete(change: Change, *, name: str) -> None:
+    """Delete topic NAME."""
+    from kraftlake.controller import ApiError, Errors
+    from kraftlake.controller.topics import delete_topics
+
+    topic = change.controller.image.topics.get_topic(name)
+    if topic is None:
+        change.result(name, ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic {name!r}."))
+        return
+    error = change.controller.run(lambda state: delete_topics(state, [topic.id]))[topic.id]
+    change.result(name, error, deleted=True)
+
+
+@changing(
+    "grow",
+    question="Give a topic more partitions.",
+    examples=(Example("four in all", "kraftlake topics grow orders --partitions 4 --lake cluster"),),
+)
+@_NAME
+@click.option("--partitions", cls=Option, type=int, required=True, metavar="N", help="How many there are then.")
+@click.option("--assign", cls=Option, multiple=True, metavar="IDS", help="A new partition's replicas, 1,2,3; in order.")
+def grow(change: Change, *, name: str, partitions: int, assign: tuple[str, ...]) -> None:
+    """Give topic NAME partitions behind those that it has."""
+    from kraftlake.controller.topics import NewPartitions, create_partitions
+
+    chosen = [broker_ids(ids, "--assign") for ids in assign] or None
+    more = NewPartitions(name=name, count=partitions, assignments=chosen)
+    error = change.controller.run(lambda state: create_partitions(state, [more]))[name]
+    change.result(name, error, partitions=partitions)
+
+
+@changing(
+    "elect",
+    question="Elect leaders.",
+    examples=(
+        Example("the first replica of every partition", "kraftlake topics elect --lake cluster --json"),
+        Example("anybody, where nobody leads", "kraftlake topics elect --unclean --lake cluster --json"),
+    ),
+)
+@_PARTITIONS
+@click.option("--unclean", cls=Option, is_flag=True, help="Where there is no leader, take one that isn't in sync.")
+def elect(change: Change, *, partitions: tuple[str, ...], unclean: bool) -> None:
+    """Give partitions their preferred leaders, or with --unclean any leader at all, which may lose data."""
+    from kraftlake.controller.elections import ElectionType, elect_leaders
+
+    kind = ElectionType.UNCLEAN if unclean else ElectionType.PREFERRED
+    named = [partition_of(text) for text in partitions] or None
+    answers = change.controller.run(lambda state: elect_leaders(state, kind, named))
+    for (name, number), error in answers.items():
+        topic = change.controller.image.topics.get_topic(name)
+        leader = None if error.is_failure or topic is None else topic.partitions[number].leader
+        change.result(f"{name}-{number}", error, leader=leader)
+
+
+@changing(
+    "isr",
+    question="Say as the leader which replicas are in sync.",
+    examples=(Example("only the leader", "kraftlake topics isr orders-0 1 --lake cluster"),),
+)
+@_PARTITION
+@click.argument("replicas", cls=Argument, metavar="IDS", help="The brokers that are in sync: 1,2,3.")
+def isr(change: Change, *, partition: str, replicas: str) -> None:
+    """Change the ISR of a partition as its leader would."""
+    from kraftlake.controller import ApiError, Errors
+    from kraftlake.controller.alter_partition import ANY_EPOCH, IsrChange, alter_partition
+
+    name, number = partition_of(partition)
+    topic = change.controller.image.topics.get_topic(name)
+    state = None if topic is None else topic.partitions.get(number)
+    leader = None if state is None else change.controller.image.cluster.brokers.get(state.leader)
+    if topic is None or state is None or leader is None:
+        change.result(
+            partition, ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION, f"There is no {partition}, or nobody leads it.")
+        )
+        return
+    wish = IsrChange(
+        topic_id=topic.id,
+        partition_id=number,
+        leader_epoch=state.leader_epoch,
+        partition_epoch=state.partition_epoch,
+        new_isr=[(broker, ANY_EPOCH) for broker in broker_ids(replicas, "IDS")],
+    )
+    (answer,) = change.controller.run(lambda state: alter_partition(state, leader.id, leader.epoch, [wish]))
+    after = answer.partition
+    change.result(partition, ApiError(answer.error), isr=None if after is None else list(after.isr))
+
+
+@changing(
+    "reassign",
+    question="Move partitions to other brokers, or take a move back.",
+    examples=(
+        Example("to brokers 2 and 1", "kraftlake topics reassign orders-0 --replicas 2,1 --lake cluster"),
+        Example("not after all", "kraftlake topics reassign orders-0 --cancel --lake cluster"),
+    ),
+)
+@_PARTITION
+@click.option("--replicas", cls=Option, metavar="IDS", help="Where it goes: 1,2,3.")
+@click.option("--cancel", cls=Option, is_flag=True, help="Back to where it was.")
+def reassign(change: Change, *, partition: str, replicas: str | None, cancel: bool) -> None:
+    """Begin to move a partition; the move is complete when the new replicas are in sync (see `topics isr`)."""
+    from kraftlake.controller.reassignments import alter_partition_reassignments
+
+    if (replicas is None) != cancel:
+        raise click.UsageError("Give either --replicas or --cancel.")
+    name, number = partition_of(partition)
+    target = None if replicas is None else broker_ids(replicas, "--replicas")
+    answers = change.controller.run(lambda state: alter_partition_reassignments(state, [((name, number), target)]))
+    told = {}
+    topic = change.controller.image.topics.get_topic(name)
+    if topic is not None and number in topic.partitions:
+        after = topic.partitions[number]
+        told = {
+            "replicas": list(after.replicas),
+            "adding": list(after.adding_replicas),
+            "removing": list(after.removing_replicas),
+        }
+    change.result(partition, answers[name, number], **told)
+
+
+for _command in (create, grow, elect, isr, reassign, delete):
+    topics.add_command(_command)

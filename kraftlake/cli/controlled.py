@@ -1,0 +1,125 @@
+"""What the commands share that change a controlled lake: they claim it, act, and tell what came of it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kraftlake.cli.command import Command, Example, Option
+from kraftlake.cli.options import Call, command
+from kraftlake.cli.parameters import LAKE
+from kraftlake.cli.theme import Style, paint
+from kraftlake.cli.visible import visible
+
+if TYPE_CHECKING:
+    from kraftlake.controller import ApiError, EmbeddedController
+
+NAMED_PARTITION = "NAME-PARTITION"
+
+
+class Change:
+    """One run of such a command: `controller` is the lake's from now on."""
+
+    def __init__(self, call: Call, lake: str, *, take_over: bool) -> None:
+        from kraftlake.controller import EmbeddedController
+        from kraftlake.metadata_log import MetadataLog
+
+        self.call = call
+        self.controller: EmbeddedController = EmbeddedController(MetadataLog.open(lake), take_over=take_over)
+        self._lake = lake
+        self._results: list[tuple[str, ApiError, Mapping[str, Any]]] = []
+
+    def result(self, name: str, error: ApiError, /, **told: Any) -> None:
+        """Note what became of one thing."""
+        self._results.append((name, error, told))
+
+    def tell(self) -> None:
+        """Say it all; exits with 1 where something was refused."""
+        terminal = self.call.terminal
+        if self.call.as_json:
+            terminal.json(
+                {
+                    "lake": self._lake,
+                    "epoch": self.controller.epoch,
+                    "offset": self.controller.image.provenance.offset,
+                    "results": [_as_json(*result) for result in self._results],
+                }
+            )
+        else:
+            for name, error, told in self._results:
+                terminal.line(_as_line(name, error, told, colour=terminal.colour))
+        if any(error.is_failure for _, error, _ in self._results):
+            click.get_current_context().exit(1)
+
+
+def _as_json(name: str, error: ApiError, told: Mapping[str, Any]) -> dict[str, Any]:
+    if error.is_failure:
+        return {"name": name, "error": error.error.name, "code": int(error.error), "message": error.message}
+    return {"name": name, "error": None, **told}
+
+
+def _as_line(name: str, error: ApiError, told: Mapping[str, Any], *, colour: bool) -> str:
+    head = paint(visible(name) or '""', Style.NAME, colour=colour)
+    if error.is_failure:
+        what = paint(error.error.name, Style.BAD, colour=colour)
+        return f"{head}  {what}{f': {visible(error.message)}' if error.message else ''}"
+    facts = ", ".join(f"{key} {visible(_plain(value))}" for key, value in told.items())
+    return f"{head}  {facts or 'done'}"
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, (list, tuple)):
+        return ",".join(map(str, value)) or "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value)
+
+
+def changing(name: str, *, question: str, examples: Sequence[Example]) -> Callable[[Callable[..., None]], Command]:
+    """As `command`, for one that changes a lake: the function gets a `Change` in place of the `Call`."""
+
+    def decorate(function: Callable[..., None]) -> Command:
+        @functools.wraps(function)
+        def run(call: Call, *, lake: str, take_over: bool, **options: Any) -> None:
+            change = Change(call, lake, take_over=take_over)
+            function(change, **options)
+            change.tell()
+
+        made = command(name, section="Commands", question=question, examples=examples, source=False)(run)
+        made.params += [
+            Option(["--lake"], type=LAKE, required=True, metavar="LAKE", help="The controlled lake to change."),
+            Option(["--take-over"], is_flag=True, help="Also where another controller is active: it is fenced."),
+        ]
+        return made
+
+    return decorate
+
+
+def key_values(words: Sequence[str], option: str) -> dict[str, str]:
+    """KEY=VALUE words as a mapping; a command line that is wrong otherwise."""
+    pairs: dict[str, str] = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not key or not equals:
+            raise click.BadParameter(f"{word!r} is not of the form KEY=VALUE.", param_hint=option)
+        pairs[key] = value
+    return pairs
+
+
+def broker_ids(text: str, option: str) -> tuple[int, ...]:
+    """Broker ids apart by commas."""
+    try:
+        return tuple(int(word) for word in text.split(","))
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is no list of broker ids, such as 1,2,3.", param_hint=option) from None
+
+
+def partition_of(text: str) -> tuple[str, int]:
+    """`orders-0` as a topic's name and a partition."""
+    name, dash, number = text.rpartition("-")
+    if not dash or not number.isdecimal():
+        raise click.BadParameter(f"{text!r} is not of the form {NAMED_PARTITION}, such as orders-0.")
+    return name, int(number)

@@ -1,0 +1,127 @@
+"""Client quotas are set and removed. Source: org.apache.kafka.controller.ClientQuotaControlManager of Kafka 4.4."""
+
+from __future__ import annotations
+
+import ipaddress
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import attrs
+
+from kraftlake.controller.errors import ApiError, ControllerApiError, Errors
+from kraftlake.controller.result import ControllerResult
+from kraftlake.controller.state import ControllerState
+from kraftlake.image import ClientQuotaEntity, ClientQuotaImage
+from kraftlake.records.metadata_records import ClientQuotaRecord, EntityData
+from kraftlake.records.serde import ApiMessageAndVersion
+
+_LARGEST: Final = {"INT": 2147483647.0, "LONG": float(2**63)}
+USER_AND_CLIENT_KEYS: Final[Mapping[str, str]] = {
+    "producer_byte_rate": "LONG",
+    "consumer_byte_rate": "LONG",
+    "request_percentage": "DOUBLE",
+    "controller_mutation_rate": "DOUBLE",
+}
+IP_KEYS: Final[Mapping[str, str]] = {"connection_creation_rate": "INT"}
+_HOST_NAME: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?")
+
+
+@attrs.frozen(kw_only=True)
+class QuotaAlteration:
+    """The entity as (type, name) pairs, a name of None being the default, and its quotas: a value of None removes."""
+
+    entity: tuple[tuple[str, str | None], ...]
+    ops: Sequence[tuple[str, float | None]]
+
+
+def alter_client_quotas(
+    state: ControllerState, alterations: Sequence[QuotaAlteration], *, validate_only: bool = False
+) -> ControllerResult[dict[ClientQuotaEntity, ApiError]]:
+    """Change the quotas of entities, each as a whole or not at all; an entity may be named once."""
+    answers: dict[ClientQuotaEntity, ApiError] = {}
+    records: list[ApiMessageAndVersion] = []
+    for alteration in alterations:
+        entity = ClientQuotaEntity(tuple(sorted(alteration.entity, key=lambda entry: entry[0])))
+        try:
+            if entity in answers:
+                raise _invalid("an entity can be named only once in a request")
+            records += _alter(state, entity, alteration.ops)
+            answers[entity] = ApiError.NONE
+        except ControllerApiError as refusal:
+            answers[entity] = refusal.api_error
+    return ControllerResult(() if validate_only else records, answers, atomic=True)
+
+
+def _invalid(reason: str) -> ControllerApiError:
+    return ControllerApiError(Errors.INVALID_REQUEST, f"The quota can't be changed: {reason}.")
+
+
+def _alter(
+    state: ControllerState, entity: ClientQuotaEntity, ops: Sequence[tuple[str, float | None]]
+) -> list[ApiMessageAndVersion]:
+    keys = _keys_of(entity)
+    current = state.image.client_quotas.entities.get(entity, ClientQuotaImage.EMPTY).quotas
+    data = tuple(EntityData(entity_type=type_, entity_name=name) for type_, name in entity.entries)
+    records = []
+    seen: set[str] = set()
+    for key, value in ops:
+        if key in seen:
+            raise _invalid(f"{key} is named twice")
+        seen.add(key)
+        if value is None:
+            if key in current:
+                record = ClientQuotaRecord(entity=data, key=key, value=0.0, remove=True)
+                records.append(ApiMessageAndVersion(record, 0))
+            continue
+        _check_value(keys, key, value)
+        if current.get(key) != value:
+            record = ClientQuotaRecord(entity=data, key=key, value=value, remove=False)
+            records.append(ApiMessageAndVersion(record, 0))
+    return records
+
+
+def _keys_of(entity: ClientQuotaEntity) -> Mapping[str, str]:
+    names = dict(entity.entries)
+    if not names:
+        raise _invalid("it is of nobody")
+    if len(names) < len(entity.entries):
+        raise _invalid("the entity names a type twice")
+    for type_, name in entity.entries:
+        if type_ not in ("user", "client-id", "ip"):
+            raise _invalid(f"there are no entities of type {type_!r}")
+        if name == "":
+            raise _invalid(f"the name of the {type_} is empty")
+    if "ip" not in names:
+        return USER_AND_CLIENT_KEYS
+    if len(names) > 1:
+        raise _invalid("an ip can't be combined with a user or a client id")
+    if names["ip"] is not None and not _is_address(names["ip"]):
+        raise _invalid(f"{names['ip']!r} is no address")
+    return IP_KEYS
+
+
+def _is_address(text: str) -> bool:
+    """Whether it is an address or could be a host's name, which nobody looks up here."""
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        looks_like_numbers = all(part.isdecimal() for part in text.split("."))
+        return not looks_like_numbers and _HOST_NAME.fullmatch(text) is not None
+    return True
+
+
+def _check_value(keys: Mapping[str, str], key: str, value: float) -> None:
+    type_ = keys.get(key)
+    if type_ is None:
+        raise _invalid(f"this entity has no quota {key!r}")
+    if not math.isfinite(value):
+        raise _invalid(f"{key} must be finite")
+    if value <= 0:
+        raise _invalid(f"{key} must be above 0")
+    if type_ != "DOUBLE":
+        if value > _LARGEST[type_]:
+            raise _invalid(f"{value} is too large for {key}")
+        if math.fmod(value, 1.0) > 1e-6:
+            raise _invalid(f"{key} can't be a fraction")

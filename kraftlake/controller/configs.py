@@ -1,0 +1,222 @@
+"""Dynamic configs: set, delete, append to and subtract from lists, validated against what Kafka knows.
+
+Source: org.apache.kafka.controller.ConfigurationControlManager and kafka.server.ControllerConfigurationValidator.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from enum import Enum
+
+import attrs
+
+from kraftlake.controller.config_schema import fallback_topic_config
+from kraftlake.controller.config_validation import is_list, validate_configs
+from kraftlake.controller.errors import ApiError, ControllerApiError, Errors
+from kraftlake.controller.result import ControllerResult
+from kraftlake.controller.state import ControllerState
+from kraftlake.image import ConfigResource
+from kraftlake.image.configurations_image import BROKER_RESOURCE, TOPIC_RESOURCE
+from kraftlake.records.metadata_records import ClearElrRecord, ConfigRecord
+from kraftlake.records.serde import ApiMessageAndVersion
+
+MIN_ISR = "min.insync.replicas"
+CORDONED_LOG_DIRS = "cordoned.log.dirs"
+MAX_VALUE_LENGTH = 32_767
+_COMMA = re.compile(r"\s*,\s*")
+
+
+class OpType(Enum):
+    """What is done to a config (AlterConfigOp.OpType)."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+@attrs.frozen
+class ConfigOperation:
+    """An operation and its value; a DELETE has none."""
+
+    op_type: OpType
+    value: str | None = attrs.field(default=None, repr=False)
+
+
+def incremental_alter_configs(
+    state: ControllerState,
+    changes: Mapping[ConfigResource, Mapping[str, ConfigOperation]],
+    *,
+    validate_only: bool = False,
+    forwarded: bool = True,
+) -> ControllerResult[dict[ConfigResource, ApiError]]:
+    """Change configs of resources; each resource is changed as a whole or, with its error, not at all.
+
+    `forwarded` says that a broker has seen the request: only then may log directories be cordoned.
+    """
+    answers: dict[ConfigResource, ApiError] = {}
+    records: list[ApiMessageAndVersion] = []
+    for resource, operations in changes.items():
+        try:
+            records += alter_config_resource(state, resource, operations, forwarded=forwarded)
+            answers[resource] = ApiError.NONE
+        except ControllerApiError as refusal:
+            answers[resource] = refusal.api_error
+    records += clear_elr_records(state, records)
+    return ControllerResult(() if validate_only else records, answers, atomic=True)
+
+
+def legacy_alter_configs(
+    state: ControllerState,
+    configs: Mapping[ConfigResource, Mapping[str, str]],
+    *,
+    validate_only: bool = False,
+    forwarded: bool = True,
+) -> ControllerResult[dict[ConfigResource, ApiError]]:
+    """Give resources exactly these configs: what isn't named is deleted."""
+    answers: dict[ConfigResource, ApiError] = {}
+    records: list[ApiMessageAndVersion] = []
+    for resource, wanted in configs.items():
+        current = state.image.configs.config_map(resource)
+        changed = {n: v for n, v in wanted.items() if current.get(n) != v or resource.type == BROKER_RESOURCE}
+        deleted = {name: None for name in sorted(current) if name not in wanted}
+        altered: dict[str, str | None] = {**changed, **deleted}
+        try:
+            _validate(state, resource, altered, newly_created=False, forwarded=forwarded)
+            records += _records(resource, altered)
+            answers[resource] = ApiError.NONE
+        except ControllerApiError as refusal:
+            answers[resource] = refusal.api_error
+    records += clear_elr_records(state, records)
+    return ControllerResult(() if validate_only else records, answers, atomic=True)
+
+
+def alter_config_resource(
+    state: ControllerState,
+    resource: ConfigResource,
+    operations: Mapping[str, ConfigOperation],
+    *,
+    newly_created: bool = False,
+    forwarded: bool = True,
+) -> list[ApiMessageAndVersion]:
+    """The ConfigRecords of one resource; raises ControllerApiError.
+
+    What a broker has already is written again, as Kafka does: the broker may hold another value in its file.
+    """
+    current = state.image.configs.config_map(resource)
+    altered: dict[str, str | None] = {}
+    for name, operation in operations.items():
+        before = current.get(name)
+        after = _after(state, resource, name, before, operation)
+        if after != before or resource.type == BROKER_RESOURCE:
+            altered[name] = after
+    _validate(state, resource, altered, newly_created=newly_created, forwarded=forwarded)
+    return _records(resource, altered)
+
+
+def _after(
+    state: ControllerState, resource: ConfigResource, name: str, before: str | None, operation: ConfigOperation
+) -> str | None:
+    if operation.op_type is OpType.SET:
+        return operation.value
+    if operation.op_type is OpType.DELETE:
+        return None
+    if not is_list(resource, name):
+        raise ControllerApiError(Errors.INVALID_CONFIG, f"{operation.op_type.name} is for lists, and {name} is none.")
+    if before is None and resource.type == TOPIC_RESOURCE:
+        before = fallback_topic_config(state.image.configs, state.config, name)
+    members = [member for member in (before or "").split(",") if member]
+    for member in (operation.value or "").split(","):
+        if operation.op_type is OpType.APPEND:
+            if member not in members:
+                members.append(member)
+        elif member in members:
+            members.remove(member)
+    return ",".join(members)
+
+
+def _records(resource: ConfigResource, altered: Mapping[str, str | None]) -> list[ApiMessageAndVersion]:
+    return [
+        ApiMessageAndVersion(
+            ConfigRecord(resource_type=resource.type, resource_name=resource.name, name=name, value=value), 0
+        )
+        for name, value in altered.items()
+    ]
+
+
+def clear_elr_records(state: ControllerState, records: list[ApiMessageAndVersion]) -> list[ApiMessageAndVersion]:
+    """What else a change of `min.insync.replicas` needs: eligible leaders were chosen by the old value."""
+    if not state.elr_enabled:
+        return []
+    cleared = []
+    for record in records:
+        message = record.message
+        if isinstance(message, ConfigRecord) and message.name == MIN_ISR:
+            topic = message.resource_name if message.resource_type == TOPIC_RESOURCE else ""
+            cleared.append(ApiMessageAndVersion(ClearElrRecord(topic_name=topic), 0))
+    return cleared
+
+
+def _validate(
+    state: ControllerState,
+    resource: ConfigResource,
+    altered: Mapping[str, str | None],
+    *,
+    newly_created: bool,
+    forwarded: bool,
+) -> None:
+    current = dict(state.image.configs.config_map(resource).items())
+    after = dict(current)
+    for name, value in altered.items():
+        if resource.type == BROKER_RESOURCE:
+            _validate_broker_config(state, resource, name, value, current.get(name), forwarded=forwarded)
+        if value is None:
+            after.pop(name, None)
+            continue
+        if len(value) > MAX_VALUE_LENGTH:
+            raise ControllerApiError(
+                Errors.INVALID_CONFIG,
+                f"The value of {name} is longer than {MAX_VALUE_LENGTH} characters.",
+            )
+        after[name] = value
+    validate_configs(state.image.configs, state.config, resource, after)
+    if not newly_created:
+        _check_exists(state, resource)
+
+
+def _validate_broker_config(
+    state: ControllerState,
+    resource: ConfigResource,
+    name: str,
+    value: str | None,
+    before: str | None,
+    *,
+    forwarded: bool,
+) -> None:
+    problem = None
+    if name == MIN_ISR and state.elr_enabled:
+        if resource.name:
+            problem = f"{MIN_ISR} can't be set for one broker while eligible leader replicas are kept"
+        elif value is None:
+            problem = f"the cluster's {MIN_ISR} can't be removed while eligible leader replicas are kept"
+    elif name == CORDONED_LOG_DIRS:
+        if not state.metadata_version.is_cordoned_log_dirs_supported:
+            problem = f"{CORDONED_LOG_DIRS} needs metadata.version 4.3-IV0"
+        elif not forwarded and value and value.strip():
+            known = _COMMA.split((before or "").strip())
+            if not set(_COMMA.split(value.strip())) <= set(known):
+                problem = "directories can be cordoned through a broker only, not through a controller"
+    if problem is not None:
+        raise ControllerApiError(Errors.INVALID_CONFIG, problem[0].upper() + problem[1:] + ".")
+
+
+def _check_exists(state: ControllerState, resource: ConfigResource) -> None:
+    if resource.type == TOPIC_RESOURCE and state.topic(resource.name) is None:
+        raise ControllerApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic {resource.name!r}.")
+    if resource.type == BROKER_RESOURCE and resource.name:
+        node = int(resource.name)
+        cluster = state.image.cluster
+        quorum = (state.config.node_id, *state.config.quorum_node_ids)
+        if node not in cluster.brokers and node not in quorum and node not in cluster.controllers:
+            raise ControllerApiError(Errors.BROKER_ID_NOT_REGISTERED, f"There is no node {node}.")

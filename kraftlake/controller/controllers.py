@@ -1,0 +1,55 @@
+"""Controllers register with what they support, and are unregistered when they are gone for good (KIP-919)."""
+
+from __future__ import annotations
+
+import attrs
+
+from kraftlake.controller.errors import ControllerApiError, Errors
+from kraftlake.controller.result import ControllerResult
+from kraftlake.controller.state import ControllerState
+from kraftlake.records.metadata_records import (
+    ControllerEndpoint,
+    ControllerFeature,
+    RegisterControllerRecord,
+    UnregisterControllerRecord,
+)
+from kraftlake.records.serde import ApiMessageAndVersion
+from kraftlake.records.uuid import Uuid
+
+
+@attrs.frozen(kw_only=True)
+class ControllerRegistrationRequest:
+    """A controller process."""
+
+    controller_id: int
+    incarnation_id: Uuid
+    listeners: tuple[ControllerEndpoint, ...] = ()
+    features: tuple[ControllerFeature, ...] = ()
+
+
+def register_controller(state: ControllerState, request: ControllerRegistrationRequest) -> ControllerResult[None]:
+    """Note a controller, in place of its last incarnation."""
+    if not state.metadata_version.is_controller_registration_supported:
+        raise ControllerApiError(Errors.UNSUPPORTED_VERSION, "Controllers register from metadata.version 3.7-IV0 on.")
+    record = RegisterControllerRecord(
+        controller_id=request.controller_id,
+        incarnation_id=request.incarnation_id,
+        zk_migration_ready=False,
+        end_points=request.listeners,
+        features=request.features,
+    )
+    return ControllerResult((ApiMessageAndVersion(record, 0),), None, atomic=True)
+
+
+def unregister_controller(state: ControllerState, controller_id: int) -> ControllerResult[None]:
+    """Forget a controller; the active one can't forget itself."""
+    if controller_id == state.config.node_id:
+        raise ControllerApiError(Errors.INVALID_REQUEST, "The active controller can't unregister itself.")
+    if not state.metadata_version.is_controller_unregistration_supported:
+        raise ControllerApiError(
+            Errors.UNSUPPORTED_VERSION, "Controllers are unregistered from metadata.version 4.4-IV2 on."
+        )
+    if controller_id not in state.image.cluster.controllers:
+        raise ControllerApiError(Errors.CONTROLLER_ID_NOT_REGISTERED, f"Controller {controller_id} is not registered.")
+    record = UnregisterControllerRecord(controller_id=controller_id)
+    return ControllerResult((ApiMessageAndVersion(record, 0),), None, atomic=True)

@@ -1,0 +1,88 @@
+"""The log of a controlled lake as a controller follows it: what it must know to take over."""
+
+from __future__ import annotations
+
+import random
+
+import pyarrow.compute as pc
+
+from kraftlake.controller.active_controller import ActiveController
+from kraftlake.controller.bootstrap import BootstrapMetadata
+from kraftlake.controller.config import ControllerConfig
+from kraftlake.controller.heartbeats import BrokerHeartbeats
+from kraftlake.controller.state import ControllerState
+from kraftlake.metadata_log import MetadataLog
+from kraftlake.records.metadata_records import RegisterBrokerRecord
+from kraftlake.records.serde import decode_value
+from kraftlake.replay import LakeReader, MetadataBatchLoader
+from kraftlake.replay.base import choose_base
+from kraftlake.replay.fold import extend
+
+
+class FollowedLog:
+    """`log` is a handle of its own, for reading; `loader` has replayed it up to `loader.last_offset`."""
+
+    def __init__(self, log: MetadataLog) -> None:
+        self.log = log
+        self.loader = MetadataBatchLoader()
+        self._registration_offsets: dict[int, int] = {}
+        self._read()
+
+    def catch_up(self) -> bool:
+        """Replay what was committed since; whether anything was."""
+        if not self.log.refresh():
+            return False
+        return self._read()
+
+    def _read(self) -> bool:
+        first, end = self.loader.last_offset + 1, self.log.end_offset
+        if first >= end:
+            return False
+        reader = LakeReader(self.log)
+        base = choose_base(reader, end - 1) if first == 0 else None
+        if base is not None:
+            first = base.end_offset
+        extend(self.loader, reader, end - 1, base=base)
+        self._note_registrations(first, end - 1)
+        return True
+
+    def _note_registrations(self, low: int, high: int) -> None:
+        rows = self.log.rows(low, high, ["offset", "api_key", "control", "payload"])
+        is_data = pc.invert(rows.column("control"))
+        rows = rows.filter(pc.and_(is_data, pc.equal(rows.column("api_key"), RegisterBrokerRecord.API_KEY)))
+        for offset, payload in zip(rows.column("offset").to_pylist(), rows.column("payload").to_pylist(), strict=True):
+            message = decode_value(payload).message
+            if isinstance(message, RegisterBrokerRecord):
+                self._registration_offsets[message.broker_id] = offset
+
+    def bootstrap(self) -> BootstrapMetadata:
+        """What `format` left for the beginning of the log; a current release's levels where it left nothing."""
+        for snapshot in self.log.snapshots():
+            if snapshot.bootstrap:
+                records = [record for batch in snapshot.batches() if not batch.control for record in batch.messages()]
+                return BootstrapMetadata(records)
+        return BootstrapMetadata.of()
+
+    def take_over(self, config: ControllerConfig, epoch: int, *, now_ns: int, draws: random.Random) -> ActiveController:
+        """The state of a controller that has claimed `epoch`, at the end of what was replayed.
+
+        Of a broker whose registration lies before the snapshot that the replay began with, only that is known.
+        """
+        image = self.loader.take_image()
+        before = image.provenance.offset
+        state = ControllerState(
+            config=config,
+            image=image,
+            next_offset=self.loader.last_offset + 1,
+            heartbeats=BrokerHeartbeats.of(
+                (registration for _, registration in sorted(image.cluster.brokers.items())),
+                session_timeout_ns=config.broker_session_timeout_ms * 1_000_000,
+                now_ns=now_ns,
+            ),
+            registration_offsets={
+                broker: self._registration_offsets.get(broker, before) for broker in image.cluster.brokers
+            },
+            kraft_version=self.loader.quorum.kraft_version,
+            random=draws,
+        )
+        return ActiveController(state, epoch=epoch, transaction_begin_offset=self.loader.transaction_begin_offset)

@@ -1,0 +1,134 @@
+"""What a command is validated against: the pending image, the soft state beside it, and the moment."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import TypeAlias, TypeVar
+
+import attrs
+
+from kraftlake.controller.config import ControllerConfig
+from kraftlake.controller.errors import ControllerApiError, Errors
+from kraftlake.controller.heartbeats import BrokerHeartbeats
+from kraftlake.controller.result import ControllerResult
+from kraftlake.image import BrokerRegistration, ImageWriterOptions, MetadataImage, TopicImage
+from kraftlake.image.directory_id import LOST, MIGRATING, UNASSIGNED
+from kraftlake.records.metadata_version import MetadataVersion
+from kraftlake.records.uuid import Uuid
+
+T = TypeVar("T")
+
+
+@attrs.define(kw_only=True, eq=False)
+class ControllerState:
+    """The state of an active controller as a command sees it.
+
+    `image` is the pending one: what is in the log, and what was appended but is not durable yet. `next_offset` is
+    where the command's first record goes. `registration_offsets` holds where each broker's last RegisterBrokerRecord
+    lies; `kraft_version` is what the log's control records say. `now_ms` (wall clock) and `now_ns` (monotonic) are
+    the moment of the command; `random` and `new_id` are its only sources of chance.
+    """
+
+    config: ControllerConfig
+    image: MetadataImage
+    next_offset: int
+    heartbeats: BrokerHeartbeats
+    registration_offsets: dict[int, int]
+    kraft_version: int = 0
+    now_ms: int = 0
+    now_ns: int = 0
+    random: random.Random = attrs.field(factory=random.Random)
+    new_id: Callable[[], Uuid] = Uuid.random
+
+    @property
+    def metadata_version(self) -> MetadataVersion:
+        """What records may be written; there is one from the first activation on."""
+        version = self.image.features.metadata_version
+        assert version is not None, "activation writes the metadata.version before any command runs"
+        return version
+
+    @property
+    def elr_enabled(self) -> bool:
+        """Whether eligible leader replicas are kept (KIP-966)."""
+        return self.image.features.is_elr_enabled
+
+    @property
+    def writer_options(self) -> ImageWriterOptions:
+        """How the state of a new partition is written."""
+        return ImageWriterOptions(metadata_version=self.metadata_version, elr_enabled=self.elr_enabled)
+
+    def registration(self, broker_id: int) -> BrokerRegistration | None:
+        """A broker's registration."""
+        return self.image.cluster.brokers.get(broker_id)
+
+    def is_active(self, broker_id: int) -> bool:
+        """Whether the broker is registered, not fenced and not shutting down."""
+        broker = self.registration(broker_id)
+        return broker is not None and not broker.fenced and not broker.in_controlled_shutdown
+
+    def has_online_dir(self, broker_id: int, directory: Uuid) -> bool:
+        """Whether the broker can serve what lies in `directory`, as far as it has said."""
+        broker = self.registration(broker_id)
+        return broker is not None and is_online(broker, directory)
+
+    def default_dir(self, broker_id: int) -> Uuid:
+        """Where a new replica on the broker goes: its only directory, else it is left to the broker."""
+        if not self.metadata_version.is_directory_assignment_supported:
+            return MIGRATING
+        broker = self.registration(broker_id)
+        if broker is None:
+            return UNASSIGNED
+        if not broker.directories:
+            return MIGRATING
+        return broker.directories[0] if len(broker.directories) == 1 else UNASSIGNED
+
+    def check_broker_epoch(self, broker_id: int, broker_epoch: int) -> None:
+        """Refuse what a broker of another life sends."""
+        broker = self.registration(broker_id)
+        if broker is None:
+            raise ControllerApiError(Errors.STALE_BROKER_EPOCH, f"Broker {broker_id} is not registered.")
+        if broker.epoch != broker_epoch:
+            raise ControllerApiError(
+                Errors.STALE_BROKER_EPOCH,
+                f"Broker {broker_id} has the epoch {broker.epoch}, the request {broker_epoch}.",
+            )
+
+    def topic(self, name: str) -> TopicImage | None:
+        """A topic by its name."""
+        return self.image.topics.get_topic(name)
+
+    def topic_config(self, topic: str, name: str) -> str | None:
+        """The effective value of a topic's config; None where nobody knows the name."""
+        from kraftlake.controller.config_schema import effective_topic_config
+
+        return effective_topic_config(self.image.configs, self.config, topic, name)
+
+    def effective_min_isr(self, topic: TopicImage) -> int:
+        """`min.insync.replicas` of a topic, its replication factor at most."""
+        value = self.topic_config(topic.name, "min.insync.replicas")
+        assert value is not None, "Kafka has a default for it"
+        return min(int(value), len(topic.partitions[0].replicas))
+
+    def unclean_election_enabled(self, topic: str) -> bool:
+        """`unclean.leader.election.enable` of a topic."""
+        value = self.topic_config(topic, "unclean.leader.election.enable")
+        return value is not None and value.lower() == "true"
+
+
+Command: TypeAlias = Callable[[ControllerState], ControllerResult[T]]
+"""Everything that a controller does: a function of its state, without I/O, clock or thread of its own."""
+
+
+def is_online(broker: BrokerRegistration, directory: Uuid) -> bool:
+    """Whether a replica in `directory` can be served by the broker (org.apache.kafka.common.DirectoryId.isOnline)."""
+    if directory in (UNASSIGNED, MIGRATING):
+        return True
+    return directory != LOST and (not broker.directories or directory in broker.directories)
+
+
+def has_uncordoned_dirs(broker: BrokerRegistration) -> bool:
+    """Whether a new replica may go to the broker."""
+    if not broker.directories or broker.cordoned_directories is None:
+        return True
+    return not set(broker.directories) <= set(broker.cordoned_directories)

@@ -1,0 +1,42 @@
+"""The change that makes an image out of the empty one."""
+
+from __future__ import annotations
+
+from kraftlake.delta.client_quotas_delta import ClientQuotaDelta
+from kraftlake.delta.configurations_delta import ConfigurationDelta
+from kraftlake.delta.metadata_delta import MetadataDelta
+from kraftlake.image.client_quotas_image import ClientQuotaImage
+from kraftlake.image.configurations_image import ConfigurationImage
+from kraftlake.image.metadata_image import MetadataImage
+
+
+def delta_from_empty(image: MetadataImage) -> MetadataDelta:
+    """The metadata delta from the empty image to `image`: what somebody is told who knows nothing yet.
+
+    The same as replaying `image.write()`, without records in between, so that nothing depends on what the
+    metadata.version can write. Every part has its delta, be it empty.
+    Source: org.apache.kafka.image.loader.MetadataLoader.initializeNewPublishers.
+    """
+    delta = MetadataDelta(MetadataImage.EMPTY)
+    features = delta.get_or_create_features_delta()
+    features.metadata_version_change = image.features.metadata_version
+    features.changes.update(image.features.finalized_versions)
+    cluster = delta.get_or_create_cluster_delta()
+    cluster.changed_brokers.update(image.cluster.brokers)
+    cluster.changed_controllers.update(image.cluster.controllers)
+    delta.get_or_create_topics_delta().take_all_of(image.topics)
+    configs = delta.get_or_create_configs_delta()
+    for resource, configuration in image.configs.resource_data.items():
+        changes = configs.changes[resource] = ConfigurationDelta(ConfigurationImage(resource=resource))
+        changes.changes.update(configuration.data)
+    quotas = delta.get_or_create_client_quotas_delta()
+    for entity, quota in image.client_quotas.entities.items():
+        quotas.changes[entity] = ClientQuotaDelta(ClientQuotaImage.EMPTY)
+        quotas.changes[entity].changes.update(quota.quotas)
+    delta.get_or_create_producer_ids_delta().next_producer_id = image.producer_ids.next_producer_id
+    delta.get_or_create_acls_delta().changes.update(image.acls.acls)
+    scram = delta.get_or_create_scram_delta()
+    for mechanism, users in image.scram.mechanisms.items():
+        scram.changes[mechanism] = dict(users.items())
+    delta.get_or_create_delegation_token_delta().changes.update(image.delegation_tokens.tokens)
+    return delta

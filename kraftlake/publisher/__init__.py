@@ -1,0 +1,146 @@
+"""What happens on a new image: the publishers of a broker and a controller, and what they keep for its requests."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kraftlake.publisher.acl_cache import AclCache, AclOperation, AclPermissionType, PatternType, ResourceType
+    from kraftlake.publisher.authorizer import Action, AuthorizerConfig, Decision, StandardAuthorizer
+    from kraftlake.publisher.broker_metadata_publisher import BrokerMetadataPublisher, BrokerParts
+    from kraftlake.publisher.client_quotas import ClientQuotas
+    from kraftlake.publisher.controller_metrics import ControllerMetadataMetrics
+    from kraftlake.publisher.coordinator_recorder import CoordinatorRecorder
+    from kraftlake.publisher.credentials import CredentialProvider, DelegationTokenCache
+    from kraftlake.publisher.driven import (
+        Coordinator,
+        DynamicConfigHandler,
+        GroupCoordinator,
+        LogManager,
+        ReplicaManager,
+        ShareCoordinator,
+    )
+    from kraftlake.publisher.dynamic_configs import (
+        ConfigType,
+        DynamicConfigPublisher,
+        DynamicConfigs,
+        effective_configs,
+    )
+    from kraftlake.publisher.features import FeaturesPublisher
+    from kraftlake.publisher.metadata_cache import MetadataCache
+    from kraftlake.publisher.metadata_responses import (
+        Cursor,
+        DescribedTopics,
+        FinalizedFeatures,
+        LeaderAndIsr,
+        MetadataError,
+        Node,
+        PartitionMetadata,
+        TopicMetadata,
+    )
+    from kraftlake.publisher.quota_filter import FilterComponent, Match, QuotaFilter
+    from kraftlake.publisher.snapshot_generator import (
+        Emitter,
+        LakeSnapshotEmitter,
+        SnapshotEmitterMetrics,
+        SnapshotGenerator,
+    )
+
+_HOMES = {
+    "AclCache": "acl_cache",
+    "AclOperation": "acl_cache",
+    "AclPermissionType": "acl_cache",
+    "Action": "authorizer",
+    "AuthorizerConfig": "authorizer",
+    "BrokerMetadataPublisher": "broker_metadata_publisher",
+    "BrokerParts": "broker_metadata_publisher",
+    "ClientQuotas": "client_quotas",
+    "ConfigType": "dynamic_configs",
+    "ControllerMetadataMetrics": "controller_metrics",
+    "Coordinator": "driven",
+    "CoordinatorRecorder": "coordinator_recorder",
+    "CredentialProvider": "credentials",
+    "Cursor": "metadata_responses",
+    "Decision": "authorizer",
+    "DelegationTokenCache": "credentials",
+    "DescribedTopics": "metadata_responses",
+    "DynamicConfigHandler": "driven",
+    "DynamicConfigPublisher": "dynamic_configs",
+    "DynamicConfigs": "dynamic_configs",
+    "Emitter": "snapshot_generator",
+    "FeaturesPublisher": "features",
+    "FilterComponent": "quota_filter",
+    "FinalizedFeatures": "metadata_responses",
+    "GroupCoordinator": "driven",
+    "LakeSnapshotEmitter": "snapshot_generator",
+    "LeaderAndIsr": "metadata_responses",
+    "LogManager": "driven",
+    "Match": "quota_filter",
+    "MetadataCache": "metadata_cache",
+    "MetadataError": "metadata_responses",
+    "Node": "metadata_responses",
+    "PartitionMetadata": "metadata_responses",
+    "PatternType": "acl_cache",
+    "QuotaFilter": "quota_filter",
+    "ReplicaManager": "driven",
+    "ResourceType": "acl_cache",
+    "ShareCoordinator": "driven",
+    "SnapshotEmitterMetrics": "snapshot_generator",
+    "SnapshotGenerator": "snapshot_generator",
+    "StandardAuthorizer": "authorizer",
+    "TopicMetadata": "metadata_responses",
+    "effective_configs": "dynamic_configs",
+}
+
+__all__ = [
+    "AclCache",
+    "AclOperation",
+    "AclPermissionType",
+    "Action",
+    "AuthorizerConfig",
+    "BrokerMetadataPublisher",
+    "BrokerParts",
+    "ClientQuotas",
+    "ConfigType",
+    "ControllerMetadataMetrics",
+    "Coordinator",
+    "CoordinatorRecorder",
+    "CredentialProvider",
+    "Cursor",
+    "Decision",
+    "DelegationTokenCache",
+    "DescribedTopics",
+    "DynamicConfigHandler",
+    "DynamicConfigPublisher",
+    "DynamicConfigs",
+    "Emitter",
+    "FeaturesPublisher",
+    "FilterComponent",
+    "FinalizedFeatures",
+    "GroupCoordinator",
+    "LakeSnapshotEmitter",
+    "LeaderAndIsr",
+    "LogManager",
+    "Match",
+    "MetadataCache",
+    "MetadataError",
+    "Node",
+    "PartitionMetadata",
+    "PatternType",
+    "QuotaFilter",
+    "ReplicaManager",
+    "ResourceType",
+    "ShareCoordinator",
+    "SnapshotEmitterMetrics",
+    "SnapshotGenerator",
+    "StandardAuthorizer",
+    "TopicMetadata",
+    "effective_configs",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -1,0 +1,130 @@
+"""The access control lists, found by the resource that a request names. Immutable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from enum import IntEnum
+from typing import TypeAlias
+
+import attrs
+from rpds import HashTrieMap
+
+from kraftlake.image import StandardAcl
+from kraftlake.records.uuid import Uuid
+
+
+class ResourceType(IntEnum):
+    """What an ACL protects. Source: org.apache.kafka.common.resource.ResourceType."""
+
+    UNKNOWN = 0
+    ANY = 1
+    TOPIC = 2
+    GROUP = 3
+    CLUSTER = 4
+    TRANSACTIONAL_ID = 5
+    DELEGATION_TOKEN = 6
+    USER = 7
+
+
+class PatternType(IntEnum):
+    """How an ACL's resource name is meant. Source: org.apache.kafka.common.resource.PatternType."""
+
+    UNKNOWN = 0
+    ANY = 1
+    MATCH = 2
+    LITERAL = 3
+    PREFIXED = 4
+
+
+class AclOperation(IntEnum):
+    """What an ACL is about. Source: org.apache.kafka.common.acl.AclOperation."""
+
+    UNKNOWN = 0
+    ANY = 1
+    ALL = 2
+    READ = 3
+    WRITE = 4
+    CREATE = 5
+    DELETE = 6
+    ALTER = 7
+    DESCRIBE = 8
+    CLUSTER_ACTION = 9
+    DESCRIBE_CONFIGS = 10
+    ALTER_CONFIGS = 11
+    IDEMPOTENT_WRITE = 12
+    CREATE_TOKENS = 13
+    DESCRIBE_TOKENS = 14
+    TWO_PHASE_COMMIT = 15
+
+
+class AclPermissionType(IntEnum):
+    """Whether an ACL allows or denies. Source: org.apache.kafka.common.acl.AclPermissionType."""
+
+    UNKNOWN = 0
+    ANY = 1
+    DENY = 2
+    ALLOW = 3
+
+
+WILDCARD = "*"
+"""As a literal resource name: every resource of the type; as a host: every host."""
+
+_Place = tuple[int, int, str]
+_Acls: TypeAlias = "HashTrieMap[Uuid, StandardAcl]"
+
+
+@attrs.frozen
+class AclCache:
+    """ACLs by id, and by (resource type, pattern type, resource name), which is how requests look for them.
+
+    A lookup takes one step a character of the resource's name, whatever the number of ACLs.
+    Source: org.apache.kafka.metadata.authorizer.AclCache.
+    """
+
+    by_id: _Acls = HashTrieMap()
+    _by_place: HashTrieMap[_Place, _Acls] = HashTrieMap()
+    _longest_prefix: int = 0
+
+    @classmethod
+    def of(cls, acls: Mapping[Uuid, StandardAcl] | _Acls) -> AclCache:
+        """The cache of all of `acls`."""
+        cache = cls()
+        for acl_id, acl in acls.items():
+            cache = cache.with_acl(acl_id, acl)
+        return cache
+
+    def with_acl(self, acl_id: Uuid, acl: StandardAcl) -> AclCache:
+        """The same with an ACL, in place of the one that had the id."""
+        base = self.without(acl_id)
+        place = _place_of(acl)
+        at_place: _Acls = base._by_place.get(place) or HashTrieMap()
+        longest = max(base._longest_prefix, len(acl.resource_name))
+        return AclCache(
+            base.by_id.insert(acl_id, acl), base._by_place.insert(place, at_place.insert(acl_id, acl)), longest
+        )
+
+    def without(self, acl_id: Uuid) -> AclCache:
+        """The same without an ACL; itself where there is none of that id."""
+        acl = self.by_id.get(acl_id)
+        if acl is None:
+            return self
+        place = _place_of(acl)
+        at_place = self._by_place[place].remove(acl_id)
+        by_place = self._by_place.insert(place, at_place) if at_place else self._by_place.remove(place)
+        return AclCache(self.by_id.remove(acl_id), by_place, self._longest_prefix)
+
+    def matching(self, resource_type: int, resource_name: str) -> Iterator[StandardAcl]:
+        """The ACLs of a resource: its own, those of the prefixes of its name, those of every resource."""
+        places = [(resource_type, int(PatternType.LITERAL), resource_name)]
+        if resource_name != WILDCARD:
+            places.append((resource_type, int(PatternType.LITERAL), WILDCARD))
+        lengths = range(min(len(resource_name), self._longest_prefix) + 1)
+        places += [(resource_type, int(PatternType.PREFIXED), resource_name[:length]) for length in lengths]
+        for place in places:
+            at_place = self._by_place.get(place)
+            if at_place is not None:
+                yield from at_place.values()
+
+
+def _place_of(acl: StandardAcl) -> _Place:
+    return acl.resource_type, acl.pattern_type, acl.resource_name

@@ -1,0 +1,178 @@
+"""Who may do what: decisions by access control lists, as brokers and controllers make them."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Final
+
+import attrs
+
+from kraftlake.delta import MetadataDelta
+from kraftlake.image import MetadataImage, StandardAcl
+from kraftlake.publisher.acl_cache import (
+    WILDCARD,
+    AclCache,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+)
+from kraftlake.replay import LoaderManifest
+from kraftlake.replay.manifest import SnapshotManifest
+from kraftlake.runtime.errors import KraftlakeError, UsageError
+
+WILDCARD_PRINCIPAL: Final = "User:*"
+_IMPLIED_BY: Final[Mapping[int, frozenset[int]]] = {
+    AclOperation.DESCRIBE: frozenset(
+        {AclOperation.DESCRIBE, AclOperation.READ, AclOperation.WRITE, AclOperation.DELETE, AclOperation.ALTER}
+    ),
+    AclOperation.DESCRIBE_CONFIGS: frozenset({AclOperation.DESCRIBE_CONFIGS, AclOperation.ALTER_CONFIGS}),
+}
+"""Operations that are allowed by being allowed another one."""
+
+
+class AuthorizerNotReadyError(KraftlakeError):
+    """The ACLs are not loaded yet: nobody but super users may do anything."""
+
+
+@attrs.frozen(kw_only=True)
+class Action:
+    """An operation on a resource; `pattern_type` is LITERAL. Source: org.apache.kafka.server.authorizer.Action."""
+
+    operation: int
+    resource_type: int
+    resource_name: str
+    pattern_type: int = PatternType.LITERAL
+
+
+@attrs.frozen(kw_only=True)
+class Decision:
+    """Whether an action is allowed, and why: the ACL that decided, or a rule in words."""
+
+    allowed: bool
+    rule: str
+    acl: StandardAcl | None = None
+
+
+@attrs.frozen(kw_only=True)
+class AuthorizerConfig:
+    """`super.users` (`Type:name`) and `allow.everyone.if.no.acl.found`."""
+
+    super_users: frozenset[str] = frozenset()
+    allow_everyone_if_no_acl_found: bool = False
+
+    @classmethod
+    def of(cls, configs: Mapping[str, str]) -> AuthorizerConfig:
+        """The values of a broker's configuration; UsageError for a super user that is no `Type:name`."""
+        users = {user.strip() for user in configs.get("super.users", "").split(";")} - {""}
+        for user in sorted(users):
+            if ":" not in user:
+                raise UsageError(
+                    f"super.users names {user!r}, which is no principal: write Type:name, as in User:admin."
+                )
+        everyone = configs.get("allow.everyone.if.no.acl.found", "").strip().lower() == "true"
+        return cls(super_users=frozenset(users), allow_everyone_if_no_acl_found=everyone)
+
+
+class StandardAuthorizer:
+    """Decides by the newest ACLs; an update swaps what readers see, so that no decision locks.
+
+    A super user may do everything. Else the ACLs of the resource decide: those of its name, of prefixes of it, and of
+    the literal name `*`, as far as principal (or `User:*`), host (or `*`, or a range like 10.0.0.0/8) and operation
+    fit. One that denies beats all that allow. Allowing Read, Write, Delete or Alter allows Describe, allowing
+    AlterConfigs allows DescribeConfigs; denying implies nothing. A resource without any ACL is denied, or allowed by
+    `allow.everyone.if.no.acl.found`. Source: org.apache.kafka.metadata.authorizer.StandardAuthorizer.
+    """
+
+    def __init__(self, config: AuthorizerConfig | None = None) -> None:
+        self._config = config or AuthorizerConfig()
+        self._acls = AclCache()
+        self.ready = False
+        """Whether the ACLs are loaded."""
+
+    @property
+    def name(self) -> str:
+        """Kafka's name of its publisher."""
+        return "AclPublisher"
+
+    @property
+    def acls(self) -> AclCache:
+        """The ACLs that decisions are made by."""
+        return self._acls
+
+    def authorize(self, principal: str, host: str, action: Action) -> Decision:
+        """Whether `principal` (`Type:name`) may do that from `host`, an address.
+
+        UsageError for a resource that is not meant literally, AuthorizerNotReadyError before the ACLs are loaded.
+        """
+        if action.pattern_type != PatternType.LITERAL:
+            raise UsageError(f"Only one literal resource can be asked for, not {action.resource_name!r} as a pattern.")
+        if principal in self._config.super_users:
+            return Decision(allowed=True, rule="super user")
+        if not self.ready:
+            raise AuthorizerNotReadyError("The ACLs are not loaded yet; try again.")
+        allowing, found = None, False
+        for acl in self._acls.matching(action.resource_type, action.resource_name):
+            found = True
+            if not _concerns(acl, principal, host, action.operation):
+                continue
+            if acl.permission_type != AclPermissionType.ALLOW:
+                return Decision(allowed=False, rule="ACL", acl=acl)
+            allowing = acl
+        if allowing is not None:
+            return Decision(allowed=True, rule="ACL", acl=allowing)
+        if found:
+            return Decision(allowed=False, rule="no ACL of the resource allows it")
+        return Decision(allowed=self._config.allow_everyone_if_no_acl_found, rule="the resource has no ACL")
+
+    def on_metadata_update(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
+        """Take the changed ACLs; all of them where the change came from a snapshot."""
+        if delta.acls_delta is None:
+            return
+        if isinstance(manifest, SnapshotManifest):
+            self._acls = AclCache.of(new_image.acls.acls)
+        else:
+            acls = self._acls
+            for acl_id, acl in delta.acls_delta.changes.items():
+                acls = acls.without(acl_id) if acl is None else acls.with_acl(acl_id, acl)
+            self._acls = acls
+        self.ready = True
+
+
+def _concerns(acl: StandardAcl, principal: str, host: str, operation: int) -> bool:
+    """Whether an ACL of the resource says anything about that operation by that principal from that host."""
+    if acl.principal not in (principal, WILDCARD_PRINCIPAL):
+        return False
+    if acl.host not in (WILDCARD, host) and not is_in_range(host, acl.host):
+        return False
+    if acl.operation == AclOperation.ALL:
+        return True
+    if acl.permission_type == AclPermissionType.ALLOW and operation in _IMPLIED_BY:
+        return acl.operation in _IMPLIED_BY[operation]
+    return acl.operation == operation
+
+
+def is_in_range(host: str, pattern: str) -> bool:
+    """Whether an address lies in a range like 10.0.0.0/8 or fe80::/10; never for what is no range or no address.
+
+    Source: org.apache.kafka.server.authorizer.internals.CidrUtils.
+    """
+    network = _network(pattern)
+    if network is None:
+        return False
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return address.version == network.version and address in network
+
+
+@lru_cache(maxsize=4_096)
+def _network(pattern: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
+    if "/" not in pattern:
+        return None
+    try:
+        return ipaddress.ip_network(pattern, strict=False)
+    except ValueError:
+        return None

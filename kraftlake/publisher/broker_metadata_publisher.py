@@ -1,0 +1,248 @@
+"""What a broker does with a new image, in Kafka's order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
+
+import attrs
+import structlog
+
+from kraftlake.delta import MetadataDelta, TopicDelta
+from kraftlake.delta.local_replica_changes import GatheredChanges
+from kraftlake.image import MetadataImage, TopicImage, TopicsImage
+from kraftlake.publisher.driven import Coordinator, GroupCoordinator, LogManager, ReplicaManager, ShareCoordinator
+from kraftlake.publisher.metadata_cache import MetadataCache
+from kraftlake.publisher.topic_names import (
+    GROUP_METADATA_TOPIC,
+    SHARE_GROUP_STATE_TOPIC,
+    TRANSACTION_STATE_TOPIC,
+)
+from kraftlake.records.uuid import Uuid
+from kraftlake.replay import LeaderAndEpoch, LoaderManifest
+from kraftlake.runtime.fault_handler import FaultHandler
+
+SHARE_VERSION: Final = "share.version"
+"""The feature that turns share groups on."""
+DEFAULT_STATE_TOPIC_PARTITIONS: Final = 50
+"""Kafka's default of offsets.topic.num.partitions and its like."""
+
+
+class MetadataPart(Protocol):
+    """A part of the broker that follows the image by itself: configs, quotas, credentials, ACLs, features."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in messages."""
+        ...
+
+    def on_metadata_update(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
+        """Take a new image; see MetadataPublisher."""
+        ...
+
+
+@attrs.frozen(kw_only=True)
+class BrokerParts:
+    """What the publisher drives. `share_coordinator` is None where share groups are off, `on_share_version` is told
+    the level of feature share.version when it changes.
+
+    `followers` are told of each image after topics and coordinators, in order: dynamic configs, client quotas, SCRAM
+    credentials, delegation tokens, ACLs, features. `state_topic_partitions` are the counts of state topics that do not
+    exist yet, by name.
+    """
+
+    log_manager: LogManager
+    replica_manager: ReplicaManager
+    group_coordinator: GroupCoordinator
+    transaction_coordinator: Coordinator
+    share_coordinator: ShareCoordinator | None = None
+    on_share_version: Callable[[int], None] | None = None
+    followers: Sequence[MetadataPart] = ()
+    state_topic_partitions: dict[str, int] = attrs.field(factory=dict)
+
+
+class BrokerMetadataPublisher:
+    """Gives each new image to the parts of one broker.
+
+    The first one initialises the managers: the log manager recovers logs and sets strays apart, the replica manager
+    begins its tasks, the coordinators start; high watermarks are written from the end of that first update on. What
+    fails there is told to `fatal_fault_handler`, a later fault of a part to `fault_handler`, by the part's name and
+    the image; the other parts are told all the same. Requests are answered from `cache`, which is always first.
+
+    Source: kafka.server.metadata.BrokerMetadataPublisher.
+    """
+
+    def __init__(
+        self,
+        broker_id: int,
+        cache: MetadataCache,
+        parts: BrokerParts,
+        *,
+        fault_handler: FaultHandler,
+        fatal_fault_handler: FaultHandler | None = None,
+    ) -> None:
+        self.broker_id = broker_id
+        self.first_publish_done = False
+        """Whether an image was published; until then no request can be answered."""
+        self._share_version = 0
+        self._cache = cache
+        self._parts = parts
+        self._fault_handler = fault_handler
+        self._fatal_fault_handler = fatal_fault_handler or fault_handler
+        self._log = structlog.get_logger(__name__).bind(broker=broker_id)
+
+    @property
+    def name(self) -> str:
+        """Kafka's name of it."""
+        return "BrokerMetadataPublisher"
+
+    def on_metadata_update(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
+        """Tell all parts of a new image, the first time start them."""
+        first = not self.first_publish_done
+        where = f"{'initial ' if first else ''}MetadataDelta up to {new_image.offset}"
+        try:
+            deleted = self._cache.update(new_image, delta)
+            if first:
+                self._log.info("publishing initial metadata", offset=new_image.offset)
+                self._initialize_managers(new_image)
+            if delta.topics_delta is not None:
+                topics_delta = delta.topics_delta
+                self._guard(
+                    f"applying the topics delta of {where}",
+                    lambda: self._parts.replica_manager.apply_delta(topics_delta, new_image),
+                )
+                for kind, topic, coordinator in self._coordinators():
+                    self._guard(
+                        f"updating the {kind} coordinator with local changes of {where}",
+                        lambda t=topic, c=coordinator: self._update_coordinator(t, c, delta, new_image),  # type: ignore[misc]
+                    )
+                if deleted:
+                    self._guard(
+                        f"updating the group coordinator with deleted partitions of {where}",
+                        lambda: self._parts.group_coordinator.on_partitions_deleted(deleted),
+                    )
+            for part in self._parts.followers:
+                self._guard(
+                    f"updating {part.name} with {where}",
+                    lambda p=part: p.on_metadata_update(delta, new_image, manifest),  # type: ignore[misc]
+                )
+            self._guard(
+                f"giving the group coordinator the new image of {where}",
+                lambda: self._parts.group_coordinator.on_metadata_update(delta, new_image),
+            )
+            share_coordinator = self._parts.share_coordinator
+            if share_coordinator is not None:
+                self._guard(
+                    f"giving the share coordinator the new image of {where}",
+                    lambda: share_coordinator.on_metadata_update(delta, new_image),
+                )
+            if first:
+                self._guard(
+                    "starting the high watermark checkpoints",
+                    self._parts.replica_manager.start_high_watermark_check_point_thread,
+                )
+            if delta.features_delta is not None:
+                self._guard(f"telling of share.version in {where}", lambda: self._tell_share_version(new_image))
+        except Exception as fault:
+            self._fault_handler.handle_fault(f"publishing broker metadata of {where}", fault)
+        finally:
+            self.first_publish_done = True
+
+    def on_controller_change(self, leader_and_epoch: LeaderAndEpoch) -> None:
+        """Nothing: a broker's own channel to the controller looks for it."""
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def _initialize_managers(self, image: MetadataImage) -> None:
+        parts = self._parts
+
+        def start_logs() -> None:
+            parts.log_manager.startup(
+                self._cache.all_topics(),
+                lambda topic_id, partition: is_stray_replica(self.broker_id, image.topics, topic_id, partition),
+            )
+            parts.log_manager.recover_abandoned_future_logs(self.broker_id, image.topics)
+
+        self._guard("starting the log manager", start_logs, fatal=True)
+        self._guard("starting the replica manager", parts.replica_manager.startup, fatal=True)
+        for kind, topic, coordinator in self._coordinators():
+            self._guard(
+                f"starting the {kind} coordinator",
+                lambda t=topic, c=coordinator: c.startup(lambda: self._partition_count(t)),  # type: ignore[misc]
+                fatal=True,
+            )
+
+    def _tell_share_version(self, image: MetadataImage) -> None:
+        level = image.features.finalized_versions.get(SHARE_VERSION, 0)
+        if level != self._share_version and self._parts.on_share_version is not None:
+            self._share_version = level
+            self._parts.on_share_version(level)
+
+    def _partition_count(self, state_topic: str) -> int:
+        existing = self._cache.number_of_partitions(state_topic)
+        if existing is not None:
+            return existing
+        return self._parts.state_topic_partitions.get(state_topic, DEFAULT_STATE_TOPIC_PARTITIONS)
+
+    def _coordinators(self) -> list[tuple[str, str, Coordinator]]:
+        parts = self._parts
+        coordinators: list[tuple[str, str, Coordinator]] = [
+            ("group", GROUP_METADATA_TOPIC, parts.group_coordinator),
+            ("transaction", TRANSACTION_STATE_TOPIC, parts.transaction_coordinator),
+        ]
+        if parts.share_coordinator is not None:
+            coordinators.append(("share", SHARE_GROUP_STATE_TOPIC, parts.share_coordinator))
+        return coordinators
+
+    def _update_coordinator(
+        self, topic: str, coordinator: Coordinator, delta: MetadataDelta, new_image: MetadataImage
+    ) -> None:
+        """Tell a coordinator which partitions of its state topic this broker leads now, and which no longer."""
+        assert delta.topics_delta is not None
+        before_empty = delta.topics_delta.image.is_empty()
+        if not before_empty and delta.topics_delta.topic_was_deleted(topic):
+            deleted = delta.topics_delta.image.get_topic(topic)
+            assert deleted is not None
+            for number, partition in deleted.partitions.items():
+                if partition.leader == self.broker_id:
+                    coordinator.on_resignation(number, partition.leader_epoch)
+        changed = topic_delta_of(topic, new_image, delta)
+        if changed is None:
+            return
+        changes = GatheredChanges()
+        changed.add_local_changes(self.broker_id, changes)
+        for gone in sorted(changes.deletes):
+            coordinator.on_resignation(gone.partition, None)
+        for elected, info in changes.elected_leaders.items():
+            coordinator.on_election(elected.partition, info.partition.leader_epoch)
+        for follower, info in changes.followers.items():
+            coordinator.on_resignation(follower.partition, info.partition.leader_epoch)
+
+    def _guard(self, what: str, function: Callable[[], object], *, fatal: bool = False) -> None:
+        """Call a part; its fault is told, and the next part is called."""
+        try:
+            function()
+        except Exception as fault:
+            (self._fatal_fault_handler if fatal else self._fault_handler).handle_fault(what, fault)
+
+
+def topic_delta_of(topic: str, new_image: MetadataImage, delta: MetadataDelta) -> TopicDelta | None:
+    """What changed in the topic that has the name now; one that had it before shows as deleted elsewhere."""
+    image = new_image.topics.get_topic(topic)
+    if image is None or delta.topics_delta is None:
+        return None
+    if not delta.topics_delta.image.is_empty():
+        return delta.topics_delta.changed_topic(image.id)
+    everything = TopicDelta(TopicImage(name=topic, id=image.id))  # a whole log may lie in the delta, still as bytes
+    everything.partition_changes.update(image.partitions.items())
+    return everything
+
+
+def is_stray_replica(broker_id: int, topics: TopicsImage, topic_id: Uuid | None, partition: int) -> bool:
+    """Whether a log that a broker has on disk is of no partition that it hosts: its topic or assignment is gone.
+
+    Source: org.apache.kafka.storage.internals.log.LogManager.isStrayReplica.
+    """
+    state = None if topic_id is None else topics.get_partition(topic_id, partition)
+    return state is None or broker_id not in state.replicas

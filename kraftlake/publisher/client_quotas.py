@@ -1,0 +1,179 @@
+"""Which quota holds for a user, a client id or an address, as brokers resolve it."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from enum import IntFlag
+from typing import Final
+
+import attrs
+import structlog
+
+from kraftlake.delta import MetadataDelta
+from kraftlake.image import ClientQuotaEntity, MetadataImage
+from kraftlake.replay import LoaderManifest
+from kraftlake.runtime.errors import UsageError
+
+QUOTA_KEYS: Final = ("producer_byte_rate", "consumer_byte_rate", "request_percentage", "controller_mutation_rate")
+"""The quotas of users and client ids, each resolved on its own."""
+CONNECTION_RATE_KEY: Final = "connection_creation_rate"
+"""The quota of addresses."""
+
+
+class QuotaTypes(IntFlag):
+    """Which kinds of entities have a quota of one key. Source: QuotaTypes of org.apache.kafka.server.quota."""
+
+    NONE = 0
+    CLIENT_ID = 1
+    USER = 2
+    USER_AND_CLIENT_ID = 4
+
+
+@attrs.frozen
+class _Default:
+    """The default entity of a type."""
+
+    def __repr__(self) -> str:
+        return "<default>"
+
+
+_DEFAULT: Final = _Default()
+_Name = str | _Default | None
+_Key = tuple[_Name, _Name]
+
+
+@attrs.frozen
+class QuotaOverrides:
+    """The quotas of one key, by user and client id (None: the entity has none of that type). Immutable."""
+
+    values: Mapping[_Key, float] = attrs.field(factory=dict)
+
+    def types(self) -> QuotaTypes:
+        """The kinds of entities that are there."""
+        types = QuotaTypes.NONE
+        for user, client_id in self.values:
+            if user is None:
+                types |= QuotaTypes.CLIENT_ID
+            else:
+                types |= QuotaTypes.USER if client_id is None else QuotaTypes.USER_AND_CLIENT_ID
+        return types
+
+    def limit(self, user: str, client_id: str) -> float | None:
+        """The quota that holds for a client of `client_id` that is authenticated as `user`; None for no limit.
+
+        Precedence: (user, client), (user, default client), (user), (default user, client), (default user, default
+        client), (default user), (client), (default client). An empty user or client id counts as one that is not
+        there, as in Kafka.
+        """
+        return self._find(*self._tags(user, client_id))
+
+    def _tags(self, user: str, client_id: str) -> tuple[str, str]:
+        """Which of user and client id the quota is measured by; "" for those that it is not."""
+        match self.types():
+            case QuotaTypes.NONE | QuotaTypes.CLIENT_ID:
+                return "", client_id
+            case QuotaTypes.USER:
+                return user, ""
+            case QuotaTypes.USER_AND_CLIENT_ID:
+                return user, client_id
+        order: tuple[tuple[_Key, tuple[str, str]], ...] = (
+            ((user, client_id), (user, client_id)),
+            ((user, _DEFAULT), (user, client_id)),
+            ((user, None), (user, "")),
+            ((_DEFAULT, client_id), (user, client_id)),
+            ((_DEFAULT, _DEFAULT), (user, client_id)),
+            ((_DEFAULT, None), (user, "")),
+        )
+        return next((tags for key, tags in order if key in self.values), ("", client_id))
+
+    def _find(self, user: str, client_id: str) -> float | None:
+        keys: tuple[_Key, ...]
+        if user and client_id:
+            keys = ((user, client_id), (user, _DEFAULT), (_DEFAULT, client_id), (_DEFAULT, _DEFAULT))
+        elif user:
+            keys = ((user, None), (_DEFAULT, None))
+        elif client_id:
+            keys = ((None, client_id), (None, _DEFAULT))
+        else:
+            keys = ()
+        return next((self.values[key] for key in keys if key in self.values), None)
+
+    def with_change(self, key: _Key, value: float | None) -> QuotaOverrides:
+        """The same with a quota set, or removed."""
+        values = {known: at for known, at in self.values.items() if known != key}
+        return QuotaOverrides(values if value is None else {**values, key: value})
+
+
+class ClientQuotas:
+    """The quotas that hold now. An update swaps what readers see.
+
+    Source: kafka.server.metadata.ClientQuotaMetadataManager, org.apache.kafka.server.quota.ClientQuotaManager.
+    """
+
+    def __init__(self) -> None:
+        self._overrides: Mapping[str, QuotaOverrides] = {key: QuotaOverrides() for key in QUOTA_KEYS}
+        self._connection_rates: Mapping[str | None, int] = {}
+        self._log = structlog.get_logger(__name__)
+
+    @property
+    def name(self) -> str:
+        """Kafka's name of its publisher."""
+        return "DynamicClientQuotaPublisher"
+
+    def limit(self, quota_key: str, *, user: str = "", client_id: str = "") -> float | None:
+        """The quota of `quota_key` (one of QUOTA_KEYS) for a user and client id, None for no limit.
+
+        Bytes a second, percent of a network and request handler thread, or mutations a second. UsageError for a key
+        that is none.
+        """
+        overrides = self._overrides.get(quota_key)
+        if overrides is None:
+            raise UsageError(f"There is no client quota {quota_key!r}; there are {', '.join(QUOTA_KEYS)}.")
+        return overrides.limit(user, client_id)
+
+    def connection_rate(self, address: str) -> int | None:
+        """How many connections a second an address may create, None for no limit."""
+        rates = self._connection_rates
+        own = rates.get(_canonical(address))
+        return rates.get(None) if own is None else own
+
+    def on_metadata_update(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
+        """Take the changed quotas; entities and keys that brokers do not know are logged and passed over."""
+        changes = {} if delta.client_quotas_delta is None else delta.client_quotas_delta.changes
+        for entity, quotas in changes.items():
+            for key, value in quotas.changes.items():
+                self._update(entity, key, value)
+
+    def _update(self, entity: ClientQuotaEntity, key: str, value: float | None) -> None:
+        entries = dict(entity.entries)
+        if "ip" in entries:
+            self._update_address(entries["ip"], key, value)
+        elif key not in self._overrides or not entries.keys() & {"user", "client-id"}:
+            self._log.warning("quota passed over", entity=entity.text, key=key)
+        else:
+            user, client_id = (_name(entries, kind) for kind in ("user", "client-id"))
+            self._overrides = {**self._overrides, key: self._overrides[key].with_change((user, client_id), value)}
+
+    def _update_address(self, address: str | None, key: str, value: float | None) -> None:
+        if key != CONNECTION_RATE_KEY:
+            self._log.warning("quota passed over", ip=address, key=key)
+            return
+        place = None if address is None else _canonical(address)
+        rates = {known: rate for known, rate in self._connection_rates.items() if known != place}
+        self._connection_rates = rates if value is None else {**rates, place: int(value)}
+
+
+def _name(entries: Mapping[str, str | None], kind: str) -> _Name:
+    if kind not in entries:
+        return None
+    name = entries[kind]
+    return _DEFAULT if name is None else name
+
+
+def _canonical(address: str) -> str:
+    """An address as one text, so that each way to write it finds the same quota."""
+    try:
+        return str(ipaddress.ip_address(address))
+    except ValueError:
+        return address

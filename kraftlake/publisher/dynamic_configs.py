@@ -1,0 +1,106 @@
+"""Dynamic configs: what is set for a resource, the defaults below it, and who acts on a change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum
+
+import structlog
+
+from kraftlake.delta import MetadataDelta
+from kraftlake.image import ConfigResource, ConfigurationsImage, MetadataImage
+from kraftlake.publisher.driven import DynamicConfigHandler
+from kraftlake.replay import LoaderManifest
+from kraftlake.runtime.fault_handler import FaultHandler
+
+
+class ConfigType(IntEnum):
+    """The resources that have dynamic configs. Source: org.apache.kafka.common.config.ConfigResource.Type."""
+
+    TOPIC = 2
+    BROKER = 4
+    CLIENT_METRICS = 16
+    GROUP = 32
+
+
+DEFAULT_NAME = ""
+"""The name of the default entity of a type: the configs of the whole cluster, for brokers."""
+
+
+class DynamicConfigPublisher:
+    """Tells handlers, by type, all configs of each resource that changed.
+
+    Of brokers only this one and the default are told. A handler's fault is reported with the resource's name, never
+    with values, and the other resources are told. Source: kafka.server.metadata.DynamicConfigPublisher.
+    """
+
+    def __init__(
+        self, node_id: int, handlers: Mapping[ConfigType, DynamicConfigHandler], fault_handler: FaultHandler
+    ) -> None:
+        self._node_id = node_id
+        self._handlers = handlers
+        self._fault_handler = fault_handler
+        self._log = structlog.get_logger(__name__).bind(node=node_id)
+
+    @property
+    def name(self) -> str:
+        """Kafka's name of it."""
+        return f"DynamicConfigPublisher broker id={self._node_id}"
+
+    def on_metadata_update(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
+        """Tell of the resources that the delta names."""
+        changes = {} if delta.configs_delta is None else delta.configs_delta.changes
+        for resource in changes:
+            handler = self._handler_of(resource)
+            if handler is None:
+                continue
+            configs = new_image.configs.config_map(resource)
+            self._log.info("updating configs", resource=_shown(resource), names=sorted(configs))
+            try:
+                handler.process_config_changes(resource.name, configs)
+            except Exception as fault:
+                self._fault_handler.handle_fault(
+                    f"updating {_shown(resource)} with new configs of MetadataDelta up to {new_image.offset}", fault
+                )
+
+    def _handler_of(self, resource: ConfigResource) -> DynamicConfigHandler | None:
+        if resource.type not in ConfigType.__members__.values():
+            return None
+        kind = ConfigType(resource.type)
+        if kind is ConfigType.BROKER and resource.name not in (DEFAULT_NAME, str(self._node_id)):
+            return None
+        return self._handlers.get(kind)
+
+
+class DynamicConfigs:
+    """A handler that keeps what it is told, with the default entity below each resource: "" is the default.
+
+    Source: org.apache.kafka.server.config.DynamicBrokerConfig (dynamicBrokerConfigs over dynamicDefaultConfigs).
+    """
+
+    def __init__(self) -> None:
+        self._configs: Mapping[str, Mapping[str, str]] = {}
+
+    def process_config_changes(self, name: str, configs: Mapping[str, str]) -> None:
+        """Keep the configs of a resource; none at all forgets it."""
+        kept = {**self._configs, name: dict(configs.items())}
+        self._configs = {resource: values for resource, values in kept.items() if values}
+
+    def effective(self, name: str, static: Mapping[str, str] | None = None) -> dict[str, str]:
+        """What holds for a resource: its own configs, then the default entity's, then `static` ones."""
+        configs = self._configs
+        return {**(static or {}), **configs.get(DEFAULT_NAME, {}), **configs.get(name, {})}
+
+    def own(self, name: str) -> Mapping[str, str]:
+        """What is set for that resource alone."""
+        return self._configs.get(name, {})
+
+
+def effective_configs(image: ConfigurationsImage, resource: ConfigResource) -> dict[str, str]:
+    """What holds for a resource by an image alone: its own configs over those of its type's default entity."""
+    default = image.config_map(ConfigResource(resource.type, DEFAULT_NAME))
+    return {**dict(default.items()), **dict(image.config_map(resource).items())}
+
+
+def _shown(resource: ConfigResource) -> str:
+    return f"{resource.type_name.lower()} {resource.name or '(default)'}"

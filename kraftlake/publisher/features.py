@@ -1,0 +1,34 @@
+"""The finalized feature levels, for what must act on them."""
+
+from __future__ import annotations
+
+import structlog
+
+from kraftlake.delta import MetadataDelta
+from kraftlake.image import MetadataImage
+from kraftlake.publisher.metadata_cache import finalized_features
+from kraftlake.publisher.metadata_responses import FinalizedFeatures
+from kraftlake.replay import LoaderManifest
+
+
+class FeaturesPublisher:
+    """Keeps the levels, and the offset from which they hold. Source: org.apache.kafka.metadata.publisher."""
+
+    def __init__(self) -> None:
+        self.features: FinalizedFeatures | None = None
+        """The newest levels; None before the first."""
+        self._log = structlog.get_logger(__name__)
+
+    @property
+    def name(self) -> str:
+        """Kafka's name of it."""
+        return "FeaturesPublisher"
+
+    def on_metadata_update(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
+        """Take the levels where the delta touches them; UnwritableMetadataError without a metadata.version."""
+        if delta.features_delta is None:
+            return
+        features = finalized_features(new_image, dict(new_image.features.finalized_versions.items()))
+        if self.features is None or features.levels != self.features.levels:
+            self._log.info("loaded new features", levels=dict(features.levels), offset=features.epoch)
+        self.features = features

@@ -1,0 +1,304 @@
+"""What a broker knows of the cluster: every question of a request handler, answered from the newest image."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from random import Random
+
+import structlog
+
+from kraftlake.delta import MetadataDelta, TopicPartition
+from kraftlake.image import (
+    BrokerRegistration,
+    ClientQuotaEntity,
+    ConfigResource,
+    MetadataImage,
+    PartitionRegistration,
+    TopicImage,
+)
+from kraftlake.publisher.metadata_responses import (
+    DescribedTopics,
+    FinalizedFeatures,
+    LeaderAndIsr,
+    MetadataError,
+    Node,
+    ScramDescription,
+    TopicMetadata,
+)
+from kraftlake.publisher.partition_metadata import describe_topics, node_of, topic_metadata
+from kraftlake.publisher.quota_filter import QuotaFilter, describe_client_quotas
+from kraftlake.records.metadata_version import MetadataVersion
+from kraftlake.records.uuid import Uuid
+from kraftlake.runtime.errors import UnwritableMetadataError
+
+
+class MetadataCache:
+    """Questions about the newest image. An update swaps the whole image, readers never lock.
+
+    What takes several answers from one image takes `image` once, or asks a question that answers all of it.
+    `kraft_version` tells the level of that feature, which lives in no image; `random` chooses a broker where any will
+    do. Source: org.apache.kafka.metadata.KRaftMetadataCache.
+    """
+
+    def __init__(
+        self, broker_id: int, *, kraft_version: Callable[[], int] = lambda: 0, random: Random | None = None
+    ) -> None:
+        self.broker_id = broker_id
+        self._kraft_version = kraft_version
+        self._random = random or Random()  # noqa: S311 - any broker will do
+        self._image = MetadataImage.EMPTY
+        self._listeners: Mapping[int, frozenset[str]] = {}
+        self._log = structlog.get_logger(__name__).bind(broker=broker_id)
+
+    @property
+    def image(self) -> MetadataImage:
+        """The image that all questions are answered from."""
+        return self._image
+
+    def update(self, new_image: MetadataImage, delta: MetadataDelta | None = None) -> list[TopicPartition]:
+        """Answer from `new_image` from now on; gives the partitions that `delta` has deleted.
+
+        Logs where brokers that are alive do not offer the same listeners: clients of a listener that is missing there
+        can't reach them.
+        """
+        deleted = [] if delta is None else deleted_partitions(delta)
+        self._image = new_image
+        self._check_listeners(new_image)
+        return deleted
+
+    def _check_listeners(self, image: MetadataImage) -> None:
+        alive = {
+            broker.id: frozenset(broker.listeners) for broker in image.cluster.brokers.values() if not broker.fenced
+        }
+        if alive == self._listeners:
+            return
+        self._listeners = alive
+        if len(set(alive.values())) > 1:
+            shown = {str(broker): sorted(listeners) for broker, listeners in sorted(alive.items())}
+            self._log.error("listeners are not identical across brokers", listeners=shown, offset=image.offset)
+
+    # topics
+
+    def all_topics(self) -> Collection[str]:
+        """The names of all topics."""
+        return self._image.topics.topics_by_name().keys()
+
+    def topic_id(self, name: str) -> Uuid:
+        """The id of a topic, all zeros where there is none."""
+        topic = self._image.topics.get_topic(name)
+        return Uuid.ZERO if topic is None else topic.id
+
+    def topic_name(self, topic_id: Uuid) -> str | None:
+        """The name of a topic."""
+        topic = self._image.topics.get_topic_by_id(topic_id)
+        return None if topic is None else topic.name
+
+    def topic_ids_to_names(self) -> Mapping[Uuid, str]:
+        """All topics' names by id."""
+        return {topic_id: topic.name for topic_id, topic in self._image.topics.topics_by_id().items()}
+
+    def topic_names_to_ids(self) -> Mapping[str, Uuid]:
+        """All topics' ids by name."""
+        return {name: topic.id for name, topic in self._image.topics.topics_by_name().items()}
+
+    def number_of_partitions(self, topic: str) -> int | None:
+        """How many partitions a topic has; None where there is none."""
+        image = self._image.topics.get_topic(topic)
+        return None if image is None else len(image.partitions)
+
+    def contains(self, what: str | TopicPartition) -> bool:
+        """Whether there is such a topic, or such a partition."""
+        if isinstance(what, str):
+            return self._image.topics.get_topic(what) is not None
+        return self._partition(what.topic, what.partition) is not None
+
+    def leader_and_isr(self, topic: str, partition: int) -> LeaderAndIsr | None:
+        """A partition's leader, ISR and epochs."""
+        state = self._partition(topic, partition)
+        if state is None:
+            return None
+        return LeaderAndIsr(
+            leader=state.leader,
+            leader_epoch=state.leader_epoch,
+            isr=state.isr,
+            leader_recovery_state=state.leader_recovery_state,
+            partition_epoch=state.partition_epoch,
+        )
+
+    def topic_metadata(
+        self,
+        topics: Iterable[str],
+        listener: str,
+        *,
+        error_unavailable_endpoints: bool = False,
+        error_unavailable_listeners: bool = False,
+    ) -> list[TopicMetadata]:
+        """The topics for a Metadata response, each once; those without partitions, or that don't exist, are left out.
+
+        With `error_unavailable_endpoints` replicas that can't be reached are left out and make an error (clients of
+        the first versions need that); `error_unavailable_listeners` names a leader's missing listener as such.
+        """
+        image = self._image
+        answers = (
+            topic_metadata(
+                image,
+                topic,
+                listener,
+                error_endpoints=error_unavailable_endpoints,
+                error_listeners=error_unavailable_listeners,
+            )
+            for topic in dict.fromkeys(topics)
+        )
+        return [answer for answer in answers if answer is not None]
+
+    def describe_topics(
+        self,
+        topics: Iterable[str],
+        listener: str,
+        *,
+        start_index: Callable[[str], int] = lambda _: 0,
+        limit: int = 2_000,
+        ignore_errors: bool = False,
+    ) -> DescribedTopics:
+        """The topics for a DescribeTopicPartitions response, at most `limit` partitions, from `start_index` on."""
+        return describe_topics(
+            self._image, topics, listener, start_index=start_index, limit=limit, ignore_errors=ignore_errors
+        )
+
+    # brokers
+
+    def has_alive_broker(self, broker_id: int) -> bool:
+        """Whether a broker is registered and not fenced."""
+        broker = self._broker(broker_id)
+        return broker is not None and not broker.fenced
+
+    def is_broker_fenced(self, broker_id: int) -> bool:
+        """Whether a broker is registered and fenced."""
+        broker = self._broker(broker_id)
+        return broker is not None and broker.fenced
+
+    def is_broker_shutting_down(self, broker_id: int) -> bool:
+        """Whether a registered broker is in controlled shutdown."""
+        broker = self._broker(broker_id)
+        return broker is not None and broker.in_controlled_shutdown
+
+    def alive_broker_epoch(self, broker_id: int) -> int | None:
+        """The epoch of a broker that is registered and not fenced."""
+        broker = self._broker(broker_id)
+        return None if broker is None or broker.fenced else broker.epoch
+
+    def random_alive_broker_id(self) -> int | None:
+        """Some broker that is not fenced."""
+        alive = sorted(broker.id for broker in self._image.cluster.brokers.values() if not broker.fenced)
+        return self._random.choice(alive) if alive else None
+
+    def alive_broker_node(self, broker_id: int, listener: str) -> Node | None:
+        """A broker that is not fenced, by a listener that it has."""
+        broker = self._broker(broker_id)
+        return None if broker is None or broker.fenced else node_of(broker, listener)
+
+    def alive_broker_nodes(self, listener: str) -> list[Node]:
+        """The brokers that are not fenced and have the listener, by id."""
+        return [node for node in self.broker_nodes(listener) if not node.is_fenced]
+
+    def broker_nodes(self, listener: str) -> list[Node]:
+        """All brokers that have the listener, by id."""
+        brokers = sorted(self._image.cluster.brokers.items())
+        nodes = (node_of(broker, listener) for _, broker in brokers)
+        return [node for node in nodes if node is not None]
+
+    def partition_leader_endpoint(self, topic: str, partition: int, listener: str) -> Node | None:
+        """Where a partition's leader is reached: no node where it lacks the listener, None without a leader."""
+        image = self._image
+        state = _partition_of(image, topic, partition)
+        broker = None if state is None else image.cluster.brokers.get(state.leader)
+        return None if broker is None else node_of(broker, listener) or Node.NO_NODE
+
+    def partition_replica_endpoints(self, partition: TopicPartition, listener: str) -> dict[int, Node]:
+        """Where a partition's replicas are reached, by broker id; those that can't be are left out."""
+        image = self._image
+        state = _partition_of(image, partition.topic, partition.partition)
+        endpoints: dict[int, Node] = {}
+        for replica in () if state is None else state.replicas:
+            broker = image.cluster.brokers.get(replica)
+            node = None if broker is None or broker.fenced else node_of(broker, listener)
+            if node is not None and node.host and node.port >= 0:
+                endpoints[replica] = node
+        return endpoints
+
+    # everything else
+
+    def config(self, resource: ConfigResource) -> Mapping[str, str]:
+        """The dynamic configs of a resource alone, without those of its defaults."""
+        return self._image.configs.config_map(resource)
+
+    def describe_client_quotas(self, wanted: QuotaFilter) -> dict[ClientQuotaEntity, Mapping[str, float]]:
+        """The quotas of the entities that fit. Source: org.apache.kafka.image.ClientQuotasImage.describe."""
+        return describe_client_quotas(self._image.client_quotas, wanted)
+
+    def describe_scram_credentials(self, users: Sequence[str] | None = None) -> list[ScramDescription]:
+        """Which mechanisms users have, by name; all users without `users`."""
+        mechanisms = self._image.scram.mechanisms
+        names = users or sorted({user for credentials in mechanisms.values() for user in credentials})
+        descriptions = []
+        for user in dict.fromkeys(names):
+            found = {m: c[user].iterations for m, c in sorted(mechanisms.items()) if user in c}
+            if names.count(user) > 1:
+                descriptions.append(
+                    ScramDescription(
+                        user, {}, MetadataError.DUPLICATE_RESOURCE, f"User {user!r} is named twice in one request."
+                    )
+                )
+            elif found:
+                descriptions.append(ScramDescription(user, found))
+            else:
+                message = f"User {user!r} has no SCRAM credentials."
+                descriptions.append(ScramDescription(user, {}, MetadataError.RESOURCE_NOT_FOUND, message))
+        return descriptions
+
+    def metadata_version(self) -> MetadataVersion:
+        """The finalized metadata.version; UnwritableMetadataError before the first one is known."""
+        return metadata_version_of(self._image)
+
+    def features(self) -> FinalizedFeatures:
+        """All finalized levels, kraft.version too where it is above 0."""
+        image, level = self._image, self._kraft_version()
+        levels = dict(image.features.finalized_versions.items())
+        if level > 0:
+            levels["kraft.version"] = level
+        return finalized_features(image, levels)
+
+    def _broker(self, broker_id: int) -> BrokerRegistration | None:
+        return self._image.cluster.brokers.get(broker_id)
+
+    def _partition(self, topic: str, partition: int) -> PartitionRegistration | None:
+        return _partition_of(self._image, topic, partition)
+
+
+def deleted_partitions(delta: MetadataDelta) -> list[TopicPartition]:
+    """The partitions of the topics that a delta deletes."""
+    if delta.topics_delta is None or delta.topics_delta.image.is_empty():
+        return []
+    topics: Mapping[Uuid, TopicImage] = delta.topics_delta.image.topics_by_id()
+    deleted = (topics[topic_id] for topic_id in delta.topics_delta.deleted_topic_ids)
+    return sorted(TopicPartition(topic.name, number) for topic in deleted for number in topic.partitions)
+
+
+def metadata_version_of(image: MetadataImage) -> MetadataVersion:
+    """The finalized metadata.version; UnwritableMetadataError where the image has none."""
+    if image.features.metadata_version is None:
+        raise UnwritableMetadataError(f"The image at offset {image.offset} has no metadata.version yet.")
+    return image.features.metadata_version
+
+
+def finalized_features(image: MetadataImage, levels: Mapping[str, int]) -> FinalizedFeatures:
+    """The features with the metadata.version among the levels."""
+    version = metadata_version_of(image)
+    return FinalizedFeatures(
+        metadata_version=version, levels={**levels, "metadata.version": version.level}, epoch=image.offset
+    )
+
+
+def _partition_of(image: MetadataImage, topic: str, partition: int) -> PartitionRegistration | None:
+    found = image.topics.get_topic(topic)
+    return None if found is None else found.partitions.get(partition)

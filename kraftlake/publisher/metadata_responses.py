@@ -1,0 +1,121 @@
+"""What the metadata cache answers: the values of Kafka's Metadata and DescribeTopicPartitions responses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import ClassVar
+
+import attrs
+
+from kraftlake.image import LeaderRecoveryState
+from kraftlake.records.metadata_version import MetadataVersion
+from kraftlake.records.uuid import Uuid
+
+
+class MetadataError(IntEnum):
+    """The error codes that stand in these answers. Source: org.apache.kafka.common.protocol.Errors."""
+
+    NONE = 0
+    UNKNOWN_TOPIC_OR_PARTITION = 3
+    LEADER_NOT_AVAILABLE = 5
+    REPLICA_NOT_AVAILABLE = 9
+    INVALID_TOPIC_EXCEPTION = 17
+    LISTENER_NOT_FOUND = 72
+    DUPLICATE_RESOURCE = 92
+    RESOURCE_NOT_FOUND = 91
+
+
+@attrs.frozen(kw_only=True)
+class Node:
+    """A broker as clients reach it by one listener. Source: org.apache.kafka.common.Node."""
+
+    NO_NODE: ClassVar[Node]
+
+    id: int
+    host: str
+    port: int
+    rack: str | None = None
+    is_fenced: bool = False
+
+
+Node.NO_NODE = Node(id=-1, host="", port=-1)
+
+
+@attrs.frozen(kw_only=True)
+class LeaderAndIsr:
+    """A partition's leader and ISR. Source: org.apache.kafka.metadata.LeaderAndIsr."""
+
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    leader_recovery_state: LeaderRecoveryState
+    partition_epoch: int
+
+
+@attrs.frozen(kw_only=True)
+class PartitionMetadata:
+    """A partition as a client sees it; `leader_id` is -1 where the leader can't be reached.
+
+    The last two are filled for DescribeTopicPartitions only.
+    """
+
+    error: MetadataError = MetadataError.NONE
+    partition_index: int
+    leader_id: int
+    leader_epoch: int
+    replica_nodes: tuple[int, ...]
+    isr_nodes: tuple[int, ...]
+    offline_replicas: tuple[int, ...]
+    eligible_leader_replicas: tuple[int, ...] = ()
+    last_known_elr: tuple[int, ...] = ()
+
+
+@attrs.frozen(kw_only=True)
+class TopicMetadata:
+    """A topic as a client sees it; `topic_id` is all zeros for one that does not exist."""
+
+    error: MetadataError = MetadataError.NONE
+    name: str
+    topic_id: Uuid
+    is_internal: bool
+    partitions: tuple[PartitionMetadata, ...] = ()
+
+
+@attrs.frozen
+class Cursor:
+    """Where the next DescribeTopicPartitions request goes on."""
+
+    topic_name: str
+    partition_index: int
+
+
+@attrs.frozen
+class DescribedTopics:
+    """The answer to a DescribeTopicPartitions request; without `next_cursor` it is complete."""
+
+    topics: tuple[TopicMetadata, ...]
+    next_cursor: Cursor | None = None
+
+
+@attrs.frozen(kw_only=True)
+class FinalizedFeatures:
+    """The finalized levels at an offset, metadata.version among them.
+
+    Source: org.apache.kafka.server.common.FinalizedFeatures.
+    """
+
+    metadata_version: MetadataVersion
+    levels: Mapping[str, int]
+    epoch: int
+    """The offset of the image, which clients compare."""
+
+
+@attrs.frozen
+class ScramDescription:
+    """What is told of a user's SCRAM credentials: iterations by mechanism, never a key."""
+
+    user: str
+    iterations: Mapping[int, int] = {}
+    error: MetadataError = MetadataError.NONE
+    error_message: str | None = None

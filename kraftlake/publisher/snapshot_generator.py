@@ -1,0 +1,168 @@
+"""Snapshots by themselves: one is made when enough was appended since the last one, or enough time has passed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import attrs
+import structlog
+
+from kraftlake.delta import MetadataDelta
+from kraftlake.image import MetadataImage
+from kraftlake.kafka_files import checkpoint_batches
+from kraftlake.metadata_log import Location, MetadataLog, SinceSnapshot, SnapshotPolicy
+from kraftlake.replay import LeaderAndEpoch, LoaderManifest, QuorumState, SnapshotManifest
+from kraftlake.runtime.clock import Clock
+from kraftlake.runtime.event_queue import EventQueue, FunctionEvent, KafkaEventQueue
+from kraftlake.runtime.fault_handler import FaultHandler
+from kraftlake.runtime.metrics import MetricName, MetricsRegistry
+
+
+class Emitter(Protocol):
+    """Who writes an image down. Source: org.apache.kafka.image.publisher.SnapshotGenerator.Emitter."""
+
+    def maybe_emit(self, image: MetadataImage, quorum: QuorumState) -> None:
+        """Write a snapshot of `image` unless there is one of its offset; `quorum` stands in its header."""
+        ...
+
+
+@attrs.define
+class SnapshotEmitterMetrics:
+    """Of the newest snapshot: its records' bytes and when it was made (at first, when counting began).
+
+    Source: org.apache.kafka.image.publisher.metrics.SnapshotEmitterMetrics.
+    """
+
+    latest_generated_time_ms: int
+    latest_generated_bytes: int = 0
+    generated: int = 0
+
+    def register(self, registry: MetricsRegistry, clock: Clock) -> None:
+        """Show the values in `registry`."""
+        registry.gauge(
+            MetricName("kafka.server", "SnapshotEmitter", "LatestSnapshotGeneratedBytes"),
+            "The bytes of the newest snapshot made here.",
+            lambda: self.latest_generated_bytes,
+        )
+        registry.gauge(
+            MetricName("kafka.server", "SnapshotEmitter", "LatestSnapshotGeneratedAgeMs"),
+            "How long ago it was made, ms.",
+            lambda: clock.milliseconds() - self.latest_generated_time_ms,
+        )
+
+
+class LakeSnapshotEmitter:
+    """Keeps snapshots in the lake at `path`. Source: org.apache.kafka.image.publisher.SnapshotEmitter."""
+
+    def __init__(self, path: str | Location, clock: Clock, metrics: SnapshotEmitterMetrics | None = None) -> None:
+        self._path = path
+        self._clock = clock
+        self.metrics = metrics or SnapshotEmitterMetrics(clock.milliseconds())
+        self._log = structlog.get_logger(__name__)
+
+    def maybe_emit(self, image: MetadataImage, quorum: QuorumState) -> None:
+        """Write the image's records in one commit of table `snapshots`.
+
+        Raises UnwritableMetadataError for what the metadata.version can't write, LakeError when the disk refuses.
+        """
+        at = image.provenance
+        batches = list(
+            checkpoint_batches(
+                image.write(),
+                epoch=at.epoch,
+                last_contained_log_timestamp=at.timestamp,
+                timestamp=at.timestamp,
+                kraft_version=quorum.kraft_version,
+                voters=quorum.voters,
+            )
+        )
+        made = MetadataLog.open(self._path).add_snapshot(
+            end_offset=at.offset + 1,
+            epoch=at.epoch,
+            last_contained_log_timestamp=at.timestamp,
+            batches=batches,
+        )
+        if not made:
+            self._log.info("the lake has that snapshot", snapshot=at.snapshot_name)
+            return
+        self.metrics.generated += 1
+        self.metrics.latest_generated_time_ms = self._clock.milliseconds()
+        self.metrics.latest_generated_bytes = sum(len(value) for batch in batches for value in batch.values)
+        self._log.info("wrote a snapshot", snapshot=at.snapshot_name, bytes=self.metrics.latest_generated_bytes)
+
+
+class SnapshotGenerator:
+    """Decides by `policy` when a snapshot is due, and has it written on another thread, never two at once.
+
+    Only images at a batch's end become snapshots; none is published inside a metadata transaction. What is read from a
+    snapshot starts the count anew. A fault of the emitter is told to `fault_handler`, and the count goes on from there.
+    `quorum` tells what the control records have said; it is asked on the thread that publishes.
+    Source: org.apache.kafka.image.publisher.SnapshotGenerator.
+    """
+
+    def __init__(
+        self,
+        emitter: Emitter,
+        clock: Clock,
+        fault_handler: FaultHandler,
+        *,
+        policy: SnapshotPolicy | None = None,
+        quorum: Callable[[], QuorumState] = QuorumState,
+        queue: EventQueue | None = None,
+    ) -> None:
+        self._emitter = emitter
+        self._clock = clock
+        self._fault_handler = fault_handler
+        self._policy = policy or SnapshotPolicy()
+        self._quorum = quorum
+        self._queue = KafkaEventQueue(clock, "snapshot-generator") if queue is None else queue
+        self._since = SinceSnapshot(taken_at_ms=clock.milliseconds())
+        self._emitting = False
+        self.disabled_reason: str | None = None
+        """Why no snapshot is made at all, where somebody has said so."""
+        self._log = structlog.get_logger(__name__)
+
+    @property
+    def name(self) -> str:
+        """Kafka's name of it."""
+        return "SnapshotGenerator"
+
+    def on_metadata_update(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
+        """Count what came, and have a snapshot made where it is due."""
+        if isinstance(manifest, SnapshotManifest):
+            self._since = SinceSnapshot(taken_at_ms=self._clock.milliseconds())
+            return
+        self._since = self._since.after(size_in_bytes=manifest.num_bytes, records=manifest.num_records)
+        reason = self._since.why_due(self._policy, self._clock.milliseconds())
+        if reason is None or self._emitting:
+            return
+        if self.disabled_reason is not None:
+            self._log.error("no snapshot is made", although=reason, because=self.disabled_reason)
+        elif manifest.provenance.batch_aligned:
+            self._schedule(new_image, self._quorum(), reason)
+
+    def on_controller_change(self, leader_and_epoch: LeaderAndEpoch) -> None:
+        """Nothing: every node makes its own."""
+
+    def close(self) -> None:
+        """Finish the snapshot that is being made; no other one is begun."""
+        self.disabled_reason = self.disabled_reason or "it is shutting down"
+        self._queue.close()
+
+    def _schedule(self, image: MetadataImage, quorum: QuorumState, reason: str) -> None:
+        self._emitting = True
+        self._since = SinceSnapshot(taken_at_ms=self._clock.milliseconds())
+
+        def emit() -> None:
+            self._log.info("creating a snapshot", snapshot=image.provenance.snapshot_name, because=reason)
+            try:
+                self._emitter.maybe_emit(image, quorum)
+            finally:
+                self._emitting = False
+
+        def failed(fault: Exception) -> None:
+            self._emitting = False
+            self._fault_handler.handle_fault(f"making snapshot {image.provenance.snapshot_name}", fault)
+
+        self._queue.append(FunctionEvent(emit, failed))

@@ -1,0 +1,162 @@
+"""The commands that change a controlled lake, as its controller for a moment."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kraftlake.controller import ControllerConfig, EmbeddedController, QuorumController
+from kraftlake.metadata_log import MetadataLog
+from kraftlake.runtime.errors import LakeError
+from tests.cli.running import DIRECTORY, fault, run, run_json
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    path = tmp_path / "lake"
+    run("format", path, "--feature", "eligible.leader.replicas.version=0")
+    for broker, rack in ((1, "a"), (2, "b"), (3, "a")):
+        run("brokers", "register", broker, "--rack", rack, "--unfence", "--lake", path)
+    return path
+
+
+def change(*words: object) -> dict[str, Any]:
+    """The one result of a command that changes a lake."""
+    report = run_json(*words)
+    (result,) = report["results"]
+    return dict(result)
+
+
+def partition(lake: Path, topic: str, number: int = 0) -> dict[str, Any]:
+    return dict(run_json("image", lake)["topics"][topic]["partitions"][str(number)])
+
+
+def test_a_day_in_the_life_of_a_cluster(lake: Path) -> None:
+    made = change("topics", "create", "orders", "--assign", "1,2", "--assign", "2,3", "--lake", lake)
+    assert (made["error"], made["partitions"], made["replicas"]) == (None, 2, 2)
+    assert change("brokers", "fence", 1, "--lake", lake)["fenced"] is True
+    assert (partition(lake, "orders")["leader"], partition(lake, "orders")["isr"]) == (2, [2])
+    assert change("brokers", "unfence", 1, "--lake", lake)["fenced"] is False
+    assert change("topics", "isr", "orders-0", "2,1", "--lake", lake)["isr"] == [2, 1]
+    assert change("topics", "elect", "orders-0", "--lake", lake)["leader"] == 1
+    assert change("topics", "reassign", "orders-0", "--replicas", "3,2", "--lake", lake)["adding"] == [3]
+    assert change("topics", "reassign", "orders-0", "--cancel", "--lake", lake)["adding"] == []
+    assert change("topics", "grow", "orders", "--partitions", 3, "--lake", lake)["partitions"] == 3
+    assert change("brokers", "shutdown", 2, "--lake", lake) == {
+        "name": "2", "error": None, "fenced": True, "inControlledShutdown": True,
+    }  # fmt: skip
+    assert partition(lake, "orders", 1)["leader"] == 3
+    assert change("brokers", "unregister", 2, "--lake", lake)["unregistered"] is True
+    assert change("topics", "delete", "orders", "--lake", lake)["deleted"] is True
+    assert run_json("verify", lake)["sound"] is True
+    assert run_json("image", lake)["topics"] == {}
+
+
+def test_settings_are_changed(lake: Path) -> None:
+    run("topics", "create", "orders", "--config", "flush.ms=7", "--lake", lake)
+    alter = ("configs", "alter", "topic:orders", "--lake", lake)
+    assert change(*alter, "--set", "retention.ms=60000", "--delete", "flush.ms")["configs"] == ["retention.ms"]
+    assert change(*alter, "--append", "cleanup.policy=compact")["configs"] == ["cleanup.policy", "retention.ms"]
+    run("configs", "alter", "broker:", "--set", "log.retention.hours=72", "--lake", lake)
+    quota = change(
+        "quotas", "alter", "--user", "alice", "--client-id", "", "--set", "request_percentage=50", "--lake", lake
+    )
+    assert quota == {"name": '{"client-id":null,"user":"alice"}', "error": None, "quotas": ["request_percentage"]}
+    acl = ("--principal", "User:alice", "--operation", "read", "--topic", "orders", "--lake", lake)
+    assert change("acls", "add", *acl)["acls"] == 1
+    assert change("acls", "add", *acl)["acls"] == 1
+    image = run_json("image", lake)
+    assert image["configs"]["TOPIC"]["orders"] == {"retention.ms": "60000", "cleanup.policy": "delete,compact"}
+    assert image["configs"]["BROKER"][""]["log.retention.hours"] == "72"
+    assert image["clientQuotas"] == [
+        {"entity": {"client-id": None, "user": "alice"}, "quotas": {"request_percentage": 50.0}}
+    ]
+    assert len(image["acls"]) == 1
+    assert change("acls", "remove", *acl)["removed"] == 1
+    assert change("features", "update", "group.version=0", "--downgrade", "--lake", lake)["level"] == 0
+
+
+def test_what_is_refused_says_so_with_kafkas_error_and_exits_with_1(lake: Path) -> None:
+    result = run("topics", "create", "a b", "--lake", lake, code=1)
+    assert "INVALID_TOPIC_EXCEPTION" in result.stdout
+    assert "error" not in result.stderr
+    told = run("topics", "delete", "nobody", "--lake", lake, "--json", code=1).stdout
+    assert '"error":"UNKNOWN_TOPIC_OR_PARTITION","code":3' in told
+    assert "BROKER_ID_NOT_REGISTERED" in fault("brokers", "fence", 9, "--lake", lake)
+    assert "DUPLICATE_BROKER_REGISTRATION" in fault("brokers", "register", 1, "--lake", lake)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("topics", "create", "x", "--assign", "one"),
+        ("topics", "create", "x", "--config", "retention.ms"),
+        ("topics", "isr", "orders", "1"),
+        ("topics", "reassign", "orders-0"),
+        ("configs", "alter", "nonsense:x", "--set", "a=b"),
+        ("quotas", "alter", "--user", "a", "--set", "request_percentage=much"),
+        ("acls", "add", "--principal", "User:a", "--operation", "read"),
+        ("features", "update", "group.version=new"),
+    ],
+)
+def test_a_wrong_command_line_is_told_with_2(lake: Path, words: tuple[str, ...]) -> None:
+    run(*words, "--lake", lake, code=2)
+
+
+def test_an_imported_lake_is_refused(tmp_path: Path) -> None:
+    run("import", DIRECTORY, tmp_path / "imported")
+    told = fault("topics", "create", "orders", "--lake", tmp_path / "imported")
+    assert "is an imported lake" in told
+    assert "kraftlake fork" in told
+
+
+def test_a_fork_can_be_changed(tmp_path: Path) -> None:
+    run("fork", DIRECTORY, tmp_path / "fork", "--at-offset", 4592)
+    run("topics", "create", "what-if", "--assign", "3000", "--lake", tmp_path / "fork", code=1)
+    assert run_json("verify", tmp_path / "fork")["sound"] is True
+
+
+def test_an_active_controller_is_left_alone_unless_it_is_taken_over_from(lake: Path) -> None:
+    log = MetadataLog.open(lake, durability="os")
+    config = ControllerConfig(node_id=7, cluster_id=log.cluster_id or "", max_idle_interval_ms=20)
+    controller = QuorumController(log, config, claim_at_once=True)
+    try:
+        while not controller.is_active:
+            threading.Event().wait(0.01)
+        with pytest.raises(LakeError, match="Controller 7 is active"):
+            EmbeddedController(MetadataLog.open(lake))
+        run("topics", "create", "mine", "--take-over", "--lake", lake)
+        assert "mine" in run_json("image", lake)["topics"]
+    finally:
+        controller.close()
+
+
+def test_a_cluster_begins_with_the_users_that_format_was_given(tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    run("format", lake, "--release-version", "4.0", "--add-scram", "SCRAM-SHA-256=[name=alice,password=secret]")
+    run("brokers", "register", 1, "--lake", lake)
+    image = run_json("image", lake)
+    assert image["metadataVersion"]["name"] == "4.0-IV3"
+    assert set(image["scram"]["SCRAM-SHA-256"]) == {"alice"}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--release-version", "9.9"),
+        ("--feature", "nonsense=1"),
+        ("--feature", "group.version"),
+        ("--feature", "group.version=x"),
+        ("--add-scram", "SCRAM-SHA-256=[name=alice]"),
+        ("--add-scram", "MD5=[name=alice,password=x]"),
+        ("--add-scram", "SCRAM-SHA-256=[name=alice,password=x,salt=!]"),
+        ("--add-scram", "SCRAM-SHA-256=[name=alice,password=x,iterations=x]"),
+        ("--release-version", "3.4", "--add-scram", "SCRAM-SHA-256=[name=alice,password=x]"),
+    ],
+)
+def test_a_beginning_that_can_not_be_makes_no_lake(tmp_path: Path, words: tuple[str, ...]) -> None:
+    run("format", tmp_path / "lake", *words, code=2)
+    assert not (tmp_path / "lake").exists()

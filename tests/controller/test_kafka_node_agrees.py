@@ -1,0 +1,213 @@
+"""A real Kafka 4.4 controller and ours, given the same commands: the same answers, the same records."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kraftlake.controller.acls import AclFilter
+from kraftlake.controller.configs import OpType
+from kraftlake.controller.elections import ElectionType
+from kraftlake.controller.errors import Errors
+from kraftlake.controller.features import UpgradeType
+from kraftlake.controller.scram import ScramDeletion, ScramUpsertion
+from kraftlake.image import StandardAcl
+from tests.controller.both_controllers import BothControllers, Difference
+from tests.kafka_node import started_nodes
+
+pytestmark = pytest.mark.spark
+
+TOPIC, BROKER = 2, 4
+
+
+def acl(**changes: Any) -> StandardAcl:
+    fields: dict[str, Any] = {
+        "resource_type": 2, "resource_name": "orders", "pattern_type": 3, "principal": "User:alice", "host": "*",
+        "operation": 3, "permission_type": 3,
+    }  # fmt: skip
+    return StandardAcl(**(fields | changes))
+
+
+KNOWN = [
+    # Kafka's RPC layer fails before its controller is asked, which would answer as ours does
+    Difference(f"add {acl(operation=1)}", [int(Errors.UNKNOWN_SERVER_ERROR)], [int(Errors.INVALID_REQUEST)]),
+]
+
+
+def brokers(both: BothControllers) -> None:
+    both.heartbeat(11)  # of nobody
+    for broker, rack in ((11, "a"), (12, "b"), (13, "a"), (14, None)):
+        both.register(broker, rack=rack, dirs=2 if broker == 12 else 1)
+        both.heartbeat(broker)
+    both.register(11, process=1)  # its session is valid
+    both.register(11, rack="c")  # amended
+    both.register(15, dirs=0)
+    both.unregister(77)
+
+
+def topics(both: BothControllers) -> None:
+    both.create("orders", (11, 12, 13), (12, 13, 11))
+    both.create("pair", (13, 14), configs={"min.insync.replicas": "2", "retention.ms": "60000"})
+    both.create("risky", (14, 11), configs={"unclean.leader.election.enable": "true"})
+    both.create("orders", (11,))
+    both.create("or.ders", (11,))
+    both.create("or_ders", (11,))
+    both.create("a b", (11,))
+    both.create("x", (11, 11))
+    both.create("x", (11,), (11, 12))
+    both.create("x", (99,))
+    both.create("x", count=0)
+    both.create("x", factor=0)
+    both.create("x", factor=9)
+    both.create("x", (11,), factor=1)
+    both.create("x", (11,), configs={"nonsense": "1"})
+    both.create("x", (11,), configs={"retention.ms": "soon"})
+    both.create("x", (11,), configs={"retention.ms": None})
+    both.grow("pair", 3, (14, 13), (13, 14))
+    both.grow("pair", 3)
+    both.grow("pair", 1)
+    both.grow("pair", 4, (14,))
+    both.grow("nobody", 4)
+    both.delete("nobody")
+    both.delete("or.ders")
+
+
+def replicas(both: BothControllers) -> None:
+    both.assign(12, 1, "orders", 0)
+    both.assign(12, 0, "orders", 1)
+    both.assign(12, 0, "pair", 0)
+    both.assign(12, 0, "nobody", 0)
+    both.alter_isr("orders", 11, 11, 12)
+    both.alter_isr("orders", 11, 11, 12, 13)
+    both.alter_isr("orders", 12, 11, 12)
+    both.alter_isr("orders", 11, 12, 13)
+    both.alter_isr("orders", 11, 11, partition_epoch=-1)
+    both.alter_isr("orders", 11, 11, partition_epoch=1)
+    both.alter_isr("orders", 11, 11, leader_epoch=-1)
+    both.alter_isr("orders", 11, 11, recovery=1)
+    both.alter_isr("pair", 13, 13)  # below the minimum: 14 becomes eligible
+    both.heartbeat(13, want_fence=True)
+    both.heartbeat(14)
+    both.alter_isr("orders", 11, 11, 12, 13)  # 13 is fenced
+    both.heartbeat(14, want_fence=True)  # nobody is left of pair
+    both.heartbeat(14)
+    both.heartbeat(13)
+    both.heartbeat(12, offline=1)  # the disk of orders-0 on 12
+    both.heartbeat(14, cordoned=True)
+    both.create("cordoned", (14,))
+    both.heartbeat(14, cordoned=False)
+    both.elect(ElectionType.PREFERRED, ("orders", 0), ("orders", 1), ("orders", 9), ("risky", 0))
+    both.elect(ElectionType.UNCLEAN)
+    both.move("orders", (11, 13, 14))
+    both.alter_isr("orders", 11, 11, 13, 14)
+    both.move("orders", (14, 13))
+    both.move("orders", None)
+    both.move("orders", None)
+    both.move("orders", ())
+    both.move("orders", (11,), any_factor=False)
+    both.move("nobody", (11,))
+    both.move("orders", (13, 14))
+    both.alter_isr("orders", 11, 11, 13, 14)  # done, and another leads
+
+
+def failures(both: BothControllers) -> None:
+    both.heartbeat(11, want_fence=True)
+    both.heartbeat(14, want_fence=True)
+    both.heartbeat(11)  # risky is elected uncleanly, or was not needed to be
+    both.heartbeat(14)
+    both.elect(ElectionType.UNCLEAN, ("risky", 0))
+    both.elect(ElectionType.PREFERRED)
+    both.heartbeat(13, want_shut_down=True)
+    for broker in (11, 12, 14):
+        both.heartbeat(broker)
+    both.heartbeat(13, want_shut_down=True)
+    both.heartbeat(13, want_shut_down=True)
+    both.heartbeat(13)
+    both.heartbeat(12, want_fence=True, want_shut_down=True)
+    both.unregister(12)
+    both.register(12, process=3, dirs=1)
+    both.heartbeat(12)
+    both.allocate(11)
+    both.allocate(11)
+    both.allocate(11, stale=True)
+
+
+def settings(both: BothControllers) -> None:
+    both.configure(TOPIC, "orders", "retention.ms", OpType.SET, "1000")
+    both.configure(TOPIC, "orders", "retention.ms", OpType.SET, "1000")
+    both.configure(TOPIC, "orders", "cleanup.policy", OpType.APPEND, "compact")
+    both.configure(TOPIC, "orders", "cleanup.policy", OpType.SUBTRACT, "delete")
+    both.configure(TOPIC, "orders", "retention.ms", OpType.APPEND, "1")
+    both.configure(TOPIC, "orders", "retention.ms", OpType.DELETE)
+    both.configure(TOPIC, "orders", "compression.type", OpType.SET, "rar")
+    both.configure(TOPIC, "orders", "min.insync.replicas", OpType.SET, "2")
+    both.configure(TOPIC, "nobody", "retention.ms", OpType.SET, "1")
+    both.configure(TOPIC, "", "retention.ms", OpType.SET, "1")
+    both.configure(BROKER, "", "min.insync.replicas", OpType.SET, "2")
+    both.configure(BROKER, "", "min.insync.replicas", OpType.DELETE)
+    both.configure(BROKER, "11", "min.insync.replicas", OpType.SET, "2")
+    both.configure(BROKER, "11", "log.cleaner.threads", OpType.SET, "2")
+    both.configure(BROKER, "98", "log.cleaner.threads", OpType.SET, "2")
+    both.configure(BROKER, "x", "log.cleaner.threads", OpType.SET, "2")
+    both.configure(32, "group", "consumer.session.timeout.ms", OpType.SET, "50000")
+    both.configure(32, "group", "nonsense", OpType.SET, "50000")
+    both.configure(16, "metrics", "interval.ms", OpType.SET, "1000")
+    both.configure(16, "metrics", "interval.ms", OpType.SET, "1")
+    both.quota({"user": "alice"}, producer_byte_rate=1000.0)
+    both.quota({"user": "alice"}, producer_byte_rate=1000.0, consumer_byte_rate=5.0)
+    both.quota({"user": "alice", "client-id": None}, request_percentage=12.5)
+    both.quota({"user": "alice"}, producer_byte_rate=None)
+    both.quota({"ip": "10.0.0.1"}, connection_creation_rate=10.0)
+    both.quota({"ip": "10.0.0.1", "user": "a"}, connection_creation_rate=10.0)
+    both.quota({"user": "alice"}, connection_creation_rate=10.0)
+    both.quota({"user": "alice"}, producer_byte_rate=-1.0)
+    both.quota({"user": "alice"}, producer_byte_rate=1.5)
+    both.scram(ScramUpsertion.of_password("alice", 1, "secret", b"salt", 4096))
+    both.scram(ScramUpsertion.of_password("alice", 2, "secret", b"salt", 4096))
+    both.scram(ScramUpsertion.of_password("alice", 1, "secret", b"salt", 4095))
+    both.scram(ScramDeletion(name="alice", mechanism=1))
+    both.scram(ScramDeletion(name="alice", mechanism=1))
+    both.scram(ScramDeletion(name="alice", mechanism=2), ScramUpsertion.of_password("alice", 1, "s", b"salt", 4096))
+    both.feature(share_version=1, kind=UpgradeType.SAFE_DOWNGRADE)
+    both.feature(share_version=2)
+    both.feature(share_version=7)
+    both.feature(metadata_version=20, kind=UpgradeType.SAFE_DOWNGRADE)
+    both.feature(metadata_version=20)
+    both.feature(nonsense=1)
+    both.feature(group_version=0)
+
+
+def access(both: BothControllers) -> None:
+    """Against a node with an authorizer, whose super user everybody is."""
+    both.add_acl(acl())
+    both.add_acl(acl())
+    both.add_acl(acl(resource_name="ord", pattern_type=4))
+    both.add_acl(acl(resource_name="*", host="10.0.0.0/8"))
+    both.add_acl(acl(host="10.0.0.0/99"))
+    both.add_acl(acl(principal="alice"))
+    both.add_acl(acl(operation=1))
+    both.add_acl(acl(resource_name=""))
+    both.remove_acls(AclFilter(resource_type=2, resource_name="orders", pattern_type=2))
+    both.remove_acls(AclFilter(principal="User:nobody"))
+    both.remove_acls(AclFilter())
+
+
+def test_the_same_commands_are_answered_and_written_down_alike(tmp_path: Path) -> None:
+    properties = {
+        "broker.session.timeout.ms": "600000",
+        "auto.leader.rebalance.enable": "false",
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS",
+    }
+    with started_nodes(tmp_path, {1: "controller"}, settings=properties) as nodes:
+        both = BothControllers(nodes[1])
+        for part in (brokers, topics, replicas, failures, settings, access):
+            part(both)
+        both.rpc.close()
+    if place := os.environ.get("KRAFTLAKE_DIFFERENCES"):
+        Path(place).write_text("\n\n".join(f"{d.step}\n  {d.theirs}\n  {d.ours}" for d in both.differences), "utf-8")
+    assert both.differences == KNOWN
+    assert len(both.steps) >= 140

@@ -1,0 +1,460 @@
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.net.InetAddress;
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Base64;
+import java.util.Collection;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.Iterator;
+import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.function.Function;
+import java.util.function.Supplier;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import org.apache.kafka.common.Node;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.acl.AclOperation;
+import org.apache.kafka.common.acl.AclPermissionType;
+import org.apache.kafka.common.message.DescribeClientQuotasRequestData;
+import org.apache.kafka.common.message.DescribeClientQuotasResponseData;
+import org.apache.kafka.common.message.DescribeTopicPartitionsResponseData;
+import org.apache.kafka.common.message.DescribeUserScramCredentialsRequestData;
+import org.apache.kafka.common.message.DescribeUserScramCredentialsResponseData;
+import org.apache.kafka.common.message.MetadataResponseData;
+import org.apache.kafka.common.metrics.Metrics;
+import org.apache.kafka.common.metrics.Quota;
+import org.apache.kafka.common.metrics.internals.PluginMetricsImpl;
+import org.apache.kafka.common.network.ListenerName;
+import org.apache.kafka.common.protocol.ByteBufferAccessor;
+import org.apache.kafka.common.resource.PatternType;
+import org.apache.kafka.common.resource.ResourcePattern;
+import org.apache.kafka.common.resource.ResourceType;
+import org.apache.kafka.common.security.auth.KafkaPrincipal;
+import org.apache.kafka.common.security.auth.SecurityProtocol;
+import org.apache.kafka.common.utils.Time;
+import org.apache.kafka.common.utils.internals.Sanitizer;
+import org.apache.kafka.image.MetadataDelta;
+import org.apache.kafka.image.MetadataImage;
+import org.apache.kafka.image.MetadataProvenance;
+import org.apache.kafka.metadata.KRaftMetadataCache;
+import org.apache.kafka.metadata.LeaderAndIsr;
+import org.apache.kafka.metadata.MetadataRecordSerde;
+import org.apache.kafka.metadata.authorizer.StandardAcl;
+import org.apache.kafka.metadata.authorizer.StandardAuthorizer;
+import org.apache.kafka.server.authorizer.Action;
+import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
+import org.apache.kafka.server.authorizer.AuthorizationResult;
+import org.apache.kafka.server.common.ApiMessageAndVersion;
+import org.apache.kafka.server.common.KRaftVersion;
+import org.apache.kafka.server.config.ClientQuotaManagerConfig;
+import org.apache.kafka.server.quota.ClientQuotaEntity;
+import org.apache.kafka.server.quota.ClientQuotaManager;
+import org.apache.kafka.server.quota.QuotaType;
+
+/**
+ * What a Kafka broker answers its requests from, behind a line protocol: a word and a JSON object, apart by a tab, a
+ * line on stdin; one JSON object with "answer" a line on stdout.
+ *
+ *   authorize  decisions of StandardAuthorizer: its ACLs, its configuration, requests
+ *   quotas     limits of ClientQuotaManager: changes, then who asks
+ *   cache      answers of KRaftMetadataCache: an image's records in base64, and what is asked
+ *
+ * The language used is what Janino compiles, as in KafkaImages.java.
+ */
+public class KafkaPublishers {
+    public static void main(String[] args) throws Exception {
+        PrintStream out = new PrintStream(System.out, true, "UTF-8");
+        System.setOut(System.err);
+        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, "UTF-8"));
+        ObjectMapper json = new ObjectMapper();
+        String line = in.readLine();
+        while (line != null) {
+            Map answer = new LinkedHashMap();
+            try {
+                int tab = line.indexOf('\t');
+                answer.put("answer", answer(line.substring(0, tab), json.readTree(line.substring(tab + 1))));
+            } catch (Throwable fault) {
+                answer.clear();
+                answer.put("error", fault.toString() + (fault.getCause() == null ? "" : " / " + fault.getCause()));
+            }
+            out.println(json.writeValueAsString(answer));
+            line = in.readLine();
+        }
+    }
+
+    static Object answer(String what, JsonNode request) throws Exception {
+        if (what.equals("authorize")) {
+            return authorize(request);
+        }
+        if (what.equals("quotas")) {
+            return quotas(request);
+        }
+        if (what.equals("cache")) {
+            return cache(request);
+        }
+        throw new IllegalArgumentException("no such request: " + what);
+    }
+
+    static class Context implements AuthorizableRequestContext {
+        private final JsonNode request;
+
+        Context(JsonNode request) {
+            this.request = request;
+        }
+
+        public String listenerName() {
+            return "PLAINTEXT";
+        }
+
+        public SecurityProtocol securityProtocol() {
+            return SecurityProtocol.PLAINTEXT;
+        }
+
+        public KafkaPrincipal principal() {
+            String[] parts = request.get("principal").asText().split(":", 2);
+            return new KafkaPrincipal(parts[0], parts[1]);
+        }
+
+        public InetAddress clientAddress() {
+            try {
+                return InetAddress.getByName(request.get("host").asText());
+            } catch (Exception e) {
+                throw new RuntimeException(e);
+            }
+        }
+
+        public int requestType() {
+            return 3;
+        }
+
+        public int requestVersion() {
+            return 0;
+        }
+
+        public String clientId() {
+            return "test";
+        }
+
+        public int correlationId() {
+            return 0;
+        }
+    }
+
+    static Object authorize(JsonNode request) throws Exception {
+        StandardAuthorizer authorizer = new StandardAuthorizer();
+        authorizer.withPluginMetrics(new PluginMetricsImpl(new Metrics(), new LinkedHashMap()));
+        Map configs = new HashMap();
+        configs.put("super.users", request.get("superUsers").asText());
+        configs.put("allow.everyone.if.no.acl.found", request.get("everyone").asText());
+        authorizer.configure(configs);
+        Map acls = new HashMap();
+        int number = 0;
+        for (Iterator a = request.get("acls").iterator(); a.hasNext(); ) {
+            JsonNode acl = (JsonNode) a.next();
+            acls.put(new Uuid(0L, 100 + number++), new StandardAcl(
+                ResourceType.fromCode((byte) acl.get("resourceType").asInt()),
+                acl.get("resourceName").asText(),
+                PatternType.fromCode((byte) acl.get("patternType").asInt()),
+                acl.get("principal").asText(),
+                acl.get("host").asText(),
+                AclOperation.fromCode((byte) acl.get("operation").asInt()),
+                AclPermissionType.fromCode((byte) acl.get("permissionType").asInt())));
+        }
+        authorizer.loadSnapshot(acls);
+        authorizer.completeInitialLoad();
+        List answers = new ArrayList();
+        for (Iterator r = request.get("requests").iterator(); r.hasNext(); ) {
+            JsonNode asked = (JsonNode) r.next();
+            ResourcePattern pattern = new ResourcePattern(
+                ResourceType.fromCode((byte) asked.get("resourceType").asInt()),
+                asked.get("resourceName").asText(),
+                PatternType.LITERAL);
+            Action action = new Action(
+                AclOperation.fromCode((byte) asked.get("operation").asInt()), pattern, 1, false, false);
+            List results = authorizer.authorize(new Context(asked), Collections.singletonList(action));
+            answers.add(Boolean.valueOf(results.get(0) == AuthorizationResult.ALLOWED));
+        }
+        return answers;
+    }
+
+    static Optional entity(JsonNode change, String field, boolean user) {
+        if (!change.has(field)) {
+            return Optional.empty();
+        }
+        if (change.get(field).isNull()) {
+            return Optional.of(user ? ClientQuotaManager.DEFAULT_USER_ENTITY : ClientQuotaManager.DEFAULT_USER_CLIENT_ID);
+        }
+        String name = change.get(field).asText();
+        Object entity = user
+            ? (Object) new ClientQuotaManager.UserEntity(Sanitizer.sanitize(name))
+            : (Object) new ClientQuotaManager.ClientIdEntity(name);
+        return Optional.of(entity);
+    }
+
+    static Object quotas(JsonNode request) throws Exception {
+        Metrics metrics = new Metrics();
+        ClientQuotaManager manager = new ClientQuotaManager(
+            new ClientQuotaManagerConfig(), metrics, QuotaType.PRODUCE, Time.SYSTEM, "test");
+        List answers = new ArrayList();
+        for (Iterator s = request.get("steps").iterator(); s.hasNext(); ) {
+            JsonNode step = (JsonNode) s.next();
+            if (step.has("ask")) {
+                double bound = manager.quota(((JsonNode) step.get("ask").get(0)).asText(), ((JsonNode) step.get("ask").get(1)).asText()).bound();
+                answers.add(bound > 1e18 ? null : Double.valueOf(bound));
+            } else {
+                Optional quota = step.get("value").isNull()
+                    ? Optional.empty()
+                    : Optional.of(new Quota(step.get("value").asDouble(), true));
+                manager.updateQuota(entity(step, "user", true), entity(step, "client-id", false), quota);
+            }
+        }
+        manager.initiateShutdown();
+        metrics.close();
+        return answers;
+    }
+
+    static MetadataImage image(JsonNode records, long offset) throws Exception {
+        MetadataDelta delta = new MetadataDelta.Builder().setImage(MetadataImage.EMPTY).build();
+        for (Iterator r = records.iterator(); r.hasNext(); ) {
+            byte[] bytes = Base64.getDecoder().decode(((JsonNode) r.next()).asText());
+            ApiMessageAndVersion record = (ApiMessageAndVersion) MetadataRecordSerde.INSTANCE.read(
+                new ByteBufferAccessor(ByteBuffer.wrap(bytes)), bytes.length);
+            delta.replay(record.message());
+        }
+        return delta.apply(new MetadataProvenance(offset, 1, 1L, true));
+    }
+
+    static Object node(Node node) {
+        if (node == null) {
+            return null;
+        }
+        Map json = new LinkedHashMap();
+        json.put("id", Integer.valueOf(node.id()));
+        json.put("host", node.host());
+        json.put("port", Integer.valueOf(node.port()));
+        json.put("rack", node.rack());
+        json.put("fenced", Boolean.valueOf(node.isFenced()));
+        return json;
+    }
+
+    static Object node(Optional node) {
+        return node((Node) node.orElse(null));
+    }
+
+    static List nodes(Collection nodes) {
+        List json = new ArrayList();
+        for (Iterator n = nodes.iterator(); n.hasNext(); ) {
+            json.add(node((Node) n.next()));
+        }
+        return json;
+    }
+
+    static Map map(Object[] pairs) {
+        Map json = new LinkedHashMap();
+        for (int i = 0; i < pairs.length; i += 2) {
+            json.put(pairs[i], pairs[i + 1]);
+        }
+        return json;
+    }
+
+    static List partitions(List partitions) {
+        List json = new ArrayList();
+        for (Iterator p = partitions.iterator(); p.hasNext(); ) {
+            MetadataResponseData.MetadataResponsePartition partition =
+                (MetadataResponseData.MetadataResponsePartition) p.next();
+            json.add(map(new Object[] {
+                "error", Integer.valueOf(partition.errorCode()), "partition", Integer.valueOf(partition.partitionIndex()),
+                "leader", Integer.valueOf(partition.leaderId()), "epoch", Integer.valueOf(partition.leaderEpoch()),
+                "replicas", partition.replicaNodes(), "isr", partition.isrNodes(),
+                "offline", partition.offlineReplicas()}));
+        }
+        return json;
+    }
+
+    static Object topics(KRaftMetadataCache cache, LinkedHashSet names, ListenerName listener, boolean a, boolean b) {
+        Map json = new LinkedHashMap();
+        for (Iterator t = cache.getTopicMetadata(names, listener, a, b).iterator(); t.hasNext(); ) {
+            MetadataResponseData.MetadataResponseTopic topic = (MetadataResponseData.MetadataResponseTopic) t.next();
+            json.put(topic.name(), map(new Object[] {
+                "error", Integer.valueOf(topic.errorCode()), "id", topic.topicId().toString(),
+                "internal", Boolean.valueOf(topic.isInternal()), "partitions", partitions(topic.partitions())}));
+        }
+        return json;
+    }
+
+    static Object describe(KRaftMetadataCache cache, List names, ListenerName listener, final int start, int limit) {
+        Function first = new Function() {
+            public Object apply(Object topic) {
+                return Integer.valueOf(start);
+            }
+        };
+        DescribeTopicPartitionsResponseData answer =
+            cache.describeTopicResponse(names.iterator(), listener, first, limit, false);
+        List topics = new ArrayList();
+        for (Iterator t = answer.topics().iterator(); t.hasNext(); ) {
+            DescribeTopicPartitionsResponseData.DescribeTopicPartitionsResponseTopic topic =
+                (DescribeTopicPartitionsResponseData.DescribeTopicPartitionsResponseTopic) t.next();
+            List partitions = new ArrayList();
+            for (Iterator p = topic.partitions().iterator(); p.hasNext(); ) {
+                DescribeTopicPartitionsResponseData.DescribeTopicPartitionsResponsePartition partition =
+                    (DescribeTopicPartitionsResponseData.DescribeTopicPartitionsResponsePartition) p.next();
+                partitions.add(map(new Object[] {
+                    "partition", Integer.valueOf(partition.partitionIndex()),
+                    "leader", Integer.valueOf(partition.leaderId()), "epoch", Integer.valueOf(partition.leaderEpoch()),
+                    "replicas", partition.replicaNodes(), "isr", partition.isrNodes(),
+                    "offline", partition.offlineReplicas(), "elr", partition.eligibleLeaderReplicas(),
+                    "lastKnownElr", partition.lastKnownElr()}));
+            }
+            topics.add(map(new Object[] {
+                "name", topic.name(), "error", Integer.valueOf(topic.errorCode()), "id", topic.topicId().toString(),
+                "partitions", partitions}));
+        }
+        Object cursor = answer.nextCursor() == null
+            ? null
+            : Arrays.asList(new Object[] {
+                answer.nextCursor().topicName(), Integer.valueOf(answer.nextCursor().partitionIndex())});
+        return map(new Object[] {"topics", topics, "cursor", cursor});
+    }
+
+    static Object quotas(KRaftMetadataCache cache, JsonNode filter) {
+        DescribeClientQuotasRequestData request =
+            new DescribeClientQuotasRequestData().setStrict(filter.get("strict").asBoolean());
+        for (Iterator c = filter.get("components").iterator(); c.hasNext(); ) {
+            JsonNode component = (JsonNode) c.next();
+            request.components().add(new DescribeClientQuotasRequestData.ComponentData()
+                .setEntityType(((JsonNode) component.get(0)).asText())
+                .setMatchType((byte) ((JsonNode) component.get(1)).asInt())
+                .setMatch(((JsonNode) component.get(2)).isNull() ? null : ((JsonNode) component.get(2)).asText()));
+        }
+        List json = new ArrayList();
+        DescribeClientQuotasResponseData answer;
+        try {
+            answer = cache.describeClientQuotas(request);
+        } catch (RuntimeException refused) {
+            return "refused";
+        }
+        for (Iterator e = answer.entries().iterator(); e.hasNext(); ) {
+            DescribeClientQuotasResponseData.EntryData entry = (DescribeClientQuotasResponseData.EntryData) e.next();
+            Map entity = new LinkedHashMap();
+            for (Iterator d = entry.entity().iterator(); d.hasNext(); ) {
+                DescribeClientQuotasResponseData.EntityData data = (DescribeClientQuotasResponseData.EntityData) d.next();
+                entity.put(data.entityType(), data.entityName());
+            }
+            Map values = new LinkedHashMap();
+            for (Iterator v = entry.values().iterator(); v.hasNext(); ) {
+                DescribeClientQuotasResponseData.ValueData value = (DescribeClientQuotasResponseData.ValueData) v.next();
+                values.put(value.key(), Double.valueOf(value.value()));
+            }
+            json.add(map(new Object[] {"entity", entity, "values", values}));
+        }
+        return json;
+    }
+
+    static Object scram(KRaftMetadataCache cache, JsonNode users) {
+        DescribeUserScramCredentialsRequestData request = new DescribeUserScramCredentialsRequestData();
+        List names = new ArrayList();
+        for (Iterator u = users.iterator(); u.hasNext(); ) {
+            names.add(new DescribeUserScramCredentialsRequestData.UserName().setName(((JsonNode) u.next()).asText()));
+        }
+        request.setUsers(names);
+        Map json = new LinkedHashMap();
+        for (Iterator r = cache.describeScramCredentials(request).results().iterator(); r.hasNext(); ) {
+            DescribeUserScramCredentialsResponseData.DescribeUserScramCredentialsResult result =
+                (DescribeUserScramCredentialsResponseData.DescribeUserScramCredentialsResult) r.next();
+            Map iterations = new LinkedHashMap();
+            for (Iterator c = result.credentialInfos().iterator(); c.hasNext(); ) {
+                DescribeUserScramCredentialsResponseData.CredentialInfo info =
+                    (DescribeUserScramCredentialsResponseData.CredentialInfo) c.next();
+                iterations.put(String.valueOf(info.mechanism()), Integer.valueOf(info.iterations()));
+            }
+            json.put(result.user(), map(new Object[] {"error", Integer.valueOf(result.errorCode()), "iterations", iterations}));
+        }
+        return json;
+    }
+
+    static Object cache(JsonNode request) throws Exception {
+        KRaftMetadataCache cache = new KRaftMetadataCache(1, new Supplier() {
+            public Object get() {
+                return KRaftVersion.KRAFT_VERSION_1;
+            }
+        });
+        cache.setImage(image(request.get("records"), request.get("offset").asLong()));
+        Map json = new LinkedHashMap();
+        List names = new ArrayList();
+        for (Iterator t = request.get("topics").iterator(); t.hasNext(); ) {
+            names.add(((JsonNode) t.next()).asText());
+        }
+        Map brokers = new LinkedHashMap();
+        for (Iterator b = request.get("brokers").iterator(); b.hasNext(); ) {
+            int id = ((JsonNode) b.next()).asInt();
+            brokers.put(String.valueOf(id), Arrays.asList(new Object[] {
+                Boolean.valueOf(cache.hasAliveBroker(id)), Boolean.valueOf(cache.isBrokerFenced(id)),
+                Boolean.valueOf(cache.isBrokerShuttingDown(id)), cache.getAliveBrokerEpoch(id).orElse(null)}));
+        }
+        json.put("brokers", brokers);
+        json.put("features", map(new Object[] {
+            "levels", cache.features().finalizedFeatures(), "epoch", Long.valueOf(cache.features().finalizedFeaturesEpoch())}));
+        Map listeners = new LinkedHashMap();
+        for (Iterator l = request.get("listeners").iterator(); l.hasNext(); ) {
+            ListenerName listener = new ListenerName(((JsonNode) l.next()).asText());
+            Map answers = new LinkedHashMap();
+            answers.put("alive", nodes(cache.getAliveBrokerNodes(listener)));
+            answers.put("all", nodes(cache.getBrokerNodes(listener)));
+            List metadata = new ArrayList();
+            for (int i = 0; i < 4; i++) {
+                metadata.add(topics(cache, new LinkedHashSet(names), listener, (i & 1) != 0, (i & 2) != 0));
+            }
+            answers.put("metadata", metadata);
+            answers.put("described", describe(cache, names, listener,
+                request.get("start").asInt(), request.get("limit").asInt()));
+            List endpoints = new ArrayList();
+            for (Iterator t = names.iterator(); t.hasNext(); ) {
+                String topic = (String) t.next();
+                for (int partition = 0; partition < 3; partition++) {
+                    Map replicas = new LinkedHashMap();
+                    Map found = cache.getPartitionReplicaEndpoints(new TopicPartition(topic, partition), listener);
+                    for (Iterator f = found.entrySet().iterator(); f.hasNext(); ) {
+                        Map.Entry entry = (Map.Entry) f.next();
+                        replicas.put(String.valueOf(entry.getKey()), node((Node) entry.getValue()));
+                    }
+                    endpoints.add(map(new Object[] {
+                        "leader", node(cache.getPartitionLeaderEndpoint(topic, partition, listener)), "replicas", replicas}));
+                }
+            }
+            answers.put("endpoints", endpoints);
+            listeners.put(listener.value(), answers);
+        }
+        json.put("listeners", listeners);
+        List topics = new ArrayList();
+        for (Iterator t = names.iterator(); t.hasNext(); ) {
+            String topic = (String) t.next();
+            LeaderAndIsr state = (LeaderAndIsr) cache.getLeaderAndIsr(topic, 0).orElse(null);
+            topics.add(Arrays.asList(new Object[] {
+                cache.getTopicId(topic).toString(), cache.numPartitions(topic).orElse(null),
+                Boolean.valueOf(cache.contains(topic)), Boolean.valueOf(cache.contains(new TopicPartition(topic, 0))),
+                state == null ? null : Arrays.asList(new Object[] {
+                    Integer.valueOf(state.leader()), Integer.valueOf(state.leaderEpoch()),
+                    Integer.valueOf(state.partitionEpoch())})}));
+        }
+        json.put("topics", topics);
+        json.put("names", new ArrayList(cache.getAllTopics()));
+        List filters = new ArrayList();
+        for (Iterator f = request.get("filters").iterator(); f.hasNext(); ) {
+            filters.add(quotas(cache, (JsonNode) f.next()));
+        }
+        json.put("quotas", filters);
+        json.put("scram", scram(cache, request.get("users")));
+        return json;
+    }
+}

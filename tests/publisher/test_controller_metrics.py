@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+from hypothesis import given
+
+from kraftlake.delta import MetadataDelta, delta_from_empty
+from kraftlake.image import MetadataImage, MetadataProvenance, count_cluster
+from kraftlake.publisher import ControllerMetadataMetrics
+from kraftlake.records import metadata_records as r
+from kraftlake.records.serde import ApiMessageAndVersion
+from kraftlake.replay import LeaderAndEpoch, LogDeltaManifest, SnapshotManifest
+from kraftlake.runtime.metrics import MetricsRegistry
+from tests.histories import split_histories
+from tests.publisher.updates import broker, cluster, new_leader, topic_of
+
+
+@given(split_histories())
+def test_counting_changes_is_counting_the_image(batches: list[list[ApiMessageAndVersion]]) -> None:
+    step_by_step, image, offset = ControllerMetadataMetrics(), MetadataImage.EMPTY, -1
+    for batch in batches:
+        delta = MetadataDelta(image)
+        for record in batch:
+            delta.replay(record.message)
+            offset += 1
+        image = delta.apply(MetadataProvenance(offset=offset, epoch=1))
+        manifest = LogDeltaManifest(provenance=image.provenance, base_offset=0, num_batches=1, num_bytes=1)
+        step_by_step.on_metadata_update(delta, image, manifest)
+        assert step_by_step.counts == count_cluster(image)
+    at_once = ControllerMetadataMetrics()
+    at_once.on_metadata_update(delta_from_empty(image), image, SnapshotManifest(provenance=image.provenance))
+    assert at_once.counts == step_by_step.counts
+
+
+def test_kafkas_names_show_the_counts() -> None:
+    metrics, registry = ControllerMetadataMetrics(), MetricsRegistry()
+    metrics.register(registry)
+    made = cluster(broker(1), broker(2, fenced=True), *topic_of("foo", 1, (1, (1, 2)), (1, (2, 1))), parts=(metrics,))
+    made.change(r.BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=101, in_controlled_shutdown=1))
+    controller = "kafka.controller:type=KafkaController,name="
+    assert registry.value(controller + "ActiveBrokerCount") == 1
+    assert registry.value(controller + "ControlledShutdownBrokerCount") == 1
+    assert registry.value(controller + "PreferredReplicaImbalanceCount") == 1
+    assert registry.value(controller + "BrokerRegistrationState,broker=1") == 20
+    assert registry.value(controller + "BrokerRegistrationState,broker=2") == 10
+    assert metrics.name == "ControllerMetadataMetricsPublisher"
+    metrics.on_controller_change(LeaderAndEpoch.UNKNOWN)
+    metrics.close()
+
+
+def test_elections_are_counted_since_the_start() -> None:
+    metrics, registry = ControllerMetadataMetrics(), MetricsRegistry()
+    metrics.register(registry)
+    made = cluster(broker(1), *topic_of("foo", 1, (1, (1, 2))), parts=(metrics,))
+    made.change(new_leader(1, 0, 2, isr=(2,), leader_recovery_state=1))
+    made.change(new_leader(1, 0, -1, isr=(), eligible_leader_replicas=(1,)))
+    made.change(new_leader(1, 0, 1, isr=(1,), eligible_leader_replicas=(), leader_recovery_state=0))
+    stats = "kafka.controller:type=ControllerStats,name="
+    assert registry.value(stats + "UncleanLeaderElectionsPerSecCount") == 1
+    assert registry.value(stats + "ElectionFromEligibleLeaderReplicasPerSecCount") == 1

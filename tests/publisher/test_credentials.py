@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+from kraftlake.publisher import CredentialProvider, DelegationTokenCache, FeaturesPublisher
+from kraftlake.records import metadata_records as r
+from tests.publisher.updates import cluster
+
+
+def credential(user: str, iterations: int = 4096, mechanism: int = 1) -> r.UserScramCredentialRecord:
+    return r.UserScramCredentialRecord(
+        name=user, mechanism=mechanism, salt=b"salt", stored_key=b"stored", server_key=b"server", iterations=iterations
+    )
+
+
+def token(token_id: str, owner: str = "User:alice", expires: int = 100) -> r.DelegationTokenRecord:
+    return r.DelegationTokenRecord(
+        owner=owner, requester=owner, renewers=(), issue_timestamp=0, max_timestamp=200, expiration_timestamp=expires,
+        token_id=token_id,
+    )  # fmt: skip
+
+
+def test_credentials_are_found_by_mechanism_and_user() -> None:
+    provider = CredentialProvider()
+    made = cluster(credential("alice"), credential("alice", 8192, mechanism=2))
+    made.introduce(provider)
+    found = provider.credential(2, "alice")
+    assert found is not None
+    assert found.iterations == 8192
+    made.change(credential("alice", 5000), r.RemoveUserScramCredentialRecord(name="alice", mechanism=2))
+    made.change(r.RemoveUserScramCredentialRecord(name="nobody", mechanism=1))
+    changed = provider.credential(1, "alice")
+    assert changed is not None
+    assert changed.iterations == 5000
+    assert provider.credential(2, "alice") is None
+
+
+def test_tokens_are_found_by_id_and_owner_until_they_expire() -> None:
+    cache = DelegationTokenCache()
+    made = cluster(token("b"), token("a"), token("c", "User:bob"))
+    made.introduce(cache)
+    assert [t.token_id for t in cache.tokens_of("User:alice")] == ["a", "b"]
+    assert cache.usable("a", 100) is not None
+    assert cache.usable("a", 101) is None
+    assert cache.token("a") is not None
+    made.change(token("a", expires=150), r.RemoveDelegationTokenRecord(token_id="b"))
+    assert cache.usable("a", 150) is not None
+    assert cache.token("b") is None
+
+
+def test_features_are_kept_with_the_offset_from_which_they_hold() -> None:
+    features = FeaturesPublisher()
+    made = cluster(parts=(features,))
+    made.change(r.FeatureLevelRecord(name="group.version", feature_level=1))
+    made.change(r.NoOpRecord())
+    assert features.features is not None
+    assert dict(features.features.levels) == {"metadata.version": 25, "group.version": 1}
+    assert features.features.epoch == 1

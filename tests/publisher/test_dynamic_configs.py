@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kraftlake.image import ConfigResource
+from kraftlake.publisher import ConfigType, DynamicConfigPublisher, DynamicConfigs, effective_configs
+from kraftlake.records import metadata_records as r
+from tests.publisher.updates import cluster, topic_of
+from tests.replay.made_logs import uuid_of
+from tests.replay.test_loader import Faults
+
+
+def config(kind: int, name: str, key: str, value: str | None) -> r.ConfigRecord:
+    return r.ConfigRecord(resource_type=kind, resource_name=name, name=key, value=value)
+
+
+class Told:
+    def __init__(self, fail_at: str | None = None) -> None:
+        self.told: list[tuple[str, dict[str, str]]] = []
+        self._fail_at = fail_at
+
+    def process_config_changes(self, name: str, configs: Mapping[str, str]) -> None:
+        self.told.append((name, dict(configs.items())))
+        if name == self._fail_at:
+            raise RuntimeError("secret-value is not a number")
+
+
+def test_each_type_has_its_handler_and_of_brokers_only_this_one_and_the_default_are_told() -> None:
+    handlers = {kind: Told() for kind in ConfigType}
+    publisher = DynamicConfigPublisher(3, handlers, Faults())
+    made = cluster(parts=(publisher,))
+    made.change(
+        config(2, "foo", "retention.ms", "1"),
+        config(4, "", "log.retention.ms", "2"),
+        config(4, "3", "log.retention.ms", "3"),
+        config(4, "4", "log.retention.ms", "4"),
+        config(16, "metrics", "interval.ms", "5"),
+        config(32, "group", "consumer.session.timeout.ms", "6"),
+        config(8, "3", "a.logger", "DEBUG"),
+    )
+    assert handlers[ConfigType.TOPIC].told == [("foo", {"retention.ms": "1"})]
+    assert handlers[ConfigType.BROKER].told == [("", {"log.retention.ms": "2"}), ("3", {"log.retention.ms": "3"})]
+    assert handlers[ConfigType.CLIENT_METRICS].told == [("metrics", {"interval.ms": "5"})]
+    assert handlers[ConfigType.GROUP].told == [("group", {"consumer.session.timeout.ms": "6"})]
+
+
+def test_a_handler_is_told_all_that_is_set_not_only_what_changed() -> None:
+    topics = Told()
+    made = cluster(parts=(DynamicConfigPublisher(3, {ConfigType.TOPIC: topics}, Faults()),))
+    made.change(*topic_of("foo", 1), config(2, "foo", "a", "1"), config(2, "foo", "b", "2"))
+    made.change(config(2, "foo", "a", None))
+    made.change(r.RemoveTopicRecord(topic_id=uuid_of(1)))
+    assert topics.told == [("foo", {"a": "1", "b": "2"}), ("foo", {"b": "2"}), ("foo", {})]
+
+
+def test_a_handler_that_fails_is_named_without_values_and_the_next_resource_is_told() -> None:
+    topics, faults = Told(fail_at="foo"), Faults()
+    made = cluster(parts=(DynamicConfigPublisher(3, {ConfigType.TOPIC: topics}, faults),))
+    made.change(config(2, "foo", "a", "secret-value"), config(2, "bar", "a", "1"))
+    assert [name for name, _ in topics.told] == ["foo", "bar"]
+    assert [what for what, _ in faults.told] == ["updating topic foo with new configs of MetadataDelta up to 2"]
+
+
+def test_a_type_without_a_handler_is_nobodys_business() -> None:
+    faults = Faults()
+    cluster(parts=(DynamicConfigPublisher(3, {}, faults),)).change(config(2, "foo", "a", "1"))
+    assert faults.told == []
+
+
+def test_own_configs_stand_over_the_default_entitys_and_those_over_static_ones() -> None:
+    kept = DynamicConfigs()
+    made = cluster(parts=(DynamicConfigPublisher(3, {ConfigType.BROKER: kept}, Faults()),))
+    made.change(config(4, "", "a", "default"), config(4, "", "b", "default"), config(4, "3", "a", "own"))
+    assert kept.effective("3", {"b": "static", "c": "static"}) == {"a": "own", "b": "default", "c": "static"}
+    assert effective_configs(made.image.configs, ConfigResource(4, "3")) == {"a": "own", "b": "default"}
+    assert kept.own("3") == {"a": "own"}
+    made.change(config(4, "3", "a", None))
+    assert kept.effective("3") == {"a": "default", "b": "default"}
+    assert kept.own("3") == {}

@@ -1,0 +1,281 @@
+"""What request handlers are answered: topics, partitions, brokers, quotas, credentials and features."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from structlog.testing import capture_logs
+
+from kraftlake.delta import TopicPartition
+from kraftlake.image import ClientQuotaEntity, ConfigResource
+from kraftlake.image.directory_id import LOST, UNASSIGNED
+from kraftlake.publisher import (
+    Cursor,
+    FilterComponent,
+    Match,
+    MetadataCache,
+    MetadataError,
+    Node,
+    QuotaFilter,
+)
+from kraftlake.records import metadata_records as r
+from kraftlake.records.schema import Message
+from kraftlake.records.uuid import Uuid
+from kraftlake.runtime.errors import UnwritableMetadataError, UsageError
+from tests.publisher.updates import DIRECTORY, Cluster, broker, cluster, topic_of
+from tests.replay.made_logs import uuid_of
+
+OTHER = "EXTERNAL"
+
+
+def cache_of(*messages: Message) -> MetadataCache:
+    cache = MetadataCache(1, random=Random(7))
+    cache.update(cluster(*messages).image)
+    return cache
+
+
+def three_brokers() -> list[Message]:
+    return [broker(1, "PLAINTEXT", OTHER, rack="a"), broker(2), broker(3, fenced=True)]
+
+
+def test_topics_are_found_by_name_and_id() -> None:
+    cache = cache_of(*topic_of("foo", 1, (1, (1,)), (1, (1,))), *topic_of("bar", 2))
+    assert sorted(cache.all_topics()) == ["bar", "foo"]
+    assert (cache.topic_id("foo"), cache.topic_id("nobody")) == (uuid_of(1), Uuid.ZERO)
+    assert (cache.topic_name(uuid_of(2)), cache.topic_name(uuid_of(9))) == ("bar", None)
+    assert cache.topic_ids_to_names() == {uuid_of(1): "foo", uuid_of(2): "bar"}
+    assert cache.topic_names_to_ids() == {"foo": uuid_of(1), "bar": uuid_of(2)}
+    assert (cache.number_of_partitions("foo"), cache.number_of_partitions("nobody")) == (2, None)
+    assert cache.contains("bar")
+    assert cache.contains(TopicPartition("foo", 1))
+    assert not cache.contains("nobody")
+    assert not cache.contains(TopicPartition("foo", 2))
+    assert not cache.contains(TopicPartition("nobody", 0))
+
+
+def test_a_partition_has_its_leader_and_isr() -> None:
+    cache = cache_of(*topic_of("foo", 1, (2, (2, 1)), leader_epoch=5))
+    state = cache.leader_and_isr("foo", 0)
+    assert state is not None
+    assert (state.leader, state.leader_epoch, state.isr, state.partition_epoch) == (2, 5, (2, 1), 0)
+    assert cache.leader_and_isr("foo", 1) is None
+
+
+def test_brokers_are_alive_fenced_or_unknown() -> None:
+    cache = cache_of(*three_brokers())
+    assert [cache.has_alive_broker(number) for number in (1, 3, 9)] == [True, False, False]
+    assert [cache.is_broker_fenced(number) for number in (1, 3, 9)] == [False, True, False]
+    assert [cache.alive_broker_epoch(number) for number in (1, 3, 9)] == [101, None, None]
+    assert {cache.random_alive_broker_id() for _ in range(50)} == {1, 2}
+    assert MetadataCache(1).random_alive_broker_id() is None
+
+
+def test_a_broker_in_controlled_shutdown_is_known_as_such() -> None:
+    made = cluster(broker(1))
+    made.change(r.BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=101, in_controlled_shutdown=1))
+    cache = MetadataCache(2)
+    cache.update(made.image)
+    assert cache.is_broker_shutting_down(1)
+    assert not cache.is_broker_shutting_down(9)
+
+
+def test_endpoints_are_those_of_the_listener_asked_for() -> None:
+    cache = cache_of(*three_brokers(), *topic_of("foo", 1, (1, (1, 2, 3)), (2, (2,)), (9, (9,)), (3, (3,))))
+    first = Node(id=1, host="host-1", port=9001, rack="a")
+    assert cache.alive_broker_node(1, OTHER) == first
+    assert cache.alive_broker_node(2, OTHER) is cache.alive_broker_node(3, "PLAINTEXT") is None
+    assert [node.id for node in cache.alive_broker_nodes("PLAINTEXT")] == [1, 2]
+    assert [(node.id, node.is_fenced) for node in cache.broker_nodes("PLAINTEXT")] == [
+        (1, False),
+        (2, False),
+        (3, True),
+    ]
+    assert cache.partition_leader_endpoint("foo", 0, OTHER) == first
+    assert cache.partition_leader_endpoint("foo", 1, OTHER) == Node.NO_NODE, "the leader has no such listener"
+    assert cache.partition_leader_endpoint("foo", 2, OTHER) is None
+    fenced = cache.partition_leader_endpoint("foo", 3, "PLAINTEXT")
+    assert fenced is not None
+    assert fenced.is_fenced
+    replicas = cache.partition_replica_endpoints(TopicPartition("foo", 0), "PLAINTEXT")
+    assert sorted(replicas) == [1, 2], "fenced ones are left out"
+    assert cache.partition_replica_endpoints(TopicPartition("foo", 9), "PLAINTEXT") == {}
+
+
+def test_a_metadata_response_tells_errors_of_leaders_and_replicas() -> None:
+    partitions = ((1, (1, 2)), (1, (1, 3)), (9, (9,)), (2, (2,)))
+    cache = cache_of(*three_brokers(), *topic_of("foo", 1, *partitions), *topic_of("empty", 2))
+
+    (topic,) = cache.topic_metadata(["foo", "empty", "nobody", "foo"], OTHER)
+    assert (topic.name, topic.topic_id, topic.is_internal) == ("foo", uuid_of(1), False)
+    assert [(p.leader_id, p.error) for p in topic.partitions] == [
+        (1, MetadataError.NONE),
+        (1, MetadataError.NONE),
+        (-1, MetadataError.LEADER_NOT_AVAILABLE),
+        (-1, MetadataError.LEADER_NOT_AVAILABLE),
+    ]
+    assert topic.partitions[1].offline_replicas == (3,)
+    assert topic.partitions[0].offline_replicas == (2,), "it lacks the listener"
+
+    (topic,) = cache.topic_metadata(["foo"], OTHER, error_unavailable_endpoints=True, error_unavailable_listeners=True)
+    assert [(p.replica_nodes, p.error) for p in topic.partitions] == [
+        ((1,), MetadataError.REPLICA_NOT_AVAILABLE),
+        ((1,), MetadataError.REPLICA_NOT_AVAILABLE),
+        ((), MetadataError.LEADER_NOT_AVAILABLE),
+        ((), MetadataError.LISTENER_NOT_FOUND),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("directory", "online", "offline"),
+    [
+        (DIRECTORY, (DIRECTORY,), False),
+        (DIRECTORY, (uuid_of(5),), True),
+        (DIRECTORY, (), False),
+        (LOST, (DIRECTORY,), True),
+        (LOST, (), True),
+        (UNASSIGNED, (DIRECTORY,), False),
+    ],
+)
+def test_a_replica_in_a_directory_that_is_offline_is_offline(
+    directory: Uuid, online: tuple[Uuid, ...], offline: bool
+) -> None:
+    name, partition = topic_of("foo", 1, (1, (1,)))
+    assert isinstance(partition, r.PartitionRecord)
+    partition = r.PartitionRecord(
+        topic_id=uuid_of(1), replicas=(1,), isr=(1,), leader=1, leader_epoch=0, partition_epoch=0,
+        partition_id=0, directories=(directory,),
+    )  # fmt: skip
+    cache = cache_of(broker(1, dirs=online), name, partition)
+    (topic,) = cache.topic_metadata(["foo"], "PLAINTEXT")
+    assert topic.partitions[0].offline_replicas == ((1,) if offline else ())
+
+
+def test_topics_are_described_page_by_page() -> None:
+    cache = cache_of(broker(1), *topic_of("a", 1, *[(1, (1,))] * 3), *topic_of("b", 2, *[(1, (1,))] * 2))
+    page = cache.describe_topics(["a", "b"], "PLAINTEXT", limit=2)
+    assert [len(topic.partitions) for topic in page.topics] == [2]
+    assert page.next_cursor == Cursor("a", 2)
+    page = cache.describe_topics(["a", "b"], "PLAINTEXT", limit=1, start_index=lambda name: 2 if name == "a" else 0)
+    assert [(topic.name, [p.partition_index for p in topic.partitions]) for topic in page.topics] == [("a", [2])]
+    assert page.next_cursor == Cursor("b", 0)
+    page = cache.describe_topics(["b", "nobody", "no/body"], "PLAINTEXT")
+    assert [topic.error for topic in page.topics] == [
+        MetadataError.NONE,
+        MetadataError.UNKNOWN_TOPIC_OR_PARTITION,
+        MetadataError.INVALID_TOPIC_EXCEPTION,
+    ]
+    assert page.next_cursor is None
+    assert len(cache.describe_topics(["nobody"], "PLAINTEXT", ignore_errors=True).topics) == 0
+
+
+def test_an_update_gives_the_partitions_that_are_gone() -> None:
+    made, cache = cluster(*topic_of("foo", 1, (1, (1,)), (1, (1,))), *topic_of("bar", 2, (1, (1,)))), MetadataCache(1)
+    assert cache.update(made.image) == []
+    delta = made.change(r.RemoveTopicRecord(topic_id=uuid_of(1)))
+    assert cache.update(made.image, delta) == [TopicPartition("foo", 0), TopicPartition("foo", 1)]
+    assert not cache.contains("foo")
+
+
+def test_unequal_listeners_are_logged_once_and_fenced_brokers_do_not_count() -> None:
+    made, cache = cluster(broker(1), broker(2, OTHER, fenced=True)), MetadataCache(1)
+    with capture_logs() as logs:
+        cache.update(made.image)
+        assert logs == []
+        made.change(broker(2, "PLAINTEXT", OTHER))
+        cache.update(made.image)
+        cache.update(made.image)
+    assert [(entry["event"], entry["listeners"]) for entry in logs] == [
+        ("listeners are not identical across brokers", {"1": ["PLAINTEXT"], "2": ["EXTERNAL", "PLAINTEXT"]})
+    ]
+
+
+def test_a_reader_that_holds_an_image_does_not_see_the_next_one() -> None:
+    made, cache = Cluster(), MetadataCache(1)
+    before = cache.image
+    made.change(*topic_of("foo", 1, (1, (1,))))
+    cache.update(made.image)
+    assert before.topics.is_empty()
+    assert cache.contains("foo")
+
+
+def quota(key: str, value: float, **entity: str | None) -> r.ClientQuotaRecord:
+    data = tuple(
+        r.EntityData(entity_type=kind.replace("_", "-"), entity_name=name) for kind, name in sorted(entity.items())
+    )
+    return r.ClientQuotaRecord(entity=data, key=key, value=value)
+
+
+def test_quotas_are_described_by_a_filter() -> None:
+    cache = cache_of(
+        quota("producer_byte_rate", 1, user="alice"),
+        quota("producer_byte_rate", 2, user=None),
+        quota("producer_byte_rate", 3, user="alice", client_id="app"),
+        quota("connection_creation_rate", 4, ip="10.0.0.1"),
+    )
+
+    def found(*components: FilterComponent, strict: bool = False) -> list[str]:
+        return [entity.text for entity in cache.describe_client_quotas(QuotaFilter(components, strict))]
+
+    alice = FilterComponent("user", Match.EXACT, "alice")
+    assert len(found()) == 4
+    assert found(strict=True) == []
+    assert found(alice) == ['{"client-id":"app","user":"alice"}', '{"user":"alice"}']
+    assert found(alice, strict=True) == ['{"user":"alice"}']
+    assert found(FilterComponent("user", Match.DEFAULT)) == ['{"user":null}']
+    assert len(found(FilterComponent("user", Match.SPECIFIED))) == 3
+    assert found(alice, FilterComponent("client-id", Match.SPECIFIED)) == ['{"client-id":"app","user":"alice"}']
+    described = cache.describe_client_quotas(QuotaFilter((FilterComponent("ip", Match.SPECIFIED),)))
+    (values,) = (dict(values.items()) for values in described.values())
+    assert values == {"connection_creation_rate": 4}
+    assert list(described) == [ClientQuotaEntity((("ip", "10.0.0.1"),))]
+
+
+@pytest.mark.parametrize(
+    "components",
+    [
+        (FilterComponent("host", Match.SPECIFIED),),
+        (FilterComponent("user", Match.EXACT),),
+        (FilterComponent("user", Match.DEFAULT, "alice"),),
+        (FilterComponent("user", Match.SPECIFIED), FilterComponent("user", Match.DEFAULT)),
+        (FilterComponent("user", Match.SPECIFIED), FilterComponent("ip", Match.SPECIFIED)),
+    ],
+)
+def test_a_filter_that_makes_no_sense_is_refused(components: tuple[FilterComponent, ...]) -> None:
+    with pytest.raises(UsageError, match="quota filter"):
+        MetadataCache(1).describe_client_quotas(QuotaFilter(components))
+
+
+def test_credentials_are_described_without_keys() -> None:
+    def credential(user: str, mechanism: int, iterations: int) -> r.UserScramCredentialRecord:
+        return r.UserScramCredentialRecord(
+            name=user, mechanism=mechanism, salt=b"s", stored_key=b"k", server_key=b"k", iterations=iterations
+        )
+
+    cache = cache_of(credential("bob", 2, 8192), credential("alice", 1, 4096), credential("alice", 2, 5000))
+    assert [(d.user, d.iterations) for d in cache.describe_scram_credentials()] == [
+        ("alice", {1: 4096, 2: 5000}),
+        ("bob", {2: 8192}),
+    ]
+    answers = cache.describe_scram_credentials(["bob", "carol", "bob"])
+    assert [(d.user, d.error) for d in answers] == [
+        ("bob", MetadataError.DUPLICATE_RESOURCE),
+        ("carol", MetadataError.RESOURCE_NOT_FOUND),
+    ]
+
+
+def test_features_hold_the_metadata_version_and_kraft_version() -> None:
+    made = cluster(r.FeatureLevelRecord(name="group.version", feature_level=1))
+    cache = MetadataCache(1, kraft_version=lambda: 1)
+    with pytest.raises(UnwritableMetadataError, match="has no metadata"):
+        cache.metadata_version()
+    cache.update(made.image)
+    features = cache.features()
+    assert dict(features.levels) == {"metadata.version": 25, "group.version": 1, "kraft.version": 1}
+    assert (features.metadata_version, features.epoch) == (cache.metadata_version(), made.image.offset)
+
+
+def test_configs_are_those_of_the_resource_alone() -> None:
+    cache = cache_of(r.ConfigRecord(resource_type=2, resource_name="foo", name="retention.ms", value="1"))
+    assert dict(cache.config(ConfigResource(2, "foo")).items()) == {"retention.ms": "1"}
+    assert dict(cache.config(ConfigResource(2, "bar")).items()) == {}

@@ -1,0 +1,206 @@
+"""When snapshots are made, and that they are whole: from a policy on a turned clock to files in a lake."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import attrs
+
+from kraftlake.image import MetadataImage
+from kraftlake.metadata_log import MetadataLog, SnapshotPolicy
+from kraftlake.publisher import LakeSnapshotEmitter, SnapshotEmitterMetrics, SnapshotGenerator
+from kraftlake.replay import LakeFeed, LeaderAndEpoch, LogDeltaManifest, MetadataLoader, QuorumState, SnapshotManifest
+from kraftlake.replay.fold import snapshot_image
+from kraftlake.runtime.clock import ManualClock
+from kraftlake.runtime.event_queue import EventQueue
+from kraftlake.runtime.metrics import MetricsRegistry
+from tests.metadata_log.log_batches import UnsyncedDisk
+from tests.publisher.updates import Cluster
+from tests.replay.made_logs import (
+    TIME,
+    begin,
+    data,
+    end,
+    log_of,
+    metadata_version,
+    reference_image,
+    topic,
+    without_place,
+)
+from tests.replay.test_loader import Faults
+
+DISK = UnsyncedDisk()
+
+
+class Emitted:
+    """An emitter that remembers, and can fail."""
+
+    def __init__(self, fail: bool = False) -> None:
+        self.offsets: list[int] = []
+        self.quorums: list[QuorumState] = []
+        self._fail = fail
+
+    def maybe_emit(self, image: MetadataImage, quorum: QuorumState) -> None:
+        self.offsets.append(image.offset)
+        self.quorums.append(quorum)
+        if self._fail:
+            raise RuntimeError("disk full")
+
+
+class Rig:
+    def __init__(self, *, fail: bool = False, **bounds: int | None) -> None:
+        self.clock = ManualClock(TIME)
+        self.faults, self.emitted = Faults(), Emitted(fail)
+        self.queue = EventQueue(self.clock, "snapshots")
+        policy = SnapshotPolicy(**{"max_bytes": None, "max_records": None, "max_interval_ms": None, **bounds})  # type: ignore[arg-type]
+        self.generator = SnapshotGenerator(
+            self.emitted, self.clock, self.faults, policy=policy, queue=self.queue,
+            quorum=lambda: QuorumState(kraft_version=1),
+        )  # fmt: skip
+        self.made = Cluster()
+        self.made.change(metadata_version())
+
+    def log_delta(self, size: int, *, aligned: bool = True) -> None:
+        delta = self.made.change(topic(self.made.image.offset))
+        at = attrs.evolve(self.made.image.provenance, batch_aligned=aligned)
+        manifest = LogDeltaManifest(provenance=at, base_offset=at.offset, num_batches=1, num_bytes=size, num_records=1)
+        self.generator.on_metadata_update(delta, attrs.evolve(self.made.image, provenance=at), manifest)
+
+
+def test_a_snapshot_is_due_after_so_many_bytes() -> None:
+    rig = Rig(max_bytes=100)
+    rig.log_delta(99)
+    rig.queue.run_ready()
+    assert rig.emitted.offsets == []
+    rig.log_delta(1)
+    rig.queue.run_ready()
+    assert rig.emitted.offsets == [2]
+    assert rig.emitted.quorums == [QuorumState(kraft_version=1)]
+    rig.log_delta(99)
+    rig.queue.run_ready()
+    assert rig.emitted.offsets == [2], "the count began anew"
+
+
+def test_a_snapshot_is_due_after_so_long_when_something_comes() -> None:
+    rig = Rig(max_interval_ms=1_000)
+    rig.log_delta(1)
+    rig.clock.advance(1_000)
+    rig.queue.run_ready()
+    assert rig.emitted.offsets == []
+    rig.log_delta(1)
+    rig.queue.run_ready()
+    assert rig.emitted.offsets == [2]
+
+
+def test_never_two_at_once_and_the_next_one_is_counted_from_the_beginning_of_the_last() -> None:
+    rig = Rig(max_bytes=100)
+    for _ in range(3):
+        rig.log_delta(100)
+    assert rig.queue.size == 1
+    rig.queue.run_ready()
+    assert rig.emitted.offsets == [1]
+    rig.log_delta(1)
+    rig.queue.run_ready()
+    assert rig.emitted.offsets == [1, 4], "200 bytes came while the first was being made"
+
+
+def test_only_images_at_the_end_of_a_batch() -> None:
+    rig = Rig(max_bytes=100)
+    rig.log_delta(100, aligned=False)
+    assert rig.queue.size == 0
+    rig.log_delta(1)
+    rig.queue.run_ready()
+    assert rig.emitted.offsets == [2]
+
+
+def test_what_comes_from_a_snapshot_starts_the_count_anew() -> None:
+    rig = Rig(max_bytes=100)
+    rig.log_delta(99)
+    rig.generator.on_metadata_update(
+        rig.made.change(topic(77)), rig.made.image, SnapshotManifest(provenance=rig.made.image.provenance)
+    )
+    rig.log_delta(99)
+    rig.queue.run_ready()
+    assert rig.emitted.offsets == []
+
+
+def test_a_fault_is_told_and_the_next_one_is_tried() -> None:
+    rig = Rig(max_bytes=100, fail=True)
+    rig.log_delta(100)
+    rig.queue.run_ready()
+    rig.log_delta(100)
+    rig.queue.run_ready()
+    assert rig.emitted.offsets == [1, 2]
+    assert rig.faults.told[0][0] == "making snapshot 00000000000000000002-0000000001"
+    assert len(rig.faults.told) == 2
+
+
+def test_none_is_made_when_it_is_disabled_or_closed() -> None:
+    rig = Rig(max_bytes=100)
+    rig.generator.disabled_reason = "the disk is nearly full"
+    rig.log_delta(100)
+    assert rig.queue.size == 0
+    rig.generator.disabled_reason = None
+    rig.generator.on_controller_change(LeaderAndEpoch.UNKNOWN)
+    rig.log_delta(1)
+    rig.generator.close()
+    assert rig.emitted.offsets == [2], "the one that waited was finished"
+    rig.log_delta(100)
+    assert rig.emitted.offsets == [2]
+    assert rig.faults.told == []
+
+
+def test_a_lake_gets_snapshots_by_itself_and_each_is_the_image_of_its_offset(lake: Path) -> None:
+    clock, faults = ManualClock(TIME), Faults()
+    log = MetadataLog.create(lake, "cluster", disk=DISK)
+    feed = LakeFeed(log, clock, faults)
+    loader = MetadataLoader(
+        clock=clock, fault_handler=faults, high_watermark=lambda: feed.end_at_start, queue=EventQueue(clock, "loader")
+    )
+    metrics = SnapshotEmitterMetrics(clock.milliseconds())
+    emitter = LakeSnapshotEmitter(lake, clock, metrics)
+    snapshots = EventQueue(clock, "snapshots")
+    generator = SnapshotGenerator(
+        emitter, clock, faults, policy=SnapshotPolicy(max_bytes=100), quorum=lambda: loader.quorum, queue=snapshots
+    )
+    loader.install_publishers([generator])
+    feed.start(loader)
+    groups = [[metadata_version()], *([topic(number)] for number in range(20)), [begin(), topic(30)], [end()]]
+    batches = log_of(1, *groups)
+
+    for batch in batches:
+        log.append([batch])
+        clock.advance(100)
+        loader.queue.run_ready()
+        snapshots.run_ready()
+
+    assert faults.told == []
+    kept = MetadataLog.open(lake).snapshots()
+    assert len(kept) == metrics.generated > 2
+    assert emitter.metrics.latest_generated_bytes > 300
+    for snapshot in kept:
+        image = snapshot_image(snapshot).image
+        assert without_place(image) == without_place(reference_image(batches, snapshot.end_offset - 1))
+        assert snapshot.end_offset - 1 in {batch.last_offset for batch in batches}
+
+    registry = MetricsRegistry()
+    metrics.register(registry, clock)
+    clock.advance(50)
+    assert registry.value("kafka.server:type=SnapshotEmitter,name=LatestSnapshotGeneratedAgeMs") >= 50
+    assert registry.value("kafka.server:type=SnapshotEmitter,name=LatestSnapshotGeneratedBytes") > 300
+    emitter.maybe_emit(snapshot_image(kept[-1]).image, QuorumState())
+    assert metrics.generated == len(kept), "the lake has that one"
+
+
+def test_it_has_a_thread_of_its_own(lake: Path) -> None:
+    log = MetadataLog.create(lake, "cluster", disk=DISK)
+    batches = [*log_of(1, [metadata_version()]), data(2, topic(1))]
+    log.append(batches)
+    clock, faults = ManualClock(TIME), Faults()
+    generator = SnapshotGenerator(LakeSnapshotEmitter(lake, clock), clock, faults, policy=SnapshotPolicy(max_bytes=1))
+    image = reference_image(batches)
+    manifest = LogDeltaManifest(provenance=image.provenance, base_offset=0, num_batches=3, num_bytes=9, num_records=3)
+    generator.on_metadata_update(Cluster().change(), image, manifest)
+    generator.close()
+    assert faults.told == []
+    assert [snapshot.end_offset for snapshot in log.snapshots()] == [3]

@@ -2,8 +2,8 @@
 
 Runs what the other modules measure, one after another, each in a process of its own: appends beside delta-rs and Spark
 (`benchmarks.append`), opening and memory (`benchmarks.opening`), the time to a reader in another process
-(`benchmarks.tail`), and import beside Kafka's dump tool with the size of a record (`benchmarks.bulk_import`). `--long` goes
-to 200,000 versions and a million records.
+(`benchmarks.tail`), and import beside Kafka's dump tool, with the size of a record (`benchmarks.bulk_import`).
+`--long` goes to 200,000 versions and a million records.
 """
 
 from __future__ import annotations

@@ -450,13 +450,3 @@ def starts(start: int, end: int) -> list[int]:
         start += 1 + start % 3
     assert start == end
     return found
-
-
-def test_a_handle_that_lives_long_does_not_gather_what_upkeep_removed(tmp_path: Path) -> None:
-    log = grown(tmp_path / "lake", 12)
-    compact(tmp_path / "lake" / "log", DISK, POLICY)
-    log.refresh()
-    log.append([data_batch(log.end_offset)])
-    assert not log._state.tombstones._newest
-    assert read_table(tmp_path / "lake" / "log").tombstones.since(0)
-    assert_readers_agree(log, log.rows())

@@ -2,8 +2,8 @@
 
 Each line on its stdout is an append that it was told is durable: `base end`. Run with `-m` and the arguments
 `die LAKE` (for each line on stdin, a seed, it forks such a process and says `dead SIGNAL` after it; `reign LAKE` does
-so with a claimant of epochs, `usurp LAKE NODE` with one that claims and is fenced again and again),
-`race LAKE NAME APPENDS`, `lead LAKE NODE CLAIMS`, or `create LAKE NAME ATTEMPTS` (these three begin at a line on stdin).
+so with a claimant of epochs, `usurp LAKE NODE` with one that claims and is fenced again and again), or, beginning at a
+line on stdin, `race LAKE NAME APPENDS`, `lead LAKE NODE CLAIMS`, `create LAKE NAME ATTEMPTS`.
 """
 
 from __future__ import annotations

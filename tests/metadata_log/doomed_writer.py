@@ -34,7 +34,8 @@ class DeadlyDisk(Disk):
         self.moment = chance.choice(["before", "half", "after"])
 
     def _die(self, moment: str) -> None:
-        if self.left == 0 and (moment == self.moment):
+        # Operations overlap, so another one may have begun since the last one that was to be survived.
+        if self.left <= 0 and moment == self.moment:
             os.kill(os.getpid(), signal.SIGKILL)
 
     def _begin(self) -> None:
@@ -49,7 +50,7 @@ class DeadlyDisk(Disk):
 
     def write(self, path: Path, data: bytes | memoryview) -> None:
         self._begin()
-        if self.left == 0 and self.moment == "half":
+        if self.left <= 0 and self.moment == "half":
             super().write(path, memoryview(data)[: len(data) // 2])
             self._die("half")
         super().write(path, data)

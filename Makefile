@@ -1,7 +1,7 @@
 # make demo   a real Kafka metadata log, all the way: files → Delta lake → Spark stream → images → local changes
 # make test   format, lint, types, import contracts, tests (quick profile)
 # make test-long   the same tests at full size; the result is kept in docs/test-long.md
-# make bench  the benchmarks: start-up times, and ratios to Kafka's own tools and image classes (10 minutes)
+# make bench  the benchmarks: start-up times, and ratios to Kafka's own tools and classes, delta-rs and Spark (15 minutes)
 
 SHELL := /bin/bash
 PYTHON ?= python3
@@ -54,6 +54,7 @@ test-long: lint java
 bench: .venv/dev java
 	$(BIN)/python -m benchmarks
 	$(BIN)/python -m benchmarks.image
+	$(BIN)/python -m benchmarks.log
 
 clean:
 	rm -rf .venv demo-lake .mypy_cache .ruff_cache .hypothesis build *.egg-info

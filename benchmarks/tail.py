@@ -64,13 +64,14 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=500)
     parser.add_argument("--pause", type=float, default=0.02)
     parser.add_argument("--durability", choices=["fsync", "os"], default="fsync")
+    parser.add_argument("--folder", type=Path, help="where the lake lies; by default among the temporary files")
     parser.add_argument("--read", nargs=2, metavar=("WHO", "LAKE"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.read:
         who, lake = arguments.read
         (read_ours if who == "kraftlake" else read_delta_rs)(lake, arguments.count)
         return
-    with tempfile.TemporaryDirectory() as scratch:
+    with tempfile.TemporaryDirectory(dir=arguments.folder) as scratch:
         run(Path(scratch) / "lake", arguments.count, arguments.pause, arguments.durability)
 
 

@@ -26,12 +26,12 @@ from kraftlake.spark_jobs.java import find_java
 from tests.interop.jars import kafka_node_jars
 
 METADATA_LOG = "__cluster_metadata-0"
-# Segments of 16 KiB and a snapshot each 4 KiB of records: a test sees both, and the deletion of what lies before.
+# Segments of 32 KiB and a snapshot each 4 KiB of records: a test sees both, and the deletion of what lies before (once
+# a minute). The records of one request must fit into a segment: 30 topics of 8 partitions end the node.
 SMALL_LOG = {
-    "internal.metadata.log.segment.bytes": "16384",
+    "internal.metadata.log.segment.bytes": "32768",
     "metadata.log.max.record.bytes.between.snapshots": "4096",
-    "metadata.max.retention.bytes": "32768",
-    "internal.metadata.max.batch.size.in.bytes": "8192",
+    "metadata.max.retention.bytes": "65536",
 }
 _START_TAKES_AT_MOST = 90.0  # seconds, on a busy machine
 _LOGGING = """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 from kraftlake.kafka_files.batch_header import HEADER_SIZE, pass_whole
@@ -52,13 +52,13 @@ class DirectoryFollower:
                 self._locate(bases)
             assert self._segment is not None
             try:
-                yield from self._read_on(self._segment, before)
+                bounded = yield from self._read_on(self._segment, before)
             except NotASourceError:
                 if self._segment in self._bases():
                     raise
                 continue  # deleted while it was read: its rest is in no other file, so `_locate` tells what is missing
             later = [base for base in bases if base > self._segment]
-            if not later or (before is not None and self.next_offset >= before):
+            if bounded or not later or (before is not None and self.next_offset >= before):
                 return
             if min(later) != self.next_offset:
                 if not self._grew(self._segment):
@@ -125,7 +125,8 @@ class DirectoryFollower:
         size = int.from_bytes(self._last[1][8:12], "big") + 12
         return (end - size, bytes(window.at(end - size, HEADER_SIZE))) if end >= size else (0, b"")
 
-    def _read_on(self, base: int, before: int | None) -> Iterator[RecordBatch]:
+    def _read_on(self, base: int, before: int | None) -> Generator[RecordBatch, None, bool]:
+        """The batches of one segment; whether one that does not end below `before` stopped it."""
         file = self._file(base)
         self._check_last(file)
         at = LogPosition(self.next_offset)
@@ -133,18 +134,19 @@ class DirectoryFollower:
             if isinstance(step, Damage):
                 if step.end < file.size:
                     raise BrokenFileError(file.name, step.position, self.next_offset, step.reason)
-                return
+                return False
             fault = at.fault(step.header.base_offset, step.header.epoch)
             if fault is not None:
                 raise BrokenFileError(file.name, step.position, self.next_offset, fault)
             if before is not None and step.header.last_offset >= before:
-                return
+                return True
             batch = decode(file, step)
             at.pass_by(batch.last_offset, batch.epoch)
             self._last = (step.position, bytes(step.data[:HEADER_SIZE]))
             self._position = step.end
             self.next_offset = batch.last_offset + 1
             yield batch
+        return False
 
     def _check_last(self, file: DiskFile) -> None:
         if file.size < self._position:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from kraftlake import kernels
 from kraftlake.kafka_files.batch_header import pass_whole
 from kraftlake.kafka_files.batch_walk import READ_CHUNK, Damage, Whole, walk
 from kraftlake.kafka_files.faults import BrokenFileError, TornTail
@@ -131,6 +132,23 @@ class LogEnd:
     torn: TornTail | None
 
 
+_COMPILED_FROM = 64 * 1024 * 1024
+"""From how many bytes on loading the compiled code pays; what reads the batches afterwards needs it as a rule too."""
+
+
+def _pass_few(data: memoryview) -> tuple[int, int]:
+    return pass_whole(data, check_crc=True)
+
+
+def _pass_many(data: memoryview) -> tuple[int, int]:
+    import numpy as np
+
+    from kraftlake.kernels.batch_walk import pass_good
+
+    size, offset = pass_good(np.frombuffer(data, np.uint8))
+    return int(size), int(offset)
+
+
 def find_log_end(file: StoredFile, base_offset: int) -> LogEnd:
     """Look through the last segment of a log for its end.
 
@@ -139,9 +157,10 @@ def find_log_end(file: StoredFile, base_offset: int) -> LogEnd:
     offset = base_offset
     position = good_end = 0
     damage: Damage | None = None
+    pass_batches = _pass_many if file.size >= _COMPILED_FROM and kernels.available() else _pass_few
     with Window(file, READ_CHUNK) as window:
         while position < file.size:
-            size, after = pass_whole(window.at(position, READ_CHUNK), check_crc=True)
+            size, after = pass_batches(window.at(position, READ_CHUNK))
             if size:
                 position += size
                 offset, good_end, damage = after, position, None

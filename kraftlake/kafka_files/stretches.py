@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from kraftlake.kafka_files.batch_header import pass_whole, size_said
+from kraftlake.kafka_files.batch_header import size_said
 from kraftlake.kafka_files.batch_walk import READ_CHUNK
 from kraftlake.kafka_files.stored_file import StoredFile, Window
 from kraftlake.records.batch import RecordBatch
@@ -24,22 +24,20 @@ def stretches(file: StoredFile, start: int, end: int, at: LogPosition) -> Iterat
     from kraftlake.records.batch_values import BatchValues, read_values
 
     with Window(file, READ_CHUNK) as window:
+        wanted = READ_CHUNK
         while start < end:
-            data = window.at(start, min(READ_CHUNK, end - start))
-            size, _ = pass_whole(data, check_crc=False)
-            if not size:
-                said = size_said(data)
-                if said is None or said <= len(data) or start + said > end:
-                    return
-                data = window.at(start, said)
-                size, _ = pass_whole(data, check_crc=False)
-            stop = start + size
-            for part in read_values(data[:size], file=file.name, position=start):
+            data = window.at(start, min(wanted, end - start))
+            before = start
+            for part in read_values(data, file=file.name, position=start):
                 if at.fault(part.base_offset, part.epoch) is not None:
                     return
-                last = part.ends[-1].epoch if isinstance(part, BatchValues) else part.epoch
-                at.pass_by(part.last_offset, last)
+                at.pass_by(part.last_offset, part.last_epoch if isinstance(part, BatchValues) else part.epoch)
                 start += part.size_in_bytes
                 yield part
-            if not size or start != stop:
+            if start > before:
+                wanted = READ_CHUNK
+                continue
+            said = size_said(data)
+            if said is None or said <= len(data) or start + said > end:
                 return
+            wanted = said

@@ -32,12 +32,12 @@ def _varlong(data: Any, p: Any, end: int) -> Any:
 
 @compiled
 def split_values(data: Any, start: int, end: int, count: int, base_time: int, max_time: int, starts: Any, stops: Any,
-                 first: int) -> bool:  # fmt: skip
-    """Find the `count` values of a data batch in data[start:end), into `starts` and `stops` from `first` on.
+                 times: Any, first: int) -> bool:  # fmt: skip
+    """Find the `count` values of a data batch in data[start:end), into `starts`, `stops` and `times` from `first` on.
 
     False when something is not as a metadata log has it: `kraftlake.records.batch` says what.
     """
-    data, starts, stops = borrowed(data), borrowed(starts), borrowed(stops)
+    data, starts, stops, times = borrowed(data), borrowed(starts), borrowed(stops), borrowed(times)
     p = np.int64(start)
     latest = np.int64(-(2**62))
     earliest = np.int64(2**62)
@@ -63,5 +63,6 @@ def split_values(data: Any, start: int, end: int, count: int, base_time: int, ma
         place = np.uint64(first + i)
         starts[place] = p
         stops[place] = p + length
+        times[place] = base_time + time
         p = stop
     return bool(p == end and base_time + latest == max_time and base_time + earliest >= -1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Protocol, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,18 +18,32 @@ MAX_COMMIT_BYTES = 64 * 1024 * 1024
 """What one commit of a bulk import should hold at most: it is built in memory and read as one micro-batch."""
 
 
-def commit_groups(batches: Iterable[RecordBatch]) -> Iterator[list[RecordBatch]]:
-    """Cut batches, in order, into groups for one `append` each; a batch is never cut, however large."""
-    group: list[RecordBatch] = []
+class Appendable(Protocol):
+    """Whole batches: one, or many that follow each other."""
+
+    @property
+    def record_count(self) -> int:
+        """How many records there are."""
+
+    @property
+    def payload_bytes(self) -> int:
+        """The bytes of their values."""
+
+
+PartT = TypeVar("PartT", bound=Appendable)
+
+
+def commit_groups(parts: Iterable[PartT]) -> Iterator[list[PartT]]:
+    """Cut batches, in order, into groups for one `append` each; what comes together is never cut, however large."""
+    group: list[PartT] = []
     rows = size = 0
-    for batch in batches:
-        batch_size = sum(map(len, batch.values))
-        if group and (rows + batch.record_count > MAX_COMMIT_ROWS or size + batch_size > MAX_COMMIT_BYTES):
+    for part in parts:
+        if group and (rows + part.record_count > MAX_COMMIT_ROWS or size + part.payload_bytes > MAX_COMMIT_BYTES):
             yield group
             group, rows, size = [], 0, 0
-        group.append(batch)
-        rows += batch.record_count
-        size += batch_size
+        group.append(part)
+        rows += part.record_count
+        size += part.payload_bytes
     if group:
         yield group
 

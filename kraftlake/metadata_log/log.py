@@ -239,7 +239,7 @@ class MetadataLog(ReadableLog):
         end_offset = self.end_offset
         self._stale = True
         try:
-            self._state = append_rows(self._disk, self._state, rows, actions)
+            self._hold(append_rows(self._disk, self._state, rows, actions))
         except LogWentOnError:
             self.refresh()
             if epoch is not None:

@@ -15,6 +15,7 @@ from kraftlake.metadata_log.delta_log import TableState, read_table
 from kraftlake.metadata_log.founding import LOG_TABLE
 from kraftlake.metadata_log.location import Location
 from kraftlake.metadata_log.statistics import may_hold_time_before
+from kraftlake.metadata_log.tombstones import Tombstones
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import LOG_SCHEMA, from_rows
 from kraftlake.runtime.errors import CorruptDataError, LakeError, OffsetError, UsageError
@@ -34,8 +35,8 @@ class ReadableLog:
 
     def __init__(self, path: Location, state: TableState) -> None:
         self._path = path
-        self._state = state
         self._checked = -1
+        self._hold(state)
 
     @property
     def path(self) -> Location:
@@ -85,7 +86,7 @@ class ReadableLog:
         try:
             self._state.advance()
         except LakeError:
-            self._state = read_table(self._path / LOG_TABLE)
+            self._hold(read_table(self._path / LOG_TABLE))
         return self._state.version - before
 
     def rows(
@@ -146,6 +147,11 @@ class ReadableLog:
     def take_in(self, commit: Commit) -> None:
         """Take in the next version, which somebody read already."""
         self._state.apply(commit)
+
+    def _hold(self, state: TableState) -> None:
+        """Go on from a state. What was removed is upkeep's to know: a handle would gather it all its life."""
+        self._state = state
+        state.tombstones = Tombstones(kept=False)
 
     def _clip(self, from_offset: int | None, to_offset: int | None) -> tuple[int, int]:
         low = self.start_offset if from_offset is None else max(from_offset, self.start_offset)

@@ -13,16 +13,21 @@ REMOVE_SCHEMA = pa.schema([("path", pa.string()), ("deletionTimestamp", pa.int64
 
 
 class Tombstones:
-    """Removed files by path. `load` gives those of a checkpoint (REMOVE_SCHEMA) when they are first needed."""
+    """Removed files by path. `load` gives those of a checkpoint (REMOVE_SCHEMA) when they are first needed.
 
-    def __init__(self, load: Callable[[], pa.Table] | None = None) -> None:
+    With `kept` false they are passed over, for a handle that lives for months and writes no checkpoint.
+    """
+
+    def __init__(self, load: Callable[[], pa.Table] | None = None, *, kept: bool = True) -> None:
         self._load = load
+        self._kept = kept
         self._newest: dict[str, RemoveFile] = {}
         self._back: set[str] = set()
 
     def bury(self, file: RemoveFile) -> None:
         """Take in a remove."""
-        self._newest[file.path] = file
+        if self._kept:
+            self._newest[file.path] = file
 
     def raise_up(self, path: str) -> None:
         """Take in an add of a path, in case it was removed before."""
@@ -32,6 +37,7 @@ class Tombstones:
 
     def since(self, time_ms: int) -> dict[str, RemoveFile]:
         """Those that were removed at `time_ms` (epoch milliseconds) or later, or at a time that nothing tells."""
+        assert self._kept, "a checkpoint names what was removed"
         if self._load is not None:
             older = {
                 fields["path"]: RemoveFile(

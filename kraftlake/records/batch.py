@@ -108,6 +108,11 @@ class RecordBatch:
         """How many records it holds, 1 at least."""
         return len(self.values)
 
+    @property
+    def payload_bytes(self) -> int:
+        """The bytes of all values."""
+        return sum(map(len, self.values))
+
     def messages(self) -> tuple[ApiMessageAndVersion, ...]:
         """The decoded records; CorruptDataError that names the offset of the first that is broken."""
         index = 0

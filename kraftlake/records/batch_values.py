@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Any
 
 import attrs
 import numpy as np
-from crc32c import crc32c
 
-from kraftlake.kernels.record_values import split_values
-from kraftlake.records.batch import LATEST_TIMESTAMP, NO_TIMESTAMP, RecordBatch, read_batches
-from kraftlake.records.batch_format import CRC_FROM, HEADER, LARGEST_LONG, LENGTH_FROM, MAGIC, NO_PRODUCER
+from kraftlake.kernels.batch_walk import (
+    BASE,
+    COUNT,
+    EPOCH,
+    FIRST,
+    HEADER_SIZE,
+    MAX_TIME,
+    SMALLEST_BATCH,
+    STOP,
+    split_plain,
+    walk_plain,
+)
+from kraftlake.records.batch import LATEST_TIMESTAMP, RecordBatch, read_batches
+from kraftlake.records.batch_format import LENGTH_FROM
 from kraftlake.runtime.errors import CorruptDataError
 
 
@@ -30,48 +39,83 @@ class BatchEnd:
 class BatchValues:
     """The values of data batches that follow each other without a gap.
 
-    Record `base_offset + i` has the value data[starts[i]:stops[i]]; `data` is uint8, the others int64. `ends` are the
-    batches in their order.
+    Record `base_offset + i` has the value data[starts[i]:stops[i]] and the time times[i] (epoch ms, -1 for none). The
+    batches in their order have `last_offsets`, `epochs`, `timestamps` (the largest of their records') and `sizes` in
+    bytes. `data` is uint8, all else int64.
     """
 
     base_offset: int
     data: Any = attrs.field(repr=False)
     starts: Any = attrs.field(repr=False)
     stops: Any = attrs.field(repr=False)
-    ends: tuple[BatchEnd, ...]
+    times: Any = attrs.field(repr=False)
+    last_offsets: Any = attrs.field(repr=False)
+    epochs: Any = attrs.field(repr=False)
+    timestamps: Any = attrs.field(repr=False)
+    sizes: Any = attrs.field(repr=False)
 
     @property
     def last_offset(self) -> int:
         """The last record's offset."""
-        return self.ends[-1].last_offset
+        return int(self.last_offsets[-1])
 
     @property
     def epoch(self) -> int:
         """The epoch of the first batch."""
-        return self.ends[0].epoch
+        return int(self.epochs[0])
+
+    @property
+    def last_epoch(self) -> int:
+        """The epoch of the last batch."""
+        return int(self.epochs[-1])
+
+    @property
+    def record_count(self) -> int:
+        """How many records there are."""
+        return len(self.starts)
+
+    @property
+    def batch_count(self) -> int:
+        """How many batches there are."""
+        return len(self.last_offsets)
+
+    @property
+    def payload_bytes(self) -> int:
+        """The bytes of all values."""
+        return int((self.stops - self.starts).sum())
 
     @property
     def size_in_bytes(self) -> int:
         """The bytes of all batches."""
-        return sum(end.size_in_bytes for end in self.ends)
+        return int(self.sizes.sum())
 
     def end_at(self, offset: int) -> BatchEnd:
         """The batch that holds an offset."""
-        return self.ends[bisect_left(self.ends, offset, key=lambda end: end.last_offset)]
+        index = int(np.searchsorted(self.last_offsets, offset))
+        return BatchEnd(
+            last_offset=int(self.last_offsets[index]),
+            epoch=int(self.epochs[index]),
+            timestamp=int(self.timestamps[index]),
+            size_in_bytes=int(self.sizes[index]),
+        )
+
+    def ended_within(self, from_offset: int, to_offset: int) -> tuple[int, int]:
+        """How many batches end at an offset in [from_offset, to_offset), and their bytes."""
+        first, last = np.searchsorted(self.last_offsets, [from_offset, to_offset])
+        return int(last - first), int(self.sizes[first:last].sum())
 
     def batches(self, from_offset: int) -> Iterator[RecordBatch]:
-        """The batches that hold `from_offset` or come after it; their records all have the batch's time."""
-        base = self.base_offset
-        for end in self.ends:
-            count = end.last_offset + 1 - base
-            if end.last_offset >= from_offset:
-                first = base - self.base_offset
-                values = tuple([self.value(index) for index in range(first, first + count)])
-                yield RecordBatch(
-                    base_offset=base, epoch=end.epoch, timestamp=end.timestamp, values=values,
-                    timestamps=(end.timestamp,) * count, size_in_bytes=end.size_in_bytes,
-                )  # fmt: skip
-            base = end.last_offset + 1
+        """The batches that hold `from_offset` or come after it."""
+        first = int(np.searchsorted(self.last_offsets, from_offset))
+        base = self.base_offset if first == 0 else int(self.last_offsets[first - 1]) + 1
+        ends = (self.last_offsets, self.epochs, self.timestamps, self.sizes)
+        for last_offset, epoch, timestamp, size in zip(*(array[first:].tolist() for array in ends), strict=True):
+            places = range(base - self.base_offset, last_offset + 1 - self.base_offset)
+            yield RecordBatch(
+                base_offset=base, epoch=epoch, timestamp=timestamp, values=tuple([self.value(i) for i in places]),
+                timestamps=tuple(self.times[places.start : places.stop].tolist()), size_in_bytes=size,
+            )  # fmt: skip
+            base = last_offset + 1
 
     def value(self, index: int) -> bytes:
         """One record's value."""
@@ -86,7 +130,7 @@ def read_values(data: memoryview, *, file: str, position: int) -> Iterator[Batch
     start, size = 0, len(data)
     array = np.frombuffer(data, np.uint8)
     while start < size:
-        values, stop = _stretch(data, array, start)
+        values, stop = _stretch(array, start)
         if values is not None:
             yield values
         if stop >= size:
@@ -100,38 +144,27 @@ def read_values(data: memoryview, *, file: str, position: int) -> Iterator[Batch
         start = stop + length
 
 
-def _stretch(data: memoryview, array: Any, start: int) -> tuple[BatchValues | None, int]:
+def _stretch(array: Any, start: int) -> tuple[BatchValues | None, int]:
     """The plain data batches that begin at `start`, and where they end."""
-    ends: list[BatchEnd] = []
-    places: list[tuple[int, int, int, int, int]] = []
-    size, first, position, offset, epoch, total = len(data), start, start, -1, -1, 0
-    while position + HEADER.size <= size:
-        (base, length, of_epoch, magic, crc, attributes, last, time, max_time, producer, producer_epoch, sequence,
-         count) = HEADER.unpack_from(data, position)  # fmt: skip
-        stop = position + LENGTH_FROM + length
-        if (
-            magic != MAGIC or attributes or length < HEADER.size - LENGTH_FROM or stop > size or base < 0
-            or count < 1 or last != count - 1 or count * 7 > length or base + count > LARGEST_LONG
-            or (producer, producer_epoch, sequence) != NO_PRODUCER or not NO_TIMESTAMP <= max_time <= LATEST_TIMESTAMP
-            or not NO_TIMESTAMP <= time <= LATEST_TIMESTAMP
-            or (ends and (base != offset or of_epoch < epoch)) or of_epoch < -1
-            or crc32c(data[position + CRC_FROM : stop]) != crc
-        ):  # fmt: skip
-            break
-        places.append((position + HEADER.size, stop, count, time, max_time))
-        ends.append(BatchEnd(last_offset=base + count - 1, epoch=of_epoch, timestamp=max_time,
-                             size_in_bytes=stop - position))  # fmt: skip
-        offset, epoch, total, position = base + count, of_epoch, total + count, stop
-    starts, stops = np.empty(total, np.int64), np.empty(total, np.int64)
-    at = 0
-    for index, (begin, stop, count, time, max_time) in enumerate(places):
-        if not split_values(array, begin, stop, count, time, max_time, starts, stops, at):
-            del ends[index:]
-            position = begin - HEADER.size
-            break
-        at += count
-    if not ends:
-        return None, position
-    base = ends[-1].last_offset + 1 - at
-    assert position > first, "what was split takes bytes"
-    return BatchValues(base_offset=base, data=array, starts=starts[:at], stops=stops[:at], ends=tuple(ends)), position
+    found = np.empty(((len(array) - start) // SMALLEST_BATCH + 1, 7), np.int64)
+    walked, total, position = walk_plain(array, start, LATEST_TIMESTAMP, found)
+    starts, stops, times = np.empty(total, np.int64), np.empty(total, np.int64), np.empty(total, np.int64)
+    sound, records = split_plain(array, found, walked, starts, stops, times)
+    if not sound:
+        return None, start
+    if sound < walked:
+        position = int(found[sound, FIRST]) - HEADER_SIZE
+    found = found[:sound]
+    values = BatchValues(
+        base_offset=int(found[0, BASE]),
+        data=array,
+        starts=starts[:records],
+        stops=stops[:records],
+        times=times[:records],
+        last_offsets=found[:, BASE] + found[:, COUNT] - 1,
+        epochs=found[:, EPOCH].copy(),
+        timestamps=found[:, MAX_TIME].copy(),
+        sizes=found[:, STOP] - found[:, FIRST] + HEADER_SIZE,
+    )
+    assert position == int(found[-1, STOP]), "the batches end where their last one does"
+    return values, position

@@ -1,4 +1,4 @@
-"""Rows of a lake's log as the values of batches, without an object a record. Imports numpy, numba and pyarrow."""
+"""Rows of a lake's log as the values of batches and back, without an object a record: numpy, numba and pyarrow."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from kraftlake.kernels.payloads import frame_kinds, gather
 from kraftlake.records.batch import NO_TIMESTAMP, RecordBatch
-from kraftlake.records.batch_values import BatchEnd, BatchValues
-from kraftlake.records.rows import from_rows, sorted_rows
+from kraftlake.records.batch_values import BatchValues
+from kraftlake.records.rows import LOG_SCHEMA, from_rows, sorted_rows, to_rows
+from kraftlake.records.serde import record_type
 
 
 def values_of_rows(table: pa.Table) -> Iterator[BatchValues | RecordBatch]:
@@ -41,19 +43,48 @@ def values_of_rows(table: pa.Table) -> Iterator[BatchValues | RecordBatch]:
         if control[start]:
             yield from from_rows(rows.slice(start, stop - start))
             continue
-        ends = np.append(begins[first + 1 : last], stop) + offsets[0] - 1
         yield BatchValues(
             base_offset=int(offsets[start]),
             **_payloads(rows.slice(start, stop - start)),
-            ends=tuple(
-                [
-                    BatchEnd(last_offset=end, epoch=epoch, timestamp=time, size_in_bytes=0)
-                    for end, epoch, time in zip(
-                        ends.tolist(), epochs[begins[first:last]].tolist(), latest[first:last].tolist(), strict=True
-                    )
-                ]
-            ),
+            times=times[start:stop].astype(np.int64),
+            last_offsets=np.append(begins[first + 1 : last], stop) + offsets[0] - 1,
+            epochs=epochs[begins[first:last]].astype(np.int64),
+            timestamps=latest[first:last].astype(np.int64),
+            sizes=np.zeros(last - first, np.int64),
         )
+
+
+def has_plain_frames(values: BatchValues) -> bool:
+    """Whether each value begins with a metadata record's frame of three bytes, as all of Kafka's do so far."""
+    return frame_kinds(values.data, values.starts, values.stops, np.empty(values.record_count, np.int64))
+
+
+def rows_of_values(values: BatchValues) -> pa.Table:
+    """As `to_rows`, of many batches at once; raises as it does."""
+    count = values.record_count
+    kinds = np.empty(count, np.int64)
+    if not frame_kinds(values.data, values.starts, values.stops, kinds):
+        return to_rows(values.batches(values.base_offset))
+    of_batch = np.diff(values.last_offsets, prepend=values.base_offset - 1)
+    known = np.flatnonzero(np.bincount(kinds))
+    names = pa.array([record_type(False, int(kind) >> 7, int(kind) & 127) for kind in known], pa.string())
+    content = np.empty(int((values.stops - values.starts).sum()), np.uint8)
+    bounds = np.empty(count + 1, np.int32)
+    gather(values.data, values.starts, values.stops, content, bounds)
+    columns = {
+        "offset": pa.array(values.base_offset + np.arange(count, dtype=np.int64)),
+        "epoch": pa.array(np.repeat(values.epochs.astype(np.int32), of_batch)),
+        "timestamp": pa.array(values.times * 1000, mask=values.times == NO_TIMESTAMP).cast(
+            LOG_SCHEMA.field("timestamp").type
+        ),
+        "batch": pa.array(np.repeat(values.last_offsets - of_batch + 1, of_batch)),
+        "type": names.take(pa.array(np.searchsorted(known, kinds))),
+        "api_key": pa.array((kinds >> 7).astype(np.int16)),
+        "version": pa.array((kinds & 127).astype(np.int16)),
+        "control": pa.array(np.zeros(count, np.bool_)),
+        "payload": pa.Array.from_buffers(pa.binary(), count, [None, pa.py_buffer(bounds), pa.py_buffer(content)]),
+    }
+    return pa.Table.from_arrays([columns[name] for name in LOG_SCHEMA.names], schema=LOG_SCHEMA)
 
 
 def _payloads(rows: pa.Table) -> dict[str, Any]:

@@ -157,8 +157,9 @@ class MetadataBatchLoader:
             if stop > first:
                 self.seen_record = True
                 self._gathered += stop - first
-                self._num_batches += sum(first <= end.last_offset < stop for end in values.ends)
-                self._num_bytes += sum(end.size_in_bytes for end in values.ends if first <= end.last_offset < stop)
+                batches, size = values.ended_within(first, stop)
+                self._num_batches += batches
+                self._num_bytes += size
                 self._move_to(stop - 1, values.end_at(stop - 1))
         for batch in values.batches(self._last_offset + 1):
             if batch.base_offset > to_offset:

@@ -9,6 +9,7 @@ from kraftlake.records.control_records import LeaderChangeMessage
 from kraftlake.replay.base import usable_snapshots
 from kraftlake.replay.log_reader import LogReader
 from kraftlake.replay.open_reader import LakeReader
+from kraftlake.replay.parts import Part
 
 
 class CommittedTo:
@@ -40,9 +41,21 @@ class CommittedTo:
             for index, control_type in enumerate(batch.control_types):
                 if control_type == LeaderChangeMessage.API_KEY:
                     self._claim = (batch.base_offset + index, batch.epoch)
-        elif self._claim is not None and self._claim[1] == batch.epoch:
+        else:
+            self.see_data(batch.epoch)
+
+    def see_data(self, *epochs: int) -> None:
+        """Go past data batches of these epochs."""
+        if self._claim is not None and self._claim[1] in epochs:
             self.offset = max(self.offset, self._claim[0])
             self._claim = None
+
+    def see_part(self, part: Part) -> None:
+        """Go past the next batches of the log."""
+        if isinstance(part, RecordBatch):
+            self.see(part)
+        elif self._claim is not None:
+            self.see_data(*set(part.epochs.tolist()))
 
     def see_source(self, source: LogReader) -> None:
         """Learn what a source tells beside its batches: Kafka's files by their newest snapshot, a lake by its own note.

@@ -12,6 +12,7 @@ from kraftlake.kafka_files import DirectoryFollower, SourceKind, TruncatedLogErr
 from kraftlake.records.batch import RecordBatch
 from kraftlake.replay.base import usable_snapshots
 from kraftlake.replay.committed import CommittedTo
+from kraftlake.replay.epoch_ends import EpochEnds, Position
 from kraftlake.replay.import_log import import_source
 from kraftlake.replay.import_plan import plan_import
 from kraftlake.replay.log_reader import LogReader, SnapshotReader
@@ -48,9 +49,11 @@ class LogFollower:
     """Keeps a lake up to date with the directory of a live node; one thread, step by step.
 
     It takes what the log itself tells is committed (`CommittedTo`), which is late: up to the last snapshot or change of
-    leader. With `include_uncommitted` it takes all whole batches; a tail that the node truncates afterwards is told,
-    and ends the following with ImportConflictError, naming the first offset that disagrees, once other records are
-    there. The first step imports and compares as `import_source` does, and raises as it does.
+    leader; with `quorum`, which says where the quorum stands whenever it is called, it takes what that proves to be
+    committed (`EpochEnds`), at once. With `include_uncommitted` it takes all whole batches; a tail that the node
+    truncates afterwards is told, and ends the following with ImportConflictError, naming the first offset that
+    disagrees, once other records are there. The first step imports and compares as `import_source` does, and raises as
+    it does.
     """
 
     def __init__(
@@ -60,13 +63,18 @@ class LogFollower:
         *,
         cluster_id: str | None = None,
         include_uncommitted: bool = False,
+        quorum: Callable[[], Position] | None = None,
     ) -> None:
         from kraftlake.metadata_log import lake_location
+
+        if include_uncommitted and quorum is not None:
+            raise UsageError("A quorum tells what is committed: that, or everything (the uncommitted too), not both.")
 
         self._directory = os.fspath(directory)
         self._lake = lake_location(lake)
         self._cluster_id = cluster_id
         self._include_uncommitted = include_uncommitted
+        self._quorum = quorum
         self._importer: DirectoryFollower | None = None
         self._seen_snapshots: set[str] = set()
 
@@ -95,9 +103,10 @@ class LogFollower:
         source = open_source(self._directory, cluster_id=self._cluster_id)
         if source.kind is not SourceKind.DIRECTORY:
             raise UsageError(f"{self._directory} can't be followed: only the directory of a node grows.")
-        seen_to = source.end_offset
+        seen_to, bounded_end = source.end_offset, -1
         if not self._include_uncommitted:
-            bounded = _Committed(source.reader)
+            bounded = _Committed(source.reader, self._quorum)
+            bounded_end = bounded.end_offset
             source = Source(bounded, source.kind, source.path, source.cluster_id)
             if not bounded.is_anything and not is_lake(self._lake):
                 return FollowStep(
@@ -106,13 +115,15 @@ class LogFollower:
                 )  # fmt: skip
         report = import_source(source, str(self._lake), cluster_id=self._cluster_id)
         self._open(report.end_offset)
+        if self._quorum is not None:
+            self._log.append([], bounded_end)
         return FollowStep(
             from_offset=report.from_offset,
             to_offset=report.to_offset,
             records=report.records,
             snapshots=report.snapshots,
             end_offset=report.end_offset,
-            committed_to=report.committed_to,
+            committed_to=self._log.committed_to,
             seen_to=max(seen_to, report.end_offset),
         )
 
@@ -124,6 +135,8 @@ class LogFollower:
         self._seen_snapshots = {snapshot.name for snapshot in reader.snapshots}
         self._committed = CommittedTo.continued(reader, self._log.committed_to)
         self._known = CommittedTo.continued(reader, self._log.committed_to)
+        self._ends = EpochEnds()
+        self._ends.see(self._log.epoch, end_offset)
         self._importer = DirectoryFollower(self._directory, end_offset)
         self._scanner = DirectoryFollower(self._directory, end_offset)
 
@@ -135,17 +148,15 @@ class LogFollower:
         found = list(self._importer.snapshots(self._seen_snapshots))
         for snapshot in found:
             self._known.see_snapshot(snapshot.end_offset)
-        bound = None
+        known, bound = self._known.offset, None
         if not self._include_uncommitted:
-            for batch in self._scanner.poll():
-                self._known.see(batch)
-            bound = self._known.offset
+            known = bound = self._scan()
         for chunk in commit_groups(self._importer.poll(bound)):
             for batch in chunk:
                 self._committed.see(batch)
-            log.append(chunk, max(self._committed.offset, min(self._known.offset, chunk[-1].last_offset + 1)))
+            log.append(chunk, max(self._committed.offset, min(known, chunk[-1].last_offset + 1)))
         added = self._add_snapshots(found)
-        log.append([], max(self._committed.offset, self._known.offset))
+        log.append([], max(self._committed.offset, known))
         return FollowStep(
             from_offset=start if log.end_offset > start else None,
             to_offset=log.end_offset - 1 if log.end_offset > start else None,
@@ -155,6 +166,15 @@ class LogFollower:
             committed_to=log.committed_to,
             seen_to=max(log.end_offset, self._scanner.next_offset),
         )
+
+    def _scan(self) -> int:
+        """Look at all that is there, committed or not; up to where it is known to be committed."""
+        for batch in self._scanner.poll():
+            self._known.see(batch)
+            self._ends.see_batch(batch)
+        if self._quorum is None:
+            return self._known.offset
+        return max(self._known.offset, self._ends.committed_by(self._quorum()))
 
     def _add_snapshots(self, found: Sequence[SnapshotReader]) -> int:
         """Keep the new snapshots that the lake's log has reached; the others wait for it."""
@@ -198,18 +218,20 @@ class LogFollower:
 class _Committed:
     """A log up to where it is known to be committed, in whole batches."""
 
-    def __init__(self, reader: LogReader) -> None:
+    def __init__(self, reader: LogReader, quorum: Callable[[], Position] | None) -> None:
         known = CommittedTo()
         known.see_source(reader)
-        ends = []
+        ends, epoch_ends = [], EpochEnds()
         for batch in reader.batches(reader.start_offset):
             known.see(batch)
+            epoch_ends.see_batch(batch)
             ends.append(batch.last_offset + 1)
+        offset = known.offset if quorum is None else max(known.offset, epoch_ends.committed_by(quorum()))
         self._reader = reader
         self.name = reader.name
         self.cluster_id = reader.cluster_id
         self.start_offset = reader.start_offset
-        self.end_offset = max((end for end in ends if end <= known.offset), default=reader.start_offset)
+        self.end_offset = max((end for end in ends if end <= offset), default=reader.start_offset)
         self.snapshots: tuple[SnapshotReader, ...] = tuple(reader.snapshots)
 
     @property

@@ -14,6 +14,7 @@ from kraftlake.replay.import_plan import ImportPlan, Progress, plan_import
 from kraftlake.replay.import_report import ImportReport
 from kraftlake.replay.new_lake import check_place, discard_empty_lake, is_lake, remove_empty_folders
 from kraftlake.replay.open_reader import LakeReader
+from kraftlake.replay.parts import parts_of, rows_of
 from kraftlake.replay.source import Source, open_source
 from kraftlake.runtime.errors import ImportConflictError, LakeError, NotASourceError
 
@@ -127,12 +128,12 @@ class _Import:
             )
         committed.see_source(self._source.reader)
         if plan.records:
-            batches = self._source.reader.batches(plan.from_offset, plan.to_offset - 1)
-            for chunk in commit_groups(batches):
-                for batch in chunk:
-                    committed.see(batch)
-                log.append(chunk, committed.offset)
-                self._progress("writing", chunk[-1].last_offset + 1 - plan.from_offset, plan.records)
+            parts = parts_of(self._source.reader, plan.from_offset, plan.to_offset - 1)
+            for chunk in commit_groups(parts):
+                for part in chunk:
+                    committed.see_part(part)
+                log.append(rows_of(chunk), committed.offset)
+                self._progress("writing", log.end_offset - plan.from_offset, plan.records)
         log.append([], committed.offset)
         if isinstance(log.path, Path):
             fill_cache(log.path, log.snapshots())

@@ -11,13 +11,14 @@ from kraftlake.records.batch import RecordBatch
 from kraftlake.records.serde import read_frame
 from kraftlake.replay.base import usable_snapshots
 from kraftlake.replay.log_reader import LogReader, SnapshotReader
+from kraftlake.replay.parts import Part, parts_of
 from kraftlake.runtime.errors import CorruptDataError, ImportConflictError
 
 Progress = Callable[[str, int, int], None]
 """Called now and then with the phase ("checking" or "writing"), the offsets done and those there are to do."""
 
-PROGRESS_BATCHES = 256
-"""After how many batches progress is told."""
+PROGRESS_RECORDS = 1_000
+"""After how many records progress is told."""
 
 
 @attrs.frozen(kw_only=True)
@@ -55,24 +56,35 @@ def plan_import(
     ends = {s.end_offset - 1: s for s in usable_snapshots(source)}
     new = batches = already = before = 0
     comparison = None if lake is None else _Comparison(source, lake, committed_to)
-    for done, batch in enumerate(source.batches(source.start_offset), start=1):
-        _check_snapshot_epochs(batch, ends)
-        if comparison is not None and batch.last_offset < comparison.first:
-            before += batch.record_count
-        elif comparison is not None and batch.base_offset < comparison.end:
-            comparison.compare(batch)
-            already += batch.record_count
+
+    def fresh(part: Part) -> None:
+        nonlocal new, batches
+        if not new and part.epoch < lake_epoch:
+            raise ImportConflictError(
+                f"{source.name} has epoch {part.epoch} at offset {part.base_offset}, but the lake has epoch "
+                f"{lake_epoch} before it already: this is another cluster's log, or corruption."
+            )
+        _check_frames(part)
+        new += part.record_count
+        batches += 1 if isinstance(part, RecordBatch) else part.batch_count
+
+    told = source.start_offset
+    for part in parts_of(source, source.start_offset, source.end_offset - 1):
+        _check_snapshot_epochs(part, ends)
+        if comparison is None or part.base_offset >= comparison.end:
+            fresh(part)
         else:
-            if not new and batch.epoch < lake_epoch:
-                raise ImportConflictError(
-                    f"{source.name} has epoch {batch.epoch} at offset {batch.base_offset}, but the lake has epoch "
-                    f"{lake_epoch} before it already: this is another cluster's log, or corruption."
-                )
-            _check_frames(batch)
-            new += batch.record_count
-            batches += 1
-        if done % PROGRESS_BATCHES == 0 or batch.last_offset + 1 == source.end_offset:
-            progress("checking", batch.last_offset + 1 - source.start_offset, source.end_offset - source.start_offset)
+            for batch in [part] if isinstance(part, RecordBatch) else part.batches(part.base_offset):
+                if batch.last_offset < comparison.first:
+                    before += batch.record_count
+                elif batch.base_offset < comparison.end:
+                    comparison.compare(batch)
+                    already += batch.record_count
+                else:
+                    fresh(batch)
+        if part.last_offset + 1 - told >= PROGRESS_RECORDS or part.last_offset + 1 == source.end_offset:
+            told = part.last_offset + 1
+            progress("checking", told - source.start_offset, source.end_offset - source.start_offset)
     for snapshot in snapshots:
         for batch in snapshot.batches():
             _check_frames(batch, snapshot.name)
@@ -128,20 +140,28 @@ def _new_snapshots(source: LogReader, lake: LogReader | None) -> tuple[SnapshotR
     return tuple(new)
 
 
-def _check_snapshot_epochs(batch: RecordBatch, ends: dict[int, SnapshotReader]) -> None:
-    for offset in [offset for offset in ends if batch.base_offset <= offset <= batch.last_offset]:
+def _check_snapshot_epochs(part: Part, ends: dict[int, SnapshotReader]) -> None:
+    for offset in [offset for offset in ends if part.base_offset <= offset <= part.last_offset]:
         snapshot = ends.pop(offset)
-        if snapshot.epoch != batch.epoch:
+        epoch = part.epoch if isinstance(part, RecordBatch) else part.end_at(offset).epoch
+        if snapshot.epoch != epoch:
             raise CorruptDataError(
                 f"{snapshot.name} says that offset {offset} is of epoch {snapshot.epoch}, but the log has it in epoch "
-                f"{batch.epoch}: they don't belong together."
+                f"{epoch}: they don't belong together."
             )
 
 
-def _check_frames(batch: RecordBatch, snapshot: str | None = None) -> None:
-    if batch.control:
+def _check_frames(part: Part, snapshot: str | None = None) -> None:
+    if not isinstance(part, RecordBatch):
+        from kraftlake.records.row_values import has_plain_frames
+
+        if not has_plain_frames(part):
+            for batch in part.batches(part.base_offset):
+                _check_frames(batch, snapshot)
         return
-    for offset, value in enumerate(batch.values, start=batch.base_offset):
+    if part.control:
+        return
+    for offset, value in enumerate(part.values, start=part.base_offset):
         try:
             read_frame(value)
         except CorruptDataError as error:

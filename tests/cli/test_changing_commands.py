@@ -15,7 +15,9 @@ import pytest
 
 from tests.cli.made_logs import hostile_log
 from tests.cli.running import DIRECTORY, ROOT, SAMPLE, TORN, fault, run, run_json, unzipped_json
+from tests.protocol.fake_nodes import FakeController, serving
 
+CLUSTER_ID = "VXUoBgBGTaWWfCM4Toybuw"
 EXPECTED = SAMPLE / "expected"
 
 
@@ -186,6 +188,55 @@ def test_following_says_that_it_is_late_and_what_waits(tmp_path: Path) -> None:
 def test_what_belongs_to_following_is_refused_without_it(tmp_path: Path) -> None:
     assert "--follow" in fault("import", DIRECTORY, tmp_path / "lake", "--include-uncommitted", code=2)
     assert "only the directory" in fault("import", "--follow", DIRECTORY / f"{0:020d}.log", tmp_path / "l", code=2)
+
+
+def test_a_quorum_tells_a_follower_what_is_committed_and_its_absence_is_told_once(tmp_path: Path) -> None:
+    node = FakeController()
+    node.cluster_id, node.leader_epoch, node.high_watermark = CLUSTER_ID, 2, 5000
+    with serving(node) as address:
+        words = ["import", "--follow", "--quorum", address, DIRECTORY, tmp_path / "lake", "--poll", "0.01", "--json"]
+        follower = subprocess.Popen(
+            [sys.executable, "-m", "kraftlake.cli", *map(str, words)],
+            cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        with follower:
+            try:
+                check_what_it_takes(follower, node)
+            finally:
+                follower.send_signal(signal.SIGINT)
+                follower.wait(timeout=60)
+        assert follower.returncode == 0
+    assert run_json("image", tmp_path / "lake", "--show-secrets") == expected_image(5736)
+
+
+def check_what_it_takes(follower: subprocess.Popen[str], node: FakeController) -> None:
+    assert follower.stdout is not None
+    assert follower.stderr is not None
+    end = json.loads(follower.stdout.readline())["endOffset"]
+    assert 4900 < end <= 5000
+    node.shift = 1
+    assert "the quorum can't be asked" in follower.stderr.readline()
+    node.high_watermark, node.shift = 5100, 0
+    assert "the quorum answers again" in follower.stderr.readline()
+    line = json.loads(follower.stdout.readline())
+    assert line["from"] == end
+    assert 5000 < line["endOffset"] == line["committed_to"] <= 5100
+    node.high_watermark = 10**6
+    assert json.loads(follower.stdout.readline())["endOffset"] == 5737
+
+
+def test_a_quorum_that_can_not_be_asked_at_the_start_is_one_sentence(tmp_path: Path) -> None:
+    words = ["import", "--follow", DIRECTORY, tmp_path / "lake", "--quorum"]
+    assert "127.0.0.1:1 refuses connections" in fault(*words, "127.0.0.1:1")
+    assert "is no HOST:PORT" in fault(*words, "localhost", code=2)
+    assert "give one of them" in fault(*words, "localhost:1", "--include-uncommitted", code=2)
+    with serving(FakeController()) as address:
+        assert "is a node of cluster kraftlakeTestClusterAA, but the directory" in fault(*words, address)
+    lone = tmp_path / "__cluster_metadata-0"
+    lone.mkdir()
+    shutil.copy(DIRECTORY / f"{0:020d}.log", lone)
+    assert "give --cluster-id" in fault("import", "--follow", lone, tmp_path / "l", "--quorum", "localhost:1", code=2)
+    assert not (tmp_path / "lake").exists()
 
 
 def test_a_lake_can_be_named_by_a_file_uri(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from deltalake import DeltaTable
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.records.uuid import Uuid
 from tests.cli.running import DIRECTORY, fault, run, run_json
+from tests.metadata_log.delta_protocol import check_commits
 from tests.metadata_log.log_batches import data_batch
 
 
@@ -56,6 +57,7 @@ def test_a_fork_has_the_log_up_to_its_offset_and_goes_on_by_itself(tmp_path: Pat
     assert run_json("verify", tmp_path / "fork")["sound"]
     assert run_json("image", source)["offset"] == 5736
     assert DeltaTable(tmp_path / "fork" / "log").to_pyarrow_table().num_rows == 4595
+    assert check_commits(tmp_path / "fork" / "log") == 3
     assert "is written by a controller" in fault("import", DIRECTORY, tmp_path / "fork")
 
 

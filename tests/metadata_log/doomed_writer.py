@@ -2,8 +2,8 @@
 
 Each line on its stdout is an append that it was told is durable: `base end`. Run with `-m` and the arguments
 `die LAKE` (for each line on stdin, a seed, it forks such a process and says `dead SIGNAL` after it; `reign LAKE` does
-so with a claimant of epochs), `race LAKE NAME APPENDS`, `lead LAKE NODE CLAIMS`, or `create LAKE NAME ATTEMPTS` (these
-three begin at a line on stdin).
+so with a claimant of epochs, `usurp LAKE NODE` with one that claims and is fenced again and again), or, beginning at a
+line on stdin, `race LAKE NAME APPENDS`, `lead LAKE NODE CLAIMS`, `create LAKE NAME ATTEMPTS`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import random
 import signal
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from kraftlake.metadata_log.disk import Disk
@@ -33,7 +34,8 @@ class DeadlyDisk(Disk):
         self.moment = chance.choice(["before", "half", "after"])
 
     def _die(self, moment: str) -> None:
-        if self.left == 0 and (moment == self.moment):
+        # Operations overlap, so another one may have begun since the last one that was to be survived.
+        if self.left <= 0 and moment == self.moment:
             os.kill(os.getpid(), signal.SIGKILL)
 
     def _begin(self) -> None:
@@ -48,7 +50,7 @@ class DeadlyDisk(Disk):
 
     def write(self, path: Path, data: bytes | memoryview) -> None:
         self._begin()
-        if self.left == 0 and self.moment == "half":
+        if self.left <= 0 and self.moment == "half":
             super().write(path, memoryview(data)[: len(data) // 2])
             self._die("half")
         super().write(path, data)
@@ -119,17 +121,25 @@ def reign(path: Path, seed: int) -> None:
         say(base, log.end_offset)
 
 
+def usurp(path: Path, node_id: int, seed: int) -> None:
+    """Claim against others, append at that epoch until it is fenced, and claim again, until the disk kills us."""
+    chance = random.Random(seed)
+    log = MetadataLog.open(path, disk=DeadlyDisk(chance))
+    while True:
+        reign_until_fenced(log, node_id, chance.randint(1, 6))
+
+
 def reign_batches(offset: int, epoch: int) -> list[RecordBatch]:
     """What a claimant writes at an offset: two batches."""
     return [data_batch(offset, 1 + offset % 3, epoch=epoch), data_batch(offset + 1 + offset % 3, 2, epoch=epoch)]
 
 
-def die_again_and_again(path: Path, live: Callable[[Path, int], None]) -> None:
+def die_again_and_again(live: Callable[[int], None]) -> None:
     """Fork, so that the imports are paid for once, and nothing has been done yet in which a fork could be unsafe."""
     for line in sys.stdin:
         child = os.fork()
         if child == 0:
-            live(path, int(line))
+            live(int(line))
         _, status = os.waitpid(child, 0)
         say("dead", os.WTERMSIG(status) if os.WIFSIGNALED(status) else -1)
 
@@ -157,19 +167,24 @@ def lead(path: str, node_id: int, claims: int) -> None:
     log = MetadataLog.open(path)
     chance = random.Random(node_id)
     for _ in range(claims):
-        epoch = log.claim(node_id)
-        say(epoch, "claimed")
-        try:
-            for _ in range(chance.randint(1, 6)):
-                base = log.end_offset
-                log.append([data_batch(base, epoch=epoch, who=f"-node{node_id}")], epoch=epoch)
-                say(base, epoch)
-        except FencedEpochError as fault:
-            assert fault.epoch == epoch < fault.current_epoch  # noqa: PT017
-            say(epoch, "fenced")
-            with contextlib.suppress(FencedEpochError):
-                log.append([data_batch(log.end_offset, epoch=epoch)], epoch=epoch)
-                say(epoch, "unfenced")
+        reign_until_fenced(log, node_id, chance.randint(1, 6))
+
+
+def reign_until_fenced(log: MetadataLog, node_id: int, appends: int) -> None:
+    """Claim, and append at that epoch, at most so often; says so, and whether anything goes on after a fence."""
+    epoch = log.claim(node_id)
+    say(epoch, "claimed")
+    try:
+        for _ in range(appends):
+            base = log.end_offset
+            log.append([data_batch(base, epoch=epoch, who=f"-node{node_id}")], epoch=epoch)
+            say(base, epoch)
+    except FencedEpochError as fault:
+        assert fault.epoch == epoch < fault.current_epoch  # noqa: PT017
+        say(epoch, "fenced")
+        with contextlib.suppress(FencedEpochError):
+            log.append([data_batch(log.end_offset, epoch=epoch)], epoch=epoch)
+            say(epoch, "unfenced")
 
 
 def create(path: Path, name: str, attempts: int) -> None:
@@ -184,9 +199,11 @@ def create(path: Path, name: str, attempts: int) -> None:
 if __name__ == "__main__":
     what, lake, *arguments = sys.argv[1:]
     if what == "die":
-        die_again_and_again(Path(lake), die)
+        die_again_and_again(partial(die, Path(lake)))
     elif what == "reign":
-        die_again_and_again(Path(lake), reign)
+        die_again_and_again(partial(reign, Path(lake)))
+    elif what == "usurp":
+        die_again_and_again(partial(usurp, Path(lake), int(arguments[0])))
     elif what == "lead":
         lead(lake, int(arguments[0]), int(arguments[1]))
     elif what == "race":

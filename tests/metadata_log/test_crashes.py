@@ -148,10 +148,34 @@ def test_three_claimants_in_a_loop_never_append_at_an_older_epoch_after_a_newer_
     MetadataLog.create(lake, "cluster", "controlled")
     said = started_together(1, *(("lead", lake, node, CLAIMS) for node in range(CLAIMANTS)))
     events = [event for lines in said for event in lines]
-    assert not [event for event in events if event[1] == "unfenced"]
     assert [event for event in events if event[1] == "fenced"], "nobody was fenced: nothing is shown"
+    assert check_reigns(lake, events) == CLAIMANTS * CLAIMS
+
+
+def test_three_claimants_killed_again_and_again_never_append_at_an_older_epoch(tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    MetadataLog.create(lake, "cluster", "controlled")
+    chance = random.Random(17)
+    nurseries = [start("usurp", lake, node) for node in range(CLAIMANTS)]
+    events = []
+    for nursery in nurseries:  # all of them live and die at the same time
+        assert nursery.stdin is not None
+        nursery.stdin.write("".join(f"{chance.randrange(2**32)}\n" for _ in range(KILLS // CLAIMANTS)))
+        nursery.stdin.flush()
+    for nursery in nurseries:
+        out, _ = nursery.communicate()
+        said = [(line.split()[0], line.split()[1]) for line in out.splitlines()]
+        assert said.count(("dead", str(int(signal.SIGKILL)))) == KILLS // CLAIMANTS
+        events += [event for event in said if event[0] != "dead"]
+    assert check_reigns(lake, events) >= len({epoch for epoch, what in events if what == "claimed"}) > KILLS // 4
+
+
+def check_reigns(lake: Path, events: list[tuple[str, str]]) -> int:
+    """Check a log against what its claimants said; the last epoch."""
+    assert not [event for event in events if event[1] == "unfenced"]
     leader, epoch, offset = -1, 0, 0
     acknowledged = {int(base): int(of) for base, of in events if of.isdecimal()}
+    assert len(acknowledged) == sum(of.isdecimal() for _, of in events), "two were told that they wrote one offset"
     for batch in MetadataLog.open(lake).batches():
         assert batch.base_offset == offset
         offset = batch.last_offset + 1
@@ -163,10 +187,10 @@ def test_three_claimants_in_a_loop_never_append_at_an_older_epoch_after_a_newer_
             assert isinstance(message, TopicRecord)
             assert batch.epoch == epoch, "an append of an older epoch was accepted after a newer claim"
             assert message.name == f"topic-{batch.base_offset}-node{leader}"
-            assert acknowledged.pop(batch.base_offset) == epoch
+            assert acknowledged.pop(batch.base_offset, epoch) == epoch
     assert not acknowledged
-    assert epoch == CLAIMANTS * CLAIMS
     check_commits(lake / "log")
+    return epoch
 
 
 def test_of_racing_appenders_exactly_one_wins_each_version(tmp_path: Path) -> None:

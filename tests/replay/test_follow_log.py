@@ -3,6 +3,7 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
+import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -202,6 +203,57 @@ def test_a_truncation_above_what_was_taken_costs_a_committed_lake_nothing(live: 
     assert in_lake(live) == [batch for batch in live.batches if batch.last_offset < cut]
 
 
+@attrs.frozen
+class Quorum:
+    leader_epoch: int
+    high_watermark: int
+
+
+def test_with_a_quorum_all_that_it_has_committed_is_taken_at_once(live: LiveDirectory) -> None:
+    at = Quorum(3, live.end)
+    follower = LogFollower(live.path, lake_of(live), quorum=lambda: at)
+    first = follower.step()
+    assert (first.to_offset, first.committed_to) == (live.end - 1, live.end)
+    assert in_lake(live) == live.batches
+    more(live, 4)
+    step = follower.step()
+    assert (step.records, step.seen_to) == (0, live.end)
+    at = Quorum(3, live.end - 1)
+    step = follower.step()
+    assert (step.records, step.committed_to) == (3, live.end - 1)
+    at = Quorum(3, live.end + 100)
+    assert follower.step().committed_to == live.end
+    again = LogFollower(live.path, lake_of(live), quorum=lambda: at)
+    assert not again.step().is_news
+    assert MetadataLog.open(lake_of(live)).committed_to == live.end
+
+
+def test_the_tail_of_a_node_that_was_cut_off_is_not_what_the_quorum_committed(live: LiveDirectory) -> None:
+    at = Quorum(3, live.end)
+    follower = LogFollower(live.path, lake_of(live), quorum=lambda: at)
+    follower.step()
+    cut = live.end
+    more(live, 5)
+    at = Quorum(4, cut + 4)  # a new leader committed others at these offsets
+    for _ in range(2):
+        assert follower.step().end_offset == cut
+    assert LogFollower(live.path, lake_of(live), quorum=lambda: at).step().end_offset == cut
+    live.truncate(cut)
+    live.append(leader_change(cut, 4))
+    more(live, 3, epoch=4)
+    follower.step()
+    follower.step()
+    assert in_lake(live) == live.batches
+
+
+def test_a_quorum_without_a_high_watermark_leaves_it_at_what_the_log_tells(live: LiveDirectory) -> None:
+    follower = LogFollower(live.path, lake_of(live), quorum=lambda: Quorum(3, -1))
+    assert follower.step().end_offset == 9
+    assert not follower.step().is_news
+    with pytest.raises(UsageError, match="not both"):
+        LogFollower(live.path, lake_of(live), include_uncommitted=True, quorum=lambda: Quorum(3, 1))
+
+
 def test_nothing_is_made_before_anything_is_known_to_be_committed(tmp_path: Path) -> None:
     live = LiveDirectory(tmp_path / "__cluster_metadata-0")
     live.append(leader_change(0, 1))
@@ -244,6 +296,16 @@ def test_it_runs_until_it_is_stopped_and_tells_what_is_new(live: LiveDirectory) 
 
     LogFollower(live.path, lake_of(live), include_uncommitted=True).run(tell, poll=0.001, stop=stop)
     assert [step.records for step in told[1:]] == [1, 1]
+
+
+def test_a_bound_within_a_batch_that_is_not_in_the_last_segment_leaves_the_batch(live: LiveDirectory) -> None:
+    batch = next(batch for batch in live.batches if batch.last_offset > batch.base_offset)
+    live.roll()
+    more(live, 1)
+    follower = DirectoryFollower(live.path, 0)
+    list(follower.poll(batch.last_offset))
+    assert follower.next_offset == batch.base_offset
+    assert next(follower.poll()) == batch
 
 
 @given(steps=st.lists(st.tuples(st.integers(0, 3), st.booleans(), st.booleans()), max_size=12))

@@ -12,6 +12,7 @@ from kraftlake.cli.parameters import LAKE
 from kraftlake.cli.sections import MOVE
 
 if TYPE_CHECKING:
+    from kraftlake.protocol import QuorumClient, QuorumWatch
     from kraftlake.replay import FollowStep
 
 _UPKEEP_SECONDS = 60.0
@@ -30,6 +31,10 @@ _UPKEEP_SECONDS = 60.0
             "keep up with a live node, until interrupted",
             "kraftlake import --follow /var/lib/kafka/__cluster_metadata-0 lake",
         ),
+        Example(
+            "the same without being late: the quorum tells what is committed",
+            "kraftlake import --follow --quorum localhost:9093 /var/lib/kafka/__cluster_metadata-0 lake",
+        ),
     ),
 )
 @click.argument("lake", cls=Argument, type=LAKE, help="The folder of the lake; made if it does not exist.")
@@ -41,26 +46,45 @@ _UPKEEP_SECONDS = 60.0
     help="With --follow: take every whole batch, also those that a new leader may still replace.",
 )
 @click.option(
+    "--quorum",
+    cls=Option,
+    metavar="HOST:PORT",
+    help="With --follow: take what the quorum has committed, as any of these nodes of the cluster, brokers or "
+    "controllers, tells (several with commas between them; PLAINTEXT listeners).",
+)
+@click.option(
     "--poll",
     cls=Option,
     type=click.FloatRange(min=0.01),
     metavar="SECONDS",
     help="With --follow: how often to look, 0.5 if not given.",
 )
-def import_(call: Call, source: str, lake: str, *, follow: bool, include_uncommitted: bool, poll: float | None) -> None:
+def import_(
+    call: Call,
+    source: str,
+    lake: str,
+    *,
+    follow: bool,
+    include_uncommitted: bool,
+    quorum: str | None,
+    poll: float | None,
+) -> None:
     """Append to LAKE what it does not have yet of SOURCE.
 
     Twice is the same as once. At the first offset that disagrees with the lake (a gap, another epoch, other bytes, or
     another cluster) nothing is changed, and that offset is named.
 
     With --follow it takes what the log itself tells is committed, which is late: up to the newest snapshot or change
-    of leader. With --include-uncommitted it takes all, and ends at the first offset that a new leader replaced.
+    of leader. With --quorum it takes up to the high watermark, as soon as the directory has it; while nobody can be
+    asked it waits. With --include-uncommitted it takes all, and ends at the first offset that a new leader replaced.
     """
+    if include_uncommitted and quorum:
+        raise click.UsageError("--quorum takes what is committed, --include-uncommitted everything: give one of them.")
     if follow:
-        _follow(call, source, lake, include_uncommitted=include_uncommitted, poll=poll or 0.5)
+        _follow(call, source, lake, include_uncommitted=include_uncommitted, quorum=quorum, poll=poll or 0.5)
         return
-    if include_uncommitted or poll is not None:
-        raise click.UsageError("--include-uncommitted and --poll belong to --follow.")
+    if include_uncommitted or quorum or poll is not None:
+        raise click.UsageError("--quorum, --include-uncommitted and --poll belong to --follow.")
     from kraftlake.cli.views.import_view import show_import_report
     from kraftlake.cli.views.progress_view import progress_bars
     from kraftlake.replay.import_log import import_source
@@ -77,7 +101,7 @@ def import_(call: Call, source: str, lake: str, *, follow: bool, include_uncommi
         show_import_report(call.terminal, form)
 
 
-def _follow(call: Call, source: str, lake: str, *, include_uncommitted: bool, poll: float) -> None:
+def _follow(call: Call, source: str, lake: str, *, include_uncommitted: bool, quorum: str | None, poll: float) -> None:
     """Follow until interrupted, with the lake's upkeep beside it."""
     import signal
     import sys
@@ -87,7 +111,14 @@ def _follow(call: Call, source: str, lake: str, *, include_uncommitted: bool, po
     from kraftlake.replay import LogFollower
 
     stop = threading.Event()
-    follower = LogFollower(source, lake, cluster_id=call.cluster_id, include_uncommitted=include_uncommitted)
+    client, watch = _quorum(call, source, quorum) if quorum else (None, None)
+    follower = LogFollower(
+        source,
+        lake,
+        cluster_id=call.cluster_id,
+        include_uncommitted=include_uncommitted,
+        quorum=None if watch is None else watch.position,
+    )
     upkeep: list[UpkeepThread] = []
 
     def tell(step: FollowStep) -> None:
@@ -96,10 +127,10 @@ def _follow(call: Call, source: str, lake: str, *, include_uncommitted: bool, po
         _tell_step(call, lake, step, include_uncommitted=include_uncommitted)
         sys.stdout.flush()
 
-    if not include_uncommitted:
+    if not include_uncommitted and watch is None:
         call.terminal.warn(
             "only what the log itself tells is committed is taken, up to the newest snapshot or change of leader: "
-            "the lake is that late"
+            "the lake is that late (--quorum HOST:PORT asks the quorum)"
         )
     # Interrupting is how following ends; an append that is under way is finished first.
     before = [signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGINT, signal.SIGTERM)]
@@ -110,6 +141,22 @@ def _follow(call: Call, source: str, lake: str, *, include_uncommitted: bool, po
         signal.signal(signal.SIGTERM, before[1])
         for thread in upkeep:
             thread.close()
+        if client is not None:
+            client.close()
+
+
+def _quorum(call: Call, source: str, addresses: str) -> tuple[QuorumClient, QuorumWatch]:
+    """Somebody to ask what is committed, of the same cluster as the directory."""
+    from kraftlake.protocol import QuorumClient, QuorumWatch, parse_addresses
+
+    parsed = parse_addresses(addresses)
+    cluster_id = call.open(source, tell_torn=False).cluster_id
+    if cluster_id is None:
+        raise click.UsageError(
+            f"No meta.properties beside {source} tells its cluster: give --cluster-id, so that no other one is asked."
+        )
+    client = QuorumClient(parsed, cluster_id=cluster_id)
+    return client, QuorumWatch(client, call.terminal.warn)
 
 
 def _tell_step(call: Call, lake: str, step: FollowStep, *, include_uncommitted: bool) -> None:

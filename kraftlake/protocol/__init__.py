@@ -1,0 +1,46 @@
+"""The network protocol of Kafka, as far as a client of the quorum needs it: who leads, and how far it has committed.
+
+What is re-exported here is imported when it is first asked for: the schemas (kio) take 150 ms.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kraftlake.protocol.address import Address, parse_addresses
+    from kraftlake.protocol.connection import Connection, NodeError
+    from kraftlake.protocol.node_client import NodeClient
+    from kraftlake.protocol.quorum_client import OtherClusterError, QuorumClient, QuorumPosition
+    from kraftlake.protocol.quorum_watch import QuorumWatch
+
+_HOMES = {
+    "Address": "address",
+    "Connection": "connection",
+    "NodeClient": "node_client",
+    "NodeError": "connection",
+    "OtherClusterError": "quorum_client",
+    "QuorumClient": "quorum_client",
+    "QuorumPosition": "quorum_client",
+    "QuorumWatch": "quorum_watch",
+    "parse_addresses": "address",
+}
+
+__all__ = [
+    "Address",
+    "Connection",
+    "NodeClient",
+    "NodeError",
+    "OtherClusterError",
+    "QuorumClient",
+    "QuorumPosition",
+    "QuorumWatch",
+    "parse_addresses",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(f"kraftlake.protocol.{_HOMES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,36 @@
+"""Where a node listens: HOST:PORT."""
+
+from __future__ import annotations
+
+import attrs
+
+from kraftlake.runtime.errors import UsageError
+
+
+@attrs.frozen
+class Address:
+    """A host name or IP address, and a TCP port."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def parse_addresses(text: str) -> tuple[Address, ...]:
+    """The addresses of `HOST:PORT[,HOST:PORT…]`, each once, in their order; IPv6 in brackets.
+
+    Raises UsageError for what is none.
+    """
+    return tuple(dict.fromkeys(_parse(part.strip()) for part in text.split(",")))
+
+
+def _parse(part: str) -> Address:
+    host, colon, port = part.rpartition(":")
+    bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
+    if not colon or not bare or (":" in bare and bare == host) or not (port.isascii() and port.isdecimal()):
+        raise UsageError(f"{part!r} is no HOST:PORT of a Kafka node, such as localhost:9092 or [::1]:9093.")
+    if not 0 < int(port) < 65536:
+        raise UsageError(f"{part!r} names port {port}: ports go from 1 to 65535.")
+    return Address(bare, int(port))

@@ -1,0 +1,124 @@
+"""One TCP connection to a node: frames of four bytes of length and a payload, each way.
+
+Source: org.apache.kafka.common.network.NetworkReceive and NetworkSend.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+from types import TracebackType
+from typing import Self
+
+from kraftlake.protocol.address import Address
+from kraftlake.runtime.clock import Clock, SystemClock
+from kraftlake.runtime.errors import KraftlakeError
+
+MAX_RESPONSE_BYTES = 16 * 1024 * 1024
+_LENGTH = struct.Struct(">i")
+_NANOSECONDS = 1_000_000_000
+
+
+class NodeError(KraftlakeError):
+    """A node that can't be reached, is no Kafka node, or answers with an error; the message names its address."""
+
+
+class Connection:
+    """Sends a payload and receives the one that answers it; not for several threads.
+
+    `timeout` (seconds) bounds the connecting, and each exchange as a whole: a peer that sends a byte now and then does
+    not stretch it. After a NodeError the connection is closed. As a context manager it closes itself.
+    """
+
+    def __init__(
+        self,
+        address: Address,
+        *,
+        timeout: float,
+        max_response_bytes: int = MAX_RESPONSE_BYTES,
+        clock: Clock | None = None,
+    ) -> None:
+        self.address = address
+        self._timeout = timeout
+        self._limit = max_response_bytes
+        self._clock = clock or SystemClock()
+        try:
+            self._socket = socket.create_connection((address.host, address.port), timeout)
+        except TimeoutError:
+            raise NodeError(f"{address} does not answer: no connection within {timeout:g} s.") from None
+        except socket.gaierror as fault:
+            raise NodeError(f"{address}: the host is not known ({fault.strerror}).") from None
+        except ConnectionRefusedError:
+            raise NodeError(f"{address} refuses connections: is a node running, with a listener on it?") from None
+        except (OSError, UnicodeError) as fault:
+            raise NodeError(f"{address} can't be reached: {_reason(fault)}.") from None
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close; closing again does nothing."""
+        self._socket.close()
+
+    def exchange(self, payload: bytes) -> bytes:
+        """Send a frame and receive one. Raises NodeError."""
+        deadline = self._clock.nanoseconds() + round(self._timeout * _NANOSECONDS)
+        try:
+            self._wait_until(deadline)
+            self._socket.sendall(_LENGTH.pack(len(payload)) + payload)
+            head = self._receive(_LENGTH.size, deadline)
+            (size,) = _LENGTH.unpack(head)
+            if not 0 <= size <= self._limit:
+                raise NodeError(f"{self.address} {_stranger(head)}.")
+            return self._receive(size, deadline)
+        except TimeoutError:
+            self.close()
+            raise NodeError(
+                f"{self.address} took the connection and did not answer within {self._timeout:g} s."
+            ) from None
+        except OSError as fault:
+            self.close()
+            raise NodeError(f"{self.address} broke the connection off: {_reason(fault)}.") from None
+        except NodeError:
+            self.close()
+            raise
+
+    def _wait_until(self, deadline: int) -> None:
+        left = (deadline - self._clock.nanoseconds()) / _NANOSECONDS
+        if left <= 0:
+            raise TimeoutError
+        self._socket.settimeout(left)
+
+    def _receive(self, size: int, deadline: int) -> bytes:
+        received = bytearray()
+        while len(received) < size:
+            self._wait_until(deadline)
+            part = self._socket.recv(min(size - len(received), 1 << 16))
+            if not part:
+                raise NodeError(
+                    f"{self.address} closed the connection instead of answering: it may be no Kafka node, or want TLS "
+                    f"or SASL, which kraftlake does not speak."
+                )
+            received += part
+        return bytes(received)
+
+
+def _stranger(head: bytes) -> str:
+    """What the first four bytes of something that is no frame tell."""
+    if head == b"HTTP":
+        return "is an HTTP server, no Kafka node"
+    if head[:2] in (b"\x15\x03", b"\x16\x03"):
+        return "wants TLS, which kraftlake does not speak: give a PLAINTEXT listener"
+    if head == b"SSH-":
+        return "is an SSH server, no Kafka node"
+    return f"does not speak Kafka's protocol: it began with the bytes {head.hex(' ')}"
+
+
+def _reason(fault: OSError | UnicodeError) -> str:
+    return (fault.strerror if isinstance(fault, OSError) else None) or str(fault)

@@ -1,0 +1,170 @@
+"""The quorum of a cluster, asked over the network: its leader and how far its log is committed.
+
+Source: KIP-595 and KIP-836 (DescribeQuorum), KIP-919 (controllers answer clients too).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+import attrs
+from kio.schema.errors import ErrorCode
+from kio.schema.types import TopicName
+from kio.static.primitive import i8, i32
+
+from kraftlake.protocol.address import Address
+from kraftlake.protocol.connection import Connection, NodeError
+from kraftlake.protocol.node_client import NodeClient
+from kraftlake.runtime.errors import ImportConflictError
+
+METADATA_TOPIC = "__cluster_metadata"
+_CONTROLLERS = 2
+_BROKERS = 1
+
+
+class OtherClusterError(ImportConflictError):
+    """The node that was asked is of another cluster than the one that is meant."""
+
+
+@attrs.frozen(kw_only=True)
+class QuorumPosition:
+    """What the leader of `leader_epoch` said: offsets below `high_watermark` are committed; −1 while it knows none."""
+
+    leader_id: int
+    leader_epoch: int
+    high_watermark: int
+
+
+class QuorumClient:
+    """Asks any node of a cluster for its quorum; not for several threads.
+
+    Brokers hand the question on to the controller. A controller that does not lead names the one that does, which is
+    then asked. The node that answered is asked first the next time, over the same connection; the others take over
+    when it fails. Each new connection is checked against `cluster_id`.
+    """
+
+    def __init__(
+        self,
+        addresses: Sequence[Address],
+        *,
+        cluster_id: str,
+        timeout: float = 5.0,
+        connect: Callable[..., Connection] = Connection,
+    ) -> None:
+        self._addresses = list(addresses)
+        self._cluster_id = cluster_id
+        self._timeout = timeout
+        self._connect = connect
+        self._node: NodeClient | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection that is kept."""
+        if self._node is not None:
+            self._node.close()
+            self._node = None
+
+    def describe(self) -> QuorumPosition:
+        """Ask for the quorum. Raises NodeError naming what is wrong with each address, OtherClusterError."""
+        if self._node is not None:
+            try:
+                return self._ask(self._node)
+            except (NodeError, _NotLeaderError):
+                self.close()  # it may have been restarted, or lost the lead: begin anew
+        faults: list[str] = []
+        waiting = list(self._addresses)
+        asked: set[Address] = set()
+        while waiting:
+            address = waiting.pop(0)
+            if address in asked:
+                continue
+            asked.add(address)
+            try:
+                return self._try(address)
+            except _NotLeaderError as fault:
+                waiting[:0] = fault.leader
+                faults.append(f"{address} is a controller that does not lead, and knows no leader")
+            except NodeError as fault:
+                faults.append(str(fault).rstrip("."))
+        raise NodeError("; ".join(faults) + ".")
+
+    def _try(self, address: Address) -> QuorumPosition:
+        node = NodeClient(self._connect(address, timeout=self._timeout))
+        try:
+            leader = self._check_cluster(node)
+            try:
+                position = self._ask(node)
+            except _NotLeaderError:
+                raise _NotLeaderError(leader) from None
+        except BaseException:
+            node.close()
+            raise
+        self._node = node
+        return position
+
+    def _ask(self, node: NodeClient) -> QuorumPosition:
+        def request(module: Any) -> Any:
+            partition = module.PartitionData(partition_index=i32(0))
+            topic = module.TopicData(topic_name=TopicName(METADATA_TOPIC), partitions=(partition,))
+            return module.DescribeQuorumRequest(topics=(topic,))
+
+        answer = node.ask("describe_quorum", range(3), request)
+        partitions = [partition for topic in answer.topics for partition in topic.partitions]
+        code = (
+            answer.error_code if answer.error_code is not ErrorCode.none or not partitions else partitions[0].error_code
+        )
+        if code in (ErrorCode.not_leader_or_follower, ErrorCode.broker_not_available):
+            raise _NotLeaderError
+        if code is not ErrorCode.none or not partitions:
+            raise NodeError(f"{node.address} does not describe its quorum: {_words(code)}.")
+        (partition,) = partitions
+        return QuorumPosition(
+            leader_id=int(partition.leader_id),
+            leader_epoch=int(partition.leader_epoch),
+            high_watermark=int(partition.high_watermark),
+        )
+
+    def _check_cluster(self, node: NodeClient) -> list[Address]:
+        """Compare the cluster id; where the leading controller listens, as far as a controller says it."""
+        answer = self._describe_cluster(node, _CONTROLLERS)
+        if answer.error_code in (ErrorCode.mismatched_endpoint_type, ErrorCode.unsupported_endpoint_type):
+            answer = self._describe_cluster(node, _BROKERS)
+        if answer.error_code is not ErrorCode.none:
+            raise NodeError(f"{node.address} does not describe its cluster: {_words(answer.error_code)}.")
+        if answer.cluster_id != self._cluster_id:
+            raise OtherClusterError(
+                f"{node.address} is a node of cluster {answer.cluster_id}, but the directory is of cluster "
+                f"{self._cluster_id}: give an address of that cluster's."
+            )
+        return [Address(each.host, int(each.port)) for each in answer.brokers if each.broker_id == answer.controller_id]
+
+    def _describe_cluster(self, node: NodeClient, endpoints: int) -> Any:
+        def request(module: Any) -> Any:
+            known = module.DescribeClusterRequest.__dataclass_fields__
+            options = {"endpoint_type": i8(endpoints)} if "endpoint_type" in known else {}
+            return module.DescribeClusterRequest(include_cluster_authorized_operations=False, **options)
+
+        return node.ask("describe_cluster", range(2), request)
+
+
+class _NotLeaderError(Exception):
+    """The node does not lead; `leader` is where the one that does may listen."""
+
+    def __init__(self, leader: Sequence[Address] = ()) -> None:
+        super().__init__()
+        self.leader = leader
+
+
+def _words(code: ErrorCode) -> str:
+    if code is ErrorCode.cluster_authorization_failed:
+        return "an ACL for Describe on the cluster is needed"
+    return code.name

@@ -1,0 +1,59 @@
+"""What the quorum last said, over the times when nobody can be asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from kraftlake.protocol.connection import NodeError
+from kraftlake.protocol.quorum_client import QuorumPosition
+from kraftlake.runtime.clock import Clock, SystemClock
+
+_FIRST_PAUSE_MS = 500
+_LONGEST_PAUSE_MS = 30_000
+
+
+class Describes(Protocol):
+    """Says where the quorum stands: `QuorumClient`."""
+
+    def describe(self) -> QuorumPosition:
+        """Where it stands now. Raises NodeError."""
+        ...
+
+
+class QuorumWatch:
+    """Asks each time, and when that fails goes on with the last answer; tells so once, and when it is over.
+
+    A failed question is asked again after half a second, then after twice as long each time, up to half a minute. The
+    first question is different: it raises what is wrong, since nobody may ever have listened there.
+    """
+
+    def __init__(self, quorum: Describes, tell: Callable[[str], None], *, clock: Clock | None = None) -> None:
+        self._quorum = quorum
+        self._tell = tell
+        self._clock = clock or SystemClock()
+        self._last: QuorumPosition | None = None
+        self._pause_ms = 0
+        self._not_before_ns = 0
+
+    def position(self) -> QuorumPosition:
+        """The newest answer. Raises NodeError before the first, OtherClusterError (an ImportConflictError) always."""
+        if self._pause_ms and self._last is not None and self._clock.nanoseconds() < self._not_before_ns:
+            return self._last
+        try:
+            position = self._quorum.describe()
+        except NodeError as fault:
+            if self._last is None:
+                raise
+            if not self._pause_ms:
+                self._tell(
+                    f"the quorum can't be asked, so nothing more is taken for committed until it can be: {fault}"
+                )
+            self._pause_ms = min(max(2 * self._pause_ms, _FIRST_PAUSE_MS), _LONGEST_PAUSE_MS)
+            self._not_before_ns = self._clock.nanoseconds() + self._pause_ms * 1_000_000
+            return self._last
+        if self._pause_ms:
+            self._tell("the quorum answers again.")
+        self._pause_ms = 0
+        self._last = position
+        return position

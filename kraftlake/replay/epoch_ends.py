@@ -1,0 +1,46 @@
+"""What the quorum's high watermark says of one node's copy of the log."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from kraftlake.records.batch import RecordBatch
+
+
+class Position(Protocol):
+    """Where the quorum stands, as `QuorumPosition` says it."""
+
+    @property
+    def leader_epoch(self) -> int:
+        """The epoch of the leader that was asked."""
+        ...
+
+    @property
+    def high_watermark(self) -> int:
+        """The offset below which its log is committed; −1 while it knows none."""
+        ...
+
+
+class EpochEnds:
+    """Where the batches of each epoch end in one copy of the log; feed it batches in offset order.
+
+    The high watermark is of the leader's log. A node that led before, and was cut off, holds other batches at the same
+    offsets until it truncates them. A copy that holds a batch of the leader's epoch, or of a later one, is the leader's
+    log up to there (Raft's log matching); what lies behind its last such batch proves nothing.
+    """
+
+    def __init__(self) -> None:
+        self._ends: dict[int, int] = {}
+
+    def see(self, epoch: int, end_offset: int) -> None:
+        """Learn of a batch of `epoch` that ends below `end_offset`."""
+        self._ends[epoch] = max(end_offset, self._ends.get(epoch, 0))
+
+    def see_batch(self, batch: RecordBatch) -> None:
+        """Learn of the next batch."""
+        self.see(batch.epoch, batch.last_offset + 1)
+
+    def committed_by(self, position: Position) -> int:
+        """The offset below which this copy is committed by what the leader said; −1 where that says nothing."""
+        matching = max((end for epoch, end in self._ends.items() if epoch >= position.leader_epoch), default=-1)
+        return min(matching, position.high_watermark)

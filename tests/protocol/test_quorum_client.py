@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kio.schema.errors import ErrorCode
+
+from kraftlake.protocol import Address, NodeError, OtherClusterError, QuorumClient, QuorumPosition
+from kraftlake.runtime.errors import ImportConflictError
+from tests.protocol.fake_nodes import CLUSTER_ID, FakeController, frame, receive_frame, serving
+
+NOWHERE = Address("127.0.0.1", 1)
+HERE = QuorumPosition(leader_id=9, leader_epoch=4, high_watermark=7)
+
+
+def asking(*addresses: Address) -> QuorumClient:
+    return QuorumClient(addresses, cluster_id=CLUSTER_ID)
+
+
+def test_one_connection_answers_again_and_again() -> None:
+    node = FakeController()
+    with serving(node) as address, asking(address) as client:
+        assert client.describe() == HERE
+        node.high_watermark = 8
+        assert client.describe().high_watermark == 8
+        assert node.connections == 1
+
+
+def test_the_next_address_is_asked_where_one_fails_and_all_are_named_where_all_do() -> None:
+    node = FakeController()
+    with serving(node) as address, asking(NOWHERE, address) as client:
+        assert client.describe() == HERE
+    with pytest.raises(NodeError, match=rf"127\.0\.0\.1:1 refuses .*; {address} refuses .*"):
+        asking(NOWHERE, address).describe()
+
+
+def test_a_node_that_was_restarted_is_connected_to_anew() -> None:
+    node = FakeController()
+    with serving(node) as address, asking(address) as client:
+        client.describe()
+        node.shift = 1
+        with pytest.raises(NodeError, match="the answer to request 2, not to 1"):
+            client.describe()
+        node.shift = 0
+        assert client.describe() == HERE
+
+
+def test_a_controller_that_does_not_lead_names_the_one_that_does() -> None:
+    leading, following = FakeController(), FakeController()
+    following.quorum_error = ErrorCode.not_leader_or_follower
+    with serving(leading) as leader, serving(following) as follower, asking(follower) as client:
+        with pytest.raises(NodeError, match=f"^{follower} is a controller that does not lead, and knows no leader"):
+            client.describe()
+        following.leader = follower
+        with pytest.raises(NodeError, match=f"^{follower} is a controller that does not lead"):
+            client.describe()
+        following.leader = leader
+        assert client.describe() == HERE
+        assert leading.connections == 1
+        leading.quorum_error = ErrorCode.not_leader_or_follower
+        following.quorum_error = ErrorCode.none
+        assert client.describe() == HERE, "the lead changed hands"
+
+
+def test_a_node_of_another_cluster_is_never_asked_further() -> None:
+    node = FakeController()
+    node.cluster_id = "anotherTestClusterBB"
+    told = "is a node of cluster anotherTestClusterBB, but the directory"
+    with serving(node) as address, asking(address) as client, pytest.raises(OtherClusterError, match=told):
+        client.describe()
+    assert issubclass(OtherClusterError, ImportConflictError)
+
+
+@pytest.mark.parametrize(
+    ("versions", "told"),
+    [
+        ({18: (0, 4), 60: (0, 1)}, r"offers nothing of DescribeQuorum \(API 55\): is it a node of a KRaft cluster"),
+        ({18: (0, 4), 55: (7, 9), 60: (0, 1)}, "offers only versions 7 to 9 of DescribeQuorum"),
+    ],
+)
+def test_a_node_without_the_question_is_named(versions: dict[int, tuple[int, int]], told: str) -> None:
+    node = FakeController()
+    node.versions = versions
+    with serving(node) as address, asking(address) as client, pytest.raises(NodeError, match=told):
+        client.describe()
+
+
+def test_an_error_of_the_node_is_told_in_words() -> None:
+    node = FakeController()
+    node.quorum_error = ErrorCode.cluster_authorization_failed
+    with serving(node) as address, asking(address) as client:
+        with pytest.raises(NodeError, match="an ACL for Describe on the cluster is needed"):
+            client.describe()
+        node.quorum_error = ErrorCode.unknown_server_error
+        with pytest.raises(NodeError, match="unknown_server_error"):
+            client.describe()
+
+
+@given(answers=st.lists(st.binary(max_size=60), min_size=1, max_size=3))
+def test_any_bytes_in_a_frame_are_one_error(answers: Sequence[bytes]) -> None:
+    def talk(connection: object) -> None:
+        for answer in answers:
+            correlation_id = receive_frame(connection)[4:8]  # type: ignore[arg-type]
+            connection.sendall(frame(correlation_id + answer))  # type: ignore[attr-defined]
+
+    assert struct.calcsize(">i") == 4
+    with serving(talk) as address, asking(address) as client, pytest.raises(NodeError):
+        client.describe()

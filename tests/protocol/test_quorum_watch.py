@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import pytest
+
+from kraftlake.protocol import NodeError, OtherClusterError, QuorumPosition, QuorumWatch
+from kraftlake.runtime.clock import ManualClock
+
+
+class Quorum:
+    """Answers, unless it has a fault; counts how often it was asked."""
+
+    def __init__(self) -> None:
+        self.fault: Exception | None = None
+        self.high_watermark = 1
+        self.asked = 0
+
+    def describe(self) -> QuorumPosition:
+        self.asked += 1
+        if self.fault is not None:
+            raise self.fault
+        return QuorumPosition(leader_id=1, leader_epoch=1, high_watermark=self.high_watermark)
+
+
+def test_the_first_fault_is_raised_since_nobody_may_ever_have_listened_there() -> None:
+    quorum, told = Quorum(), list[str]()
+    quorum.fault = NodeError("nobody is there.")
+    watch = QuorumWatch(quorum, told.append, clock=ManualClock())
+    with pytest.raises(NodeError, match="nobody is there"):
+        watch.position()
+    assert not told
+
+
+def test_a_quorum_that_can_not_be_asked_is_told_once_and_asked_ever_more_rarely() -> None:
+    quorum, told, clock = Quorum(), list[str](), ManualClock()
+    watch = QuorumWatch(quorum, told.append, clock=clock)
+    assert watch.position().high_watermark == 1
+    quorum.high_watermark, quorum.fault = 5, NodeError("it went away.")
+    asked_at = []
+    for tenth in range(2000):
+        before = quorum.asked
+        assert watch.position().high_watermark == 1, "nothing beyond what is known to be committed"
+        if quorum.asked > before:
+            asked_at.append(tenth / 10)
+        clock.advance(100)
+    assert asked_at[:6] == [0.0, 0.5, 1.5, 3.5, 7.5, 15.5]
+    assert asked_at[-1] - asked_at[-2] == 30
+    assert told == ["the quorum can't be asked, so nothing more is taken for committed until it can be: it went away."]
+    quorum.fault = None
+    clock.advance(30_000)
+    assert watch.position().high_watermark == 5
+    assert told[1:] == ["the quorum answers again."]
+    quorum.fault = NodeError("again.")
+    watch.position()
+    assert len(told) == 3
+
+
+def test_another_cluster_at_the_address_is_an_error_at_any_time() -> None:
+    quorum = Quorum()
+    watch = QuorumWatch(quorum, lambda _: None, clock=ManualClock())
+    watch.position()
+    quorum.fault = OtherClusterError("another cluster")
+    with pytest.raises(OtherClusterError):
+        watch.position()

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from kraftlake.delta.bulk_state import SPARSE_BELOW, BulkState
-from kraftlake.image.packed_topics import PackedTopics, TopicTable
+from kraftlake.delta.bulk_state import BulkState
+from kraftlake.image.packed_topics import PATCHES_BELOW, PackedTopics, TopicTable
 from kraftlake.image.partition_registration import PartitionRegistration
 from kraftlake.image.partition_rows import COLUMNS, registration_of
 from kraftlake.kernels import change_state as columns
@@ -101,7 +101,7 @@ class BulkChange(BulkState):
             return PackedTopics(rows=state.dense_rows[:], **common)
         count = int(state.counts[columns.N_TOUCHED])
         touched, values = state.touched[:count], state.touched_rows[:count]
-        if count * SPARSE_BELOW <= base.partition_count:
+        if count * PATCHES_BELOW <= base.partition_count:
             order = np.argsort(touched, kind="stable")
             return PackedTopics(rows=base.rows, patched=touched[order], patches=values[order], **common)
         rows = base.rows.copy()

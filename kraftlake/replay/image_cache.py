@@ -1,9 +1,9 @@
 """A cache in a lake: the images of its large snapshots as columns, from which they are there in milliseconds.
 
 The snapshots' records stay the truth. A file of the cache says which snapshot it was made of: end offset, epoch, record
-count, time, data files, and the checksum of the records' values that the snapshot's commit states; where any of that, or
-the checksum of its own bytes, is not so, it counts as missing. So does one of a snapshot without a checksum. The whole
-folder may be deleted at any time: the next import makes it again.
+count, time, data files, and the checksum of the records' values that the snapshot's commit states; where any of that,
+or the checksum of its own bytes, is not so, it counts as missing. So does one of a snapshot without a checksum. The
+whole folder may be deleted at any time: the next import makes it again.
 """
 
 from __future__ import annotations

@@ -22,6 +22,8 @@ class BulkState:
         self.packed = base
         self.fresh_rows_are_shared = False
         self.dense_rows_are_shared = False
+        self.has_cleared_elr = False
+        """Whether a ClearElrRecord was replayed: with one that changes nothing there is a change of topics, too."""
         self._gathered: columns.State | None = None
         topics, patches = len(base.table.names), len(base.patched)
         ids, index = _id_index(base.table)

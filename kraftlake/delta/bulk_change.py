@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from kraftlake.delta.bulk_state import SPARSE_BELOW, BulkState
-from kraftlake.image.packed_topics import PackedTopics, TopicTable
+from kraftlake.delta.bulk_state import BulkState
+from kraftlake.image.packed_topics import PATCHES_BELOW, PackedTopics, TopicTable
 from kraftlake.image.partition_registration import PartitionRegistration
 from kraftlake.image.partition_rows import COLUMNS, registration_of
 from kraftlake.kernels import change_state as columns
@@ -33,15 +33,27 @@ class BulkChange(BulkState):
         self.unshare()
         self.make_room(data, starts, stops, first, last)
         others = np.empty((last - first, 2), np.int64)
-        self.state.counts[columns.N_OTHERS] = 0
+        seen: list[list[int]] = []
         at = first
         while True:
+            self.state.counts[columns.N_OTHERS] = 0
             status, at = topic_records.replay(data, starts, stops, at, last, self.base, self.state, others)
-            if status != columns.GROW:
+            seen += others[: self.state.counts[columns.N_OTHERS]].tolist()
+            if status == columns.GROW:
+                self.grow(int(data[starts[at] + 1]))
+            elif status == columns.STOPPED and self._cleared_elr(data[starts[at] : stops[at]]):
+                at += 1
+            else:
                 break
-            self.grow(int(data[starts[at] + 1]))
-        seen = others[: self.state.counts[columns.N_OTHERS]].tolist()
         return int(at), [(place, "" if topic < 0 else self.topic_name(topic)) for place, topic in seen]
+
+    def _cleared_elr(self, value: Any) -> bool:
+        """Whether the value is of a ClearElrRecord, which was replayed."""
+        if len(value) < 4 or value[1] != topic_records.CLEAR_ELR:
+            return False
+        from kraftlake.delta.bulk_clear_elr import clear_elr
+
+        return clear_elr(self, value.tobytes())
 
     @property
     def is_empty(self) -> bool:
@@ -52,6 +64,7 @@ class BulkChange(BulkState):
             or counts[columns.N_FRESH]
             or counts[columns.N_TOPICS]
             or self.has_dead_topics
+            or self.has_cleared_elr
             or state.touched_info[: counts[columns.N_TOUCHED], 0].any()
             or state.dense_flags.any()
         )
@@ -101,7 +114,7 @@ class BulkChange(BulkState):
             return PackedTopics(rows=state.dense_rows[:], **common)
         count = int(state.counts[columns.N_TOUCHED])
         touched, values = state.touched[:count], state.touched_rows[:count]
-        if count * SPARSE_BELOW <= base.partition_count:
+        if count * PATCHES_BELOW <= base.partition_count:
             order = np.argsort(touched, kind="stable")
             return PackedTopics(rows=base.rows, patched=touched[order], patches=values[order], **common)
         rows = base.rows.copy()

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
-from kraftlake.image.packed_topics import PackedTopics, TopicTable
+from kraftlake.image.packed_topics import PATCHES_BELOW, PackedTopics, TopicTable
 from kraftlake.image.partition_rows import COLUMNS
 from kraftlake.kernels import change_state as columns
 from kraftlake.kernels import indexes, row_lists, topic_records
-
-SPARSE_BELOW: Final = 8
-"""Changes of fewer than one in so many partitions become patches of the base, not a copy of it."""
 
 _SAMPLES = 64
 """How many records are looked at to guess how much room all of them need."""
@@ -25,6 +22,8 @@ class BulkState:
         self.packed = base
         self.fresh_rows_are_shared = False
         self.dense_rows_are_shared = False
+        self.has_cleared_elr = False
+        """Whether a ClearElrRecord was replayed: with one that changes nothing there is a change of topics, too."""
         self._gathered: columns.State | None = None
         topics, patches = len(base.table.names), len(base.patched)
         ids, index = _id_index(base.table)
@@ -100,7 +99,7 @@ class BulkState:
         types *= step
         if not len(state.slots) and not len(state.dense_flags) and rows:
             self._begin_sparse()
-        if rows and not len(state.dense_flags) and SPARSE_BELOW * types[topic_records.CHANGE] > rows:
+        if rows and not len(state.dense_flags) and PATCHES_BELOW * types[topic_records.CHANGE] > rows:
             self._become_dense()
         elif not len(state.dense_flags):
             self._make_room_for_touched(min(rows, int(state.counts[columns.N_TOUCHED] + types[topic_records.CHANGE])))
@@ -123,7 +122,7 @@ class BulkState:
         if api_key == topic_records.TOPIC and counts[columns.N_TOPICS] >= len(state.firsts):
             self._make_room_for_topics(int(counts[columns.N_TOPICS]) + 64)
         if counts[columns.N_TOUCHED] >= len(state.touched) and not len(state.dense_flags):
-            if SPARSE_BELOW * counts[columns.N_TOUCHED] > self.packed.partition_count:
+            if PATCHES_BELOW * counts[columns.N_TOUCHED] > self.packed.partition_count:
                 self._become_dense()
             else:
                 self._make_room_for_touched(int(counts[columns.N_TOUCHED]) + 64)

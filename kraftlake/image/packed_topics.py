@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import attrs
 import numpy as np
@@ -16,6 +17,9 @@ from kraftlake.records.uuid import Uuid
 
 Int32s: TypeAlias = npt.NDArray[np.int32]
 Bytes: TypeAlias = npt.NDArray[np.uint8]
+
+PATCHES_BELOW: Final = 8
+"""Changes of fewer than one in so many partitions become patches of a base, not a copy of it."""
 
 TopicStates: TypeAlias = tuple[str, Uuid, Mapping[int, PartitionRegistration]]
 """A topic as objects: name, id, partitions by id."""
@@ -76,6 +80,7 @@ class PackedTopics:
     patched: Int32s = attrs.field(factory=lambda: np.empty(0, np.int32))
     patches: Int32s = attrs.field(factory=lambda: np.empty((0, COLUMNS), np.int32))
     _buffer: memoryview = attrs.field(init=False)
+    _patched: memoryview = attrs.field(init=False)
     _has_patches: bool = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -84,6 +89,7 @@ class PackedTopics:
             _frozen(array)
         assert self.rows.shape == (int(self.table.starts[-1]), COLUMNS), "a row for each partition"
         object.__setattr__(self, "_buffer", self.rows.reshape(-1).view(np.uint8).data)
+        object.__setattr__(self, "_patched", self.patched.data)
         object.__setattr__(self, "_has_patches", len(self.patched) > 0)
 
     @property
@@ -94,14 +100,14 @@ class PackedTopics:
     def registration(self, row: int) -> PartitionRegistration:
         """The state of the partition at a row."""
         if self._has_patches:
-            at = int(self.patched.searchsorted(row))
-            if at < len(self.patched) and self.patched[at] == row:
+            at = bisect_left(self._patched, row)
+            if at < len(self._patched) and self._patched[at] == row:
                 return registration_of(tuple(self.patches[at].tolist()), self.heap, self.directories)
         return registration_of(ROW.unpack_from(self._buffer, row * ROW_BYTES), self.heap, self.directories)
 
     def registrations(self, start: int, stop: int) -> list[PartitionRegistration]:
         """The states of the partitions at rows [start, stop)."""
-        if self._has_patches:
+        if self._has_patches and bisect_left(self._patched, start) < bisect_left(self._patched, stop):
             return [self.registration(row) for row in range(start, stop)]
         rows = ROW.iter_unpack(self._buffer[start * ROW_BYTES : stop * ROW_BYTES])
         return [registration_of(row, self.heap, self.directories) for row in rows]
@@ -148,15 +154,46 @@ def pack(base: PackedTopics | None, left_out: Iterable[int], changed: Mapping[in
             table=empty, rows=np.empty((0, COLUMNS), np.int32), heap=np.empty(0, np.int32), directories=(Uuid.ZERO,)
         )
     writer = RowWriter(base.directories, len(base.heap))
+    left_out = sorted(left_out)
+    if changed and not left_out and not topics:
+        count = len(base.patched) + len(changed)
+        if count * PATCHES_BELOW <= base.partition_count:
+            return _with_patches(base, changed, writer)
     rows = base.merged_rows()
     if changed:
         rows = rows.copy() if rows is base.rows else rows
         rows[np.fromiter(changed, np.int64, len(changed))] = [writer.row(state) for state in changed.values()]
-    table, rows = _without(base.table, rows, sorted(left_out))
+    table, rows = _without(base.table, rows, left_out)
     if topics:
         table, rows = _with(table, rows, topics, writer)
-    heap = np.concatenate((base.heap, np.array(writer.heap, np.int32))) if writer.heap else base.heap
-    return PackedTopics(table=table, rows=rows, heap=heap, directories=tuple(writer.directories))
+    return PackedTopics(table=table, rows=rows, heap=_heap_of(base, writer), directories=tuple(writer.directories))
+
+
+def _heap_of(base: PackedTopics, writer: RowWriter) -> Int32s:
+    return np.concatenate((base.heap, np.array(writer.heap, np.int32))) if writer.heap else base.heap
+
+
+def _with_patches(base: PackedTopics, changed: Mapping[int, PartitionRegistration], writer: RowWriter) -> PackedTopics:
+    """`base` with other states at some rows, and nothing copied but its patches."""
+    new = np.fromiter(sorted(changed), np.int32, len(changed))
+    values = np.array([writer.row(changed[row]) for row in new.tolist()], np.int32)
+    patched, patches = merged_patches(base.patched, base.patches, new, values)
+    return PackedTopics(
+        table=base.table,
+        rows=base.rows,
+        heap=_heap_of(base, writer),
+        directories=tuple(writer.directories),
+        patched=patched,
+        patches=patches,
+    )
+
+
+def merged_patches(patched: Int32s, patches: Int32s, new: Int32s, values: Int32s) -> tuple[Int32s, Int32s]:
+    """Row numbers and rows of both, by number; where both have one, `values` counts."""
+    kept = ~np.isin(patched, new, assume_unique=True)
+    rows = np.concatenate((patched[kept], new))
+    order = np.argsort(rows, kind="stable")
+    return rows[order], np.concatenate((patches[kept], values))[order]
 
 
 def _without(table: TopicTable, rows: Int32s, left_out: list[int]) -> tuple[TopicTable, Int32s]:

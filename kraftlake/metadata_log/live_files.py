@@ -99,6 +99,8 @@ class LiveFiles(Mapping[str, AddFile]):
     def __getitem__(self, path: str) -> AddFile:
         if path in self._newest:
             return self._newest[path]
+        if not self._has_columns:
+            raise KeyError(path)
         table = self._table()
         found = table.filter(pc.equal(table.column("path"), path)).to_pylist()
         if not found:
@@ -106,20 +108,27 @@ class LiveFiles(Mapping[str, AddFile]):
         return _add(found[-1])
 
     def __iter__(self) -> Iterator[str]:
-        yield from self._table().column("path").to_pylist()
+        if self._has_columns:
+            yield from self._table().column("path").to_pylist()
         yield from list(self._newest)
 
     def values(self) -> list[AddFile]:  # type: ignore[override]
         """Every file as an object."""
-        return [*map(_add, self._table().to_pylist()), *self._newest.values()]
+        older = self._table().to_pylist() if self._has_columns else []
+        return [*map(_add, older), *self._newest.values()]
 
     def items(self) -> list[tuple[str, AddFile]]:  # type: ignore[override]
         """Every file by its path."""
         return [(file.path, file) for file in self.values()]
 
     def __len__(self) -> int:
-        older: int = self._table().num_rows
+        older: int = self._table().num_rows if self._has_columns else 0
         return older + len(self._newest)
+
+    @property
+    def _has_columns(self) -> bool:
+        """Whether any file is held as a row; an empty table of none would take pandas, which pyarrow imports for it."""
+        return self._load is not None or bool(self._columns)
 
     def _fold(self) -> None:
         """Make columns of what is held as objects."""

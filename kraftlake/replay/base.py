@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from kraftlake.replay.log_reader import LogReader, SnapshotReader
 from kraftlake.runtime.errors import CorruptDataError, OffsetError
@@ -23,11 +23,17 @@ def images_end(reader: LogReader) -> int:
     return max([reader.end_offset, *ends])
 
 
-def choose_base(reader: LogReader, at: int, *, from_snapshot: bool | None = None) -> SnapshotReader | None:
+def choose_base(
+    reader: LogReader,
+    at: int,
+    *,
+    from_snapshot: bool | None = None,
+    known_as_sound: Callable[[SnapshotReader], bool] = lambda _: False,
+) -> SnapshotReader | None:
     """The snapshot on which to replay up to and including offset `at`; None is the empty image.
 
     The newest one whose last offset is at or before `at`, and that isn't damaged: such a one is passed over with a
-    warning. With `from_snapshot` False the log alone, with True only a
+    warning. One that is `known_as_sound` is not read to see. With `from_snapshot` False the log alone, with True only a
     snapshot will do. Raises OffsetError where neither the log nor a snapshot covers `at`; the message names the first
     offset from there on that has an image.
     """
@@ -46,7 +52,7 @@ def choose_base(reader: LogReader, at: int, *, from_snapshot: bool | None = None
     for snapshot in reversed(snapshots):
         base = snapshot.end_offset
         covers = base - 1 == at or (base <= at and base >= log.start and at in log)
-        if covers and _is_sound(snapshot, reader):
+        if covers and (known_as_sound(snapshot) or _is_sound(snapshot, reader)):
             return snapshot
     if from_snapshot is None and log.start == 0 and at in log:
         return None

@@ -84,8 +84,14 @@ def loader_at(
     reader: LogReader, at: int, *, from_snapshot: bool | None = None, lenient: bool = False
 ) -> MetadataBatchLoader:
     """As `replay_to`, for those who want the image alone: it may start from an image that a lake has as columns."""
-    base = choose_base(reader, at, from_snapshot=from_snapshot) if at >= 0 else None
-    cached = None if base is None else cached_image(reader, base)
+    cached: CachedImage | None = None
+
+    def has_columns(snapshot: SnapshotReader) -> bool:
+        nonlocal cached
+        cached = cached_image(reader, snapshot)
+        return cached is not None
+
+    base = choose_base(reader, at, from_snapshot=from_snapshot, known_as_sound=has_columns) if at >= 0 else None
     if base is None or cached is None:
         loader = MetadataBatchLoader(lenient=lenient)
         extend(loader, reader, at, base=base)

@@ -1,7 +1,8 @@
 """A cache in a lake: the images of its large snapshots as columns, from which they are there in milliseconds.
 
 The snapshots' records stay the truth. A file of the cache says which snapshot it was made of: end offset, epoch, record
-count, time and data files; where any of that, or the checksum of its own bytes, is not so, it counts as missing. The
+count, time, data files, and the checksum of the records' values that the snapshot's commit states; where any of that,
+or the checksum of its own bytes, is not so, it counts as missing. So does one of a snapshot without a checksum. The
 whole folder may be deleted at any time: the next import makes it again.
 """
 
@@ -32,7 +33,7 @@ FOLDER: Final = "image_cache"
 WORTH_CACHING: Final = 20_000
 """Snapshots of fewer records are read as records about as fast."""
 
-_FORMAT = "kraftlake image columns 1"
+_FORMAT = "kraftlake image columns 2"
 _MAGIC, _HEADER_BYTES = b"KLIMAGE\x01", 64
 
 
@@ -83,7 +84,7 @@ _COLUMNS = frozenset({TopicRecord.API_KEY, PartitionRecord.API_KEY})
 def load_cached(lake: Path, snapshot: LakeSnapshot) -> CachedImage | None:
     """The image of a snapshot from its columns; None where there are none, or they are not this snapshot's."""
     path = cache_path(lake, snapshot)
-    if not path.is_file():
+    if snapshot.checksum is None or not path.is_file():
         return None
     import pyarrow as pa
 
@@ -114,6 +115,7 @@ def _facts(snapshot: LakeSnapshot) -> dict[str, Any]:
         "epoch": snapshot.epoch,
         "record_count": snapshot.record_count,
         "last_contained_log_timestamp": snapshot.last_contained_log_timestamp,
+        "checksum": snapshot.checksum,
         "files": [list(file) for file in snapshot.data_files],
     }
 

@@ -177,6 +177,21 @@ def test_many_records_are_merged_in_one_pass_without_objects(many):
     assert delta.apply() == TopicsImage.EMPTY
 
 
+def test_several_changes_of_a_partition_are_told_together():
+    """Directories that an earlier one of them has written count, and the state before the first of them."""
+    base = base_of([*MANY, partition(3, 1, 2, directories=(uuid_of(201), uuid_of(202)))], packed=True).topics
+    records = [change(3, directories=(uuid_of(201), uuid_of(202))), change(3, leader=2), change(3, isr=(2,))]
+    few, objects = TopicsDelta(base), TopicsDelta(base)
+    for record in records:
+        few.replay_partition_change(record)
+        objects.replay_partition_change(record)
+    assert set(objects.changed_topics) == {uuid_of(5)}
+    assert list(few.local_changes(1).directory_ids.values()) == [uuid_of(201)]
+    assert few.local_changes(2).elected_leaders
+    assert [few.local_changes(broker) for broker in BROKERS] == [objects.local_changes(b) for b in BROKERS]
+    assert few.apply() == objects.apply()
+
+
 def test_a_fault_names_its_offset_and_leaves_the_others_as_they_are(many):
     delta = MetadataDelta(MetadataImage.EMPTY)
     for offset, record in enumerate([*MANY, change(30, leader=1), change(4, leader=2), change(31, leader=1)]):

@@ -108,7 +108,9 @@ RECORDS = st.lists(
             lambda m: ApiMessageAndVersion(m, 0)
         ),
         st.just(ApiMessageAndVersion(r.ConfigRecord(resource_type=2, resource_name="a", name="k", value="v"), 0)),
-        st.just(ApiMessageAndVersion(r.ClearElrRecord(topic_name=""), 0)),
+        st.sampled_from(["", "", "a", "d", "nobody"]).map(
+            lambda name: ApiMessageAndVersion(r.ClearElrRecord(topic_name=name), 0)
+        ),
     ),
     min_size=1,
     max_size=60,
@@ -251,3 +253,25 @@ def test_few_changes_that_become_many_are_the_same_as_one_by_one():
         ours, theirs = (each.delta.topics_delta.local_changes(broker) for each in (loader, one_by_one))
         assert ours == theirs
     assert loader.take_image() == one_by_one.take_image()
+
+
+@pytest.mark.parametrize("name", ["", "a", "b"])
+@pytest.mark.parametrize("count", [2, 120])
+def test_eligible_leader_replicas_are_cleared_in_bulk(name, count):
+    elr = {"eligible_leader_replicas": (1,), "last_known_elr": (2,)}
+    base = load(batches_of([*MANY, *[change(number, **elr) for number in range(0, 300, 7)]], [50]), 400, bulk=True)
+    records = [change(number, **elr) for number in range(count)]
+    records += [create("b", 1002), *[partition(number, 1, 2, topic=1002, **elr) for number in range(3)]]
+    records += [ApiMessageAndVersion(r.ClearElrRecord(topic_name=name), 0), change(0, leader=4)]
+    image = base.take_image()
+    batches = [RecordBatch.of(base.last_offset + 1, 50, TIME, records)]
+    loader = load(batches, 10_000, image=image, bulk=True)
+    assert loader.delta.topics_delta.takes_bulk
+    one_by_one = load(batches, 10_000, image=image)
+    for broker in range(7):
+        ours, theirs = (each.delta.topics_delta.local_changes(broker) for each in (loader, one_by_one))
+        assert ours == theirs
+    after = loader.take_image()
+    assert after == one_by_one.take_image()
+    left = {t.name for t in after.topics.topics_by_id().values() for p in t.partitions.values() if p.elr}
+    assert left == {"a", "b"} - ({name} if name else {"a", "b"})

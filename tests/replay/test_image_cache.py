@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import attrs
@@ -13,6 +15,7 @@ from hypothesis import given
 import kraftlake
 from kraftlake.delta import MetadataDelta
 from kraftlake.image import MetadataImage, MetadataProvenance
+from kraftlake.metadata_log.snapshots import LakeSnapshot
 from kraftlake.records import metadata_records as r
 from kraftlake.records.control_records import Voter, VoterEndpoint, VotersRecord
 from kraftlake.records.serde import encode_value
@@ -131,13 +134,37 @@ def test_a_damaged_cache_is_not_used(lake, read_from_cache, damage):
     assert read_from_cache == []
 
 
-@pytest.mark.parametrize("fact", ["end_offset", "epoch", "record_count", "last_contained_log_timestamp"])
+@pytest.mark.parametrize("fact", ["end_offset", "epoch", "record_count", "last_contained_log_timestamp", "checksum"])
 def test_columns_of_another_snapshot_are_not_used(lake, fact):
     snapshot = kraftlake.open(lake).snapshots[-1]
     assert image_cache.load_cached(lake, snapshot) is not None
     other = attrs.evolve(snapshot, **{fact: getattr(snapshot, fact) + 1})
     image_cache.cache_path(lake, snapshot).rename(image_cache.cache_path(lake, other))
     assert image_cache.load_cached(lake, other) is None
+
+
+def test_columns_of_a_snapshot_without_a_checksum_are_not_used(lake):
+    snapshot = kraftlake.open(lake).snapshots[-1]
+    assert image_cache.load_cached(lake, attrs.evolve(snapshot, checksum=None)) is None
+
+
+def test_records_are_not_read_where_columns_stand_for_them(lake, read_from_cache, monkeypatch):
+    end = kraftlake.open(lake).snapshots[-1].end_offset
+    expected = kraftlake.open(lake).image(end - 1)
+    monkeypatch.setattr(LakeSnapshot, "_rows", None)
+    monkeypatch.setattr(LakeSnapshot, "damage", None)
+    assert kraftlake.open(lake).image(end - 1) == expected
+
+
+def test_an_image_from_columns_takes_neither_pandas_nor_compiled_code(lake):
+    code = (
+        "import sys, kraftlake; at = int(sys.argv[2]); print(kraftlake.open(sys.argv[1]).image(at).provenance.offset);"
+        "print({'pandas', 'numba', 'llvmlite'} & {*sys.modules})"
+    )
+    at = kraftlake.open(lake).snapshots[-1].end_offset - 1
+    command = [sys.executable, "-c", code, str(lake), str(at)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert done.stdout == f"{at}\nset()\n"
 
 
 def test_verify_finds_columns_that_are_not_the_image_of_the_records(lake):

@@ -23,7 +23,7 @@ from kraftlake.replica_manager.leader_side import (
     log_with_epoch,
 )
 from kraftlake.replica_manager.partition_log import LogConfig
-from kraftlake.replica_manager.replayed_broker import StillFetcher
+from kraftlake.replica_manager.replayed_broker import StillFetcher, hosted_delta
 from kraftlake.replica_manager.replica_fetcher import ReplicaFetcher
 from kraftlake.runtime.clock import ManualClock
 from tests.histories import uuid_of
@@ -115,6 +115,12 @@ class Node:
     def fetchers(self) -> list[ReplicaFetcher]:
         return [f for f in self.manager.replica_fetchers.fetchers().values() if isinstance(f, ReplicaFetcher)]
 
+    def catch_up(self) -> None:
+        """A broker that starts is told nothing before it has read the whole log: then of everything in one delta."""
+        self.heard = len(self.cluster.images)
+        self.view.image = self.cluster.image
+        self.manager.apply_delta(hosted_delta(self.cluster.image, self.id), self.cluster.image)
+
     def hear(self, upto: int | None = None) -> None:
         """Be told of the deltas up to a number of them, one by one."""
         last = len(self.cluster.images) if upto is None else min(upto, len(self.cluster.images))
@@ -187,8 +193,17 @@ class Cluster:
                 features=(), log_dirs=(uuid_of(900 + node.id),),
             )
         )  # fmt: skip
+        self._elect_what_has_no_leader(node)
+        node.catch_up()
+
+    def unfence(self, node: Node) -> None:
+        """The controller hears of a broker again."""
+        self.write(r.UnfenceBrokerRecord(id=node.id, epoch=node.epoch))
+        self._elect_what_has_no_leader(node)
+
+    def _elect_what_has_no_leader(self, node: Node) -> None:
         changes = [
-            r.PartitionChangeRecord(partition_id=number, topic_id=FOO, leader=node.id, isr=(node.id,))
+            r.PartitionChangeRecord(partition_id=number, topic_id=FOO, leader=node.id)
             for number, state in self.partitions()
             if state.leader == NO_LEADER and node.id in state.isr
         ]

@@ -354,6 +354,32 @@ def test_an_answer_that_metadata_has_overtaken_says_nothing():
     assert me.partition().in_sync.state.isr == {1, 3}
 
 
+def test_a_proposal_outlives_the_metadata_that_it_was_made_on():
+    """Kafka 4.4 drops it, and loses what is committed before the next metadata if the follower is elected."""
+    me = leading(isr=(1,))
+    fetch(me, 2, 0)
+    answer(me)
+    fetch(me, 3, 0)
+    assert me.partition().in_sync.state.maximal_isr == {1, 2, 3}
+    me.hear(change(isr=(1, 2)))
+    assert me.partition().in_sync.state.maximal_isr == {1, 2, 3}
+    append(me)
+    fetch(me, 2, 1)
+    assert hw(me) == 0
+    answer(me)
+    assert me.partition().in_sync.state == CommittedIsr(isr=frozenset({1, 2, 3}))
+
+
+def test_a_refused_proposal_does_not_outlive_it():
+    me = leading(isr=(1,))
+    fetch(me, 2, 0)
+    answer(me)
+    fetch(me, 3, 0)
+    answer(me, ErrorCode.INVALID_REQUEST)
+    me.hear(change(isr=(1, 2)))
+    assert me.partition().in_sync.state == CommittedIsr(isr=frozenset({1, 2}))
+
+
 def test_an_answer_of_an_older_epoch_is_ignored():
     me = leading(isr=(1,), epoch=4)
     fetch(me, 2, 0)

@@ -13,6 +13,7 @@ from kraftlake.image.partition_registration import NO_LEADER
 from kraftlake.records import metadata_records as r
 from kraftlake.replica_manager import ImageView, MemoryLogManager, ReplicaManager, ReplicaManagerConfig
 from kraftlake.replica_manager.controller_channel import LeaderAndIsr
+from kraftlake.replica_manager.delayed_operations import DelayedRequests
 from kraftlake.replica_manager.errors import ErrorCode, ReplicationError
 from kraftlake.replica_manager.fetch_serving import answer_fetch
 from kraftlake.replica_manager.fetchers import BrokerEndPoint
@@ -25,6 +26,7 @@ from kraftlake.replica_manager.leader_side import (
 from kraftlake.replica_manager.partition_log import LogConfig
 from kraftlake.replica_manager.replayed_broker import StillFetcher, hosted_delta
 from kraftlake.replica_manager.replica_fetcher import ReplicaFetcher
+from kraftlake.replica_manager.serving import RequestServer
 from kraftlake.runtime.clock import ManualClock
 from tests.histories import uuid_of
 from tests.replica_manager.brokers import FOO
@@ -68,15 +70,6 @@ class EndPoint:
         self.closed = True
 
 
-class Nobody:
-    """Clients that wait for nothing."""
-
-    def check_and_complete_all(self, topic_partition): ...
-    def complete_when_not_leader(self, topic_partition): ...
-    def has_delayed_deletes(self):
-        return False
-
-
 class Node:
     """One broker: its logs outlive it, as a disk does."""
 
@@ -92,6 +85,7 @@ class Node:
     def start(self) -> None:
         self.up, self.heard = True, 0
         self.view = ImageView()
+        self.delayed = DelayedRequests(self.cluster.config, self.clock)
         self.manager = ReplicaManager(
             self.id,
             self.cluster.config,
@@ -102,9 +96,10 @@ class Node:
             log_dir_fetchers=StillFetcher,
             alter_partition_manager=self,
             directory_events=self,
-            delayed_operations=Nobody(),
+            delayed_operations=self.delayed,
             broker_epoch=lambda: self.epoch,
         )
+        self.server = RequestServer(self.manager, self.delayed)
 
     def _fetcher(self, fetcher_id: int, leader: BrokerEndPoint) -> ReplicaFetcher:
         return ReplicaFetcher(

@@ -12,11 +12,13 @@ import structlog
 from kraftlake.delta import TopicPartition
 from kraftlake.image.partition_registration import NO_LEADER
 from kraftlake.replica_manager import ReplicaManagerConfig
-from kraftlake.replica_manager.errors import ErrorCode, ReplicationError
+from kraftlake.replica_manager.errors import ErrorCode
 from kraftlake.replica_manager.fetch_serving import answer_fetch
 from kraftlake.replica_manager.leader_end_point import LeaderUnreachableError
+from kraftlake.replica_manager.leader_side import FetchParams, FetchPartition
 from kraftlake.replica_manager.replica_fetcher import ReplicaFetcher
 from tests.replica_manager.cluster import Cluster, Node
+from tests.replica_manager.data_batches import batch
 
 STEPS = 160
 SETTLING_ROUNDS = 60
@@ -65,6 +67,7 @@ class Simulation:
         self.asleep: dict[int, int] = {}
         self.asking: set[ReplicaFetcher] = set()
         self.appended = 0
+        self.acknowledged: dict[tuple[TopicPartition, int], bytes] = {}
         self.committed: dict[TopicPartition, list[bytes]] = {}
         self.leaders: dict[tuple[TopicPartition, int], int] = {}
         self.high_watermarks: dict[tuple[TopicPartition, int, int], int] = {}
@@ -141,13 +144,38 @@ class Simulation:
                 name = TopicPartition("foo", number)
                 partition = node.manager.online_partition(name)
                 if partition is not None and partition.is_leader and self.chance.random() < 0.6:
-                    self.appended += 1
-                    try:
-                        self.cluster.append(
-                            node.id, b"%d" % self.appended, number=number, acks=self.chance.choice((1, -1))
-                        )
-                    except ReplicationError:
-                        continue
+                    self._produce(node, name)
+
+    def _produce(self, node: Node, name: TopicPartition) -> None:
+        self.appended += 1
+        value, answers = b"value %d;" % self.appended, []
+        acks = self.chance.choice((1, -1, -1))
+
+        def answered(answer) -> None:
+            answers.append(answer)
+            assert len(answers) == 1, f"{value!r} was answered twice: {answers}"
+            if acks == -1 and answer[name].error is ErrorCode.NONE:
+                self.acknowledged[name, answer[name].base_offset] = value
+
+        timeout = self.chance.choice((100, LAG_MS, 10 * LAG_MS))
+        node.server.append_records({name: batch(value)}, required_acks=acks, timeout_ms=timeout, on_answer=answered)
+
+    def consume(self) -> None:
+        """Consumers wait at leaders for more than is committed."""
+        for node in self._awake():
+            for partition in list(node.manager.leader_partitions()):
+                self._wait_for_data(node, partition.topic_partition, partition.local_log.high_watermark)
+
+    def _wait_for_data(self, node: Node, name: TopicPartition, offset: int) -> None:
+        answers = []
+
+        def answered(answer) -> None:
+            answers.append(answer)
+            assert len(answers) == 1, f"a fetch of {name} at {offset} was answered twice"
+
+        node.server.fetch_messages(
+            FetchParams(max_wait_ms=LAG_MS), {name: FetchPartition(fetch_offset=offset)}, on_answer=answered
+        )
 
     def hear(self) -> None:
         """Some brokers hear of some deltas."""
@@ -157,6 +185,8 @@ class Simulation:
 
     def pass_time(self) -> None:
         self.cluster.advance(self.chance.choice((1, 60, 60, LAG_MS // 2, LAG_MS + 1)))
+        for node in self._awake():
+            node.delayed.expire()
 
     def expire_isr(self) -> None:
         for node in self._awake():
@@ -246,8 +276,8 @@ class Simulation:
         assert log.high_watermark >= before, f"{name}: high watermark fell from {before} to {log.high_watermark}"
         self.high_watermarks[incarnation] = log.high_watermark
         committed = self.committed[name]
-        for batch in log.batches[len(committed) : log.high_watermark]:
-            committed.append(batch.data)
+        for one in log.batches[len(committed) : log.high_watermark]:
+            committed.append(one.data)
 
     # peace
 
@@ -268,7 +298,10 @@ class Simulation:
                 break
         else:
             raise AssertionError(f"no peace: {self._describe()}")
-        assert all(len(log) >= 0 for log in self.committed.values())
+        for (name, offset), value in self.acknowledged.items():
+            log = self.cluster.nodes[1].log(name)
+            assert offset < log.log_end_offset, f"{name}: {value!r} at {offset} was acknowledged and is gone"
+            assert value in log.batches[offset].data, f"{name}: {value!r} at {offset} is another record now"
 
     def _peaceful_round(self) -> None:
         for _ in range(14):
@@ -307,6 +340,7 @@ class Simulation:
 _EVENTS_AND_WEIGHTS = {
     Simulation.fetch: 40,
     Simulation.append: 14,
+    Simulation.consume: 3,
     Simulation.hear: 20,
     Simulation.pass_time: 10,
     Simulation.expire_isr: 6,

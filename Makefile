@@ -55,6 +55,8 @@ bench: .venv/dev java
 	$(BIN)/python -m benchmarks
 	$(BIN)/python -m benchmarks.image
 	$(BIN)/python -m benchmarks.log
+	$(BIN)/python -m benchmarks.replay
+	$(BIN)/python -m benchmarks.replica_manager
 
 clean:
 	rm -rf .venv demo-lake .mypy_cache .ruff_cache .hypothesis build *.egg-info

@@ -73,9 +73,8 @@ class FetcherManager:
         return fetcher
 
     def add_failed_partition(self, partition: TopicPartition) -> None:
-        """Note that a partition can't be fetched."""
-        with self._lock:
-            self.failed_partitions.add(partition)
+        """Note that a partition can't be fetched. Takes no lock: a fetcher that holds its own calls this."""
+        self.failed_partitions.add(partition)
 
     def remove_fetcher_for_partitions(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Fetch these no longer; gives where each of those that were fetched is. Fetchers go on, idle ones too."""
@@ -98,6 +97,11 @@ class FetcherManager:
                 fetcher = self._fetchers.pop(key)
                 fetcher.shutdown()
                 self._tell(TransitionKind.FETCHER_STOPPED, key, fetcher.leader, "it has nothing to fetch any more")
+
+    def fetcher_of(self, leader_id: int, partition: TopicPartition) -> Fetcher | None:
+        """The fetcher that fetches a partition from a leader, if there is one."""
+        with self._lock:
+            return self._fetchers.get((leader_id, self.fetcher_id(partition)))
 
     def resize(self, fetchers: int) -> None:
         """Have another number of fetchers for each leader; every partition goes to the one that its hash names now."""

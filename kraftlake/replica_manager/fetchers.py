@@ -55,6 +55,9 @@ class Fetcher(Protocol):
     def remove_all_partitions(self) -> Mapping[TopicPartition, InitialFetchState]:
         """Fetch nothing any more; gives where another fetcher of the same leader would go on."""
 
+    def mark_for_truncation(self, name: TopicPartition, offset: int) -> None:
+        """Truncate a partition to `offset`, or where it is if that is lower, before going on."""
+
 
 class FetcherFactory(Protocol):
     """Makes fetchers."""

@@ -48,20 +48,27 @@ class InSyncReplicas:
     talk to the controller. Source: kafka.cluster.Partition.
     """
 
-    __slots__ = ("assignment", "partition", "remote_replicas", "state")
+    __slots__ = ("assignment", "awaits_answer", "partition", "remote_replicas", "state")
 
     def __init__(self, partition: Partition) -> None:
         self.partition = partition
         self.assignment: Assignment = NO_ASSIGNMENT
         self.state: IsrState = NO_ISR
         self.remote_replicas: dict[int, Replica] = {}
+        self.awaits_answer = False
+        """Whether the controller has not answered the proposal that `state` is about."""
 
     def clear(self) -> None:
         """Forget everything: the partition is deleted or offline."""
         self.assignment, self.state, self.remote_replicas = NO_ASSIGNMENT, NO_ISR, {}
+        self.awaits_answer = False
 
     def update(self, registration: PartitionRegistration, *, is_leader: bool, recovery: LeaderRecoveryState) -> None:
         """Take assignment and ISR from metadata; any proposal that is pending is overtaken by that.
+
+        Unless the metadata is what the proposal was made on, known from the answer to the one before it: then the
+        proposal stays. Kafka 4.4 drops it there, and until the next metadata the high watermark does not wait for a
+        follower that the controller may have taken into the ISR: what is committed meanwhile is lost if it is elected.
 
         A follower keeps the assignment only: its ISR is empty.
         """
@@ -77,6 +84,9 @@ class InSyncReplicas:
             adding=registration.adding_replicas,
             removing=registration.removing_replicas,
         )
+        if is_leader and registration.partition_epoch == self.partition.partition_epoch and self.awaits_answer:
+            return
+        self.awaits_answer = False
         self.state = CommittedIsr(
             isr=frozenset(registration.isr) if is_leader else frozenset(), leader_recovery_state=recovery
         )
@@ -143,6 +153,7 @@ class InSyncReplicas:
         with self.partition.lock:
             state = self.state
             if isinstance(state, CommittedIsr) and self._may_join(replica):
+                self.awaits_answer = True
                 isr = state.isr | {replica.broker_id}
                 pending = PendingExpandIsr(
                     new_in_sync_replica=replica.broker_id, sent=self._proposal(isr), last_committed=state
@@ -165,6 +176,7 @@ class InSyncReplicas:
             state = self.state
             out_of_sync = self.out_of_sync_replicas()
             if isinstance(state, CommittedIsr) and out_of_sync:
+                self.awaits_answer = True
                 pending = PendingShrinkIsr(
                     out_of_sync_replicas=out_of_sync,
                     sent=self._proposal(state.isr - out_of_sync),
@@ -220,6 +232,7 @@ class InSyncReplicas:
         with self.partition.lock:
             if self.state is not pending:
                 return  # metadata has overtaken the proposal: its answer says nothing about what is so now
+            self.awaits_answer = False
             if isinstance(answer, LeaderAndIsr):
                 moved = self._committed(pending, answer)
             else:
@@ -251,5 +264,6 @@ class InSyncReplicas:
             return False
         if error in _WAIT_FOR_METADATA:
             return False
+        self.awaits_answer = True
         _log.warning("alter_partition_retried", partition=str(self.partition.topic_partition), error=error.name)
         return True

@@ -224,6 +224,8 @@ class MemoryPartitionLog:
         if offset < 0:
             raise ValueError(f"{self.topic_partition} can't be truncated to offset {offset}")
         if offset >= self._leo:
+            # a leader that appended nothing has noted its epoch at its end, where the next leader has another
+            self._epochs.truncate_from_end(offset)
             return False
         if offset < self._start:
             self.truncate_fully_and_start_at(offset)

@@ -26,6 +26,12 @@ class MetadataView(Protocol):
     def contains(self, topic_partition: TopicPartition) -> bool:
         """Whether there is such a partition."""
 
+    def leader_of(self, topic_partition: TopicPartition) -> int | None:
+        """The leader of a partition, −1 where it has none; None where there is no such partition."""
+
+    def rack_of(self, broker_id: int) -> str | None:
+        """The rack of a broker that is registered and not fenced."""
+
 
 class ImageView:
     """A `MetadataView` of an image; whoever has a newer one sets it before the replica manager is told of it."""
@@ -56,3 +62,14 @@ class ImageView:
         """Whether the image has the partition."""
         topic = self.image.topics.get_topic(topic_partition.topic)
         return topic is not None and topic_partition.partition in topic.partitions
+
+    def leader_of(self, topic_partition: TopicPartition) -> int | None:
+        """The leader in the image."""
+        topic = self.image.topics.get_topic(topic_partition.topic)
+        partition = None if topic is None else topic.partitions.get(topic_partition.partition)
+        return None if partition is None else partition.leader
+
+    def rack_of(self, broker_id: int) -> str | None:
+        """The rack of a broker that is alive."""
+        broker = self.image.cluster.brokers.get(broker_id)
+        return None if broker is None or broker.fenced else broker.rack

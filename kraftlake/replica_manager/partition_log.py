@@ -167,7 +167,10 @@ class PartitionLog(Protocol):
         """
 
     def truncate_to(self, offset: int) -> bool:
-        """Drop everything from `offset` on; whether there was something to drop."""
+        """Drop everything from `offset` on; whether there was something to drop.
+
+        Epochs that began at or after `offset` are forgotten even if there was not.
+        """
 
     def truncate_fully_and_start_at(self, offset: int, log_start_offset: int | None = None) -> None:
         """Drop everything, epochs too, and go on at `offset`."""

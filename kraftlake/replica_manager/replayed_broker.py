@@ -51,6 +51,9 @@ class StillFetcher:
         mine = self.states
         return {name: mine.pop(name).offset for name in partitions if name in mine} if mine else {}
 
+    def mark_for_truncation(self, name: TopicPartition, offset: int) -> None:
+        """Nothing to truncate."""
+
     def remove_all_partitions(self) -> Mapping[TopicPartition, InitialFetchState]:
         """Have nothing."""
         states, self.states = self.states, {}

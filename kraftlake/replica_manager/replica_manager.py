@@ -194,6 +194,23 @@ class ReplicaManager:
                 self.tell(TransitionKind.LOG_DELETED, name, reason=to_delete[name].reason)
         return errors
 
+    # what fetchers ask for
+
+    def add_failed_partition(self, topic_partition: TopicPartition) -> None:
+        """A fetcher can't go on with a partition."""
+        self.replica_fetchers.add_failed_partition(topic_partition)
+
+    def complete_delayed_fetches(self, partitions: Iterable[TopicPartition]) -> None:
+        """The high watermarks of followed partitions have moved."""
+        for partition in partitions:
+            self.delayed_operations.check_and_complete_all(partition)
+
+    def mark_future_for_truncation(self, topic_partition: TopicPartition, offset: int) -> None:
+        """A replica was truncated: its copy on the move is to be, too."""
+        fetcher = self.log_dir_fetchers.fetcher_of(self.broker_id, topic_partition)
+        if fetcher is not None:
+            fetcher.mark_for_truncation(topic_partition, offset)
+
     # directories and the end
 
     def mark_partition_offline(

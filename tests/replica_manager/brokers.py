@@ -94,11 +94,15 @@ class Controller:
 class Broker:
     """Broker 1, whose image is made of the records that it is told of."""
 
-    def __init__(self, *, log_manager: Any = None, config: ReplicaManagerConfig | None = None) -> None:
+    def __init__(
+        self, *, log_manager: Any = None, config: ReplicaManagerConfig | None = None, delayed: Any = None
+    ) -> None:
+        """`delayed` makes what delayed operations wait in, of the clock; otherwise the calls are only noted."""
         self.told: list[Transition] = []
         self.view = ImageView()
         self.controller = Controller()
         self.clock = ManualClock(1_000_000)
+        self.delayed = self.controller if delayed is None else delayed(self.clock)
         self.logs = MemoryLogManager({"d1": D1, "d2": D2}) if log_manager is None else log_manager
         self.manager = ReplicaManager(
             ME,
@@ -110,7 +114,7 @@ class Broker:
             log_dir_fetchers=StillFetcher,
             alter_partition_manager=self.controller,
             directory_events=self.controller,
-            delayed_operations=self.controller,
+            delayed_operations=self.delayed,
             broker_epoch=lambda: 101,
             listener=self.told.append,
         )

@@ -1,0 +1,167 @@
+"""What metadata and fetching cost a broker with many partitions: python -m benchmarks.replica_manager [PARTITIONS]
+
+In CPU time of this process, the least of three runs, so that a busy machine says the same as an idle one. One delta
+makes all partitions followers, the next one leaders, the next one followers again; then a fetcher goes round with all
+of them, first with answers of which each brings a batch, then with empty ones, as an idle cluster has them.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from collections.abc import Callable, Iterable
+
+import structlog
+
+from kraftlake.delta import MetadataDelta, TopicPartition
+from kraftlake.image import MetadataImage, MetadataProvenance
+from kraftlake.records import metadata_records as r
+from kraftlake.records.uuid import Uuid
+from kraftlake.replica_manager import MemoryLogManager, ReplicaManager, ReplicaManagerConfig
+from kraftlake.replica_manager.delayed_operations import DelayedRequests
+from kraftlake.replica_manager.fetchers import BrokerEndPoint
+from kraftlake.replica_manager.leader_end_point import FetchedPartition, FetchRequest, FetchResponse
+from kraftlake.replica_manager.log_batch import log_batches
+from kraftlake.replica_manager.metadata_view import ImageView
+from kraftlake.replica_manager.replayed_broker import StillFetcher
+from kraftlake.replica_manager.replica_fetcher import ReplicaFetcher
+from kraftlake.runtime.clock import ManualClock
+from tests.replica_manager.data_batches import batch
+
+TOPIC, DIRECTORY = Uuid((77_777).to_bytes(16, "big")), Uuid((7_777).to_bytes(16, "big"))
+RUNS = 3
+
+
+class Leader:
+    """Answers every fetch with what it is told to."""
+
+    def __init__(self, end_point: BrokerEndPoint) -> None:
+        self.broker_end_point = end_point
+        self.data = b""
+
+    def fetch(self, request: FetchRequest) -> FetchResponse:
+        (made,) = log_batches(self.data) if self.data else (None,)
+        answers = {}
+        for name, wanted in request.partitions.items():
+            data = b"" if made is None else made.placed(wanted.fetch_offset, 0).data
+            answers[name] = FetchedPartition(data=data, high_watermark=wanted.fetch_offset, log_start_offset=0)
+        return FetchResponse(partitions=answers)
+
+    def close(self) -> None: ...
+
+
+class Nobody:
+    def submit(self, *_: object) -> None: ...
+
+    def handle_assignment(self, *_: object) -> None: ...
+
+    def handle_failure(self, *_: object) -> None: ...
+
+
+class Bench:
+    """A broker, and deltas about all of its partitions at once."""
+
+    def __init__(self, partitions: int) -> None:
+        self.partitions = partitions
+        self.view = ImageView()
+        clock, config = ManualClock(1_000), ReplicaManagerConfig()
+        self.leader: Leader | None = None
+        self.manager = ReplicaManager(
+            1, config, clock,
+            log_manager=MemoryLogManager({"d": DIRECTORY}), metadata=self.view,
+            fetchers=lambda id_, end: ReplicaFetcher(
+                id_, self._leader(end), self.manager, broker_id=1, broker_epoch=lambda: 1, config=config, clock=clock
+            ),
+            log_dir_fetchers=StillFetcher, alter_partition_manager=Nobody(), directory_events=Nobody(),
+            delayed_operations=DelayedRequests(config, clock),
+        )  # fmt: skip
+        self._delta(self._cluster())
+
+    def _leader(self, end: BrokerEndPoint) -> Leader:
+        self.leader = Leader(end)
+        return self.leader
+
+    def _cluster(self) -> Iterable[object]:
+        yield r.FeatureLevelRecord(name="metadata.version", feature_level=20)
+        for id_ in (1, 2, 3):
+            end = r.BrokerEndpoint(name="PLAINTEXT", host="h", port=9090 + id_, security_protocol=0)
+            yield r.RegisterBrokerRecord(
+                broker_id=id_, broker_epoch=1, incarnation_id=Uuid((50 + id_).to_bytes(16, "big")), end_points=(end,),
+                features=(), fenced=False, log_dirs=(DIRECTORY,),
+            )  # fmt: skip
+
+    def _delta(self, records: Iterable[object]) -> tuple[MetadataDelta, MetadataImage]:
+        delta = MetadataDelta(self.view.image)
+        for record in records:
+            delta.replay(record)  # type: ignore[arg-type]
+        self.view.image = delta.apply(MetadataProvenance(offset=self.view.image.offset + 1, epoch=1))
+        return delta, self.view.image
+
+    def creation(self) -> tuple[MetadataDelta, MetadataImage]:
+        partitions = (
+            r.PartitionRecord(
+                partition_id=number, topic_id=TOPIC, replicas=(2, 1, 3), isr=(2, 1, 3), leader=2, leader_epoch=0,
+                partition_epoch=0, directories=(DIRECTORY,) * 3,
+            )
+            for number in range(self.partitions)
+        )  # fmt: skip
+        return self._delta([r.TopicRecord(name="foo", topic_id=TOPIC), *partitions])
+
+    def election(self, leader: int) -> tuple[MetadataDelta, MetadataImage]:
+        return self._delta(
+            r.PartitionChangeRecord(partition_id=number, topic_id=TOPIC, leader=leader)
+            for number in range(self.partitions)
+        )
+
+    def apply(self, change: tuple[MetadataDelta, MetadataImage]) -> float:
+        delta, image = change
+        assert delta.topics_delta is not None
+        return cpu(lambda: self.manager.apply_delta(delta.topics_delta, image))  # type: ignore[arg-type]
+
+    def fetch_rounds(self) -> tuple[float, float]:
+        (fetcher,) = self.manager.replica_fetchers.fetchers().values()
+        assert isinstance(fetcher, ReplicaFetcher)
+        assert self.leader is not None
+        fetcher.do_work()
+        self.leader.data = batch(b"x" * 100)
+        full = cpu(fetcher.do_work)
+        self.leader.data = b""
+        fetcher.do_work()
+        idle = cpu(fetcher.do_work)
+        assert self.manager.partition_or_raise(TopicPartition("foo", 0)).local_log.log_end_offset == 1
+        return full, idle
+
+
+def cpu(run: Callable[[], object]) -> float:
+    start = time.process_time()
+    run()
+    return time.process_time() - start
+
+
+def one_run(partitions: int) -> list[float]:
+    bench = Bench(partitions)
+    created = bench.apply(bench.creation())
+    full, idle = bench.fetch_rounds()
+    led = bench.apply(bench.election(1))
+    followed = bench.apply(bench.election(3))
+    return [created, led, followed, full, idle]
+
+
+def main(partitions: int) -> None:
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    least = [min(column) for column in zip(*(one_run(partitions) for _ in range(RUNS)), strict=True)]
+    names = (
+        "one delta creates all as followers, with their logs",
+        "one delta makes all leaders",
+        "one delta makes all followers of another leader",
+        "a round of fetching, a batch for each",
+        "a round of fetching, nothing new",
+    )
+    print(f"{partitions:,} partitions, CPU time")
+    for name, seconds in zip(names, least, strict=True):
+        print(f"  {name:55} {seconds * 1000:8.0f} ms {seconds / partitions * 1e6:7.1f} µs a partition")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 10_000)

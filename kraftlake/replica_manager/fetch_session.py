@@ -1,0 +1,63 @@
+"""Incremental fetches: a session that remembers what was asked for (KIP-227)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from kraftlake.delta import TopicPartition
+from kraftlake.replica_manager.errors import ErrorCode
+from kraftlake.replica_manager.leader_end_point import FetchResponse
+from kraftlake.replica_manager.leader_side import FetchPartition
+
+NO_SESSION: Final = 0
+FIRST_EPOCH: Final = 0
+FINAL_EPOCH: Final = -1
+_LARGEST_EPOCH = 0x7FFF_FFFF
+
+
+class FetchSession:
+    """The follower's end of a session with one leader. Source: org.apache.kafka.clients.FetchSessionHandler."""
+
+    def __init__(self) -> None:
+        self.session_id = NO_SESSION
+        self.epoch = FIRST_EPOCH
+        self.partitions: dict[TopicPartition, FetchPartition] = {}
+        """What the leader knows that we fetch, once the request that is built has reached it."""
+
+    def build(
+        self, wanted: Mapping[TopicPartition, FetchPartition]
+    ) -> tuple[dict[TopicPartition, FetchPartition], tuple[TopicPartition, ...]]:
+        """What to send to fetch `wanted`: those that changed, and those to forget; everything without a session."""
+        if self.epoch == FIRST_EPOCH:
+            self.partitions = dict(wanted)
+            return dict(wanted), ()
+        changed = {name: fetch for name, fetch in wanted.items() if self.partitions.get(name) != fetch}
+        forgotten = tuple(name for name in self.partitions if name not in wanted)
+        self.partitions = dict(wanted)
+        return changed, forgotten
+
+    def handle_response(self, response: FetchResponse) -> bool:
+        """Go on as the leader answers; whether the answer is of use."""
+        if response.error is not ErrorCode.NONE:
+            if response.error is ErrorCode.FETCH_SESSION_ID_NOT_FOUND:
+                self.session_id = NO_SESSION
+            self.epoch = FIRST_EPOCH
+            return False
+        full = self.epoch == FIRST_EPOCH
+        if full and response.partitions.keys() != self.partitions.keys():
+            self.session_id, self.epoch = NO_SESSION, FIRST_EPOCH
+            return False
+        if not full and not response.partitions.keys() <= self.partitions.keys():
+            self.epoch = FIRST_EPOCH
+            return False
+        if response.session_id == NO_SESSION:
+            self.session_id, self.epoch = NO_SESSION, FIRST_EPOCH
+            return True
+        self.session_id = response.session_id
+        self.epoch = self.epoch + 1 if self.epoch < _LARGEST_EPOCH else 1
+        return True
+
+    def handle_error(self) -> None:
+        """The leader was not reached: what it knows is unknown, so the next request says everything."""
+        self.epoch = FIRST_EPOCH

@@ -1,0 +1,306 @@
+"""Brokers with real replica managers and fetchers, a controller, and a network that a test or a simulator turns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import attrs
+
+from kraftlake.delta import MetadataDelta, TopicPartition
+from kraftlake.image import MetadataImage, MetadataProvenance
+from kraftlake.image.partition_registration import NO_LEADER
+from kraftlake.records import metadata_records as r
+from kraftlake.replica_manager import ImageView, MemoryLogManager, ReplicaManager, ReplicaManagerConfig
+from kraftlake.replica_manager.controller_channel import LeaderAndIsr
+from kraftlake.replica_manager.delayed_operations import DelayedRequests
+from kraftlake.replica_manager.errors import ErrorCode, ReplicationError
+from kraftlake.replica_manager.fetch_serving import answer_fetch
+from kraftlake.replica_manager.fetchers import BrokerEndPoint
+from kraftlake.replica_manager.leader_end_point import EpochEndOffset, LeaderUnreachableError
+from kraftlake.replica_manager.leader_side import (
+    append_records_to_leader,
+    last_offset_for_leader_epoch,
+    log_with_epoch,
+)
+from kraftlake.replica_manager.partition_log import LogConfig
+from kraftlake.replica_manager.replayed_broker import StillFetcher, hosted_delta
+from kraftlake.replica_manager.replica_fetcher import ReplicaFetcher
+from kraftlake.replica_manager.serving import RequestServer
+from kraftlake.runtime.clock import ManualClock
+from tests.histories import uuid_of
+from tests.replica_manager.brokers import FOO
+from tests.replica_manager.data_batches import batch
+
+
+class EndPoint:
+    """One broker as another one reaches it."""
+
+    def __init__(self, cluster: Cluster, node: Node, leader: BrokerEndPoint) -> None:
+        self.cluster, self.node, self.broker_end_point = cluster, node, leader
+        self.closed = False
+
+    def _leader(self) -> ReplicaManager:
+        if not self.cluster.reaches(self.node.id, self.broker_end_point.id):
+            raise LeaderUnreachableError("no answer")
+        return self.cluster.nodes[self.broker_end_point.id].manager
+
+    def fetch(self, request):
+        return answer_fetch(self._leader(), request)
+
+    def epoch_end_offsets(self, epochs):
+        manager, answers = self._leader(), {}
+        for name, (current, epoch) in epochs.items():
+            try:
+                end = last_offset_for_leader_epoch(manager.partition_or_raise(name), current, epoch)
+                answers[name] = EpochEndOffset(end=end)
+            except ReplicationError as error:
+                answers[name] = EpochEndOffset(error=error.code)
+        return answers
+
+    def earliest_offset(self, partition, current_leader_epoch):
+        found = self._leader().partition_or_raise(partition)
+        return log_with_epoch(found, current_leader_epoch, require_leader=True).log_start_offset
+
+    def latest_offset(self, partition, current_leader_epoch):
+        found = self._leader().partition_or_raise(partition)
+        return log_with_epoch(found, current_leader_epoch, require_leader=True).log_end_offset
+
+    def close(self):
+        self.closed = True
+
+
+class Node:
+    """One broker: its logs outlive it, as a disk does."""
+
+    def __init__(self, cluster: Cluster, id_: int) -> None:
+        self.cluster, self.id = cluster, id_
+        self.logs = MemoryLogManager({"d": uuid_of(900 + id_)}, lambda _: cluster.log_config)
+        self.clock = ManualClock(1_000_000)
+        self.epoch = -1
+        self.up = False
+        self.heard = 0
+        """How many of the cluster's deltas it has been told of."""
+
+    def start(self) -> None:
+        self.up, self.heard = True, 0
+        self.view = ImageView()
+        self.delayed = DelayedRequests(self.cluster.config, self.clock)
+        self.manager = ReplicaManager(
+            self.id,
+            self.cluster.config,
+            self.clock,
+            log_manager=self.logs,
+            metadata=self.view,
+            fetchers=self._fetcher,
+            log_dir_fetchers=StillFetcher,
+            alter_partition_manager=self,
+            directory_events=self,
+            delayed_operations=self.delayed,
+            broker_epoch=lambda: self.epoch,
+        )
+        self.server = RequestServer(self.manager, self.delayed)
+
+    def _fetcher(self, fetcher_id: int, leader: BrokerEndPoint) -> ReplicaFetcher:
+        return ReplicaFetcher(
+            fetcher_id, EndPoint(self.cluster, self, leader), self.manager,
+            broker_id=self.id, broker_epoch=lambda: self.epoch, config=self.cluster.config, clock=self.clock,
+        )  # fmt: skip
+
+    def fetchers(self) -> list[ReplicaFetcher]:
+        return [f for f in self.manager.replica_fetchers.fetchers().values() if isinstance(f, ReplicaFetcher)]
+
+    def catch_up(self) -> None:
+        """A broker that starts is told nothing before it has read the whole log: then of everything in one delta."""
+        self.heard = len(self.cluster.images)
+        self.view.image = self.cluster.image
+        self.manager.apply_delta(hosted_delta(self.cluster.image, self.id), self.cluster.image)
+
+    def hear(self, upto: int | None = None) -> None:
+        """Be told of the deltas up to a number of them, one by one."""
+        last = len(self.cluster.images) if upto is None else min(upto, len(self.cluster.images))
+        while self.up and self.heard < last:
+            delta, image = self.cluster.images[self.heard]
+            self.heard += 1
+            self.view.image = image
+            if delta.topics_delta is not None:
+                self.manager.apply_delta(delta.topics_delta, image)
+
+    def submit(self, partition, leader_and_isr, on_answer) -> None:
+        self.cluster.propose(self, partition, leader_and_isr, on_answer)
+
+    def handle_assignment(self, partition, directory_id, reason) -> None: ...
+
+    def handle_failure(self, directory_id) -> None: ...
+
+    def log(self, name: TopicPartition):
+        return self.logs.get_log(name)
+
+
+@attrs.define
+class Cluster:
+    """A controller over some brokers. `send` decides when a message arrives; by default at once."""
+
+    ids: Iterable[int] = (1, 2, 3)
+    min_isr: int = 1
+    config: ReplicaManagerConfig = attrs.field(factory=ReplicaManagerConfig)
+    cut: set[tuple[int, int]] = attrs.field(factory=set)
+    """Pairs (from, to) of brokers that don't reach each other."""
+    send: Callable[[Callable[[], None]], None] = attrs.field(default=lambda message: message())
+    images: list[tuple[MetadataDelta, MetadataImage]] = attrs.field(factory=list)
+    nodes: dict[int, Node] = attrs.field(init=False)
+    log_config: LogConfig = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.log_config = LogConfig(min_insync_replicas=self.min_isr)
+        self.nodes = {id_: Node(self, id_) for id_ in self.ids}
+        self.write(r.FeatureLevelRecord(name="metadata.version", feature_level=20))
+        for node in self.nodes.values():
+            self.start(node)
+
+    @property
+    def image(self) -> MetadataImage:
+        return self.images[-1][1] if self.images else MetadataImage.EMPTY
+
+    def write(self, *records: Any) -> None:
+        delta = MetadataDelta(self.image)
+        for record in records:
+            delta.replay(record)
+        image = delta.apply(MetadataProvenance(offset=self.image.offset + len(records), epoch=1))
+        self.images.append((delta, image))
+
+    def tell(self) -> None:
+        """Everybody hears everything."""
+        for node in self.nodes.values():
+            node.hear()
+
+    def reaches(self, one: int, other: int) -> bool:
+        return self.nodes[other].up and (one, other) not in self.cut
+
+    def start(self, node: Node) -> None:
+        """A broker starts: it registers with a new epoch, and may lead what nobody else can."""
+        node.start()
+        node.epoch = self.image.offset + 1
+        self.write(
+            r.RegisterBrokerRecord(
+                broker_id=node.id, broker_epoch=node.epoch, incarnation_id=uuid_of(10_000 + node.epoch), fenced=False,
+                end_points=(r.BrokerEndpoint(name="PLAINTEXT", host="h", port=9000 + node.id, security_protocol=0),),
+                features=(), log_dirs=(uuid_of(900 + node.id),),
+            )
+        )  # fmt: skip
+        self._elect_what_has_no_leader(node)
+        node.catch_up()
+
+    def unfence(self, node: Node) -> None:
+        """The controller hears of a broker again."""
+        self.write(r.UnfenceBrokerRecord(id=node.id, epoch=node.epoch))
+        self._elect_what_has_no_leader(node)
+
+    def _elect_what_has_no_leader(self, node: Node) -> None:
+        changes = [
+            r.PartitionChangeRecord(partition_id=number, topic_id=FOO, leader=node.id)
+            for number, state in self.partitions()
+            if state.leader == NO_LEADER and node.id in state.isr
+        ]
+        if changes:
+            self.write(*changes)
+
+    def stop(self, node: Node) -> None:
+        """A broker dies, and the controller fences it."""
+        if node.up:
+            node.manager.shutdown()
+        node.up = False
+        if not self.image.cluster.brokers[node.id].fenced:
+            self.fence(node)
+
+    def fence(self, node: Node) -> None:
+        """The controller has not heard of a broker: what it led goes to others of the ISR, if there are any."""
+        changes: list[Any] = [r.FenceBrokerRecord(id=node.id, epoch=node.epoch)]
+        for number, state in self.partitions():
+            if node.id not in state.isr:
+                continue
+            rest = tuple(id_ for id_ in state.isr if id_ != node.id)
+            alive = [id_ for id_ in rest if not self.image.cluster.brokers[id_].fenced]
+            fields: dict[str, Any] = {"isr": rest} if rest else {}
+            if state.leader == node.id:
+                fields["leader"] = alive[0] if alive else NO_LEADER
+            if not alive:
+                fields.pop("isr", None)
+            if fields:
+                changes.append(r.PartitionChangeRecord(partition_id=number, topic_id=FOO, **fields))
+        self.write(*changes)
+
+    def partitions(self):
+        topic = self.image.topics.get_topic_by_id(FOO)
+        return [] if topic is None else sorted(topic.partitions.items())
+
+    def create(self, partitions: int = 1, leader: int = 1) -> None:
+        ids = tuple(self.nodes)
+        replicas = (leader, *(id_ for id_ in ids if id_ != leader))
+        self.write(
+            r.TopicRecord(name="foo", topic_id=FOO),
+            *(
+                r.PartitionRecord(
+                    partition_id=number, topic_id=FOO, replicas=replicas, isr=replicas, leader=leader, leader_epoch=0,
+                    partition_epoch=0, directories=tuple(uuid_of(900 + id_) for id_ in replicas),
+                )
+                for number in range(partitions)
+            ),
+        )  # fmt: skip
+
+    def elect(self, number: int, leader: int) -> None:
+        """Another leader, out of the ISR."""
+        self.write(r.PartitionChangeRecord(partition_id=number, topic_id=FOO, leader=leader))
+
+    def propose(self, node: Node, partition, proposed: LeaderAndIsr, on_answer) -> None:
+        """AlterPartition, with a way there and a way back that may be long, or nowhere."""
+        manager = node.manager
+
+        def arrive() -> None:
+            answer = self.alter_partition(node.id, partition.topic_partition.partition, proposed)
+
+            def back() -> None:
+                if node.up and node.manager is manager:
+                    on_answer(answer)
+
+            self.send(back)
+
+        self.send(arrive)
+
+    def alter_partition(self, sender: int, number: int, proposed: LeaderAndIsr):
+        """What the controller makes of a proposal (ReplicationControlManager.alterPartition)."""
+        state = self.image.topics.get_partition(FOO, number)
+        if state is None:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if proposed.leader_epoch != state.leader_epoch or state.leader != sender:
+            return ErrorCode.FENCED_LEADER_EPOCH
+        if proposed.partition_epoch != state.partition_epoch:
+            return ErrorCode.INVALID_UPDATE_VERSION
+        for id_, epoch in proposed.isr:
+            broker = self.image.cluster.brokers[id_]
+            if broker.fenced or epoch not in (-1, broker.epoch):
+                return ErrorCode.INELIGIBLE_REPLICA
+        ids = tuple(id_ for id_, _ in proposed.isr)
+        if frozenset(ids) != frozenset(state.isr):
+            self.write(r.PartitionChangeRecord(partition_id=number, topic_id=FOO, isr=ids))
+            state = self.image.topics.get_partition(FOO, number)
+        return LeaderAndIsr(
+            leader=sender, leader_epoch=state.leader_epoch, isr=proposed.isr, partition_epoch=state.partition_epoch
+        )
+
+    # shorthands of tests
+
+    def append(self, leader: int, *values: bytes, number: int = 0, acks: int = 1) -> None:
+        partition = self.nodes[leader].manager.partition_or_raise(TopicPartition("foo", number))
+        append_records_to_leader(partition, batch(*(values or (b"x",))), required_acks=acks)
+
+    def work(self, rounds: int = 1) -> None:
+        """Every fetcher works, round after round."""
+        for _ in range(rounds):
+            for node in self.nodes.values():
+                for fetcher in node.fetchers() if node.up else ():
+                    fetcher.do_work()
+
+    def advance(self, milliseconds: float) -> None:
+        for node in self.nodes.values():
+            node.clock.advance(milliseconds)

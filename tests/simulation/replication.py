@@ -1,0 +1,356 @@
+"""A few brokers under a network that loses, delays and reorders, and a clock that jumps; everything out of one seed."""
+
+from __future__ import annotations
+
+import heapq
+import logging
+import random
+from collections.abc import Callable
+
+import structlog
+
+from kraftlake.delta import TopicPartition
+from kraftlake.image.partition_registration import NO_LEADER
+from kraftlake.replica_manager import ReplicaManagerConfig
+from kraftlake.replica_manager.errors import ErrorCode
+from kraftlake.replica_manager.fetch_serving import answer_fetch
+from kraftlake.replica_manager.leader_end_point import LeaderUnreachableError
+from kraftlake.replica_manager.leader_side import FetchParams, FetchPartition
+from kraftlake.replica_manager.replica_fetcher import ReplicaFetcher
+from tests.replica_manager.cluster import Cluster, Node
+from tests.replica_manager.data_batches import batch
+
+STEPS = 160
+SETTLING_ROUNDS = 60
+LAG_MS = 2_000
+
+
+class LossyCluster(Cluster):
+    """Its AlterPartition requests and answers may be lost; a broker then tries again."""
+
+    simulation: Simulation
+
+    def propose(self, node, partition, proposed, on_answer):
+        manager, chance = node.manager, self.simulation.chance
+
+        def answer(result) -> None:
+            if node.up and node.manager is manager:
+                on_answer(result)
+
+        def arrive() -> None:
+            if chance.random() < self.simulation.loss:
+                self.simulation.later(lambda: answer(ErrorCode.NETWORK_EXCEPTION))
+                return
+            result = self.alter_partition(node.id, partition.topic_partition.partition, proposed)
+            lost = chance.random() < self.simulation.loss
+            self.simulation.later(lambda: answer(ErrorCode.NETWORK_EXCEPTION if lost else result))
+
+        self.simulation.later(arrive)
+
+
+class Simulation:
+    """One history; `run` raises AssertionError where an invariant is broken, with the seed."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.chance = random.Random(seed)
+        self.loss = self.chance.choice((0.0, 0.05, 0.3))
+        self._now = 0
+        self._queue: list[tuple[int, int, Callable[[], None]]] = []
+        self._count = 0
+        ids = range(1, self.chance.choice((3, 3, 4, 5)) + 1)
+        config = ReplicaManagerConfig(replica_lag_time_max_ms=LAG_MS, replica_fetch_backoff_ms=50)
+        self.cluster = LossyCluster(ids=ids, min_isr=self.chance.choice((1, 2)), config=config)
+        self.cluster.simulation = self
+        self.cluster.create(self.chance.choice((1, 2)))
+        self.cluster.tell()
+        self.asleep: dict[int, int] = {}
+        self.asking: set[ReplicaFetcher] = set()
+        self.appended = 0
+        self.acknowledged: dict[tuple[TopicPartition, int], bytes] = {}
+        self.committed: dict[TopicPartition, list[bytes]] = {}
+        self.leaders: dict[tuple[TopicPartition, int], int] = {}
+        self.high_watermarks: dict[tuple[TopicPartition, int, int], int] = {}
+        self.history: list[str] = []
+
+    def run(self) -> None:
+        """Random events, then peace, in which everybody is to end up with the same."""
+        with_logs = structlog.get_config()
+        structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+        try:
+            for _ in range(STEPS):
+                event = self.chance.choices(_EVENTS, _WEIGHTS)[0]
+                self.history.append(event.__name__)
+                event(self)
+                self._deliver()
+                self.check()
+            self._make_peace()
+        except AssertionError as error:
+            raise AssertionError(f"seed {self.seed}, after {self.history[-12:]}: {error}") from error
+        finally:
+            structlog.configure(**with_logs)
+
+    # the network and time
+
+    def later(self, message: Callable[[], None]) -> None:
+        """Deliver a message after a while: in any order."""
+        self._count += 1
+        heapq.heappush(self._queue, (self._now + self.chance.randrange(1, 12), self._count, message))
+
+    def _deliver(self) -> None:
+        self._now += 1
+        while self._queue and self._queue[0][0] <= self._now:
+            heapq.heappop(self._queue)[2]()
+
+    def _awake(self) -> list[Node]:
+        return [node for node in self.cluster.nodes.values() if node.up and self.asleep.get(node.id, 0) <= self._now]
+
+    # events
+
+    def fetch(self) -> None:
+        """Some fetchers ask their leaders."""
+        for node in self._awake():
+            for fetcher in node.fetchers():
+                if fetcher not in self.asking and self.chance.random() < 0.7:
+                    self._ask(node, fetcher)
+
+    def _ask(self, node: Node, fetcher: ReplicaFetcher) -> None:
+        fetcher.maybe_truncate()
+        request = fetcher.build_fetch()
+        if request is None:
+            return
+        self.asking.add(fetcher)
+        leader = self.cluster.nodes[fetcher.leader.id]
+
+        def back(response) -> None:
+            self.asking.discard(fetcher)
+            if node.up and fetcher in node.fetchers():
+                if response is None:
+                    fetcher.handle_failure(LeaderUnreachableError("lost"))
+                else:
+                    fetcher.handle_response(response)
+
+        def arrive() -> None:
+            lost = self.chance.random() < self.loss or not self.cluster.reaches(node.id, leader.id)
+            response = None if lost else answer_fetch(leader.manager, request)
+            self.later(lambda: back(None if self.chance.random() < self.loss else response))
+
+        self.later(arrive)
+
+    def append(self) -> None:
+        """A client appends to whoever believes to lead."""
+        for node in self._awake():
+            for number, _ in self.cluster.partitions():
+                name = TopicPartition("foo", number)
+                partition = node.manager.online_partition(name)
+                if partition is not None and partition.is_leader and self.chance.random() < 0.6:
+                    self._produce(node, name)
+
+    def _produce(self, node: Node, name: TopicPartition) -> None:
+        self.appended += 1
+        value, answers = b"value %d;" % self.appended, []
+        acks = self.chance.choice((1, -1, -1))
+
+        def answered(answer) -> None:
+            answers.append(answer)
+            assert len(answers) == 1, f"{value!r} was answered twice: {answers}"
+            if acks == -1 and answer[name].error is ErrorCode.NONE:
+                self.acknowledged[name, answer[name].base_offset] = value
+
+        timeout = self.chance.choice((100, LAG_MS, 10 * LAG_MS))
+        node.server.append_records({name: batch(value)}, required_acks=acks, timeout_ms=timeout, on_answer=answered)
+
+    def consume(self) -> None:
+        """Consumers wait at leaders for more than is committed."""
+        for node in self._awake():
+            for partition in list(node.manager.leader_partitions()):
+                self._wait_for_data(node, partition.topic_partition, partition.local_log.high_watermark)
+
+    def _wait_for_data(self, node: Node, name: TopicPartition, offset: int) -> None:
+        answers = []
+
+        def answered(answer) -> None:
+            answers.append(answer)
+            assert len(answers) == 1, f"a fetch of {name} at {offset} was answered twice"
+
+        node.server.fetch_messages(
+            FetchParams(max_wait_ms=LAG_MS), {name: FetchPartition(fetch_offset=offset)}, on_answer=answered
+        )
+
+    def hear(self) -> None:
+        """Some brokers hear of some deltas."""
+        for node in self._awake():
+            if self.chance.random() < 0.7:
+                node.hear(node.heard + self.chance.randrange(1, 4))
+
+    def pass_time(self) -> None:
+        self.cluster.advance(self.chance.choice((1, 60, 60, LAG_MS // 2, LAG_MS + 1)))
+        for node in self._awake():
+            node.delayed.expire()
+
+    def expire_isr(self) -> None:
+        for node in self._awake():
+            node.manager.maybe_shrink_isr()
+
+    def crash(self) -> None:
+        """A broker dies; the controller notices later, or when it is back."""
+        up = [node for node in self.cluster.nodes.values() if node.up]
+        if len(up) < 2:
+            return
+        node = self.chance.choice(up)
+        node.manager.shutdown(checkpoint=self.chance.random() < 0.5)
+        node.up = False
+        self.later(lambda: self._notice(node))
+
+    def _notice(self, node: Node) -> None:
+        if not node.up and not self.cluster.image.cluster.brokers[node.id].fenced:
+            self.cluster.fence(node)
+
+    def restart(self) -> None:
+        for node in self.cluster.nodes.values():
+            if not node.up and self.chance.random() < 0.5:
+                self._notice(node)
+                self.cluster.start(node)
+
+    def fall_asleep(self) -> None:
+        """A broker stands still for a while, as in a long garbage collection."""
+        node = self.chance.choice(list(self.cluster.nodes.values()))
+        self.asleep[node.id] = self._now + self.chance.randrange(5, 30)
+
+    def lose_session(self) -> None:
+        """The controller hears nothing of a broker that is well, and fences it; it registers again at once."""
+        node = self.chance.choice(list(self.cluster.nodes.values()))
+        if node.up and not self.cluster.image.cluster.brokers[node.id].fenced:
+            self.cluster.fence(node)
+            self.later(lambda: self._unfence(node))
+
+    def _unfence(self, node: Node) -> None:
+        broker = self.cluster.image.cluster.brokers[node.id]
+        if node.up and broker.fenced and broker.epoch == node.epoch:
+            self.cluster.unfence(node)
+
+    def elect(self) -> None:
+        """The controller prefers another leader."""
+        for number, state in self.cluster.partitions():
+            alive = [id_ for id_ in state.isr if not self.cluster.image.cluster.brokers[id_].fenced]
+            if alive and self.chance.random() < 0.5:
+                self.cluster.elect(number, self.chance.choice(alive))
+
+    def cut(self) -> None:
+        one, other = self.chance.sample(list(self.cluster.nodes), 2)
+        self.cluster.cut.add((one, other))
+
+    def mend(self) -> None:
+        self.cluster.cut.clear()
+
+    # what must always be so
+
+    def check(self) -> None:
+        """The invariants."""
+        for number, state in self.cluster.partitions():
+            name = TopicPartition("foo", number)
+            committed = self.committed.setdefault(name, [])
+            for node in self.cluster.nodes.values():
+                log = node.log(name)
+                if log is None or not node.up:
+                    continue
+                partition = node.manager.online_partition(name)
+                if partition is not None and partition.is_leader and partition.log is not None:
+                    self._check_leader(name, node, partition)
+                data = [batch.data for batch in log.batches[: log.high_watermark]]
+                common = min(len(data), len(committed))
+                assert data[:common] == committed[:common], f"{name}: broker {node.id} has other committed records"
+            for id_ in state.isr:
+                log = self.cluster.nodes[id_].log(name)
+                held = [] if log is None else [batch.data for batch in log.batches[: len(committed)]]
+                assert held == committed, (
+                    f"{name}: broker {id_} may lead and has {len(held)} of {len(committed)} committed records"
+                )
+
+    def _check_leader(self, name: TopicPartition, node: Node, partition) -> None:
+        epoch, log = partition.leader_epoch, partition.log
+        known = self.leaders.setdefault((name, epoch), node.id)
+        assert known == node.id, f"{name}: brokers {known} and {node.id} both lead in epoch {epoch}"
+        incarnation = (name, epoch, node.epoch)
+        before = self.high_watermarks.get(incarnation, 0)
+        assert log.high_watermark >= before, f"{name}: high watermark fell from {before} to {log.high_watermark}"
+        self.high_watermarks[incarnation] = log.high_watermark
+        committed = self.committed[name]
+        for one in log.batches[len(committed) : log.high_watermark]:
+            committed.append(one.data)
+
+    # peace
+
+    def _make_peace(self) -> None:
+        self.loss = 0.0
+        self.cluster.cut.clear()
+        self.asleep.clear()
+        for node in self.cluster.nodes.values():
+            if not node.up:
+                self._notice(node)
+                self.cluster.start(node)
+            elif self.cluster.image.cluster.brokers[node.id].fenced:
+                self.cluster.unfence(node)
+        for _ in range(SETTLING_ROUNDS):
+            self._peaceful_round()
+            self.check()
+            if self._settled():
+                break
+        else:
+            raise AssertionError(f"no peace: {self._describe()}")
+        for (name, offset), value in self.acknowledged.items():
+            log = self.cluster.nodes[1].log(name)
+            assert offset < log.log_end_offset, f"{name}: {value!r} at {offset} was acknowledged and is gone"
+            assert value in log.batches[offset].data, f"{name}: {value!r} at {offset} is another record now"
+
+    def _peaceful_round(self) -> None:
+        for _ in range(14):
+            self._deliver()
+        self.cluster.tell()
+        self.cluster.advance(60)
+        for node in self.cluster.nodes.values():
+            node.manager.maybe_shrink_isr()
+            for fetcher in node.fetchers():
+                if fetcher not in self.asking:
+                    self._ask(node, fetcher)
+
+    def _settled(self) -> bool:
+        for number, state in self.cluster.partitions():
+            logs = [node.log(TopicPartition("foo", number)) for node in self.cluster.nodes.values()]
+            if state.leader == NO_LEADER or len(state.isr) < len(self.cluster.nodes):
+                return False
+            if len({(log.log_end_offset, log.high_watermark) for log in logs}) > 1:
+                return False
+            if any(log.batches != logs[0].batches or log.high_watermark != log.log_end_offset for log in logs):
+                return False
+        return True
+
+    def _describe(self) -> str:
+        lines = []
+        for number, state in self.cluster.partitions():
+            logs = {
+                node.id: (log.log_end_offset, log.high_watermark, log.epochs)
+                for node in self.cluster.nodes.values()
+                if (log := node.log(TopicPartition("foo", number))) is not None
+            }
+            lines.append(f"foo-{number} {state}: {logs}")
+        return "; ".join(lines)
+
+
+_EVENTS_AND_WEIGHTS = {
+    Simulation.fetch: 40,
+    Simulation.append: 14,
+    Simulation.consume: 3,
+    Simulation.hear: 20,
+    Simulation.pass_time: 10,
+    Simulation.expire_isr: 6,
+    Simulation.crash: 2,
+    Simulation.restart: 4,
+    Simulation.fall_asleep: 2,
+    Simulation.lose_session: 2,
+    Simulation.elect: 3,
+    Simulation.cut: 2,
+    Simulation.mend: 2,
+}
+_EVENTS = list(_EVENTS_AND_WEIGHTS)
+_WEIGHTS = list(_EVENTS_AND_WEIGHTS.values())

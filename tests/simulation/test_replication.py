@@ -1,0 +1,27 @@
+"""Replication under loss, delay, reordering, crashes, pauses and changes of leaders: nothing that is committed is lost.
+
+Each seed is one history. A seed that fails is printed; what it has shown is kept as a test of its own, which changes of
+the simulation don't take away: in tests/replica_manager/test_partition.py and test_memory_log.py.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from tests.simulation.replication import Simulation
+
+SEEDS = 1_000 if os.environ.get("KRAFTLAKE_TESTS") == "long" else 100
+GROUPS = 10
+
+
+@pytest.mark.parametrize("group", range(GROUPS))
+def test_what_is_committed_stays_and_all_replicas_end_up_the_same(group):
+    runs = [Simulation(seed) for seed in range(group, SEEDS, GROUPS)]
+    for run in runs:
+        run.run()
+    # a history in which nothing happens shows nothing
+    assert sum(len(log) for run in runs for log in run.committed.values()) > 3 * len(runs)
+    assert sum(len(run.acknowledged) for run in runs) > len(runs)
+    assert sum(len(run.leaders) for run in runs) > 3 * len(runs)

@@ -117,7 +117,7 @@ class MetadataBatchLoader:
     def publish_to(self, updater: MetadataUpdater) -> None:
         """Publish what is loaded from now on; what was gathered before is to be taken first."""
         assert not self._gathered, "what was gathered would be published as if it were new"
-        self._publish = updater
+        self.publish = updater
 
     def load_batch(self, batch: RecordBatch, *, to_offset: int | None = None) -> None:
         """Replay `batch`, or its records up to and including `to_offset`.

@@ -17,7 +17,8 @@ from kraftlake.controller.errors import Errors
 from kraftlake.controller.features import UpgradeType
 from kraftlake.controller.scram import ScramDeletion, ScramUpsertion
 from kraftlake.image import StandardAcl
-from tests.controller.both_controllers import BothControllers, Difference
+from tests.controller.both_controllers import BothControllers
+from tests.controller.both_sides import Difference
 from tests.kafka_node import started_nodes
 
 pytestmark = pytest.mark.spark

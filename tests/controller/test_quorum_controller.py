@@ -250,6 +250,28 @@ def test_a_resigned_controller_follows_and_may_lead_again(lake: Path) -> None:
         assert made.epoch == 2
 
 
+def test_of_two_who_claim_at_the_same_time_the_later_one_leads(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log, others = MetadataLog.open(lake, durability="os"), MetadataLog.open(lake, durability="os")
+    claim = log.claim
+
+    def overtaken(node_id: int, *, timestamp: int | None = None) -> int:
+        epoch = claim(node_id, timestamp=timestamp)
+        others.claim(2)
+        return epoch
+
+    monkeypatch.setattr(log, "claim", overtaken)
+    config = ControllerConfig(node_id=1, cluster_id=CLUSTER_ID, quorum_fetch_timeout_ms=60_000)
+    made = QuorumController(log, config, claim_at_once=True)
+    try:
+        with pytest.raises(ControllerApiError) as refused:
+            topic_names(made)
+        assert refused.value.error is Errors.NOT_CONTROLLER
+        assert not made.is_active
+    finally:
+        made.close()
+    assert [batch.epoch for batch in MetadataLog.open(lake).batches()] == [1, 2], "and nothing else was written"
+
+
 def test_a_transaction_that_a_dead_controller_left_open_is_aborted(lake: Path) -> None:
     with controller(lake) as made:
         eventually(lambda: topic_names(made))

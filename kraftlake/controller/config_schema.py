@@ -206,13 +206,27 @@ def effective_topic_config(configs: ConfigurationsImage, node: ControllerConfig,
 
 def fallback_topic_config(configs: ConfigurationsImage, node: ControllerConfig, name: str) -> str | None:
     """What counts where a topic says nothing: the controller's own, the cluster's, its property file, the default."""
-    synonyms = TOPIC_SYNONYMS.get(name, ())
-    for source in (
+    return _fallback(fallback_sources(configs, node), name)
+
+
+def fallback_sources(configs: ConfigurationsImage, node: ControllerConfig) -> tuple[Mapping[str, str], ...]:
+    """Where to look: the controller's own dynamic configs, the cluster's, its property file."""
+    return (
         configs.config_map(ConfigResource(BROKER_RESOURCE, str(node.node_id))),
         configs.config_map(ConfigResource(BROKER_RESOURCE, "")),
         node.static_configs,
-    ):
-        for synonym, factor in synonyms:
+    )
+
+
+def fallback_topic_configs(sources: tuple[Mapping[str, str], ...]) -> dict[str, str | None]:
+    """`fallback_topic_config` of every topic config, by name."""
+    return {name: _fallback(sources, name) for name in TOPIC_CONFIGS}
+
+
+def _fallback(sources: tuple[Mapping[str, str], ...], name: str) -> str | None:
+    synonyms = TOPIC_SYNONYMS.get(name, ())
+    for source in sources:
+        for synonym, factor in synonyms if source else ():
             value = source.get(synonym)
             if value is not None:
                 return value if factor == 1 else str(int(value) * factor)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeAlias, TypeVar
 
 import attrs
 
 from kraftlake.controller.config import ControllerConfig
+from kraftlake.controller.config_schema import effective_topic_config, fallback_sources, fallback_topic_configs
 from kraftlake.controller.errors import ControllerApiError, Errors
 from kraftlake.controller.heartbeats import BrokerHeartbeats
 from kraftlake.controller.result import ControllerResult
@@ -40,6 +41,9 @@ class ControllerState:
     now_ns: int = 0
     random: random.Random = attrs.field(factory=random.Random)
     new_id: Callable[[], Uuid] = Uuid.random
+    _fallback: tuple[tuple[Mapping[str, str], ...], dict[str, str | None]] | None = attrs.field(
+        init=False, default=None
+    )
 
     @property
     def metadata_version(self) -> MetadataVersion:
@@ -100,9 +104,14 @@ class ControllerState:
 
     def topic_config(self, topic: str, name: str) -> str | None:
         """The effective value of a topic's config; None where nobody knows the name."""
-        from kraftlake.controller.config_schema import effective_topic_config
-
         return effective_topic_config(self.image.configs, self.config, topic, name)
+
+    def fallback_topic_configs(self) -> Mapping[str, str | None]:
+        """What counts for a topic that says nothing, by name; worked out anew when what it rests on has changed."""
+        sources = fallback_sources(self.image.configs, self.config)
+        if self._fallback is None or self._fallback[0] != sources:
+            self._fallback = (sources, fallback_topic_configs(sources))
+        return self._fallback[1]
 
     def effective_min_isr(self, topic: TopicImage) -> int:
         """`min.insync.replicas` of a topic, its replication factor at most."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Iterable
+from collections.abc import Collection
 
 MAX_LENGTH = 249
+_SEPARATORS = re.compile("[._]")
+_MAX_LOOKED_UP = 12
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 
 
@@ -27,9 +30,17 @@ def unified(name: str) -> str:
     return name.replace(".", "_")
 
 
-def colliding_topic(name: str, others: Iterable[str]) -> str | None:
-    """One of `others` that differs from `name` in '.' and '_' only, or is the same and has one of them."""
-    if "." not in name and "_" not in name:
+def colliding_topic(name: str, others: Collection[str]) -> str | None:
+    """One of `others` that differs from `name` in '.' and '_' only, or is the same and has one of them.
+
+    Looks the names up that `name` could be confused with, where that are fewer than `others`.
+    """
+    parts = _SEPARATORS.split(name)
+    if len(parts) == 1:
         return None
+    if len(parts) <= _MAX_LOOKED_UP and 2 ** (len(parts) - 1) <= len(others):
+        choices = itertools.product("._", repeat=len(parts) - 1)
+        candidates = ("".join(itertools.chain(*zip(parts, (*choice, ""), strict=True))) for choice in choices)
+        return next((candidate for candidate in candidates if candidate in others), None)
     mine = unified(name)
-    return min((other for other in others if unified(other) == mine and ("." in other or "_" in other)), default=None)
+    return min((other for other in others if unified(other) == mine and _SEPARATORS.search(other)), default=None)

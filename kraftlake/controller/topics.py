@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 import attrs
 
 from kraftlake.controller.assignments import all_fenced, check_manual_assignment, new_partition, place
-from kraftlake.controller.config_schema import TOPIC_CONFIGS, fallback_topic_config
 from kraftlake.controller.configs import ConfigOperation, OpType, alter_config_resource, clear_elr_records
 from kraftlake.controller.errors import ApiError, ControllerApiError, Errors
 from kraftlake.controller.result import MAX_RECORDS_PER_BATCH, ControllerResult
@@ -127,11 +126,7 @@ def _create_topic(
         topic_id=topic_id,
         num_partitions=len(partitions),
         replication_factor=len(partitions[0].replicas),
-        configs={
-            name: topic.configs.get(name, fallback_topic_config(state.image.configs, state.config, name))
-            for name in TOPIC_CONFIGS
-            if not name.startswith("internal.")
-        },
+        configs=_effective_configs(state, topic),
     )
     options = state.writer_options
     return [
@@ -139,6 +134,11 @@ def _create_topic(
         *configs,
         *(partition.to_record(topic_id, number, options) for number, partition in enumerate(partitions)),
     ]
+
+
+def _effective_configs(state: ControllerState, topic: CreatableTopic) -> dict[str, str | None]:
+    shown = {name: value for name, value in state.fallback_topic_configs().items() if not name.startswith("internal.")}
+    return {**shown, **topic.configs}
 
 
 def _assigned(state: ControllerState, topic: CreatableTopic) -> list[PartitionRegistration]:

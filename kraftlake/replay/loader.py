@@ -86,8 +86,6 @@ class MetadataLoader:
         self._unpublished: list[RecordBatch] | None = []
         """Batches since the last image, None where not all of them are at hand."""
         self._skips_published = 0
-        self._first_delta: MetadataDelta | None = None
-        """The change from the empty image to the current one, where it is at hand."""
         self._batch_loader = self._batch_loader_on(MetadataImage.EMPTY)
 
     # What others call, on any thread.
@@ -195,14 +193,13 @@ class MetadataLoader:
         try:
             if last >= 0:
                 extend(loader, reader, last, base=choose_base(reader, last))
-            delta, image = loader.delta, loader.take_image()
+            self.image = loader.take_image()
         except Exception as fault:
             self._stop(fault)
             return
         self.metrics.handle_load_snapshot_count += loader.base_name is not None
         self._go_on_with(loader)
         self._unpublished = None if loader.in_transaction else []
-        self.image, self._first_delta = image, delta
         self._take_leader_of_log()
         self._schedule_initializing(0)
 
@@ -245,7 +242,7 @@ class MetadataLoader:
         self._publish(delta, image, manifest)
 
     def _publish(self, delta: MetadataDelta, image: MetadataImage, manifest: LoaderManifest) -> None:
-        self.image, self._first_delta = image, None
+        self.image = image
         if self._still_catching_up():
             return
         for publisher in self._publishers.values():
@@ -288,7 +285,7 @@ class MetadataLoader:
             self._schedule_initializing(_RETRY_INITIALIZING_NS)
             return
         started_ns = self._clock.nanoseconds()
-        image, delta = self.image, self._first_delta or delta_from_empty(self.image)
+        image, delta = self.image, delta_from_empty(self.image)
         manifest = self._snapshot_manifest(image, started_ns)
         while self._uninitialized:
             publisher = self._uninitialized.pop(next(iter(self._uninitialized)))

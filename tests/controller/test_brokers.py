@@ -6,6 +6,8 @@ import pytest
 
 from kraftlake.controller.broker_registration import BrokerRegistrationRequest
 from kraftlake.controller.brokers import maybe_fence_stale_broker, register_broker, unregister_broker
+from kraftlake.controller.directories import assign_replicas_to_dirs
+from kraftlake.controller.elections import ElectionType, elect_leaders
 from kraftlake.controller.errors import ControllerApiError, Errors
 from kraftlake.image.partition_registration import NO_LEADER
 from kraftlake.records.metadata_records import (
@@ -165,8 +167,6 @@ def test_a_directory_that_fails_takes_its_replicas_out_of_their_isrs() -> None:
     cluster.heartbeat(1)
     cluster.start(2)
     cluster.assigned("orders", (1, 2), (1, 2))
-    from kraftlake.controller.directories import assign_replicas_to_dirs
-
     epoch = cluster.image.cluster.brokers[1].epoch
     topic = cluster.topic_id("orders")
     places = {directory(1, 0): [(topic, 0)], directory(1, 1): [(topic, 1)]}
@@ -175,6 +175,8 @@ def test_a_directory_that_fails_takes_its_replicas_out_of_their_isrs() -> None:
     assert cluster.partition("orders", 0).leader == 1
     assert (cluster.partition("orders", 1).leader, cluster.partition("orders", 1).isr) == (2, (2,))
     assert cluster.image.cluster.brokers[1].directories == (directory(1, 0),)
+    answers = cluster.run(lambda state: elect_leaders(state, ElectionType.PREFERRED, [("orders", 1)]))
+    assert answers["orders", 1].error is Errors.PREFERRED_LEADER_NOT_AVAILABLE
 
 
 def test_an_unregistered_broker_is_gone_and_so_are_its_leaderships() -> None:

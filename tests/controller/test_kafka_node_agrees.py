@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import random
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings as settings_
 
 from kraftlake.controller.acls import AclFilter
 from kraftlake.controller.configs import OpType
@@ -15,12 +17,21 @@ from kraftlake.controller.errors import Errors
 from kraftlake.controller.features import UpgradeType
 from kraftlake.controller.scram import ScramDeletion, ScramUpsertion
 from kraftlake.image import StandardAcl
-from tests.controller.both_controllers import BothControllers, Difference
+from tests.controller.both_controllers import BothControllers
+from tests.controller.both_sides import Difference
 from tests.kafka_node import started_nodes
 
 pytestmark = pytest.mark.spark
 
 TOPIC, BROKER = 2, 4
+BROKERS = (11, 12, 13, 14)
+RANDOM_STEPS = max(150, settings_.default.max_examples)
+PROPERTIES = {
+    "broker.session.timeout.ms": "600000",
+    "auto.leader.rebalance.enable": "false",
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS",
+}
 
 
 def acl(**changes: Any) -> StandardAcl:
@@ -195,14 +206,59 @@ def access(both: BothControllers) -> None:
     both.remove_acls(AclFilter())
 
 
+def random_step(both: BothControllers, draws: random.Random) -> None:
+    """One command that is likely to do something to four brokers and three topics."""
+    broker, name = draws.choice(BROKERS), draws.choice(("orders", "bills", "clicks"))
+    replicas = draws.sample(BROKERS, draws.randint(1, 3))
+    topic = both.ours.image.topics.get_topic(name)
+    partition = None if topic is None else topic.partitions[0]
+    kind = draws.choice((*"hhhhhhhiiiiimmmcccegad", "register", "unregister"))
+    if kind == "h":
+        wishes = {wish: True for wish in ("want_fence", "want_shut_down") if draws.random() < 0.2}
+        offline = 1 if draws.random() < 0.05 else None
+        both.heartbeat(broker, offline=offline, **wishes)
+    elif kind == "i" and partition is not None and partition.leader > 0:
+        isr = [replica for replica in partition.replicas if draws.random() < 0.7]
+        both.alter_isr(
+            name, partition.leader, *dict.fromkeys((partition.leader, *isr)), recovery=draws.choice((0, 0, 1))
+        )
+    elif kind == "m":
+        both.move(name, draws.choice((replicas, replicas, None)))
+    elif kind == "c":
+        configs = draws.choice(({}, {"min.insync.replicas": "2"}, {"unclean.leader.election.enable": "true"}))
+        both.create(name, replicas, draws.sample(BROKERS, len(replicas)), configs=configs)
+    elif kind == "e":
+        both.elect(draws.choice(tuple(ElectionType)))
+    elif kind == "g":
+        both.grow(name, draws.randint(1, 4), replicas)
+    elif kind == "a" and topic is not None:
+        both.assign(broker, draws.randint(0, 1), name, draws.randint(0, 2))
+    elif kind == "d" and draws.random() < 0.4:
+        both.delete(name)
+    elif kind == "register":
+        both.register(broker, process=draws.randint(0, 1), dirs=2, clean=draws.random() < 0.5)
+    elif kind == "unregister":
+        both.unregister(broker)
+        both.register(broker, process=draws.randint(0, 1), dirs=2)
+        both.heartbeat(broker)
+
+
+def test_random_commands_are_answered_and_written_down_alike(tmp_path: Path) -> None:
+    seed = int(os.environ.get("KRAFTLAKE_SEED") or 0)
+    draws = random.Random(seed)
+    with started_nodes(tmp_path, {1: "controller"}, settings=PROPERTIES) as nodes:
+        both = BothControllers(nodes[1])
+        for broker in BROKERS:
+            both.register(broker, dirs=2)
+            both.heartbeat(broker)
+        while len(both.steps) < RANDOM_STEPS and not both.differences:
+            random_step(both, draws)
+        both.rpc.close()
+    assert both.differences == [], f"seed {seed}, after {both.steps[-12:]}"
+
+
 def test_the_same_commands_are_answered_and_written_down_alike(tmp_path: Path) -> None:
-    properties = {
-        "broker.session.timeout.ms": "600000",
-        "auto.leader.rebalance.enable": "false",
-        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        "super.users": "User:ANONYMOUS",
-    }
-    with started_nodes(tmp_path, {1: "controller"}, settings=properties) as nodes:
+    with started_nodes(tmp_path, {1: "controller"}, settings=PROPERTIES) as nodes:
         both = BothControllers(nodes[1])
         for part in (brokers, topics, replicas, failures, settings, access):
             part(both)
@@ -211,3 +267,22 @@ def test_the_same_commands_are_answered_and_written_down_alike(tmp_path: Path) -
         Path(place).write_text("\n\n".join(f"{d.step}\n  {d.theirs}\n  {d.ours}" for d in both.differences), "utf-8")
     assert both.differences == KNOWN
     assert len(both.steps) >= 140
+
+
+def test_kafka_forgets_to_clear_its_index_of_eligible_leaders(tmp_path: Path) -> None:
+    """A ClearElrRecord leaves BrokersToElrs as it is; once the topic is deleted, unregistering a broker fails there."""
+    with started_nodes(tmp_path, {1: "controller"}, settings=PROPERTIES) as nodes:
+        both = BothControllers(nodes[1])
+        for broker in (11, 12):
+            both.register(broker)
+            both.heartbeat(broker)
+        both.create("orders", (11, 12), configs={"min.insync.replicas": "2"})
+        both.alter_isr("orders", 11, 11)
+        both.configure(TOPIC, "orders", "min.insync.replicas", OpType.SET, "1")
+        both.delete("orders")
+        assert both.differences == []
+        both.unregister(12)
+        both.rpc.close()
+    difference = both.differences[0]
+    assert (difference.step, difference.theirs, difference.ours) == ("unregister 12", -1, 0)
+    assert "existed in isrMembers, but not in the topics map" in (nodes[1].folder / "server.log").read_text("utf-8")

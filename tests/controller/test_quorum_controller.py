@@ -20,7 +20,10 @@ from kraftlake.controller.bootstrap import BootstrapMetadata, BootstrapSnapshot
 from kraftlake.controller.brokers import unregister_broker
 from kraftlake.controller.config import ControllerConfig
 from kraftlake.controller.errors import ControllerApiError, Errors
+from kraftlake.controller.periodic_tasks import write_no_op
 from kraftlake.controller.quorum_controller import QuorumController
+from kraftlake.controller.result import ControllerResult
+from kraftlake.controller.state import ControllerState
 from kraftlake.controller.topics import CreatableTopic, create_topics
 from kraftlake.image import MetadataImage
 from kraftlake.metadata_log import MetadataLog
@@ -177,6 +180,50 @@ def test_a_fenced_controller_stops_at_once_and_says_so(lake: Path) -> None:
     assert image_of(lake).topics.is_empty()
 
 
+def test_all_who_wait_are_told_when_an_append_fails_and_nothing_pending_stays(lake: Path) -> None:
+    with controller(lake, max_idle_interval_ms=None, quorum_fetch_timeout_ms=60_000) as made:
+        eventually(lambda: start_broker(made, 1))
+        MetadataLog.open(lake).claim(7)
+        commands = [
+            made.submit(lambda state, number=number: create_topics(state, [CreatableTopic(name=f"t{number}")]))
+            for number in range(20)
+        ]
+        for command in commands:
+            with pytest.raises(ControllerApiError) as refused:
+                command.result(PATIENCE)
+            assert refused.value.error is Errors.NOT_CONTROLLER
+    assert image_of(lake).topics.is_empty()
+
+
+def test_a_silent_broker_is_fenced_by_the_controller_itself(lake: Path) -> None:
+    with controller(lake, broker_session_timeout_ms=100) as made:
+        eventually(lambda: start_broker(made, 1))
+        deadline = time.monotonic() + PATIENCE
+        while not made.read(lambda image: image.cluster.brokers[1].fenced).result(PATIENCE):
+            assert time.monotonic() < deadline
+            threading.Event().wait(0.02)
+
+
+def test_a_request_that_waits_too_long_times_out(lake: Path) -> None:
+    with controller(lake) as made:
+        eventually(lambda: topic_names(made))
+        begun, release = threading.Event(), threading.Event()
+
+        def slow(state: ControllerState) -> ControllerResult[None]:
+            begun.set()
+            assert release.wait(PATIENCE)
+            return ControllerResult((), None)
+
+        first = made.submit(slow)
+        assert begun.wait(PATIENCE)
+        late = made.submit(write_no_op, timeout_ms=0)
+        release.set()
+        first.result(PATIENCE)
+        with pytest.raises(ControllerApiError) as refused:
+            late.result(PATIENCE)
+        assert refused.value.error is Errors.REQUEST_TIMED_OUT
+
+
 def test_an_answer_beside_the_log_needs_a_commit_within_the_fetch_timeout(lake: Path) -> None:
     """Nobody has claimed, so the commit that it waits for is made; had somebody, it would not be."""
     clock = ManualClock(1_700_000_000_000)
@@ -201,6 +248,28 @@ def test_a_resigned_controller_follows_and_may_lead_again(lake: Path) -> None:
         made.resign().result(PATIENCE)
         assert eventually(lambda: create(made, "a")) is Errors.NONE
         assert made.epoch == 2
+
+
+def test_of_two_who_claim_at_the_same_time_the_later_one_leads(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log, others = MetadataLog.open(lake, durability="os"), MetadataLog.open(lake, durability="os")
+    claim = log.claim
+
+    def overtaken(node_id: int, *, timestamp: int | None = None) -> int:
+        epoch = claim(node_id, timestamp=timestamp)
+        others.claim(2)
+        return epoch
+
+    monkeypatch.setattr(log, "claim", overtaken)
+    config = ControllerConfig(node_id=1, cluster_id=CLUSTER_ID, quorum_fetch_timeout_ms=60_000)
+    made = QuorumController(log, config, claim_at_once=True)
+    try:
+        with pytest.raises(ControllerApiError) as refused:
+            topic_names(made)
+        assert refused.value.error is Errors.NOT_CONTROLLER
+        assert not made.is_active
+    finally:
+        made.close()
+    assert [batch.epoch for batch in MetadataLog.open(lake).batches()] == [1, 2], "and nothing else was written"
 
 
 def test_a_transaction_that_a_dead_controller_left_open_is_aborted(lake: Path) -> None:

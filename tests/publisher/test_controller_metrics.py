@@ -11,6 +11,7 @@ from kraftlake.replay import LeaderAndEpoch, LogDeltaManifest, SnapshotManifest
 from kraftlake.runtime.metrics import MetricsRegistry
 from tests.histories import split_histories
 from tests.publisher.updates import broker, cluster, new_leader, topic_of
+from tests.replay.made_logs import uuid_of
 
 
 @given(split_histories())
@@ -44,6 +45,15 @@ def test_kafkas_names_show_the_counts() -> None:
     assert metrics.name == "ControllerMetadataMetricsPublisher"
     metrics.on_controller_change(LeaderAndEpoch.UNKNOWN)
     metrics.close()
+
+
+def test_a_deleted_topic_takes_its_partitions_out_of_every_count() -> None:
+    metrics = ControllerMetadataMetrics()
+    made = cluster(*topic_of("foo", 1, (-1, (1, 2)), (2, (1, 2))), *topic_of("bar", 2, (1, (1,))), parts=(metrics,))
+    assert (metrics.counts.offline_partitions_count, metrics.counts.preferred_replica_imbalance_count) == (1, 2)
+    made.change(r.RemoveTopicRecord(topic_id=uuid_of(1)))
+    assert metrics.counts == count_cluster(made.image)
+    assert (metrics.counts.global_partition_count, metrics.counts.offline_partitions_count) == (1, 0)
 
 
 def test_elections_are_counted_since_the_start() -> None:

@@ -181,6 +181,8 @@ def test_a_poison_record_in_the_tail_or_at_the_start_stops_it(lake: Path) -> Non
     assert isinstance(run.loader.stopped, CorruptDataError)
     assert "offset 4 " in str(run.loader.stopped)
     assert run.publisher.offsets == [2]
+    run.run()
+    assert run.loader.queue.size == 0, "it reads no more"
 
     again = fed(log)
     assert "offset 4 " in str(again.loader.stopped)

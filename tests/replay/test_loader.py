@@ -184,6 +184,13 @@ def test_two_topics_of_a_name_stop_it_before_the_second() -> None:
     assert (publisher.offsets[-1], rig.loader.image.offset) == (2, 2)
 
 
+def test_a_record_that_is_left_out_is_counted_once_whatever_comes_after_it() -> None:
+    rig = Rig(lenient=True)
+    rig.commit(leader_change(0, 1), data(1, metadata_version()), data(2, UNDECODABLE), no_op(9))
+    assert "Offset 3 is missing" in str(rig.loader.stopped)
+    assert [skip.offset for skip in rig.loader.skipped] == [2]
+
+
 def test_a_lenient_loader_tells_publishers_of_no_change_that_is_not_in_the_image() -> None:
     rig, publisher = Rig(lenient=True), Recorder()
     rig.install(publisher)
@@ -344,6 +351,7 @@ def test_leaders_are_told_once_and_to_new_publishers_at_once() -> None:
     rig.install(early)
     rig.commit(*log_of(1, [metadata_version()], 2, [topic(1)]))
     rig.commit(leader_change(4, 3))
+    rig.commit(no_op(5, epoch=3))
     rig.install(late)
     rig.loader.handle_leader_change(LeaderAndEpoch(leader_id=None, epoch=4))
     rig.loader.queue.run_ready()

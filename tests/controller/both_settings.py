@@ -1,0 +1,139 @@
+"""Settings at a real Kafka controller and at ours: configs, quotas, ACLs, SCRAM, features."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kio.schema.alter_client_quotas.v1 import request as quotas
+from kio.schema.alter_user_scram_credentials.v0 import request as scram_rpc
+from kio.schema.create_acls.v3 import request as new_acls
+from kio.schema.delete_acls.v3 import request as old_acls
+from kio.schema.incremental_alter_configs.v1 import request as configs_rpc
+from kio.schema.update_features.v1 import request as features_rpc
+
+from kraftlake.controller.acls import AclFilter, create_acls, delete_acls
+from kraftlake.controller.client_quotas import QuotaAlteration, alter_client_quotas
+from kraftlake.controller.configs import ConfigOperation, OpType, incremental_alter_configs
+from kraftlake.controller.features import FeatureUpdate, UpgradeType, update_features
+from kraftlake.controller.scram import ScramDeletion, ScramUpsertion, alter_user_scram_credentials
+from kraftlake.image import ConfigResource, StandardAcl
+from tests.controller.both_sides import MINUTE, BothSides
+
+
+class SettingCommands(BothSides):
+    """Each method is one command at both."""
+
+    def configure(self, kind: int, resource: str, name: str, op: OpType, value: str | None = None) -> None:
+        config = configs_rpc.AlterableConfig(name=name, config_operation=op.value, value=value)
+        request = configs_rpc.IncrementalAlterConfigsRequest(
+            resources=(
+                configs_rpc.AlterConfigsResource(resource_type=kind, resource_name=resource, configs=(config,)),
+            ),
+            validate_only=False,
+        )
+        changes = {ConfigResource(kind, resource): {name: ConfigOperation(op, value)}}
+        self._step(
+            f"config {kind}:{resource} {op.name} {name}={value}",
+            lambda: [int(answer.error_code) for answer in self.rpc.ask(request).responses],
+            lambda: [
+                int(error.error)
+                for error in self.ours.run(
+                    lambda state: incremental_alter_configs(state, changes, forwarded=False)
+                ).values()
+            ],
+        )
+
+    def quota(self, entity: Mapping[str, str | None], **ops: float | None) -> None:
+        entry = quotas.EntryData(
+            entity=tuple(quotas.EntityData(entity_type=kind, entity_name=name) for kind, name in entity.items()),
+            ops=tuple(quotas.OpData(key=key, value=value or 0.0, remove=value is None) for key, value in ops.items()),
+        )
+        request = quotas.AlterClientQuotasRequest(entries=(entry,), validate_only=False)
+        alteration = QuotaAlteration(entity=tuple(entity.items()), ops=list(ops.items()))
+        self._step(
+            f"quota {entity} {ops}",
+            lambda: [int(answer.error_code) for answer in self.rpc.ask(request).entries],
+            lambda: [
+                int(error.error)
+                for error in self.ours.run(lambda state: alter_client_quotas(state, [alteration])).values()
+            ],
+        )
+
+    def add_acl(self, acl: StandardAcl) -> None:
+        creation = new_acls.AclCreation(
+            resource_type=acl.resource_type,
+            resource_name=acl.resource_name,
+            resource_pattern_type=acl.pattern_type,
+            principal=acl.principal,
+            host=acl.host,
+            operation=acl.operation,
+            permission_type=acl.permission_type,
+        )
+        request = new_acls.CreateAclsRequest(creations=(creation,))
+        self._step(
+            f"add {acl}",
+            lambda: [int(answer.error_code) for answer in self.rpc.ask(request).results],
+            lambda: [int(error.error) for error in self.ours.run(lambda state: create_acls(state, [acl]))],
+        )
+
+    def remove_acls(self, wanted: AclFilter) -> None:
+        filter_ = old_acls.DeleteAclsFilter(
+            resource_type_filter=wanted.resource_type,
+            resource_name_filter=wanted.resource_name,
+            pattern_type_filter=wanted.pattern_type,
+            principal_filter=wanted.principal,
+            host_filter=wanted.host,
+            operation=wanted.operation,
+            permission_type=wanted.permission_type,
+        )
+        request = old_acls.DeleteAclsRequest(filters=(filter_,))
+
+        def theirs() -> Any:
+            return [(int(a.error_code), len(a.matching_acls)) for a in self.rpc.ask(request).filter_results]
+
+        def ours() -> Any:
+            answers = self.ours.run(lambda state: delete_acls(state, [wanted]))
+            return [(int(answer.error.error), len(answer.acls)) for answer in answers]
+
+        self._step(f"remove {wanted}", theirs, ours)
+
+    def scram(self, *changes: ScramUpsertion | ScramDeletion) -> None:
+        upsertions = [change for change in changes if isinstance(change, ScramUpsertion)]
+        deletions = [change for change in changes if isinstance(change, ScramDeletion)]
+        request = scram_rpc.AlterUserScramCredentialsRequest(
+            deletions=tuple(scram_rpc.ScramCredentialDeletion(name=d.name, mechanism=d.mechanism) for d in deletions),
+            upsertions=tuple(
+                scram_rpc.ScramCredentialUpsertion(
+                    name=u.name, mechanism=u.mechanism, iterations=u.iterations, salt=u.salt,
+                    salted_password=u.salted_password,
+                )
+                for u in upsertions
+            ),
+        )  # fmt: skip
+        self._step(
+            f"scram {changes}",
+            lambda: sorted(int(answer.error_code) for answer in self.rpc.ask(request).results),
+            lambda: sorted(
+                int(error.error)
+                for error in self.ours.run(
+                    lambda state: alter_user_scram_credentials(state, deletions, upsertions)
+                ).values()
+            ),
+        )
+
+    def feature(self, kind: UpgradeType = UpgradeType.UPGRADE, **levels: int) -> None:
+        named = {name.replace("_", "."): level for name, level in levels.items()}
+        request = features_rpc.UpdateFeaturesRequest(
+            timeout=MINUTE,
+            feature_updates=tuple(
+                features_rpc.FeatureUpdateKey(feature=name, max_version_level=level, upgrade_type=kind.value)
+                for name, level in named.items()
+            ),
+        )
+        updates = {name: FeatureUpdate(level, kind) for name, level in named.items()}
+        self._step(
+            f"features {named} {kind.name}",
+            lambda: int(self.rpc.ask(request).error_code),
+            lambda: int(self.ours.run(lambda state: update_features(state, updates)).error),
+        )

@@ -1,0 +1,59 @@
+"""What a controller knows when it takes over: the image, and where each broker has registered."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+from kraftlake.controller.bootstrap import BootstrapMetadata, BootstrapSnapshot
+from kraftlake.controller.config import ControllerConfig
+from kraftlake.controller.embedded import EmbeddedController
+from kraftlake.controller.followed_log import FollowedLog
+from kraftlake.metadata_log import MetadataLog
+from kraftlake.metadata_log.founding import Contents
+from kraftlake.records.metadata_version import from_feature_level
+from tests.cli.running import run
+from tests.controller.cluster import CLUSTER_ID
+
+
+def new_lake(path: Path) -> Path:
+    bootstrap = BootstrapSnapshot(metadata=BootstrapMetadata.of(from_feature_level(27)), timestamp=0)
+    MetadataLog.create(path, CLUSTER_ID, "controlled", contents=Contents(snapshots=[bootstrap]), durability="os")
+    return path
+
+
+def taken_over(followed: FollowedLog) -> dict[int, int]:
+    """Where each broker has registered, as a controller that takes over sees it."""
+    config = ControllerConfig(node_id=1, cluster_id=CLUSTER_ID)
+    return followed.take_over(config, 9, now_ns=0, draws=random.Random(1)).state.registration_offsets
+
+
+def test_the_bootstrap_records_are_those_of_the_lake(tmp_path: Path) -> None:
+    lake = new_lake(tmp_path / "lake")
+    assert FollowedLog(MetadataLog.open(lake)).bootstrap().metadata_version.level == 27
+    bare = MetadataLog.create(tmp_path / "bare", CLUSTER_ID, "controlled")
+    assert FollowedLog(bare).bootstrap().metadata_version.level == 33
+
+
+def test_registrations_are_found_in_what_was_there_and_in_what_comes(tmp_path: Path) -> None:
+    lake = new_lake(tmp_path / "lake")
+    followed = FollowedLog(MetadataLog.open(lake))
+    assert not followed.catch_up()
+    run("brokers", "register", 1, "--unfence", "--lake", lake)
+    assert followed.catch_up()
+    first = taken_over(followed)
+    epoch = followed.loader.image.cluster.brokers[1].epoch
+    assert first == {1: epoch}, "an epoch is the offset of the registration"
+    run("brokers", "register", 2, "--lake", lake)
+    run("brokers", "unregister", 1, "--lake", lake)
+    assert followed.catch_up()
+    assert taken_over(followed) == taken_over(FollowedLog(MetadataLog.open(lake)))
+    assert set(taken_over(followed)) == {2}
+
+
+def test_an_embedded_controller_follows_another_without_waiting(tmp_path: Path) -> None:
+    lake = new_lake(tmp_path / "lake")
+    first = EmbeddedController(MetadataLog.open(lake), watch_seconds=3_600)
+    second = EmbeddedController(MetadataLog.open(lake), watch_seconds=3_600)
+    assert (first.epoch, second.epoch) == (1, 2)
+    assert second.image.features.metadata_version == from_feature_level(27)

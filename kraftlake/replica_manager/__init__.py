@@ -9,11 +9,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from kraftlake.replica_manager.alter_partition_manager import BatchingAlterPartitionManager, ControllerChannel
+    from kraftlake.replica_manager.assignments_manager import AssignmentsManager, DirectoriesChannel
     from kraftlake.replica_manager.broker_replay import BrokerReplay, ReplayStep
     from kraftlake.replica_manager.causes import Cause
     from kraftlake.replica_manager.config import ReplicaManagerConfig
     from kraftlake.replica_manager.controller_channel import AlterPartitionManager, DirectoryEventHandler, LeaderAndIsr
+    from kraftlake.replica_manager.delayed_operations import DelayedRequests
+    from kraftlake.replica_manager.fetcher_thread import ReplicaFetcherThread
     from kraftlake.replica_manager.fetchers import BrokerEndPoint, Fetcher, FetcherFactory, InitialFetchState
+    from kraftlake.replica_manager.leader_end_point import FetchRequest, FetchResponse, LeaderEndPoint
     from kraftlake.replica_manager.log_dirs import LogDirReport, compare_log_dirs
     from kraftlake.replica_manager.log_manager import LogManager
     from kraftlake.replica_manager.memory_log import MemoryPartitionLog
@@ -23,21 +28,32 @@ if TYPE_CHECKING:
     from kraftlake.replica_manager.partition_log import PartitionLog
     from kraftlake.replica_manager.replay_json import summary_to_json, transition_to_json
     from kraftlake.replica_manager.replayed_broker import ReplayedBroker
+    from kraftlake.replica_manager.replica_fetcher import ReplicaFetcher
     from kraftlake.replica_manager.replica_manager import ReplicaManager
+    from kraftlake.replica_manager.replication_metrics import gauges
+    from kraftlake.replica_manager.serving import RequestServer
     from kraftlake.replica_manager.transitions import FetcherName, Transition, TransitionKind
 
 _HOMES = {
     "AlterPartitionManager": "controller_channel",
+    "AssignmentsManager": "assignments_manager",
+    "BatchingAlterPartitionManager": "alter_partition_manager",
     "BrokerEndPoint": "fetchers",
     "BrokerReplay": "broker_replay",
     "Cause": "causes",
+    "ControllerChannel": "alter_partition_manager",
+    "DelayedRequests": "delayed_operations",
+    "DirectoriesChannel": "assignments_manager",
     "DirectoryEventHandler": "controller_channel",
+    "FetchRequest": "leader_end_point",
+    "FetchResponse": "leader_end_point",
     "Fetcher": "fetchers",
     "FetcherFactory": "fetchers",
     "FetcherName": "transitions",
     "ImageView": "metadata_view",
     "InitialFetchState": "fetchers",
     "LeaderAndIsr": "controller_channel",
+    "LeaderEndPoint": "leader_end_point",
     "LogDirReport": "log_dirs",
     "LogManager": "log_manager",
     "MemoryLogManager": "memory_log_manager",
@@ -47,27 +63,39 @@ _HOMES = {
     "PartitionLog": "partition_log",
     "ReplayStep": "broker_replay",
     "ReplayedBroker": "replayed_broker",
+    "ReplicaFetcher": "replica_fetcher",
+    "ReplicaFetcherThread": "fetcher_thread",
     "ReplicaManager": "replica_manager",
     "ReplicaManagerConfig": "config",
+    "RequestServer": "serving",
     "Transition": "transitions",
     "TransitionKind": "transitions",
     "compare_log_dirs": "log_dirs",
+    "gauges": "replication_metrics",
     "summary_to_json": "replay_json",
     "transition_to_json": "replay_json",
 }
 
 __all__ = [
     "AlterPartitionManager",
+    "AssignmentsManager",
+    "BatchingAlterPartitionManager",
     "BrokerEndPoint",
     "BrokerReplay",
     "Cause",
+    "ControllerChannel",
+    "DelayedRequests",
+    "DirectoriesChannel",
     "DirectoryEventHandler",
+    "FetchRequest",
+    "FetchResponse",
     "Fetcher",
     "FetcherFactory",
     "FetcherName",
     "ImageView",
     "InitialFetchState",
     "LeaderAndIsr",
+    "LeaderEndPoint",
     "LogDirReport",
     "LogManager",
     "MemoryLogManager",
@@ -77,11 +105,15 @@ __all__ = [
     "PartitionLog",
     "ReplayStep",
     "ReplayedBroker",
+    "ReplicaFetcher",
+    "ReplicaFetcherThread",
     "ReplicaManager",
     "ReplicaManagerConfig",
+    "RequestServer",
     "Transition",
     "TransitionKind",
     "compare_log_dirs",
+    "gauges",
     "summary_to_json",
     "transition_to_json",
 ]

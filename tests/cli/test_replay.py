@@ -99,6 +99,8 @@ def test_what_cannot_be_met_is_one_sentence():
     assert "past the end" in fault("replay", DIRECTORY, "--broker", 1, "--to", 99_999)
     told = run("replay", DIRECTORY, "--broker", 1, "--step", "--json", code=2)
     assert "--step talks to somebody" in told.stderr
+    told = run("replay", DIRECTORY, "--broker", 1, "--step", "--log-dirs", ".", code=2)
+    assert "give one of them" in told.stderr
 
 
 # step by step

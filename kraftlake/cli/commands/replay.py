@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import click
 
 from kraftlake.cli.command import Example, Option
-from kraftlake.cli.logs import without_logs
 from kraftlake.cli.options import SAMPLE, Call, command
 from kraftlake.cli.parameters import OFFSET, PathParameter
 from kraftlake.cli.sections import LOOK
@@ -88,6 +87,9 @@ def replay(
     """
     if step and call.as_json:
         raise click.UsageError("--step talks to somebody; --json is for programs.")
+    if step and log_dirs:
+        raise click.UsageError("--log-dirs compares at the end, which --step need not reach: give one of them.")
+    from kraftlake.cli.logs import without_logs
     from kraftlake.replica_manager import BrokerReplay
 
     with without_logs(unless=call.verbose):

@@ -12,8 +12,6 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Any, TypeVar
 
-import structlog
-
 from kraftlake.controller.active_controller import ActiveController, Executed
 from kraftlake.controller.brokers import BrokerHeartbeatReply, BrokerHeartbeatRequest, process_heartbeat
 from kraftlake.controller.config import ControllerConfig
@@ -29,6 +27,7 @@ from kraftlake.runtime.clock import Clock, SystemClock
 from kraftlake.runtime.errors import KraftlakeError, LakeError
 from kraftlake.runtime.event_queue import EventQueueClosedError, EventTimeoutError, FunctionEvent, KafkaEventQueue
 from kraftlake.runtime.fault_handler import FaultHandler, LoggingFaultHandler
+from kraftlake.runtime.log import get_logger
 
 T = TypeVar("T")
 POLL_MS = 20
@@ -69,7 +68,7 @@ class QuorumController:
         self._waiting = WaitingAnswers()
         self._lease_from_ns = 0
         self._activated_at = -1
-        self._log = structlog.get_logger().bind(controller=config.node_id)
+        self._log = get_logger().bind(controller=config.node_id)
         self._news_at_ns = self._clock.nanoseconds()
         self._patience_ns = 0 if claim_at_once else self._draw_patience()
         self._queue = KafkaEventQueue(self._clock, f"quorum-controller-{config.node_id}", cleanup=self._end)

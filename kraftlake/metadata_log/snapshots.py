@@ -179,9 +179,9 @@ class SnapshotTable:
         return tuple(whole)
 
     def _warn_of(self, snapshot: LakeSnapshot, reason: str) -> None:
-        import structlog  # 60 ms that are seldom needed
+        from kraftlake.runtime.log import get_logger
 
-        logger = structlog.get_logger(__name__)
+        logger = get_logger(__name__)
         logger.warning("snapshot_skipped", snapshot=snapshot.name, lake=str(self.path.parent), reason=reason)
 
     def add(

@@ -6,7 +6,6 @@ import threading
 from types import TracebackType
 
 import attrs
-import structlog
 
 from kraftlake.metadata_log.checkpointing import CleanUp, checkpoint_if_due, clean_up_commits
 from kraftlake.metadata_log.compaction import Compaction, compact
@@ -19,8 +18,9 @@ from kraftlake.metadata_log.trimming import Trim, declare_stream_lag, restore_ap
 from kraftlake.metadata_log.upkeep_policy import UpkeepPolicy
 from kraftlake.metadata_log.vacuum import Vacuum, vacuum
 from kraftlake.runtime.errors import KraftlakeError
+from kraftlake.runtime.log import get_logger
 
-logger = structlog.get_logger(__name__)
+logger = get_logger(__name__)
 
 
 @attrs.frozen(kw_only=True)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 import attrs
-import structlog
 
 from kraftlake.delta import MetadataDelta, TopicDelta
 from kraftlake.delta.local_replica_changes import GatheredChanges
@@ -21,6 +20,7 @@ from kraftlake.publisher.topic_names import (
 from kraftlake.records.uuid import Uuid
 from kraftlake.replay import LeaderAndEpoch, LoaderManifest
 from kraftlake.runtime.fault_handler import FaultHandler
+from kraftlake.runtime.log import get_logger
 
 SHARE_VERSION: Final = "share.version"
 """The feature that turns share groups on."""
@@ -89,7 +89,7 @@ class BrokerMetadataPublisher:
         self._parts = parts
         self._fault_handler = fault_handler
         self._fatal_fault_handler = fatal_fault_handler or fault_handler
-        self._log = structlog.get_logger(__name__).bind(broker=broker_id)
+        self._log = get_logger(__name__).bind(broker=broker_id)
 
     @property
     def name(self) -> str:

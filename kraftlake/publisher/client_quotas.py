@@ -8,12 +8,12 @@ from enum import IntFlag
 from typing import Final
 
 import attrs
-import structlog
 
 from kraftlake.delta import MetadataDelta
 from kraftlake.image import ClientQuotaEntity, MetadataImage
 from kraftlake.replay import LoaderManifest
 from kraftlake.runtime.errors import UsageError
+from kraftlake.runtime.log import get_logger
 
 QUOTA_KEYS: Final = ("producer_byte_rate", "consumer_byte_rate", "request_percentage", "controller_mutation_rate")
 """The quotas of users and client ids, each resolved on its own."""
@@ -114,7 +114,7 @@ class ClientQuotas:
     def __init__(self) -> None:
         self._overrides: Mapping[str, QuotaOverrides] = {key: QuotaOverrides() for key in QUOTA_KEYS}
         self._connection_rates: Mapping[str | None, int] = {}
-        self._log = structlog.get_logger(__name__)
+        self._log = get_logger(__name__)
 
     @property
     def name(self) -> str:

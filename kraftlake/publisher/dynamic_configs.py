@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import IntEnum
 
-import structlog
-
 from kraftlake.delta import MetadataDelta
 from kraftlake.image import ConfigResource, ConfigurationsImage, MetadataImage
 from kraftlake.publisher.driven import DynamicConfigHandler
 from kraftlake.replay import LoaderManifest
 from kraftlake.runtime.fault_handler import FaultHandler
+from kraftlake.runtime.log import get_logger
 
 
 class ConfigType(IntEnum):
@@ -40,7 +39,7 @@ class DynamicConfigPublisher:
         self._node_id = node_id
         self._handlers = handlers
         self._fault_handler = fault_handler
-        self._log = structlog.get_logger(__name__).bind(node=node_id)
+        self._log = get_logger(__name__).bind(node=node_id)
 
     @property
     def name(self) -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import structlog
-
 from kraftlake.delta import MetadataDelta
 from kraftlake.image import MetadataImage
 from kraftlake.publisher.metadata_cache import finalized_features
 from kraftlake.publisher.metadata_responses import FinalizedFeatures
 from kraftlake.replay import LoaderManifest
+from kraftlake.runtime.log import get_logger
 
 
 class FeaturesPublisher:
@@ -17,7 +16,7 @@ class FeaturesPublisher:
     def __init__(self) -> None:
         self.features: FinalizedFeatures | None = None
         """The newest levels; None before the first."""
-        self._log = structlog.get_logger(__name__)
+        self._log = get_logger(__name__)
 
     @property
     def name(self) -> str:

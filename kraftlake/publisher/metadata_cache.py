@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from random import Random
 
-import structlog
-
 from kraftlake.delta import MetadataDelta, TopicPartition
 from kraftlake.image import (
     BrokerRegistration,
@@ -30,6 +28,7 @@ from kraftlake.publisher.quota_filter import QuotaFilter, describe_client_quotas
 from kraftlake.records.metadata_version import MetadataVersion
 from kraftlake.records.uuid import Uuid
 from kraftlake.runtime.errors import UnwritableMetadataError
+from kraftlake.runtime.log import get_logger
 
 
 class MetadataCache:
@@ -48,7 +47,7 @@ class MetadataCache:
         self._random = random or Random()  # noqa: S311 - any broker will do
         self._image = MetadataImage.EMPTY
         self._listeners: Mapping[int, frozenset[str]] = {}
-        self._log = structlog.get_logger(__name__).bind(broker=broker_id)
+        self._log = get_logger(__name__).bind(broker=broker_id)
 
     @property
     def image(self) -> MetadataImage:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Protocol
 
 import attrs
-import structlog
 
 from kraftlake.delta import MetadataDelta
 from kraftlake.image import MetadataImage
@@ -16,6 +15,7 @@ from kraftlake.replay import LeaderAndEpoch, LoaderManifest, QuorumState, Snapsh
 from kraftlake.runtime.clock import Clock
 from kraftlake.runtime.event_queue import EventQueue, FunctionEvent, KafkaEventQueue
 from kraftlake.runtime.fault_handler import FaultHandler
+from kraftlake.runtime.log import get_logger
 from kraftlake.runtime.metrics import MetricName, MetricsRegistry
 
 
@@ -59,7 +59,7 @@ class LakeSnapshotEmitter:
         self._path = path
         self._clock = clock
         self.metrics = metrics or SnapshotEmitterMetrics(clock.milliseconds())
-        self._log = structlog.get_logger(__name__)
+        self._log = get_logger(__name__)
 
     def maybe_emit(self, image: MetadataImage, quorum: QuorumState) -> None:
         """Write the image's records in one commit of table `snapshots`.
@@ -121,7 +121,7 @@ class SnapshotGenerator:
         self._emitting = False
         self.disabled_reason: str | None = None
         """Why no snapshot is made at all, where somebody has said so."""
-        self._log = structlog.get_logger(__name__)
+        self._log = get_logger(__name__)
 
     @property
     def name(self) -> str:

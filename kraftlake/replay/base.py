@@ -64,9 +64,9 @@ def choose_base(
 def _is_sound(snapshot: SnapshotReader, reader: LogReader) -> bool:
     damage = snapshot.damage()
     if damage is not None:
-        import structlog
+        from kraftlake.runtime.log import get_logger
 
-        logger = structlog.get_logger(__name__)
+        logger = get_logger(__name__)
         logger.warning("snapshot_skipped", snapshot=snapshot.name, source=reader.name, reason=damage)
     return damage is None
 

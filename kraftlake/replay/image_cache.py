@@ -136,9 +136,9 @@ def _quorum_from_json(form: dict[str, Any]) -> QuorumState:
 
 
 def _warn(event: str, **values: str) -> None:
-    import structlog
+    from kraftlake.runtime.log import get_logger
 
-    structlog.get_logger(__name__).warning(event, **values)
+    get_logger(__name__).warning(event, **values)
 
 
 def _write(path: Path, batch: pa.RecordBatch, facts: dict[str, Any]) -> None:

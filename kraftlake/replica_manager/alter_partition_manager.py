@@ -10,13 +10,13 @@ from threading import RLock
 from typing import Final, Protocol
 
 import attrs
-import structlog
 
 from kraftlake.delta import TopicIdPartition
 from kraftlake.replica_manager.controller_channel import AlterPartitionAnswer, LeaderAndIsr
 from kraftlake.replica_manager.errors import ErrorCode
+from kraftlake.runtime.log import get_logger
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 RETRY_AFTER_MS: Final = 50
 

@@ -10,13 +10,13 @@ from threading import RLock
 from typing import Final, Protocol
 
 import attrs
-import structlog
 
 from kraftlake.delta import TopicIdPartition
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.errors import ErrorCode
+from kraftlake.runtime.log import get_logger
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 MOST_IN_A_REQUEST: Final = 2_250
 FIRST_BACKOFF_MS: Final = 100

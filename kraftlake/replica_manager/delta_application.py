@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-import structlog
-
 from kraftlake.delta import LocalReplicaChanges, PartitionInfo, TopicIdPartition, TopicPartition, TopicsDelta
 from kraftlake.image import MetadataImage, PartitionRegistration
 from kraftlake.image.partition_registration import NO_LEADER
@@ -16,11 +14,12 @@ from kraftlake.replica_manager.fetchers import BrokerEndPoint, InitialFetchState
 from kraftlake.replica_manager.partition import Partition
 from kraftlake.replica_manager.partition_log import PartitionLog
 from kraftlake.replica_manager.transitions import Transition, TransitionKind
+from kraftlake.runtime.log import get_logger
 
 if TYPE_CHECKING:
     from kraftlake.replica_manager.replica_manager import ReplicaManager
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 class DeltaApplication:

@@ -5,13 +5,12 @@ Every function takes the partition's lock itself.
 
 from __future__ import annotations
 
-import structlog
-
 from kraftlake.replica_manager.errors import NotLeaderOrFollowerError, UnexpectedAppendOffsetError
 from kraftlake.replica_manager.partition import Partition
 from kraftlake.replica_manager.partition_log import LogAppendInfo, PartitionLog
+from kraftlake.runtime.log import get_logger
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 def append_records_to_follower(

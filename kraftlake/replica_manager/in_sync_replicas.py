@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import structlog
-
 from kraftlake.delta import TopicIdPartition
 from kraftlake.image import LeaderRecoveryState, PartitionRegistration
 from kraftlake.replica_manager.controller_channel import AlterPartitionAnswer, BrokerState, LeaderAndIsr
@@ -22,11 +20,12 @@ from kraftlake.replica_manager.partition_state import (
     PendingShrinkIsr,
 )
 from kraftlake.replica_manager.replica import NO_BROKER_EPOCH, Replica
+from kraftlake.runtime.log import get_logger
 
 if TYPE_CHECKING:
     from kraftlake.replica_manager.partition import Partition
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 _NOT_APPLIED = (ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA)
 """The controller says that our partition epoch is right and the proposal was not made so: back to what is committed."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from threading import RLock
 
-import structlog
-
 from kraftlake.delta import TopicPartition
 from kraftlake.image import LeaderRecoveryState, PartitionRegistration
 from kraftlake.image.directory_id import UNASSIGNED
@@ -16,8 +14,9 @@ from kraftlake.replica_manager.partition_context import PartitionContext
 from kraftlake.replica_manager.partition_log import PartitionLog
 from kraftlake.replica_manager.replica import Replica
 from kraftlake.replica_manager.transitions import Transition, TransitionKind
+from kraftlake.runtime.log import get_logger
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 class Partition:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import attrs
-import structlog
 
 from kraftlake.delta import TopicPartition
 from kraftlake.records.uuid import Uuid
@@ -37,8 +36,9 @@ from kraftlake.replica_manager.partition_log import LogAppendInfo, OffsetAndEpoc
 from kraftlake.replica_manager.replication_quota import ReplicaQuota, UnboundedQuota
 from kraftlake.replica_manager.truncation import truncation_offset
 from kraftlake.runtime.clock import Clock
+from kraftlake.runtime.log import get_logger
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 class ReplicaFetcher(FetchStates):

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator
 from threading import RLock
 
 import attrs
-import structlog
 
 from kraftlake.delta import TopicPartition, TopicsDelta
 from kraftlake.image import MetadataImage
@@ -30,8 +29,9 @@ from kraftlake.replica_manager.partition_context import DelayedOperations, Parti
 from kraftlake.replica_manager.replication_metrics import ReplicationMetrics
 from kraftlake.replica_manager.transitions import Transition, TransitionKind, TransitionListener
 from kraftlake.runtime.clock import Clock
+from kraftlake.runtime.log import get_logger
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 @attrs.frozen(kw_only=True)

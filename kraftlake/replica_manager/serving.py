@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
 import attrs
-import structlog
 
 from kraftlake.delta import TopicPartition
 from kraftlake.replica_manager.delayed_delete_records import DelayedDeleteRecords, DeleteRecordsAnswer
@@ -37,8 +36,9 @@ from kraftlake.replica_manager.partition_log import (
 )
 from kraftlake.replica_manager.reading import Throttle, read_from_log
 from kraftlake.replica_manager.replica_manager import ReplicaManager
+from kraftlake.runtime.log import get_logger
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 VALID_ACKS: Final = (ALL_IN_SYNC, 0, 1)

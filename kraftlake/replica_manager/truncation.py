@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import structlog
-
 from kraftlake.replica_manager.partition_log import OffsetAndEpoch, PartitionLog
+from kraftlake.runtime.log import get_logger
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 def truncation_offset(log: PartitionLog, end: OffsetAndEpoch | None, fetch_offset: int) -> tuple[int, bool]:

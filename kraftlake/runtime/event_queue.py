@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable
 
 import attrs
-import structlog
 
 from kraftlake.runtime.clock import Clock
 from kraftlake.runtime.event_order import (
@@ -20,6 +19,7 @@ from kraftlake.runtime.event_order import (
     earliest,
     latest,
 )
+from kraftlake.runtime.log import get_logger
 
 __all__ = [
     "Deadline",
@@ -64,7 +64,7 @@ class EventQueue:
         self.name = name
         self._order = EventOrder(limit)
         self._changed = threading.Condition()
-        self._log = structlog.get_logger().bind(event_queue=name)
+        self._log = get_logger().bind(event_queue=name)
 
     @property
     def size(self) -> int:

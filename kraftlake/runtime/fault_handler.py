@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-import structlog
+from kraftlake.runtime.log import get_logger
 
 
 class FaultHandler(Protocol):
@@ -19,7 +19,7 @@ class LoggingFaultHandler:
     """Logs each fault and counts it; the part that failed goes on (Kafka's LoggingFaultHandler)."""
 
     def __init__(self, name: str) -> None:
-        self._log = structlog.get_logger().bind(fault_handler=name)
+        self._log = get_logger().bind(fault_handler=name)
         self.faults = 0
         """How many were handled."""
 

@@ -34,12 +34,14 @@ class BulkChange(BulkState):
         self.make_room(data, starts, stops, first, last)
         others = np.empty((last - first, 2), np.int64)
         seen: list[list[int]] = []
-        at = first
+        at, grown_at = first, first - 1
         while True:
             self.state.counts[columns.N_OTHERS] = 0
             status, at = topic_records.replay(data, starts, stops, at, last, self.base, self.state, others)
             seen += others[: self.state.counts[columns.N_OTHERS]].tolist()
             if status == columns.GROW:
+                assert at > grown_at, "one growth is enough for any record"
+                grown_at = at
                 self.grow(int(data[starts[at] + 1]))
             elif status == columns.STOPPED and self._cleared_elr(data[starts[at] : stops[at]]):
                 at += 1

@@ -155,11 +155,11 @@ def _partition(data: Any, p: Any, end: int, key: int, version: int, topic: Any, 
             return GROW
     else:
         r = np.int64(_find_fresh(state, topic, partition, topics))
+        if partition < 0 or (key == CHANGE and r < 0):
+            return STOPPED
         if r < 0 and state.counts[N_FRESH] >= len(state.fresh_topics):
             return GROW
     there = in_base or r >= 0
-    if partition < 0 or (key == CHANGE and not there):
-        return STOPPED
     whole = key == PARTITION
     if whole:
         good = read_partition(data, p + 20, end, version, state, numbers)

@@ -36,12 +36,12 @@ for broker in 1 2 3 4; do
   run local-changes "$lake" --broker "$broker" --from 402 --to 458
 done
 
-say "What they did then: real ReplicaManagers, driven through that part of the log. Broker 3 starts again at the end."
+say "The cluster later on, just before it was shut down. --at-offset and --at-time take any moment."
+run image "$lake" --at-offset 4592
+
+say "And what the brokers did when broker 3 was lost: real ReplicaManagers, driven through that part of the log. Broker 3 starts again at the end."
 for broker in 2 3; do
   run replay "$lake" --broker "$broker" --from 403 --to 470 | summed_up
 done
-
-say "The cluster again, just before it was shut down. --at-offset and --at-time take any moment."
-run image "$lake" --at-offset 4592
 
 printf '\n%sThe lake is %s/. kraftlake --help says what else can be asked; docs/cli.md has every command.%s\n' "$dim" "$lake" "$plain"

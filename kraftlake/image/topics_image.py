@@ -148,10 +148,11 @@ class TopicsImage:
         """How many partitions all topics have together."""
         count = self._beside
         if self._base is not None:
+            count += self._base.partition_count
+        if self._base is not None and self._overlaid:
             table = self._base.table
             numbers = [table.by_id[topic_id] for topic_id in self._by_id if topic_id in table.by_id]
-            gone = sum(table.bounds[number + 1] - table.bounds[number] for number in numbers)
-            count += self._base.partition_count - gone
+            count -= sum(table.bounds[number + 1] - table.bounds[number] for number in numbers)
         return count
 
     @property

@@ -67,7 +67,7 @@ def make_of_size(partitions: int, lake: Path) -> None:
     level = ApiMessageAndVersion(FeatureLevelRecord(name="metadata.version", feature_level=30), 0)
     image = attrs.evolve(
         MetadataImage.EMPTY,
-        topics=TopicsImage.of_packed(packed),
+        topics=TopicsImage.with_rows(packed),
         provenance=MetadataProvenance(offset=99, epoch=1, timestamp=1),
     )
     log = MetadataLog.create(lake, start_offset=100)

@@ -54,7 +54,7 @@ class RowChanges:
 
     def apply(self) -> TopicsImage:
         """The image after the changes: each of them has another epoch, so none leaves a partition as it was."""
-        return self._image.with_rows({row: found[1] for row, found in self._rows.items()})
+        return self._image.with_states({row: found[1] for row, found in self._rows.items()})
 
     def local_changes(self, broker: int) -> LocalReplicaChanges:
         """See `TopicsDelta.local_changes`."""

@@ -187,7 +187,7 @@ class TopicsDelta:
         if self._bulk is None:
             from kraftlake.delta.bulk_change import BulkChange
 
-            self._bulk, self._objects = BulkChange(self.image.packed()), None
+            self._bulk, self._objects = BulkChange(self.image.rows()), None
         return self._bulk
 
     def _as_objects(self) -> ObjectChange:
@@ -243,7 +243,7 @@ class TopicsDelta:
         self._merge()
         if self._bulk is not None:
             packed = self._bulk.apply()
-            return self.image if packed is self._bulk.packed else TopicsImage.of_packed(packed)
+            return self.image if packed is self._bulk.packed else TopicsImage.with_rows(packed)
         if self._whole is not None:
             return self._whole
         return self.image if self._objects is None else self._objects.apply()

@@ -71,7 +71,7 @@ def _may_be_hosted(topics: TopicsImage, broker: int) -> Iterable[tuple[str, int,
     if topics.is_large:
         from kraftlake.image.partition_columns import partitions_at, rows_hosting
 
-        packed = topics.packed()
+        packed = topics.rows()
         return partitions_at(packed, rows_hosting(packed, broker))
     every = topics.topics_by_name().items()
     return ((name, id_, partition) for name, topic in every for id_, partition in topic.partitions.items())
@@ -98,7 +98,7 @@ def _counted_one_by_one(
         return ((name, id_, p) for name, t in topics.topics_by_name().items() for id_, p in t.partitions.items())
     from kraftlake.image.partition_columns import count_replicas, min_isr_of_topics, partitions_at, rare_rows
 
-    packed = topics.packed()
+    packed = topics.rows()
     configured = [resource.name for resource in image.configs.resource_data if resource.type == TOPIC_RESOURCE]
     default = min_insync_replicas(image, "")
     min_isr = min_isr_of_topics(packed, default, {name: min_insync_replicas(image, name) for name in configured})

@@ -52,7 +52,7 @@ def _count_offline_and_imbalanced(topics: TopicsImage) -> tuple[int, int]:
     if topics.is_large:
         from kraftlake.image.partition_columns import count_offline_and_imbalanced
 
-        return count_offline_and_imbalanced(topics.packed())
+        return count_offline_and_imbalanced(topics.rows())
     every = [partition for topic in topics.topics_by_id().values() for partition in topic.partitions.values()]
     return sum(map(is_offline, every)), sum(map(is_imbalanced, every))
 

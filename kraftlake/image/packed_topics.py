@@ -35,8 +35,8 @@ class TopicTable:
     def __init__(self, names: list[str], ids: Bytes, starts: Int32s, sparse: Mapping[int, tuple[int, ...]]) -> None:
         assert len(names) == len(ids) == len(starts) - 1, "a name and an id for each topic"
         self.names = names
-        self.ids = _frozen(ids)
-        self.starts = _frozen(starts)
+        self.ids: Bytes = _frozen(ids)
+        self.starts: Int32s = _frozen(starts)
         self.sparse = sparse
         self.bounds = memoryview(self.starts)
 

@@ -41,9 +41,12 @@ class TopicsById(Mapping[Uuid, "TopicImage"]):
             yield topic.id
 
     def __len__(self) -> int:
+        beside, count = self._beside, len(self._table.names)
+        if len(beside) == 0:  # not a reason to make the index by id
+            return count
         known = self._table.by_id
-        replaced = sum(topic_id in known for topic_id in self._beside)
-        return len(known) - replaced + sum(topic is not None for topic in self._beside.values())
+        replaced = sum(topic_id in known for topic_id in beside)
+        return count - replaced + sum(topic is not None for topic in beside.values())
 
     def _topics(self) -> Iterator[TopicImage]:
         beside = self._beside

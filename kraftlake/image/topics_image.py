@@ -19,6 +19,7 @@ from kraftlake.records.twin import mutable_twin
 from kraftlake.records.uuid import Uuid
 
 if TYPE_CHECKING:
+    from kraftlake.image.column_views import PartitionColumns
     from kraftlake.image.packed_topics import PackedTopics
 
 _Rows: TypeAlias = "HashTrieMap[int, PartitionRegistration]"
@@ -62,10 +63,12 @@ _new: Any = object.__new__
 class TopicsImage:
     """Every topic, found by name or id. Immutable.
 
-    Only `delta` knows how it is held; all others ask through the methods. Every topic has one name and one id, and
-    no two share either. Small images are persistent maps of objects. Large ones have a packed `base` and on top of it,
-    small, what changed since it was made: partitions by row, and topics as objects (None: one of the base is gone).
-    Images that follow each other share base, indexes and maps. Source: org.apache.kafka.image.TopicsImage.
+    How it is held nobody else knows: all ask through the methods. For many partitions at once `columns` gives arrays;
+    `rows` and `with_rows` are the one door by which `delta` and caches take the packed rows out and put them in. Every
+    topic has one name and one id, and no two share either. Small images are persistent maps of objects. Large ones
+    have a packed `base` and on top of it, small, what changed since it was made: partitions by row, and topics as
+    objects (None: one of the base is gone). Images that follow each other share base, indexes and maps. Source:
+    org.apache.kafka.image.TopicsImage.
     """
 
     EMPTY: ClassVar[TopicsImage]
@@ -86,9 +89,9 @@ class TopicsImage:
         object.__setattr__(self, "_overlaid", len(self._by_id) > 0)
 
     @classmethod
-    def of_packed(cls, base: PackedTopics) -> TopicsImage:
-        """The image that a packed base is."""
-        return cls(HashTrieMap(), HashTrieMap(), base) if base.table.names else cls.EMPTY
+    def with_rows(cls, rows: PackedTopics) -> TopicsImage:
+        """The image that packed rows are: what `rows` of an equal one gives."""
+        return cls(HashTrieMap(), HashTrieMap(), rows) if rows.table.names else cls.EMPTY
 
     def is_empty(self) -> bool:
         """Whether there is no topic."""
@@ -148,10 +151,11 @@ class TopicsImage:
         """How many partitions all topics have together."""
         count = self._beside
         if self._base is not None:
+            count += self._base.partition_count
+        if self._base is not None and self._overlaid:
             table = self._base.table
             numbers = [table.by_id[topic_id] for topic_id in self._by_id if topic_id in table.by_id]
-            gone = sum(table.bounds[number + 1] - table.bounds[number] for number in numbers)
-            count += self._base.partition_count - gone
+            count -= sum(table.bounds[number + 1] - table.bounds[number] for number in numbers)
         return count
 
     @property
@@ -161,7 +165,7 @@ class TopicsImage:
 
     @property
     def is_large(self) -> bool:
-        """Whether questions about all partitions are better asked of `packed` columns than of objects."""
+        """Whether questions about all partitions are better asked of columns than of objects."""
         return self.partition_count >= PACK_FROM
 
     def changed(
@@ -219,7 +223,7 @@ class TopicsImage:
         assert self._base is not None, "rows are the base's"
         return self._base.table.names[self._base.table.by_id[topic_id]]
 
-    def with_rows(self, rows: Mapping[int, PartitionRegistration]) -> TopicsImage:
+    def with_states(self, rows: Mapping[int, PartitionRegistration]) -> TopicsImage:
         """The image with new states of partitions of the base, by row."""
         return self._with(self._by_id, self._by_name, self._beside, rows)
 
@@ -243,10 +247,13 @@ class TopicsImage:
         made._made = {}
         made.__class__ = TopicsImage
         image: TopicsImage = made
-        return image if beside + (0 if rows is None else len(rows)) <= limit else TopicsImage.of_packed(image.packed())
+        return image if beside + (0 if rows is None else len(rows)) <= limit else TopicsImage.with_rows(image.rows())
 
-    def packed(self) -> PackedTopics:
-        """All of the image as one packed base; imports numpy. It may have patches (see `PackedTopics.merged`)."""
+    def rows(self) -> PackedTopics:
+        """All of the image as packed rows; imports numpy. They may have patches (see `PackedTopics.merged`).
+
+        Those of a large image are there already, but for what changed of late; those of a small one are made.
+        """
         from kraftlake.image.packed_topics import pack
 
         if self._base is not None and not self._overlaid and not self._rows:
@@ -257,6 +264,12 @@ class TopicsImage:
             left_out = [numbers[topic_id] for topic_id in self._by_id if topic_id in numbers]
         topics = [(t.name, t.id, t.partitions) for t in self._by_id.values() if t is not None]
         return pack(self._base, left_out, dict((self._rows or HashTrieMap()).items()), topics)
+
+    def columns(self) -> PartitionColumns:
+        """All partitions as read-only numpy arrays, without a copy where nothing is beside the packed rows."""
+        from kraftlake.image.column_views import PartitionColumns
+
+        return PartitionColumns(self.rows().merged())
 
     def may_differ(self, other: TopicsImage) -> Iterable[str]:
         """Names that hold every topic in which the two images differ; those that they share cost next to nothing."""

@@ -17,7 +17,7 @@ from kraftlake.kafka_files.file_names import (
     shown,
     snapshot_id,
 )
-from kraftlake.kafka_files.source_kind import SourceKind
+from kraftlake.kafka_files.source_kind import SourceKind, has_lake_log
 from kraftlake.kafka_files.stored_file import DiskFile, StoredFile
 from kraftlake.runtime.errors import NotASourceError
 
@@ -62,7 +62,7 @@ def look_into(file: StoredFile) -> Content:
 
 
 def _sniff_folder(folder: Path) -> SourceKind:
-    if (folder / _LAKE_LOG / _DELTA_LOG).is_dir():
+    if has_lake_log(folder):
         return SourceKind.LAKE
     if (folder / _DELTA_LOG).is_dir():
         raise NotASourceError(_delta_table(folder))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
+from pathlib import Path
 
 
 class SourceKind(Enum):
@@ -13,3 +14,8 @@ class SourceKind(Enum):
     SEGMENT = "segment"
     SNAPSHOT = "snapshot"
     ARCHIVE = "archive"
+
+
+def has_lake_log(folder: str | Path) -> bool:
+    """Whether there is a Delta table `log/` in a folder, which makes it a lake; raises OSError."""
+    return Path(folder, "log", "_delta_log").is_dir()

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kraftlake.kernels.compiled import borrowed, compiled, inlined
+from kraftlake.kernels.compiled import compiled, inlined
 from kraftlake.kernels.record_values import split_values
 
 HEADER_SIZE = 61
@@ -42,7 +42,6 @@ _TABLES = _crc_tables()
 @compiled
 def crc32c(data: Any, start: int, end: int) -> Any:
     """The CRC32C of data[start:end), as a batch has it; it costs no call into another library for each batch."""
-    data = borrowed(data)
     crc = np.int64(0xFFFFFFFF)
     p = start
     while p + 8 <= end:
@@ -85,7 +84,6 @@ def walk_plain(data: Any, start: int, latest: int, found: Any) -> Any:
     A batch is plain when it is not compressed, no control batch and of no producer; times lie between -1 and `latest`.
     Gives how many there are, how many records they have, and where they end: what is there is for others to judge.
     """
-    data, found = borrowed(data), borrowed(found)
     size = len(data)
     p = start
     batches, records = 0, 0
@@ -135,7 +133,6 @@ def pass_good(data: Any) -> Any:
 
     The next offset is -1 where there is none. The compiled form of what `kraftlake.kafka_files.batch_header` does.
     """
-    data = borrowed(data)
     size = len(data)
     p = 0
     offset = np.int64(-1)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from kraftlake.kernels.compiled import borrowed, inlined
-
 LONGEST = 1024
 """Elements of a list that the kernels take."""
 TOUCHED, DIRECTORIES_WRITTEN = 1, 2
@@ -72,53 +70,3 @@ class State(NamedTuple):
     before_lengths: Any
     numbers: Any
     hints: Any
-
-
-@inlined
-def uncounted_base(base: Any) -> Any:
-    """The same arrays, borrowed."""
-    return Base(
-        borrowed(base.rows),
-        borrowed(base.starts),
-        borrowed(base.heap),
-        borrowed(base.ids),
-        borrowed(base.index),
-        borrowed(base.sparse),
-    )
-
-
-@inlined
-def uncounted_state(state: Any) -> Any:
-    """The same arrays, borrowed."""
-    return State(
-        borrowed(state.counts),
-        borrowed(state.slots),
-        borrowed(state.touched),
-        borrowed(state.touched_rows),
-        borrowed(state.touched_info),
-        borrowed(state.dense_rows),
-        borrowed(state.dense_flags),
-        borrowed(state.dense_elections),
-        borrowed(state.fresh_rows),
-        borrowed(state.fresh_topics),
-        borrowed(state.fresh_partitions),
-        borrowed(state.fresh_info),
-        borrowed(state.fresh_index),
-        borrowed(state.alive),
-        borrowed(state.sizes),
-        borrowed(state.ids),
-        borrowed(state.index),
-        borrowed(state.firsts),
-        borrowed(state.names),
-        borrowed(state.name_hashes),
-        borrowed(state.name_topics),
-        borrowed(state.heap),
-        borrowed(state.directories),
-        borrowed(state.directory_index),
-        borrowed(state.lists),
-        borrowed(state.lengths),
-        borrowed(state.before),
-        borrowed(state.before_lengths),
-        borrowed(state.numbers),
-        borrowed(state.hints),
-    )

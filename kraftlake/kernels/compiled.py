@@ -67,9 +67,3 @@ class Kernel:
         from kraftlake.kernels.compiler import type_of_kernel
 
         return type_of_kernel(self)
-
-
-@inlined
-def borrowed(array: Any) -> Any:
-    """The same array: compiled code counts no references, the caller keeps what it hands in."""
-    return array

@@ -11,10 +11,8 @@ from kraftlake.kernels.change_state import (
     N_FRESH,
     N_TOUCHED,
     TOUCHED,
-    uncounted_base,
-    uncounted_state,
 )
-from kraftlake.kernels.compiled import borrowed, compiled, inlined
+from kraftlake.kernels.compiled import compiled, inlined
 from kraftlake.kernels.row_lists import LEADER, SHAPE, all_migrating, load_row
 
 
@@ -35,9 +33,6 @@ def local_changes(base: Any, state: Any, patched: Any, broker: int, found: Any, 
     many. Fresh rows count from N_TOUCHED on. The first `patched` touched rows were in the base as they are in
     `state.patches`.
     """
-    counted_base, counted_state = base, state
-    base, state = uncounted_base(counted_base), uncounted_state(counted_state)
-    patched, found = borrowed(patched), borrowed(found)
     touched = state.counts[N_TOUCHED]
     lists, lengths, before, before_lengths = state.lists, state.lengths, state.before, state.before_lengths
     for k in range(touched + state.counts[N_FRESH]):

@@ -6,13 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from kraftlake.kernels.compiled import borrowed, compiled
+from kraftlake.kernels.compiled import compiled
 
 
 @compiled
 def frame_kinds(data: Any, starts: Any, stops: Any, kinds: Any) -> bool:
     """The frame of each value as 128 × api key + version, into `kinds`; False where one isn't three plain bytes."""
-    data, starts, stops, kinds = borrowed(data), borrowed(starts), borrowed(stops), borrowed(kinds)
     for i in range(len(starts)):
         p = starts[i]
         if stops[i] - p < 3 or data[p] != 1 or data[p + 1] >= 0x80 or data[p + 2] >= 0x80:
@@ -24,8 +23,6 @@ def frame_kinds(data: Any, starts: Any, stops: Any, kinds: Any) -> bool:
 @compiled
 def gather(data: Any, starts: Any, stops: Any, into: Any, bounds: Any) -> None:
     """Copy the values one behind the other; value i is into[bounds[i]:bounds[i + 1]]."""
-    data, starts, stops = borrowed(data), borrowed(starts), borrowed(stops)
-    into, bounds = borrowed(into), borrowed(bounds)
     at = 0
     bounds[0] = 0
     for i in range(len(starts)):

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kraftlake.kernels.compiled import borrowed, compiled, inlined
+from kraftlake.kernels.compiled import compiled, inlined
 
 
 @inlined
@@ -37,7 +37,6 @@ def split_values(data: Any, start: int, end: int, count: int, base_time: int, ma
 
     False when something is not as a metadata log has it: `kraftlake.records.batch` says what.
     """
-    data, starts, stops, times = borrowed(data), borrowed(starts), borrowed(stops), borrowed(times)
     p = np.int64(start)
     latest = np.int64(-(2**62))
     earliest = np.int64(2**62)

@@ -28,10 +28,8 @@ from kraftlake.kernels.change_state import (
     OTHER,
     STOPPED,
     TOUCHED,
-    uncounted_base,
-    uncounted_state,
 )
-from kraftlake.kernels.compiled import borrowed, compiled, inlined
+from kraftlake.kernels.compiled import compiled, inlined
 from kraftlake.kernels.indexes import find_id, hash_name, insert_id, mix
 from kraftlake.kernels.partition_bytes import read_change, read_int, read_long, read_partition, read_uvarint
 from kraftlake.kernels.plain_records import plain_change, plain_partition
@@ -271,8 +269,6 @@ def replay(data: Any, starts: Any, stops: Any, first: int, last: int, base: Any,
     `others` (int64[n, 2]) with -1, and those of RemoveTopicRecords with the number of the topic. GROW: some array has
     to grow before it goes on.
     """
-    base, state = uncounted_base(base), uncounted_state(state)
-    data, starts, stops, others = borrowed(data), borrowed(starts), borrowed(stops), borrowed(others)
     counts = state.counts
     topic = np.int64(-1)
     last_high, last_low = np.uint64(0), np.uint64(0)

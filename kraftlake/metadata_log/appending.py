@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.control_records import LeaderChangeMessage, LeaderChangeVoter
 from kraftlake.records.rows import LOG_SCHEMA, to_rows
 from kraftlake.runtime.errors import ImportConflictError, LakeError
+from kraftlake.runtime.lazy_module import LazyModule
+
+if TYPE_CHECKING:
+    import pyarrow.compute as pc
+else:
+    pc = LazyModule("pyarrow.compute")
 
 MAX_COMMIT_ROWS = 200_000
 MAX_COMMIT_BYTES = 64 * 1024 * 1024

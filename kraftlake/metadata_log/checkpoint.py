@@ -7,18 +7,24 @@ are asked for. Source: the Delta transaction log protocol, "Checkpoints", "V1 Sp
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from kraftlake.metadata_log.delta_actions import Protocol, TableMetadata, check_data_path
 from kraftlake.metadata_log.live_files import ADD_SCHEMA, LiveFiles
 from kraftlake.metadata_log.location import Location, open_parquet_file
 from kraftlake.metadata_log.tombstones import REMOVE_SCHEMA, Tombstones
 from kraftlake.runtime.errors import CorruptDataError, LakeError
+from kraftlake.runtime.lazy_module import LazyModule
+
+if TYPE_CHECKING:
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+else:
+    pc = LazyModule("pyarrow.compute")
+    pq = LazyModule("pyarrow.parquet")
 
 CheckpointFiles = tuple[Location, ...]
 

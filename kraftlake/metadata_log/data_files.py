@@ -9,15 +9,22 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
+from typing import TYPE_CHECKING
 
 import attrs
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from kraftlake.metadata_log.delta_actions import AddFile
 from kraftlake.metadata_log.location import Location, open_parquet_file
 from kraftlake.runtime.errors import CorruptDataError
+from kraftlake.runtime.lazy_module import LazyModule
+
+if TYPE_CHECKING:
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+else:
+    pc = LazyModule("pyarrow.compute")
+    pq = LazyModule("pyarrow.parquet")
 
 ROW_GROUP_ROWS = 65_536
 """Small enough to skip within a file and to hold in memory, large enough to compress and to scan."""

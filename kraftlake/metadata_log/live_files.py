@@ -7,12 +7,18 @@ taken from the text of all adds at once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from kraftlake.metadata_log.data_files import OffsetSpan, offset_span
 from kraftlake.metadata_log.delta_actions import AddFile
+from kraftlake.runtime.lazy_module import LazyModule
+
+if TYPE_CHECKING:
+    import pyarrow.compute as pc
+else:
+    pc = LazyModule("pyarrow.compute")
 
 ADD_SCHEMA = pa.schema(
     [

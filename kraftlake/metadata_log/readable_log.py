@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from kraftlake.metadata_log.append_protocol import CLUSTER_ID, COMMITTED_TO, ROLE, START_OFFSET, LogEnd
 from kraftlake.metadata_log.data_files import DataFileGoneError, OffsetSpan, check_contiguous, scan
@@ -19,9 +18,14 @@ from kraftlake.metadata_log.tombstones import Tombstones
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import LOG_SCHEMA, from_rows
 from kraftlake.runtime.errors import CorruptDataError, LakeError, OffsetError, UsageError
+from kraftlake.runtime.lazy_module import LazyModule
 
 if TYPE_CHECKING:
+    import pyarrow.compute as pc
+
     from kraftlake.records.batch_values import BatchValues
+else:
+    pc = LazyModule("pyarrow.compute")
 
 _LOOK_AHEAD_ROWS = 4_096
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import attrs
 import pyarrow as pa
-import pyarrow.compute as pc
 from crc32c import crc32c
 
 from kraftlake.metadata_log.commit import (
@@ -40,9 +40,14 @@ from kraftlake.metadata_log.statistics import file_statistics
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import LOG_SCHEMA, from_rows
 from kraftlake.runtime.errors import CorruptDataError, ImportConflictError, LakeError
+from kraftlake.runtime.lazy_module import LazyModule
 
 if TYPE_CHECKING:
+    import pyarrow.compute as pc
+
     from kraftlake.records.batch_values import BatchValues
+else:
+    pc = LazyModule("pyarrow.compute")
 
 END_OFFSET = "snapshot_end_offset"
 EPOCH = "snapshot_epoch"
@@ -296,9 +301,12 @@ class SnapshotTable:
         return files
 
     def _count(self, end_offset: int) -> int:
-        """How many rows of a snapshot are there, by the footers of the files where they tell."""
+        """How many rows of a snapshot are there, by what the files' adds and footers tell where they do."""
         found = 0
         for file in self._files_of(end_offset):
+            if (stated := self._stated_rows(file, end_offset)) is not None:
+                found += stated
+                continue
             try:
                 parquet = open_parquet(self.path / file.path)
             except DataFileGoneError as gone:
@@ -310,8 +318,18 @@ class SnapshotTable:
                 elif ends is None or ends[0] <= end_offset <= ends[1]:
                     schema = pa.schema([SNAPSHOT_SCHEMA.field(END_OFFSET)])
                     column = read_row_groups(parquet, self.path / file.path, [index], schema).column(END_OFFSET)
-                    found += pc.sum(pc.equal(column, end_offset)).as_py() or 0
+                    found += column.to_pylist().count(end_offset)  # not by pyarrow.compute: it would import pandas
         return found
+
+    def _stated_rows(self, file: AddFile, end_offset: int) -> int | None:
+        """The rows of a file that holds one snapshot alone, is on a disk and has its size; None: look into it."""
+        path, statistics = self.path / file.path, file.statistics
+        if statistics is None or not isinstance(path, Path):
+            return None
+        ends = statistics.min_values.get(END_OFFSET), statistics.max_values.get(END_OFFSET)
+        if ends != (end_offset, end_offset) or not path.is_file() or path.stat().st_size != file.size:
+            return None
+        return statistics.record_count
 
     def _read(self, file: AddFile, end_offset: int, schema: pa.Schema) -> Iterator[pa.Table]:
         path = self.path / file.path

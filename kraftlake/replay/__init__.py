@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from kraftlake.replay.export import ExportReport
     from kraftlake.replay.fold import Replay, image_at, load_snapshot, replay_to
     from kraftlake.replay.follow_log import FollowStep, LogFollower
+    from kraftlake.replay.image_columns import topics_from_arrow, topics_to_arrow
     from kraftlake.replay.import_log import import_source
     from kraftlake.replay.import_report import ImportReport
     from kraftlake.replay.lake_feed import LakeFeed
@@ -67,6 +68,8 @@ _HOMES = {
     "load_snapshot": "fold",
     "open_source": "source",
     "replay_to": "fold",
+    "topics_from_arrow": "image_columns",
+    "topics_to_arrow": "image_columns",
 }
 
 __all__ = [
@@ -101,6 +104,8 @@ __all__ = [
     "load_snapshot",
     "open_source",
     "replay_to",
+    "topics_from_arrow",
+    "topics_to_arrow",
 ]
 
 

@@ -21,7 +21,7 @@ from kraftlake.records.serde import decode_value
 from kraftlake.records.uuid import Uuid
 
 _INTS, _BYTES = pa.large_list(pa.int32()), pa.large_binary()
-SCHEMA = pa.schema(
+_TOPICS_SCHEMA = pa.schema(
     {
         "names": pa.large_list(pa.large_string()),
         "ids": _BYTES,
@@ -31,39 +31,41 @@ SCHEMA = pa.schema(
         "directories": _BYTES,
         "sparse_topics": _INTS,
         "sparse_ids": pa.large_list(_INTS),
-        "records": pa.large_list(_BYTES),
     }
 )
-"""`records` are values of the wire for all that is not topics; the others are the fields of PackedTopics."""
+"""The fields of PackedTopics."""
+
+SCHEMA = _TOPICS_SCHEMA.append(pa.field("records", pa.large_list(_BYTES)))
+"""Those, and `records`: values of the wire for all that is not topics."""
 
 
-def image_to_arrow(image: MetadataImage, other_records: Iterable[bytes]) -> pa.RecordBatch:
-    """The topics of `image` as columns, beside `other_records`, from which the other parts are made again."""
-    topics = image.topics.packed().merged()
-    table = topics.table
+def topics_to_arrow(topics: TopicsImage) -> pa.RecordBatch:
+    """A topics image as columns of one row each; `topics_from_arrow` makes an equal one of them."""
+    packed = topics.rows().merged()
+    table = packed.table
     sparse = sorted(table.sparse.items())
     arrays = [
         _one(pa.array(table.names, pa.large_string())),
         pa.array([table.ids.tobytes()], _BYTES),
         _numbers(table.starts),
-        _numbers(topics.rows),
-        _numbers(topics.heap),
-        pa.array([b"".join(topics.directories)], _BYTES),
+        _numbers(packed.rows),
+        _numbers(packed.heap),
+        pa.array([b"".join(packed.directories)], _BYTES),
         pa.array([[number for number, _ in sparse]], _INTS),
-        pa.array([[list(ids) for _, ids in sparse]], SCHEMA.field("sparse_ids").type),
-        _one(pa.array(other_records, _BYTES)),
+        pa.array([[list(ids) for _, ids in sparse]], _TOPICS_SCHEMA.field("sparse_ids").type),
     ]
-    return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+    return pa.RecordBatch.from_arrays(arrays, schema=_TOPICS_SCHEMA)
 
 
-def image_from_arrow(batch: pa.RecordBatch, provenance: MetadataProvenance) -> MetadataImage:
-    """The image again; it keeps the batch's memory, without a copy of its columns.
+def topics_from_arrow(batch: pa.RecordBatch) -> TopicsImage:
+    """The topics image again; it keeps the batch's memory, without a copy of its columns.
 
-    Raises ValueError, ReplayError, CorruptDataError or pa.ArrowException for columns that are none of an image.
+    Raises ValueError or pa.ArrowException for columns that are none of topics. What the columns say is believed: they
+    are for what `topics_to_arrow` made, not for what strangers send.
     """
-    if not batch.schema.equals(SCHEMA) or batch.num_rows != 1:
-        raise ValueError("these are not the columns of an image")
-    columns: dict[str, Any] = {name: batch.column(name)[0] for name in SCHEMA.names}
+    if not batch.schema.equals(_TOPICS_SCHEMA) or batch.num_rows != 1:
+        raise ValueError("these are not the columns of a topics image")
+    columns: dict[str, Any] = {name: batch.column(name)[0] for name in _TOPICS_SCHEMA.names}
     starts = _array(columns["starts"])
     ids = np.frombuffer(columns["ids"].as_buffer(), np.uint8).reshape(-1, 16)
     names: list[str] = columns["names"].values.to_pylist()
@@ -71,16 +73,34 @@ def image_from_arrow(batch: pa.RecordBatch, provenance: MetadataProvenance) -> M
         raise ValueError("names, ids and rows of topics don't fit together")
     directories = columns["directories"].as_py()
     numbers, of_topics = columns["sparse_topics"].as_py(), columns["sparse_ids"].as_py()
-    topics = PackedTopics(
-        table=TopicTable(names, ids, starts, {n: tuple(i) for n, i in zip(numbers, of_topics, strict=True)}),
-        rows=_array(columns["rows"]).reshape(-1, COLUMNS),
-        heap=_array(columns["heap"]),
-        directories=tuple(Uuid(directories[at : at + 16]) for at in range(0, len(directories), 16)),
+    return TopicsImage.with_rows(
+        PackedTopics(
+            table=TopicTable(names, ids, starts, {n: tuple(i) for n, i in zip(numbers, of_topics, strict=True)}),
+            rows=_array(columns["rows"]).reshape(-1, COLUMNS),
+            heap=_array(columns["heap"]),
+            directories=tuple(Uuid(directories[at : at + 16]) for at in range(0, len(directories), 16)),
+        )
     )
+
+
+def image_to_arrow(image: MetadataImage, other_records: Iterable[bytes]) -> pa.RecordBatch:
+    """The topics of `image` as columns, beside `other_records`, from which the other parts are made again."""
+    topics = topics_to_arrow(image.topics)
+    return pa.RecordBatch.from_arrays([*topics.columns, _one(pa.array(other_records, _BYTES))], schema=SCHEMA)
+
+
+def image_from_arrow(batch: pa.RecordBatch, provenance: MetadataProvenance) -> MetadataImage:
+    """The image again; it keeps the batch's memory, as `topics_from_arrow` does.
+
+    Raises ValueError, ReplayError, CorruptDataError or pa.ArrowException for columns that are none of an image.
+    """
+    if not batch.schema.equals(SCHEMA) or batch.num_rows != 1:
+        raise ValueError("these are not the columns of an image")
     delta = MetadataDelta(MetadataImage.EMPTY)
-    for value in columns["records"].values.to_pylist():
+    for value in batch.column("records")[0].values.to_pylist():
         delta.replay(decode_value(value).message)
-    return attrs.evolve(delta.apply(provenance), topics=TopicsImage.of_packed(topics))
+    topics = topics_from_arrow(batch.select(_TOPICS_SCHEMA.names))
+    return attrs.evolve(delta.apply(provenance), topics=topics)
 
 
 def _one(values: pa.Array) -> pa.Array:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from kraftlake.kafka_files import SourceKind, open_kafka_files, sniff
+from kraftlake.kafka_files.source_kind import SourceKind, has_lake_log
 from kraftlake.records.batch import RecordBatch
 from kraftlake.replay.log_reader import LogReader, SnapshotReader
 
@@ -63,9 +63,18 @@ def open_reader(path: str) -> tuple[LogReader, SourceKind]:
     """Open what is at `path`, told by its content; raises NotASourceError naming what it is instead."""
     from kraftlake.metadata_log import is_object_uri
 
-    kind = SourceKind.LAKE if is_object_uri(path) else sniff(path)
-    if kind is SourceKind.LAKE:
+    if is_object_uri(path) or _is_lake(path):
         from kraftlake.metadata_log import MetadataLog
 
-        return LakeReader(MetadataLog.open(path)), kind
+        return LakeReader(MetadataLog.open(path)), SourceKind.LAKE
+    from kraftlake.kafka_files import open_kafka_files, sniff
+
+    kind = sniff(path)
     return open_kafka_files(path, kind), kind
+
+
+def _is_lake(path: str) -> bool:
+    try:
+        return has_lake_log(path)
+    except OSError:  # `sniff` meets it again and words it
+        return False

@@ -113,7 +113,7 @@ def base_of(records, packed):
         image = delta.apply(HERE)
     except ReplayError:
         return MetadataImage.EMPTY
-    return MetadataImage(provenance=HERE, topics=TopicsImage.of_packed(image.topics.packed())) if packed else image
+    return MetadataImage(provenance=HERE, topics=TopicsImage.with_rows(image.topics.rows())) if packed else image
 
 
 @given(before=RECORDS, records=RECORDS, looks=st.sets(st.integers(0, 39), max_size=4), packed=st.booleans())

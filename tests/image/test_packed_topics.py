@@ -168,8 +168,8 @@ class Topics(RuleBasedStateMachine):
             for number in range(6):
                 assert image.get_partition(topic_id, number) == topic.partitions.get(number)
         assert {n for n in NAMES if image.get_topic(n)} == {topic.name for topic in expected.values()}
-        assert TopicsImage.of_packed(image.packed()) == image
-        assert TopicsImage.of_packed(image.packed().merged()) == image
+        assert TopicsImage.with_rows(image.rows()) == image
+        assert TopicsImage.with_rows(image.rows().merged()) == image
 
     @invariant()
     def old_images_are_as_they_were(self):

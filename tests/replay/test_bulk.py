@@ -175,7 +175,7 @@ def test_a_few_changes_of_a_large_image_share_its_rows():
         [RecordBatch.of(301, 50, TIME, [change(7, leader=1), change(5, leader=2)])], 400, image=base, bulk=True
     )
     image = after.take_image()
-    assert image.topics.packed().rows is base.topics.packed().rows
+    assert image.topics.rows().rows is base.topics.rows().rows
     assert set(base.topics.may_differ(image.topics)) == {"a"}
     assert [p.leader for p in image.topics.get_topic("a").partitions.values()][5:8] == [2, 1, 1]
     again = load([RecordBatch.of(303, 50, TIME, [change(7, leader=9)])], 400, image=image, bulk=True).take_image()
@@ -232,7 +232,7 @@ def test_images_made_of_many_changes_never_change_when_more_follow():
         for values in stretches([RecordBatch.of(loader.last_offset + 1, 50, TIME, records)]):
             loader.load_values(values, to_offset=10_000)
         image = loader.delta.apply(loader.provenance)
-        assert image.topics.packed().rows is not base.topics.packed().rows
+        assert image.topics.rows().rows is not base.topics.rows().rows
         assert image.topics.get_topic("a").partitions[turn].leader == turn
         seen.append((image, image_to_json(image)))
     assert [image_to_json(image) for image, _ in seen] == [before for _, before in seen]

@@ -84,6 +84,17 @@ def test_images_come_from_columns_and_are_those_of_the_log(lake, read_from_cache
     assert len(read_from_cache) == 4 * len(ends)
 
 
+def test_an_image_from_columns_imports_nothing_that_it_does_without(lake):
+    end = kraftlake.open(lake).snapshots[-1].end_offset
+    script = (
+        f"import sys, kraftlake; print(kraftlake.open({str(lake)!r}).image({end - 1}).topics.partition_count)\n"
+        "heavy = ['pandas', 'pyarrow.compute', 'pyarrow.parquet', 'ssl', 'numba', 'kraftlake.kafka_files.directory']\n"
+        "found = [name for name in heavy if name in sys.modules]\n"
+        "assert not found, found"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
 def test_export_knows_the_quorum_of_a_cached_snapshot(lake, tmp_path, read_from_cache):
     end = kraftlake.open(lake).snapshots[-1].end_offset
     kraftlake.open(lake).export(tmp_path / "cached.checkpoint", end - 1)

@@ -14,6 +14,7 @@ from kraftlake.records.batch import RecordBatch, encode_batch
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.replay import FollowStep, LogFollower, open_source
 from kraftlake.runtime.errors import CorruptDataError, ImportConflictError, NotASourceError, OffsetError, UsageError
+from tests.metadata_log.delta_protocol import check_commits
 from tests.replay.made_logs import TIME, leader_change, no_op, small_log, topic
 
 
@@ -97,6 +98,8 @@ def test_only_what_is_known_to_be_committed_is_taken(live: LiveDirectory) -> Non
     assert in_lake(live) == live.batches
     assert not follower.step().is_news
     assert [kept.end_offset for kept in open_source(lake_of(live)).snapshots] == [live.end]
+    assert check_commits(lake_of(live) / "log") == MetadataLog.open(lake_of(live)).version + 1
+    assert check_commits(lake_of(live) / "snapshots") == 2
 
 
 def test_with_the_uncommitted_everything_whole_is_taken_at_once(live: LiveDirectory) -> None:
@@ -140,6 +143,7 @@ def test_segments_may_roll_and_old_ones_go(live: LiveDirectory) -> None:
     assert not again.step().is_news
     more(live, 1)
     assert again.step().records == 1
+    check_commits(lake_of(live) / "log")
 
 
 def test_what_was_deleted_before_it_was_read_is_named(live: LiveDirectory) -> None:
@@ -226,6 +230,7 @@ def test_with_a_quorum_all_that_it_has_committed_is_taken_at_once(live: LiveDire
     again = LogFollower(live.path, lake_of(live), quorum=lambda: at)
     assert not again.step().is_news
     assert MetadataLog.open(lake_of(live)).committed_to == live.end
+    check_commits(lake_of(live) / "log")
 
 
 def test_the_tail_of_a_node_that_was_cut_off_is_not_what_the_quorum_committed(live: LiveDirectory) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -25,9 +28,9 @@ from kraftlake.runtime.errors import FencedEpochError, LakeError, UsageError
 from tests.cli.running import DIRECTORY, run_json
 from tests.metadata_log.delta_protocol import check_commits
 from tests.metadata_log.log_batches import TIME, data_batch, snapshot_batches
-from tests.metadata_log.object_store import BUCKET, minio_binary, running_minio
+from tests.metadata_log.object_store import BUCKET, LONG, minio_binary, running_minio
 from tests.metadata_log.strategies import groupings, logs
-from tests.metadata_log.test_crashes import APPENDS, RACERS, started_together
+from tests.metadata_log.test_crashes import APPENDS, RACERS, ROOT, started_together
 
 pytestmark = pytest.mark.xdist_group("minio")
 _numbers = itertools.count()
@@ -144,6 +147,19 @@ def test_a_tail_follows_and_a_checkpoint_is_opened(lake: str, server: dict[str, 
     assert [batch.base_offset for batch in MetadataLog.open(lake).tail(0, timeout=0)] == list(range(7))
     table = DeltaTable(f"{lake}/log", storage_options={**server, "AWS_ALLOW_HTTP": "true"})
     assert (table.version(), table.to_pyarrow_table().num_rows) == (7, 7)
+
+
+@pytest.mark.skipif(not LONG, reason="Hadoop's S3 client is a download of 700 MB")
+def test_spark_reads_and_streams_the_same_table_over_s3a(lake: str) -> None:
+    log = MetadataLog.create(lake, role="controlled")
+    epoch = log.claim(1)
+    for offset in range(1, 8):
+        log.append([data_batch(offset, epoch=epoch)], epoch=epoch)
+    Upkeep(lake).run(force_checkpoint=True)
+    log.append([data_batch(8, epoch=epoch)], epoch=epoch)
+    command = [sys.executable, "-m", "tests.metadata_log.spark_over_s3a", lake.replace("s3://", "s3a://")]
+    said = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout
+    assert json.loads(said) == {"read": list(range(9)), "streamed": list(range(9))}
 
 
 def test_a_fenced_writer_is_refused(lake: str) -> None:

@@ -303,6 +303,27 @@ def test_it_runs_until_it_is_stopped_and_tells_what_is_new(live: LiveDirectory) 
     assert [step.records for step in told[1:]] == [1, 1]
 
 
+def test_a_tail_that_is_gone_is_looked_for_less_and_less_often(live: LiveDirectory) -> None:
+    follower = LogFollower(live.path, lake_of(live), include_uncommitted=True)
+    cut = live.batches[-1]
+    pauses: list[float] = []
+
+    class Paused(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            assert timeout is not None
+            pauses.append(timeout)
+            if len(pauses) == 1:
+                live.truncate(cut.base_offset)
+            elif len(pauses) == 10:
+                live.append(cut)
+            elif len(pauses) == 11:
+                self.set()
+            return self.is_set()
+
+    follower.run(lambda _: None, poll=0.5, stop=Paused())
+    assert pauses == [0.5, 1, 2, 4, 8, 16, 30, 30, 30, 30, 0.5]
+
+
 def test_a_bound_within_a_batch_that_is_not_in_the_last_segment_leaves_the_batch(live: LiveDirectory) -> None:
     batch = next(batch for batch in live.batches if batch.last_offset > batch.base_offset)
     live.roll()

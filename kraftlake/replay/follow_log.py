@@ -21,6 +21,8 @@ from kraftlake.replay.open_reader import LakeReader
 from kraftlake.replay.source import Source, open_source
 from kraftlake.runtime.errors import NotASourceError, UsageError
 
+_LONGEST_PAUSE = 30.0
+
 
 @attrs.frozen(kw_only=True)
 class FollowStep:
@@ -88,15 +90,21 @@ class LogFollower:
             return self._after_truncation(fault)
 
     def run(self, tell: Callable[[FollowStep], None], *, poll: float, stop: threading.Event) -> None:
-        """Step each `poll` seconds until `stop` is set; `tell` gets the first step, and each that brought news."""
+        """Step each `poll` seconds until `stop` is set; `tell` gets the first step, and each that brought news.
+
+        While the directory's tail is gone, each step compares all that is left: the pauses get twice as long each
+        time then, up to half a minute.
+        """
         truncated: str | None = None
         first = True
+        pause = poll
         while not stop.is_set():
             step = self.step()
             if first or step.is_news or step.truncated != truncated:
                 tell(step)
             first, truncated = False, step.truncated
-            stop.wait(poll)
+            pause = poll if truncated is None else max(poll, min(2 * pause, _LONGEST_PAUSE))
+            stop.wait(pause)
 
     def _first(self) -> FollowStep:
         """Import what is there as a whole, so that everything the lake has of it is compared."""

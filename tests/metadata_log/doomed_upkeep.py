@@ -1,6 +1,7 @@
 """A process that compacts, checkpoints, cleans up, trims and vacuums a lake until its disk kills it with SIGKILL.
 
-For each line on stdin, a seed, it forks such a process and says `dead SIGNAL` after it.
+For each line on stdin, a seed, it forks such a process and says `dead SIGNAL` after it. Run with `-m` and the lake,
+and `compact` for a process that only compacts, so that it dies in the middle of that.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import random
 import sys
 from pathlib import Path
 
+from kraftlake.metadata_log.compaction import compact
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.upkeep import Upkeep
 from kraftlake.metadata_log.upkeep_policy import UpkeepPolicy
@@ -17,15 +19,16 @@ from tests.metadata_log.doomed_writer import DeadlyDisk, say
 from tests.metadata_log.log_batches import snapshot_batches
 
 OPERATIONS = 40
+OPERATIONS_OF_A_COMPACTION = 8
 POLICY = UpkeepPolicy(checkpoint_after=5, keep_commits=2, compact_from=3, orphan_age_ms=0)
 
 
 class DeadlyUpkeepDisk(DeadlyDisk):
     """One that dies within a round of upkeep, renames included."""
 
-    def __init__(self, chance: random.Random) -> None:
+    def __init__(self, chance: random.Random, operations: int = OPERATIONS) -> None:
         super().__init__(chance)
-        self.left = chance.randint(1, OPERATIONS)
+        self.left = chance.randint(1, operations)
 
     def rename(self, source: Path, target: Path) -> None:
         self._begin()
@@ -48,11 +51,19 @@ def keep_up(lake: Path, seed: int) -> None:
         upkeep.vacuum()
 
 
+def keep_compacting(lake: Path, seed: int) -> None:
+    """Compact until the disk kills us, or nothing is left to do."""
+    disk = DeadlyUpkeepDisk(random.Random(seed), OPERATIONS_OF_A_COMPACTION)
+    while compact(lake / "log", disk, POLICY).made:
+        pass
+
+
 if __name__ == "__main__":
+    live = keep_compacting if "compact" in sys.argv[2:] else keep_up
     for line in sys.stdin:
         child = os.fork()
         if child == 0:
-            keep_up(Path(sys.argv[1]), int(line))
+            live(Path(sys.argv[1]), int(line))
             os._exit(0)
         _, status = os.waitpid(child, 0)
         say("dead", os.WTERMSIG(status) if os.WIFSIGNALED(status) else -1)

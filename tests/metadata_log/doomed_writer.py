@@ -75,6 +75,22 @@ class DeadlyDisk(Disk):
         self._die("after")
 
 
+class DeadlyAtCommitDisk(DeadlyDisk):
+    """One that dies between a data file, which is whole and on the disk, and the commit that would name it."""
+
+    def __init__(self, chance: random.Random) -> None:
+        super().__init__(chance)
+        self.left = sys.maxsize
+        self.commits = chance.randint(1, 8)
+
+    def link(self, source: Path, target: Path) -> None:
+        if target.suffix == ".json" and target.parent.parent.name == "log":
+            self.commits -= 1
+            if self.commits <= 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+        super().link(source, target)
+
+
 def batches_at(offset: int) -> list[RecordBatch]:
     """What whoever writes at an offset writes there: one to three batches, told by the offset alone."""
     chance = random.Random(offset)
@@ -91,8 +107,8 @@ def say(*words: object) -> None:
 
 
 def die(path: Path, seed: int) -> None:
-    """Append, a snapshot now and then, until the disk kills us."""
-    disk = DeadlyDisk(random.Random(seed))
+    """Append, a snapshot now and then, until the disk kills us, of every third just before a commit."""
+    disk = (DeadlyDisk if seed % 3 else DeadlyAtCommitDisk)(random.Random(seed))
     try:
         log = MetadataLog.open(path, disk=disk)
     except LakeError:

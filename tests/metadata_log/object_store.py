@@ -6,8 +6,9 @@ import os
 import shutil
 import socket
 import subprocess
+import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,6 +18,7 @@ KEY = "kraftlake-tests"
 BUCKET = "lakes"
 LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
 _START_SECONDS = 60
+_BUILD_SECONDS = 1_800  # three minutes on two idle cores, after a download of some hundred megabytes
 
 
 def minio_binary() -> Path | None:
@@ -28,9 +30,29 @@ def minio_binary() -> Path | None:
         return Path(on_path)
     if not (LONG and shutil.which("go")):
         return None
-    CACHE.mkdir(mode=0o700, parents=True, exist_ok=True)
-    subprocess.run(["go", "install", MODULE], env={**os.environ, "GOBIN": str(CACHE)}, check=True, cwd="/")
-    return found
+    return build_minio(["go", "install", MODULE], CACHE)
+
+
+def build_minio(command: Sequence[str], cache: Path, seconds: float = _BUILD_SECONDS) -> Path:
+    """Run what installs the server into $GOBIN, beside the cache, and move it there when it is whole.
+
+    Raises RuntimeError with the last that the build said when it fails, takes longer, or leaves no server.
+    """
+    cache.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=cache, prefix=".building-") as building:
+        built = Path(building) / "minio"
+        try:
+            with (Path(building) / "said").open("w+b") as said:
+                environment = {**os.environ, "GOBIN": building}
+                subprocess.run(command, env=environment, check=True, cwd="/", timeout=seconds, stdout=said, stderr=said)
+            built.replace(cache / "minio")
+        except (OSError, subprocess.SubprocessError) as fault:
+            last = (Path(building) / "said").read_text(errors="replace")[-2000:]
+            raise RuntimeError(
+                f"Building MinIO by `{' '.join(command)}` failed: {fault}. A server named minio on the PATH, or in "
+                f"{cache}, is used without building. It said last: {last}"
+            ) from fault
+    return cache / "minio"
 
 
 @contextmanager

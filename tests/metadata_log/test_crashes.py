@@ -10,7 +10,10 @@ from pathlib import Path
 
 from deltalake import DeltaTable
 
+from kraftlake.metadata_log.checkpointing import checkpoint_if_due
+from kraftlake.metadata_log.disk import Disk
 from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.metadata_log.upkeep_policy import UpkeepPolicy
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.control_records import LeaderChangeMessage
 from kraftlake.records.metadata_records import TopicRecord
@@ -20,7 +23,9 @@ from tests.metadata_log.doomed_writer import batches_at, reign_batches
 from tests.metadata_log.log_batches import snapshot_batches
 
 LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
-KILLS = 300 if LONG else 24
+KILLS = 180 if LONG else 24
+"""Of the writers; with those of compactions and upkeep (`test_upkeep`) more than 300."""
+CHECKPOINT_EVERY = 10
 ROOT = Path(__file__).resolve().parents[2]
 RACERS = 4
 APPENDS = 200 if LONG else 25
@@ -87,7 +92,7 @@ def expected(offset: int, end_offset: int) -> list[RecordBatch]:
 def test_a_writer_killed_at_any_moment_loses_nothing_that_it_acknowledged(tmp_path: Path) -> None:
     acknowledged = checked = 0
     snapshots: set[int] = set()
-    for said in killed_writers(tmp_path / "lake", KILLS, seed=11):
+    for number, said in enumerate(killed_writers(tmp_path / "lake", KILLS, seed=11)):
         for kind, end in said:
             if kind == "snapshot":
                 snapshots.add(int(end))
@@ -101,6 +106,8 @@ def test_a_writer_killed_at_any_moment_loses_nothing_that_it_acknowledged(tmp_pa
         assert log.end_offset >= acknowledged
         assert list(log.batches(checked)) == expected(checked, log.end_offset)
         checked = log.end_offset
+        if number % CHECKPOINT_EVERY == 0:
+            checkpoint_if_due(log.path / "log", Disk("os"), UpkeepPolicy(), force=True)
     assert list(log.batches()) == expected(0, log.end_offset)
     kept = log.snapshots()
     assert snapshots <= {snapshot.end_offset for snapshot in kept}
@@ -109,6 +116,7 @@ def test_a_writer_killed_at_any_moment_loses_nothing_that_it_acknowledged(tmp_pa
     assert snapshots
     rows = DeltaTable(tmp_path / "lake" / "log").to_pyarrow_table().cast(LOG_SCHEMA).sort_by("offset")
     assert rows.equals(MetadataLog.open(tmp_path / "lake").rows())
+    check_commits(tmp_path / "lake" / "log")
 
 
 def test_a_claimant_killed_at_any_moment_loses_nothing_and_the_next_goes_on_with_the_next_epoch(tmp_path: Path) -> None:
@@ -116,7 +124,9 @@ def test_a_claimant_killed_at_any_moment_loses_nothing_and_the_next_goes_on_with
     MetadataLog.create(lake, "cluster", "controlled")
     acknowledged: dict[int, int] = {}
     claimed: list[int] = []
-    for said in killed_writers(lake, KILLS, seed=13, how="reign"):
+    for number, said in enumerate(killed_writers(lake, KILLS, seed=13, how="reign")):
+        if number % CHECKPOINT_EVERY == 0:
+            checkpoint_if_due(lake / "log", Disk("os"), UpkeepPolicy(), force=True)
         for first, second in said:
             if second == "claimed":
                 claimed.append(int(first))

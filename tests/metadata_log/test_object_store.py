@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -11,20 +14,23 @@ from deltalake import DeltaTable
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kraftlake.metadata_log import trimming
 from kraftlake.metadata_log.commit import UnknownOutcomeError
 from kraftlake.metadata_log.disk import ObjectStoreDisk
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.object_path import ObjectPath
 from kraftlake.metadata_log.upkeep import Upkeep
+from kraftlake.metadata_log.upkeep_policy import UpkeepPolicy
 from kraftlake.records.rows import LOG_SCHEMA
 from kraftlake.replay import open_source
 from kraftlake.replay.import_log import import_source
 from kraftlake.runtime.errors import FencedEpochError, LakeError, UsageError
 from tests.cli.running import DIRECTORY, run_json
+from tests.metadata_log.delta_protocol import check_commits
 from tests.metadata_log.log_batches import TIME, data_batch, snapshot_batches
-from tests.metadata_log.object_store import BUCKET, minio_binary, running_minio
+from tests.metadata_log.object_store import BUCKET, LONG, minio_binary, running_minio
 from tests.metadata_log.strategies import groupings, logs
-from tests.metadata_log.test_crashes import APPENDS, RACERS, started_together
+from tests.metadata_log.test_crashes import APPENDS, RACERS, ROOT, started_together
 
 pytestmark = pytest.mark.xdist_group("minio")
 _numbers = itertools.count()
@@ -104,6 +110,29 @@ def test_of_racing_appenders_exactly_one_wins_each_version(lake: str) -> None:
         assert batch.last_offset + 1 == end
         assert f"-racer{racer}".encode() in batch.values[0]
     assert not won
+    assert check_commits(ObjectPath.parse(lake) / "log") == 1 + RACERS * APPENDS
+
+
+def test_every_commit_is_correct_at_every_stage_of_a_lakes_life(lake: str) -> None:
+    log = MetadataLog.create(lake, role="controlled")
+    for node in (1, 2):
+        epoch = log.claim(node)
+        for _ in range(5):
+            log.append([data_batch(log.end_offset, 2, epoch=epoch)], epoch=epoch)
+    assert check_commits(ObjectPath.parse(lake) / "log") == 13
+    log.add_snapshot(end_offset=11, epoch=1, last_contained_log_timestamp=TIME, batches=snapshot_batches(3))
+    trimming.declare_stream_lag(ObjectPath.parse(lake) / "log", ObjectStoreDisk(), 0)
+    upkeep = Upkeep(lake, UpkeepPolicy(checkpoint_after=5, keep_commits=100, compact_from=3, orphan_age_ms=0))
+    assert upkeep.trim(11).new_start == 11
+    assert check_commits(ObjectPath.parse(lake) / "log") == 17
+    assert upkeep.run(force_checkpoint=True).compaction.made > 0
+    upkeep.vacuum()
+    MetadataLog.open(lake).claim(3)
+    assert check_commits(ObjectPath.parse(lake) / "log") == 19
+    policy = UpkeepPolicy(checkpoint_after=5, keep_commits=2, compact_from=3, orphan_age_ms=0)
+    assert Upkeep(lake, policy).run(force_checkpoint=True).cleaned_up.commits > 0
+    assert check_commits(ObjectPath.parse(lake) / "log") < 10
+    assert check_commits(ObjectPath.parse(lake) / "snapshots") == 2
 
 
 def test_a_tail_follows_and_a_checkpoint_is_opened(lake: str, server: dict[str, str]) -> None:
@@ -118,6 +147,19 @@ def test_a_tail_follows_and_a_checkpoint_is_opened(lake: str, server: dict[str, 
     assert [batch.base_offset for batch in MetadataLog.open(lake).tail(0, timeout=0)] == list(range(7))
     table = DeltaTable(f"{lake}/log", storage_options={**server, "AWS_ALLOW_HTTP": "true"})
     assert (table.version(), table.to_pyarrow_table().num_rows) == (7, 7)
+
+
+@pytest.mark.skipif(not LONG, reason="Hadoop's S3 client is a download of 700 MB")
+def test_spark_reads_and_streams_the_same_table_over_s3a(lake: str) -> None:
+    log = MetadataLog.create(lake, role="controlled")
+    epoch = log.claim(1)
+    for offset in range(1, 8):
+        log.append([data_batch(offset, epoch=epoch)], epoch=epoch)
+    Upkeep(lake).run(force_checkpoint=True)
+    log.append([data_batch(8, epoch=epoch)], epoch=epoch)
+    command = [sys.executable, "-m", "tests.metadata_log.spark_over_s3a", lake.replace("s3://", "s3a://")]
+    said = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout
+    assert json.loads(said) == {"read": list(range(9)), "streamed": list(range(9))}
 
 
 def test_a_fenced_writer_is_refused(lake: str) -> None:

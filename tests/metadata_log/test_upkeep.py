@@ -2,9 +2,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -30,8 +27,6 @@ from kraftlake.records.rows import LOG_SCHEMA
 from kraftlake.runtime.errors import LakeError, OffsetError
 from tests.metadata_log.log_batches import UnsyncedDisk, data_batch, snapshot_batches
 
-ROOT = Path(__file__).resolve().parents[2]
-KILLS = 60 if os.environ.get("KRAFTLAKE_TESTS") == "long" else 12
 DISK = UnsyncedDisk()
 POLICY = UpkeepPolicy(checkpoint_after=10, keep_commits=3, compact_from=4, orphan_age_ms=0)
 
@@ -406,47 +401,3 @@ def test_an_upkeep_round_that_fails_is_told_and_tried_again(tmp_path: Path, monk
 def test_what_is_no_lake_gets_no_upkeep(tmp_path: Path) -> None:
     with pytest.raises(LakeError, match="There is no lake"):
         Upkeep(tmp_path / "nowhere")
-
-
-def test_upkeep_killed_at_any_moment_loses_no_row(tmp_path: Path) -> None:
-    log = grown(tmp_path / "lake", 1)
-    with subprocess.Popen(
-        [sys.executable, "-m", "tests.metadata_log.doomed_upkeep", str(log.path)],
-        cwd=ROOT,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as nursery:
-        assert nursery.stdin is not None
-        assert nursery.stdout is not None
-        dead = 0
-        for seed in range(KILLS):
-            nursery.stdin.write(f"{seed}\n")
-            nursery.stdin.flush()
-            line = nursery.stdout.readline().split()
-            assert line[0] == "dead", "the upkeep's parent died"
-            dead += int(line[1]) == signal.SIGKILL
-            again = MetadataLog.open(log.path, disk=DISK)
-            expected = [data_batch(offset, 1 + offset % 3) for offset in starts(again.start_offset, again.end_offset)]
-            assert list(again.batches()) == expected
-            table = DeltaTable(log.path / "log")
-            assert table.to_pyarrow_table().cast(LOG_SCHEMA).sort_by("offset").equals(again.rows())
-            for _ in range(6):
-                again.append([data_batch(again.end_offset, 1 + again.end_offset % 3)])
-        nursery.stdin.close()
-    assert dead > KILLS // 2, "too few were killed to show anything"
-    assert MetadataLog.open(log.path).start_offset > 0, "no trim came through"
-    upkeep(log).run()
-    upkeep(log).vacuum()
-    live = {Path(uri).name for uri in DeltaTable(log.path / "log").file_uris()}
-    assert {path.name for path in (log.path / "log").glob("*.parquet")} == live
-
-
-def starts(start: int, end: int) -> list[int]:
-    """The base offsets of the batches between two offsets."""
-    found = []
-    while start < end:
-        found.append(start)
-        start += 1 + start % 3
-    assert start == end
-    return found

@@ -14,6 +14,7 @@ from kraftlake.records.batch import RecordBatch, encode_batch
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.replay import FollowStep, LogFollower, open_source
 from kraftlake.runtime.errors import CorruptDataError, ImportConflictError, NotASourceError, OffsetError, UsageError
+from tests.metadata_log.delta_protocol import check_commits
 from tests.replay.made_logs import TIME, leader_change, no_op, small_log, topic
 
 
@@ -97,6 +98,8 @@ def test_only_what_is_known_to_be_committed_is_taken(live: LiveDirectory) -> Non
     assert in_lake(live) == live.batches
     assert not follower.step().is_news
     assert [kept.end_offset for kept in open_source(lake_of(live)).snapshots] == [live.end]
+    assert check_commits(lake_of(live) / "log") == MetadataLog.open(lake_of(live)).version + 1
+    assert check_commits(lake_of(live) / "snapshots") == 2
 
 
 def test_with_the_uncommitted_everything_whole_is_taken_at_once(live: LiveDirectory) -> None:
@@ -140,6 +143,7 @@ def test_segments_may_roll_and_old_ones_go(live: LiveDirectory) -> None:
     assert not again.step().is_news
     more(live, 1)
     assert again.step().records == 1
+    check_commits(lake_of(live) / "log")
 
 
 def test_what_was_deleted_before_it_was_read_is_named(live: LiveDirectory) -> None:
@@ -226,6 +230,7 @@ def test_with_a_quorum_all_that_it_has_committed_is_taken_at_once(live: LiveDire
     again = LogFollower(live.path, lake_of(live), quorum=lambda: at)
     assert not again.step().is_news
     assert MetadataLog.open(lake_of(live)).committed_to == live.end
+    check_commits(lake_of(live) / "log")
 
 
 def test_the_tail_of_a_node_that_was_cut_off_is_not_what_the_quorum_committed(live: LiveDirectory) -> None:
@@ -296,6 +301,27 @@ def test_it_runs_until_it_is_stopped_and_tells_what_is_new(live: LiveDirectory) 
 
     LogFollower(live.path, lake_of(live), include_uncommitted=True).run(tell, poll=0.001, stop=stop)
     assert [step.records for step in told[1:]] == [1, 1]
+
+
+def test_a_tail_that_is_gone_is_looked_for_less_and_less_often(live: LiveDirectory) -> None:
+    follower = LogFollower(live.path, lake_of(live), include_uncommitted=True)
+    cut = live.batches[-1]
+    pauses: list[float] = []
+
+    class Paused(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            assert timeout is not None
+            pauses.append(timeout)
+            if len(pauses) == 1:
+                live.truncate(cut.base_offset)
+            elif len(pauses) == 10:
+                live.append(cut)
+            elif len(pauses) == 11:
+                self.set()
+            return self.is_set()
+
+    follower.run(lambda _: None, poll=0.5, stop=Paused())
+    assert pauses == [0.5, 1, 2, 4, 8, 16, 30, 30, 30, 30, 0.5]
 
 
 def test_a_bound_within_a_batch_that_is_not_in_the_last_segment_leaves_the_batch(live: LiveDirectory) -> None:

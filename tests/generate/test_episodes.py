@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kraftlake.generate import broker_events as events
@@ -12,7 +12,11 @@ from kraftlake.records.metadata_records import NoOpRecord, PartitionChangeRecord
 from kraftlake.replay.batch_loader import MetadataBatchLoader
 from tests.generate.made_up import MadeUp, plans
 
+WHOLE_HISTORIES = max(20, settings.default.max_examples // 10)
+"""Each of them takes a while."""
 
+
+@settings(max_examples=WHOLE_HISTORIES)
 @given(plan=plans(), patterns=st.lists(st.sampled_from(PATTERNS), max_size=4))
 def test_the_records_tell_what_happened_to_the_cluster(plan: Plan, patterns: list[str]) -> None:
     history = MadeUp(plan)
@@ -22,6 +26,7 @@ def test_the_records_tell_what_happened_to_the_cluster(plan: Plan, patterns: lis
         history.assert_same(image)
 
 
+@settings(max_examples=WHOLE_HISTORIES)
 @given(plan=plans(), data=st.data())
 def test_whatever_happens_to_brokers_the_leader_is_alive_and_in_sync(plan: Plan, data: st.DataObject) -> None:
     history = MadeUp(plan)

@@ -5,7 +5,7 @@ from pathlib import Path
 import attrs
 import pytest
 from deltalake import DeltaTable
-from hypothesis import given
+from hypothesis import given, settings
 
 import kraftlake
 from kraftlake.generate import rows
@@ -15,7 +15,11 @@ from kraftlake.metadata_log import MetadataLog
 from kraftlake.runtime.errors import LakeError, UsageError
 from tests.generate.made_up import plans
 
+WHOLE_HISTORIES = max(20, settings.default.max_examples // 10)
+"""Each of them takes a while."""
 
+
+@settings(max_examples=WHOLE_HISTORIES)
 @given(plan=plans())
 def test_a_made_up_lake_is_sound_and_has_the_length_that_was_asked_for(
     plan: Plan, tmp_path_factory: pytest.TempPathFactory

@@ -61,9 +61,8 @@ class LakeReader:
 
 def open_reader(path: str) -> tuple[LogReader, SourceKind]:
     """Open what is at `path`, told by its content; raises NotASourceError naming what it is instead."""
-    from kraftlake.metadata_log import is_object_uri
-
-    if is_object_uri(path) or _is_lake(path):
+    # a URI, of an object store or a file, can only be a lake
+    if "://" in path or _is_lake(path):
         from kraftlake.metadata_log import MetadataLog
 
         return LakeReader(MetadataLog.open(path)), SourceKind.LAKE

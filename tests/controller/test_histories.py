@@ -17,7 +17,7 @@ from kraftlake.image import MetadataImage, TopicImage, image_to_json
 from kraftlake.image.partition_registration import NO_LEADER
 from kraftlake.kafka_files import write_segment
 from kraftlake.records.batch import RecordBatch
-from kraftlake.records.metadata_records import ClearElrRecord, PartitionChangeRecord
+from kraftlake.records.metadata_records import ClearElrRecord, FeatureLevelRecord, PartitionChangeRecord
 from kraftlake.records.metadata_version import from_feature_level
 from kraftlake.records.schema import Message
 from kraftlake.replay import MetadataBatchLoader
@@ -55,6 +55,9 @@ def test_what_holds_after_every_command(cluster: ControlledCluster, data: st.Dat
         assert cluster.state.image is cluster.image, "all of it is durable"
         assert cluster.log[-1].last_offset + 1 == cluster.state.next_offset >= end
         assert_sound(cluster.image)
+        if not had_elr(cluster):
+            assert all(p.isr and not p.elr for topic in cluster.image.topics.topics_by_id().values()
+                       for p in topic.partitions.values())  # fmt: skip
         for topic in before.topics.topics_by_id().values():
             after = cluster.image.topics.get_topic_by_id(topic.id)
             if after is not None:
@@ -66,6 +69,16 @@ def messages_from(cluster: ControlledCluster, offset: int) -> list[Message]:
     return [record.message for batch in cluster.log if batch.base_offset >= offset for record in batch.messages()]
 
 
+def had_elr(cluster: ControlledCluster) -> bool:
+    """Whether eligible leader replicas were ever kept: what they left behind stays when the feature goes."""
+    return any(
+        isinstance(message, FeatureLevelRecord)
+        and message.name == "eligible.leader.replicas.version"
+        and message.feature_level > 0
+        for message in messages_from(cluster, 0)
+    )
+
+
 def assert_sound(image: MetadataImage) -> None:
     for topic in image.topics.topics_by_name().values():
         assert sorted(topic.partitions) == list(range(len(topic.partitions)))
@@ -75,7 +88,6 @@ def assert_sound(image: MetadataImage) -> None:
             assert isr <= replicas
             assert elr <= replicas
             assert not isr & elr
-            assert isr or image.features.is_elr_enabled or elr == set()
             assert set(partition.adding_replicas) | set(partition.removing_replicas) <= replicas
             if partition.leader != NO_LEADER:
                 leader = image.cluster.brokers[partition.leader]

@@ -12,6 +12,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
+from kio.schema.errors import ErrorCode
 
 from tests.cli.made_logs import hostile_log
 from tests.cli.running import DIRECTORY, ROOT, SAMPLE, TORN, fault, run, run_json, unzipped_json
@@ -223,6 +224,29 @@ def check_what_it_takes(follower: subprocess.Popen[str], node: FakeController) -
     assert 5000 < line["endOffset"] == line["committed_to"] <= 5100
     node.high_watermark = 10**6
     assert json.loads(follower.stdout.readline())["endOffset"] == 5737
+
+
+def test_a_quorum_that_elects_a_leader_at_the_start_is_waited_for(tmp_path: Path) -> None:
+    node = FakeController()
+    node.cluster_id, node.leader_epoch, node.high_watermark = CLUSTER_ID, 2, 10**6
+    node.quorum_error = ErrorCode.not_leader_or_follower
+    with serving(node) as address:
+        words = ["import", "--follow", "--quorum", address, DIRECTORY, tmp_path / "lake", "--poll", "0.01", "--json"]
+        with subprocess.Popen(
+            [sys.executable, "-m", "kraftlake.cli", *map(str, words)],
+            cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        ) as follower:  # fmt: skip
+            assert follower.stdout is not None
+            assert follower.stderr is not None
+            try:
+                assert "knows no leader" in follower.stderr.readline()
+                assert json.loads(follower.stdout.readline())["endOffset"] == 4593, "what the log itself tells"
+                node.quorum_error = ErrorCode.none
+                assert "the quorum answers again" in follower.stderr.readline()
+                assert json.loads(follower.stdout.readline())["endOffset"] == 5737
+            finally:
+                follower.send_signal(signal.SIGINT)
+                assert follower.wait(timeout=60) == 0
 
 
 def test_a_quorum_that_can_not_be_asked_at_the_start_is_one_sentence(tmp_path: Path) -> None:

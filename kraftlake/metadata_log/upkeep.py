@@ -17,7 +17,7 @@ from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.trimming import Trim, declare_stream_lag, restore_append_only, trim
 from kraftlake.metadata_log.upkeep_policy import UpkeepPolicy
 from kraftlake.metadata_log.vacuum import Vacuum, vacuum
-from kraftlake.runtime.errors import KraftlakeError
+from kraftlake.runtime.errors import KraftlakeError, UsageError
 from kraftlake.runtime.log import get_logger
 
 logger = get_logger(__name__)
@@ -43,6 +43,11 @@ class Upkeep:
         self._disk = disk or disk_for(self._lake)
         self._policy = policy or UpkeepPolicy()
         MetadataLog.open(self._lake, disk=self._disk)
+
+    @property
+    def policy(self) -> UpkeepPolicy:
+        """The bounds within which it works."""
+        return self._policy
 
     def run(self, *, force_checkpoint: bool = False) -> UpkeepReport:
         """Compact, write checkpoints that are due, clean up the commits behind them; raises LakeError."""
@@ -93,10 +98,13 @@ class Upkeep:
 class UpkeepThread:
     """Runs the upkeep of a lake each `interval` seconds beside a writer, until it is closed; a context manager.
 
-    A round that fails is logged and tried again: upkeep that lags behind costs time, not data.
+    A round that fails is logged and tried again: upkeep that lags behind costs time, not data. Raises UsageError for
+    the upkeep of a lake that nobody else may write to.
     """
 
     def __init__(self, upkeep: Upkeep, *, interval: float = 10.0) -> None:
+        if upkeep.policy.exclusive:
+            raise UsageError("An exclusive upkeep can't run beside a writer: it would take the files of its commits.")
         self._upkeep = upkeep
         self._interval = interval
         self._closed = threading.Event()

@@ -14,7 +14,7 @@ from kraftlake.metadata_log.disk import Disk, disk_for
 from kraftlake.metadata_log.founding import LOG_TABLE, SNAPSHOTS_TABLE
 from kraftlake.metadata_log.location import Location, lake_location
 from kraftlake.metadata_log.log import MetadataLog
-from kraftlake.metadata_log.trimming import Trim, declare_stream_lag, restore_append_only, trim
+from kraftlake.metadata_log.trimming import Trim, check_start, declare_stream_lag, restore_append_only, trim
 from kraftlake.metadata_log.upkeep_policy import UpkeepPolicy
 from kraftlake.metadata_log.vacuum import Vacuum, vacuum
 from kraftlake.runtime.errors import KraftlakeError, UsageError
@@ -87,12 +87,17 @@ class Upkeep:
         return done
 
     def trim(self, before: int, *, stream_lag_ms: int | None = None) -> Trim:
-        """Remove the files that hold offsets below `before` only; see `trim`. `stream_lag_ms` is declared first."""
-        if stream_lag_ms is not None:
-            declare_stream_lag(self._lake / LOG_TABLE, self._disk, stream_lag_ms)
+        """Remove the files that hold offsets below `before` only; see `trim`.
+
+        `stream_lag_ms` is declared first, where the log may be trimmed to there at all. Raises as `trim` does.
+        """
+        table = self._lake / LOG_TABLE
         snapshots = MetadataLog.open(self._lake, disk=self._disk).snapshots()
         ends = [snapshot.end_offset for snapshot in snapshots if snapshot.damage() is None]
-        return trim(self._lake / LOG_TABLE, self._disk, before, ends)
+        if stream_lag_ms is not None:
+            check_start(read_table(table), before, ends)
+            declare_stream_lag(table, self._disk, stream_lag_ms)
+        return trim(table, self._disk, before, ends)
 
 
 class UpkeepThread:

@@ -104,7 +104,8 @@ class QuorumClient:
                 kind = NoLeaderError
             except NodeError as fault:
                 faults.append(str(fault).rstrip("."))
-        raise kind("; ".join(faults) + ".")
+        told = "; ".join(faults)
+        raise kind(told if told.endswith("?") else f"{told}.")
 
     def _try(self, address: Address) -> QuorumPosition:
         node = NodeClient(self._connect(address, timeout=self._timeout))

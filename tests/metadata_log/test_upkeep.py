@@ -21,7 +21,7 @@ from kraftlake.metadata_log.delta_actions import AddFile
 from kraftlake.metadata_log.delta_log import read_commit, read_table
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.upkeep import Upkeep, UpkeepThread
-from kraftlake.metadata_log.upkeep_policy import LONGEST_COMMIT_MS, UpkeepPolicy
+from kraftlake.metadata_log.upkeep_policy import LONGEST_COMMIT_MS, MAX_STREAM_LAG, UpkeepPolicy
 from kraftlake.metadata_log.vacuum import vacuum
 from kraftlake.records.rows import LOG_SCHEMA
 from kraftlake.runtime.errors import LakeError, OffsetError, UsageError
@@ -297,6 +297,16 @@ def test_a_trim_that_would_lose_something_is_refused(
     with pytest.raises(fault, match=sentence):
         upkeep(log).trim(before)
     assert read_table(log.path / "log").version == version
+
+
+def test_a_trim_that_no_snapshot_covers_declares_no_stream_lag_either(tmp_path: Path) -> None:
+    log = grown(tmp_path / "lake", 4, lag_ms=5)
+    version = log.version
+    with pytest.raises(LakeError, match="there is none that covers anything"):
+        upkeep(log).trim(3, stream_lag_ms=0)
+    assert MetadataLog.open(log.path).version == version
+    assert upkeep(log).trim(0, stream_lag_ms=0).files == 0
+    assert read_table(log.path / "log").metadata.configuration[MAX_STREAM_LAG] == "0"
 
 
 def test_a_snapshot_that_is_damaged_covers_no_trim(tmp_path: Path) -> None:

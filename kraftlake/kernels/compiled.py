@@ -67,3 +67,23 @@ class Kernel:
         from kraftlake.kernels.compiler import type_of_kernel
 
         return type_of_kernel(self)
+
+
+class Instruction:
+    """An instruction of some processors, for compiled functions to call: a 64-bit number of two others.
+
+    `name` is what LLVM calls it, `feature` what it calls the ability. Where the processor lacks that, `otherwise`, a
+    function that is `inlined`, is called instead.
+    """
+
+    def __init__(self, name: str, *, feature: str, otherwise: Any) -> None:
+        self.name = name
+        self.feature = feature
+        self.otherwise: Kernel = otherwise
+
+    @property
+    def _numba_type_(self) -> Any:
+        """What numba asks a global of a compiled function for."""
+        from kraftlake.kernels.compiler import type_of_instruction
+
+        return type_of_instruction(self)

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from kraftlake.delta.bulk_state import BulkState
-from kraftlake.image.packed_topics import PATCHES_BELOW, PackedTopics, TopicTable
+from kraftlake.image.packed_topics import PATCHES_BELOW, PackedTopics
 from kraftlake.image.partition_registration import PartitionRegistration
 from kraftlake.image.partition_rows import COLUMNS, registration_of
+from kraftlake.image.topic_table import TopicTable
 from kraftlake.kernels import change_state as columns
 from kraftlake.kernels import local_changes as local
 from kraftlake.kernels import row_lists, topic_records

@@ -103,9 +103,12 @@ class TopicsImage:
             return self._by_name[name]
         if self._base is None:
             return None
-        number = self._base.table.by_name.get(name)
+        table = self._base.table
+        number = table.known_names.get(name)
         if number is None:
-            return None
+            number = table.number_of_name(name)
+            if number is None:
+                return None
         return self._made.get(number) or self._make(self._base, number)
 
     def get_topic_by_id(self, topic_id: Uuid) -> TopicImage | None:
@@ -114,9 +117,12 @@ class TopicsImage:
             return self._by_id[topic_id]
         if self._base is None:
             return None
-        number = self._base.table.by_id.get(topic_id)
+        table = self._base.table
+        number = table.known_ids.get(topic_id)
         if number is None:
-            return None
+            number = table.number_of_id(topic_id)
+            if number is None:
+                return None
         return self._made.get(number) or self._make(self._base, number)
 
     def _make(self, base: PackedTopics, number: int) -> TopicImage:
@@ -206,7 +212,9 @@ class TopicsImage:
         if base is None or (self._overlaid and topic_id in self._by_id):
             return -1
         table = base.table
-        number = table.by_id.get(topic_id)
+        number = table.known_ids.get(topic_id)
+        if number is None:
+            number = table.number_of_id(topic_id)
         if number is None or number in table.sparse or partition < 0:
             return -1
         row = table.bounds[number] + partition
@@ -221,7 +229,12 @@ class TopicsImage:
     def name_of(self, topic_id: Uuid) -> str:
         """The name of a topic of the base."""
         assert self._base is not None, "rows are the base's"
-        return self._base.table.names[self._base.table.by_id[topic_id]]
+        table = self._base.table
+        number = table.known_ids.get(topic_id)
+        if number is None:
+            number = table.number_of_id(topic_id)
+        assert number is not None, "the topic is the base's"
+        return table.names[number]
 
     def with_states(self, rows: Mapping[int, PartitionRegistration]) -> TopicsImage:
         """The image with new states of partitions of the base, by row."""

@@ -134,7 +134,10 @@ class TopicsDelta:
             self._merge()
 
     def _few(self) -> RowChanges | None:
-        kept = self._kept
+        """What was kept, where it is few changes of rows; all of them were added then."""
+        rows, kept = self._rows, self._kept
+        if rows is not None and rows.record_count == len(kept):
+            return rows
         if (
             not kept
             or len(kept) > FEW
@@ -143,7 +146,6 @@ class TopicsDelta:
             or self._whole is not None
         ):
             return None
-        rows = self._rows
         if rows is None:
             rows = self._rows = RowChanges(self.image)
         while rows.record_count < len(kept):

@@ -22,11 +22,10 @@ _POLYNOMIAL = 0x82F63B78
 def _tables_by_byte() -> Any:
     """What eight bytes at a time do to a checksum, byte by byte."""
     tables = np.zeros((8, 256), np.uint64)
-    for byte in range(256):
-        crc = byte
-        for _ in range(8):
-            crc = (crc >> 1) ^ (_POLYNOMIAL if crc & 1 else 0)
-        tables[0, byte] = crc
+    crcs = np.arange(256)
+    for _ in range(8):
+        crcs = (crcs >> 1) ^ (_POLYNOMIAL * (crcs & 1))
+    tables[0] = crcs
     for number in range(1, 8):
         before = tables[number - 1]
         tables[number] = tables[0][before & np.uint64(0xFF)] ^ (before >> np.uint64(8))
@@ -36,13 +35,11 @@ def _tables_by_byte() -> Any:
 def _tables_behind(zeros: int) -> Any:
     """What as many zero bytes as that make of a checksum, by each of its four bytes."""
     tables = np.zeros((4, 256), np.uint64)
-    for bit in range(32):
-        crc = 1 << bit
-        for _ in range(zeros):
-            crc = int(_BY_BYTE[0, crc & 0xFF]) ^ (crc >> 8)
-        for byte in range(256):
-            if byte >> (bit & 7) & 1:
-                tables[bit >> 3, byte] ^= np.uint64(crc)
+    of_bits = np.uint64(1) << np.arange(32, dtype=np.uint64)
+    for _ in range(zeros):
+        of_bits = _BY_BYTE[0][of_bits & np.uint64(0xFF)] ^ (of_bits >> np.uint64(8))
+    for bit, crc in enumerate(of_bits):
+        tables[bit >> 3, np.arange(256) >> (bit & 7) & 1 == 1] ^= crc
     return tables
 
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from functools import update_wrapper
 from typing import Any, TypeVar
 
+from kraftlake.kernels import NoCompiledCodeError, give_up
 from kraftlake.kernels.arguments import flatten
 from kraftlake.kernels.machine_code import LoadedCode, cache_folder, find_code
-from kraftlake.runtime.errors import KraftlakeError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -39,7 +39,10 @@ class Kernel:
         self._codes: dict[str, LoadedCode] = {}
 
     def __call__(self, *arguments: Any) -> Any:
-        """Run it. Raises TypeError for arguments of other types than `compiled` names."""
+        """Run it. Raises TypeError for arguments of other types than `compiled` names.
+
+        NoCompiledCodeError where the code is not there and can't be made; nothing was run then.
+        """
         types: list[str] = []
         numbers: list[int] = []
         flatten(arguments, types, numbers)
@@ -53,8 +56,9 @@ class Kernel:
         def compile_() -> tuple[bytes, str]:
             try:
                 from kraftlake.kernels.compiler import compile_kernel
-            except Exception as fault:
-                raise KraftlakeError(
+            except Exception as fault:  # an installation can be broken in any way
+                give_up(fault)
+                raise NoCompiledCodeError(
                     f"numba can't be imported ({fault}): repair it, or delete {cache_folder()} to do without."
                 ) from fault
             return compile_kernel(self, arguments)

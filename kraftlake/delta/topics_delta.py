@@ -134,7 +134,10 @@ class TopicsDelta:
             self._merge()
 
     def _few(self) -> RowChanges | None:
-        kept = self._kept
+        """What was kept, where it is few changes of rows; all of them were added then."""
+        rows, kept = self._rows, self._kept
+        if rows is not None and rows.record_count == len(kept):
+            return rows
         if (
             not kept
             or len(kept) > FEW
@@ -143,7 +146,6 @@ class TopicsDelta:
             or self._whole is not None
         ):
             return None
-        rows = self._rows
         if rows is None:
             rows = self._rows = RowChanges(self.image)
         while rows.record_count < len(kept):
@@ -159,9 +161,7 @@ class TopicsDelta:
         self._kept, self._offsets, self._rows = [], {}, None
         done = 0
         if self._bulk is not None or self._pays_in_bulk(len(kept)):
-            from kraftlake.delta.record_columns import replay_records
-
-            done = replay_records(self._in_bulk(), kept)
+            done = self._replayed_in_bulk(kept)
             if done == len(kept):
                 return
         change = self._as_objects()
@@ -182,6 +182,16 @@ class TopicsDelta:
             return False
         enough = MERGE_FROM if kernels.loaded() else MERGE_COLD_FROM
         return count >= max(enough, self.image.held_as_objects // 4) and kernels.available()
+
+    def _replayed_in_bulk(self, records: list[Any]) -> int:
+        """How many of the records were replayed in bulk, from the first on."""
+        from kraftlake.delta.record_columns import replay_records
+
+        try:
+            bulk = self._in_bulk()
+        except kernels.NoCompiledCodeError:
+            return 0
+        return replay_records(bulk, records)
 
     def _in_bulk(self) -> BulkChange:
         if self._bulk is None:

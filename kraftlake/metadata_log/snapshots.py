@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 import attrs
 import pyarrow as pa
-from crc32c import crc32c
 
 from kraftlake.metadata_log.commit import (
     CommitConflictError,
@@ -38,6 +37,7 @@ from kraftlake.metadata_log.disk import Disk
 from kraftlake.metadata_log.location import Location
 from kraftlake.metadata_log.statistics import file_statistics
 from kraftlake.records.batch import RecordBatch
+from kraftlake.records.crc32c import crc32c
 from kraftlake.records.rows import LOG_SCHEMA, from_rows
 from kraftlake.runtime.errors import CorruptDataError, ImportConflictError, LakeError
 from kraftlake.runtime.lazy_module import LazyModule

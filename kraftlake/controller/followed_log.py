@@ -17,6 +17,7 @@ from kraftlake.records.serde import decode_value
 from kraftlake.replay import LakeReader, MetadataBatchLoader
 from kraftlake.replay.base import choose_base
 from kraftlake.replay.fold import extend
+from kraftlake.runtime.errors import OffsetError
 
 
 class FollowedLog:
@@ -26,6 +27,7 @@ class FollowedLog:
         self.log = log
         self.loader = MetadataBatchLoader()
         self._registration_offsets: dict[int, int] = {}
+        self._base_offset = -1
         self._read()
 
     def catch_up(self) -> bool:
@@ -35,16 +37,28 @@ class FollowedLog:
         return self._read()
 
     def _read(self) -> bool:
-        first, end = self.loader.last_offset + 1, self.log.end_offset
-        if first >= end:
+        if self.loader.last_offset + 1 >= self.log.end_offset:
             return False
-        reader = LakeReader(self.log)
-        base = choose_base(reader, end - 1) if first == 0 else None
-        if base is not None:
-            first = base.end_offset
-        extend(self.loader, reader, end - 1, base=base)
-        self._note_registrations(first, end - 1)
+        try:
+            self._replay()
+        except OffsetError:  # it was trimmed while it was read
+            self.log.refresh()
+            self._replay()
         return True
+
+    def _replay(self) -> None:
+        """Go on to the log's end; from the newest snapshot at first, and where the log was trimmed past the loader."""
+        reader, end = LakeReader(self.log), self.log.end_offset
+        first = self.loader.last_offset + 1
+        trimmed = first < reader.start_offset
+        self.loader.take_image()  # what was replayed before a fault
+        base = choose_base(reader, end - 1, from_snapshot=trimmed or None) if first == 0 or trimmed else None
+        if base is not None:
+            first, self._base_offset = base.end_offset, base.end_offset - 1
+            self._registration_offsets.clear()
+        self._note_registrations(first, end - 1)
+        extend(self.loader, reader, end - 1, base=base)
+        self.loader.take_image()  # records are kept until then
 
     def _note_registrations(self, low: int, high: int) -> None:
         rows = self.log.rows(low, high, ["offset", "api_key", "control", "payload"])
@@ -69,7 +83,6 @@ class FollowedLog:
         Of a broker whose registration lies before the snapshot that the replay began with, only that is known.
         """
         image = self.loader.take_image()
-        before = image.provenance.offset
         state = ControllerState(
             config=config,
             image=image,
@@ -80,7 +93,7 @@ class FollowedLog:
                 now_ns=now_ns,
             ),
             registration_offsets={
-                broker: self._registration_offsets.get(broker, before) for broker in image.cluster.brokers
+                broker: self._registration_offsets.get(broker, self._base_offset) for broker in image.cluster.brokers
             },
             kraft_version=self.loader.quorum.kraft_version,
             random=draws,

@@ -172,7 +172,7 @@ class MetadataLoader:
         )
         try:
             loader.load_snapshot(parts_of_snapshot(snapshot), provenance, name=snapshot.name)
-            delta, image = loader.delta, loader.take_image()
+            delta, image = loader.take_change()
         except Exception as fault:
             self._stop(fault)
             return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 
 import pyarrow.compute as pc
 
@@ -82,20 +83,41 @@ class FollowedLog:
 
         Of a broker whose registration lies before the snapshot that the replay began with, only that is known.
         """
-        image = self.loader.take_image()
-        state = ControllerState(
-            config=config,
-            image=image,
-            next_offset=self.loader.last_offset + 1,
-            heartbeats=BrokerHeartbeats.of(
-                (registration for _, registration in sorted(image.cluster.brokers.items())),
-                session_timeout_ns=config.broker_session_timeout_ms * 1_000_000,
-                now_ns=now_ns,
-            ),
-            registration_offsets={
-                broker: self._registration_offsets.get(broker, self._base_offset) for broker in image.cluster.brokers
-            },
-            kraft_version=self.loader.quorum.kraft_version,
-            random=draws,
+        return take_over(
+            self.loader,
+            lambda broker: self._registration_offsets.get(broker, self._base_offset),
+            config,
+            epoch,
+            now_ns=now_ns,
+            draws=draws,
         )
-        return ActiveController(state, epoch=epoch, transaction_begin_offset=self.loader.transaction_begin_offset)
+
+
+def take_over(
+    loader: MetadataBatchLoader,
+    registered_at: Callable[[int], int],
+    config: ControllerConfig,
+    epoch: int,
+    *,
+    now_ns: int,
+    draws: random.Random,
+) -> ActiveController:
+    """The state of a controller that has claimed `epoch` at the end of what `loader` has replayed.
+
+    `registered_at` gives the offset of a broker's last RegisterBrokerRecord.
+    """
+    image = loader.take_image()
+    state = ControllerState(
+        config=config,
+        image=image,
+        next_offset=loader.last_offset + 1,
+        heartbeats=BrokerHeartbeats.of(
+            (registration for _, registration in sorted(image.cluster.brokers.items())),
+            session_timeout_ns=config.broker_session_timeout_ms * 1_000_000,
+            now_ns=now_ns,
+        ),
+        registration_offsets={broker: registered_at(broker) for broker in image.cluster.brokers},
+        kraft_version=loader.quorum.kraft_version,
+        random=draws,
+    )
+    return ActiveController(state, epoch=epoch, transaction_begin_offset=loader.transaction_begin_offset)

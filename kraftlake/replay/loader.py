@@ -69,8 +69,10 @@ class MetadataLoader:
         metrics: MetadataLoaderMetrics | None = None,
         lenient: bool = False,
     ) -> None:
-        self.queue = KafkaEventQueue(clock, "metadata-loader", limit=QUEUE_LIMIT) if queue is None else queue
         self.metrics = metrics or MetadataLoaderMetrics()
+        self.queue: EventQueue = queue or KafkaEventQueue(
+            clock, "metadata-loader", limit=QUEUE_LIMIT, on_idle=self.metrics.idle.record
+        )
         self.image = MetadataImage.EMPTY
         """The newest image; publishers have it unless the loader is still catching up."""
         self.stopped: KraftlakeError | None = None

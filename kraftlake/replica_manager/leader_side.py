@@ -10,6 +10,7 @@ from typing import Final
 
 import attrs
 
+from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.errors import (
     ErrorCode,
     FencedLeaderEpochError,
@@ -66,8 +67,9 @@ class FetchParams:
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
 class FetchPartition:
-    """What a fetch asks of one partition; epochs are None where the client is too old to tell them."""
+    """What a fetch asks of one partition; id and epochs are None where the client is too old to tell them."""
 
+    topic_id: Uuid | None = None
     fetch_offset: int
     log_start_offset: int = -1
     max_bytes: int = 1024 * 1024

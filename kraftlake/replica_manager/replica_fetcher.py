@@ -10,7 +10,6 @@ from collections.abc import Callable
 import attrs
 
 from kraftlake.delta import TopicPartition
-from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.config import ReplicaManagerConfig
 from kraftlake.replica_manager.errors import (
     CorruptRecordError,
@@ -128,7 +127,6 @@ class ReplicaFetcher(FetchStates):
     def build_fetch(self) -> FetchRequest | None:
         """The next request; None when no partition is ready and there is nothing to forget."""
         wanted: dict[TopicPartition, FetchPartition] = {}
-        ids: dict[str, Uuid] = {}
         with self._lock:
             now = self._clock.nanoseconds()
             for name, state in self._states.items():
@@ -139,9 +137,8 @@ class ReplicaFetcher(FetchStates):
                 except ReplicationError:
                     self._delay([name])
                     continue
-                if state.topic_id is not None:
-                    ids[name.topic] = state.topic_id
                 wanted[name] = FetchPartition(
+                    topic_id=state.topic_id,
                     fetch_offset=state.fetch_offset,
                     log_start_offset=start,
                     max_bytes=self._config.replica_fetch_max_bytes,
@@ -158,7 +155,6 @@ class ReplicaFetcher(FetchStates):
                 min_bytes=self._config.replica_fetch_min_bytes,
                 max_bytes=self._config.replica_fetch_response_max_bytes,
                 partitions=partitions,
-                topic_ids=ids,
                 forgotten=forgotten,
                 session_id=self._session.session_id,
                 session_epoch=self._session.epoch,

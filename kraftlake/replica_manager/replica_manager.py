@@ -77,7 +77,7 @@ class ReplicaManager:
         self.listener = listener
         self.in_controlled_shutdown = False
         self.replica_fetchers = FetcherManager(fetchers, config.num_replica_fetchers, listener)
-        self.log_dir_fetchers = FetcherManager(log_dir_fetchers, config.num_replica_fetchers, listener)
+        self.log_dir_fetchers = FetcherManager(log_dir_fetchers, config.num_replica_alter_log_dirs_threads, listener)
         self.context = PartitionContext(
             broker_id=broker_id,
             broker_epoch=broker_epoch,

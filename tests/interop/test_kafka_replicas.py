@@ -56,7 +56,7 @@ def ours(*, early: bool) -> dict[str, object]:
 
 
 def test_metadata_that_a_proposal_was_made_on_costs_kafkas_leader_a_replica_of_the_isr_and_not_ours(tmp_path):
-    # Follower 3 is in the ISR as the controller has it, and lacks the second record: nobody may take that for committed.
+    # Follower 3 is in the ISR as the controller has it, and lacks the second record: that is not committed.
     waits = {"proposals": 2, "isr": [1, 2, 3], "end": 2, "highWatermark": 1}
     jvm = kafka_replicas()
     try:

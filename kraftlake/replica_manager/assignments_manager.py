@@ -70,7 +70,7 @@ class AssignmentsManager:
         self._schedule = schedule
         self._on_failure = on_failure
         self._lock = RLock()
-        self._waiting: dict[TopicIdPartition, Uuid] = {}
+        self._waiting: dict[TopicIdPartition, tuple[Uuid, Callable[[], None] | None]] = {}
         self._inflight = False
         self._failures = 0
 
@@ -83,11 +83,17 @@ class AssignmentsManager:
         """A directory has failed."""
         self._on_failure(directory_id)
 
-    def handle_assignment(self, partition: TopicIdPartition, directory_id: Uuid, reason: str) -> None:
-        """A replica lies in that directory."""
+    def handle_assignment(
+        self,
+        partition: TopicIdPartition,
+        directory_id: Uuid,
+        reason: str,
+        on_accepted: Callable[[], None] | None = None,
+    ) -> None:
+        """A replica lies in that directory, or will when the controller has noted it."""
         _log.debug("replica_assigned", partition=str(partition), directory=str(directory_id), reason=reason)
         with self._lock:
-            self._waiting[partition] = directory_id
+            self._waiting[partition] = (directory_id, on_accepted)
             held_back = self._failures > 0
         if not held_back:
             self.send()
@@ -98,20 +104,27 @@ class AssignmentsManager:
             if self._inflight or not self._waiting:
                 return
             self._inflight = True
-            some = dict(list(self._waiting.items())[:MOST_IN_A_REQUEST])
+            first = list(self._waiting.items())[:MOST_IN_A_REQUEST]
+            some = {partition: directory for partition, (directory, _) in first}
         request = AssignReplicasRequest(broker_id=self._broker_id, broker_epoch=self._broker_epoch(), directories=some)
         self._channel.assign_replicas_to_dirs(request, lambda response: self._answered(request, response))
 
     def _answered(self, request: AssignReplicasRequest, response: AssignReplicasResponse) -> None:
+        accepted: list[Callable[[], None] | None] = []
         with self._lock:
             self._inflight = False
             failed = response.error is not ErrorCode.NONE or bool(response.errors)
             if response.error is ErrorCode.NONE:
                 for partition, directory in request.directories.items():
-                    if partition not in response.errors and self._waiting.get(partition) == directory:
+                    known = self._waiting.get(partition)
+                    if partition not in response.errors and known is not None and known[0] == directory:
+                        accepted.append(known[1])
                         del self._waiting[partition]
             self._failures = self._failures + 1 if failed else 0
             backoff = min(LONGEST_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** min(self._failures - 1, 20)) if failed else 0
+        for on_accepted in accepted:
+            if on_accepted is not None:
+                on_accepted()
         if failed:
             _log.warning("assignments_not_taken", error=response.error.name, replicas=len(response.errors))
             self._schedule(backoff, self.send)

@@ -71,7 +71,13 @@ class _Nobody:
     ) -> None:
         """A proposal without an answer."""
 
-    def handle_assignment(self, partition: TopicIdPartition, directory_id: Uuid, reason: str) -> None:
+    def handle_assignment(
+        self,
+        partition: TopicIdPartition,
+        directory_id: Uuid,
+        reason: str,
+        on_accepted: Callable[[], None] | None = None,
+    ) -> None:
         """The answer, if there was one, is a record."""
 
     def handle_failure(self, directory_id: Uuid) -> None:

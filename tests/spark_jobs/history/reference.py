@@ -8,6 +8,7 @@ from typing import Any
 from kraftlake.image import MetadataImage
 from kraftlake.records.batch import RecordBatch
 from kraftlake.replay.batch_loader import MetadataBatchLoader
+from kraftlake.spark_jobs.history.small_tables import SmallTable
 
 Row = dict[str, Any]
 KEYS = {
@@ -103,3 +104,21 @@ def plain(rows: Iterable[Row], key: Sequence[str]) -> list[Row]:
         }
         made.append({**row, **times})
     return in_order(made, key)
+
+
+def small_rows(table: SmallTable, seen: Iterable[MetadataImage]) -> list[Row]:
+    """One of the other history tables, by asking each image, from the first on, for all that it has of it."""
+    history = History()
+    before: dict[Any, Row | None] = {}
+    names = [field.name for field, _ in table.own_columns]
+    for image in seen:
+        now = {key: _with_state(table, names, key, table.look(image, key)) for key in table.keys(image)}
+        changed = {key: now.get(key) for key in {*before, *now} if before.get(key) != now.get(key)}
+        history.see(image.provenance.offset, image.provenance.timestamp, changed)
+        before = {**now}
+    rows = [{name: value for name, value in row.items() if name != "state"} for row in history.rows]
+    return in_order(rows, table.key)
+
+
+def _with_state(table: SmallTable, names: Sequence[str], key: Any, state: Any) -> Row:
+    return {**dict(zip(names, table.row(key, state), strict=True)), "state": state}

@@ -55,7 +55,37 @@ REPLAY: Final = Job(
     snapshots=True,
 )
 
-_SINGLE: Final = (REPLAY,)
+HISTORY: Final = Job(
+    name="history",
+    question="Write what everything was, from when to when.",
+    help=(
+        "Write the history tables of LAKE: one row for each state of a partition (partition_history/) with the offsets "
+        "and times from which and to which it was so, and likewise for topics, brokers, configs, ACLs, client quotas, "
+        "features and SCRAM users. A row that is still so has no end. Secrets are redacted."
+    ),
+    tables=(
+        "partition_history",
+        "topic_history",
+        "broker_history",
+        "config_history",
+        "acl_history",
+        "quota_history",
+        "feature_history",
+        "scram_history",
+    ),
+    writers=(
+        "history.writers:PartitionHistoryWriter",
+        "history.writers:TopicHistoryWriter",
+        "history.writers:BrokerHistoryWriter",
+        "history.writers:ConfigHistoryWriter",
+        "history.writers:AclHistoryWriter",
+        "history.writers:QuotaHistoryWriter",
+        "history.writers:FeatureHistoryWriter",
+        "history.writers:ScramHistoryWriter",
+    ),
+)
+
+_SINGLE: Final = (REPLAY, HISTORY)
 
 ALL: Final = Job(
     name="all",

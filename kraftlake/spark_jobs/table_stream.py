@@ -22,7 +22,6 @@ from kraftlake.metadata_log.delta_log import TableState, read_table
 from kraftlake.replay.open_reader import LakeReader
 from kraftlake.runtime.errors import EnvironmentFaultError, KraftlakeError, LakeError, UsageError
 from kraftlake.runtime.log import get_logger
-from kraftlake.spark_jobs.lake_table import LakeTable
 from kraftlake.spark_jobs.log_fold import LogFold, TableFeed
 from kraftlake.spark_jobs.run_lock import JOBS_FOLDER, hold_tables
 from kraftlake.spark_jobs.run_session import RunSession
@@ -108,11 +107,12 @@ class StreamOptions:
 class StreamResult:
     """What a run did.
 
-    `image` is the newest image and `offset` the last offset taken in (its own offset is lower only where a metadata
-    transaction is open at the end). `batches` log batches made `deltas` metadata deltas, which made `rows` of each
-    table, by name; `snapshots` are the end offsets of the snapshots written. All of them count this run alone.
-    `micro_batches` counts those of the stream, `base_offset` is where the run began: the last offset that all tables
-    covered, -1 for none. `unwritable` says why the newest image has no snapshot, if it should have one.
+    `image` is the newest image (where no table is made of images, that where the run began) and `offset` the last
+    offset taken in (its own offset is lower only where a metadata transaction is open at the end). `batches` log
+    batches made `deltas` metadata deltas, which made `rows` of each table, by name; `snapshots` are the end offsets of
+    the snapshots written. All of them count this run alone. `micro_batches` counts those of the stream, `base_offset`
+    is where the run began: the last offset that all tables covered, -1 for none. `unwritable` says why the newest image
+    has no snapshot, if it should have one.
     """
 
     image: MetadataImage
@@ -200,7 +200,7 @@ class _TableRun:
         self._snapshots = (
             None if snapshot_every_bytes is None else SnapshotPublisher(self._metadata_log, snapshot_every_bytes)
         )
-        self._tables = [LakeTable(writer.description, lake) for writer in writers]
+        self._tables = [writer.table(lake) for writer in writers]
         self._feeds = [
             TableFeed(writer, table.last_offset()) for writer, table in zip(writers, self._tables, strict=True)
         ]
@@ -220,6 +220,8 @@ class _TableRun:
         self._fold.begin()
         for table in self._tables:
             table.create(self._log.metadata.id)
+        for feed, table in zip(self._feeds, self._tables, strict=True):
+            feed.writer.open(LakeReader(self._metadata_log), table)
         covered = [feed.covers for feed in self._feeds if feed.covers is not None]
         self._published_to = self._base_offset = min(covered) if len(covered) == len(self._feeds) else -1
         restarts = 0
@@ -236,6 +238,8 @@ class _TableRun:
                 self._log = read_table(self._lake / LOG_TABLE)
                 self._metadata_log.refresh()
                 self._end_offset = max(self._end_offset, self._metadata_log.end_offset)
+        for table in self._tables:
+            table.finish()
         self._fold.finish()
 
     def result(self) -> StreamResult:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 import attrs
 import pyarrow as pa
@@ -18,12 +18,6 @@ from kraftlake.records.uuid import Uuid
 from kraftlake.runtime.errors import CorruptDataError, ReplayError
 from kraftlake.spark_jobs.history.effective_records import EffectiveRecords
 from kraftlake.spark_jobs.history.small_tables import SMALL_TABLES, TOPICS, Key, SmallTable
-
-OTHER_KINDS: Final = tuple(
-    cls.API_KEY
-    for cls in (r.PartitionRecord, r.PartitionChangeRecord, r.ClearElrRecord, r.NoOpRecord, r.ZkMigrationStateRecord)
-)
-"""The api keys of the records, nearly all of a log, that none of these tables is about."""
 
 Since = Callable[[SmallTable, tuple[Any, ...]], tuple[int, int] | None]
 """Since which offset and time (epoch ms, -1 for none) something is what it is, by table and the values of its key."""
@@ -46,6 +40,7 @@ class SmallStates:
 
     def __init__(self, tables: Sequence[SmallTable] = SMALL_TABLES) -> None:
         self._tables = tuple(tables)
+        self._kinds = {kind for table in tables for kind in table.kinds}
         self._image = MetadataImage.EMPTY
         self._topics: dict[Uuid, str] = {}
         self._open: dict[str, dict[Key, _Open]] = {table.name: {} for table in tables}
@@ -66,11 +61,10 @@ class SmallStates:
     def take(self, records: EffectiveRecords) -> dict[str, pa.Table]:
         """Replay records that follow those before; the states that ended, by the name of their table.
 
-        Raises ReplayError, UnknownRecordError or CorruptDataError naming the offset.
+        Records that none of the tables is made of are left out. Raises ReplayError or CorruptDataError naming the
+        offset.
         """
-        import numpy as np
-
-        records = records.where(~np.isin(records.kinds, OTHER_KINDS))
+        records = records.of_kinds(self._kinds)
         ended: dict[str, list[tuple[Any, ...]]] = {table.name: [] for table in self._tables}
         effective, times = records.effective.tolist(), records.times.tolist()
         start = 0
@@ -88,6 +82,11 @@ class SmallStates:
         return _table(
             table, [(*o.row, o.since, None, _micros(o.since_time), None) for o in self._open[table.name].values()]
         )
+
+    @property
+    def open_count(self) -> int:
+        """How many states go on, of all tables."""
+        return sum(map(len, self._open.values()))
 
     def _decode(self, records: EffectiveRecords, index: int) -> tuple[int, AnyMessage]:
         offset = int(records.offsets[index])

@@ -16,6 +16,7 @@ from kraftlake.image.features_image import METADATA_VERSION
 from kraftlake.image.scram_image import mechanism_name
 from kraftlake.records import metadata_records as r
 from kraftlake.records.redaction import redact_config
+from kraftlake.records.schema import Message
 from kraftlake.spark_jobs.history.columns import VALIDITY, Column
 
 _TEXTS: Final = pa.list_(pa.string())
@@ -38,6 +39,8 @@ class SmallTable:
     comment: str
     key: tuple[str, ...]
     """The columns that tell things apart."""
+    kinds: tuple[int, ...]
+    """The api keys of the records that it is made of."""
     own_columns: tuple[Column, ...]
     touched: Callable[[Any], Iterable[Key] | None]
     keys: Callable[[MetadataImage], Iterable[Key]]
@@ -63,6 +66,10 @@ class SmallTable:
 
 def _column(name: str, kind: pa.DataType, comment: str, *, nullable: bool = False) -> Column:
     return pa.field(name, kind, nullable=nullable), comment
+
+
+def _kinds(*types: type[Message]) -> tuple[int, ...]:
+    return tuple(type_.API_KEY for type_ in types)
 
 
 def _broker_touched(message: Any) -> Iterable[Key] | None:
@@ -99,6 +106,13 @@ BROKERS: Final = SmallTable(
     name="broker_history",
     comment="What each broker was registered as, from when to when",
     key=("broker",),
+    kinds=_kinds(
+        r.RegisterBrokerRecord,
+        r.UnregisterBrokerRecord,
+        r.BrokerRegistrationChangeRecord,
+        r.FenceBrokerRecord,
+        r.UnfenceBrokerRecord,
+    ),
     own_columns=(
         _column("broker", pa.int32(), "the broker's id"),
         _column("broker_epoch", pa.int64(), "the offset of its registration: another one is another start of it"),
@@ -126,6 +140,7 @@ CONFIGS: Final = SmallTable(
     name="config_history",
     comment="The values that dynamic configs were set to, from when to when",
     key=("resource_type", "resource_name", "config"),
+    kinds=_kinds(r.ConfigRecord, r.TopicRecord, r.RemoveTopicRecord),
     own_columns=(
         _column("resource_type", pa.string(), "TOPIC, BROKER, CLIENT_METRICS or GROUP"),
         _column(
@@ -159,6 +174,7 @@ ACLS: Final = SmallTable(
     name="acl_history",
     comment="The access control rules, from when to when",
     key=("acl_id",),
+    kinds=_kinds(r.AccessControlEntryRecord, r.RemoveAccessControlEntryRecord),
     own_columns=(
         _column("acl_id", pa.string(), "the rule's id"),
         _column("resource_type", pa.int32(), "2: topic, 3: group, 4: cluster, 5: transactional id, 6: token, 7: user"),
@@ -198,6 +214,9 @@ QUOTAS: Final = SmallTable(
     name="quota_history",
     comment="The quotas of users, client ids and addresses, from when to when",
     key=("entity", "quota"),
+    kinds=_kinds(
+        r.ClientQuotaRecord,
+    ),
     own_columns=(
         _column("entity", pa.string(), "whom it is about, as JSON: a null name is the default of its type"),
         _column("user", pa.string(), "the user, <default> for the default; null: any user", nullable=True),
@@ -228,6 +247,9 @@ FEATURES: Final = SmallTable(
     name="feature_history",
     comment="The levels of the cluster's features, metadata.version among them, from when to when",
     key=("feature",),
+    kinds=_kinds(
+        r.FeatureLevelRecord,
+    ),
     own_columns=(
         _column("feature", pa.string(), "the feature's name"),
         _column("level", pa.int32(), "the level that is finalized"),
@@ -245,6 +267,7 @@ SCRAM: Final = SmallTable(
     name="scram_history",
     comment="Which users have SCRAM credentials, from when to when; the credentials themselves are not in it",
     key=("user", "mechanism"),
+    kinds=_kinds(r.UserScramCredentialRecord, r.RemoveUserScramCredentialRecord),
     own_columns=(
         _column("user", pa.string(), "the user's name"),
         _column("mechanism", pa.string(), "SCRAM-SHA-256 or SCRAM-SHA-512"),
@@ -266,6 +289,7 @@ TOPICS: Final = SmallTable(
     name="topic_history",
     comment="The topics that there were, from when to when",
     key=("topic_id",),
+    kinds=_kinds(r.TopicRecord, r.RemoveTopicRecord),
     own_columns=(
         _column("topic", pa.string(), "the topic's name"),
         _column("topic_id", pa.string(), "its id in Kafka's 22-character base64: another one each time it is created"),

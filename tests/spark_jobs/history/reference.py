@@ -8,7 +8,7 @@ from typing import Any
 from kraftlake.image import MetadataImage
 from kraftlake.records.batch import RecordBatch
 from kraftlake.replay.batch_loader import MetadataBatchLoader
-from kraftlake.spark_jobs.history.small_tables import SmallTable
+from kraftlake.spark_jobs.history.small_tables import TOPICS, SmallTable
 
 Row = dict[str, Any]
 KEYS = {
@@ -19,6 +19,7 @@ KEYS = {
     "acl_history": ("acl_id",),
     "quota_history": ("entity", "quota"),
     "feature_history": ("feature",),
+    "scram_history": ("user", "mechanism"),
 }
 
 
@@ -111,7 +112,12 @@ def small_rows(table: SmallTable, seen: Iterable[MetadataImage]) -> list[Row]:
     history = History()
     before: dict[Any, Row | None] = {}
     names = [field.name for field, _ in table.own_columns]
+    last = MetadataImage.EMPTY
     for image in seen:
+        parts = ("topics",) if table is TOPICS else ("features", "cluster", "configs", "client_quotas", "acls", "scram")
+        if all(getattr(image, part) is getattr(last, part) for part in parts):
+            continue
+        last = image
         now = {key: _with_state(table, names, key, table.look(image, key)) for key in table.keys(image)}
         changed = {key: now.get(key) for key in {*before, *now} if before.get(key) != now.get(key)}
         history.see(image.provenance.offset, image.provenance.timestamp, changed)

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from kraftlake.spark_jobs.cluster_metrics import counts_by_minute
     from kraftlake.spark_jobs.java import java_home
     from kraftlake.spark_jobs.jobs import JOBS, Job, run_job
     from kraftlake.spark_jobs.lake_table import LakeTable, TableDescription
@@ -28,6 +29,7 @@ __all__ = [
     "StreamResult",
     "TableDescription",
     "TableWriter",
+    "counts_by_minute",
     "java_home",
     "run_job",
     "run_replay",
@@ -46,6 +48,7 @@ _MODULES = {
     "StreamResult": "table_stream",
     "TableDescription": "lake_table",
     "TableWriter": "table_writer",
+    "counts_by_minute": "cluster_metrics",
     "java_home": "java",
     "run_job": "jobs",
     "run_replay": "replay_stream",

@@ -85,7 +85,30 @@ HISTORY: Final = Job(
     ),
 )
 
-_SINGLE: Final = (REPLAY, HISTORY)
+EVENTS: Final = Job(
+    name="events",
+    question="Write what happened in the cluster as readable rows.",
+    help=(
+        "Write what happened in the cluster, with offset and time, into the table events/ of LAKE: leaders that moved, "
+        "ISRs that shrank, brokers that were fenced, topics, reassignments, configs before and after, quotas, ACLs, "
+        "features. Secrets are redacted."
+    ),
+    tables=("events",),
+    writers=("events:EventsWriter",),
+)
+
+METRICS: Final = Job(
+    name="metrics",
+    question="Write Kafka's controller counts over time.",
+    help=(
+        "Write Kafka's controller counts (brokers active and fenced, topics, partitions, offline and imbalanced ones, "
+        "unclean elections) into the table cluster_metrics/ of LAKE: a row for each offset from which on they differ."
+    ),
+    tables=("cluster_metrics",),
+    writers=("cluster_metrics:ClusterMetricsWriter",),
+)
+
+_SINGLE: Final = (REPLAY, HISTORY, EVENTS, METRICS)
 
 ALL: Final = Job(
     name="all",

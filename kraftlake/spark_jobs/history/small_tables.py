@@ -13,6 +13,7 @@ from kraftlake.image.client_quotas_image import ClientQuotaEntity
 from kraftlake.image.configurations_image import TOPIC_RESOURCE, ConfigResource
 from kraftlake.image.endpoint import SECURITY_PROTOCOLS
 from kraftlake.image.features_image import METADATA_VERSION
+from kraftlake.image.kafka_names import OPERATIONS, PATTERN_TYPES, PERMISSIONS, RESOURCE_TYPES, name_of
 from kraftlake.image.scram_image import mechanism_name
 from kraftlake.records import metadata_records as r
 from kraftlake.records.redaction import redact_config
@@ -170,6 +171,19 @@ def _acl_touched(message: Any) -> Iterable[Key] | None:
     return None
 
 
+def _acl_row(key: Key, acl: State) -> tuple[Any, ...]:
+    return (
+        str(key),
+        name_of(RESOURCE_TYPES, acl.resource_type),
+        acl.resource_name,
+        name_of(PATTERN_TYPES, acl.pattern_type),
+        acl.principal,
+        acl.host,
+        name_of(OPERATIONS, acl.operation),
+        name_of(PERMISSIONS, acl.permission_type),
+    )
+
+
 ACLS: Final = SmallTable(
     name="acl_history",
     comment="The access control rules, from when to when",
@@ -177,24 +191,18 @@ ACLS: Final = SmallTable(
     kinds=_kinds(r.AccessControlEntryRecord, r.RemoveAccessControlEntryRecord),
     own_columns=(
         _column("acl_id", pa.string(), "the rule's id"),
-        _column("resource_type", pa.int32(), "2: topic, 3: group, 4: cluster, 5: transactional id, 6: token, 7: user"),
+        _column("resource_type", pa.string(), "TOPIC, GROUP, CLUSTER, TRANSACTIONAL_ID, DELEGATION_TOKEN or USER"),
         _column("resource_name", pa.string(), "what it is about, * for all of that type"),
-        _column("pattern_type", pa.int32(), "3: the name itself, 4: what begins with it"),
+        _column("pattern_type", pa.string(), "LITERAL: the name itself; PREFIXED: whatever begins with it"),
         _column("principal", pa.string(), "whom it is about: Type:name"),
         _column("host", pa.string(), "from which address, * for any"),
-        _column(
-            "operation",
-            pa.int32(),
-            "2: all, 3: read, 4: write, 5: create, 6: delete, 7: alter, 8: describe, 9: cluster action, 10: describe "
-            "configs, 11: alter configs, 12: idempotent write, 13: create tokens, 14: describe tokens, 15: two-phase "
-            "commit",
-        ),
-        _column("permission_type", pa.int32(), "2: deny, 3: allow"),
+        _column("operation", pa.string(), "READ, WRITE, CREATE, …, ALL: the name of Kafka's AclOperation"),
+        _column("permission_type", pa.string(), "DENY or ALLOW"),
     ),
     touched=_acl_touched,
     keys=lambda image: image.acls.acls.keys(),
     look=lambda image, key: image.acls.acls.get(key),
-    row=lambda key, state: (str(key), *attrs.astuple(state)),
+    row=_acl_row,
 )
 
 

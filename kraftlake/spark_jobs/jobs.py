@@ -57,6 +57,36 @@ REPLAY: Final = Job(
     snapshots=True,
 )
 
+HISTORY: Final = Job(
+    name="history",
+    question="Write what everything was, from when to when.",
+    help=(
+        "Write the history tables of LAKE: one row for each state of a partition (partition_history/) with the offsets "
+        "and times from which and to which it was so, and likewise for topics, brokers, configs, ACLs, client quotas, "
+        "features and SCRAM users. A row that is still so has no end. Secrets are redacted."
+    ),
+    tables=(
+        "partition_history",
+        "topic_history",
+        "broker_history",
+        "config_history",
+        "acl_history",
+        "quota_history",
+        "feature_history",
+        "scram_history",
+    ),
+    writers=(
+        "history.writers:PartitionHistoryWriter",
+        "history.writers:TopicHistoryWriter",
+        "history.writers:BrokerHistoryWriter",
+        "history.writers:ConfigHistoryWriter",
+        "history.writers:AclHistoryWriter",
+        "history.writers:QuotaHistoryWriter",
+        "history.writers:FeatureHistoryWriter",
+        "history.writers:ScramHistoryWriter",
+    ),
+)
+
 EVENTS: Final = Job(
     name="events",
     question="Write what happened in the cluster as readable rows.",
@@ -80,7 +110,7 @@ METRICS: Final = Job(
     writers=("cluster_metrics:ClusterMetricsWriter",),
 )
 
-_SINGLE: Final = (REPLAY, EVENTS, METRICS)
+_SINGLE: Final = (REPLAY, HISTORY, EVENTS, METRICS)
 
 ALL: Final = Job(
     name="all",

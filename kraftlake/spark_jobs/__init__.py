@@ -1,4 +1,4 @@
-"""Streams and batch jobs over a lake's log on Spark: replay into images, local changes and snapshots.
+"""Streams and batch jobs over a lake's log on Spark: replay into images, local changes and snapshots, derived tables.
 
 `pyspark` is imported in this room only, and only when one of these is touched.
 """
@@ -10,15 +10,46 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kraftlake.spark_jobs.java import java_home
+    from kraftlake.spark_jobs.jobs import JOBS, Job, run_job
+    from kraftlake.spark_jobs.lake_table import LakeTable, TableDescription
     from kraftlake.spark_jobs.replay_stream import ReplayResult, run_replay
     from kraftlake.spark_jobs.session import spark_session
+    from kraftlake.spark_jobs.table_stream import StreamOptions, StreamResult, run_tables
+    from kraftlake.spark_jobs.table_writer import Published, RowBuffer, TableWriter
 
-__all__ = ["ReplayResult", "java_home", "run_replay", "spark_session"]
+__all__ = [
+    "JOBS",
+    "Job",
+    "LakeTable",
+    "Published",
+    "ReplayResult",
+    "RowBuffer",
+    "StreamOptions",
+    "StreamResult",
+    "TableDescription",
+    "TableWriter",
+    "java_home",
+    "run_job",
+    "run_replay",
+    "run_tables",
+    "spark_session",
+]
 
 _MODULES = {
+    "JOBS": "jobs",
+    "Job": "jobs",
+    "LakeTable": "lake_table",
+    "Published": "table_writer",
     "ReplayResult": "replay_stream",
+    "RowBuffer": "table_writer",
+    "StreamOptions": "table_stream",
+    "StreamResult": "table_stream",
+    "TableDescription": "lake_table",
+    "TableWriter": "table_writer",
     "java_home": "java",
+    "run_job": "jobs",
     "run_replay": "replay_stream",
+    "run_tables": "table_stream",
     "spark_session": "session",
 }
 

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from kraftlake.spark_jobs.data_source import KraftDataSource
     from kraftlake.spark_jobs.java import java_home
     from kraftlake.spark_jobs.jobs import JOBS, Job, run_job
     from kraftlake.spark_jobs.lake_table import LakeTable, TableDescription
@@ -16,10 +17,12 @@ if TYPE_CHECKING:
     from kraftlake.spark_jobs.session import spark_session
     from kraftlake.spark_jobs.table_stream import StreamOptions, StreamResult, run_tables
     from kraftlake.spark_jobs.table_writer import Published, RowBuffer, TableWriter
+    from kraftlake.spark_jobs.typed_read import read_records
 
 __all__ = [
     "JOBS",
     "Job",
+    "KraftDataSource",
     "LakeTable",
     "Published",
     "ReplayResult",
@@ -29,6 +32,7 @@ __all__ = [
     "TableDescription",
     "TableWriter",
     "java_home",
+    "read_records",
     "run_job",
     "run_replay",
     "run_tables",
@@ -38,6 +42,7 @@ __all__ = [
 _MODULES = {
     "JOBS": "jobs",
     "Job": "jobs",
+    "KraftDataSource": "data_source",
     "LakeTable": "lake_table",
     "Published": "table_writer",
     "ReplayResult": "replay_stream",
@@ -47,6 +52,7 @@ _MODULES = {
     "TableDescription": "lake_table",
     "TableWriter": "table_writer",
     "java_home": "java",
+    "read_records": "typed_read",
     "run_job": "jobs",
     "run_replay": "replay_stream",
     "run_tables": "table_stream",

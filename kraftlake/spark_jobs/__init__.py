@@ -9,13 +9,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from kraftlake.spark_jobs.cluster_metrics import counts_by_minute
     from kraftlake.spark_jobs.data_source import KraftDataSource
     from kraftlake.spark_jobs.java import java_home
     from kraftlake.spark_jobs.jobs import JOBS, Job, run_job
     from kraftlake.spark_jobs.lake_table import LakeTable, TableDescription
+    from kraftlake.spark_jobs.replay_listener import ReplayListener, ReplayProgress
     from kraftlake.spark_jobs.replay_stream import ReplayResult, run_replay
     from kraftlake.spark_jobs.session import spark_session
-    from kraftlake.spark_jobs.table_stream import StreamOptions, StreamResult, run_tables
+    from kraftlake.spark_jobs.stream_options import StreamOptions, StreamResult
+    from kraftlake.spark_jobs.table_stream import run_tables
     from kraftlake.spark_jobs.table_writer import Published, RowBuffer, TableWriter
     from kraftlake.spark_jobs.typed_read import read_records
 
@@ -25,12 +28,15 @@ __all__ = [
     "KraftDataSource",
     "LakeTable",
     "Published",
+    "ReplayListener",
+    "ReplayProgress",
     "ReplayResult",
     "RowBuffer",
     "StreamOptions",
     "StreamResult",
     "TableDescription",
     "TableWriter",
+    "counts_by_minute",
     "java_home",
     "read_records",
     "run_job",
@@ -45,12 +51,15 @@ _MODULES = {
     "KraftDataSource": "data_source",
     "LakeTable": "lake_table",
     "Published": "table_writer",
+    "ReplayListener": "replay_listener",
+    "ReplayProgress": "replay_listener",
     "ReplayResult": "replay_stream",
     "RowBuffer": "table_writer",
-    "StreamOptions": "table_stream",
-    "StreamResult": "table_stream",
+    "StreamOptions": "stream_options",
+    "StreamResult": "stream_options",
     "TableDescription": "lake_table",
     "TableWriter": "table_writer",
+    "counts_by_minute": "cluster_metrics",
     "java_home": "java",
     "read_records": "typed_read",
     "run_job": "jobs",

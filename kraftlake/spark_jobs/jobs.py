@@ -14,7 +14,9 @@ from kraftlake.runtime.errors import UsageError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from kraftlake.spark_jobs.table_stream import Progress, StreamOptions, StreamResult
+    from kraftlake.spark_jobs.replay_listener import ReplayListener
+    from kraftlake.spark_jobs.stream_options import StreamOptions, StreamResult
+    from kraftlake.spark_jobs.table_stream import Progress
     from kraftlake.spark_jobs.table_writer import TableWriter
 
 
@@ -55,7 +57,30 @@ REPLAY: Final = Job(
     snapshots=True,
 )
 
-_SINGLE: Final = (REPLAY,)
+EVENTS: Final = Job(
+    name="events",
+    question="Write what happened in the cluster as readable rows.",
+    help=(
+        "Write what happened in the cluster, with offset and time, into the table events/ of LAKE: leaders that moved, "
+        "ISRs that shrank, brokers that were fenced, topics, reassignments, configs before and after, quotas, ACLs, "
+        "features. Secrets are redacted."
+    ),
+    tables=("events",),
+    writers=("events:EventsWriter",),
+)
+
+METRICS: Final = Job(
+    name="metrics",
+    question="Write Kafka's controller counts over time.",
+    help=(
+        "Write Kafka's controller counts (brokers active and fenced, topics, partitions, offline and imbalanced ones, "
+        "unclean elections) into the table cluster_metrics/ of LAKE: a row for each offset from which on they differ."
+    ),
+    tables=("cluster_metrics",),
+    writers=("cluster_metrics:ClusterMetricsWriter",),
+)
+
+_SINGLE: Final = (REPLAY, EVENTS, METRICS)
 
 ALL: Final = Job(
     name="all",
@@ -81,6 +106,7 @@ def run_job(
     snapshot_every_bytes: int | None = None,
     spark: SparkSession | None = None,
     on_progress: Progress | None = None,
+    listener: ReplayListener | None = None,
 ) -> StreamResult:
     """Run one of JOBS; the options and what is raised are those of `run_tables`, and UsageError for another name.
 
@@ -100,4 +126,5 @@ def run_job(
         snapshot_every_bytes=(snapshot_every_bytes or DEFAULT_SNAPSHOT_BYTES) if job.snapshots else None,
         spark=spark,
         on_progress=on_progress,
+        listener=listener,
     )

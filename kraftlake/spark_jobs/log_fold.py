@@ -79,6 +79,7 @@ class LogFold:
         self._feeds = tuple(feeds)
         self._snapshots = snapshots
         self._publishing = False
+        self._of_snapshot = False
         self.loader = MetadataBatchLoader()
         self.batches = 0
         self.deltas = 0
@@ -161,7 +162,7 @@ class LogFold:
         if not self._publishing:
             return
         self.deltas += 1
-        change = Published(delta, image, manifest)
+        change = Published(delta, image, manifest, self._of_snapshot)
         for feed in self._feeds:
             feed.publish(change)
 
@@ -173,9 +174,10 @@ class LogFold:
         for feed in self._feeds:
             if feed.covers is not None and feed.covers < snapshot.end_offset - 1:
                 raise OffsetError(self._trimmed_past(feed.covers))
-        self._publishing = True
+        self._publishing = self._of_snapshot = True
         load_snapshot(self.loader, snapshot)
         self.loader.flush()
+        self._of_snapshot = False
         self._start_snapshots_at(self.image)
 
     def _go_on_from(self, covered: int) -> None:
@@ -187,8 +189,7 @@ class LogFold:
             load_snapshot(self.loader, base)
             self._start_snapshots_at(self.loader.take_image())
         if self._snapshots is None:
-            extend(self.loader, self._reader, covered)
-            self.loader.take_image()
+            self._replay_at_once(covered)
         self.loader.publish_to(self._publish)
         if self.last_offset < covered:  # the places of later snapshots depend on the sizes of all batches in between
             for batch in self._reader.batches(self.last_offset + 1, covered):
@@ -197,6 +198,20 @@ class LogFold:
             raise OffsetError(
                 f"the tables of {self._reader.name} cover offsets up to {covered}, which is inside of a batch"
             )
+
+    def _replay_at_once(self, covered: int) -> None:
+        """Replay up to `covered`, or to where a transaction begins that is open there.
+
+        The newest image is the one that was published last, so that what follows compares with the same one whether or
+        not a run has ended in between.
+        """
+        base, quorum = self.image, self.loader.quorum
+        extend(self.loader, self._reader, covered)
+        if (begins := self.loader.transaction_begin_offset) is not None:
+            self.loader = MetadataBatchLoader(base, quorum=quorum)
+            if self.last_offset < begins - 1:
+                extend(self.loader, self._reader, begins - 1)
+        self.loader.take_image()
 
     def _start_snapshots_at(self, image: MetadataImage) -> None:
         if self._snapshots is not None:

@@ -21,11 +21,13 @@ class Published:
     """A change of the image that was published: of a log batch, or of a whole metadata transaction at its end.
 
     `delta` has led from `before` to `image`; changes without a record of any part, such as of no-op records, come too.
+    `of_snapshot`: it is the load of the snapshot that covers the start of a log which starts above 0.
     """
 
     delta: MetadataDelta
     image: MetadataImage
     manifest: LogDeltaManifest
+    of_snapshot: bool = False
 
     @property
     def before(self) -> MetadataImage:
@@ -47,6 +49,12 @@ class Published:
         """The time of that offset's batch in epoch microseconds, None where it has none."""
         timestamp = self.manifest.provenance.timestamp
         return None if timestamp < 0 else timestamp * 1000
+
+    @property
+    def elected(self) -> int | None:
+        """The controller that leads the quorum since this change, None where that is as before or is not told."""
+        is_new = not self.of_snapshot and self.epoch != self.before.provenance.epoch
+        return self.manifest.leader_id if is_new else None
 
 
 class RowBuffer:

@@ -133,7 +133,7 @@ class LogFold:
 
     def take(self, rows: pa.Table) -> Iterator[int]:
         """Take in whole batches, sorted by offset, that follow `last_offset`; yields the size of each part of them."""
-        for piece in _pieces(rows):
+        for piece in pieces(rows):
             for feed in self._feeds:
                 feed.take_rows(piece)
             yield sum(map(self._take, from_rows(piece)))
@@ -242,7 +242,7 @@ class LogFold:
         )
 
 
-def _pieces(rows: pa.Table) -> Iterator[pa.Table]:
+def pieces(rows: pa.Table) -> Iterator[pa.Table]:
     """The rows cut between batches, a bounded number of them at a time unless one batch is larger."""
     bases = rows.column("batch").to_numpy()
     start = 0

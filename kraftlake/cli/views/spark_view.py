@@ -9,8 +9,8 @@ from kraftlake.cli.theme import Style, paint
 from kraftlake.cli.views.words import counted
 
 
-def show_replay(terminal: Terminal, summary: dict[str, Any]) -> None:
-    """Write what a run of the job `replay` read and wrote; the picture of its image follows."""
+def show_run(terminal: Terminal, summary: dict[str, Any]) -> None:
+    """Write what a run read and wrote."""
     heading = paint("replayed  ", Style.HEADING, colour=terminal.colour)
     if summary["offset"] <= summary["from"]:
         terminal.line(heading + paint("nothing: all was replayed before", Style.GOOD, colour=terminal.colour))
@@ -18,6 +18,7 @@ def show_replay(terminal: Terminal, summary: dict[str, Any]) -> None:
     batches = counted(summary["batches"], "batch", "batches")
     deltas = counted(summary["deltas"], "metadata delta")
     terminal.line(f"{heading}offsets {summary['from'] + 1} to {summary['offset']}: {batches}, {deltas}")
-    snapshots = f", {counted(len(summary['snapshots']), 'snapshot')}" if summary["snapshots"] else ""
-    wrote = paint("wrote     ", Style.HEADING, colour=terminal.colour)
-    terminal.line(f"{wrote}{counted(summary['localChangeRows'], 'local change')}{snapshots}")
+    wrote = [f"{counted(rows, 'row')} of {table}/" for table, rows in summary["rows"].items()]
+    if summary["snapshots"]:
+        wrote.append(counted(len(summary["snapshots"]), "snapshot"))
+    terminal.line(paint("wrote     ", Style.HEADING, colour=terminal.colour) + ", ".join(wrote))

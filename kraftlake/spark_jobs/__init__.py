@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kraftlake.spark_jobs.cluster_metrics import counts_by_minute
-    from kraftlake.spark_jobs.fold.build_snapshot import BuiltSnapshot, build_snapshot
+    from kraftlake.spark_jobs.fold.build_snapshot import BuiltSnapshot, build_snapshot, run_snapshot
     from kraftlake.spark_jobs.fold.image_frame import image_frame
     from kraftlake.spark_jobs.fold.local_changes_frame import local_changes_frame
     from kraftlake.spark_jobs.java import java_home
@@ -44,6 +44,7 @@ __all__ = [
     "local_changes_frame",
     "run_job",
     "run_replay",
+    "run_snapshot",
     "run_tables",
     "spark_session",
 ]
@@ -69,6 +70,7 @@ _MODULES = {
     "local_changes_frame": "fold.local_changes_frame",
     "run_job": "jobs",
     "run_replay": "replay_stream",
+    "run_snapshot": "fold.build_snapshot",
     "run_tables": "table_stream",
     "spark_session": "session",
 }

@@ -22,6 +22,7 @@ from kraftlake.spark_jobs.fold.layout import head_of, ranges_of, tail_of
 from kraftlake.spark_jobs.fold.others import FoldedOthers, fold_others
 from kraftlake.spark_jobs.fold.plan import FoldPlan, base_is_sound, plan_fold, provenance_at, resolved
 from kraftlake.spark_jobs.fold.topic_files import TopicFiles
+from kraftlake.spark_jobs.run_session import RunSession
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -84,6 +85,20 @@ def build_snapshot(
             if known is not None:
                 return known
         return _write(place, log, at, fold)
+
+
+def run_snapshot(lake: str | Path, at_offset: int | None = None, *, master: str = "local[*]") -> BuiltSnapshot:
+    """`build_snapshot` in the active Spark session or one of its own, of which `master` is the master.
+
+    No JVM is started where there is no lake, or where the lake has the snapshot.
+    """
+    place = resolved(lake)
+    log = MetadataLog.open(place)
+    known = _there_already(log, log.end_offset - 1 if at_offset is None else at_offset)
+    if known is not None:
+        return known
+    with RunSession(None, "kraftlake snapshot", master) as session:
+        return build_snapshot(session.get(), lake, at_offset)
 
 
 @attrs.frozen(kw_only=True, eq=False)

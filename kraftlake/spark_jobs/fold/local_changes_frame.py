@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from kraftlake.image import MetadataProvenance
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.runtime.errors import OffsetError, UsageError
 from kraftlake.spark_jobs.fold.folded import fold_shard, shards_in
@@ -57,13 +58,25 @@ def local_changes_frame(
         from_snapshot=from_snapshot,
         topics_only=True,
     )
-    provenance = provenance_at(log, to)
+    head = head_of_rows(provenance_at(log, to))
 
     def changes(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _, chunks in of_topics(plan, shards_in(batches)):
             change = fold_shard(chunks, split_at=from_offset, base_last=plan.base_last).change()
-            rows = local_change_rows(change, provenance)
+            rows = local_change_rows(change, head)
             while some := list(islice(rows, _ROWS_AT_ONCE)):
-                yield from pa.Table.from_pylist(some, schema=SCHEMA).to_batches()
+                yield batch_of_rows(some)
 
     return in_arrow(chunks_frame(spark, plan), changes, SCHEMA)
+
+
+def head_of_rows(provenance: MetadataProvenance) -> tuple[int, int, int | None]:
+    """The offset, epoch and time (epoch microseconds) that all rows of a metadata delta have."""
+    time = None if provenance.timestamp < 0 else provenance.timestamp * 1000
+    return provenance.offset, provenance.epoch, time
+
+
+def batch_of_rows(rows: list[tuple[object, ...]]) -> pa.RecordBatch:
+    """Rows of local changes, one at least, as SCHEMA has them."""
+    columns = [pa.array(values, field.type) for values, field in zip(zip(*rows, strict=True), SCHEMA, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)

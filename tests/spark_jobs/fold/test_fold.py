@@ -23,6 +23,7 @@ from kraftlake.replay.fold import changes_between, image_at
 from kraftlake.replay.open_reader import LakeReader
 from kraftlake.runtime.errors import ReplayError
 from kraftlake.spark_jobs.fold import plan as planning
+from kraftlake.spark_jobs.fold.local_changes_frame import head_of_rows
 from kraftlake.spark_jobs.fold.plan import plan_fold, provenance_at
 from kraftlake.spark_jobs.local_changes import local_change_rows
 from tests.histories import uuid_of
@@ -96,8 +97,8 @@ def test_the_shards_of_any_history_make_the_local_image_and_local_changes_at_any
 
 def check_local_changes(log: MetadataLog, from_offset: int, to_offset: int, shards: int, order: random.Random) -> None:
     topics = changes_between(LakeReader(log), from_offset, to_offset).delta.topics_delta
-    provenance = provenance_at(log, to_offset)
-    expected = [] if topics is None else list(local_change_rows(topics, provenance))
+    head = head_of_rows(provenance_at(log, to_offset))
+    expected = [] if topics is None else list(local_change_rows(topics, head))
     plan, _ = plan_fold(
         log,
         to_offset,
@@ -107,7 +108,7 @@ def check_local_changes(log: MetadataLog, from_offset: int, to_offset: int, shar
         split_at=from_offset,
         topics_only=True,
     )
-    rows = [row for change in changes_of(plan, order) for row in local_change_rows(change, provenance)]
+    rows = [row for change in changes_of(plan, order) for row in local_change_rows(change, head)]
     assert sorted(map(repr, rows)) == sorted(map(repr, expected))
 
 

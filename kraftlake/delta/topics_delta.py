@@ -236,6 +236,19 @@ class TopicsDelta:
         """What changed in a topic."""
         return self._seen().changed.get(topic_id)
 
+    def holds_topic(self, name: str) -> bool:
+        """Whether a topic has the name after what was replayed so far."""
+        self._merge()
+        if self._bulk is not None:
+            from kraftlake.delta.bulk_clear_elr import number_of
+
+            return number_of(self._bulk, name) >= 0
+        if self._whole is not None:
+            return self._whole.get_topic(name) is not None
+        if self._objects is not None:
+            return self._objects.holds_topic(name)
+        return self.image.get_topic(name) is not None
+
     def topic_was_deleted(self, name: str) -> bool:
         """Whether the topic that had the name in the base image is gone."""
         topic = self.image.get_topic(name)

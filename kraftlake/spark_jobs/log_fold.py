@@ -75,7 +75,7 @@ class LogFold:
     def __init__(
         self, reader: LakeReader, feeds: Sequence[TableFeed], snapshots: SnapshotPublisher | None = None
     ) -> None:
-        self._reader: LogReader = reader
+        self._reader = reader
         self._feeds = tuple(feeds)
         self._snapshots = snapshots
         self._publishing = False

@@ -45,7 +45,6 @@ from kraftlake.metadata_log.snapshot_parts import (
     write_part,
 )
 from kraftlake.records.batch import RecordBatch
-from kraftlake.records.crc32c import crc32c
 from kraftlake.records.rows import LOG_SCHEMA, from_rows
 from kraftlake.runtime.errors import CorruptDataError, ImportConflictError, LakeError
 from kraftlake.runtime.lazy_module import LazyModule

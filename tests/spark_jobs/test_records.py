@@ -96,7 +96,7 @@ def test_a_trimmed_log_begins_where_it_begins_and_is_refused_where_rows_are_miss
 def test_sql_sees_one_type_as_columns(tmp_path: Path, spark: SparkSession) -> None:
     lake_of(tmp_path / "lake", commits=1, last=400)
     run_records(tmp_path / "lake", spark=spark)
-    query = f"SELECT offset, topic_record.* FROM delta.`{tmp_path}/lake/records` WHERE type = 'TOPIC_RECORD'"  # noqa: S608
+    query = f"SELECT offset, topic_record.* FROM delta.`{tmp_path}/lake/records` WHERE type = 'TOPIC_RECORD'"
     frame = spark.sql(query)
     assert frame.columns == ["offset", "name", "topic_id"]
     assert frame.count() > 10

@@ -32,8 +32,8 @@ def _compiled_alone() -> Checksum | None:
 def _of_the_package() -> Checksum:
     from crc32c import crc32c as function
 
-    checksum: Checksum = function
-    return checksum
+    found: Checksum = function
+    return found
 
 
 crc32c: Checksum = _compiled_alone() or _of_the_package()

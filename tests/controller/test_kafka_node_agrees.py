@@ -20,11 +20,13 @@ from kraftlake.controller.scram import ScramDeletion, ScramUpsertion
 from kraftlake.image import PartitionRegistration, StandardAcl
 from tests.controller.both_controllers import BothControllers
 from tests.controller.both_sides import Difference
+from tests.controller.both_tokens import SASL_PROPERTIES, BothWithTokens
 from tests.kafka_node import started_nodes
 
 pytestmark = pytest.mark.spark
 
 TOPIC, BROKER = 2, 4
+HOUR = 3_600_000
 BROKERS = (11, 12, 13, 14)
 STALE_INDEX = "existed in isrMembers, but not in the topics map"
 RANDOM_STEPS = max(150, settings_.default.max_examples)
@@ -59,6 +61,15 @@ def brokers(both: BothControllers) -> None:
     both.register(11, rack="c")  # amended
     both.register(15, dirs=0)
     both.unregister(77)
+
+
+def controllers(both: BothControllers) -> None:
+    both.register_controller(77)
+    both.register_controller(77, process=1)
+    both.unregister_controller(78)
+    both.unregister_controller(0)  # the one that is asked
+    both.unregister_controller(77)
+    both.unregister_controller(77)
 
 
 def topics(both: BothControllers) -> None:
@@ -282,13 +293,47 @@ def test_random_commands_are_answered_and_written_down_alike(tmp_path: Path) -> 
 def test_the_same_commands_are_answered_and_written_down_alike(tmp_path: Path) -> None:
     with started_nodes(tmp_path, {1: "controller"}, settings=PROPERTIES) as nodes:
         both = BothControllers(nodes[1])
-        for part in (brokers, topics, replicas, failures, settings, access):
+        for part in (brokers, controllers, topics, replicas, failures, settings, access):
             part(both)
         both.rpc.close()
     if place := os.environ.get("KRAFTLAKE_DIFFERENCES"):
         Path(place).write_text("\n\n".join(f"{d.step}\n  {d.theirs}\n  {d.ours}" for d in both.differences), "utf-8")
     assert both.differences == KNOWN
     assert len(both.steps) >= 140
+
+
+def tokens(both: BothWithTokens) -> None:
+    """Against a node that tells users apart: minutes are an hour's and a day's, which the two clocks agree on."""
+    both.create_token("alice")
+    both.create_token("alice", renewers=("User:bob",), lifetime_ms=2 * HOUR)
+    both.create_token("admin", owner="bob", renewers=("User:alice", "User:admin"))
+    both.create_token("alice", renewers=("Group:all",))
+    both.create_token("alice", lifetime_ms=1000 * 24 * HOUR)  # more than there is
+    both.renew("alice", 0)
+    both.renew("alice", 0, HOUR)
+    both.renew("bob", 0)
+    both.renew("bob", 1)  # up to its end
+    both.renew("alice", None)
+    both.expire("alice", 0, 3 * HOUR)
+    both.expire("bob", 0)
+    both.expire("alice", None)
+    both.expire("bob", 1)
+    both.renew("alice", 1)
+    both.expire("admin", 2)  # it asked for it, and may renew it
+    both.expire("alice", 0, 0)  # at once, but it stays until somebody sweeps
+    both.renew("alice", 0, HOUR)
+    both.expire("alice", 0, HOUR)
+    both.expire("alice", 0)
+
+
+def test_delegation_tokens_are_answered_and_written_down_alike(tmp_path: Path) -> None:
+    properties = PROPERTIES | SASL_PROPERTIES
+    with started_nodes(tmp_path, {1: "controller"}, settings=properties) as nodes:
+        both = BothWithTokens(nodes[1])
+        tokens(both)
+        both.close()
+    assert both.differences == []
+    assert len(both.steps) == 40, "each of the 20 is followed by an ACL"
 
 
 def test_kafka_forgets_to_clear_its_index_of_eligible_leaders(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kraftlake.replica_manager.fetcher_thread import ReplicaFetcherThread
     from kraftlake.replica_manager.fetchers import BrokerEndPoint, Fetcher, FetcherFactory, InitialFetchState
     from kraftlake.replica_manager.leader_end_point import FetchRequest, FetchResponse, LeaderEndPoint
-    from kraftlake.replica_manager.log_dirs import LogDirReport, compare_log_dirs
+    from kraftlake.replica_manager.log_dirs import LogDirReport, check_log_dirs, compare_log_dirs
     from kraftlake.replica_manager.log_manager import LogManager
     from kraftlake.replica_manager.memory_log import MemoryPartitionLog
     from kraftlake.replica_manager.memory_log_manager import MemoryLogManager
@@ -70,6 +70,7 @@ _HOMES = {
     "RequestServer": "serving",
     "Transition": "transitions",
     "TransitionKind": "transitions",
+    "check_log_dirs": "log_dirs",
     "compare_log_dirs": "log_dirs",
     "gauges": "replication_metrics",
     "summary_to_json": "replay_json",
@@ -112,6 +113,7 @@ __all__ = [
     "RequestServer",
     "Transition",
     "TransitionKind",
+    "check_log_dirs",
     "compare_log_dirs",
     "gauges",
     "summary_to_json",

@@ -73,7 +73,7 @@ class DirectoryEventHandler(Protocol):
     ) -> None:
         """The replica lies in that directory: the controller is to note it (AssignReplicasToDirs).
 
-        `on_accepted` is called, now or later, when it has; never when another directory was named meanwhile.
+        `on_accepted` is called, now or later, when it has, even if another directory was named meanwhile.
         """
 
     def handle_failure(self, directory_id: Uuid) -> None:

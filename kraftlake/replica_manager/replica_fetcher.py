@@ -21,6 +21,7 @@ from kraftlake.replica_manager.errors import (
 from kraftlake.replica_manager.fetch_session import FetchSession
 from kraftlake.replica_manager.fetch_states import FetchStates, PartitionFetchState, ReplicaState
 from kraftlake.replica_manager.fetcher_owner import FetcherOwner
+from kraftlake.replica_manager.fetchers import FetcherFigures
 from kraftlake.replica_manager.follower_side import append_records_to_follower, truncate_fully_and_start_at, truncate_to
 from kraftlake.replica_manager.leader_end_point import (
     EpochEndOffset,
@@ -73,6 +74,10 @@ class ReplicaFetcher(FetchStates):
         """Fetch requests that were answered or failed."""
         self.bytes = 0
         """Bytes appended."""
+
+    def figures(self) -> FetcherFigures:
+        """What it has done, and how far it is behind."""
+        return FetcherFigures(name=self.name, requests=self.requests, bytes=self.bytes, lags=self.lags())
 
     def start(self) -> None:
         """Begin; the driver calls `do_work` from now on."""

@@ -15,6 +15,7 @@ from kraftlake.replica_manager.log_dir_fetcher import LogDirFetcher, Promotion
 from kraftlake.replica_manager.log_dir_moves import alter_replica_log_dirs
 from kraftlake.replica_manager.replayed_broker import hosted_delta
 from kraftlake.replica_manager.replication_quota import ReplicationQuota
+from tests.histories import uuid_of
 from tests.replica_manager.brokers import D1, D2, FOO, Broker, change, kinds, partition, started, topic, tp
 from tests.replica_manager.data_batches import batch
 
@@ -175,6 +176,33 @@ def test_the_answer_to_an_earlier_move_promotes_no_later_one():
     assert move(me, "d2") is ErrorCode.NONE
     late()
     assert fetcher(me).moves() == {tp(): Promotion.COPYING}
+
+
+def test_metadata_that_has_the_new_directory_before_the_exchange_is_no_news():
+    me = leading(b"a")
+    move(me)
+    work(me)
+    me.hear(change(directories=(D2, D1, D1)))
+    assert me.controller.assignments == [(HERE, D2)]
+    me.controller.on_accepted()
+    work(me)
+    assert me.partition().local_log.directory == "d2"
+
+
+def test_metadata_with_any_other_directory_is_put_right_and_the_move_told_anew():
+    me = leading(b"a")
+    move(me)
+    work(me)
+    overtaken = me.controller.on_accepted
+    me.hear(change(directories=(uuid_of(999), D1, D1)))
+    assert me.controller.assignments[1:] == [(HERE, D1), (HERE, D1)]
+    overtaken()
+    assert fetcher(me).moves() == {tp(): Promotion.COPYING}
+    work(me)
+    assert me.controller.assignments[3:] == [(HERE, D2)]
+    me.controller.on_accepted()
+    work(me)
+    assert me.partition().local_log.directory == "d2"
 
 
 def test_a_replica_that_is_truncated_has_its_copy_truncated_too():

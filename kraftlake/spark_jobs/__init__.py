@@ -13,9 +13,11 @@ if TYPE_CHECKING:
     from kraftlake.spark_jobs.java import java_home
     from kraftlake.spark_jobs.jobs import JOBS, Job, run_job
     from kraftlake.spark_jobs.lake_table import LakeTable, TableDescription
+    from kraftlake.spark_jobs.replay_listener import ReplayListener, ReplayProgress
     from kraftlake.spark_jobs.replay_stream import ReplayResult, run_replay
     from kraftlake.spark_jobs.session import spark_session
-    from kraftlake.spark_jobs.table_stream import StreamOptions, StreamResult, run_tables
+    from kraftlake.spark_jobs.stream_options import StreamOptions, StreamResult
+    from kraftlake.spark_jobs.table_stream import run_tables
     from kraftlake.spark_jobs.table_writer import Published, RowBuffer, TableWriter
 
 __all__ = [
@@ -23,6 +25,8 @@ __all__ = [
     "Job",
     "LakeTable",
     "Published",
+    "ReplayListener",
+    "ReplayProgress",
     "ReplayResult",
     "RowBuffer",
     "StreamOptions",
@@ -42,10 +46,12 @@ _MODULES = {
     "Job": "jobs",
     "LakeTable": "lake_table",
     "Published": "table_writer",
+    "ReplayListener": "replay_listener",
+    "ReplayProgress": "replay_listener",
     "ReplayResult": "replay_stream",
     "RowBuffer": "table_writer",
-    "StreamOptions": "table_stream",
-    "StreamResult": "table_stream",
+    "StreamOptions": "stream_options",
+    "StreamResult": "stream_options",
     "TableDescription": "lake_table",
     "TableWriter": "table_writer",
     "counts_by_minute": "cluster_metrics",

@@ -14,7 +14,9 @@ from kraftlake.runtime.errors import UsageError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from kraftlake.spark_jobs.table_stream import Progress, StreamOptions, StreamResult
+    from kraftlake.spark_jobs.replay_listener import ReplayListener
+    from kraftlake.spark_jobs.stream_options import StreamOptions, StreamResult
+    from kraftlake.spark_jobs.table_stream import Progress
     from kraftlake.spark_jobs.table_writer import TableWriter
 
 
@@ -127,6 +129,7 @@ def run_job(
     snapshot_every_bytes: int | None = None,
     spark: SparkSession | None = None,
     on_progress: Progress | None = None,
+    listener: ReplayListener | None = None,
 ) -> StreamResult:
     """Run one of JOBS; the options and what is raised are those of `run_tables`, and UsageError for another name.
 
@@ -146,4 +149,5 @@ def run_job(
         snapshot_every_bytes=(snapshot_every_bytes or DEFAULT_SNAPSHOT_BYTES) if job.snapshots else None,
         spark=spark,
         on_progress=on_progress,
+        listener=listener,
     )

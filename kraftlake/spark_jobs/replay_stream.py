@@ -11,7 +11,8 @@ from kraftlake.image import MetadataImage
 from kraftlake.spark_jobs.jobs import run_job
 from kraftlake.spark_jobs.local_changes import LOCAL_CHANGES
 from kraftlake.spark_jobs.snapshot_publisher import DEFAULT_SNAPSHOT_BYTES
-from kraftlake.spark_jobs.table_stream import AVAILABLE_NOW, Progress, StreamOptions
+from kraftlake.spark_jobs.stream_options import AVAILABLE_NOW, StreamOptions
+from kraftlake.spark_jobs.table_stream import Progress
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

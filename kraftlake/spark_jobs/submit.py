@@ -25,7 +25,7 @@ def main(arguments: list[str] | None = None, prog: str = "kraftlake.spark_jobs.s
     parser.add_argument("--checkpoint", metavar="FOLDER", help="the stream's checkpoint, in the lake by default")
     given = parser.parse_args(arguments)
     try:
-        from kraftlake.spark_jobs.table_stream import StreamOptions
+        from kraftlake.spark_jobs.stream_options import StreamOptions
 
         options = StreamOptions.of(
             trigger=given.trigger,

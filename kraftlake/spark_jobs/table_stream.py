@@ -6,7 +6,6 @@ where it doesn't: then the run reads what the stream won't bring from the log it
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -14,18 +13,16 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import attrs
-
-from kraftlake.image import MetadataImage
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.delta_log import TableState, read_table
 from kraftlake.replay.open_reader import LakeReader
-from kraftlake.runtime.errors import EnvironmentFaultError, KraftlakeError, LakeError, UsageError
+from kraftlake.runtime.errors import EnvironmentFaultError, KraftlakeError, LakeError
 from kraftlake.runtime.log import get_logger
 from kraftlake.spark_jobs.log_fold import LogFold, TableFeed
 from kraftlake.spark_jobs.run_lock import JOBS_FOLDER, hold_tables
 from kraftlake.spark_jobs.run_session import RunSession
 from kraftlake.spark_jobs.snapshot_publisher import SnapshotPublisher
+from kraftlake.spark_jobs.stream_options import AVAILABLE_NOW, StreamOptions, StreamResult
 from kraftlake.spark_jobs.stream_start import StreamStart, choose_start, discard, resumable
 from kraftlake.spark_jobs.table_writer import TableWriter
 
@@ -34,16 +31,14 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+    from kraftlake.spark_jobs.replay_listener import ReplayListener
+
 Progress = Callable[[int, int], None]
 """Told after each publication: the last offset that is published, and where the log ended when the job began."""
 
-AVAILABLE_NOW: Final = "available-now"
 LOG_TABLE: Final = "log"
-DEFAULT_BYTES_PER_TRIGGER: Final = 16 * 1024 * 1024
-"""Compressed bytes of the log's files that a micro-batch takes unless told otherwise; one file is the least."""
 
 _PUBLISH_BYTES = 16 * 1024 * 1024
-_INTERVAL = re.compile(r"\d+ (millisecond|second|minute|hour)s?")
 _POLL_SECONDS = 0.2
 _RESTARTS = 5
 """How often in a row, without anything new in the tables, a stream is started again."""
@@ -58,86 +53,6 @@ _MOVED_UNDER_THE_STREAM = (
 """What Spark says when files or versions went, or the schema changed, while a stream read them: it starts anew."""
 
 
-@attrs.frozen(kw_only=True)
-class StreamOptions:
-    """How a job runs; nothing of it shows in what it writes.
-
-    `trigger` is "available-now", which ends when everything that was there is in the tables, or an interval such as
-    "2 seconds", which goes on until it is interrupted or has reached `until_offset`. A micro-batch takes at most
-    `max_files` files of the log and about `max_bytes` of them, but always one file. `checkpoint` is the stream's own
-    folder, by default in the lake's `_spark/`.
-    """
-
-    trigger: str = AVAILABLE_NOW
-    max_files: int | None = None
-    max_bytes: int = DEFAULT_BYTES_PER_TRIGGER
-    checkpoint: Path | None = None
-    until_offset: int | None = None
-
-    @classmethod
-    def of(
-        cls,
-        *,
-        trigger: str = AVAILABLE_NOW,
-        max_files: int | None = None,
-        max_bytes: int | None = None,
-        checkpoint: str | Path | None = None,
-        until_offset: int | None = None,
-    ) -> StreamOptions:
-        """From what a user gave, None for what was not given."""
-        return cls(
-            trigger=trigger,
-            max_files=max_files,
-            max_bytes=DEFAULT_BYTES_PER_TRIGGER if max_bytes is None else max_bytes,
-            checkpoint=Path(checkpoint).resolve() if checkpoint else None,
-            until_offset=until_offset,
-        )
-
-    def check(self) -> None:
-        """Raises UsageError for what makes no sense."""
-        if self.trigger != AVAILABLE_NOW and not _INTERVAL.fullmatch(self.trigger):
-            raise UsageError(f'a trigger is "{AVAILABLE_NOW}" or an interval such as "2 seconds", not {self.trigger!r}')
-        if self.max_files is not None and self.max_files < 1:
-            raise UsageError(f"a micro-batch takes at least 1 file, not {self.max_files}")
-        if self.max_bytes < 1:
-            raise UsageError(f"a micro-batch takes at least 1 byte, not {self.max_bytes}")
-
-
-@attrs.frozen(kw_only=True)
-class StreamResult:
-    """What a run did.
-
-    `image` is the newest image (where no table is made of images, that where the run began) and `offset` the last
-    offset taken in (its own offset is lower only where a metadata transaction is open at the end). `batches` log
-    batches made `deltas` metadata deltas, which made `rows` of each table, by name; `snapshots` are the end offsets of
-    the snapshots written. All of them count this run alone. `micro_batches` counts those of the stream, `base_offset`
-    is where the run began: the last offset that all tables covered, -1 for none. `unwritable` says why the newest image
-    has no snapshot, if it should have one.
-    """
-
-    image: MetadataImage
-    offset: int
-    base_offset: int
-    batches: int
-    deltas: int
-    rows: dict[str, int]
-    snapshots: tuple[int, ...] = ()
-    micro_batches: int
-    unwritable: str | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """The machine form, without the image."""
-        return {
-            "from": self.base_offset,
-            "offset": self.offset,
-            "batches": self.batches,
-            "deltas": self.deltas,
-            "rows": self.rows,
-            "snapshots": list(self.snapshots),
-            "microBatches": self.micro_batches,
-        }
-
-
 def run_tables(
     job: str,
     lake: str | Path,
@@ -147,12 +62,14 @@ def run_tables(
     snapshot_every_bytes: int | None = None,
     spark: SparkSession | None = None,
     on_progress: Progress | None = None,
+    listener: ReplayListener | None = None,
 ) -> StreamResult:
     """Bring the writers' tables up to the end of the lake's log, each from where it is; they may be apart.
 
     `job` names the stream and its checkpoint. With `snapshot_every_bytes` images become snapshots of the lake too, one
     after so many bytes of records. `spark` None takes the session that is active, or starts one (`spark_session`) if
-    there is something to stream, and stops it at the end.
+    there is something to stream, and stops it at the end. `on_progress` is called after each publication, `listener`
+    after each micro-batch of the stream.
 
     Raises LakeError where there is no lake, another run writes one of the tables, or a table is not of this log or of
     another release; UsageError for options that make no sense; OffsetError where the log was trimmed past a table;
@@ -172,6 +89,7 @@ def run_tables(
             session=session,
             snapshot_every_bytes=snapshot_every_bytes,
             on_progress=on_progress,
+            listener=listener,
         )
         run.run(options, options.checkpoint or lake / JOBS_FOLDER / job)
         return run.result()
@@ -189,8 +107,10 @@ class _TableRun:
         session: RunSession,
         snapshot_every_bytes: int | None,
         on_progress: Progress | None,
+        listener: ReplayListener | None,
     ) -> None:
-        self._job = job
+        self._query = f"kraftlake-{job} {lake}"  # a session refuses two streams of one name
+        self._listener = listener
         self._lake = lake
         self._session = session
         # The table's state first: whatever is appended after it comes through the stream.
@@ -266,8 +186,14 @@ class _TableRun:
         if options.trigger == AVAILABLE_NOW and self._fold.last_offset + 1 >= self._end_offset:
             self._publish()
             return
-        query = self._writer(start, options, checkpoint).start()
-        self._await(query, options.until_offset)
+        streams = self._session.get().streams
+        if self._listener is not None:
+            streams.addListener(self._listener)
+        try:
+            self._await(self._start(start, options, checkpoint), options.until_offset)
+        finally:
+            if self._listener is not None:
+                streams.removeListener(self._listener)
         if self._fold.last_offset + 1 < self._end_offset and not self._reached.is_set():
             raise LakeError(
                 f"the stream over {self._lake} ended at offset {self._fold.last_offset}, but its log ends before "
@@ -311,15 +237,33 @@ class _TableRun:
         self._logger.info(
             "published",
             offset=offset,
-            lag=max(self._end_offset - 1 - offset, 0),
             records=offset - self._published_to,
             records_per_second=round((offset - self._published_to) / max(now - self._published_at, 1e-9)),
-            topics=self._fold.image.topics.topic_count,
-            partitions=self._fold.image.topics.partition_count,
+            **self._state(offset),
         )
         self._published_to, self._published_at = offset, now
         if self._on_progress is not None:
             self._on_progress(offset, self._end_offset)
+
+    def _state(self, offset: int) -> dict[str, int]:
+        """How far the tables are behind the log as it is now, and the size of the image."""
+        self._metadata_log.refresh()
+        topics = self._fold.image.topics
+        return {
+            "lag": max(self._metadata_log.end_offset - 1 - offset, 0),
+            "topics": topics.topic_count,
+            "partitions": topics.partition_count,
+        }
+
+    def _note(self, offset: int) -> None:
+        if self._listener is not None:
+            self._listener.note(self._query, offset, **self._state(offset))
+
+    def _start(self, start: StreamStart | None, options: StreamOptions, checkpoint: Path) -> StreamingQuery:
+        try:
+            return self._writer(start, options, checkpoint).start()
+        except Exception as fault:
+            raise _worded(fault) from fault
 
     def _writer(self, start: StreamStart | None, options: StreamOptions, checkpoint: Path) -> DataStreamWriter:
         reader = self._session.get().readStream.format("delta").option("ignoreDeletes", "true")
@@ -329,8 +273,10 @@ class _TableRun:
             reader = reader.option("startingVersion", min(start.version + 1, self._log.version))
         if options.max_files is not None:
             reader = reader.option("maxFilesPerTrigger", options.max_files)
-        stream = reader.load(str(self._lake / LOG_TABLE))
-        writer = stream.writeStream.queryName(f"kraftlake-{self._job}").option("checkpointLocation", str(checkpoint))
+        from kraftlake.spark_jobs.replay_listener import observed
+
+        stream = observed(reader.load(str(self._lake / LOG_TABLE)))
+        writer = stream.writeStream.queryName(self._query).option("checkpointLocation", str(checkpoint))
         writer = writer.foreachBatch(lambda frame, _: self._micro_batch(frame, options.until_offset))
         if options.trigger == AVAILABLE_NOW:
             return writer.trigger(availableNow=True)
@@ -345,6 +291,7 @@ class _TableRun:
             if rows.num_rows:
                 self._take(rows)
                 self._publish()
+                self._note(self._fold.last_offset)
             if until_offset is not None and self._fold.last_offset >= until_offset:
                 self._reached.set()
         except BaseException as fault:

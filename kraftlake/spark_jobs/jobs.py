@@ -24,7 +24,8 @@ class Job(NamedTuple):
     """A stream over a lake's log that keeps tables.
 
     `question` is one line on what it is for, `help` the rest. `writers` names the classes of its TableWriters, each as
-    `module:class` in this room; `snapshots` says whether it writes the lake's snapshots too.
+    `module:class` in this room, or a function that makes a list of them; `snapshots` says whether it writes the lake's
+    snapshots too.
     """
 
     name: str
@@ -36,10 +37,11 @@ class Job(NamedTuple):
 
     def new_writers(self) -> list[TableWriter]:
         """Writers for one run."""
-        made = []
+        made: list[TableWriter] = []
         for name in self.writers:
             module, _, writer = name.partition(":")
-            made.append(getattr(import_module(f"kraftlake.spark_jobs.{module}"), writer)())
+            new = getattr(import_module(f"kraftlake.spark_jobs.{module}"), writer)()
+            made += new if isinstance(new, list) else [new]
         return made
 
 
@@ -75,16 +77,7 @@ HISTORY: Final = Job(
         "feature_history",
         "scram_history",
     ),
-    writers=(
-        "history.writers:PartitionHistoryWriter",
-        "history.writers:TopicHistoryWriter",
-        "history.writers:BrokerHistoryWriter",
-        "history.writers:ConfigHistoryWriter",
-        "history.writers:AclHistoryWriter",
-        "history.writers:QuotaHistoryWriter",
-        "history.writers:FeatureHistoryWriter",
-        "history.writers:ScramHistoryWriter",
-    ),
+    writers=("history.writers:history_writers",),
 )
 
 EVENTS: Final = Job(

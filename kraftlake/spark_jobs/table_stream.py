@@ -296,9 +296,12 @@ class _TableRun:
                 self._note(self._fold.last_offset)
             if until_offset is not None and self._fold.last_offset >= until_offset:
                 self._reached.set()
-        except BaseException as fault:
+        except Exception as fault:
             self._fault = fault
             raise
+        except BaseException as fault:  # it would end the thread without a word, and Spark would wait for it forever
+            self._fault = fault
+            raise RuntimeError(type(fault).__name__) from fault
 
     def _await(self, query: StreamingQuery, until_offset: int | None) -> None:
         self._fault = None

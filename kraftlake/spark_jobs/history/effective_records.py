@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 BEGIN: Final = BeginTransactionRecord.API_KEY
 END: Final = EndTransactionRecord.API_KEY
 ABORT: Final = AbortTransactionRecord.API_KEY
+_KINDS: Final = 128
 UNKNOWN_KIND: Final = -1
 """The kind of a record whose frame is not the three plain bytes that all of Kafka's have so far."""
 
@@ -44,7 +45,9 @@ class EffectiveRecords:
 
     def of_kinds(self, kinds: Iterable[int]) -> EffectiveRecords:
         """The records of some kinds alone."""
-        return self.where(np.isin(self.kinds, [*kinds]))
+        wanted = np.zeros(_KINDS + 1, np.bool_)
+        wanted[[*kinds]] = True
+        return self.where(wanted[self.kinds])  # UNKNOWN_KIND is the last place, which nobody asks for
 
     def where(self, chosen: Any) -> EffectiveRecords:
         """The records at places that a mask or an array of indices names."""
@@ -81,17 +84,13 @@ class TransactionReader:
         """The offset of the BeginTransactionRecord of the transaction that is open, None without one."""
         return self._begin_offset
 
-    def take(self, part: BatchValues | RecordBatch) -> Iterator[EffectiveRecords]:
+    def take(self, part: BatchValues | RecordBatch | EffectiveRecords) -> Iterator[EffectiveRecords]:
         """The records that take effect with the part, in order and in pieces.
 
-        Raises ReplayError, naming the offset, for a marker that contradicts what is there.
+        A part may be what `standing_alone` has made of it. Raises ReplayError, naming the offset, for a marker that
+        contradicts what is there.
         """
-        if isinstance(part, RecordBatch):
-            if part.control:
-                return
-            records = _of_batch(part)
-        else:
-            records = _of_values(part)
+        records = part if isinstance(part, EffectiveRecords) else standing_alone(part)
         markers = np.flatnonzero((records.kinds >= BEGIN) & (records.kinds <= ABORT))
         start = 0
         for marker in markers.tolist():
@@ -132,6 +131,11 @@ class TransactionReader:
             )
 
 
+def standing_alone(part: BatchValues | RecordBatch) -> EffectiveRecords:
+    """The records of a part as if each took effect where it stands; none of a control batch."""
+    return _of_batch(part) if isinstance(part, RecordBatch) else _of_values(part)
+
+
 def _of_values(part: BatchValues) -> EffectiveRecords:
     counts = np.diff(part.last_offsets, prepend=part.base_offset - 1)
     offsets = part.base_offset + np.arange(part.record_count, dtype=np.int64)
@@ -139,10 +143,11 @@ def _of_values(part: BatchValues) -> EffectiveRecords:
 
 
 def _of_batch(part: RecordBatch) -> EffectiveRecords:
-    stops = np.cumsum([len(value) for value in part.values], dtype=np.int64)
-    data = np.frombuffer(b"".join(part.values), np.uint8)
-    offsets = part.base_offset + np.arange(part.record_count, dtype=np.int64)
-    starts = np.concatenate((np.zeros(1, np.int64), stops[:-1]))
+    values = () if part.control else part.values
+    stops = np.cumsum([len(value) for value in values], dtype=np.int64)
+    data = np.frombuffer(b"".join(values), np.uint8)
+    offsets = part.base_offset + np.arange(len(stops), dtype=np.int64)
+    starts = np.concatenate((np.zeros(1, np.int64), stops))[: len(stops)]
     return _with_kinds(data, starts, stops, offsets, np.full(len(offsets), part.timestamp, np.int64))
 
 

@@ -110,7 +110,7 @@ class HistoryTable(LakeTable):
             if not closed.num_rows and not self._has_begun(now):
                 return actions
             replaced, ended = self._replaced(now, closed, covered)
-            parts = [ended.sort_by("valid_from_offset"), self._states.open_rows()]
+            parts = [ended, self._states.open_rows()]
             adds = [self.write_file(part.cast(self.description.schema), last_offset) for part in parts if part.num_rows]
             removes = [RemoveFile(path=file.path, deletion_timestamp=time, size=file.size) for file in replaced]
             return [

@@ -16,8 +16,8 @@ from kraftlake.records.rows import from_rows
 from kraftlake.records.serde import decode_value
 from kraftlake.replay.fold import loader_at, snapshot_image
 from kraftlake.runtime.errors import LakeError
-from kraftlake.spark_jobs.history.columns import PARTITION_COLUMNS, PARTITION_SCHEMA
-from kraftlake.spark_jobs.history.effective_records import EffectiveRecords, TransactionReader
+from kraftlake.spark_jobs.history.columns import PARTITION_COLUMNS
+from kraftlake.spark_jobs.history.effective_records import EffectiveRecords, TransactionReader, standing_alone
 from kraftlake.spark_jobs.history.history_table import HistoryTable
 from kraftlake.spark_jobs.history.open_since import partitions_since, things_since
 from kraftlake.spark_jobs.history.partition_states import PartitionStates
@@ -42,14 +42,29 @@ if TYPE_CHECKING:
     from kraftlake.replay.open_reader import LakeReader
 
 
+class RecordSource:
+    """Makes records of the log's rows, once for all writers that share it."""
+
+    def __init__(self) -> None:
+        self._rows: pa.Table | None = None
+        self._records: list[EffectiveRecords] = []
+
+    def records(self, rows: pa.Table) -> list[EffectiveRecords]:
+        """The records in some rows, as if each took effect where it stands."""
+        if rows is not self._rows:
+            self._rows, self._records = rows, [standing_alone(part) for part in _parts(rows)]
+        return self._records
+
+
 class HistoryWriter(TableWriter):
     """Takes the log's rows, and leaves the states that have ended to be appended; what is still so stays here."""
 
     wants_rows = True
     wants_changes = False
 
-    def __init__(self) -> None:
+    def __init__(self, source: RecordSource) -> None:
         super().__init__()
+        self._source = source
         self._transactions = TransactionReader()
 
     def table(self, lake: Location) -> HistoryTable:
@@ -91,7 +106,7 @@ class HistoryWriter(TableWriter):
 
     def take_rows(self, rows: pa.Table) -> None:
         """Fold rows of the log."""
-        for part in _parts(rows):
+        for part in self._source.records(rows):
             for records in self._transactions.take(part):
                 self._take(records)
 
@@ -115,8 +130,8 @@ class PartitionHistoryWriter(HistoryWriter):
 
     description = TableDescription("partition_history", "What each partition was, from when to when", PARTITION_COLUMNS)
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, source: RecordSource) -> None:
+        super().__init__(source)
         self._states = PartitionStates()
 
     @property
@@ -155,8 +170,8 @@ class SmallHistoryWriter(HistoryWriter):
 
     of: SmallTable
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, source: RecordSource) -> None:
+        super().__init__(source)
         self._states = SmallStates((self.of,))
 
     @property
@@ -240,4 +255,16 @@ class ScramHistoryWriter(SmallHistoryWriter):
     description = _describe(SCRAM)
 
 
-assert PARTITION_SCHEMA.names == [field.name for field, _ in PARTITION_COLUMNS]
+def history_writers() -> list[TableWriter]:
+    """A writer of each history table, for one run."""
+    source = RecordSource()
+    return [
+        PartitionHistoryWriter(source),
+        TopicHistoryWriter(source),
+        BrokerHistoryWriter(source),
+        ConfigHistoryWriter(source),
+        AclHistoryWriter(source),
+        QuotaHistoryWriter(source),
+        FeatureHistoryWriter(source),
+        ScramHistoryWriter(source),
+    ]

@@ -12,7 +12,7 @@ from kraftlake.image import MetadataImage
 from kraftlake.kafka_files import open_directory
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
-from kraftlake.runtime.errors import CorruptDataError, ReplayError, UnknownRecordError
+from kraftlake.runtime.errors import CorruptDataError, ReplayError
 from kraftlake.spark_jobs.history.effective_records import TransactionReader
 from kraftlake.spark_jobs.history.small_states import SmallStates
 from kraftlake.spark_jobs.history.small_tables import (
@@ -27,7 +27,7 @@ from kraftlake.spark_jobs.history.small_tables import (
     SmallTable,
 )
 from tests.metadata_logs import metadata_logs
-from tests.replay.made_logs import UNDECODABLE, UNKNOWN, begin, data, end, log_of, topic, uuid_of
+from tests.replay.made_logs import UNDECODABLE, begin, data, end, log_of, topic, uuid_of
 from tests.spark_jobs.history.reference import Row, images, plain, small_rows
 from tests.spark_jobs.sample_log import SAMPLES
 
@@ -140,7 +140,6 @@ def test_quotas_have_their_entity_in_words_and_as_columns() -> None:
 @pytest.mark.parametrize(
     ("value", "error", "words"),
     [
-        (UNKNOWN, UnknownRecordError, "ffset 0.*99"),
         (b"\x01\x04\x00\x7f", CorruptDataError, "record at offset 0 can't be decoded"),
         (UNDECODABLE, CorruptDataError, "record at offset 0 can't be decoded"),
         (r.RemoveTopicRecord(topic_id=uuid_of(3)), ReplayError, "Offset 0, REMOVE_TOPIC_RECORD: the topic"),

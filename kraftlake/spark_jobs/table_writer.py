@@ -104,7 +104,7 @@ class TableWriter:
     """Makes the rows of the table `description`; one that is new for each run.
 
     It is told of each published change, and of each log row if it `wants_rows`, with an offset above the last one that
-    its table covers, once and in order. Where no writer of a run `wants_changes` none are made. What its rows say may
+    its table covers, once and in order; where no writer of a run `wants_changes`, none are made. What its rows say may
     depend on the log alone: not on how the stream cuts it into micro-batches, nor on where a run began, for which
     `begin` gives it the image there.
 

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import pyarrow as pa
 
 from kraftlake.delta import MetadataDelta
 from kraftlake.image import MetadataImage
+from kraftlake.metadata_log.location import Location
 from kraftlake.replay.manifest import LogDeltaManifest
-from kraftlake.spark_jobs.lake_table import TableDescription
+from kraftlake.spark_jobs.lake_table import LakeTable, TableDescription
+
+if TYPE_CHECKING:
+    from kraftlake.replay.open_reader import LakeReader
 
 _ROWS_HELD_AS_OBJECTS = 10_000
 
@@ -108,9 +112,18 @@ class TableWriter:
 
     description: TableDescription
     wants_rows = False
+    needs_images = True
+    """Whether it is to be told of published changes; where no writer of a run is, no image is made."""
 
     def __init__(self) -> None:
         self.rows = RowBuffer(self.description.schema)
+
+    def table(self, lake: Location) -> LakeTable:
+        """The table in a lake that is to be written."""
+        return LakeTable(self.description, lake)
+
+    def open(self, reader: LakeReader, table: LakeTable) -> None:
+        """Called once before all else, with the log and the table as they are: for those who begin from these."""
 
     def begin(self, image: MetadataImage) -> None:
         """Called once, before the first change: the image at the last offset that the table covers, or the empty one.

@@ -25,7 +25,8 @@ def pytest_report_header() -> str:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that start a JVM share one worker, so that they share the JVM."""
+    """Tests that start a JVM share one worker, so that they share the JVM: Spark's one, and Kafka's own another."""
     for item in items:
         if item.get_closest_marker("spark"):
-            item.add_marker(pytest.mark.xdist_group("spark"))
+            group = "spark" if "spark" in item.nodeid or "spark" in getattr(item, "fixturenames", ()) else "kafka"
+            item.add_marker(pytest.mark.xdist_group(group))

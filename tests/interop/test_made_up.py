@@ -14,7 +14,7 @@ from kraftlake.kafka_files import write_segment
 from kraftlake.metadata_log import MetadataLog
 from tests.interop.kafka_classes import kafka_image_of_log, normal
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("jvm")]
+pytestmark = pytest.mark.spark
 
 
 @pytest.mark.parametrize("seed", [0, 1])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import attrs
 import pytest
+from structlog.testing import capture_logs
 
 from kraftlake.delta import TopicPartition
 from kraftlake.replica_manager.errors import ErrorCode, KafkaStorageError
@@ -276,6 +277,19 @@ def test_an_oversized_batch_is_replicated():
     made.append(1, b"x" * 100_000)
     made.config = attrs.evolve(made.config, replica_fetch_max_bytes=10)
     only(made)._config = made.config
+    made.work(2)
+    assert log(made, 2).log_end_offset == 1
+
+
+def test_an_oversized_batch_that_the_leader_cuts_off_is_warned_of():
+    made = cluster()
+    made.append(1, b"x" * 1_000)
+    only(made).maybe_truncate()
+    with capture_logs() as logs:
+        hand(made, FetchedPartition(data=log(made, 1).batches[0].data[:500], high_watermark=0, log_start_offset=0))
+    (told,) = [entry for entry in logs if entry["event"] == "oversized_batch_cut_off"]
+    assert (told["partition"], told["offset"], told["bytes"]) == ("foo-0", 0, 500)
+    assert "replica.fetch.max.bytes" in told["help"]
     made.work(2)
     assert log(made, 2).log_end_offset == 1
 

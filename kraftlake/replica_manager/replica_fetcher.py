@@ -201,9 +201,13 @@ class ReplicaFetcher(FetchStates):
             now = self._clock.nanoseconds()
             for name, fetched in response.partitions.items():
                 state, request = self._states.get(name), asked.get(name)
-                if state is None or request is None or not self._is_ready(state, now):
-                    continue
-                if request.fetch_offset != state.fetch_offset:
+                if (
+                    state is None
+                    or request is None
+                    or not self._is_ready(state, now)
+                    or request.fetch_offset != state.fetch_offset
+                ):
+                    self._session.was_not_heard(name)
                     continue
                 if fetched.error is not ErrorCode.NONE:
                     if self._handle_error(name, state, request, fetched.error):
@@ -211,6 +215,7 @@ class ReplicaFetcher(FetchStates):
                 elif fetched.diverging_epoch is not None:
                     # high watermark and log start count only once the truncation is done, with the next answer
                     diverging[name] = fetched.diverging_epoch
+                    self._session.was_not_heard(name)
                 elif not self._append(name, state, fetched):
                     delayed.append(name)
             for name, end in diverging.items():

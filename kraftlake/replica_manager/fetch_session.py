@@ -52,7 +52,7 @@ class FetchSession:
         """What the leader told of a partition was of no use, and it takes it for known.
 
         So the partition is forgotten with the next request, and told of as a whole with the one after that. Kafka's
-        follower leaves it: its high watermark stays behind until the leader's moves.
+        follower leaves it: its high watermark stays behind until there is other news of the partition.
         """
         self._unheard.add(name)
 

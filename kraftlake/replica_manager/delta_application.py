@@ -165,8 +165,9 @@ class DeltaApplication:
         manager = self._manager
         manager.replica_fetchers.remove_fetcher_for_partitions(partitions)
         states: dict[TopicPartition, InitialFetchState] = {}
+        leaders = {id_: self._reach(id_) for id_ in {partition.leader_id for partition in partitions.values()}}
         for name, partition in partitions.items():
-            leader, why_not = self._reach(partition.leader_id)
+            leader, why_not = leaders[partition.leader_id]
             if leader is None:
                 manager.tell(TransitionKind.NOT_FETCHING, name, reason=why_not)
                 continue

@@ -31,18 +31,30 @@ class FetchSession:
         self.epoch = FIRST_EPOCH
         self.partitions: dict[TopicPartition, FetchPartition] = {}
         """What the leader knows that we fetch, once the request that is built has reached it."""
+        self._unheard: set[TopicPartition] = set()
 
     def build(
         self, wanted: Mapping[TopicPartition, FetchPartition]
     ) -> tuple[dict[TopicPartition, FetchPartition], tuple[TopicPartition, ...]]:
         """What to send to fetch `wanted`: those that changed, and those to forget; everything without a session."""
+        unheard, self._unheard = self._unheard & self.partitions.keys(), set()
         if self.epoch == FIRST_EPOCH:
             self.partitions = dict(wanted)
             return dict(wanted), ()
+        if unheard:
+            wanted = {name: fetch for name, fetch in wanted.items() if name not in unheard}
         changed = {name: fetch for name, fetch in wanted.items() if self.partitions.get(name) != fetch}
         forgotten = tuple(name for name in self.partitions if name not in wanted)
         self.partitions = dict(wanted)
         return changed, forgotten
+
+    def was_not_heard(self, name: TopicPartition) -> None:
+        """What the leader told of a partition was of no use, and it takes it for known.
+
+        So the partition is forgotten with the next request, and told of as a whole with the one after that. Kafka's
+        follower leaves it: its high watermark stays behind until there is other news of the partition.
+        """
+        self._unheard.add(name)
 
     def handle_response(self, response: FetchResponse) -> bool:
         """Go on as the leader answers; whether the answer is of use."""

@@ -14,7 +14,7 @@ import attrs
 from kraftlake.delta import TopicIdPartition, TopicPartition
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.errors import ReplicationError
-from kraftlake.replica_manager.fetch_states import PartitionFetchState
+from kraftlake.replica_manager.fetch_states import PartitionFetchState, ReplicaState
 from kraftlake.replica_manager.fetchers import BrokerEndPoint, InitialFetchState
 from kraftlake.replica_manager.follower_side import append_records_to_follower, truncate_fully_and_start_at, truncate_to
 from kraftlake.replica_manager.leader_end_point import FetchedPartition, FetchRequest
@@ -134,7 +134,12 @@ class LogDirFetcher(ReplicaFetcher):
 
     def _begin(self, name: TopicPartition, initial: InitialFetchState) -> PartitionFetchState:  # noqa: ARG002
         # the copy may have missed what the replica has truncated while it was not here: epochs tell
-        return self._begin_truncating(initial)
+        return PartitionFetchState(
+            topic_id=initial.topic_id,
+            fetch_offset=initial.offset,
+            current_leader_epoch=initial.current_leader_epoch,
+            state=ReplicaState.TRUNCATING,
+        )
 
     def _select(self, now_ns: int) -> list[tuple[TopicPartition, PartitionFetchState]]:
         if self._quota.is_exceeded():

@@ -205,12 +205,18 @@ class Partition:
         return log is not None and future is not None and log.log_end_offset == future.log_end_offset
 
     def maybe_replace_current_with_future(self) -> bool:
-        """Have the copy take the replica's place, if it is caught up; whether it has."""
+        """Have the copy take the replica's place, if it is caught up; whether it has.
+
+        A leader's copy is told where the leader epoch began: where nothing was appended since, no batch tells.
+        """
         with self.lock:
-            if not self.is_future_caught_up:
+            future = self.future_log
+            if future is None or not self.is_future_caught_up:
                 return False
+            if self.leader_epoch_start_offset is not None:
+                future.assign_epoch_start_offset(self.leader_epoch, self.leader_epoch_start_offset)
             self.context.log_manager.replace_current_with_future(self.topic_partition)
-            self.log = self.future_log
+            self.log = future
             self.remove_future_log(delete=False)
             return True
 

@@ -120,6 +120,8 @@ class Purgatory:
 
     def check_and_complete(self, key: Hashable) -> int:
         """Something has happened to `key`: complete what waited for just that; how many were completed."""
+        if not self._watchers:
+            return 0
         with self._lock:
             operations = list(self._watchers.get(key, ()))
         if not operations:

@@ -32,6 +32,7 @@ from kraftlake.replica_manager.leader_end_point import (
     LeaderUnreachableError,
 )
 from kraftlake.replica_manager.leader_side import FetchPartition
+from kraftlake.replica_manager.log_batch import log_batches
 from kraftlake.replica_manager.partition_log import LogAppendInfo, OffsetAndEpoch
 from kraftlake.replica_manager.replication_quota import ReplicaQuota, UnboundedQuota
 from kraftlake.replica_manager.truncation import truncation_offset
@@ -39,6 +40,8 @@ from kraftlake.runtime.clock import Clock
 from kraftlake.runtime.log import get_logger
 
 _log = get_logger(__name__)
+_NOTHING = LogAppendInfo()
+"""Nothing was appended: of thousands of partitions most bring nothing in a round."""
 
 
 class ReplicaFetcher(FetchStates):
@@ -198,9 +201,13 @@ class ReplicaFetcher(FetchStates):
             now = self._clock.nanoseconds()
             for name, fetched in response.partitions.items():
                 state, request = self._states.get(name), asked.get(name)
-                if state is None or request is None or not self._is_ready(state, now):
-                    continue
-                if request.fetch_offset != state.fetch_offset:
+                if (
+                    state is None
+                    or request is None
+                    or not self._is_ready(state, now)
+                    or request.fetch_offset != state.fetch_offset
+                ):
+                    self._session.was_not_heard(name)
                     continue
                 if fetched.error is not ErrorCode.NONE:
                     if self._handle_error(name, state, request, fetched.error):
@@ -208,6 +215,7 @@ class ReplicaFetcher(FetchStates):
                 elif fetched.diverging_epoch is not None:
                     # high watermark and log start count only once the truncation is done, with the next answer
                     diverging[name] = fetched.diverging_epoch
+                    self._session.was_not_heard(name)
                 elif not self._append(name, state, fetched):
                     delayed.append(name)
             for name, end in diverging.items():
@@ -257,8 +265,14 @@ class ReplicaFetcher(FetchStates):
             log = partition.local_log
             if state.fetch_offset != log.log_end_offset:
                 raise ValueError(f"fetched offset {state.fetch_offset}, but the log ends at {log.log_end_offset}")
-            # an oversized batch comes whole since KIP-74, so that replication goes on
-            info = append_records_to_follower(partition, fetched.data, state.current_leader_epoch)
+            # an oversized batch comes whole since KIP-74; of a leader that cuts it off replication would stand still
+            data = fetched.data
+            if data and next(log_batches(data), None) is None:
+                _log.error(
+                    "oversized_batch_cut_off", partition=str(name), offset=state.fetch_offset, bytes=len(data),
+                    help="raise replica.fetch.max.bytes above the topic's max.message.bytes",
+                )  # fmt: skip
+            info = append_records_to_follower(partition, data, state.current_leader_epoch) if data else _NOTHING
             before = log.high_watermark
             if log.update_high_watermark(fetched.high_watermark) != before:
                 self._raised.add(name)

@@ -26,8 +26,9 @@ from kraftlake.replica_manager.leader_side import (
     last_offset_for_leader_epoch,
     log_with_epoch,
 )
+from kraftlake.replica_manager.log_dir_fetcher import LogDirFetcher
 from kraftlake.replica_manager.partition_log import LogConfig
-from kraftlake.replica_manager.replayed_broker import StillFetcher, hosted_delta
+from kraftlake.replica_manager.replayed_broker import hosted_delta
 from kraftlake.replica_manager.replica_fetcher import ReplicaFetcher
 from kraftlake.replica_manager.serving import RequestServer
 from kraftlake.runtime.clock import ManualClock
@@ -81,7 +82,7 @@ class Node:
 
     def __init__(self, cluster: Cluster, id_: int) -> None:
         self.cluster, self.id = cluster, id_
-        self.logs = MemoryLogManager({"d": uuid_of(900 + id_)}, lambda _: cluster.log_config)
+        self.logs = MemoryLogManager({"d": uuid_of(900 + id_), "e": uuid_of(950 + id_)}, lambda _: cluster.log_config)
         self.clock = ManualClock(1_000_000)
         self.epoch = -1
         self.up = False
@@ -100,7 +101,7 @@ class Node:
             log_manager=self.logs,
             metadata=self.view,
             fetchers=self._fetcher,
-            log_dir_fetchers=StillFetcher,
+            log_dir_fetchers=lambda id_, here: LogDirFetcher(id_, here, self.manager),
             alter_partition_manager=self,
             directory_events=self,
             delayed_operations=self.delayed,
@@ -116,6 +117,9 @@ class Node:
 
     def fetchers(self) -> list[ReplicaFetcher]:
         return [f for f in self.manager.replica_fetchers.fetchers().values() if isinstance(f, ReplicaFetcher)]
+
+    def log_dir_fetchers(self) -> list[LogDirFetcher]:
+        return [f for f in self.manager.log_dir_fetchers.fetchers().values() if isinstance(f, LogDirFetcher)]
 
     def catch_up(self) -> None:
         """A broker that starts is told nothing before it has read the whole log: then of everything in one delta."""
@@ -136,7 +140,15 @@ class Node:
     def submit(self, partition, leader_and_isr, on_answer) -> None:
         self.cluster.propose(self, partition, leader_and_isr, on_answer)
 
-    def handle_assignment(self, partition, directory_id, reason, on_accepted=None) -> None: ...
+    def handle_assignment(self, partition, directory_id, reason, on_accepted=None) -> None:
+        """AssignReplicasToDirs: the controller notes it, sooner or later."""
+        manager = self.manager
+
+        def arrive() -> None:
+            if on_accepted is not None and self.up and self.manager is manager:
+                on_accepted()
+
+        self.cluster.send(arrive)
 
     def handle_failure(self, directory_id) -> None: ...
 

@@ -83,6 +83,18 @@ def test_the_thread_is_named_by_its_number():
     assert fetcher(me).name == "ReplicaAlterLogDirsThread-0"
 
 
+def test_a_leader_that_has_moved_knows_where_its_epoch_began_though_it_has_appended_nothing():
+    me = leading(b"a")
+    me.hear(change(leader=1))
+    assert me.partition().local_log.latest_epoch == 1
+    move(me)
+    work(me)
+    me.controller.on_accepted()
+    work(me)
+    log = me.partition().local_log
+    assert (log.directory, log.epochs) == ("d2", [(0, 0), (1, 1)])
+
+
 def test_an_empty_replica_is_moved_too():
     me = leading()
     move(me)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import attrs
 import pytest
+from structlog.testing import capture_logs
 
 from kraftlake.delta import TopicPartition
 from kraftlake.replica_manager.errors import ErrorCode, KafkaStorageError
@@ -14,7 +15,7 @@ from kraftlake.replica_manager.follower_side import append_records_to_follower
 from kraftlake.replica_manager.leader_end_point import FetchedPartition, FetchResponse
 from kraftlake.replica_manager.leader_side import FetchPartition, append_records_to_leader
 from kraftlake.replica_manager.partition_log import OffsetAndEpoch
-from tests.replica_manager.cluster import Cluster
+from tests.replica_manager.cluster import Cluster, EndPoint
 from tests.replica_manager.data_batches import batch
 
 FOO0 = TopicPartition("foo", 0)
@@ -280,6 +281,19 @@ def test_an_oversized_batch_is_replicated():
     assert log(made, 2).log_end_offset == 1
 
 
+def test_an_oversized_batch_that_the_leader_cuts_off_is_warned_of():
+    made = cluster()
+    made.append(1, b"x" * 1_000)
+    only(made).maybe_truncate()
+    with capture_logs() as logs:
+        hand(made, FetchedPartition(data=log(made, 1).batches[0].data[:500], high_watermark=0, log_start_offset=0))
+    (told,) = [entry for entry in logs if entry["event"] == "oversized_batch_cut_off"]
+    assert (told["partition"], told["offset"], told["bytes"]) == ("foo-0", 0, 500)
+    assert "replica.fetch.max.bytes" in told["help"]
+    made.work(2)
+    assert log(made, 2).log_end_offset == 1
+
+
 def test_batches_of_a_later_leader_epoch_are_left_for_later():
     made = cluster()
     partition = made.nodes[2].manager.partition_or_raise(FOO0)
@@ -396,6 +410,31 @@ def test_after_an_error_the_next_fetch_says_everything_within_the_same_session()
     session.handle_error()
     assert (session.session_id, session.epoch) == (7, 0)
     assert session.build({A: asked(0)}) == ({A: asked(0)}, ())
+
+
+def test_what_was_not_heard_is_forgotten_and_told_of_anew():
+    session = FetchSession()
+    session.build({A: asked(0), B: asked(0)})
+    session.handle_response(FetchResponse(session_id=7, partitions={A: FetchedPartition(), B: FetchedPartition()}))
+    session.was_not_heard(A)
+    assert session.build({A: asked(0), B: asked(0)}) == ({}, (A,))
+    session.handle_response(FetchResponse(session_id=7))
+    assert session.build({A: asked(0), B: asked(0)}) == ({A: asked(0)}, ())
+
+
+def test_a_follower_learns_a_high_watermark_of_which_it_has_dropped_the_answer():
+    made = cluster()
+    made.append(1)
+    made.work(2)
+    fetcher = only(made)
+    answer = EndPoint(made, made.nodes[2], fetcher.leader).fetch(fetcher.build_fetch())
+    assert answer.partitions[FOO0].high_watermark == 1
+    fetcher._delay([FOO0])
+    fetcher.handle_response(answer)
+    assert log(made, 2).high_watermark == 0
+    made.advance(made.config.replica_fetch_backoff_ms)
+    made.work(2)
+    assert log(made, 2).high_watermark == 1
 
 
 def test_an_answer_with_other_partitions_is_of_no_use():

@@ -16,6 +16,7 @@ from kraftlake.replica_manager.errors import ErrorCode
 from kraftlake.replica_manager.fetch_serving import answer_fetch
 from kraftlake.replica_manager.leader_end_point import LeaderUnreachableError
 from kraftlake.replica_manager.leader_side import FetchParams, FetchPartition
+from kraftlake.replica_manager.log_dir_moves import alter_replica_log_dirs
 from kraftlake.replica_manager.replica_fetcher import ReplicaFetcher
 from tests.replica_manager.cluster import Cluster, Node
 from tests.replica_manager.data_batches import batch
@@ -62,6 +63,8 @@ class Simulation:
         config = ReplicaManagerConfig(replica_lag_time_max_ms=LAG_MS, replica_fetch_backoff_ms=50)
         self.cluster = LossyCluster(ids=ids, min_isr=self.chance.choice((1, 2)), config=config)
         self.cluster.simulation = self
+        self.cluster.send = self.later
+        self.moved = 0
         self.cluster.create(self.chance.choice((1, 2)))
         self.cluster.tell()
         self.asleep: dict[int, int] = {}
@@ -236,6 +239,24 @@ class Simulation:
             if alive and self.chance.random() < 0.5:
                 self.cluster.elect(number, self.chance.choice(alive))
 
+    def move(self) -> None:
+        """Somebody wants a replica in the other directory of its broker."""
+        for node in self._awake():
+            for number, _ in self.cluster.partitions():
+                name = TopicPartition("foo", number)
+                log = node.log(name)
+                if log is not None and self.chance.random() < 0.5:
+                    alter_replica_log_dirs(node.manager, {name: "e" if log.directory == "d" else "d"})
+
+    def copy(self) -> None:
+        """Replicas on the move get on with it."""
+        for node in self._awake():
+            for fetcher in node.log_dir_fetchers():
+                before = fetcher.partition_count
+                fetcher.do_work()
+                self.moved += before - fetcher.partition_count
+            node.manager.log_dir_fetchers.shutdown_idle_fetchers()
+
     def cut(self) -> None:
         one, other = self.chance.sample(list(self.cluster.nodes), 2)
         self.cluster.cut.add((one, other))
@@ -310,6 +331,8 @@ class Simulation:
         self.cluster.advance(60)
         for node in self.cluster.nodes.values():
             node.manager.maybe_shrink_isr()
+            for moving in node.log_dir_fetchers():
+                moving.do_work()
             for fetcher in node.fetchers():
                 if fetcher not in self.asking:
                     self._ask(node, fetcher)
@@ -349,6 +372,8 @@ _EVENTS_AND_WEIGHTS = {
     Simulation.fall_asleep: 2,
     Simulation.lose_session: 2,
     Simulation.elect: 3,
+    Simulation.move: 2,
+    Simulation.copy: 12,
     Simulation.cut: 2,
     Simulation.mend: 2,
 }

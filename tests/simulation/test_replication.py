@@ -25,3 +25,4 @@ def test_what_is_committed_stays_and_all_replicas_end_up_the_same(group):
     assert sum(len(log) for run in runs for log in run.committed.values()) > 3 * len(runs)
     assert sum(len(run.acknowledged) for run in runs) > len(runs)
     assert sum(len(run.leaders) for run in runs) > 3 * len(runs)
+    assert sum(run.moved for run in runs) > len(runs)

@@ -49,7 +49,7 @@ def build_minio(command: Sequence[str], cache: Path, seconds: float = _BUILD_SEC
         except (OSError, subprocess.SubprocessError) as fault:
             last = (Path(building) / "said").read_text(errors="replace")[-2000:]
             raise RuntimeError(
-                f"Building MinIO by `{' '.join(command)}` failed: {fault}. What Go has compiled is kept, so that the next "
+                f"Building MinIO by `{' '.join(command)}` failed: {fault}. What Go has compiled is kept, so the next "
                 f"try goes on from there; a server named minio on the PATH, or in {cache}, is used without building. "
                 f"It said last: {last}"
             ) from fault

@@ -189,6 +189,11 @@ class MetadataLog(ReadableLog):
 
         return tail_async(MetadataLog.open(self._path), from_offset, timeout=timeout, poll=poll)
 
+    @property
+    def disk(self) -> Disk:
+        """What the lake is written by."""
+        return self._disk
+
     def snapshots(self) -> tuple[LakeSnapshot, ...]:
         """The snapshots that the lake holds, by end offset; one that isn't whole is left out with a warning."""
         table = SnapshotTable.open(self._path / SNAPSHOTS_TABLE, self._disk)

@@ -92,12 +92,13 @@ def create_table(
 
 def write_data_file(disk: Disk, table: Location, name: str, data: bytes | memoryview, *, sync: bool = True) -> None:
     """Write a data file, durably with `sync`; it is no part of the table before a commit adds it."""
+    path = table / name
     try:
-        disk.write(table / name, data)
+        disk.write(path, data)
         if sync:
-            disk.fsync_all([table / name, table])
+            disk.fsync_all([path, table])
     except OSError as fault:
-        raise disk_fault(table / name, fault) from fault
+        raise disk_fault(path, fault) from fault
 
 
 def commit(

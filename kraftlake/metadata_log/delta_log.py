@@ -104,7 +104,7 @@ class TableState:
 
 def commit_path(table: Location, version: int) -> Location:
     """The file that makes a version of a table."""
-    return table / LOG_FOLDER / f"{version:020d}.json"
+    return table / f"{LOG_FOLDER}/{version:020d}.json"
 
 
 def read_commit(table: Location, version: int) -> Commit | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-import uuid
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
@@ -47,10 +46,12 @@ class Disk:
     def write(self, path: Location, data: bytes | memoryview) -> None:
         """Write a new file; raises FileExistsError where there is one."""
         descriptor = os.open(_local(path), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
-        with os.fdopen(descriptor, "wb", buffering=0) as file:
+        try:
             view = memoryview(data).cast("B")
             while view:
-                view = view[file.write(view) or 0 :]
+                view = view[os.write(descriptor, view) :]
+        finally:
+            os.close(descriptor)
 
     def fsync(self, path: Location) -> None:
         """Make a file's content durable, or a folder's entries; nothing is done where the durability is "os"."""
@@ -83,7 +84,7 @@ class Disk:
         Raises FileExistsError when somebody else's is there, UnconfirmedWriteError when the outcome can't be told,
         another OSError when the disk refuses and nothing of ours is visible.
         """
-        temporary = path.with_name(f".{path.name}.{uuid.uuid4()}.tmp")
+        temporary = _temporary_beside(path)
         try:
             self.write(temporary, data)
             self.fsync_all([*after, temporary])
@@ -106,7 +107,7 @@ class Disk:
 
     def replace(self, path: Location, data: bytes) -> None:
         """Write a file in place of the one that may be there; a reader finds the old one or the new one, whole."""
-        temporary = path.with_name(f".{path.name}.{uuid.uuid4()}.tmp")
+        temporary = _temporary_beside(path)
         self.write(temporary, data)
         self.fsync(temporary)
         self.rename(temporary, path)
@@ -216,6 +217,10 @@ def _read_back(path: Location, fault: OSError) -> bytes | None:
         return None
     except OSError:
         raise UnconfirmedWriteError(*fault.args) from fault
+
+
+def _temporary_beside(path: Location) -> Location:
+    return path.with_name(f".{path.name}.{os.urandom(16).hex()}.tmp")
 
 
 def _local(path: Location) -> Path:

@@ -74,7 +74,8 @@ def _time_bounds(low_us: int | None, high_us: int | None) -> tuple[str, str] | N
     low, high = low_us // 1000, -(-high_us // 1000)
     if low < _FIRST_MS or high > _LAST_MS:
         return None
-    return iso_milliseconds(low), iso_milliseconds(high)
+    first = iso_milliseconds(low)
+    return first, first if high == low else iso_milliseconds(high)
 
 
 def iso_milliseconds(epoch_ms: int) -> str:

@@ -49,8 +49,9 @@ def build_minio(command: Sequence[str], cache: Path, seconds: float = _BUILD_SEC
         except (OSError, subprocess.SubprocessError) as fault:
             last = (Path(building) / "said").read_text(errors="replace")[-2000:]
             raise RuntimeError(
-                f"Building MinIO by `{' '.join(command)}` failed: {fault}. A server named minio on the PATH, or in "
-                f"{cache}, is used without building. It said last: {last}"
+                f"Building MinIO by `{' '.join(command)}` failed: {fault}. What Go has compiled is kept, so the next "
+                f"try goes on from there; a server named minio on the PATH, or in {cache}, is used without building. "
+                f"It said last: {last}"
             ) from fault
     return cache / "minio"
 

@@ -53,7 +53,8 @@ class Follower:
         """Send it a signal; how it ended."""
         self._process.send_signal(number)
         assert self._process.stdout is not None
-        self._process.stdout.close()
+        with self._process.stdout:
+            self._process.stdout.read()  # it may be about to say more
         return self._process.wait()
 
 

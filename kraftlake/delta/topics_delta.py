@@ -22,7 +22,7 @@ from kraftlake.records.uuid import Uuid
 from kraftlake.runtime.errors import ReplayError
 
 if TYPE_CHECKING:
-    from kraftlake.delta.bulk_change import BulkChange
+    from kraftlake.delta.bulk_change import BulkChange, ChangedRows
 
 MERGE_FROM: Final = 1000
 """From how many records on they are merged in bulk, where the compiled code is in use already."""
@@ -41,13 +41,16 @@ class TopicsDelta:
     `local_changes` or any other look; the error has its offset. That record is dropped: the next look goes on with the
     one after it, so that what comes of the others is what replaying them one by one makes of them.
 
-    A topic that is created and deleted within the delta leaves no trace. Source: org.apache.kafka.image.TopicsDelta.
+    A topic that is created and deleted within the delta leaves no trace. `of_log`: the records are a log's, where a
+    topic that gets the name of another is a contradiction at once; a snapshot may take that other one away at its end.
+    Source: org.apache.kafka.image.TopicsDelta.
     """
 
-    __slots__ = ("_bulk", "_kept", "_objects", "_offsets", "_rows", "_whole", "image")
+    __slots__ = ("_bulk", "_kept", "_objects", "_offsets", "_rows", "_whole", "image", "of_log")
 
-    def __init__(self, image: TopicsImage) -> None:
+    def __init__(self, image: TopicsImage, *, of_log: bool = False) -> None:
         self.image = image
+        self.of_log = of_log
         self._kept: list[Any] = []
         self._offsets: dict[int, int] = {}
         """The offsets, where known, of the records in `_kept`, by place."""
@@ -61,8 +64,8 @@ class TopicsDelta:
     def replay_topic(self, record: TopicRecord) -> None:
         """A topic begins, without partitions: also when a snapshot names one that the base image has.
 
-        A contradiction: the id has another name. Another topic that has the name is one too, unless `finish_snapshot`
-        or a RemoveTopicRecord takes that other one away.
+        A contradiction: the id has another name, or another topic has the name. Where that one is of the base image and
+        the records are not `of_log`, `apply` tells, since `finish_snapshot` may take it away.
         """
         self._kept.append(record)
 
@@ -165,6 +168,7 @@ class TopicsDelta:
             if done == len(kept):
                 return
         change = self._as_objects()
+        change.of_log = self.of_log
         replay = change.replay
         try:
             for record in kept[done:] if done else kept:
@@ -232,6 +236,19 @@ class TopicsDelta:
         """What changed in a topic."""
         return self._seen().changed.get(topic_id)
 
+    def holds_topic(self, name: str) -> bool:
+        """Whether a topic has the name after what was replayed so far."""
+        self._merge()
+        if self._bulk is not None:
+            from kraftlake.delta.bulk_clear_elr import number_of
+
+            return number_of(self._bulk, name) >= 0
+        if self._whole is not None:
+            return self._whole.get_topic(name) is not None
+        if self._objects is not None:
+            return self._objects.holds_topic(name)
+        return self.image.get_topic(name) is not None
+
     def topic_was_deleted(self, name: str) -> bool:
         """Whether the topic that had the name in the base image is gone."""
         topic = self.image.get_topic(name)
@@ -257,6 +274,13 @@ class TopicsDelta:
         if self._whole is not None:
             return self._whole
         return self.image if self._objects is None else self._objects.apply()
+
+    def changed_rows(self) -> ChangedRows | None:
+        """What changed, as rows of numbers, where many records were merged in bulk and no topic or partition came or
+        went; else None: `changed_topics` has it then.
+        """
+        self._merge()
+        return None if self._bulk is None else self._bulk.changed_rows()
 
     def local_changes(self, broker_id: int) -> LocalReplicaChanges:
         """What this delta means to a broker; exactly Kafka's `TopicsDelta.localChanges`, oddities included.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 from kraftlake.records.control_records import CONTROL_NAMES
@@ -22,6 +21,8 @@ def checked_types(types: Iterable[str] | None) -> frozenset[str] | None:
         return None
     names = frozenset(name.upper() for name in ([types] if isinstance(types, str) else types))
     for name in sorted(names - RECORD_TYPES):
+        import difflib
+
         close = difflib.get_close_matches(name, RECORD_TYPES, n=1)
         hint = f"; did you mean {close[0]}" if close else f"; there are {', '.join(sorted(RECORD_TYPES))}"
         raise UsageError(f"{name} is no record type{hint}.")

@@ -78,7 +78,7 @@ class LogFold:
         self._reader: LogReader = reader
         self._feeds = tuple(feeds)
         self._snapshots = snapshots
-        self._folds = snapshots is not None or any(feed.writer.needs_images for feed in feeds)
+        self._folds = snapshots is not None or any(feed.writer.wants_changes for feed in feeds)
         self._passed = -1
         self._publishing = False
         self._of_snapshot = False
@@ -138,7 +138,7 @@ class LogFold:
 
     def take(self, rows: pa.Table) -> Iterator[int]:
         """Take in whole batches, sorted by offset, that follow `last_offset`; yields the size of each part of them."""
-        for piece in _pieces(rows):
+        for piece in pieces(rows):
             for feed in self._feeds:
                 feed.take_rows(piece)
             yield sum(map(self._take, from_rows(piece))) if self._folds else self._pass(piece)
@@ -255,7 +255,7 @@ def oldest_snapshot(reader: LogReader) -> SnapshotReader:
     )
 
 
-def _pieces(rows: pa.Table) -> Iterator[pa.Table]:
+def pieces(rows: pa.Table) -> Iterator[pa.Table]:
     """The rows cut between batches, a bounded number of them at a time unless one batch is larger."""
     bases = rows.column("batch").to_numpy()
     start = 0

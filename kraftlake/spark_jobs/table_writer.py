@@ -112,8 +112,11 @@ class TableWriter:
 
     description: TableDescription
     wants_rows = False
-    needs_images = True
+    """Whether it is to be given the rows of the log."""
+    wants_changes = True
     """Whether it is to be told of published changes; where no writer of a run is, no image is made."""
+    begins_with_snapshot = True
+    """Whether it begins with the snapshot that covers the start of a log above 0; else with the first row there is."""
 
     def __init__(self) -> None:
         self.rows = RowBuffer(self.description.schema)

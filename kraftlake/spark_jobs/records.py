@@ -57,7 +57,7 @@ def columns() -> tuple[tuple[pa.Field, str], ...]:
         if meaning is None:
             kind = kinds[field.name]
             sentence = inspect.cleandoc(kind.cls.__doc__ or "").partition("\n")[0].rstrip(".")
-            meaning = f"the fields of a {kind.name}, null in rows of other types: {sentence[0].lower()}{sentence[1:]}"
+            meaning = f"{kind.name}: {sentence[0].lower()}{sentence[1:]}; null in rows of other types"
         made.append((field.with_nullable(field.name != "offset"), meaning))
     return tuple(made)
 

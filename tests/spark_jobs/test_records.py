@@ -108,6 +108,4 @@ def test_the_table_says_what_its_columns_mean(tmp_path: Path, spark: SparkSessio
     described = spark.sql(f"DESCRIBE TABLE delta.`{tmp_path}/lake/records`").collect()
     comments = {row.col_name: row.comment for row in described if row.col_name in RECORDS.schema.names}
     assert comments == {field.name: meaning for field, meaning in RECORDS.columns}
-    assert comments["topic_record"] == (
-        "the fields of a TOPIC_RECORD, null in rows of other types: a topic has been created"
-    )
+    assert comments["topic_record"] == "TOPIC_RECORD: a topic has been created; null in rows of other types"

@@ -24,7 +24,8 @@ _ROWS_HELD_AS_OBJECTS = 10_000
 class Published:
     """A change of the image that was published: of a log batch, or of a whole metadata transaction at its end.
 
-    `delta` has led from `before` to `image`; changes without a record of any part, such as of no-op records, come too.
+    `delta` has led from `before` to `image`. Batches of nothing but no-op records are not published: `before` is the
+    image after those.
     `of_snapshot`: it is the load of the snapshot that covers the start of a log which starts above 0.
     """
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.maintenance_commit import commit_beside_writers
 from kraftlake.spark_jobs import StreamOptions, run_job
-from kraftlake.spark_jobs.jobs import ALL, JOBS
+from kraftlake.spark_jobs.jobs import JOBS
 from kraftlake.spark_jobs.run_lock import JOBS_FOLDER
 from tests.spark_jobs.sample_log import append_in
 from tests.spark_jobs.test_log_fold import BATCHES
@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
+TABLES = sorted({table for job in JOBS.values() for table in job.tables})
 Rows = dict[str, list[str]]
+
+WRITERS_OF_COMMITS = ("lake_table", "history.history_table")
 
 EXAMPLES = max(settings().max_examples // 15, 1)
 """Each of them is many runs, which take seconds."""
@@ -61,7 +64,9 @@ class Lake:
         options = StreamOptions(max_files=files)
         with patch.context() as patched:
             if crash is not None:
-                patched.setattr("kraftlake.spark_jobs.lake_table.commit_beside_writers", doomed(*crash))
+                commit = doomed(*crash)
+                for module in WRITERS_OF_COMMITS:
+                    patched.setattr(f"kraftlake.spark_jobs.{module}.commit_beside_writers", commit)
             try:
                 run_job(job, self.path, spark=self._spark, options=options, snapshot_every_bytes=20_000)
             except BaseException as fault:
@@ -85,9 +90,7 @@ class Lake:
             DeltaTable(self.path / "log").optimize.compact()
 
     def rows(self) -> Rows:
-        return {
-            name: sorted(map(str, DeltaTable(self.path / name).to_pyarrow_table().to_pylist())) for name in ALL.tables
-        }
+        return {name: sorted(map(str, DeltaTable(self.path / name).to_pyarrow_table().to_pylist())) for name in TABLES}
 
 
 def doomed(when: str, number: int) -> Callable[..., Any]:
@@ -128,6 +131,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -
     with pytest.MonkeyPatch.context() as patch, lake_in(tmp_path_factory.mktemp("undisturbed"), spark) as lake:
         lake.append(len(BATCHES), 1)
         lake.run("all", 1, None, patch)
+        lake.run("records", 1, None, patch)
         return lake.rows()
 
 
@@ -161,6 +165,7 @@ def test_no_row_is_lost_or_doubled_in_any_table(
                 getattr(lake, name)(*arguments)
         lake.append_rest()
         lake.run("all", 2, None, patch)
+        lake.run("records", 2, None, patch)
         rows = lake.rows()
-        for name in ALL.tables:
+        for name in TABLES:
             assert rows[name] == undisturbed[name], name

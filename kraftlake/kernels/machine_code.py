@@ -17,6 +17,7 @@ from contextlib import suppress
 from functools import cache
 from hashlib import sha256
 from importlib.metadata import version
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
@@ -105,7 +106,9 @@ def has_code() -> bool:
 
 def _code_depends_on() -> bytes:
     """The sources, what compiles them, and the machine that they are compiled for."""
-    sources = [path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py"))]
+    # Of a wheel that Spark has sent to an executor, too, which lies there as a zip.
+    modules = [entry for entry in files(__package__).iterdir() if entry.name.endswith(".py")]
+    sources = [module.read_bytes() for module in sorted(modules, key=lambda module: module.name)]
     versions = [version(name) for name in ("numba", "llvmlite", "numpy")]
     machine = [llvm.get_process_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()]
     return b"\0".join([*sources, *(text.encode() for text in [sys.version, *versions, *machine])])

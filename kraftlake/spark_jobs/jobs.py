@@ -24,7 +24,8 @@ class Job(NamedTuple):
     """A stream over a lake's log that keeps tables.
 
     `question` is one line on what it is for, `help` the rest. `writers` names the classes of its TableWriters, each as
-    `module:class` in this room; `snapshots` says whether it writes the lake's snapshots too.
+    `module:class` in this room, or a function that makes a list of them; `snapshots` says whether it writes the lake's
+    snapshots too.
     """
 
     name: str
@@ -36,10 +37,11 @@ class Job(NamedTuple):
 
     def new_writers(self) -> list[TableWriter]:
         """Writers for one run."""
-        made = []
+        made: list[TableWriter] = []
         for name in self.writers:
             module, _, writer = name.partition(":")
-            made.append(getattr(import_module(f"kraftlake.spark_jobs.{module}"), writer)())
+            new = getattr(import_module(f"kraftlake.spark_jobs.{module}"), writer)()
+            made += new if isinstance(new, list) else [new]
         return made
 
 
@@ -55,6 +57,27 @@ REPLAY: Final = Job(
     tables=("local_changes",),
     writers=("local_changes:LocalChangesWriter",),
     snapshots=True,
+)
+
+HISTORY: Final = Job(
+    name="history",
+    question="Write what everything was, from when to when.",
+    help=(
+        "Write the history tables of LAKE: one row for each state of a partition (partition_history/) with the offsets "
+        "and times from which and to which it was so, and likewise for topics, brokers, configs, ACLs, client quotas, "
+        "features and SCRAM users. A row that is still so has no end. Secrets are redacted."
+    ),
+    tables=(
+        "partition_history",
+        "topic_history",
+        "broker_history",
+        "config_history",
+        "acl_history",
+        "quota_history",
+        "feature_history",
+        "scram_history",
+    ),
+    writers=("history.writers:history_writers",),
 )
 
 EVENTS: Final = Job(
@@ -91,7 +114,7 @@ RECORDS: Final = Job(
     writers=("records:RecordsWriter",),
 )
 
-_SINGLE: Final = (REPLAY, EVENTS, METRICS)
+_SINGLE: Final = (REPLAY, HISTORY, EVENTS, METRICS)
 
 ALL: Final = Job(
     name="all",

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import uuid
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
 
 import attrs
 import pyarrow as pa
@@ -78,6 +78,9 @@ def _is_ordered(kind: pa.DataType) -> bool:
 
 class LakeTable:
     """A derived table in a lake. One process writes it at a time; others may compact and vacuum it meanwhile."""
+
+    properties: ClassVar[Mapping[str, str]] = {}
+    """Table properties beside those that all tables have."""
 
     def __init__(self, description: TableDescription, lake: Location) -> None:
         self.description = description
@@ -160,6 +163,9 @@ class LakeTable:
             self._held = state
             self._keep_up(state)
 
+    def finish(self) -> None:
+        """Called when a run has ended: what `append` was given is in the table when this returns."""
+
     @property
     def _way_out(self) -> str:
         return f"delete the folder {self.name}/ and run again, it is made anew from the log"
@@ -187,7 +193,7 @@ class LakeTable:
                 description=self.description.comment,
                 schema=self.description.commented_schema,
                 statistics_columns=self.description.statistics_columns,
-                configuration={SOURCE_LOG: log_id},
+                configuration={SOURCE_LOG: log_id, **self.properties},
             )
         except CommitConflictError:
             return read_table(self.path)

@@ -78,6 +78,8 @@ class LogFold:
         self._reader: LogReader = reader
         self._feeds = tuple(feeds)
         self._snapshots = snapshots
+        self._folds = snapshots is not None or any(feed.writer.wants_changes for feed in feeds)
+        self._passed = -1
         self._publishing = False
         self._of_snapshot = False
         self.loader = MetadataBatchLoader()
@@ -86,13 +88,16 @@ class LogFold:
 
     @property
     def image(self) -> MetadataImage:
-        """The newest published image; a metadata transaction that is open at `last_offset` is not in it."""
+        """The newest published image; a metadata transaction that is open at `last_offset` is not in it.
+
+        Where nobody needs images it is the one at which the fold began.
+        """
         return self.loader.image
 
     @property
     def last_offset(self) -> int:
         """The last offset that was taken in, -1 for none."""
-        return self.loader.last_offset
+        return max(self.loader.last_offset, self._passed)
 
     def begin(self) -> None:
         """Become the state at the last offset that all tables cover.
@@ -136,13 +141,19 @@ class LogFold:
         for piece in pieces(rows):
             for feed in self._feeds:
                 feed.take_rows(piece)
-            yield sum(map(self._take, from_rows(piece)))
+            yield sum(map(self._take, from_rows(piece))) if self._folds else self._pass(piece)
 
     def finish(self) -> None:
         """A run has ended with nothing left to read: a snapshot is due."""
         ended = not self.loader.in_transaction and self.image.provenance.offset == self.last_offset
         if self._snapshots is not None and ended:
             self._snapshots.publish(self.image, self.loader.quorum)
+
+    def _pass(self, piece: pa.Table) -> int:
+        """Go past rows of which no image is made."""
+        self._passed = piece.column("offset")[-1].as_py()
+        self.batches += pc.count_distinct(piece.column("batch")).as_py()
+        return int(piece.column("payload").nbytes)
 
     def _take(self, batch: RecordBatch) -> int:
         size = sum(map(len, batch.values))
@@ -170,7 +181,7 @@ class LogFold:
         self.loader.publish_to(self._publish)
         if self._reader.start_offset == 0:
             return
-        snapshot = self._oldest_snapshot()
+        snapshot = oldest_snapshot(self._reader)
         for feed in self._feeds:
             if feed.covers is not None and feed.covers < snapshot.end_offset - 1:
                 raise OffsetError(self._trimmed_past(feed.covers))
@@ -217,16 +228,6 @@ class LogFold:
         if self._snapshots is not None:
             self._snapshots.start_at(image)
 
-    def _oldest_snapshot(self) -> SnapshotReader:
-        start = self._reader.start_offset
-        for snapshot in usable_snapshots(self._reader):
-            if start <= snapshot.end_offset <= self._reader.end_offset:
-                return snapshot
-        raise OffsetError(
-            f"{self._reader.name} starts at offset {start} and has no snapshot that covers that start, so there is no "
-            "image to start from: import a source that has one"
-        )
-
     def _check_in_log(self, feed: TableFeed) -> None:
         if feed.covers is not None and feed.covers >= self._reader.end_offset:
             raise LakeError(
@@ -240,6 +241,18 @@ class LogFold:
             f"{behind[0]}/ of {self._reader.name} ends at offset {covered}, and the log that followed was trimmed: "
             f"delete the folder {behind[0]}/ and run again, it then begins with the oldest snapshot"
         )
+
+
+def oldest_snapshot(reader: LogReader) -> SnapshotReader:
+    """The snapshot that the log of a reader, which starts above 0, begins with; OffsetError where there is none."""
+    start = reader.start_offset
+    for snapshot in usable_snapshots(reader):
+        if start <= snapshot.end_offset <= reader.end_offset:
+            return snapshot
+    raise OffsetError(
+        f"{reader.name} starts at offset {start} and has no snapshot that covers that start, so there is no image to "
+        "start from: import a source that has one"
+    )
 
 
 def pieces(rows: pa.Table) -> Iterator[pa.Table]:

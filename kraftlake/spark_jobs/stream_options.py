@@ -70,11 +70,12 @@ class StreamOptions:
 class StreamResult:
     """What a run did.
 
-    `image` is the newest image and `offset` the last offset taken in (its own offset is lower only where a metadata
-    transaction is open at the end). `batches` log batches made `deltas` metadata deltas, which made `rows` of each
-    table, by name; `snapshots` are the end offsets of the snapshots written. All of them count this run alone.
-    `micro_batches` counts those of the stream, `base_offset` is where the run began: the last offset that all tables
-    covered, -1 for none. `unwritable` says why the newest image has no snapshot, if it should have one.
+    `image` is the newest image (where no table is made of images, that where the run began) and `offset` the last
+    offset taken in (its own offset is lower only where a metadata transaction is open at the end). `batches` log
+    batches made `deltas` metadata deltas, which made `rows` of each table, by name; `snapshots` are the end offsets of
+    the snapshots written. All of them count this run alone. `micro_batches` counts those of the stream, `base_offset`
+    is where the run began: the last offset that all tables covered, -1 for none. `unwritable` says why the newest image
+    has no snapshot, if it should have one.
     """
 
     image: MetadataImage

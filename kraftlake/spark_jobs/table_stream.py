@@ -18,7 +18,6 @@ from kraftlake.metadata_log.delta_log import TableState, read_table
 from kraftlake.replay.open_reader import LakeReader
 from kraftlake.runtime.errors import EnvironmentFaultError, KraftlakeError, LakeError
 from kraftlake.runtime.log import get_logger
-from kraftlake.spark_jobs.lake_table import LakeTable
 from kraftlake.spark_jobs.log_fold import LogFold, TableFeed
 from kraftlake.spark_jobs.row_fold import RowFold
 from kraftlake.spark_jobs.run_lock import JOBS_FOLDER, hold_tables
@@ -122,12 +121,14 @@ class _TableRun:
         self._snapshots = (
             None if snapshot_every_bytes is None else SnapshotPublisher(self._metadata_log, snapshot_every_bytes)
         )
-        self._tables = [LakeTable(writer.description, lake) for writer in writers]
+        self._tables = [writer.table(lake) for writer in writers]
         self._feeds = [
             TableFeed(writer, table.last_offset()) for writer, table in zip(writers, self._tables, strict=True)
         ]
-        images = self._snapshots is not None or any(writer.wants_changes for writer in writers)
-        self._fold = (LogFold if images else RowFold)(LakeReader(self._metadata_log), self._feeds, self._snapshots)
+        from_snapshot = snapshot_every_bytes is not None or any(writer.begins_with_snapshot for writer in writers)
+        self._fold = (LogFold if from_snapshot else RowFold)(
+            LakeReader(self._metadata_log), self._feeds, self._snapshots
+        )
         self._on_progress = on_progress
         self._rows = dict.fromkeys((table.name for table in self._tables), 0)
         self._micro_batches = 0
@@ -143,6 +144,8 @@ class _TableRun:
         self._fold.begin()
         for table in self._tables:
             table.create(self._log.metadata.id)
+        for feed, table in zip(self._feeds, self._tables, strict=True):
+            feed.writer.open(LakeReader(self._metadata_log), table)
         covered = [feed.covers for feed in self._feeds if feed.covers is not None]
         self._published_to = self._base_offset = min(covered) if len(covered) == len(self._feeds) else -1
         restarts = 0
@@ -159,6 +162,8 @@ class _TableRun:
                 self._log = read_table(self._lake / LOG_TABLE)
                 self._metadata_log.refresh()
                 self._end_offset = max(self._end_offset, self._metadata_log.end_offset)
+        for table in self._tables:
+            table.finish()
         self._fold.finish()
 
     def result(self) -> StreamResult:
@@ -293,9 +298,12 @@ class _TableRun:
                 self._note(self._fold.last_offset)
             if until_offset is not None and self._fold.last_offset >= until_offset:
                 self._reached.set()
-        except BaseException as fault:
+        except Exception as fault:
             self._fault = fault
             raise
+        except BaseException as fault:  # it would end the thread without a word, and Spark would wait for it forever
+            self._fault = fault
+            raise RuntimeError(type(fault).__name__) from fault
 
     def _await(self, query: StreamingQuery, until_offset: int | None) -> None:
         self._fault = None

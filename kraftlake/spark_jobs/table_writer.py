@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import pyarrow as pa
 
 from kraftlake.delta import MetadataDelta
 from kraftlake.image import MetadataImage
+from kraftlake.metadata_log.location import Location
 from kraftlake.replay.manifest import LogDeltaManifest
-from kraftlake.spark_jobs.lake_table import TableDescription
+from kraftlake.spark_jobs.lake_table import LakeTable, TableDescription
+
+if TYPE_CHECKING:
+    from kraftlake.replay.open_reader import LakeReader
 
 _ROWS_HELD_AS_OBJECTS = 10_000
 
@@ -100,19 +104,29 @@ class TableWriter:
     """Makes the rows of the table `description`; one that is new for each run.
 
     It is told of each published change, and of each log row if it `wants_rows`, with an offset above the last one that
-    its table covers, once and in order; where no writer of a run `wants_changes`, none are made. What its rows say may
-    depend on the log alone: not on how the stream cuts it into micro-batches, nor on where a run began, for which
-    `begin` gives it the image there.
+    its table covers, once and in order. What its rows say may depend on the log alone: not on how the stream cuts it
+    into micro-batches, nor on where a run began, for which `begin` gives it the image there.
 
     No I/O, no clock: whoever calls it appends what `drain` gives, and notes the offset in the same commit.
     """
 
     description: TableDescription
     wants_rows = False
+    """Whether it is to be given the rows of the log."""
     wants_changes = True
+    """Whether it is to be told of published changes; where no writer of a run is, no image is made."""
+    begins_with_snapshot = True
+    """Whether it begins with the snapshot that covers the start of a log above 0; else with the first row there is."""
 
     def __init__(self) -> None:
         self.rows = RowBuffer(self.description.schema)
+
+    def table(self, lake: Location) -> LakeTable:
+        """The table in a lake that is to be written."""
+        return LakeTable(self.description, lake)
+
+    def open(self, reader: LakeReader, table: LakeTable) -> None:
+        """Called once before all else, with the log and the table as they are: for those who begin from these."""
 
     def begin(self, image: MetadataImage) -> None:
         """Called once, before the first change: the image at the last offset that the table covers, or the empty one.

@@ -1,4 +1,4 @@
-"""docs/spark-jobs.md describes the tables as they are, and its Python runs."""
+"""docs/spark-jobs.md and docs/history-sql.md describe the tables as they are, and their Python runs."""
 
 from __future__ import annotations
 
@@ -8,21 +8,24 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from kraftlake.spark_jobs.jobs import ALL, JOBS
+from kraftlake.spark_jobs.jobs import ALL, HISTORY, JOBS
 from kraftlake.spark_jobs.lake_table import TableDescription
 from tests.spark_jobs.sample_log import lake_of
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "spark-jobs.md").read_text("utf-8")
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+PAGE = (DOCS / "spark-jobs.md").read_text("utf-8")
+HISTORY_PAGE = (DOCS / "history-sql.md").read_text("utf-8")
 TABLES = {writer.description.name: writer.description for writer in ALL.new_writers()}
 
 
-def section(heading: str) -> str:
-    return re.split(r"^## ", PAGE.partition(f"\n## {heading}\n")[2], maxsplit=1, flags=re.MULTILINE)[0]
+def section(heading: str, page: str = PAGE) -> str:
+    return re.split(r"^## ", page.partition(f"\n## {heading}\n")[2], maxsplit=1, flags=re.MULTILINE)[0]
 
 
 @pytest.mark.parametrize("description", TABLES.values(), ids=TABLES)
 def test_every_column_is_described_as_in_the_table_itself(description: TableDescription) -> None:
-    rows = [line.split(" | ") for line in section(f"{description.name}/").splitlines() if line.startswith("| `")]
+    page = HISTORY_PAGE if description.name in HISTORY.tables else PAGE
+    rows = [line.split(" | ") for line in section(f"{description.name}/", page).splitlines() if line.startswith("| `")]
     assert [(row[0].strip("| `"), row[2].removesuffix(" |")) for row in rows] == [
         (field.name, comment) for field, comment in description.columns
     ]

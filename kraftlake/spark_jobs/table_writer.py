@@ -128,6 +128,13 @@ class TableWriter:
     def open(self, reader: LakeReader, table: LakeTable) -> None:
         """Called once before all else, with the log and the table as they are: for those who begin from these."""
 
+    def first_offset(self, reader: LakeReader) -> int:
+        """The first offset whose row an empty table takes where no changes are made: the log's first.
+
+        Raises OffsetError where the table can't begin with the log as it is.
+        """
+        return reader.start_offset
+
     def begin(self, image: MetadataImage) -> None:
         """Called once, before the first change: the image at the last offset that the table covers, or the empty one.
 

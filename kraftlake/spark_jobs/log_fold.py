@@ -19,6 +19,7 @@ from kraftlake.replay.fold import extend, load_snapshot
 from kraftlake.replay.log_reader import LogReader, SnapshotReader
 from kraftlake.replay.manifest import LogDeltaManifest
 from kraftlake.runtime.errors import LakeError, OffsetError
+from kraftlake.spark_jobs.quiet_runs import QuietRun, parts
 from kraftlake.spark_jobs.table_writer import Published, TableWriter
 
 if TYPE_CHECKING:
@@ -68,6 +69,8 @@ class TableFeed:
 class LogFold:
     """Folds the log of a lake batch by batch: one metadata delta for each log batch, one for a metadata transaction.
 
+    Batches of nothing but no-op records make none: the image only moves on over them.
+
     What comes out depends on the order of the offsets alone: `new_rows` takes rows in any order, leaves out offsets at
     or below `last_offset`, and a gap is an error.
     """
@@ -78,8 +81,6 @@ class LogFold:
         self._reader = reader
         self._feeds = tuple(feeds)
         self._snapshots = snapshots
-        self._folds = snapshots is not None or any(feed.writer.wants_changes for feed in feeds)
-        self._passed = -1
         self._publishing = False
         self._of_snapshot = False
         self.loader = MetadataBatchLoader()
@@ -138,13 +139,28 @@ class LogFold:
         for piece in pieces(rows):
             for feed in self._feeds:
                 feed.take_rows(piece)
-            yield sum(map(self._take, from_rows(piece)))
+            yield sum(map(self._take_part, parts(piece)))
 
     def finish(self) -> None:
         """A run has ended with nothing left to read: a snapshot is due."""
         ended = not self.loader.in_transaction and self.image.provenance.offset == self.last_offset
         if self._snapshots is not None and ended:
             self._snapshots.publish(self.image, self.loader.quorum)
+
+    def _take_part(self, part: QuietRun | pa.Table) -> int:
+        if not isinstance(part, QuietRun):
+            return sum(map(self._take, from_rows(part)))
+        if self.loader.in_transaction or part.first_epoch < self.loader.provenance.epoch:
+            return sum(map(self._take, from_rows(part.rows)))
+        begin, size = self.last_offset + 1, part.size_from(0)
+        self.loader.pass_over(part.end)
+        self.batches += part.batches
+        if self._snapshots is not None:
+            known = self._snapshots.last_end_within(begin, self.last_offset + 1)
+            if known is not None:
+                self._snapshots.start_at(self.image)
+            self._snapshots.pass_over(size if known is None else part.size_from(known))
+        return size
 
     def _take(self, batch: RecordBatch) -> int:
         size = sum(map(len, batch.values))
@@ -194,8 +210,9 @@ class LogFold:
             self._replay_at_once(covered)
         self.loader.publish_to(self._publish)
         if self.last_offset < covered:  # the places of later snapshots depend on the sizes of all batches in between
-            for batch in self._reader.batches(self.last_offset + 1, covered):
-                self._take(batch)
+            for rows in self._reader.log.batch_rows(self.last_offset + 1, covered):
+                for part in parts(rows):
+                    self._take_part(part)
         if self.last_offset != covered or not self.loader.provenance.batch_aligned:
             raise OffsetError(
                 f"the tables of {self._reader.name} cover offsets up to {covered}, which is inside of a batch"

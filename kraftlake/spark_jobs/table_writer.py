@@ -24,7 +24,8 @@ _ROWS_HELD_AS_OBJECTS = 10_000
 class Published:
     """A change of the image that was published: of a log batch, or of a whole metadata transaction at its end.
 
-    `delta` has led from `before` to `image`; changes without a record of any part, such as of no-op records, come too.
+    `delta` has led from `before` to `image`. Batches of nothing but no-op records are not published: `before` is the
+    image after those.
     `of_snapshot`: it is the load of the snapshot that covers the start of a log which starts above 0.
     """
 
@@ -104,19 +105,16 @@ class TableWriter:
     """Makes the rows of the table `description`; one that is new for each run.
 
     It is told of each published change, and of each log row if it `wants_rows`, with an offset above the last one that
-    its table covers, once and in order. What its rows say may depend on the log alone: not on how the stream cuts it
-    into micro-batches, nor on where a run began, for which `begin` gives it the image there.
+    its table covers, once and in order; where no writer of a run `wants_changes`, none are made. What its rows say may
+    depend on the log alone: not on how the stream cuts it into micro-batches, nor on where a run began, for which
+    `begin` gives it the image there.
 
     No I/O, no clock: whoever calls it appends what `drain` gives, and notes the offset in the same commit.
     """
 
     description: TableDescription
     wants_rows = False
-    """Whether it is to be given the rows of the log."""
     wants_changes = True
-    """Whether it is to be told of published changes; where no writer of a run is, no image is made."""
-    begins_with_snapshot = True
-    """Whether it begins with the snapshot that covers the start of a log above 0; else with the first row there is."""
 
     def __init__(self) -> None:
         self.rows = RowBuffer(self.description.schema)

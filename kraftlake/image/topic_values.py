@@ -9,7 +9,8 @@ import attrs
 import numpy as np
 
 from kraftlake import kernels
-from kraftlake.image.packed_topics import PackedTopics, TopicTable
+from kraftlake.image.packed_topics import PackedTopics
+from kraftlake.image.topic_table import TopicTable
 from kraftlake.image.topics_image import TopicsImage
 from kraftlake.image.writer_options import ImageWriterOptions
 from kraftlake.records.metadata_records import TopicRecord

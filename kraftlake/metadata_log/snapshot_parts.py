@@ -6,7 +6,6 @@ import uuid
 
 import attrs
 import pyarrow as pa
-from crc32c import crc32c
 
 from kraftlake.metadata_log.commit import now_ms, write_data_file
 from kraftlake.metadata_log.data_files import encode_parquet, is_ascending
@@ -14,6 +13,7 @@ from kraftlake.metadata_log.delta_actions import AddFile
 from kraftlake.metadata_log.disk import Disk
 from kraftlake.metadata_log.location import Location
 from kraftlake.metadata_log.statistics import file_statistics
+from kraftlake.records.crc32c import crc32c
 from kraftlake.records.rows import LOG_SCHEMA
 from kraftlake.runtime.errors import LakeError
 

@@ -83,7 +83,7 @@ class MetadataBatchLoader:
 
     def _reset(self, image: MetadataImage) -> None:
         self.image = image
-        self.delta = MetadataDelta(image)
+        self.delta = MetadataDelta(image, of_log=True)
         self._num_batches = 0
         self._num_bytes = 0
         self._elapsed_ns = 0
@@ -193,7 +193,7 @@ class MetadataBatchLoader:
         self, values: BatchValues, first: int, last: int, replay: Callable[[int, AnyMessage], None]
     ) -> int:
         """Replay records [first, last) of `values`; gives the first that was not, which is for objects to replay."""
-        topics = self.delta.topics_delta or TopicsDelta(self.image.topics)
+        topics = self.delta.topics_delta or TopicsDelta(self.image.topics, of_log=self.delta.of_log)
         stop, others = topics.replay_bulk(values.data, values.starts, values.stops, first, last)
         if not topics.is_untouched:
             self.delta.topics_delta = topics
@@ -234,6 +234,7 @@ class MetadataBatchLoader:
         """
         assert not self._gathered, "what was gathered before would outlive finish_snapshot: flush first"
         self._transaction = None
+        self.delta.of_log = False
         replay = partial(self._replay_of_snapshot, name)
         for batch in batches:
             if isinstance(batch, RecordBatch):
@@ -245,6 +246,7 @@ class MetadataBatchLoader:
             for rest in batch.batches(batch.base_offset + stop):
                 self._gather_batch(rest, replay, name, first=batch.base_offset + stop)
         self.delta.finish_snapshot()
+        self.delta.of_log = True
         self.base_name = name
         self._last_offset = provenance.offset
         self._last_epoch = provenance.epoch
@@ -389,9 +391,14 @@ class MetadataBatchLoader:
 
         The loader goes on from it: an open transaction's records take effect in a later delta, at its end.
         """
+        return self.take_change()[1]
+
+    def take_change(self) -> tuple[MetadataDelta, MetadataImage]:
+        """As `take_image`, with the delta that led there."""
         image = self._apply()
+        delta = self.delta
         self._reset(image)
-        return image
+        return delta, image
 
     def _apply(self) -> MetadataImage:
         try:
@@ -400,7 +407,7 @@ class MetadataBatchLoader:
             first = self.image.provenance.offset + 1
             fault = ReplayError(f"Offsets {first} to {self._last_offset}: {error}", offset=error.offset)
             self._skip_or_raise(self._last_offset, "CHANGES", fault)
-            self.delta = MetadataDelta(self.image)
+            self.delta = MetadataDelta(self.image, of_log=True)
             return attrs.evolve(self.image, provenance=self.provenance)
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kraftlake.spark_jobs.cluster_metrics import counts_by_minute
+    from kraftlake.spark_jobs.data_source import KraftDataSource
     from kraftlake.spark_jobs.fold.build_snapshot import BuiltSnapshot, build_snapshot, run_snapshot
     from kraftlake.spark_jobs.fold.image_frame import image_frame
     from kraftlake.spark_jobs.fold.local_changes_frame import local_changes_frame
@@ -22,11 +23,13 @@ if TYPE_CHECKING:
     from kraftlake.spark_jobs.stream_options import StreamOptions, StreamResult
     from kraftlake.spark_jobs.table_stream import run_tables
     from kraftlake.spark_jobs.table_writer import Published, RowBuffer, TableWriter
+    from kraftlake.spark_jobs.typed_read import read_records
 
 __all__ = [
     "JOBS",
     "BuiltSnapshot",
     "Job",
+    "KraftDataSource",
     "LakeTable",
     "Published",
     "ReplayListener",
@@ -42,6 +45,7 @@ __all__ = [
     "image_frame",
     "java_home",
     "local_changes_frame",
+    "read_records",
     "run_job",
     "run_replay",
     "run_snapshot",
@@ -53,6 +57,7 @@ _MODULES = {
     "BuiltSnapshot": "fold.build_snapshot",
     "JOBS": "jobs",
     "Job": "jobs",
+    "KraftDataSource": "data_source",
     "LakeTable": "lake_table",
     "Published": "table_writer",
     "ReplayListener": "replay_listener",
@@ -67,6 +72,7 @@ _MODULES = {
     "counts_by_minute": "cluster_metrics",
     "image_frame": "fold.image_frame",
     "java_home": "java",
+    "read_records": "typed_read",
     "local_changes_frame": "fold.local_changes_frame",
     "run_job": "jobs",
     "run_replay": "replay_stream",

@@ -75,11 +75,9 @@ class LogFold:
     def __init__(
         self, reader: LakeReader, feeds: Sequence[TableFeed], snapshots: SnapshotPublisher | None = None
     ) -> None:
-        self._reader: LogReader = reader
+        self._reader = reader
         self._feeds = tuple(feeds)
         self._snapshots = snapshots
-        self._folds = snapshots is not None or any(feed.writer.needs_images for feed in feeds)
-        self._passed = -1
         self._publishing = False
         self._of_snapshot = False
         self.loader = MetadataBatchLoader()
@@ -88,16 +86,13 @@ class LogFold:
 
     @property
     def image(self) -> MetadataImage:
-        """The newest published image; a metadata transaction that is open at `last_offset` is not in it.
-
-        Where nobody needs images it is the one at which the fold began.
-        """
+        """The newest published image; a metadata transaction that is open at `last_offset` is not in it."""
         return self.loader.image
 
     @property
     def last_offset(self) -> int:
         """The last offset that was taken in, -1 for none."""
-        return max(self.loader.last_offset, self._passed)
+        return self.loader.last_offset
 
     def begin(self) -> None:
         """Become the state at the last offset that all tables cover.
@@ -138,22 +133,16 @@ class LogFold:
 
     def take(self, rows: pa.Table) -> Iterator[int]:
         """Take in whole batches, sorted by offset, that follow `last_offset`; yields the size of each part of them."""
-        for piece in _pieces(rows):
+        for piece in pieces(rows):
             for feed in self._feeds:
                 feed.take_rows(piece)
-            yield sum(map(self._take, from_rows(piece))) if self._folds else self._pass(piece)
+            yield sum(map(self._take, from_rows(piece)))
 
     def finish(self) -> None:
         """A run has ended with nothing left to read: a snapshot is due."""
         ended = not self.loader.in_transaction and self.image.provenance.offset == self.last_offset
         if self._snapshots is not None and ended:
             self._snapshots.publish(self.image, self.loader.quorum)
-
-    def _pass(self, piece: pa.Table) -> int:
-        """Go past rows of which no image is made."""
-        self._passed = piece.column("offset")[-1].as_py()
-        self.batches += pc.count_distinct(piece.column("batch")).as_py()
-        return int(piece.column("payload").nbytes)
 
     def _take(self, batch: RecordBatch) -> int:
         size = sum(map(len, batch.values))
@@ -255,7 +244,7 @@ def oldest_snapshot(reader: LogReader) -> SnapshotReader:
     )
 
 
-def _pieces(rows: pa.Table) -> Iterator[pa.Table]:
+def pieces(rows: pa.Table) -> Iterator[pa.Table]:
     """The rows cut between batches, a bounded number of them at a time unless one batch is larger."""
     bases = rows.column("batch").to_numpy()
     start = 0

@@ -19,6 +19,7 @@ from kraftlake.replay.open_reader import LakeReader
 from kraftlake.runtime.errors import EnvironmentFaultError, KraftlakeError, LakeError
 from kraftlake.runtime.log import get_logger
 from kraftlake.spark_jobs.log_fold import LogFold, TableFeed
+from kraftlake.spark_jobs.row_fold import RowFold
 from kraftlake.spark_jobs.run_lock import JOBS_FOLDER, hold_tables
 from kraftlake.spark_jobs.run_session import RunSession
 from kraftlake.spark_jobs.snapshot_publisher import SnapshotPublisher
@@ -124,7 +125,8 @@ class _TableRun:
         self._feeds = [
             TableFeed(writer, table.last_offset()) for writer, table in zip(writers, self._tables, strict=True)
         ]
-        self._fold = LogFold(LakeReader(self._metadata_log), self._feeds, self._snapshots)
+        images = self._snapshots is not None or any(writer.wants_changes for writer in writers)
+        self._fold = (LogFold if images else RowFold)(LakeReader(self._metadata_log), self._feeds, self._snapshots)
         self._on_progress = on_progress
         self._rows = dict.fromkeys((table.name for table in self._tables), 0)
         self._micro_batches = 0

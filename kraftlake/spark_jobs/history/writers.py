@@ -60,7 +60,7 @@ class HistoryWriter(TableWriter):
     """Takes the log's rows, and leaves the states that have ended to be appended; what is still so stays here."""
 
     wants_rows = True
-    needs_images = False
+    wants_changes = False
 
     def __init__(self, source: RecordSource) -> None:
         super().__init__()
@@ -70,6 +70,10 @@ class HistoryWriter(TableWriter):
     def table(self, lake: Location) -> HistoryTable:
         """The table in a lake; it asks this writer for the rows that are still so."""
         return HistoryTable(self.description, lake, self)
+
+    def first_offset(self, reader: LakeReader) -> int:
+        """That after the snapshot with which a log begins that starts above 0. Raises OffsetError where none does."""
+        return oldest_snapshot(reader).end_offset if reader.start_offset > 0 else 0
 
     @property
     def open_count(self) -> int:

@@ -130,10 +130,18 @@ def has_code() -> bool:
 
 def _code_depends_on() -> bytes:
     """The sources, what compiles them, and the machine that they are compiled for."""
-    sources = [path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py"))]
+    sources = [path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py"))] or _sources_in_a_zip()
     versions = [_version(name) for name in ("numba", "llvmlite", "numpy")]
     machine = [llvm.get_process_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()]
     return b"\0".join([*sources, *(text.encode() for text in [sys.version, *versions, *machine])])
+
+
+def _sources_in_a_zip() -> list[bytes]:
+    """As Spark has them on an executor to which it sent a wheel."""
+    from importlib.resources import files
+
+    modules = [entry for entry in files(__package__).iterdir() if entry.name.endswith(".py")]
+    return [module.read_bytes() for module in sorted(modules, key=lambda module: module.name)]
 
 
 def _version(package: str) -> str:

@@ -87,8 +87,9 @@ def run_records(
 ) -> StreamResult:
     """Bring `records/` up to the end of the lake's log; as `run_tables`, but for a large backlog."""
     lake = Path(lake).resolve()
-    (options or StreamOptions()).check()
-    with RunSession(spark, "kraftlake records") as session:
+    options = options or StreamOptions()
+    options.check()
+    with RunSession(spark, "kraftlake records", options.master) as session:
         write_backlog(lake, session, on_progress)
         return run_tables(
             "records",

@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 class RunSession:
     """A session that was given, or that is active, or one of the run's own, which it stops: a context manager.
 
-    A run with nothing to stream never asks for it, and so starts no JVM.
+    A run with nothing to stream never asks for it, and so starts no JVM. `master` is for one of the run's own.
     """
 
-    def __init__(self, spark: SparkSession | None, name: str, master: str = "local[2]") -> None:
+    def __init__(self, spark: SparkSession | None, name: str, master: str | None = None) -> None:
         self._spark = spark
         self._name = name
         self._master = master
@@ -37,8 +37,8 @@ class RunSession:
         if self._spark is None:
             from pyspark import SparkContext
 
-            from kraftlake.spark_jobs.session import spark_session
+            from kraftlake.spark_jobs.session import LOCAL, spark_session
 
             self._ours = SparkContext._active_spark_context is None
-            self._spark = spark_session(self._name, master=self._master)
+            self._spark = spark_session(self._name, master=self._master or LOCAL)
         return self._spark

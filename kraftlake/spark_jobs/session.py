@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Final
 
 from py4j.java_gateway import JavaClass
 from py4j.protocol import Py4JError
@@ -29,12 +30,12 @@ _SAID_LINES = 3
 # A job here runs for seconds, most of them a cold JVM: the quick compiler alone and one collector thread halve them.
 _JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
+LOCAL: Final = "local[2]"
+"""The master where none is named: two tasks at a time in this process's own JVM."""
+
+_NO_PAGE = {"spark.ui.enabled": "false"}
 # Nothing of Spark's listens anywhere but here, and the one page that it would show is off.
-_LOOPBACK = {
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.ui.enabled": "false",
-}
+_LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1", **_NO_PAGE}
 _OPTIONS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -48,9 +49,11 @@ _OPTIONS = {
 
 
 def spark_session(
-    app_name: str, *, master: str = "local[2]", quiet: bool = True, extra_packages: Sequence[str] = ()
+    app_name: str, *, master: str = LOCAL, quiet: bool = True, extra_packages: Sequence[str] = ()
 ) -> SparkSession:
-    """A session with Delta Lake configured: UTC, Arrow on, everything on 127.0.0.1, no web page.
+    """A session with Delta Lake and the source `kraft`: UTC, Arrow on, everything on 127.0.0.1, no web page.
+
+    With the `master` of a cluster on other machines (`spark://HOST:PORT`) the driver listens where they can reach it.
 
     Under spark-submit (and where a session is already active) the session that is there is used, with the SQL options
     that can still be set; its master and its jars are what it was started with.
@@ -90,14 +93,14 @@ def _launch_options(app_name: str, master: str, quiet: bool, extra_packages: Seq
     java_home()  # before the jars: where both are missing, Java is what to install first
     options = {
         **_OPTIONS,
-        **_LOOPBACK,
+        **(_LOOPBACK if _is_here(master) else _NO_PAGE),
         **_warehouse(),
         "spark.app.name": app_name,
         "spark.master": master,
         "spark.jars": ",".join(str(jar) for jar in spark_jars(extra_packages)),
     }
     java_options = _JVM_OPTIONS
-    if quiet:
+    if quiet and _LOG4J.is_file():  # in a wheel that was not unpacked it is none
         java_options += f' -Dlog4j2.configurationFile="{_LOG4J.as_uri()}"'
     options["spark.driver.extraJavaOptions"] = java_options
     return options
@@ -110,9 +113,15 @@ def _unless_told() -> dict[str, str]:
     """
     given = SparkConf()
     wanted = _warehouse()
-    if str(given.get("spark.master", "local")).startswith("local"):
+    if _is_here(str(given.get("spark.master", "local"))):
         wanted |= _LOOPBACK
     return {name: value for name, value in wanted.items() if not given.contains(name)}
+
+
+def _is_here(master: str) -> bool:
+    """Whether all of Spark runs on this machine."""
+    host = re.fullmatch(r"spark://(.*):\d+", master)
+    return master.startswith("local") or (host is not None and host[1] in ("127.0.0.1", "localhost"))
 
 
 def _warehouse() -> dict[str, str]:
@@ -159,7 +168,7 @@ def _launch(options: dict[str, str], quiet: bool) -> None:
             said = stack.enter_context(tempfile.TemporaryFile())
             streams = {"stdout": said, "stderr": said}
         try:
-            with _environment_of_the_launch():
+            with _environment_of_the_launch(loopback="spark.driver.host" in options):
                 gateway = launch_gateway(conf, streams)
         except (PySparkRuntimeError, OSError) as fault:
             raise EnvironmentFaultError(f"Spark's JVM does not start: {_said(said) or _first_line(fault)}") from fault
@@ -167,14 +176,14 @@ def _launch(options: dict[str, str], quiet: bool) -> None:
 
 
 @contextlib.contextmanager
-def _environment_of_the_launch() -> Iterator[None]:
+def _environment_of_the_launch(*, loopback: bool) -> Iterator[None]:
     """The environment variables that Spark's launcher reads, put back afterwards."""
     if _started_by_spark_submit():
         yield
         return
     ours = {
         "JAVA_HOME": str(java_home()),
-        "SPARK_LOCAL_IP": "127.0.0.1",
+        **({"SPARK_LOCAL_IP": "127.0.0.1"} if loopback else {}),
         "SPARK_LAUNCHER_OPTS": os.environ.get("SPARK_LAUNCHER_OPTS", _JVM_OPTIONS),
         "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable),
     }

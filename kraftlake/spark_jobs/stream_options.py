@@ -25,7 +25,7 @@ class StreamOptions:
     `trigger` is "available-now", which ends when everything that was there is in the tables, or an interval such as
     "2 seconds", which goes on until it is interrupted or has reached `until_offset`. A micro-batch takes at most
     `max_files` files of the log and about `max_bytes` of them, but always one file. `checkpoint` is the stream's own
-    folder, by default in the lake's `_spark/`.
+    folder, by default in the lake's `_spark/`. `master` is where a session that the run starts itself connects to.
     """
 
     trigger: str = AVAILABLE_NOW
@@ -33,6 +33,7 @@ class StreamOptions:
     max_bytes: int = DEFAULT_BYTES_PER_TRIGGER
     checkpoint: Path | None = None
     until_offset: int | None = None
+    master: str | None = None
 
     @classmethod
     def of(
@@ -43,6 +44,7 @@ class StreamOptions:
         max_bytes: int | None = None,
         checkpoint: str | Path | None = None,
         until_offset: int | None = None,
+        master: str | None = None,
     ) -> StreamOptions:
         """From what a user gave, None for what was not given."""
         return cls(
@@ -51,6 +53,7 @@ class StreamOptions:
             max_bytes=DEFAULT_BYTES_PER_TRIGGER if max_bytes is None else max_bytes,
             checkpoint=Path(checkpoint).resolve() if checkpoint else None,
             until_offset=until_offset,
+            master=master,
         )
 
     def check(self) -> None:

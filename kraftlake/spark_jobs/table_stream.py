@@ -82,7 +82,7 @@ def run_tables(
     MetadataLog.open(lake)  # says what is wrong with the lake before anything is made in it
     with ExitStack() as stack:
         stack.enter_context(hold_tables(lake, [writer.description.name for writer in writers]))
-        session = stack.enter_context(RunSession(spark, f"kraftlake {job}"))
+        session = stack.enter_context(RunSession(spark, f"kraftlake {job}", options.master))
         run = _TableRun(
             job,
             lake,

@@ -47,6 +47,7 @@ def sample_lake(path: Path, spark: SparkSession) -> Path:
 
     import_source(SAMPLE, path)
     run_job("all", path, spark=spark)
+    run_job("records", path, spark=spark)
     return path
 
 

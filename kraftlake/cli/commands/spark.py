@@ -58,6 +58,11 @@ def _parameters() -> list[click.Parameter]:
             help="About how many bytes of them, 16 MiB by default; one file is the least.",
         ),
         Option(
+            ["--master"],
+            metavar="URL",
+            help="The Spark cluster that does it, such as spark://HOST:7077; by default this machine alone.",
+        ),
+        Option(
             ["--checkpoint"],
             metavar="DIR",
             help="The stream's checkpoint, in the lake by default. Losing it loses nothing.",
@@ -88,7 +93,15 @@ def _command_of(job: Job) -> Command:
 
 
 def _run(
-    job: Job, call: Call, lake: str, *, trigger: str, max_files: int | None, max_bytes: int | None, checkpoint: str
+    job: Job,
+    call: Call,
+    lake: str,
+    *,
+    trigger: str,
+    max_files: int | None,
+    max_bytes: int | None,
+    master: str | None,
+    checkpoint: str,
 ) -> None:
     from kraftlake.cli.views.progress_view import progress_bars
     from kraftlake.spark_jobs import StreamOptions
@@ -98,6 +111,7 @@ def _run(
         max_files=max_files,
         max_bytes=max_bytes,
         checkpoint=checkpoint,
+        master=master,
     )
     with progress_bars(call.terminal) as progress:
         progress("starting", 0, 0)

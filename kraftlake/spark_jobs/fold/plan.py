@@ -128,7 +128,12 @@ def base_is_sound(base: LakeSnapshot, checks: Sequence[Chunk]) -> bool:
 
 
 def provenance_at(log: MetadataLog, offset: int) -> MetadataProvenance:
-    """The provenance of the image at an offset of the log."""
+    """The provenance of the image at an offset of the log, or at the end of a snapshot that is ahead of it."""
+    for snapshot in log.snapshots() if not log.start_offset <= offset < log.end_offset else ():
+        if snapshot.end_offset == offset + 1:
+            return MetadataProvenance(
+                offset=offset, epoch=snapshot.epoch, timestamp=snapshot.last_contained_log_timestamp
+            )
     batch = next(iter(log.batches(offset, offset)))
     return MetadataProvenance(
         offset=offset, epoch=batch.epoch, timestamp=batch.timestamp, batch_aligned=batch.last_offset == offset

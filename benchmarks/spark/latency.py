@@ -1,0 +1,122 @@
+"""How long an append takes to reach a table: `python -m benchmarks.spark.latency LAKE [APPENDS]`; prints JSON.
+
+One change of a partition at a time is appended to a generated lake while the job `replay` streams it; then as many
+again while a stream runs over the same log that does nothing but take its rows. LAKE is changed by it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kraftlake.metadata_log import MetadataLog
+from kraftlake.records import metadata_records as r
+from kraftlake.records.batch import RecordBatch
+from kraftlake.records.serde import ApiMessageAndVersion
+from kraftlake.replay.fold import image_at
+from kraftlake.replay.open_reader import LakeReader
+from kraftlake.spark_jobs import ReplayListener, StreamOptions, run_job, spark_session
+
+APPENDS = int(sys.argv[2]) if len(sys.argv) > 2 else 60
+TRIGGER = "50 milliseconds"
+_WAITS_AT_MOST = 120.0
+
+
+class Appender:
+    """Appends one change at a time to a controlled lake."""
+
+    def __init__(self, lake: str) -> None:
+        self.log = MetadataLog.open(lake)
+        image = image_at(LakeReader(self.log), self.log.end_offset - 1).image
+        self._topics = [topic.id for topic in list(image.topics.topics_by_id().values())[:50]]
+        self._epoch = self.log.claim(3000)
+
+    def append(self) -> int:
+        """One more; its offset."""
+        offset = self.log.end_offset
+        change = r.PartitionChangeRecord(partition_id=0, topic_id=self._topics[offset % len(self._topics)], isr=(1,))
+        records = [ApiMessageAndVersion(change, 1)]
+        batch = RecordBatch.of(offset, self._epoch, time.time_ns() // 1_000_000, records)
+        self.log.append([batch], epoch=self._epoch)
+        return offset
+
+
+def one_by_one(appender: Appender, reached: Callable[[], int]) -> list[float]:
+    """Seconds from each append's return until `reached` says its offset."""
+    taken = []
+    for _ in range(APPENDS):
+        offset, begun = appender.append(), time.perf_counter()
+        while reached() < offset:
+            if time.perf_counter() - begun > _WAITS_AT_MOST:
+                sys.exit(f"offset {offset} was not reached")
+            time.sleep(0.002)
+        taken.append(time.perf_counter() - begun)
+    return taken[APPENDS // 6 :]  # the first ones warm the JVM up
+
+
+def replayed(lake: str, spark: Any) -> tuple[list[float], list[int]]:
+    """Latencies, and durations of micro-batches (ms), of the job `replay`."""
+    run_job("replay", lake, spark=spark)
+    appender = Appender(lake)
+    reached, durations = [-1], list[int]()
+    last = appender.log.end_offset + APPENDS - 1
+    job = threading.Thread(
+        target=lambda: run_job(
+            "replay",
+            lake,
+            spark=spark,
+            options=StreamOptions.of(trigger=TRIGGER, until_offset=last),
+            on_progress=lambda offset, _: reached.append(offset),
+            listener=ReplayListener(lambda progress: durations.append(progress.duration_ms)),
+        )
+    )
+    job.start()
+    taken = one_by_one(appender, lambda: reached[-1])
+    job.join()
+    return taken, durations[APPENDS // 6 :]
+
+
+def emptied(lake: str, spark: Any) -> list[int]:
+    """Durations of micro-batches (ms) that take the rows and do nothing."""
+    appender = Appender(lake)
+    appender.append()
+    reached = [-1]
+
+    def take(frame: Any, _: int) -> None:
+        rows = frame.toArrow()
+        if rows.num_rows:
+            reached.append(max(rows["offset"].to_pylist()))
+
+    stream = spark.readStream.format("delta").option("startingVersion", appender.log.version)
+    query = stream.load(str(Path(lake).resolve() / "log")).writeStream.foreachBatch(take)
+    running = query.trigger(processingTime=TRIGGER).start()
+    one_by_one(appender, lambda: reached[-1])
+    durations = [progress.batchDuration for progress in running.recentProgress if progress.numInputRows]
+    running.stop()
+    return durations[APPENDS // 6 :]
+
+
+def main() -> None:
+    """Measure and print."""
+    spark = spark_session("latency benchmark")
+    taken, durations = replayed(sys.argv[1], spark)
+    empty = emptied(sys.argv[1], spark)
+    told = {
+        "latency_p50": float(np.percentile(taken, 50)),
+        "latency_p99": float(np.percentile(taken, 99)),
+        "batch_ms": float(np.median(durations)),
+        "empty_ms": float(np.median(empty)),
+        "ratio": float(np.median(durations) / np.median(empty)),
+    }
+    sys.stdout.write(json.dumps(told) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,61 @@
+"""On a real cluster of Spark: the same results, also when a worker dies in the middle."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from kraftlake.generate import Plan, generate_lake
+from kraftlake.metadata_log import MetadataLog
+from tests.spark_cluster import SparkCluster
+from tests.spark_jobs.fold.cluster_fold import begun
+from tests.spark_jobs.fold.test_spark_fold import changes_in_one_process, kept_batches, local_batches
+
+pytestmark = pytest.mark.spark
+
+DRIVER = "tests.spark_jobs.fold.cluster_fold"
+
+
+@pytest.fixture(scope="module")
+def generated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    lake = tmp_path_factory.mktemp("cluster-fold") / "lake"
+    generate_lake(lake, Plan(brokers=9, topics=150, partitions=20, records=140_000, seed=7))
+    return lake
+
+
+def check(lake: Path, answer: str) -> None:
+    """What the driver said, and left in the lake, is what one process makes of the log."""
+    log = MetadataLog.open(lake)
+    at = log.end_offset - 1
+    told = json.loads(answer)
+    rows = changes_in_one_process(log, at - 5_000, at).select(["broker", "change"]).to_pylist()
+    assert told["changes"] == Counter(f"{row['broker']} {row['change']}" for row in rows)
+    kept = kept_batches(log, at)
+    assert kept == local_batches(log, at)
+    assert told["records"] == sum(batch.record_count for batch in kept)
+    assert [snapshot.name for snapshot in log.snapshots()] == [told["name"]]
+
+
+@pytest.mark.parametrize("stage", ["-", "read", "fold"])
+def test_a_worker_that_is_killed_in_the_middle_changes_nothing(
+    spark_cluster: SparkCluster, generated: Path, tmp_path: Path, stage: str
+) -> None:
+    lake, gate = tmp_path / "lake", tmp_path / "gate"
+    shutil.copytree(generated, lake)
+    gate.mkdir()
+    with spark_cluster.start_driver(DRIVER, lake, gate, stage) as driver:
+        if stage != "-":
+            deadline = time.monotonic() + 300
+            while len(list(begun(gate))) < 2 and driver.poll() is None and time.monotonic() < deadline:
+                time.sleep(0.02)
+            assert len(list(begun(gate))) >= 2, "both workers are at it"
+            spark_cluster.workers[0].kill()
+            (gate / "open").touch()
+        said, errors = driver.communicate(timeout=500)
+    assert driver.returncode == 0, errors[-3000:]
+    check(lake, said)

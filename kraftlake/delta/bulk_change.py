@@ -5,16 +5,37 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import attrs
 import numpy as np
 
 from kraftlake.delta.bulk_state import BulkState
-from kraftlake.image.packed_topics import PATCHES_BELOW, PackedTopics, TopicTable
+from kraftlake.image.packed_topics import PATCHES_BELOW, PackedTopics
 from kraftlake.image.partition_registration import PartitionRegistration
 from kraftlake.image.partition_rows import COLUMNS, registration_of
+from kraftlake.image.topic_table import TopicTable
+from kraftlake.kernels import NoCompiledCodeError, row_lists, topic_records
 from kraftlake.kernels import change_state as columns
 from kraftlake.kernels import local_changes as local
-from kraftlake.kernels import row_lists, topic_records
 from kraftlake.records.uuid import Uuid
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class ChangedRows:
+    """The partitions that records have named, where no topic and no partition came or went: n of them.
+
+    `numbers` (int32[n]) are their rows in the base, whose `table` says whose they are; `before` and `after`
+    (int32[n, 14]) what they were and are, with lists of both in `heap` and directories by number (see
+    `kraftlake.image.partition_rows`). `unclean_elections` and `elr_elections` count those of all of them.
+    """
+
+    table: TopicTable
+    numbers: Any
+    before: Any
+    after: Any
+    heap: Any
+    directories: tuple[Uuid, ...]
+    unclean_elections: int
+    elr_elections: int
 
 
 class BulkChange(BulkState):
@@ -31,22 +52,25 @@ class BulkChange(BulkState):
         topics: places with "", or with the topic's name for a RemoveTopicRecord.
         """
         self.unshare()
-        self.make_room(data, starts, stops, first, last)
         others = np.empty((last - first, 2), np.int64)
         seen: list[list[int]] = []
         at, grown_at = first, first - 1
-        while True:
-            self.state.counts[columns.N_OTHERS] = 0
-            status, at = topic_records.replay(data, starts, stops, at, last, self.base, self.state, others)
-            seen += others[: self.state.counts[columns.N_OTHERS]].tolist()
-            if status == columns.GROW:
-                assert at > grown_at, "one growth is enough for any record"
-                grown_at = at
-                self.grow(int(data[starts[at] + 1]))
-            elif status == columns.STOPPED and self._cleared_elr(data[starts[at] : stops[at]]):
-                at += 1
-            else:
-                break
+        try:
+            self.make_room(data, starts, stops, first, last)
+            while True:
+                self.state.counts[columns.N_OTHERS] = 0
+                status, at = topic_records.replay(data, starts, stops, at, last, self.base, self.state, others)
+                seen += others[: self.state.counts[columns.N_OTHERS]].tolist()
+                if status == columns.GROW:
+                    assert at > grown_at, "one growth is enough for any record"
+                    grown_at = at
+                    self.grow(int(data[starts[at] + 1]))
+                elif status == columns.STOPPED and self._cleared_elr(data[starts[at] : stops[at]]):
+                    at += 1
+                else:
+                    break
+        except NoCompiledCodeError:
+            pass  # what was replayed stays; the rest is for others
         return int(at), [(place, "" if topic < 0 else self.topic_name(topic)) for place, topic in seen]
 
     def _cleared_elr(self, value: Any) -> bool:
@@ -102,9 +126,37 @@ class BulkChange(BulkState):
 
     def apply(self) -> PackedTopics:
         """The base after the change; itself when nothing differs."""
+        return self._restructured() if self._is_structural else self._rewritten()
+
+    @property
+    def _is_structural(self) -> bool:
         counts = self.state.counts
-        structural = counts[columns.N_FRESH] or counts[columns.N_TOPICS] or self.has_dead_topics
-        return self._restructured() if structural else self._rewritten()
+        return bool(counts[columns.N_FRESH] or counts[columns.N_TOPICS] or self.has_dead_topics)
+
+    def changed_rows(self) -> ChangedRows | None:
+        """The partitions that were changed, as rows; None where topics or partitions came or went."""
+        if self._is_structural:
+            return None
+        state, base = self.gathered(), self.packed
+        count = int(state.counts[columns.N_TOUCHED])
+        info = state.touched_info[:count]
+        named = np.flatnonzero(info[:, 0] & columns.TOUCHED)
+        numbers = state.touched[named]
+        before = base.rows[numbers]
+        if len(base.patched):
+            at = np.minimum(np.searchsorted(base.patched, numbers), len(base.patched) - 1)
+            there = base.patched[at] == numbers
+            before[there] = base.patches[at[there]]
+        return ChangedRows(
+            table=base.table,
+            numbers=numbers,
+            before=before,
+            after=state.touched_rows[named],
+            heap=self.heap(),
+            directories=self.directory_ids(),
+            unclean_elections=int(info[:, 1].sum()),
+            elr_elections=int(info[:, 2].sum()),
+        )
 
     def _rewritten(self) -> PackedTopics:
         base, state = self.packed, self.state

@@ -88,6 +88,10 @@ class ObjectChange:
         """Whether no record has left anything."""
         return not (self.changed or self.deleted or self._taken_names)
 
+    def holds_topic(self, name: str) -> bool:
+        """Whether a topic has the name now."""
+        return self._id_of(name) is not None
+
     def replay(self, record: Any) -> None:
         """Replay a record of a topic but a RemoveTopicRecord; ReplayError when it contradicts what is there."""
         kind = type(record)

@@ -22,7 +22,7 @@ from kraftlake.records.uuid import Uuid
 from kraftlake.runtime.errors import ReplayError
 
 if TYPE_CHECKING:
-    from kraftlake.delta.bulk_change import BulkChange
+    from kraftlake.delta.bulk_change import BulkChange, ChangedRows
 
 MERGE_FROM: Final = 1000
 """From how many records on they are merged in bulk, where the compiled code is in use already."""
@@ -137,7 +137,10 @@ class TopicsDelta:
             self._merge()
 
     def _few(self) -> RowChanges | None:
-        kept = self._kept
+        """What was kept, where it is few changes of rows; all of them were added then."""
+        rows, kept = self._rows, self._kept
+        if rows is not None and rows.record_count == len(kept):
+            return rows
         if (
             not kept
             or len(kept) > FEW
@@ -146,7 +149,6 @@ class TopicsDelta:
             or self._whole is not None
         ):
             return None
-        rows = self._rows
         if rows is None:
             rows = self._rows = RowChanges(self.image)
         while rows.record_count < len(kept):
@@ -162,9 +164,7 @@ class TopicsDelta:
         self._kept, self._offsets, self._rows = [], {}, None
         done = 0
         if self._bulk is not None or self._pays_in_bulk(len(kept)):
-            from kraftlake.delta.record_columns import replay_records
-
-            done = replay_records(self._in_bulk(), kept)
+            done = self._replayed_in_bulk(kept)
             if done == len(kept):
                 return
         change = self._as_objects()
@@ -186,6 +186,16 @@ class TopicsDelta:
             return False
         enough = MERGE_FROM if kernels.loaded() else MERGE_COLD_FROM
         return count >= max(enough, self.image.held_as_objects // 4) and kernels.available()
+
+    def _replayed_in_bulk(self, records: list[Any]) -> int:
+        """How many of the records were replayed in bulk, from the first on."""
+        from kraftlake.delta.record_columns import replay_records
+
+        try:
+            bulk = self._in_bulk()
+        except kernels.NoCompiledCodeError:
+            return 0
+        return replay_records(bulk, records)
 
     def _in_bulk(self) -> BulkChange:
         if self._bulk is None:
@@ -226,6 +236,19 @@ class TopicsDelta:
         """What changed in a topic."""
         return self._seen().changed.get(topic_id)
 
+    def holds_topic(self, name: str) -> bool:
+        """Whether a topic has the name after what was replayed so far."""
+        self._merge()
+        if self._bulk is not None:
+            from kraftlake.delta.bulk_clear_elr import number_of
+
+            return number_of(self._bulk, name) >= 0
+        if self._whole is not None:
+            return self._whole.get_topic(name) is not None
+        if self._objects is not None:
+            return self._objects.holds_topic(name)
+        return self.image.get_topic(name) is not None
+
     def topic_was_deleted(self, name: str) -> bool:
         """Whether the topic that had the name in the base image is gone."""
         topic = self.image.get_topic(name)
@@ -251,6 +274,13 @@ class TopicsDelta:
         if self._whole is not None:
             return self._whole
         return self.image if self._objects is None else self._objects.apply()
+
+    def changed_rows(self) -> ChangedRows | None:
+        """What changed, as rows of numbers, where many records were merged in bulk and no topic or partition came or
+        went; else None: `changed_topics` has it then.
+        """
+        self._merge()
+        return None if self._bulk is None else self._bulk.changed_rows()
 
     def local_changes(self, broker_id: int) -> LocalReplicaChanges:
         """What this delta means to a broker; exactly Kafka's `TopicsDelta.localChanges`, oddities included.

@@ -42,7 +42,7 @@ TOPIC, PARTITION, CHANGE, REMOVE, NO_OP, CLEAR_ELR = 2, 3, 5, 9, 20, 28
 
 
 @inlined
-def _find_fresh(state: Any, topic: Any, partition: Any, topics: int) -> Any:
+def find_fresh(state: Any, topic: Any, partition: Any, topics: int) -> Any:
     """The fresh row of a partition, or -1."""
     if topic >= topics:
         r = state.firsts[topic - topics] + partition
@@ -81,7 +81,7 @@ def _add_fresh(state: Any, topic: Any, partition: Any, topics: int) -> Any:
 
 
 @inlined
-def _create(data: Any, p: Any, end: int, base: Any, state: Any) -> Any:
+def create_topic(data: Any, p: Any, end: int, base: Any, state: Any) -> Any:
     """Replay a TopicRecord."""
     counts = state.counts
     length, p = read_uvarint(data, p, end)
@@ -152,7 +152,7 @@ def _partition(data: Any, p: Any, end: int, key: int, version: int, topic: Any, 
         if r < 0 and state.counts[N_TOUCHED] >= len(state.touched):
             return GROW
     else:
-        r = np.int64(_find_fresh(state, topic, partition, topics))
+        r = np.int64(find_fresh(state, topic, partition, topics))
         if partition < 0 or (key == CHANGE and r < 0):
             return STOPPED
         if r < 0 and state.counts[N_FRESH] >= len(state.fresh_topics):
@@ -240,7 +240,7 @@ def _look_ahead(data: Any, starts: Any, stops: Any, first: int, last: int, base:
 
 
 @inlined
-def _record(data: Any, p: Any, end: int, topic: Any, base: Any, state: Any) -> Any:
+def replay_record(data: Any, p: Any, end: int, topic: Any, base: Any, state: Any) -> Any:
     """Replay a record of a partition of a topic that is alive; `p` is at the value's start."""
     key, version = data[p + 1], data[p + 2]
     topics = len(base.ids)
@@ -299,16 +299,16 @@ def replay(data: Any, starts: Any, stops: Any, first: int, last: int, base: Any,
                 known = topic
             if not state.alive[known]:
                 return STOPPED, i
-            status = _record(data, p, end, known, base, state)
+            status = replay_record(data, p, end, known, base, state)
             if status != DONE:
                 return status, i
         elif key == TOPIC and version == 0:
             if counts[N_NAMES] + LONGEST_NAME + 1 > len(state.names) or counts[N_TOPICS] >= len(state.firsts):
                 return GROW, i
-            if _create(data, p + 3, end, base, state) != DONE:
+            if create_topic(data, p + 3, end, base, state) != DONE:
                 return STOPPED, i
         elif key == REMOVE and version == 0:
-            gone = _remove(data, p, end, base, state)
+            gone = remove_topic(data, p, end, base, state)
             if gone < 0:
                 return STOPPED, i
             others[counts[N_OTHERS], 0] = i
@@ -326,7 +326,7 @@ def replay(data: Any, starts: Any, stops: Any, first: int, last: int, base: Any,
 
 
 @inlined
-def _remove(data: Any, p: Any, end: int, base: Any, state: Any) -> Any:
+def remove_topic(data: Any, p: Any, end: int, base: Any, state: Any) -> Any:
     """Replay a RemoveTopicRecord; gives the topic's number, -1 where it can't be."""
     if end - p != 20 or data[end - 1] != 0:
         return np.int64(-1)
@@ -345,7 +345,8 @@ def _remove(data: Any, p: Any, end: int, base: Any, state: Any) -> Any:
 
 @compiled
 def count_types(data: Any, starts: Any, stops: Any, first: int, last: int, step: int, counts: Any) -> None:
-    """How many of each `step`th value are of each type (below 30)."""
-    for i in range(first, last, step):
-        if stops[i] - starts[i] >= 3 and data[starts[i] + 1] < 30:
+    """How many values are of each type (below 30), of one in `step`; which one differs, as logs repeat themselves."""
+    for block in range(first, last, step):
+        i = block + (block - first) // step * 7919 % step
+        if i < last and stops[i] - starts[i] >= 3 and data[starts[i] + 1] < 30:
             counts[data[starts[i] + 1]] += 1

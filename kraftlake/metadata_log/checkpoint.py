@@ -31,7 +31,7 @@ CheckpointFiles = tuple[Location, ...]
 _FIELDS = {
     "txn": ("appId", "version"),
     "protocol": ("minReaderVersion", "minWriterVersion", "readerFeatures", "writerFeatures"),
-    "metaData": ("id", "name", "schemaString", "configuration", "createdTime", "partitionColumns"),
+    "metaData": ("id", "name", "description", "schemaString", "configuration", "createdTime", "partitionColumns"),
 }
 """What is read at once; the first field of each is never null where there is such an action."""
 

@@ -56,6 +56,7 @@ def create_table(
     statistics_columns: Sequence[str],
     configuration: Mapping[str, str],
     contents: Sequence[Mapping[str, Any]] = (),
+    description: str | None = None,
 ) -> TableState:
     """Make version 0 of a table in `path`, whose parent folder is there; `contents` are the files it begins with.
 
@@ -72,6 +73,7 @@ def create_table(
             **configuration,
         },
         created_time=now,
+        description=description,
     )
     protocol = Protocol(min_reader_version=1, min_writer_version=2)
     parameters = {"isManaged": "false", "description": "", "partitionBy": "[]", "properties": "{}"}

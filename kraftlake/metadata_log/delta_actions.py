@@ -158,6 +158,7 @@ class TableMetadata:
     configuration: Mapping[str, str]
     created_time: int | None
     partition_columns: tuple[str, ...] = ()
+    description: str | None = None
 
     def to_action(self) -> dict[str, Any]:
         """The action as it stands in a commit."""
@@ -165,6 +166,7 @@ class TableMetadata:
             "metaData": {
                 "id": self.id,
                 "name": self.name,
+                **({"description": self.description} if self.description is not None else {}),
                 "format": {"provider": "parquet", "options": {}},
                 "schemaString": self.schema_string,
                 "partitionColumns": list(self.partition_columns),
@@ -183,6 +185,7 @@ class TableMetadata:
             configuration=dict(fields.get("configuration") or {}),
             created_time=fields.get("createdTime"),
             partition_columns=tuple(fields.get("partitionColumns") or ()),
+            description=fields.get("description"),
         )
 
 

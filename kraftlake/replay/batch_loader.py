@@ -148,23 +148,41 @@ class MetadataBatchLoader:
 
         Raises as `load_batch`; a fault of a record that is not of a topic may be raised when topics have gone on.
         """
-        first = self._last_offset + 1
         last = min(to_offset, values.last_offset)
-        follows = values.base_offset <= first <= last and values.epoch >= self._last_epoch
-        if follows and self._takes_bulk:
-            base = values.base_offset
-            stop = self._replay_bulk(values, first - base, last + 1 - base, self._replay_or_skip) + base
-            if stop > first:
-                self.seen_record = True
-                self._gathered += stop - first
-                batches, size = values.ended_within(first, stop)
-                self._num_batches += batches
-                self._num_bytes += size
-                self._move_to(stop - 1, values.end_at(stop - 1))
+        patience = 1
+        while self._last_offset < last:
+            self._load_bulk(values, last)
+            if self._last_offset >= last or not self._load_some(values, to_offset, patience):
+                return
+            patience *= 2
+
+    def _load_bulk(self, values: BatchValues, last: int) -> None:
+        """Replay the values up to offset `last` in bulk, as far as that goes."""
+        first = self._last_offset + 1
+        if not self._takes_bulk or not values.base_offset <= first <= last:
+            return
+        if values.end_at(first).epoch < self._last_epoch:
+            return
+        base = values.base_offset
+        stop = self._replay_bulk(values, first - base, last + 1 - base, self._replay_or_skip) + base
+        if stop > first:
+            self.seen_record = True
+            self._gathered += stop - first
+            batches, size = values.ended_within(first, stop)
+            self._num_batches += batches
+            self._num_bytes += size
+            self._move_to(stop - 1, values.end_at(stop - 1))
+
+    def _load_some(self, values: BatchValues, to_offset: int, records: int) -> bool:
+        """Replay whole batches as objects, `records` records or more; whether bulk may be tried again behind them."""
         for batch in values.batches(self._last_offset + 1):
             if batch.base_offset > to_offset:
                 break
             self.load_batch(batch, to_offset=to_offset)
+            records -= batch.record_count
+            if records <= 0 and self._takes_bulk:
+                return True
+        return False
 
     @property
     def _takes_bulk(self) -> bool:

@@ -1,4 +1,4 @@
-"""Streams and batch jobs over a lake's log on Spark: replay into images, local changes and snapshots.
+"""Streams and batch jobs over a lake's log on Spark: replay into images, local changes and snapshots, derived tables.
 
 `pyspark` is imported in this room only, and only when one of these is touched.
 """
@@ -9,16 +9,75 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from kraftlake.spark_jobs.cluster_metrics import counts_by_minute
+    from kraftlake.spark_jobs.data_source import KraftDataSource
+    from kraftlake.spark_jobs.fold.build_snapshot import BuiltSnapshot, build_snapshot, run_snapshot
+    from kraftlake.spark_jobs.fold.image_frame import image_frame
+    from kraftlake.spark_jobs.fold.local_changes_frame import local_changes_frame
     from kraftlake.spark_jobs.java import java_home
+    from kraftlake.spark_jobs.jobs import JOBS, Job, run_job
+    from kraftlake.spark_jobs.lake_table import LakeTable, TableDescription
+    from kraftlake.spark_jobs.replay_listener import ReplayListener, ReplayProgress
     from kraftlake.spark_jobs.replay_stream import ReplayResult, run_replay
     from kraftlake.spark_jobs.session import spark_session
+    from kraftlake.spark_jobs.stream_options import StreamOptions, StreamResult
+    from kraftlake.spark_jobs.table_stream import run_tables
+    from kraftlake.spark_jobs.table_writer import Published, RowBuffer, TableWriter
+    from kraftlake.spark_jobs.typed_read import read_records
 
-__all__ = ["ReplayResult", "java_home", "run_replay", "spark_session"]
+__all__ = [
+    "JOBS",
+    "BuiltSnapshot",
+    "Job",
+    "KraftDataSource",
+    "LakeTable",
+    "Published",
+    "ReplayListener",
+    "ReplayProgress",
+    "ReplayResult",
+    "RowBuffer",
+    "StreamOptions",
+    "StreamResult",
+    "TableDescription",
+    "TableWriter",
+    "build_snapshot",
+    "counts_by_minute",
+    "image_frame",
+    "java_home",
+    "local_changes_frame",
+    "read_records",
+    "run_job",
+    "run_replay",
+    "run_snapshot",
+    "run_tables",
+    "spark_session",
+]
 
 _MODULES = {
+    "BuiltSnapshot": "fold.build_snapshot",
+    "JOBS": "jobs",
+    "Job": "jobs",
+    "KraftDataSource": "data_source",
+    "LakeTable": "lake_table",
+    "Published": "table_writer",
+    "ReplayListener": "replay_listener",
+    "ReplayProgress": "replay_listener",
     "ReplayResult": "replay_stream",
+    "RowBuffer": "table_writer",
+    "StreamOptions": "stream_options",
+    "StreamResult": "stream_options",
+    "TableDescription": "lake_table",
+    "TableWriter": "table_writer",
+    "build_snapshot": "fold.build_snapshot",
+    "counts_by_minute": "cluster_metrics",
+    "image_frame": "fold.image_frame",
     "java_home": "java",
+    "read_records": "typed_read",
+    "local_changes_frame": "fold.local_changes_frame",
+    "run_job": "jobs",
     "run_replay": "replay_stream",
+    "run_snapshot": "fold.build_snapshot",
+    "run_tables": "table_stream",
     "spark_session": "session",
 }
 

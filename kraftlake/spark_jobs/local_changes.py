@@ -12,22 +12,15 @@ that begins with it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
 from kraftlake.delta import LocalReplicaChanges, TopicsDelta
-from kraftlake.image import MetadataProvenance
-from kraftlake.metadata_log.delta_log import NotADeltaTableError, read_table
+from kraftlake.image import PartitionRegistration
 from kraftlake.records.uuid import Uuid
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-TABLE = "local_changes"
-APP_ID = f"kraftlake.{TABLE}"
-"""The txnAppId of the table's writer; its txnVersion is the last offset that the table covers."""
+from kraftlake.spark_jobs.lake_table import TableDescription
+from kraftlake.spark_jobs.table_writer import Published, TableWriter
 
 CHANGES = ("delete", "leader_elected", "leader", "follower", "directory")
 """What `change` can be, see its comment in `COLUMNS`."""
@@ -62,90 +55,55 @@ COLUMNS: tuple[tuple[pa.Field, str], ...] = (
     ),
 )
 
-SCHEMA = pa.schema([field for field, _ in COLUMNS])
+LOCAL_CHANGES = TableDescription("local_changes", "What each metadata delta told each broker to do.", COLUMNS)
+SCHEMA = LOCAL_CHANGES.schema
+
+Row = tuple[Any, ...]
 
 
-def local_change_rows(topics: TopicsDelta, provenance: MetadataProvenance) -> Iterator[dict[str, Any]]:
-    """The rows of one metadata delta as SCHEMA has them, by broker, topic, partition and change."""
-    time = None if provenance.timestamp < 0 else provenance.timestamp * 1000
-    head = {"offset": provenance.offset, "epoch": provenance.epoch, "timestamp": time}
+class LocalChangesWriter(TableWriter):
+    """Makes the rows of `local_changes/`."""
+
+    description = LOCAL_CHANGES
+
+    def publish(self, change: Published) -> None:
+        """Add the rows of one metadata delta, by broker, topic, partition and change."""
+        topics = change.delta.topics_delta
+        if topics is not None:
+            self.rows.extend(local_change_rows(topics, (change.offset, change.epoch, change.timestamp)))
+
+
+def local_change_rows(topics: TopicsDelta, head: Row) -> Iterator[Row]:
+    """The rows of one metadata delta; `head` is its offset, epoch and time (epoch microseconds or None)."""
     for broker, changes in topics.local_changes_all().items():
-        rows = [head | {"broker": broker} | row for row in _rows_of(topics, changes)]
-        yield from sorted(rows, key=lambda row: (row["topic"], row["partition"], row["change"]))
+        for topic, partition, change, topic_id, state in sorted(_rows_of(topics, changes), key=lambda row: row[:3]):
+            yield (*head, broker, change, topic, str(topic_id), partition, *state)
 
 
-def _rows_of(topics: TopicsDelta, changes: LocalReplicaChanges) -> Iterator[dict[str, Any]]:
+_NO_STATE: Row = (None,) * 6
+"""What a delete has in the columns from `leader` on."""
+
+
+def _rows_of(topics: TopicsDelta, changes: LocalReplicaChanges) -> Iterator[tuple[str, int, str, Uuid, Row]]:
     directories = {key.topic_partition: (key.topic_id, str(value)) for key, value in changes.directory_ids.items()}
     for deleted in changes.deletes:
         before = topics.image.get_topic(deleted.topic)
         assert before is not None, "a delete is of a replica that the image before the delta had"
-        yield _row("delete", deleted.topic, before.id, deleted.partition)
+        yield deleted.topic, deleted.partition, "delete", before.id, _NO_STATE
     for kind, infos in (("leader", changes.leaders), ("follower", changes.followers)):
         for key, info in infos.items():
             change = "leader_elected" if key in changes.elected_leaders else kind
             _, directory = directories.pop(key, (None, None))
-            yield _row(change, key.topic, info.topic_id, key.partition) | {
-                "leader": info.partition.leader,
-                "leader_epoch": info.partition.leader_epoch,
-                "partition_epoch": info.partition.partition_epoch,
-                "replicas": list(info.partition.replicas),
-                "isr": list(info.partition.isr),
-                "directory": directory,
-            }
+            yield key.topic, key.partition, change, info.topic_id, _state(info.partition, directory)
     for key, (topic_id, directory) in directories.items():
         topic = topics.changed_topic(topic_id)
         partition = None if topic is None else topic.partition(key.partition)
         assert partition is not None, "a directory is assigned to a partition that the delta holds"
-        yield _row("directory", key.topic, topic_id, key.partition) | {
-            "leader": partition.leader,
-            "leader_epoch": partition.leader_epoch,
-            "partition_epoch": partition.partition_epoch,
-            "replicas": list(partition.replicas),
-            "isr": list(partition.isr),
-            "directory": directory,
-        }
+        yield key.topic, key.partition, "directory", topic_id, _state(partition, directory)
 
 
-def _row(change: str, topic: str, topic_id: Uuid, partition: int) -> dict[str, Any]:
-    return {"change": change, "topic": topic, "topic_id": str(topic_id), "partition": partition}
-
-
-class LocalChangesTable:
-    """The table in a lake, written by Spark; nobody else writes it.
-
-    An append and the offset that it reaches are one commit (Delta's txn action), so that a writer that starts anew
-    knows where to go on whatever became of its stream's checkpoint.
-    """
-
-    def __init__(self, lake: Path) -> None:
-        self.path = lake / TABLE
-
-    def last_offset(self) -> int | None:
-        """The last offset that the table covers; None where it covers nothing yet.
-
-        Raises LakeError for a table that can't be read.
-        """
-        try:
-            return read_table(self.path).transactions.get(APP_ID)
-        except NotADeltaTableError:
-            return None
-
-    def create(self, spark: SparkSession) -> None:
-        """Make the empty table, its columns commented, where there is none."""
-        from delta.tables import DeltaTable
-        from pyspark.sql.pandas.types import from_arrow_type
-
-        table = DeltaTable.createIfNotExists(spark).location(str(self.path)).property("delta.appendOnly", "true")
-        table = table.comment("What each metadata delta told each broker to do")
-        for field, comment in COLUMNS:
-            table = table.addColumn(field.name, from_arrow_type(field.type), nullable=field.nullable, comment=comment)
-        table.execute()
-
-    def append(self, spark: SparkSession, rows: pa.Table, last_offset: int) -> None:
-        """Append rows of offsets up to `last_offset` and note that the table covers them; without rows, only that.
-
-        An append that was made before changes nothing.
-        """
-        frame = spark.createDataFrame(rows.cast(SCHEMA))
-        writer = frame.coalesce(1).write.format("delta").mode("append")
-        writer.option("txnAppId", APP_ID).option("txnVersion", last_offset).save(str(self.path))
+def _state(partition: PartitionRegistration, directory: str | None) -> Row:
+    return (
+        partition.leader, partition.leader_epoch, partition.partition_epoch,
+        list(partition.replicas), list(partition.isr), directory,
+    )  # fmt: skip

@@ -1,10 +1,11 @@
-"""The state of a replay job: rows of the log in, images and local changes out, each offset once."""
+"""The state of a job that folds the log: rows of the log in, metadata deltas out to the tables' writers, each once."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -14,27 +15,72 @@ from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import LOG_SCHEMA, from_rows
 from kraftlake.replay.base import choose_base, usable_snapshots
 from kraftlake.replay.batch_loader import MetadataBatchLoader
-from kraftlake.replay.fold import load_snapshot
+from kraftlake.replay.fold import extend, load_snapshot
 from kraftlake.replay.log_reader import LogReader, SnapshotReader
 from kraftlake.replay.manifest import LogDeltaManifest
 from kraftlake.runtime.errors import LakeError, OffsetError
-from kraftlake.spark_jobs.local_changes import SCHEMA, local_change_rows
-from kraftlake.spark_jobs.snapshot_publisher import SnapshotPublisher
+from kraftlake.spark_jobs.table_writer import Published, TableWriter
+
+if TYPE_CHECKING:
+    from kraftlake.replay.open_reader import LakeReader
+    from kraftlake.spark_jobs.snapshot_publisher import SnapshotPublisher
+
+_PIECE_ROWS = 50_000
+
+
+class TableFeed:
+    """One table of a fold: up to which offset it is complete (None: it holds nothing), and what makes its rows.
+
+    The writer is told what lies beyond `covers` alone, wherever the fold itself began: of several tables that were
+    left behind at different offsets, each goes on at its own.
+    """
+
+    def __init__(self, writer: TableWriter, covers: int | None) -> None:
+        self.writer = writer
+        self.covers = covers
+        self._begun = False
+
+    @property
+    def name(self) -> str:
+        """The table's name."""
+        return self.writer.description.name
+
+    def publish(self, change: Published) -> None:
+        """Pass on a published change that the table lacks."""
+        if self._lacks(change.offset):
+            if not self._begun:
+                self._begun = True
+                self.writer.begin(change.before)
+            self.writer.publish(change)
+
+    def take_rows(self, rows: pa.Table) -> None:
+        """Pass on the sorted rows of the log that the table lacks."""
+        if not self.writer.wants_rows or not self._lacks(rows.column("offset")[-1].as_py()):
+            return
+        if not self._lacks(rows.column("offset")[0].as_py()):
+            rows = rows.filter(pc.greater(rows.column("offset"), self.covers))
+        self.writer.take_rows(rows)
+
+    def _lacks(self, offset: int) -> bool:
+        return self.covers is None or offset > self.covers
 
 
 class LogFold:
     """Folds the log of a lake batch by batch: one metadata delta for each log batch, one for a metadata transaction.
 
-    What comes out depends on the order of the offsets alone: rows may come in any order within one call of
-    `take_rows`, offsets at or below `last_offset` are dropped, and a gap is an error.
+    What comes out depends on the order of the offsets alone: `new_rows` takes rows in any order, leaves out offsets at
+    or below `last_offset`, and a gap is an error.
     """
 
-    def __init__(self, reader: LogReader, snapshots: SnapshotPublisher) -> None:
+    def __init__(
+        self, reader: LakeReader, feeds: Sequence[TableFeed], snapshots: SnapshotPublisher | None = None
+    ) -> None:
         self._reader = reader
+        self._feeds = tuple(feeds)
         self._snapshots = snapshots
         self._publishing = False
-        self._rows: list[dict[str, Any]] = []
-        self.loader = MetadataBatchLoader(publish=self._publish)
+        self._of_snapshot = False
+        self.loader = MetadataBatchLoader()
         self.batches = 0
         self.deltas = 0
 
@@ -48,46 +94,33 @@ class LogFold:
         """The last offset that was taken in, -1 for none."""
         return self.loader.last_offset
 
-    def begin(self, published_to: int | None) -> None:
-        """Become the state at `published_to`, the last offset that the targets hold; None: they hold nothing.
+    def begin(self) -> None:
+        """Become the state at the last offset that all tables cover.
 
-        With nothing published the state is the empty image, or, where the log starts above 0, the oldest snapshot that
-        covers its start, whose load is then published as the first delta. Raises OffsetError where the log has no
-        image there.
+        Where one covers nothing, the state is the empty image, or, where the log starts above 0, the oldest snapshot
+        that covers its start, whose load is then published as the first delta. Raises OffsetError where the log has no
+        image where a table ends, LakeError where a table is of another log.
         """
-        if published_to is None:
-            self._publishing = True
-            if self._reader.start_offset > 0:
-                self._load(self._oldest_snapshot())
-        elif published_to >= 0:
-            self._check_in_log(published_to)
-            base = choose_base(self._reader, published_to)
-            if base is not None:
-                self._load(base)
-            for batch in self._log_batches(self.last_offset + 1, published_to):
-                self._take(batch)
-            if self.last_offset != published_to:
-                raise OffsetError(
-                    f"the targets of {self._reader.name} hold offsets up to {published_to}, which is inside of a batch"
-                )
+        for feed in self._feeds:
+            self._check_in_log(feed)
+        covered = [feed.covers for feed in self._feeds if feed.covers is not None]
+        if len(covered) < len(self._feeds):
+            self._begin_anew()
+        else:
+            self._go_on_from(min(covered))
         self._publishing = True
         self.batches = 0
         self.deltas = 0
 
-    def take_log(self, to_offset: int) -> Iterable[int]:
-        """Take in the log's own batches after `last_offset` up to `to_offset`; yields the size of each."""
-        for batch in self._log_batches(self.last_offset + 1, to_offset):
-            yield self._take(batch)
-
-    def take_rows(self, rows: pa.Table) -> int:
-        """Take in rows of the log's table, of whole batches and in any order; returns how many were new.
+    def new_rows(self, rows: pa.Table) -> pa.Table:
+        """The rows that were not taken yet of rows of the log's table, whole batches in any order; sorted by offset.
 
         Raises LakeError naming the offset where one is missing or a batch is cut.
         """
         rows = rows.select(LOG_SCHEMA.names).cast(LOG_SCHEMA)
         new = rows.filter(pc.greater(rows.column("offset"), self.last_offset)).sort_by("offset")
         if not new.num_rows:
-            return 0
+            return new
         first, last = new.column("offset")[0].as_py(), new.column("offset")[-1].as_py()
         if first != self.last_offset + 1 or last - first + 1 != new.num_rows:
             raise LakeError(
@@ -96,18 +129,19 @@ class LogFold:
             )
         if new.column("batch")[0].as_py() != first:
             raise LakeError(f"the batch that holds offset {first} of {self._reader.name} is split over two commits")
-        for batch in from_rows(new):
-            self._take(batch)
-        return int(new.num_rows)
+        return new
 
-    def drain(self) -> pa.Table:
-        """The rows of local changes since the last call."""
-        rows, self._rows = self._rows, []
-        return pa.Table.from_pylist(rows, schema=SCHEMA)
+    def take(self, rows: pa.Table) -> Iterator[int]:
+        """Take in whole batches, sorted by offset, that follow `last_offset`; yields the size of each part of them."""
+        for piece in pieces(rows):
+            for feed in self._feeds:
+                feed.take_rows(piece)
+            yield sum(map(self._take, from_rows(piece)))
 
     def finish(self) -> None:
         """A run has ended with nothing left to read: a snapshot is due."""
-        if not self.loader.in_transaction and self.image.provenance.offset == self.last_offset:
+        ended = not self.loader.in_transaction and self.image.provenance.offset == self.last_offset
+        if self._snapshots is not None and ended:
             self._snapshots.publish(self.image, self.loader.quorum)
 
     def _take(self, batch: RecordBatch) -> int:
@@ -115,6 +149,8 @@ class LogFold:
         self.loader.load_batch(batch)
         self.loader.flush()
         self.batches += 1
+        if self._snapshots is None:
+            return size
         if self.image.provenance.offset != self.last_offset:
             self._snapshots.pass_over(size)
         else:
@@ -126,30 +162,96 @@ class LogFold:
         if not self._publishing:
             return
         self.deltas += 1
-        if delta.topics_delta is not None:
-            self._rows.extend(local_change_rows(delta.topics_delta, manifest.provenance))
+        change = Published(delta, image, manifest, self._of_snapshot)
+        for feed in self._feeds:
+            feed.publish(change)
 
-    def _load(self, snapshot: SnapshotReader) -> None:
+    def _begin_anew(self) -> None:
+        self.loader.publish_to(self._publish)
+        if self._reader.start_offset == 0:
+            return
+        snapshot = oldest_snapshot(self._reader)
+        for feed in self._feeds:
+            if feed.covers is not None and feed.covers < snapshot.end_offset - 1:
+                raise OffsetError(self._trimmed_past(feed.covers))
+        self._publishing = self._of_snapshot = True
         load_snapshot(self.loader, snapshot)
         self.loader.flush()
-        self._snapshots.start_at(self.image)
+        self._of_snapshot = False
+        self._start_snapshots_at(self.image)
 
-    def _oldest_snapshot(self) -> SnapshotReader:
-        start = self._reader.start_offset
-        for snapshot in usable_snapshots(self._reader):
-            if start <= snapshot.end_offset <= self._reader.end_offset:
-                return snapshot
-        raise OffsetError(
-            f"{self._reader.name} starts at offset {start} and has no snapshot that covers that start, so there is no "
-            "image to start from: import a source that has one"
-        )
-
-    def _check_in_log(self, offset: int) -> None:
-        if offset >= self._reader.end_offset:
-            raise LakeError(
-                f"the tables derived from {self._reader.name} hold offsets up to {offset}, but its log ends before "
-                f"{self._reader.end_offset}: they are of another log, delete local_changes/ and run again"
+    def _go_on_from(self, covered: int) -> None:
+        try:
+            base = choose_base(self._reader, covered) if covered >= 0 else None
+        except OffsetError as fault:
+            raise OffsetError(self._trimmed_past(covered)) from fault
+        if base is not None:
+            load_snapshot(self.loader, base)
+            self._start_snapshots_at(self.loader.take_image())
+        if self._snapshots is None:
+            self._replay_at_once(covered)
+        self.loader.publish_to(self._publish)
+        if self.last_offset < covered:  # the places of later snapshots depend on the sizes of all batches in between
+            for batch in self._reader.batches(self.last_offset + 1, covered):
+                self._take(batch)
+        if self.last_offset != covered or not self.loader.provenance.batch_aligned:
+            raise OffsetError(
+                f"the tables of {self._reader.name} cover offsets up to {covered}, which is inside of a batch"
             )
 
-    def _log_batches(self, first: int, last: int) -> Iterable[RecordBatch]:
-        return self._reader.batches(first, last) if first <= last else ()
+    def _replay_at_once(self, covered: int) -> None:
+        """Replay up to `covered`, or to where a transaction begins that is open there.
+
+        The newest image is the one that was published last, so that what follows compares with the same one whether or
+        not a run has ended in between.
+        """
+        base, quorum = self.image, self.loader.quorum
+        extend(self.loader, self._reader, covered)
+        if (begins := self.loader.transaction_begin_offset) is not None:
+            self.loader = MetadataBatchLoader(base, quorum=quorum)
+            if self.last_offset < begins - 1:
+                extend(self.loader, self._reader, begins - 1)
+        self.loader.take_image()
+
+    def _start_snapshots_at(self, image: MetadataImage) -> None:
+        if self._snapshots is not None:
+            self._snapshots.start_at(image)
+
+    def _check_in_log(self, feed: TableFeed) -> None:
+        if feed.covers is not None and feed.covers >= self._reader.end_offset:
+            raise LakeError(
+                f"{feed.name}/ of {self._reader.name} holds offsets up to {feed.covers}, but the log ends before "
+                f"{self._reader.end_offset}: the table is of another log, delete {feed.name}/ and run again"
+            )
+
+    def _trimmed_past(self, covered: int) -> str:
+        behind = [feed.name for feed in self._feeds if feed.covers is not None and feed.covers == covered]
+        return (
+            f"{behind[0]}/ of {self._reader.name} ends at offset {covered}, and the log that followed was trimmed: "
+            f"delete the folder {behind[0]}/ and run again, it then begins with the oldest snapshot"
+        )
+
+
+def oldest_snapshot(reader: LogReader) -> SnapshotReader:
+    """The snapshot that the log of a reader, which starts above 0, begins with; OffsetError where there is none."""
+    start = reader.start_offset
+    for snapshot in usable_snapshots(reader):
+        if start <= snapshot.end_offset <= reader.end_offset:
+            return snapshot
+    raise OffsetError(
+        f"{reader.name} starts at offset {start} and has no snapshot that covers that start, so there is no image to "
+        "start from: import a source that has one"
+    )
+
+
+def pieces(rows: pa.Table) -> Iterator[pa.Table]:
+    """The rows cut between batches, a bounded number of them at a time unless one batch is larger."""
+    bases = rows.column("batch").to_numpy()
+    start = 0
+    while start < len(bases):
+        stop = min(start + _PIECE_ROWS, len(bases))
+        if stop < len(bases):
+            cut = int(np.searchsorted(bases, bases[stop]))  # where the batch begins that the cut would split
+            stop = cut if cut > start else int(np.searchsorted(bases, bases[stop], side="right"))
+        yield rows.slice(start, stop - start)
+        start = stop

@@ -11,6 +11,7 @@ import pytest
 
 from kraftlake.cli.application import application
 from kraftlake.cli.reference import reference, walk
+from kraftlake.spark_jobs.jobs import JOBS
 from tests.cli.running import ROOT, process, run
 
 COMMANDS = [(path, command) for path, command, _ in walk()]
@@ -29,7 +30,9 @@ def test_the_commands_are_those_that_others_rely_on() -> None:
     names = {path.removeprefix("kraftlake ") for path, _ in LEAVES}
     assert names == {
         "image", "log", "diff", "local-changes", "replay", "metrics", "verify", "import", "export", "format",
-        "fork", "generate", "log compact", "log trim", "log vacuum", "spark replay",
+        "fork", "generate", "log compact", "log trim", "log vacuum",
+        *(f"spark {job}" for job in JOBS),
+        "spark snapshot",
         "brokers register", "brokers unfence", "brokers fence", "brokers shutdown", "brokers unregister",
         "topics create", "topics grow", "topics elect", "topics isr", "topics reassign", "topics delete",
         "configs alter", "quotas alter", "acls add", "acls remove", "features update",

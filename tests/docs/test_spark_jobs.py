@@ -1,16 +1,47 @@
-"""docs/spark-jobs.md describes the tables as they are."""
+"""docs/spark-jobs.md and docs/history-sql.md describe the tables as they are, and their Python runs."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
-from kraftlake.spark_jobs.local_changes import COLUMNS
+import pytest
+from deltalake import DeltaTable
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "spark-jobs.md").read_text("utf-8")
+from kraftlake.spark_jobs.jobs import ALL, HISTORY, JOBS
+from kraftlake.spark_jobs.lake_table import TableDescription
+from tests.spark_jobs.sample_log import lake_of
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+PAGE = (DOCS / "spark-jobs.md").read_text("utf-8")
+HISTORY_PAGE = (DOCS / "history-sql.md").read_text("utf-8")
+TABLES = {writer.description.name: writer.description for writer in ALL.new_writers()}
 
 
-def test_every_column_of_local_changes_is_described_as_in_the_table_itself() -> None:
-    rows = [line.split(" | ") for line in PAGE.splitlines() if line.startswith("| `")]
+def section(heading: str, page: str = PAGE) -> str:
+    return re.split(r"^## ", page.partition(f"\n## {heading}\n")[2], maxsplit=1, flags=re.MULTILINE)[0]
+
+
+@pytest.mark.parametrize("description", TABLES.values(), ids=TABLES)
+def test_every_column_is_described_as_in_the_table_itself(description: TableDescription) -> None:
+    page = HISTORY_PAGE if description.name in HISTORY.tables else PAGE
+    rows = [line.split(" | ") for line in section(f"{description.name}/", page).splitlines() if line.startswith("| `")]
     assert [(row[0].strip("| `"), row[2].removesuffix(" |")) for row in rows] == [
-        (field.name, comment) for field, comment in COLUMNS
+        (field.name, comment) for field, comment in description.columns
     ]
+
+
+def test_every_job_is_named_and_says_which_tables_it_keeps() -> None:
+    for job in JOBS.values():
+        assert f"kraftlake spark {job.name} LAKE" in PAGE
+        assert job.tables == tuple(writer.description.name for writer in job.new_writers())
+
+
+@pytest.mark.spark
+def test_the_table_of_ones_own_runs(tmp_path: Path) -> None:
+    lake_of(tmp_path / "lake", commits=1)
+    (program,) = re.findall(r"```python\n(.*?)```", section("A table of your own"), flags=re.DOTALL)
+    exec(program.replace('"LAKE"', repr(str(tmp_path / "lake"))), {"__name__": "example"})
+    rows = DeltaTable(tmp_path / "lake" / "controller_changes").to_pyarrow_table().to_pylist()
+    assert len(rows) > 1
+    assert all(row["leader"] is not None for row in rows)

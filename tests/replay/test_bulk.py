@@ -162,6 +162,21 @@ def test_bulk_replay_makes_no_objects_of_common_records():
     assert loader.take_image().topics.get_topic("a").partitions[3].leader == 4
 
 
+@pytest.mark.parametrize("at", [0, 60])
+def test_a_metadata_transaction_leaves_the_records_behind_it_to_bulk_replay(at):
+    """Every cluster's log begins with one: its bootstrap records."""
+    marks = [ApiMessageAndVersion(BeginTransactionRecord(), 0), ApiMessageAndVersion(EndTransactionRecord(), 0)]
+    records = [*MANY[:at], marks[0], *MANY[at : at + 3], marks[1], *MANY[at + 3 :]]
+    batches = batches_of(records, [1])
+    if at == 0:  # bootstrap records are none of topics
+        records = [*marks, *MANY]
+        batches = batches_of(records, [2, 50])
+    loader = load(batches, 400, bulk=True)
+    assert loader.delta.topics_delta.takes_bulk
+    assert loader.last_offset == len(records) - 1
+    assert loader.take_image() == load(batches, 400).take_image()
+
+
 def test_a_delta_goes_on_after_an_image_was_made_of_it():
     loader = MetadataBatchLoader()
     (values,) = stretches(batches_of(MANY, [50]))

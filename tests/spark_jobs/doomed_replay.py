@@ -11,26 +11,25 @@ import signal
 import sys
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
 
 from kraftlake.spark_jobs import run_replay
-from kraftlake.spark_jobs.local_changes import LocalChangesTable
+from kraftlake.spark_jobs.lake_table import LakeTable
 
 
 def main(lake: str, stage: str, number: int) -> None:
-    append = LocalChangesTable.append
+    append = LakeTable.append
     publications = 0
 
-    def deadly_append(table: LocalChangesTable, spark: SparkSession, rows: pa.Table, last_offset: int) -> None:
+    def deadly_append(table: LakeTable, rows: pa.Table, last_offset: int) -> None:
         nonlocal publications
         publications += 1
         if publications == number and stage == "before":
             os.kill(os.getpid(), signal.SIGKILL)
-        append(table, spark, rows, last_offset)
+        append(table, rows, last_offset)
         if publications == number and stage == "after":
             os.kill(os.getpid(), signal.SIGKILL)
 
-    LocalChangesTable.append = deadly_append  # type: ignore[method-assign]
+    LakeTable.append = deadly_append  # type: ignore[method-assign]
     run_replay(lake, max_files_per_trigger=1, snapshot_every_bytes=int(sys.argv[4]))
 
 

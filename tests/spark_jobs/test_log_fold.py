@@ -9,13 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kraftlake.image import MetadataImage
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import to_rows
 from kraftlake.replay.open_reader import LakeReader
 from kraftlake.runtime.errors import LakeError, OffsetError
-from kraftlake.spark_jobs.log_fold import LogFold
+from kraftlake.spark_jobs.local_changes import LocalChangesWriter
+from kraftlake.spark_jobs.log_fold import LogFold, TableFeed
 from kraftlake.spark_jobs.snapshot_publisher import SnapshotPublisher
 from tests.replay.made_logs import abort, begin, data, end, partition, topic
 from tests.spark_jobs.sample_log import append_in, batches_between, image_without_spark
@@ -72,14 +74,37 @@ def reader(lake: Path) -> LakeReader:
     return LakeReader(MetadataLog.open(lake))
 
 
-def fold_of(reader: LakeReader, published_to: int | None = None, there: tuple[int, ...] = ()) -> LogFold:
-    fold = LogFold(reader, RecordingPublisher(ForgettingLog(), there))  # type: ignore[arg-type]
-    fold.begin(published_to)
-    return fold
+class Folded:
+    """A fold with one table, and what it has made of it."""
+
+    def __init__(self, reader: LakeReader, covers: int | None = None, there: tuple[int, ...] = ()) -> None:
+        self.writer = LocalChangesWriter()
+        self.snapshots = RecordingPublisher(ForgettingLog(), there)  # type: ignore[arg-type]
+        self.fold = LogFold(reader, [TableFeed(self.writer, covers)], self.snapshots)
+        self.fold.begin()
+
+    def take_rows(self, rows: pa.Table) -> None:
+        for _ in self.fold.take(self.fold.new_rows(rows)):
+            pass
+
+    def drain(self) -> pa.Table:
+        return self.writer.drain()
+
+    @property
+    def image(self) -> MetadataImage:
+        return self.fold.image
+
+    @property
+    def last_offset(self) -> int:
+        return self.fold.last_offset
+
+
+def fold_of(reader: LakeReader, covers: int | None = None, there: tuple[int, ...] = ()) -> Folded:
+    return Folded(reader, covers, there)
 
 
 @pytest.fixture(scope="module")
-def whole(reader: LakeReader) -> tuple[LogFold, pa.Table]:
+def whole(reader: LakeReader) -> tuple[Folded, pa.Table]:
     fold = fold_of(reader)
     fold.take_rows(ROWS)
     return fold, fold.drain()
@@ -105,13 +130,13 @@ def shuffled(numbers: range, order: random.Random) -> list[int]:
     return shuffled_numbers
 
 
-def snapshots_of(fold: LogFold) -> list[int]:
-    return fold._snapshots.written
+def snapshots_of(fold: Folded) -> list[int]:
+    return fold.snapshots.written
 
 
 @given(pieces=micro_batches())
 def test_every_cut_and_order_of_the_rows_gives_the_same(
-    reader: LakeReader, whole: tuple[LogFold, pa.Table], pieces: list[pa.Table]
+    reader: LakeReader, whole: tuple[Folded, pa.Table], pieces: list[pa.Table]
 ) -> None:
     fold = fold_of(reader)
     rows = []
@@ -127,7 +152,7 @@ def test_every_cut_and_order_of_the_rows_gives_the_same(
 
 @given(published_to=st.sampled_from([batch.last_offset for batch in BATCHES]))
 def test_a_run_that_begins_anew_anywhere_goes_on_the_same(
-    reader: LakeReader, whole: tuple[LogFold, pa.Table], published_to: int
+    reader: LakeReader, whole: tuple[Folded, pa.Table], published_to: int
 ) -> None:
     expected, expected_rows = whole
     fold = fold_of(reader, published_to, tuple(snapshots_of(expected)))
@@ -138,13 +163,14 @@ def test_a_run_that_begins_anew_anywhere_goes_on_the_same(
     assert fold.drain().to_pylist() == later
 
 
-def test_the_image_is_the_one_replayed_without_the_fold(lake: Path, whole: tuple[LogFold, pa.Table]) -> None:
+def test_the_image_is_the_one_replayed_without_the_fold(lake: Path, whole: tuple[Folded, pa.Table]) -> None:
     assert whole[0].image == image_without_spark(lake)
 
 
-def test_the_log_itself_can_be_taken_in_place_of_rows(reader: LakeReader, whole: tuple[LogFold, pa.Table]) -> None:
+def test_the_log_itself_can_be_taken_in_place_of_rows(reader: LakeReader, whole: tuple[Folded, pa.Table]) -> None:
     fold = fold_of(reader)
-    assert sum(fold.take_log(LAST)) == sum(len(value) for batch in BATCHES for value in batch.values)
+    sizes = [size for rows in reader.log.batch_rows() for size in fold.fold.take(rows)]
+    assert sum(sizes) == sum(len(value) for batch in BATCHES for value in batch.values)
     assert fold.image == whole[0].image
     assert fold.drain().equals(whole[1])
 
@@ -169,8 +195,10 @@ def test_a_batch_that_comes_in_two_parts_is_refused(reader: LakeReader) -> None:
         fold.take_rows(rows)
 
 
-def test_targets_that_are_ahead_of_the_log_are_of_another_one(reader: LakeReader) -> None:
-    with pytest.raises(LakeError, match=f"hold offsets up to {LAST + 50}, but its log ends before"):
+def test_a_table_that_is_ahead_of_the_log_is_of_another_one(reader: LakeReader) -> None:
+    with pytest.raises(
+        LakeError, match=f"local_changes/ of .* holds offsets up to {LAST + 50}, but the log ends before"
+    ):
         fold_of(reader, LAST + 50)
 
 
@@ -181,14 +209,14 @@ def test_a_log_whose_start_no_snapshot_covers_has_no_image(tmp_path: Path) -> No
         fold_of(LakeReader(log))
 
 
-def test_no_snapshot_and_no_local_change_stands_inside_of_a_transaction(whole: tuple[LogFold, pa.Table]) -> None:
+def test_no_snapshot_and_no_local_change_stands_inside_of_a_transaction(whole: tuple[Folded, pa.Table]) -> None:
     assert INSIDE_TRANSACTIONS.isdisjoint(whole[1].column("offset").to_pylist())
     assert INSIDE_TRANSACTIONS.isdisjoint(end_offset - 1 for end_offset in snapshots_of(whole[0]))
     assert ABORTED - 1 in whole[1].column("offset").to_pylist(), "the whole transaction takes effect at its end"
     assert ABORTED in snapshots_of(whole[0])
 
 
-def test_an_aborted_transaction_leaves_no_trace(whole: tuple[LogFold, pa.Table]) -> None:
+def test_an_aborted_transaction_leaves_no_trace(whole: tuple[Folded, pa.Table]) -> None:
     assert whole[0].image.topics.get_topic(f"topic-{ENDED + 1}") is not None
     assert whole[0].image.topics.get_topic(f"topic-{ABORTED + 1}") is None
     assert ABORTED + 401 not in whole[1].column("offset").to_pylist()

@@ -20,8 +20,9 @@ from kraftlake.records.serde import UnknownRecord
 from kraftlake.replay.source import open_source
 from kraftlake.runtime.errors import LakeError, UnknownRecordError, UsageError
 from kraftlake.spark_jobs import ReplayResult, run_replay
-from kraftlake.spark_jobs.local_changes import APP_ID, COLUMNS, SCHEMA, LocalChangesTable
-from kraftlake.spark_jobs.replay_stream import _only_one
+from kraftlake.spark_jobs.lake_table import LakeTable
+from kraftlake.spark_jobs.local_changes import COLUMNS, LOCAL_CHANGES, SCHEMA
+from kraftlake.spark_jobs.run_lock import hold_tables
 from tests.interop.kafka_classes import kafka_local_changes
 from tests.replay.made_logs import data, no_op, topic
 from tests.spark_jobs.sample_log import (
@@ -54,7 +55,7 @@ class Tables:
         order = [(name, "ascending") for name in ("offset", "broker", "topic", "partition", "change")]
         return cls(
             table.to_pyarrow_table().sort_by(order).to_pylist(),
-            table.transaction_version(APP_ID),
+            table.transaction_version(LOCAL_CHANGES.app_id),
             {s.name: [batch.values for batch in s.batches()] for s in MetadataLog.open(lake).snapshots()},
         )
 
@@ -156,7 +157,14 @@ def test_the_table_is_described_and_readable_by_all(lake_in_one_go: Path, expect
     table = DeltaTable(lake_in_one_go / "local_changes")
     assert table.protocol().min_reader_version == 1
     assert table.protocol().min_writer_version == 2
-    assert table.metadata().configuration == {"delta.appendOnly": "true"}
+    assert table.metadata().description == "What each metadata delta told each broker to do."
+    assert table.metadata().configuration == {
+        "delta.appendOnly": "true",
+        "delta.dataSkippingStatsColumns": (
+            "offset,epoch,timestamp,broker,partition,leader,leader_epoch,partition_epoch"
+        ),
+        "kraftlake.log": DeltaTable(lake_in_one_go / "log").metadata().id,
+    }
     comments = {field.name: field.metadata.get("comment") for field in table.schema().fields}
     assert comments == {field.name: comment for field, comment in COLUMNS}
     rows = table.to_pyarrow_table()
@@ -231,7 +239,7 @@ def test_a_stream_killed_in_the_middle_goes_on_to_the_same_tables(
     command.append(str(SNAPSHOT_BYTES))
     child = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, timeout=300, check=False)
     assert child.returncode == -signal.SIGKILL, child.stderr.decode()
-    covered = LocalChangesTable(lake).last_offset()
+    covered = LakeTable(LOCAL_CHANGES, lake).last_offset()
     assert covered is not None
     assert 0 < covered < LAST_OFFSET
     done = replay(lake, spark, max_files_per_trigger=1)
@@ -288,7 +296,7 @@ def test_a_record_that_cannot_be_replayed_stops_the_stream_with_its_offset(tmp_p
     log.append([data(2, UnknownRecord(99, 3, b"\x01\x63\x03rest"))])
     with pytest.raises(UnknownRecordError, match=r"^offset 2\b.*record type 99"):
         replay(tmp_path / "lake", spark, max_files_per_trigger=1)
-    assert LocalChangesTable(tmp_path / "lake").last_offset() == 1
+    assert LakeTable(LOCAL_CHANGES, tmp_path / "lake").last_offset() == 1
 
 
 @pytest.mark.spark
@@ -331,7 +339,10 @@ def in_order(rows: pa.Table) -> pa.Table:
 
 def test_only_one_replay_runs_on_a_lake(tmp_path: Path) -> None:
     lake_of(tmp_path / "lake", commits=1, last=10)
-    with _only_one(tmp_path / "lake"), pytest.raises(LakeError, match="another replay is running"):
+    with (
+        hold_tables(tmp_path / "lake", ["local_changes"]),
+        pytest.raises(LakeError, match="another run writes local_ch"),
+    ):
         run_replay(tmp_path / "lake")
 
 

@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kraftlake.cli.command import Argument, Example, Group, Option
+from kraftlake.cli.command import Argument, Command, Example, Group, Option
+from kraftlake.cli.commands.spark_snapshot import snapshot
 from kraftlake.cli.options import Call, command
 from kraftlake.cli.parameters import LAKE
 from kraftlake.cli.sections import ENGINE
+from kraftlake.spark_jobs.jobs import JOBS, REPLAY, Job, run_job
 
 if TYPE_CHECKING:
-    from kraftlake.spark_jobs import ReplayResult
+    from kraftlake.spark_jobs import StreamResult
 
 _INTERVAL_PREFIX = "processing-time="
 
@@ -22,102 +24,118 @@ _INTERVAL_PREFIX = "processing-time="
     cls=Group,
     section=ENGINE,
     short_help="Run a Spark job over a lake.",
-    examples=(Example("replay a lake's log into tables", "kraftlake spark replay lake"),),
+    examples=(
+        Example("replay a lake's log into tables", "kraftlake spark replay lake"),
+        Example("every derived table, by one stream", "kraftlake spark all lake"),
+        Example("a snapshot of a cluster of any size", "kraftlake spark snapshot lake"),
+    ),
 )
 def spark() -> None:
     """Run a Spark job over a lake. Needs Java 17 or newer; no other command does."""
 
 
-@command(
-    "replay",
-    question="Replay a lake's log by a structured stream into images and tables.",
-    section="Jobs",
-    source=False,
-    secrets=True,
-    examples=(
-        Example("everything that is there, then end", "kraftlake spark replay lake"),
-        Example("one file of the log in a micro-batch", "kraftlake spark replay lake --max-files-per-trigger 1"),
-        Example(
-            "go on with what is appended, until interrupted",
-            "kraftlake spark replay lake --trigger 'processing-time=2 seconds'",
+def _parameters() -> list[click.Parameter]:
+    """What all jobs are asked with, in the order of their help."""
+    return [
+        Argument(["lake"], type=LAKE, required=True, help="The folder of a lake that `kraftlake import` made."),
+        Option(
+            ["--trigger"],
+            default="available-now",
+            metavar="WHEN",
+            show_default=True,
+            help="available-now ends when all is replayed; processing-time=INTERVAL goes on until it is interrupted.",
         ),
-    ),
-)
-@click.argument("lake", cls=Argument, type=LAKE, help="The folder of a lake that `kraftlake import` made.")
-@click.option(
-    "--trigger",
-    cls=Option,
-    default="available-now",
-    metavar="WHEN",
-    show_default=True,
-    help="available-now ends when all is replayed; processing-time=INTERVAL goes on until it is interrupted.",
-)
-@click.option(
-    "--max-files-per-trigger",
-    "max_files",
-    cls=Option,
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="How many files of the log a micro-batch takes.",
-)
-@click.option(
-    "--checkpoint",
-    cls=Option,
-    metavar="DIR",
-    help="The stream's checkpoint, in the lake by default. Losing it loses nothing.",
-)
-def replay(call: Call, lake: str, *, trigger: str, max_files: int | None, checkpoint: str | None) -> None:
-    """Replay what the log of LAKE holds beyond the last run, and show the cluster at its end.
+        Option(
+            ["--max-files-per-trigger", "max_files"],
+            type=click.IntRange(min=1),
+            metavar="N",
+            help="How many files of the log a micro-batch takes.",
+        ),
+        Option(
+            ["--max-bytes-per-trigger", "max_bytes"],
+            type=click.IntRange(min=1),
+            metavar="N",
+            help="About how many bytes of them, 16 MiB by default; one file is the least.",
+        ),
+        Option(
+            ["--checkpoint"],
+            metavar="DIR",
+            help="The stream's checkpoint, in the lake by default. Losing it loses nothing.",
+        ),
+    ]
 
-    A Spark structured stream makes one metadata delta of each log batch; what each broker was told to do goes into
-    the table local_changes/, images into snapshots/. The result depends on the log alone: a run that was killed, or
-    whose checkpoint was deleted, is simply run again.
-    """
+
+def _command_of(job: Job) -> Command:
+    def run(call: Call, lake: str, **options: Any) -> None:
+        _run(job, call, lake, **options)
+
+    run.__doc__ = job.help
+    line = f"kraftlake spark {job.name} lake"
+    made = command(
+        job.name,
+        question=job.question,
+        section="Jobs",
+        source=False,
+        secrets=job is REPLAY,
+        examples=(
+            Example("everything that is there, then end", line),
+            Example("one file of the log in a micro-batch", f"{line} --max-files-per-trigger 1"),
+            Example("go on with what is appended, until interrupted", f"{line} --trigger 'processing-time=2 seconds'"),
+        ),
+    )(run)
+    made.params[:0] = _parameters()
+    return made
+
+
+def _run(
+    job: Job, call: Call, lake: str, *, trigger: str, max_files: int | None, max_bytes: int | None, checkpoint: str
+) -> None:
     from kraftlake.cli.views.progress_view import progress_bars
-    from kraftlake.spark_jobs import run_replay
+    from kraftlake.spark_jobs import StreamOptions
 
+    options = StreamOptions.of(
+        trigger=trigger.removeprefix(_INTERVAL_PREFIX),
+        max_files=max_files,
+        max_bytes=max_bytes,
+        checkpoint=checkpoint,
+    )
     with progress_bars(call.terminal) as progress:
         progress("starting", 0, 0)
-        result = run_replay(
+        result = run_job(
+            job.name,
             lake,
-            trigger=trigger.removeprefix(_INTERVAL_PREFIX),
-            max_files_per_trigger=max_files,
-            checkpoint=checkpoint,
+            options=options,
             on_progress=lambda offset, end: progress("replaying", offset + 1, end),
         )
     if result.unwritable:
         call.terminal.warn(f"the newest image has no snapshot: {result.unwritable}")
-    _show(call, lake, result)
+    _show(job, call, lake, result)
 
 
-def _show(call: Call, lake: str, result: ReplayResult) -> None:
-    from kraftlake.image.json_form import image_to_json
+def _show(job: Job, call: Call, lake: str, result: StreamResult) -> None:
+    from kraftlake.cli.views.spark_view import show_run
 
-    summary = _summary(result)
-    image = image_to_json(result.image, show_secrets=call.show_secrets)
-    if call.as_json:
-        call.terminal.json({**summary, "image": image})
+    summary = result.to_json()
+    if job is not REPLAY:
+        if call.as_json:
+            call.terminal.json(summary)
+        else:
+            show_run(call.terminal, summary)
         return
     import kraftlake
     from kraftlake.cli.views.image_view import draw_image
-    from kraftlake.cli.views.spark_view import show_replay
+    from kraftlake.image.json_form import image_to_json
 
-    show_replay(call.terminal, summary)
+    image = image_to_json(result.image, show_secrets=call.show_secrets)
+    if call.as_json:
+        call.terminal.json({**summary, "localChangeRows": sum(result.rows.values()), "image": image})
+        return
+    show_run(call.terminal, summary)
     cluster_id = kraftlake.open(lake).cluster_id
     timestamp = result.image.provenance.timestamp
     call.terminal.render(draw_image(image, cluster_id=cluster_id, timestamp=timestamp, everything=False))
 
 
-def _summary(result: ReplayResult) -> dict[str, Any]:
-    return {
-        "from": result.base_offset,
-        "offset": result.offset,
-        "batches": result.batches,
-        "deltas": result.deltas,
-        "localChangeRows": result.local_change_rows,
-        "snapshots": list(result.snapshots),
-        "microBatches": result.micro_batches,
-    }
-
-
-spark.add_command(replay)
+for _job in JOBS.values():
+    spark.add_command(_command_of(_job))
+spark.add_command(snapshot)

@@ -10,8 +10,8 @@ from rich.tree import Tree
 
 from kraftlake.cli.theme import Style
 from kraftlake.cli.views.drawing import branch, text, tree
-from kraftlake.cli.views.kafka_names import acl_words, quota_entity_words
 from kraftlake.cli.views.words import NONE, Piece, amount, counted, moment
+from kraftlake.image.kafka_names import acl_words, quota_entity_words
 
 FIRST = 20
 """How many changes of a part are drawn unless all are asked for."""

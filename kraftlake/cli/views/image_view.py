@@ -10,7 +10,9 @@ from rich.tree import Tree
 
 from kraftlake.cli.theme import Style
 from kraftlake.cli.views.drawing import branch, table, text, tree
-from kraftlake.cli.views.kafka_names import (
+from kraftlake.cli.views.topics_view import add_topics
+from kraftlake.cli.views.words import NONE, Piece, amount, counted, levels, moment
+from kraftlake.image.kafka_names import (
     OPERATIONS,
     PATTERN_TYPES,
     PERMISSIONS,
@@ -19,8 +21,6 @@ from kraftlake.cli.views.kafka_names import (
     name_of,
     quota_entity_words,
 )
-from kraftlake.cli.views.topics_view import add_topics
-from kraftlake.cli.views.words import NONE, Piece, amount, counted, levels, moment
 
 FIRST = 6
 """How many entries of a long part are drawn unless all are asked for."""

@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from kraftlake.cli.theme import Style
-from kraftlake.cli.views.kafka_names import (
+from kraftlake.cli.views.words import NONE, Piece, amount, moment, numbers
+from kraftlake.image.kafka_names import (
     CONFIG_RESOURCES,
     SCRAM_MECHANISMS,
     acl_words,
     name_of,
 )
-from kraftlake.cli.views.words import NONE, Piece, amount, moment, numbers
 
 REDACTED = "(redacted)"
 """What the rooms below put in place of a secret."""

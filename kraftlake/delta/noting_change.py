@@ -1,0 +1,161 @@
+"""The change of packed topics by many records, with a note of each state that a partition went through.
+
+Imports numpy and numba.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import numpy as np
+
+from kraftlake.delta.bulk_change import BulkChange
+from kraftlake.image.packed_topics import PackedTopics
+from kraftlake.image.partition_rows import COLUMNS
+from kraftlake.kernels import change_state as columns
+from kraftlake.kernels import partition_journal, topic_records
+from kraftlake.records.uuid import Uuid
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Notes:
+    """What records have made of partitions, in the order of the records.
+
+    `records` (int64[n]) are the numbers of the records, `places` (int64[n]) the partitions by their place, `rows`
+    (int32[n, 14]) what these are after it; `removed` (bool[n]) is true where the topic is gone, and the row is nothing.
+    """
+
+    records: Any
+    places: Any
+    rows: Any
+    removed: Any
+
+
+class NotingChange(BulkChange):
+    """A `BulkChange` that is never applied as long as it notes: the places of partitions stay what they are.
+
+    A place is the row of a partition in the base, or the number of these plus its fresh row.
+    """
+
+    def __init__(self, base: PackedTopics) -> None:
+        super().__init__(base.merged())
+        self._inner: list[tuple[Any, Any]] = []
+        sizes = np.diff(base.table.starts)
+        self._base_topics = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
+        self._base_partitions = np.arange(base.partition_count, dtype=np.int32) - np.repeat(
+            base.table.starts[:-1], sizes
+        )
+        for topic, partitions in base.table.sparse.items():
+            self._base_partitions[base.table.starts[topic] : base.table.starts[topic + 1]] = partitions
+
+    @property
+    def place_count(self) -> int:
+        """How many places there are, those of partitions that are gone too."""
+        return self.packed.partition_count + int(self.state.counts[columns.N_FRESH])
+
+    @property
+    def topic_total(self) -> int:
+        """How many topics there are, those that are gone too."""
+        return len(self.packed.table.names) + int(self.state.counts[columns.N_TOPICS])
+
+    @property
+    def directory_total(self) -> int:
+        """How many directory ids are known."""
+        return int(self.state.counts[columns.N_DIRECTORIES])
+
+    def note(self, data: Any, starts: Any, stops: Any) -> tuple[int, Notes]:
+        """Replay the values data[starts[i]:stops[i]], of topics all of them, as far as that goes.
+
+        Gives the first that was not replayed, the number of them when all were, and the notes of those before it.
+        """
+        cleared: list[tuple[int, Any, Any]] = []
+        at, places, rows = self._run(data, starts, stops, cleared)
+        places, rows = places[:at], rows[:at]
+        records = np.arange(at)
+        kept = places >= 0
+        parts = [(records[kept], places[kept], rows[kept], np.zeros(int(kept.sum()), np.bool_))]
+        parts += [(np.full(len(p), record), p, r, np.zeros(len(p), np.bool_)) for record, p, r in cleared]
+        if (places < partition_journal.NO_PLACE).any():
+            parts.append(self._removals(places))
+        joined = [np.concatenate(part) for part in zip(*parts, strict=True)]
+        if len(parts) > 1:
+            order = np.argsort(joined[0], kind="stable")
+            joined = [part[order] for part in joined]
+        return at, Notes(records=joined[0], places=joined[1], rows=joined[2], removed=joined[3])
+
+    def replay(self, data: Any, starts: Any, stops: Any, first: int, last: int) -> tuple[int, list[tuple[int, str]]]:
+        """As that of `BulkChange`, for records that others are made into: they are noted as the record before was."""
+        at, places, rows = self._run(data, starts[first:last], stops[first:last], None)
+        self._inner.append((places[:at], rows[:at]))
+        return first + at, []
+
+    def topics_at(self, places: Any) -> Any:
+        """The numbers of the topics that places belong to (int32)."""
+        return self._at(places, self._base_topics, self.state.fresh_topics)
+
+    def partitions_at(self, places: Any) -> Any:
+        """The ids of the partitions at places (int32)."""
+        return self._at(places, self._base_partitions, self.state.fresh_partitions)
+
+    def topic_id(self, topic: int) -> Uuid:
+        """The id of a topic."""
+        known = len(self.packed.table.names)
+        return self.packed.table.id_of(topic) if topic < known else self.new_id(topic - known)
+
+    def _at(self, places: Any, of_base: Any, fresh: Any) -> Any:
+        known = self.packed.partition_count
+        if not known:
+            return fresh[places]
+        found = of_base[np.minimum(places, known - 1)]
+        behind = places >= known
+        found[behind] = fresh[places[behind] - known]
+        return found
+
+    def _run(
+        self, data: Any, starts: Any, stops: Any, cleared: list[tuple[int, Any, Any]] | None
+    ) -> tuple[int, Any, Any]:
+        """Replay as far as that goes; how far that is, places and rows."""
+        count = len(starts)
+        self.unshare()
+        self.make_room(data, starts, stops, 0, count)
+        places = np.full(count, partition_journal.NO_PLACE, np.int64)
+        rows = np.empty((count, COLUMNS), np.int32)
+        at, grown_at = 0, -1
+        while True:
+            status, at = partition_journal.replay_noting(
+                data, starts, stops, at, count, self.base, self.state, places, rows
+            )
+            if status == columns.GROW:
+                assert at > grown_at, "one growth is enough for any record"
+                grown_at = at
+                self.grow(int(data[starts[at] + 1]))
+            elif status == columns.STOPPED and cleared is not None and self._clears(data[starts[at] : stops[at]]):
+                cleared += [(at, *inner) for inner in self._inner]
+                at += 1
+            else:
+                return int(at), places, rows
+
+    def _clears(self, value: Any) -> bool:
+        """Whether the value is of a ClearElrRecord, which was replayed; what it has changed is in `_inner`."""
+        if len(value) < 4 or value[1] != topic_records.CLEAR_ELR:
+            return False
+        from kraftlake.delta.bulk_clear_elr import clear_elr
+
+        self._inner = []
+        return clear_elr(self, value.tobytes())
+
+    def _removals(self, places: Any) -> tuple[Any, Any, Any, Any]:
+        """A note for each partition of the topics that were removed."""
+        removals = np.flatnonzero(places < partition_journal.NO_PLACE)
+        removed_by = np.full(self.topic_total, -1, np.int64)
+        removed_by[-2 - places[removals]] = removals
+        known = len(self.packed.table.names)
+        found = []
+        if (removed_by[:known] >= 0).any():
+            found.append(np.flatnonzero(removed_by[self._base_topics] >= 0))
+        fresh = self.state.fresh_topics[: self.state.counts[columns.N_FRESH]]
+        found.append(np.flatnonzero(removed_by[fresh] >= 0) + self.packed.partition_count)
+        gone = np.concatenate(found)
+        rows = np.zeros((len(gone), COLUMNS), np.int32)
+        return removed_by[self.topics_at(gone)], gone, rows, np.ones(len(gone), np.bool_)

@@ -1,0 +1,166 @@
+"""Topic records replayed as `topic_records` does it, with a note of what each of them has made of its partition."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kraftlake.kernels.change_state import DONE, GROW, LONGEST, N_NAMES, N_TOPICS, STOPPED
+from kraftlake.kernels.compiled import compiled, inlined
+from kraftlake.kernels.indexes import find_id
+from kraftlake.kernels.partition_bytes import read_int, read_long
+from kraftlake.kernels.row_lists import COLUMNS, SHAPE
+from kraftlake.kernels.topic_records import (
+    CHANGE,
+    LONGEST_NAME,
+    PARTITION,
+    REMOVE,
+    TOPIC,
+    create_topic,
+    find_fresh,
+    remove_topic,
+    replay_record,
+)
+
+NO_PLACE = -1
+"""The place of a record that is of no partition."""
+
+
+@inlined
+def _note(data: Any, p: Any, topic: Any, base: Any, state: Any, row: Any) -> Any:
+    """Copy the row of the partition that the record at `p` names; gives the partition's place."""
+    partition = np.int64(read_int(data, p + 3))
+    topics = len(base.ids)
+    if topic < topics and 0 <= partition < base.starts[topic + 1] - base.starts[topic]:
+        r = np.int64(base.starts[topic]) + partition
+        if len(state.dense_flags) > 0:
+            for i in range(COLUMNS):
+                row[i] = state.dense_rows[r, i]
+        else:
+            at = np.int64(state.slots[r]) - 1
+            for i in range(COLUMNS):
+                row[i] = state.touched_rows[at, i]
+        return r
+    at = np.int64(find_fresh(state, topic, partition, topics))
+    for i in range(COLUMNS):
+        row[i] = state.fresh_rows[at, i]
+    return np.int64(len(base.rows)) + at
+
+
+@compiled
+def replay_noting(data: Any, starts: Any, stops: Any, first: int, last: int, base: Any, state: Any, places: Any,
+                  rows: Any) -> Any:  # fmt: skip
+    """Replay the values data[starts[i]:stops[i]] for i in [first, last), of topics all of them.
+
+    Gives a status and the first value that was not replayed, as `topic_records.replay` does. places[i] (int64) is the
+    partition's place: its row in the base, or the number of these plus its fresh row; it never changes while the state
+    lives. rows[i] (int32[COLUMNS]) is what the partition is after the record. Of a RemoveTopicRecord the place is
+    -2 - the topic's number, of a TopicRecord NO_PLACE.
+    """
+    counts = state.counts
+    topics = len(base.ids)
+    for i in range(first, last):
+        p, end = starts[i], stops[i]
+        if end - p < 3 or data[p] != 1 or data[p + 1] >= 128 or data[p + 2] >= 128:
+            return STOPPED, i
+        key, version = data[p + 1], data[p + 2]
+        places[i] = NO_PLACE
+        if key == PARTITION or key == CHANGE:
+            if version > 2 or end - p < 23:
+                return STOPPED, i
+            high, low = read_long(data, p + 7), read_long(data, p + 15)
+            topic = np.int64(find_id(base.ids, base.index, high, low))
+            if topic < 0:
+                topic = np.int64(find_id(state.ids, state.index, high, low))
+                if topic < 0:
+                    return STOPPED, i
+                topic += topics
+            if not state.alive[topic]:
+                return STOPPED, i
+            status = replay_record(data, p, end, topic, base, state)
+            if status != DONE:
+                return status, i
+            places[i] = _note(data, p, topic, base, state, rows[i])
+        elif key == TOPIC and version == 0:
+            if counts[N_NAMES] + LONGEST_NAME + 1 > len(state.names) or counts[N_TOPICS] >= len(state.firsts):
+                return GROW, i
+            if create_topic(data, p + 3, end, base, state) != DONE:
+                return STOPPED, i
+        elif key == REMOVE and version == 0:
+            gone = np.int64(remove_topic(data, p, end, base, state))
+            if gone < 0:
+                return STOPPED, i
+            places[i] = -2 - gone
+        else:
+            return STOPPED, i
+    return DONE, last
+
+
+@compiled
+def list_lengths(rows: Any, base_heap: Any, heap: Any, lengths: Any) -> None:
+    """The lengths of the seven lists of each row, into `lengths` (int32[7, n])."""
+    for r in range(len(rows)):
+        shape = rows[r, SHAPE]
+        if shape >= 0:
+            lengths[0, r] = shape & 0xFF
+            lengths[1, r] = shape >> 8
+            lengths[2, r] = shape & 0xFF
+            for which in range(3, 7):
+                lengths[which, r] = 0
+            continue
+        at = np.int64(rows[r, 0])
+        for which in range(7):
+            if at >= len(base_heap):
+                lengths[which, r] = heap[at - len(base_heap) + which]
+            else:
+                lengths[which, r] = base_heap[at + which]
+
+
+@compiled
+def list_values(rows: Any, base_heap: Any, heap: Any, lengths: Any, which: int, values: Any) -> None:
+    """The members of one of the lists of each row, one row after the other, into `values`."""
+    into = 0
+    for r in range(len(rows)):
+        count = lengths[which, r]
+        if rows[r, SHAPE] >= 0:
+            for i in range(count):
+                values[into + i] = rows[r, 3 * which + i]
+            into += count
+            continue
+        at = np.int64(rows[r, 0]) + 7
+        for before in range(which):
+            at += lengths[before, r]
+        if at >= len(base_heap):
+            at -= len(base_heap)
+            for i in range(count):
+                values[into + i] = heap[at + i]
+        else:
+            for i in range(count):
+                values[into + i] = base_heap[at + i]
+        into += count
+
+
+@compiled
+def same_states(ones: Any, others: Any, base_heap: Any, heap: Any, same: Any) -> None:
+    """Whether the state in a row of `ones` is the one in the row of `others` at its place, into `same` (uint8)."""
+    for r in range(len(ones)):
+        same[r] = 1
+        first = 0
+        if ones[r, SHAPE] < 0 and others[r, SHAPE] < 0:
+            first = 1
+            at, to = np.int64(ones[r, 0]), np.int64(others[r, 0])
+            size = np.int64(7)
+            k = np.int64(0)
+            while k < size:
+                one = heap[at + k - len(base_heap)] if at >= len(base_heap) else base_heap[at + k]
+                other = heap[to + k - len(base_heap)] if to >= len(base_heap) else base_heap[to + k]
+                if one != other:
+                    same[r] = 0
+                    break
+                if k < 7:
+                    size += min(one, LONGEST)
+                k += 1
+        for i in range(first, COLUMNS):
+            if ones[r, i] != others[r, i]:
+                same[r] = 0

@@ -1,0 +1,69 @@
+"""The columns that all history tables have, and those of `partition_history/`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pyarrow as pa
+
+Column = tuple[pa.Field, str]
+"""A column and what it means."""
+
+TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
+INTS: Final = pa.list_(pa.int32())
+
+VALIDITY: Final[tuple[Column, ...]] = (
+    (
+        pa.field("valid_from_offset", pa.int64(), nullable=False),
+        "the offset at which it became so: of the record, of the EndTransactionRecord for those of a metadata "
+        "transaction, or the last offset in the snapshot that the history begins with",
+    ),
+    (pa.field("valid_to_offset", pa.int64()), "the offset at which it ended (exclusive); null: still so"),
+    (
+        pa.field("valid_from", TIMESTAMP),
+        "the time of the batch at valid_from_offset by its controller's clock; null where the batch has none",
+    ),
+    (
+        pa.field("valid_to", TIMESTAMP),
+        "the time of the batch at valid_to_offset by its controller's clock; null: still so, or the batch has none",
+    ),
+)
+
+PARTITION_COLUMNS: Final[tuple[Column, ...]] = (
+    (pa.field("topic", pa.string(), nullable=False), "the topic's name"),
+    (
+        pa.field("topic_id", pa.string(), nullable=False),
+        "the topic's id in Kafka's 22-character base64; a topic that is deleted and created again has another one",
+    ),
+    (pa.field("partition", pa.int32(), nullable=False), "the partition's number in its topic"),
+    (pa.field("leader", pa.int32(), nullable=False), "the id of the leader, -1 for none"),
+    (pa.field("leader_epoch", pa.int32(), nullable=False), "how often a leader was elected"),
+    (pa.field("partition_epoch", pa.int32(), nullable=False), "how often anything of the partition was changed"),
+    (pa.field("replicas", INTS, nullable=False), "the brokers that host it, preferred leader first"),
+    (pa.field("isr", INTS, nullable=False), "the replicas that are in sync"),
+    (pa.field("elr", INTS, nullable=False), "the eligible leader replicas (KIP-966)"),
+    (pa.field("last_known_elr", INTS, nullable=False), "the last known ELR: the last leader, where none is eligible"),
+    (pa.field("adding_replicas", INTS, nullable=False), "the replicas that a reassignment adds"),
+    (pa.field("removing_replicas", INTS, nullable=False), "the replicas that a reassignment removes"),
+    (
+        pa.field("leader_recovery_state", pa.int32(), nullable=False),
+        "0: recovered; 1: elected uncleanly and still recovering",
+    ),
+    (
+        pa.field("directories", pa.list_(pa.string()), nullable=False),
+        "the id of each replica's log directory, in the replicas' order; Kafka's MIGRATING id where it is unknown",
+    ),
+    *VALIDITY,
+)
+PARTITION_SCHEMA: Final = pa.schema([field for field, _ in PARTITION_COLUMNS])
+
+STILL_SO: Final = -1
+"""What stands for a null in arrays of `valid_to_offset` before they are Arrow's."""
+
+
+def times_of(times_ms: object) -> pa.Array:
+    """Epoch milliseconds (an int64 array; negative for none) as timestamps."""
+    import numpy as np
+
+    times = np.asarray(times_ms, np.int64)
+    return pa.array(times * 1000, mask=times < 0).cast(TIMESTAMP)

@@ -1,0 +1,186 @@
+"""The records of a log with the offset at which each of them takes effect: metadata transactions taken apart.
+
+A record of a metadata transaction (KIP-868) takes effect at the offset of its EndTransactionRecord; those of an aborted
+one never do. Imports numpy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+import numpy as np
+
+from kraftlake.records.batch import RecordBatch
+from kraftlake.records.metadata_records import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
+from kraftlake.runtime.errors import ReplayError
+
+if TYPE_CHECKING:
+    from kraftlake.records.batch_values import BatchValues
+
+BEGIN: Final = BeginTransactionRecord.API_KEY
+END: Final = EndTransactionRecord.API_KEY
+ABORT: Final = AbortTransactionRecord.API_KEY
+_KINDS: Final = 128
+UNKNOWN_KIND: Final = -1
+"""The kind of a record whose frame is not the three plain bytes that all of Kafka's have so far."""
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class EffectiveRecords:
+    """Records in the order of the log that take effect.
+
+    Record i has the value data[starts[i]:stops[i]] (uint8; int64), stands at `offsets[i]` in the log and takes effect
+    at `effective[i]` and `times[i]` (the batch time of that offset, epoch ms, -1 for none); `kinds[i]` is its api key.
+    """
+
+    data: Any = attrs.field(repr=False)
+    starts: Any = attrs.field(repr=False)
+    stops: Any = attrs.field(repr=False)
+    kinds: Any
+    offsets: Any
+    effective: Any
+    times: Any
+
+    def of_kinds(self, kinds: Iterable[int]) -> EffectiveRecords:
+        """The records of some kinds alone."""
+        wanted = np.zeros(_KINDS + 1, np.bool_)
+        wanted[[*kinds]] = True
+        return self.where(wanted[self.kinds])  # UNKNOWN_KIND is the last place, which nobody asks for
+
+    def where(self, chosen: Any) -> EffectiveRecords:
+        """The records at places that a mask or an array of indices names."""
+        return EffectiveRecords(
+            data=self.data,
+            starts=np.ascontiguousarray(self.starts[chosen]),
+            stops=np.ascontiguousarray(self.stops[chosen]),
+            kinds=self.kinds[chosen],
+            offsets=self.offsets[chosen],
+            effective=self.effective[chosen],
+            times=self.times[chosen],
+        )
+
+    def value(self, index: int) -> bytes:
+        """One record's value."""
+        return self.data[self.starts[index] : self.stops[index]].tobytes()  # type: ignore[no-any-return]
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+
+class TransactionReader:
+    """Takes the parts of a log in their order and gives the records that take effect with each of them.
+
+    The records of a transaction that is open at the end of a part are held until it ends.
+    """
+
+    def __init__(self) -> None:
+        self._begin_offset: int | None = None
+        self._held: list[EffectiveRecords] = []
+
+    @property
+    def open_since(self) -> int | None:
+        """The offset of the BeginTransactionRecord of the transaction that is open, None without one."""
+        return self._begin_offset
+
+    def take(self, part: BatchValues | RecordBatch | EffectiveRecords) -> Iterator[EffectiveRecords]:
+        """The records that take effect with the part, in order and in pieces.
+
+        A part may be what `standing_alone` has made of it. Raises ReplayError, naming the offset, for a marker that
+        contradicts what is there.
+        """
+        records = part if isinstance(part, EffectiveRecords) else standing_alone(part)
+        markers = np.flatnonzero((records.kinds >= BEGIN) & (records.kinds <= ABORT))
+        start = 0
+        for marker in markers.tolist():
+            yield from self._pass(records, start, marker)
+            yield from self._mark(records, marker)
+            start = marker + 1
+        yield from self._pass(records, start, len(records))
+
+    def _pass(self, records: EffectiveRecords, start: int, stop: int) -> Iterator[EffectiveRecords]:
+        if start == stop:
+            return
+        if self._begin_offset is None:
+            yield records if stop - start == len(records) else records.where(np.s_[start:stop])
+        else:
+            self._held.append(_copied(records, start, stop))
+
+    def _mark(self, records: EffectiveRecords, marker: int) -> Iterator[EffectiveRecords]:
+        kind, offset = int(records.kinds[marker]), int(records.offsets[marker])
+        if kind == BEGIN:
+            if self._begin_offset is not None:
+                raise ReplayError(
+                    f"Offset {offset}, BEGIN_TRANSACTION_RECORD: the transaction that began at offset "
+                    f"{self._begin_offset} is still open.",
+                    offset=offset,
+                )
+            self._begin_offset = offset
+            return
+        if self._begin_offset is None:
+            raise ReplayError(f"Offset {offset}: a transaction ends that never began.", offset=offset)
+        self._begin_offset = None
+        held, self._held = self._held, []
+        if kind == END and held:
+            whole = _joined(held)
+            yield attrs.evolve(
+                whole,
+                effective=np.full(len(whole), offset, np.int64),
+                times=np.full(len(whole), records.times[marker], np.int64),
+            )
+
+
+def standing_alone(part: BatchValues | RecordBatch) -> EffectiveRecords:
+    """The records of a part as if each took effect where it stands; none of a control batch."""
+    return _of_batch(part) if isinstance(part, RecordBatch) else _of_values(part)
+
+
+def _of_values(part: BatchValues) -> EffectiveRecords:
+    counts = np.diff(part.last_offsets, prepend=part.base_offset - 1)
+    offsets = part.base_offset + np.arange(part.record_count, dtype=np.int64)
+    return _with_kinds(part.data, part.starts, part.stops, offsets, np.repeat(part.timestamps, counts))
+
+
+def _of_batch(part: RecordBatch) -> EffectiveRecords:
+    values = () if part.control else part.values
+    stops = np.cumsum([len(value) for value in values], dtype=np.int64)
+    data = np.frombuffer(b"".join(values), np.uint8)
+    offsets = part.base_offset + np.arange(len(stops), dtype=np.int64)
+    starts = np.concatenate((np.zeros(1, np.int64), stops))[: len(stops)]
+    return _with_kinds(data, starts, stops, offsets, np.full(len(offsets), part.timestamp, np.int64))
+
+
+def _with_kinds(data: Any, starts: Any, stops: Any, offsets: Any, times: Any) -> EffectiveRecords:
+    kinds = np.full(len(starts), UNKNOWN_KIND, np.int16)
+    framed = np.flatnonzero(stops - starts >= 3)
+    heads = starts[framed]
+    plain = (data[heads] == 1) & (data[heads + 1] < 0x80) & (data[heads + 2] < 0x80)
+    kinds[framed[plain]] = data[heads[plain] + 1]
+    return EffectiveRecords(
+        data=data, starts=starts, stops=stops, kinds=kinds, offsets=offsets, effective=offsets, times=times
+    )
+
+
+def _joined(pieces: list[EffectiveRecords]) -> EffectiveRecords:
+    if len(pieces) == 1:
+        return pieces[0]
+    shifts = np.cumsum([0, *(len(piece.data) for piece in pieces[:-1])])
+    return EffectiveRecords(
+        data=np.concatenate([piece.data for piece in pieces]),
+        starts=np.concatenate([piece.starts + shift for piece, shift in zip(pieces, shifts, strict=True)]),
+        stops=np.concatenate([piece.stops + shift for piece, shift in zip(pieces, shifts, strict=True)]),
+        kinds=np.concatenate([piece.kinds for piece in pieces]),
+        offsets=np.concatenate([piece.offsets for piece in pieces]),
+        effective=np.concatenate([piece.effective for piece in pieces]),
+        times=np.concatenate([piece.times for piece in pieces]),
+    )
+
+
+def _copied(records: EffectiveRecords, start: int, stop: int) -> EffectiveRecords:
+    """Some records with a copy of their bytes alone, for they may be held for long."""
+    first, last = int(records.starts[start]), int(records.stops[stop - 1])
+    part = records.where(np.s_[start:stop])
+    return attrs.evolve(
+        part, data=records.data[first:last].copy(), starts=part.starts - first, stops=part.stops - first
+    )

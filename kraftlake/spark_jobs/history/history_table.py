@@ -1,0 +1,165 @@
+"""A table of states with the intervals in which they were so: appends that end intervals in the same commit.
+
+Rows whose interval has ended never change and are appended. Those that are still so (`valid_to_offset` is null) lie in
+files of their own, which a commit replaces as a whole: the table is always right, and no reader has to derive the ends.
+Where there are many of them a commit waits until enough has changed to be worth it, or the run ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from kraftlake.metadata_log.commit import now_ms
+from kraftlake.metadata_log.delta_actions import AddFile, RemoveFile, transaction
+from kraftlake.metadata_log.delta_log import TableState
+from kraftlake.metadata_log.location import Location, open_parquet_file
+from kraftlake.metadata_log.maintenance_commit import commit_beside_writers, upkeep_info
+from kraftlake.metadata_log.vacuum import vacuum
+from kraftlake.runtime.errors import CorruptDataError, LakeError
+from kraftlake.spark_jobs.lake_table import LakeTable, TableDescription
+
+AT_ONCE = 20_000
+"""Up to so many rows that are still so each append is committed at once."""
+_PART = 4
+"""More of them are written again when so many parts of one in so many have ended, or are due by time."""
+_APPENDS = 16
+_MERGED_ROWS = 1 << 17
+"""Files of ended rows are merged up to this size, so that a table that grows by little stays few files."""
+
+
+class OpenRows(Protocol):
+    """What knows the rows that are still so."""
+
+    @property
+    def open_count(self) -> int:
+        """How many there are."""
+
+    def open_rows(self) -> pa.Table:
+        """All of them."""
+
+
+class HistoryTable(LakeTable):
+    """A history table in a lake; `states` has the rows that are still so at the offset of the last append."""
+
+    properties: ClassVar[Mapping[str, str]] = {"delta.appendOnly": "false"}
+
+    def __init__(self, description: TableDescription, lake: Location, states: OpenRows) -> None:
+        super().__init__(description, lake)
+        self._states = states
+        self._pending: list[pa.Table] = []
+        self._pending_rows = 0
+        self._appends = 0
+        self._offset: int | None = None
+
+    def append(self, rows: pa.Table, last_offset: int) -> None:
+        """Append rows that ended at or before `last_offset`; the states are those after it by now.
+
+        They are in the table when this returns, or later: at the latest when the run ends (`finish`).
+        """
+        self._pending.append(rows)
+        self._pending_rows += rows.num_rows
+        self._appends += 1
+        self._offset = last_offset
+        open_count = self._states.open_count
+        if open_count <= AT_ONCE or self._pending_rows * _PART >= open_count or self._appends >= _APPENDS:
+            self._write_states(last_offset)
+
+    def finish(self) -> None:
+        """Commit what waits, and delete files that were replaced long ago."""
+        if self._offset is not None:
+            self._write_states(self._offset)
+        with contextlib.suppress(LakeError):  # the next run meets what is wrong with it, if anything is
+            vacuum(self.path, self._disk, self._policy)
+
+    def open_rows(self, columns: Sequence[str]) -> pa.Table:
+        """The rows that are still so, some columns of them, as the table has them on the disk."""
+        assert self._held is not None, "the table was created"
+        wanted = [*columns, "valid_to_offset"]
+        parts = [self._read(file, wanted) for file in self._held.files.values() if _open_rows_of(file) != 0]
+        empty = pa.schema([self.description.schema.field(name) for name in wanted]).empty_table()
+        rows = pa.concat_tables([empty, *parts])
+        return rows.filter(pc.is_null(rows.column("valid_to_offset"))).select([*columns])
+
+    def _write_states(self, last_offset: int) -> None:
+        assert self._held is not None, "the table was created"
+        closed = pa.concat_tables([self.description.schema.empty_table(), *self._pending])
+        self._held.check_writable()
+        state = commit_beside_writers(self._disk, self._held, self._actions(closed, last_offset))
+        if state is not None:
+            self._held = state
+            self._keep_up(state)
+        self._pending, self._pending_rows, self._appends, self._offset = [], 0, 0, None
+
+    def _actions(self, closed: pa.Table, last_offset: int) -> Callable[[TableState], Sequence[dict[str, Any]] | None]:
+        def make(now: TableState) -> Sequence[dict[str, Any]] | None:
+            covered = now.transactions.get(self.description.app_id)
+            if covered is not None and covered >= last_offset:
+                return None
+            time = now_ms()
+            mode = "Overwrite" if closed.num_rows or covered is None else "Append"
+            actions = [
+                upkeep_info("WRITE", {"mode": mode, "partitionBy": "[]"}),
+                transaction(self.description.app_id, last_offset, time),
+            ]
+            if not closed.num_rows and not self._has_begun(now):
+                return actions
+            replaced, ended = self._replaced(now, closed, covered)
+            parts = [ended, self._states.open_rows()]
+            adds = [self.write_file(part.cast(self.description.schema), last_offset) for part in parts if part.num_rows]
+            removes = [RemoveFile(path=file.path, deletion_timestamp=time, size=file.size) for file in replaced]
+            return [
+                *actions,
+                *(remove.to_action(data_change=True) for remove in removes),
+                *(add.to_action() for add in adds),
+            ]
+
+        return make
+
+    def _has_begun(self, now: TableState) -> bool:
+        """Whether there are other open rows than in the table, though none of those there has ended."""
+        return sum(_open_rows_of(file) or 0 for file in now.files.values()) != self._states.open_count
+
+    def _replaced(self, now: TableState, closed: pa.Table, covered: int | None) -> tuple[list[AddFile], pa.Table]:
+        """The files that the commit takes the place of, and the ended rows that it writes."""
+        replaced: list[AddFile] = []
+        ended = [closed]
+        small: list[tuple[int, AddFile]] = []
+        for file in now.files.values():
+            rows = file.statistics.record_count if file.statistics is not None else 0
+            if _open_rows_of(file) == 0:
+                small.append((rows, file))
+                continue
+            replaced.append(file)
+            if _open_rows_of(file) != rows:  # somebody has compacted the table
+                table = self._read(file, self.description.schema.names)
+                ended.append(table.filter(pc.is_valid(table.column("valid_to_offset"))))
+        size = sum(part.num_rows for part in ended)
+        for rows, file in sorted(small, key=lambda pair: pair[0]):
+            if not size or rows > size or rows + size > _MERGED_ROWS:
+                break
+            replaced.append(file)
+            ended.append(self._read(file, self.description.schema.names))
+            size += rows
+        assert covered is not None or not replaced, "a table that covers nothing has no rows"
+        return replaced, pa.concat_tables(ended)
+
+    def _read(self, file: AddFile, columns: Sequence[str]) -> pa.Table:
+        path = self.path / file.path
+        schema = pa.schema([self.description.schema.field(name) for name in columns])
+        try:
+            parquet: pq.ParquetFile = open_parquet_file(path)
+            return parquet.read(columns=[*columns]).select([*columns]).cast(schema)
+        except (pa.ArrowException, OSError, KeyError, ValueError) as fault:
+            raise CorruptDataError(f"{path} is missing or damaged: {self._way_out}") from fault
+
+
+def _open_rows_of(file: AddFile) -> int | None:
+    """How many rows of a file are still so, None where nothing tells."""
+    statistics = file.statistics
+    return None if statistics is None else statistics.null_counts.get("valid_to_offset")

@@ -1,0 +1,270 @@
+"""The writers of the history tables, as the streams over a lake's log take them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from kraftlake import kernels
+from kraftlake.delta import MetadataDelta
+from kraftlake.image import MetadataImage
+from kraftlake.metadata_log.location import Location
+from kraftlake.records.metadata_records import METADATA_RECORDS
+from kraftlake.records.rows import from_rows
+from kraftlake.records.serde import decode_value
+from kraftlake.replay.fold import loader_at, snapshot_image
+from kraftlake.runtime.errors import LakeError
+from kraftlake.spark_jobs.history.columns import PARTITION_COLUMNS
+from kraftlake.spark_jobs.history.effective_records import EffectiveRecords, TransactionReader, standing_alone
+from kraftlake.spark_jobs.history.history_table import HistoryTable
+from kraftlake.spark_jobs.history.open_since import partitions_since, things_since
+from kraftlake.spark_jobs.history.partition_states import PartitionStates
+from kraftlake.spark_jobs.history.small_states import SmallStates
+from kraftlake.spark_jobs.history.small_tables import (
+    ACLS,
+    BROKERS,
+    CONFIGS,
+    FEATURES,
+    QUOTAS,
+    SCRAM,
+    TOPICS,
+    SmallTable,
+)
+from kraftlake.spark_jobs.lake_table import LakeTable, TableDescription
+from kraftlake.spark_jobs.log_fold import oldest_snapshot
+from kraftlake.spark_jobs.table_writer import TableWriter
+
+if TYPE_CHECKING:
+    from kraftlake.records.batch import RecordBatch
+    from kraftlake.records.batch_values import BatchValues
+    from kraftlake.replay.open_reader import LakeReader
+
+
+class RecordSource:
+    """Makes records of the log's rows, once for all writers that share it."""
+
+    def __init__(self) -> None:
+        self._rows: pa.Table | None = None
+        self._records: list[EffectiveRecords] = []
+
+    def records(self, rows: pa.Table) -> list[EffectiveRecords]:
+        """The records in some rows, as if each took effect where it stands."""
+        if rows is not self._rows:
+            self._rows, self._records = rows, [standing_alone(part) for part in _parts(rows)]
+        return self._records
+
+
+class HistoryWriter(TableWriter):
+    """Takes the log's rows, and leaves the states that have ended to be appended; what is still so stays here."""
+
+    wants_rows = True
+    wants_changes = False
+
+    def __init__(self, source: RecordSource) -> None:
+        super().__init__()
+        self._source = source
+        self._transactions = TransactionReader()
+
+    def table(self, lake: Location) -> HistoryTable:
+        """The table in a lake; it asks this writer for the rows that are still so."""
+        return HistoryTable(self.description, lake, self)
+
+    def first_offset(self, reader: LakeReader) -> int:
+        """That after the snapshot with which a log begins that starts above 0. Raises OffsetError where none does."""
+        return oldest_snapshot(reader).end_offset if reader.start_offset > 0 else 0
+
+    @property
+    def open_count(self) -> int:
+        """How many states go on."""
+        raise NotImplementedError
+
+    def open_rows(self) -> pa.Table:
+        """The states that go on, as rows of the table."""
+        raise NotImplementedError
+
+    def open(self, reader: LakeReader, table: LakeTable) -> None:
+        """Become the state at the offset that the table covers: the image there, each thing since what the table says.
+
+        Where it covers nothing that is the snapshot that covers the start of a log which starts above 0, each thing
+        since the snapshot's own offset. Raises LakeError where table and log contradict each other.
+        """
+        assert isinstance(table, HistoryTable), "the table is the one of `table`"
+        covers = table.last_offset()
+        if covers is None:
+            if reader.start_offset > 0:
+                self._begin(snapshot_image(oldest_snapshot(reader)).image, None)
+            return
+        loader = loader_at(reader, covers)
+        self._begin(loader.take_image(), table)
+        begins = loader.transaction_begin_offset
+        if begins is not None:
+            for batch in reader.batches(begins, covers):
+                for records in self._transactions.take(batch):
+                    assert not len(records) or records.effective[-1] < begins, "what takes effect later waits"
+
+    def take_rows(self, rows: pa.Table) -> None:
+        """Fold rows of the log."""
+        for part in self._source.records(rows):
+            for records in self._transactions.take(part):
+                self._take(records)
+
+    def _begin(self, image: MetadataImage, table: HistoryTable | None) -> None:
+        raise NotImplementedError
+
+    def _take(self, records: EffectiveRecords) -> None:
+        raise NotImplementedError
+
+
+def _parts(rows: pa.Table) -> Iterator[BatchValues | RecordBatch]:
+    if kernels.available():
+        from kraftlake.records.row_values import values_of_rows
+
+        return values_of_rows(rows)
+    return from_rows(rows)
+
+
+class PartitionHistoryWriter(HistoryWriter):
+    """Writes `partition_history/`. Raises UnknownRecordError for a record of a type that this release doesn't know."""
+
+    description = TableDescription("partition_history", "What each partition was, from when to when", PARTITION_COLUMNS)
+
+    def __init__(self, source: RecordSource) -> None:
+        super().__init__(source)
+        self._states = PartitionStates()
+
+    @property
+    def open_count(self) -> int:
+        """How many partitions there are."""
+        return self._states.open_count
+
+    def open_rows(self) -> pa.Table:
+        """What the partitions are."""
+        return self._states.open_table()
+
+    def _begin(self, image: MetadataImage, table: HistoryTable | None) -> None:
+        provenance = image.provenance
+        since: tuple[Any, Any] = (provenance.offset, provenance.timestamp)
+        if table is not None:
+            since = partitions_since(image.topics, table)
+        self._states.begin(image.topics, *since)
+
+    def _take(self, records: EffectiveRecords) -> None:
+        _refuse_unknown(records)
+        ended = self._states.take(records)
+        if ended.num_rows:
+            self.rows.add_table(ended)
+
+
+def _refuse_unknown(records: EffectiveRecords) -> None:
+    import numpy as np
+
+    for index in np.flatnonzero(~np.isin(records.kinds, [*METADATA_RECORDS])).tolist():
+        message = decode_value(records.value(index)).message
+        MetadataDelta(MetadataImage.EMPTY).replay(message, int(records.offsets[index]))
+
+
+class SmallHistoryWriter(HistoryWriter):
+    """Writes one of the other history tables."""
+
+    of: SmallTable
+
+    def __init__(self, source: RecordSource) -> None:
+        super().__init__(source)
+        self._states = SmallStates((self.of,))
+
+    @property
+    def open_count(self) -> int:
+        """How many there are."""
+        return self._states.open_count
+
+    def open_rows(self) -> pa.Table:
+        """What they are."""
+        return self._states.open_table(self.of)
+
+    def _begin(self, image: MetadataImage, table: HistoryTable | None) -> None:
+        known = None if table is None else things_since(table, self.of.key)
+
+        def since(_: SmallTable, key: tuple[Any, ...]) -> tuple[int, int] | None:
+            if known is None:
+                return None
+            if key not in known:
+                assert table is not None
+                raise LakeError(f"{table.path} lacks {key}, which its log has: delete {table.name}/ and run again")
+            return known[key]
+
+        self._states.begin(image, since)
+
+    def _take(self, records: EffectiveRecords) -> None:
+        ended = self._states.take(records)[self.of.name]
+        if ended.num_rows:
+            self.rows.add_table(ended)
+
+
+def _describe(table: SmallTable) -> TableDescription:
+    return TableDescription(table.name, table.comment, table.columns)
+
+
+class TopicHistoryWriter(SmallHistoryWriter):
+    """Writes `topic_history/`."""
+
+    of = TOPICS
+    description = _describe(TOPICS)
+
+
+class BrokerHistoryWriter(SmallHistoryWriter):
+    """Writes `broker_history/`."""
+
+    of = BROKERS
+    description = _describe(BROKERS)
+
+
+class ConfigHistoryWriter(SmallHistoryWriter):
+    """Writes `config_history/`."""
+
+    of = CONFIGS
+    description = _describe(CONFIGS)
+
+
+class AclHistoryWriter(SmallHistoryWriter):
+    """Writes `acl_history/`."""
+
+    of = ACLS
+    description = _describe(ACLS)
+
+
+class QuotaHistoryWriter(SmallHistoryWriter):
+    """Writes `quota_history/`."""
+
+    of = QUOTAS
+    description = _describe(QUOTAS)
+
+
+class FeatureHistoryWriter(SmallHistoryWriter):
+    """Writes `feature_history/`."""
+
+    of = FEATURES
+    description = _describe(FEATURES)
+
+
+class ScramHistoryWriter(SmallHistoryWriter):
+    """Writes `scram_history/`."""
+
+    of = SCRAM
+    description = _describe(SCRAM)
+
+
+def history_writers() -> list[TableWriter]:
+    """A writer of each history table, for one run."""
+    source = RecordSource()
+    return [
+        PartitionHistoryWriter(source),
+        TopicHistoryWriter(source),
+        BrokerHistoryWriter(source),
+        ConfigHistoryWriter(source),
+        AclHistoryWriter(source),
+        QuotaHistoryWriter(source),
+        FeatureHistoryWriter(source),
+        ScramHistoryWriter(source),
+    ]

@@ -1,0 +1,210 @@
+"""A Delta table of a lake that is derived from its log: what its columns mean, how far it is, appends that count once.
+
+An append and the offset that the table covers from then on are one commit (Delta's txn action), so that a writer which
+starts anew knows where to go on, whatever became of its stream's checkpoint. Rows are written by pyarrow and committed
+by the log's own writer: put-if-absent and durable, in milliseconds and without a JVM. Spark and delta-rs read them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
+
+import attrs
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from kraftlake.metadata_log import UpkeepPolicy
+from kraftlake.metadata_log.checkpointing import checkpoint_if_due, clean_up_commits
+from kraftlake.metadata_log.commit import (
+    CommitConflictError,
+    append_info,
+    create_table,
+    now_ms,
+    write_data_file,
+)
+from kraftlake.metadata_log.delta_actions import AddFile, transaction
+from kraftlake.metadata_log.delta_log import NotADeltaTableError, TableState, read_table
+from kraftlake.metadata_log.delta_schema import COMMENT, differing_column
+from kraftlake.metadata_log.disk import disk_for
+from kraftlake.metadata_log.location import Location
+from kraftlake.metadata_log.maintenance_commit import commit_beside_writers
+from kraftlake.metadata_log.statistics import file_statistics
+from kraftlake.runtime.errors import LakeError
+
+SOURCE_LOG = "kraftlake.log"
+"""The table property that holds the id of the log's table from which the rows were made."""
+
+_ROW_GROUP_ROWS = 131_072
+
+
+@attrs.frozen
+class TableDescription:
+    """A table's name, which is its folder in a lake, what it holds, and its columns with what each of them means.
+
+    The first column is `offset`: the last offset of what a row tells, by which rows are appended.
+    """
+
+    name: str
+    comment: str
+    columns: tuple[tuple[pa.Field, str], ...]
+
+    @property
+    def app_id(self) -> str:
+        """The txnAppId of the table's writer; its txnVersion is the last offset that the table covers."""
+        return f"kraftlake.{self.name}"
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of the rows."""
+        return pa.schema([field for field, _ in self.columns])
+
+    @property
+    def commented_schema(self) -> pa.Schema:
+        """The same with each column's comment in its metadata."""
+        return pa.schema([field.with_metadata({COMMENT: comment.encode()}) for field, comment in self.columns])
+
+    @property
+    def statistics_columns(self) -> tuple[str, ...]:
+        """The columns of which each file's smallest and largest value are noted, so that readers can skip files."""
+        return tuple(field.name for field in self.schema if _is_ordered(field.type))
+
+
+def _is_ordered(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_timestamp(kind))
+
+
+class LakeTable:
+    """A derived table in a lake. One process writes it at a time; others may compact and vacuum it meanwhile."""
+
+    properties: ClassVar[Mapping[str, str]] = {}
+    """Table properties beside those that all tables have."""
+
+    def __init__(self, description: TableDescription, lake: Location) -> None:
+        self.description = description
+        self.path = lake / description.name
+        self._disk = disk_for(lake)
+        self._policy = UpkeepPolicy()
+        self._held: TableState | None = None
+
+    @property
+    def name(self) -> str:
+        """The table's name."""
+        return self.description.name
+
+    def last_offset(self) -> int | None:
+        """The last offset that the table covers, as it is on the disk; None where it covers nothing yet.
+
+        Raises LakeError, saying the way out, for a table that can't be read or that this release doesn't write.
+        """
+        self._held = self._open()
+        return None if self._held is None else self._held.transactions.get(self.description.app_id)
+
+    def create(self, log_id: str) -> None:
+        """Make the empty table, its columns commented, where there is none; `log_id` is the id of the log's table.
+
+        Raises LakeError for a table that was made from another log, and as `last_offset` does.
+        """
+        self._held = self._open()
+        if self._held is None:
+            self._held = self._create(log_id)
+        made_from = self._held.metadata.configuration.get(SOURCE_LOG, log_id)
+        if made_from != log_id:
+            raise LakeError(f"{self.path} was made from another log than this lake's: {self._way_out}")
+
+    def append(self, rows: pa.Table, last_offset: int) -> None:
+        """Append rows of offsets up to `last_offset` and note that the table covers them; without rows, only that.
+
+        Durable when this returns. Where the table covers `last_offset` already nothing changes. The table was created
+        or asked for its `last_offset` before. Raises LakeError when the disk refuses.
+        """
+        files: list[AddFile] = []
+
+        def written() -> Sequence[AddFile]:
+            if rows.num_rows and not files:
+                files.append(self.write_file(rows.cast(self.description.schema), last_offset))
+            return files
+
+        self._commit(written, last_offset)
+
+    def append_files(self, files: Sequence[AddFile], last_offset: int) -> None:
+        """As `append`, of files that `write_file` wrote, here or in other processes."""
+        self._commit(lambda: files, last_offset)
+
+    def write_file(self, rows: pa.Table, last_offset: int) -> AddFile:
+        """Write rows in the table's schema as a data file, durably; it is no part of the table before it is appended.
+
+        Raises LakeError when the disk refuses.
+        """
+        sink = pa.BufferOutputStream()
+        pq.write_table(rows, sink, compression="zstd", row_group_size=_ROW_GROUP_ROWS, store_schema=False)
+        data = memoryview(sink.getvalue())
+        path = f"{last_offset:020d}-{uuid.uuid4()}.zstd.parquet"
+        write_data_file(self._disk, self.path, path, data)
+        statistics = file_statistics(rows, self.description.statistics_columns)
+        return AddFile(path=path, size=data.nbytes, modification_time=now_ms(), stats=statistics.to_json())
+
+    def _commit(self, written: Callable[[], Sequence[AddFile]], last_offset: int) -> None:
+        assert self._held is not None, "the table was created"
+
+        def actions(now: TableState) -> Sequence[dict[str, Any]] | None:
+            covered = now.transactions.get(self.description.app_id)
+            if covered is not None and covered >= last_offset:
+                return None
+            time = now_ms()
+            made = [append_info(time), transaction(self.description.app_id, last_offset, time)]
+            return [*made, *(add.to_action() for add in written())]
+
+        self._held.check_writable()
+        state = commit_beside_writers(self._disk, self._held, actions)
+        if state is not None:
+            self._held = state
+            self._keep_up(state)
+
+    def finish(self) -> None:
+        """Called when a run has ended: what `append` was given is in the table when this returns."""
+
+    @property
+    def _way_out(self) -> str:
+        return f"delete the folder {self.name}/ and run again, it is made anew from the log"
+
+    def _open(self) -> TableState | None:
+        try:
+            state = read_table(self.path)
+        except NotADeltaTableError:
+            return None
+        differing = differing_column(state.metadata.schema_string, self.description.schema, str(self.path))
+        if differing is not None:
+            raise LakeError(
+                f"{self.path} has the columns of another release, {differing} among those that differ: {self._way_out}"
+            )
+        if self.description.app_id not in state.transactions and len(state.files):
+            raise LakeError(f"{self.path} doesn't say which offsets its rows cover: {self._way_out}")
+        return state
+
+    def _create(self, log_id: str) -> TableState:
+        try:
+            return create_table(
+                self._disk,
+                self.path,
+                name=self.name,
+                description=self.description.comment,
+                schema=self.description.commented_schema,
+                statistics_columns=self.description.statistics_columns,
+                configuration={SOURCE_LOG: log_id, **self.properties},
+            )
+        except CommitConflictError:
+            return read_table(self.path)
+
+    def _keep_up(self, state: TableState) -> None:
+        """A checkpoint after so many commits, so that opening the table takes as long however old it is."""
+        commits = state.version - max(state.checkpoint_version, 0)
+        if not self._policy.checkpoint_is_due(commits, len(state.files)):
+            return
+        # The append is made; whoever opens the table next meets what is wrong with it, if anything is.
+        with contextlib.suppress(LakeError):
+            checkpoint_if_due(self.path, self._disk, self._policy)
+            clean_up_commits(self.path, self._disk, self._policy)
+            self._held = read_table(self.path)

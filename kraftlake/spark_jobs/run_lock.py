@@ -1,0 +1,34 @@
+"""Who writes a derived table: one process at a time, told by a lock in the lake."""
+
+from __future__ import annotations
+
+import fcntl
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from kraftlake.runtime.errors import LakeError
+
+JOBS_FOLDER = "_spark"
+"""Where jobs keep what is theirs in a lake: locks, and checkpoints of streams. It can be deleted at any time."""
+
+
+@contextmanager
+def hold_tables(lake: Path, names: Sequence[str]) -> Iterator[None]:
+    """Hold the locks of tables of a lake; a process that dies lets go of them.
+
+    Raises LakeError where another process writes one of them, or the lake can't be written.
+    """
+    folder = lake / JOBS_FOLDER
+    with ExitStack() as stack:
+        for name in sorted(names):
+            try:
+                folder.mkdir(mode=0o700, exist_ok=True)
+                lock = stack.enter_context((folder / f"{name}.lock").open("w"))
+            except OSError as fault:
+                raise LakeError(f"{folder} can't be written: {fault.strerror or fault}") from fault
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise LakeError(f"another run writes {name}/ of {lake}: wait until it ends, or stop it") from None
+        yield

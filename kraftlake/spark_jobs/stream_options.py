@@ -1,0 +1,98 @@
+"""How a job runs, and what a run did."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+
+from kraftlake.image import MetadataImage
+from kraftlake.runtime.errors import UsageError
+
+AVAILABLE_NOW: Final = "available-now"
+DEFAULT_BYTES_PER_TRIGGER: Final = 16 * 1024 * 1024
+"""Compressed bytes of the log's files that a micro-batch takes unless told otherwise; one file is the least."""
+
+_INTERVAL = re.compile(r"\d+ (millisecond|second|minute|hour)s?")
+
+
+@attrs.frozen(kw_only=True)
+class StreamOptions:
+    """How a job runs; nothing of it shows in what it writes.
+
+    `trigger` is "available-now", which ends when everything that was there is in the tables, or an interval such as
+    "2 seconds", which goes on until it is interrupted or has reached `until_offset`. A micro-batch takes at most
+    `max_files` files of the log and about `max_bytes` of them, but always one file. `checkpoint` is the stream's own
+    folder, by default in the lake's `_spark/`.
+    """
+
+    trigger: str = AVAILABLE_NOW
+    max_files: int | None = None
+    max_bytes: int = DEFAULT_BYTES_PER_TRIGGER
+    checkpoint: Path | None = None
+    until_offset: int | None = None
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        trigger: str = AVAILABLE_NOW,
+        max_files: int | None = None,
+        max_bytes: int | None = None,
+        checkpoint: str | Path | None = None,
+        until_offset: int | None = None,
+    ) -> StreamOptions:
+        """From what a user gave, None for what was not given."""
+        return cls(
+            trigger=trigger,
+            max_files=max_files,
+            max_bytes=DEFAULT_BYTES_PER_TRIGGER if max_bytes is None else max_bytes,
+            checkpoint=Path(checkpoint).resolve() if checkpoint else None,
+            until_offset=until_offset,
+        )
+
+    def check(self) -> None:
+        """Raises UsageError for what makes no sense."""
+        if self.trigger != AVAILABLE_NOW and not _INTERVAL.fullmatch(self.trigger):
+            raise UsageError(f'a trigger is "{AVAILABLE_NOW}" or an interval such as "2 seconds", not {self.trigger!r}')
+        if self.max_files is not None and self.max_files < 1:
+            raise UsageError(f"a micro-batch takes at least 1 file, not {self.max_files}")
+        if self.max_bytes < 1:
+            raise UsageError(f"a micro-batch takes at least 1 byte, not {self.max_bytes}")
+
+
+@attrs.frozen(kw_only=True)
+class StreamResult:
+    """What a run did.
+
+    `image` is the newest image (the empty one where no table is made of images) and `offset` the last
+    offset taken in (its own offset is lower only where a metadata transaction is open at the end). `batches` log
+    batches made `deltas` metadata deltas, which made `rows` of each table, by name; `snapshots` are the end offsets of
+    the snapshots written. All of them count this run alone. `micro_batches` counts those of the stream, `base_offset`
+    is where the run began: the last offset that all tables covered, -1 for none. `unwritable` says why the newest image
+    has no snapshot, if it should have one.
+    """
+
+    image: MetadataImage
+    offset: int
+    base_offset: int
+    batches: int
+    deltas: int
+    rows: dict[str, int]
+    snapshots: tuple[int, ...] = ()
+    micro_batches: int
+    unwritable: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The machine form, without the image."""
+        return {
+            "from": self.base_offset,
+            "offset": self.offset,
+            "batches": self.batches,
+            "deltas": self.deltas,
+            "rows": self.rows,
+            "snapshots": list(self.snapshots),
+            "microBatches": self.micro_batches,
+        }

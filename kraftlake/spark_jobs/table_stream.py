@@ -1,0 +1,338 @@
+"""A structured stream over a lake's log that keeps derived tables up to date: what every such job has in common.
+
+The tables themselves know how far they are. What a stream's checkpoint says is used where it fits that, and thrown away
+where it doesn't: then the run reads what the stream won't bring from the log itself, from the nearest snapshot on.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from kraftlake.metadata_log import MetadataLog
+from kraftlake.metadata_log.delta_log import TableState, read_table
+from kraftlake.replay.open_reader import LakeReader
+from kraftlake.runtime.errors import EnvironmentFaultError, KraftlakeError, LakeError
+from kraftlake.runtime.log import get_logger
+from kraftlake.spark_jobs.log_fold import LogFold, TableFeed
+from kraftlake.spark_jobs.row_fold import RowFold
+from kraftlake.spark_jobs.run_lock import JOBS_FOLDER, hold_tables
+from kraftlake.spark_jobs.run_session import RunSession
+from kraftlake.spark_jobs.snapshot_publisher import SnapshotPublisher
+from kraftlake.spark_jobs.stream_options import AVAILABLE_NOW, StreamOptions, StreamResult
+from kraftlake.spark_jobs.stream_start import StreamStart, choose_start, discard, resumable
+from kraftlake.spark_jobs.table_writer import TableWriter
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+    from kraftlake.spark_jobs.replay_listener import ReplayListener
+
+Progress = Callable[[int, int], None]
+"""Told after each publication: the last offset that is published, and where the log ended when the job began."""
+
+LOG_TABLE: Final = "log"
+
+_PUBLISH_BYTES = 16 * 1024 * 1024
+_POLL_SECONDS = 0.2
+_RESTARTS = 5
+"""How often in a row, without anything new in the tables, a stream is started again."""
+_MOVED_UNDER_THE_STREAM = (
+    "FileNotFoundException",
+    "DELTA_VERSION_NOT_FOUND",
+    "DELTA_SCHEMA_CHANGED",
+    "INCOMPATIBLE_SCHEMA_CHANGE",
+    "DELTA_VERSIONS_NOT_CONTIGUOUS",
+    "failOnDataLoss",
+)
+"""What Spark says when files or versions went, or the schema changed, while a stream read them: it starts anew."""
+
+
+def run_tables(
+    job: str,
+    lake: str | Path,
+    writers: Sequence[TableWriter],
+    *,
+    options: StreamOptions | None = None,
+    snapshot_every_bytes: int | None = None,
+    spark: SparkSession | None = None,
+    on_progress: Progress | None = None,
+    listener: ReplayListener | None = None,
+) -> StreamResult:
+    """Bring the writers' tables up to the end of the lake's log, each from where it is; they may be apart.
+
+    `job` names the stream and its checkpoint. With `snapshot_every_bytes` images become snapshots of the lake too, one
+    after so many bytes of records. `spark` None takes the session that is active, or starts one (`spark_session`) if
+    there is something to stream, and stops it at the end. `on_progress` is called after each publication, `listener`
+    after each micro-batch of the stream.
+
+    Raises LakeError where there is no lake, another run writes one of the tables, or a table is not of this log or of
+    another release; UsageError for options that make no sense; OffsetError where the log was trimmed past a table;
+    EnvironmentFaultError when Spark fails; and what the replay of a record raises, with its offset.
+    """
+    options = options or StreamOptions()
+    options.check()
+    lake = Path(lake).resolve()  # Delta takes a relative path for the name of a table
+    MetadataLog.open(lake)  # says what is wrong with the lake before anything is made in it
+    with ExitStack() as stack:
+        stack.enter_context(hold_tables(lake, [writer.description.name for writer in writers]))
+        session = stack.enter_context(RunSession(spark, f"kraftlake {job}"))
+        run = _TableRun(
+            job,
+            lake,
+            writers,
+            session=session,
+            snapshot_every_bytes=snapshot_every_bytes,
+            on_progress=on_progress,
+            listener=listener,
+        )
+        run.run(options, options.checkpoint or lake / JOBS_FOLDER / job)
+        return run.result()
+
+
+class _TableRun:
+    """One run: the base from the tables themselves, then the stream, both through the same fold."""
+
+    def __init__(
+        self,
+        job: str,
+        lake: Path,
+        writers: Sequence[TableWriter],
+        *,
+        session: RunSession,
+        snapshot_every_bytes: int | None,
+        on_progress: Progress | None,
+        listener: ReplayListener | None,
+    ) -> None:
+        self._query = f"kraftlake-{job} {lake}"  # a session refuses two streams of one name
+        self._listener = listener
+        self._lake = lake
+        self._session = session
+        # The table's state first: whatever is appended after it comes through the stream.
+        self._log: TableState = read_table(lake / LOG_TABLE)
+        self._metadata_log = MetadataLog.open(lake)
+        self._end_offset = self._metadata_log.end_offset
+        self._snapshots = (
+            None if snapshot_every_bytes is None else SnapshotPublisher(self._metadata_log, snapshot_every_bytes)
+        )
+        self._tables = [writer.table(lake) for writer in writers]
+        self._feeds = [
+            TableFeed(writer, table.last_offset()) for writer, table in zip(writers, self._tables, strict=True)
+        ]
+        images = self._snapshots is not None or any(writer.wants_changes for writer in writers)
+        self._fold = (LogFold if images else RowFold)(LakeReader(self._metadata_log), self._feeds, self._snapshots)
+        self._on_progress = on_progress
+        self._rows = dict.fromkeys((table.name for table in self._tables), 0)
+        self._micro_batches = 0
+        self._base_offset = -1
+        self._published_to = -1
+        self._published_at = time.monotonic()
+        self._fault: BaseException | None = None
+        self._reached = threading.Event()
+        self._logger = get_logger(__name__).bind(job=job, lake=str(lake))
+
+    def run(self, options: StreamOptions, checkpoint: Path) -> None:
+        """Run to the end, starting the stream again where the log's table changed under it."""
+        self._fold.begin()
+        for table in self._tables:
+            table.create(self._log.metadata.id)
+        for feed, table in zip(self._feeds, self._tables, strict=True):
+            feed.writer.open(LakeReader(self._metadata_log), table)
+        covered = [feed.covers for feed in self._feeds if feed.covers is not None]
+        self._published_to = self._base_offset = min(covered) if len(covered) == len(self._feeds) else -1
+        restarts = 0
+        while True:
+            before = self._fold.last_offset
+            try:
+                self._stream(options, checkpoint)
+                break
+            except _MovedUnderTheStreamError as moved:
+                restarts = restarts + 1 if self._fold.last_offset == before else 0
+                if restarts > _RESTARTS:
+                    raise EnvironmentFaultError(str(moved)) from moved
+                self._logger.info("stream_restarted", reason=str(moved), offset=self._fold.last_offset)
+                self._log = read_table(self._lake / LOG_TABLE)
+                self._metadata_log.refresh()
+                self._end_offset = max(self._end_offset, self._metadata_log.end_offset)
+        for table in self._tables:
+            table.finish()
+        self._fold.finish()
+
+    def result(self) -> StreamResult:
+        """What the run did, when it has ended."""
+        return StreamResult(
+            image=self._fold.image,
+            offset=self._fold.last_offset,
+            base_offset=self._base_offset,
+            batches=self._fold.batches,
+            deltas=self._fold.deltas,
+            rows=self._rows,
+            snapshots=() if self._snapshots is None else tuple(self._snapshots.written),
+            micro_batches=self._micro_batches,
+            unwritable=None if self._snapshots is None else self._snapshots.unwritable,
+        )
+
+    def _stream(self, options: StreamOptions, checkpoint: Path) -> None:
+        needed = self._fold.last_offset + 1
+        start = None
+        if not resumable(checkpoint, self._log, end_offset=self._end_offset, needed=needed):
+            discard(checkpoint)
+            start = choose_start(self._log, end_offset=self._end_offset, needed=needed)
+            self._catch_up(start.end_offset - 1)
+        if options.trigger == AVAILABLE_NOW and self._fold.last_offset + 1 >= self._end_offset:
+            self._publish()
+            return
+        streams = self._session.get().streams
+        if self._listener is not None:
+            streams.addListener(self._listener)
+        try:
+            self._await(self._start(start, options, checkpoint), options.until_offset)
+        finally:
+            if self._listener is not None:
+                streams.removeListener(self._listener)
+        if self._fold.last_offset + 1 < self._end_offset and not self._reached.is_set():
+            raise LakeError(
+                f"the stream over {self._lake} ended at offset {self._fold.last_offset}, but its log ends before "
+                f"{self._end_offset}: delete the stream's checkpoint and run again"
+            )
+
+    def _catch_up(self, to_offset: int) -> None:
+        """Reads from the log itself what the stream won't bring."""
+        if self._fold.last_offset < to_offset:
+            for rows in self._metadata_log.batch_rows(self._fold.last_offset + 1, to_offset):
+                self._take(rows)
+        self._publish()
+
+    def _take(self, rows: Any) -> None:
+        """Takes rows in, and publishes what they make in pieces of bounded size."""
+        size = 0
+        for piece in self._fold.take(rows):
+            size += piece
+            if size >= _PUBLISH_BYTES:
+                self._publish()
+                size = 0
+
+    def _publish(self) -> None:
+        """Snapshots are written by now: the offsets that the tables note come last, so that a rerun misses none."""
+        offset = self._fold.last_offset
+        if offset < 0:
+            return
+        for table, feed in zip(self._tables, self._feeds, strict=True):
+            if feed.covers is not None and feed.covers >= offset:
+                continue
+            rows = feed.writer.drain()
+            table.append(rows, offset)
+            self._rows[table.name] += rows.num_rows
+            feed.covers = offset
+        self._tell(offset)
+
+    def _tell(self, offset: int) -> None:
+        if offset <= self._published_to:
+            return
+        now = time.monotonic()
+        self._logger.info(
+            "published",
+            offset=offset,
+            records=offset - self._published_to,
+            records_per_second=round((offset - self._published_to) / max(now - self._published_at, 1e-9)),
+            **self._state(offset),
+        )
+        self._published_to, self._published_at = offset, now
+        if self._on_progress is not None:
+            self._on_progress(offset, self._end_offset)
+
+    def _state(self, offset: int) -> dict[str, int]:
+        """How far the tables are behind the log as it is now, and the size of the image."""
+        self._metadata_log.refresh()
+        topics = self._fold.image.topics
+        return {
+            "lag": max(self._metadata_log.end_offset - 1 - offset, 0),
+            "topics": topics.topic_count,
+            "partitions": topics.partition_count,
+        }
+
+    def _note(self, offset: int) -> None:
+        if self._listener is not None:
+            self._listener.note(self._query, offset, **self._state(offset))
+
+    def _start(self, start: StreamStart | None, options: StreamOptions, checkpoint: Path) -> StreamingQuery:
+        try:
+            return self._writer(start, options, checkpoint).start()
+        except Exception as fault:
+            raise _worded(fault) from fault
+
+    def _writer(self, start: StreamStart | None, options: StreamOptions, checkpoint: Path) -> DataStreamWriter:
+        reader = self._session.get().readStream.format("delta").option("ignoreDeletes", "true")
+        reader = reader.option("maxBytesPerTrigger", options.max_bytes)
+        if start is not None:
+            # Delta refuses to start behind the newest version: the newest then comes once more, and is dropped.
+            reader = reader.option("startingVersion", min(start.version + 1, self._log.version))
+        if options.max_files is not None:
+            reader = reader.option("maxFilesPerTrigger", options.max_files)
+        from kraftlake.spark_jobs.replay_listener import observed
+
+        stream = observed(reader.load(str(self._lake / LOG_TABLE)))
+        writer = stream.writeStream.queryName(self._query).option("checkpointLocation", str(checkpoint))
+        writer = writer.foreachBatch(lambda frame, _: self._micro_batch(frame, options.until_offset))
+        if options.trigger == AVAILABLE_NOW:
+            return writer.trigger(availableNow=True)
+        return writer.trigger(processingTime=options.trigger)
+
+    def _micro_batch(self, frame: DataFrame, until_offset: int | None) -> None:
+        """One micro-batch, on a thread of Spark's; its error is kept, for Spark turns it into text."""
+        try:
+            self._micro_batches += 1
+            # Sorting in Arrow reads the input once; orderBy would read it twice.
+            rows = self._fold.new_rows(frame.toArrow())
+            if rows.num_rows:
+                self._take(rows)
+                self._publish()
+                self._note(self._fold.last_offset)
+            if until_offset is not None and self._fold.last_offset >= until_offset:
+                self._reached.set()
+        except Exception as fault:
+            self._fault = fault
+            raise
+        except BaseException as fault:  # it would end the thread without a word, and Spark would wait for it forever
+            self._fault = fault
+            raise RuntimeError(type(fault).__name__) from fault
+
+    def _await(self, query: StreamingQuery, until_offset: int | None) -> None:
+        self._fault = None
+        told: Exception | None = None
+        try:
+            while not query.awaitTermination(_POLL_SECONDS):
+                if until_offset is not None and self._reached.is_set():
+                    break
+        except Exception as fault:
+            told = fault
+        finally:
+            if query.isActive:
+                query.stop()
+        if isinstance(self._fault, KraftlakeError):
+            raise self._fault
+        if self._fault is not None:
+            told = self._fault if isinstance(self._fault, Exception) else told
+        if told is not None:
+            raise _worded(told) from told
+
+
+class _MovedUnderTheStreamError(Exception):
+    """The log's table changed while a stream read it, as it may: the stream is to be started anew."""
+
+
+def _worded(fault: Exception) -> Exception:
+    """What a stream failed with, as one sentence."""
+    text = str(fault)
+    if any(sign in text for sign in _MOVED_UNDER_THE_STREAM):
+        return _MovedUnderTheStreamError(
+            "files or versions of the lake were removed while the stream read them: run again"
+        )
+    first = next((line.strip() for line in text.splitlines() if line.strip()), type(fault).__name__)
+    return EnvironmentFaultError(f"Spark failed: {first[:300]}")

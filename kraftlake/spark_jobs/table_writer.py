@@ -1,0 +1,149 @@
+"""What makes the rows of one derived table: the door for whoever adds a table to the streams over a lake's log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import pyarrow as pa
+
+from kraftlake.delta import MetadataDelta
+from kraftlake.image import MetadataImage
+from kraftlake.metadata_log.location import Location
+from kraftlake.replay.manifest import LogDeltaManifest
+from kraftlake.spark_jobs.lake_table import LakeTable, TableDescription
+
+if TYPE_CHECKING:
+    from kraftlake.replay.open_reader import LakeReader
+
+_ROWS_HELD_AS_OBJECTS = 10_000
+
+
+@attrs.frozen
+class Published:
+    """A change of the image that was published: of a log batch, or of a whole metadata transaction at its end.
+
+    `delta` has led from `before` to `image`; changes without a record of any part, such as of no-op records, come too.
+    `of_snapshot`: it is the load of the snapshot that covers the start of a log which starts above 0.
+    """
+
+    delta: MetadataDelta
+    image: MetadataImage
+    manifest: LogDeltaManifest
+    of_snapshot: bool = False
+
+    @property
+    def before(self) -> MetadataImage:
+        """The image before the change."""
+        return self.delta.image
+
+    @property
+    def offset(self) -> int:
+        """The last offset of the change: of a log batch, or of the EndTransactionRecord of a transaction."""
+        return self.manifest.provenance.offset
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of that offset's batch."""
+        return self.manifest.provenance.epoch
+
+    @property
+    def timestamp(self) -> int | None:
+        """The time of that offset's batch in epoch microseconds, None where it has none."""
+        timestamp = self.manifest.provenance.timestamp
+        return None if timestamp < 0 else timestamp * 1000
+
+    @property
+    def elected(self) -> int | None:
+        """The controller that leads the quorum since this change, None where that is as before or is not told."""
+        is_new = not self.of_snapshot and self.epoch != self.before.provenance.epoch
+        return self.manifest.leader_id if is_new else None
+
+
+class RowBuffer:
+    """Rows on their way into a table: single ones as tuples in the order of the columns, many as Arrow tables."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._schema = schema
+        self._tuples: list[tuple[Any, ...]] = []
+        self._tables: list[pa.Table] = []
+
+    def add(self, row: tuple[Any, ...]) -> None:
+        """Add one row: a value for each column, in their order."""
+        self._tuples.append(row)
+        if len(self._tuples) >= _ROWS_HELD_AS_OBJECTS:
+            self._fold()
+
+    def extend(self, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Add rows."""
+        for row in rows:
+            self.add(row)
+
+    def add_table(self, rows: pa.Table) -> None:
+        """Add rows that have the columns already."""
+        self._fold()
+        self._tables.append(rows.select(self._schema.names).cast(self._schema))
+
+    def take(self) -> pa.Table:
+        """All rows in the order in which they were added; there are none afterwards."""
+        self._fold()
+        tables, self._tables = self._tables, []
+        return pa.concat_tables(tables) if tables else self._schema.empty_table()
+
+    def _fold(self) -> None:
+        if not self._tuples:
+            return
+        columns = zip(*self._tuples, strict=True)
+        arrays = [pa.array(values, field.type) for values, field in zip(columns, self._schema, strict=True)]
+        self._tuples = []
+        self._tables.append(pa.Table.from_arrays(arrays, schema=self._schema))
+
+
+class TableWriter:
+    """Makes the rows of the table `description`; one that is new for each run.
+
+    It is told of each published change, and of each log row if it `wants_rows`, with an offset above the last one that
+    its table covers, once and in order; where no writer of a run `wants_changes`, none are made. What its rows say may
+    depend on the log alone: not on how the stream cuts it into micro-batches, nor on where a run began, for which
+    `begin` gives it the image there.
+
+    No I/O, no clock: whoever calls it appends what `drain` gives, and notes the offset in the same commit.
+    """
+
+    description: TableDescription
+    wants_rows = False
+    wants_changes = True
+
+    def __init__(self) -> None:
+        self.rows = RowBuffer(self.description.schema)
+
+    def table(self, lake: Location) -> LakeTable:
+        """The table in a lake that is to be written."""
+        return LakeTable(self.description, lake)
+
+    def open(self, reader: LakeReader, table: LakeTable) -> None:
+        """Called once before all else, with the log and the table as they are: for those who begin from these."""
+
+    def first_offset(self, reader: LakeReader) -> int:
+        """The first offset whose row an empty table takes where no changes are made: the log's first.
+
+        Raises OffsetError where the table can't begin with the log as it is.
+        """
+        return reader.start_offset
+
+    def begin(self, image: MetadataImage) -> None:
+        """Called once, before the first change: the image at the last offset that the table covers, or the empty one.
+
+        Where the log starts above 0 the first change is then the load of the snapshot that covers its start.
+        """
+
+    def publish(self, change: Published) -> None:
+        """Take a published change."""
+
+    def take_rows(self, rows: pa.Table) -> None:
+        """Rows of the log in the columns of LOG_SCHEMA, sorted by offset, of whole batches; if it `wants_rows`."""
+
+    def drain(self) -> pa.Table:
+        """The rows that were made since the last call."""
+        return self.rows.take()

@@ -1,0 +1,48 @@
+"""Every SQL example in the docs runs, and gives the answer that is printed behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.docs.sql_examples import SqlExample, answer, sample_lake, sql_examples
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+EXAMPLES = list(sql_examples())
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    from pyspark import SparkContext
+
+    from kraftlake.spark_jobs import spark_session
+
+    shared = SparkContext._active_spark_context is not None
+    session = spark_session("kraftlake tests")
+    zone = session.conf.get("spark.sql.session.timeZone")
+    yield session
+    session.conf.set("spark.sql.session.timeZone", zone)
+    if not shared:
+        session.stop()
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Path:
+    return sample_lake(tmp_path_factory.mktemp("docs") / "lake", spark)
+
+
+def test_there_are_examples_of_several_pages() -> None:
+    assert len(EXAMPLES) > 12
+    assert len({example.page for example in EXAMPLES}) >= 2
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda e: f"{e.page}-{e.number}")
+def test_the_answer_is_the_one_in_the_docs(spark: SparkSession, lake: Path, example: SqlExample) -> None:
+    assert example.answer is not None, "an example has its answer behind it: python -m tests.docs.sql_examples"
+    assert answer(spark, example.sql, lake) == example.answer

@@ -1,0 +1,22 @@
+"""Tables made of a lake's log without Spark: the fold and the writers alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from kraftlake.metadata_log import MetadataLog
+from kraftlake.replay.open_reader import LakeReader
+from kraftlake.spark_jobs.log_fold import LogFold, TableFeed
+from kraftlake.spark_jobs.table_writer import TableWriter
+
+
+def fold_into(log: MetadataLog, writers: Sequence[TableWriter], covers: int | None = None) -> list[pa.Table]:
+    """The rows that the writers make of a whole log, or of what lies beyond the offset that their tables cover."""
+    fold = LogFold(LakeReader(log), [TableFeed(writer, covers) for writer in writers])
+    fold.begin()
+    for rows in log.batch_rows(fold.last_offset + 1):
+        for _ in fold.take(fold.new_rows(rows)):
+            pass
+    return [writer.drain() for writer in writers]

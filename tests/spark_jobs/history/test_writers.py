@@ -1,0 +1,236 @@
+"""The history tables of a lake, written by runs that end anywhere."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from deltalake import DeltaTable
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kraftlake.image import MetadataImage
+from kraftlake.metadata_log import MetadataLog, UpkeepPolicy
+from kraftlake.metadata_log.compaction import compact
+from kraftlake.metadata_log.disk import disk_for
+from kraftlake.records.batch import RecordBatch
+from kraftlake.replay import import_source
+from kraftlake.replay.fold import image_at
+from kraftlake.replay.open_reader import LakeReader
+from kraftlake.runtime.errors import LakeError, UnknownRecordError
+from kraftlake.spark_jobs.history import history_table
+from kraftlake.spark_jobs.history.small_tables import SMALL_TABLES
+from kraftlake.spark_jobs.jobs import HISTORY
+from kraftlake.spark_jobs.log_fold import LogFold, TableFeed
+from tests.metadata_logs import metadata_logs
+from tests.replay.made_logs import UNKNOWN, begin, data, end, topic
+from tests.spark_jobs.history.reference import KEYS, Row, images, partition_rows, plain, small_rows
+from tests.spark_jobs.sample_log import LAST_OFFSET, SAMPLE, append_in, batches_between, lake_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class Run:
+    """What a stream does with the writers of the job, without Spark."""
+
+    def __init__(self, lake: Path) -> None:
+        self.log = MetadataLog.open(lake)
+        self.writers = HISTORY.new_writers()
+        self.tables = [writer.table(lake) for writer in self.writers]
+        self.feeds = [TableFeed(w, table.last_offset()) for w, table in zip(self.writers, self.tables, strict=True)]
+        self.fold = LogFold(LakeReader(self.log), self.feeds)
+        self.fold.begin()
+        for writer, table in zip(self.writers, self.tables, strict=True):
+            table.create("log-1")
+            writer.open(LakeReader(self.log), table)
+
+    def take(self, to_offset: int) -> None:
+        """Go on to an offset, and publish."""
+        for rows in self.log.batch_rows(self.fold.last_offset + 1, to_offset):
+            for _ in self.fold.take(rows):
+                pass
+        self.publish(len(self.tables))
+
+    def publish(self, tables: int) -> None:
+        """Append to some of the tables: a run may be killed before it gets to the others."""
+        for feed, table in [*zip(self.feeds, self.tables, strict=True)][:tables]:
+            if feed.covers is None or feed.covers < self.fold.last_offset:
+                table.append(feed.writer.drain(), self.fold.last_offset)
+
+    def finish(self) -> None:
+        for table in self.tables:
+            table.finish()
+
+
+def run_to_end(lake: Path) -> None:
+    run = Run(lake)
+    if run.fold.last_offset + 1 < run.log.end_offset:
+        run.take(run.log.end_offset - 1)
+    run.finish()
+
+
+def tables_of(lake: Path) -> dict[str, list[Row]]:
+    """All history tables as another reader of Delta tables sees them."""
+    return {
+        name: plain(DeltaTable(lake / name).to_pyarrow_table().to_pylist(), key)
+        for name, key in KEYS.items()
+        if (lake / name).exists()
+    }
+
+
+def expected_of(batches: Sequence[RecordBatch], start: MetadataImage = MetadataImage.EMPTY) -> dict[str, list[Row]]:
+    seen = [*([] if start is MetadataImage.EMPTY else [start]), *images(batches, start)]
+    return {
+        "partition_history": partition_rows(batches, start),
+        **{table.name: small_rows(table, seen) for table in SMALL_TABLES},
+    }
+
+
+@settings(max_examples=max(15, settings.default.max_examples // 5))
+@given(log=metadata_logs(max_steps=40), cuts=st.lists(st.integers(0, 30), max_size=3), lost=st.data())
+def test_runs_that_end_or_are_killed_anywhere_write_the_same(
+    tmp_path_factory: pytest.TempPathFactory, log: list[RecordBatch], cuts: list[int], lost: st.DataObject
+) -> None:
+    if not log:
+        return
+    lake = tmp_path_factory.mktemp("history") / "lake"
+    append_in(MetadataLog.create(lake), 1, log)
+    ends = sorted({log[min(at, len(log) - 1)].last_offset for at in cuts})
+    for to_offset in ends:
+        run = Run(lake)
+        if run.fold.last_offset < to_offset:
+            for rows in run.log.batch_rows(run.fold.last_offset + 1, to_offset):
+                [*run.fold.take(rows)]
+            run.publish(lost.draw(st.integers(0, len(run.tables)), label="tables written before it is killed"))
+    run_to_end(lake)
+    assert tables_of(lake) == expected_of(log)
+    shutil.rmtree(lake)
+
+
+@pytest.fixture(scope="module")
+def expected() -> dict[str, list[Row]]:
+    return expected_of(batches_between(0, LAST_OFFSET))
+
+
+@pytest.mark.parametrize("sample", ["kafka-4.4"])
+def test_the_tables_say_of_the_sample_what_its_images_say(
+    tmp_path: Path, expected: dict[str, list[Row]], sample: str
+) -> None:
+    lake_of(tmp_path / "lake", commits=3)
+    run_to_end(tmp_path / "lake")
+    assert tables_of(tmp_path / "lake") == expected
+    assert sum(map(len, expected.values())) > 4000
+
+
+def test_a_run_with_nothing_new_commits_nothing(tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    lake_of(lake, commits=1, last=500)
+    run_to_end(lake)
+    before = {name: DeltaTable(lake / name).version() for name in KEYS}
+    run_to_end(lake)
+    assert {name: DeltaTable(lake / name).version() for name in KEYS} == before
+
+
+def test_many_small_runs_leave_few_files_and_the_same_rows(
+    tmp_path: Path, expected: dict[str, list[Row]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = tmp_path / "lake"
+    lake_of(lake, commits=1)
+    ends = [batch.last_offset for batch in batches_between(0, LAST_OFFSET)][::400]
+    for number, to_offset in enumerate(ends):
+        # Where there are many open rows a commit waits for several appends.
+        monkeypatch.setattr(history_table, "AT_ONCE", 0 if number % 2 else 20_000)
+        run = Run(lake)
+        for first, last in pairwise([run.fold.last_offset, (run.fold.last_offset + to_offset) // 2, to_offset]):
+            aligned = max((b.last_offset for b in batches_between(0, last)), default=-1)
+            if run.fold.last_offset < aligned and first < last:
+                run.take(aligned)
+        run.finish()
+    run_to_end(lake)
+    assert tables_of(lake) == expected
+    assert len(DeltaTable(lake / "partition_history").file_uris()) < 12
+
+
+def test_a_table_that_others_have_compacted_goes_on(tmp_path: Path, expected: dict[str, list[Row]]) -> None:
+    lake = tmp_path / "lake"
+    lake_of(lake, commits=1)
+    run = Run(lake)
+    run.take(batches_between(0, 3000)[-1].last_offset)
+    run.finish()
+    for name in KEYS:
+        DeltaTable(lake / name).optimize.compact()
+    assert len(DeltaTable(lake / "partition_history").file_uris()) == 1
+    run_to_end(lake)
+    assert tables_of(lake) == expected
+
+
+def test_a_log_that_was_compacted_gives_the_same(tmp_path: Path, expected: dict[str, list[Row]]) -> None:
+    lake = tmp_path / "lake"
+    lake_of(lake, commits=70)
+    compact(lake / "log", disk_for(lake), UpkeepPolicy(compact_from=2))
+    run_to_end(lake)
+    assert tables_of(lake) == expected
+
+
+def test_a_log_that_starts_above_0_begins_with_the_snapshot_that_covers_its_start(tmp_path: Path) -> None:
+    folder = tmp_path / "source" / "__cluster_metadata-0"
+    folder.mkdir(parents=True)
+    for file in SAMPLE.iterdir():
+        if file.name.startswith(("00000000000000003038", "00000000000000004593")) or (
+            file.suffix == ".log" and int(file.stem) > 3000
+        ):
+            shutil.copy(file, folder)
+    import_source(folder, tmp_path / "lake")
+    log = MetadataLog.open(tmp_path / "lake")
+    assert log.start_offset > 0
+    run_to_end(tmp_path / "lake")
+    base = min(snapshot.end_offset for snapshot in log.snapshots() if snapshot.end_offset >= log.start_offset)
+    start = image_at(LakeReader(log), base - 1).image
+    assert tables_of(tmp_path / "lake") == expected_of([*log.batches(base)], start)
+
+
+def test_a_table_whose_rows_are_not_the_logs_is_named(tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    lake_of(lake, commits=1)
+    run = Run(lake)
+    run.take(batches_between(0, 3000)[-1].last_offset)
+    run.finish()
+    DeltaTable(lake / "partition_history").delete("partition = 0 and valid_to_offset is null")
+    with pytest.raises(LakeError, match=r"partition_history has .* delete partition_history/ and run again"):
+        Run(lake)
+
+
+def test_a_record_that_nobody_knows_is_named(tmp_path: Path) -> None:
+    MetadataLog.create(tmp_path / "lake").append([data(0, topic(1)), data(1, begin(), UNKNOWN, end())])
+    with pytest.raises(UnknownRecordError, match=r"ffset 2.*99"):
+        run_to_end(tmp_path / "lake")
+
+
+@pytest.fixture
+def one_lake(tmp_path: Path) -> Path:
+    lake_of(tmp_path / "lake", commits=9)
+    return tmp_path / "lake"
+
+
+@pytest.mark.spark
+def test_the_job_writes_them_by_a_stream_whatever_its_micro_batches(
+    one_lake: Path, expected: dict[str, list[Row]], spark: SparkSession
+) -> None:
+    from kraftlake.spark_jobs import StreamOptions
+    from kraftlake.spark_jobs.jobs import run_job
+
+    done = run_job("history", one_lake, options=StreamOptions(max_files=2), spark=spark)
+    assert done.offset == LAST_OFFSET
+    assert tables_of(one_lake) == expected
+    rows = spark.read.format("delta").load(str(one_lake / "partition_history"))
+    assert rows.count() == len(expected["partition_history"])
+    names = ("topic", "topic_id", "partition", "leader", "leader_epoch", "partition_epoch", "replicas", "isr", "elr")
+    assert [rows.schema[name].dataType.simpleString() for name in names] == [
+        "string", "string", "int", "int", "int", "int", "array<int>", "array<int>", "array<int>"
+    ]  # fmt: skip
+    assert rows.schema["valid_to"].dataType.simpleString() == "timestamp"

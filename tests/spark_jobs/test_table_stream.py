@@ -1,0 +1,274 @@
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+import threading
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+import structlog
+from deltalake import DeltaTable
+
+from kraftlake.metadata_log import MetadataLog
+from kraftlake.metadata_log.delta_log import read_table
+from kraftlake.metadata_log.disk import Disk
+from kraftlake.metadata_log.trimming import set_properties, trim
+from kraftlake.replay.open_reader import LakeReader
+from kraftlake.runtime.errors import LakeError, OffsetError, UsageError
+from kraftlake.spark_jobs import ReplayListener, ReplayProgress, StreamOptions, StreamResult, run_job
+from kraftlake.spark_jobs.jobs import ALL, JOBS
+from kraftlake.spark_jobs.submit import main
+from tests.spark_jobs.folding import fold_into
+from tests.spark_jobs.sample_log import LAST_OFFSET, append_in, batches_between, lake_of, sample_batches
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+Tables = dict[str, pa.Table]
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> Tables:
+    """All tables as the fold makes them of the sample at once, without a stream."""
+    writers = ALL.new_writers()
+    made = fold_into(lake_of(tmp_path_factory.mktemp("expected") / "lake", commits=1), writers)
+    return {writer.description.name: in_order(rows) for writer, rows in zip(writers, made, strict=True)}
+
+
+def in_order(rows: pa.Table) -> pa.Table:
+    """Rows of one offset have no order of their own in a table: files may be read in any."""
+    return pa.Table.from_pylist(sorted(rows.to_pylist(), key=str), schema=rows.schema)
+
+
+def tables_of(lake: Path, names: tuple[str, ...] = ALL.tables) -> Tables:
+    schemas = {writer.description.name: writer.description.schema for writer in ALL.new_writers()}
+    return {
+        name: in_order(DeltaTable(lake / name).to_pyarrow_table().select(schemas[name].names).cast(schemas[name]))
+        for name in names
+    }
+
+
+def run(lake: Path, spark: SparkSession, name: str = "all", **options: Any) -> StreamResult:
+    return run_job(name, lake, spark=spark, options=StreamOptions(**options))
+
+
+def test_every_job_keeps_its_tables_and_no_other(tmp_path: Path, expected: Tables, spark: SparkSession) -> None:
+    for job in JOBS.values():
+        if job is ALL:
+            continue
+        lake = tmp_path / job.name
+        lake_of(lake, commits=2)
+        done = run(lake, spark, job.name, max_files=1)
+        assert (done.offset, done.base_offset, done.micro_batches) == (LAST_OFFSET, -1, 2)
+        assert tables_of(lake, job.tables) == {name: expected[name] for name in job.tables}
+        assert done.rows == {name: expected[name].num_rows for name in job.tables}
+        made = {path.name for path in lake.iterdir()} - {"_spark", "log", "snapshots", "cache"}
+        assert made == set(job.tables)
+
+
+def test_tables_that_are_apart_each_go_on_where_they_are(tmp_path: Path, expected: Tables, spark: SparkSession) -> None:
+    lake = tmp_path / "lake"
+    parts = batches_between(0, 1500), batches_between(1501, 3500), batches_between(3501, LAST_OFFSET)
+    whole = list(sample_batches())
+    cuts = [len(parts[0]), len(parts[0]) + len(parts[1])]
+    log = MetadataLog.create(lake)
+    append_in(log, 2, whole[: cuts[0]])
+    run(lake, spark, "replay", max_files=1)
+    append_in(log, 2, whole[cuts[0] : cuts[1]])
+    run(lake, spark, "events", max_files=1)
+    append_in(log, 2, whole[cuts[1] :])
+    done = run(lake, spark, max_files=1)
+    assert done.base_offset == -1, "metrics has nothing yet"
+    assert done.rows["events"] < expected["events"].num_rows
+    assert tables_of(lake) == expected
+    again = run(lake, spark)
+    assert (again.base_offset, again.batches, sum(again.rows.values())) == (LAST_OFFSET, 0, 0)
+
+
+def test_a_micro_batch_is_bounded_by_bytes(tmp_path: Path, spark: SparkSession) -> None:
+    lake_of(tmp_path / "lake", commits=4, last=2000)
+    assert run(tmp_path / "lake", spark, "metrics", max_bytes=1).micro_batches == 4
+
+
+def test_a_column_that_a_later_version_adds_stops_nothing(
+    tmp_path: Path, expected: Tables, spark: SparkSession
+) -> None:
+    lake = tmp_path / "lake"
+    whole = list(sample_batches())
+    log = MetadataLog.create(lake)
+    append_in(log, 2, whole[:200])
+    run(lake, spark, max_files=1)
+    append_in(log, 1, whole[200:300])
+    spark.sql(f"ALTER TABLE delta.`{lake / 'log'}` ADD COLUMN since_then STRING")
+    log.refresh()
+    append_in(log, 2, whole[300:])
+    done = run(lake, spark, max_files=1)
+    assert done.offset == LAST_OFFSET
+    assert tables_of(lake) == expected
+
+
+def test_a_stream_lives_through_what_upkeep_and_others_do_to_the_log_under_it(
+    tmp_path: Path, expected: Tables, spark: SparkSession
+) -> None:
+    lake = tmp_path / "lake"
+    whole = list(sample_batches())
+    log = MetadataLog.create(lake)
+    append_in(log, 1, whole[:100])
+    offsets: list[int] = []
+    told = threading.Condition()
+
+    def on_progress(offset: int, _: int) -> None:
+        with told:
+            offsets.append(offset)
+            told.notify_all()
+
+    results: list[StreamResult] = []
+    stream = threading.Thread(
+        target=lambda: results.append(
+            run_job(
+                "all",
+                lake,
+                spark=spark,
+                options=StreamOptions(trigger="100 milliseconds", until_offset=LAST_OFFSET, max_files=1),
+                on_progress=on_progress,
+                snapshot_every_bytes=60_000,
+            )
+        )
+    )
+    stream.start()
+    cuts = [100, 200, 300, 400, 500, len(whole)]
+    for number, (start, end) in enumerate(pairwise(cuts)):
+        with told:
+            reached = whole[start].base_offset - 1
+            assert told.wait_for(lambda due=reached: offsets[-1:] >= [due] or not stream.is_alive(), timeout=120)
+        assert stream.is_alive()
+        log.refresh()
+        match number:
+            case 1:
+                DeltaTable(lake / "log").optimize.compact()
+            case 2:
+                spark.sql(f"ALTER TABLE delta.`{lake / 'log'}` ADD COLUMN since_then STRING")
+            case 3:
+                set_properties(Disk(), read_table(lake / "log"), {"kraftlake.max_stream_lag_ms": "0"})
+            case 4:
+                end_offset = max(snapshot.end_offset for snapshot in MetadataLog.open(lake).snapshots())
+                trim(lake / "log", Disk(), end_offset, [end_offset])
+        log.refresh()
+        log.append(whole[start:end])
+    stream.join(timeout=120)
+    assert not stream.is_alive()
+    assert results[0].offset == LAST_OFFSET
+    assert tables_of(lake) == expected
+
+
+def trimmed_lake(lake: Path, spark: SparkSession, job: str) -> int:
+    """A lake whose tables of `job` cover its first half, and whose log starts behind that; returns where."""
+    log = lake_of(lake, commits=3, last=3000)
+    run(lake, spark, job)
+    append_in(log, 2, list(sample_batches())[len(batches_between(0, 3000)) :])
+    run(lake, spark, "replay")
+    set_properties(Disk(), read_table(lake / "log"), {"kraftlake.max_stream_lag_ms": "0"})
+    ends = [snapshot.end_offset for snapshot in MetadataLog.open(lake).snapshots()]
+    trim(lake / "log", Disk(), max(ends), ends)
+    return MetadataLog.open(lake).start_offset
+
+
+def test_a_table_past_which_the_log_was_trimmed_is_named_with_the_way_out(tmp_path: Path, spark: SparkSession) -> None:
+    lake = tmp_path / "lake"
+    start = trimmed_lake(lake, spark, "events")
+    assert start > 3000
+    with pytest.raises(OffsetError, match=r"events/ of .* ends at offset \d+, .* trimmed: delete the folder events/"):
+        run(lake, spark, "events")
+    shutil.rmtree(lake / "events")
+    done = run(lake, spark, "all")
+    assert done.offset == LAST_OFFSET
+    assert tables_of(lake, ("events",))["events"].num_rows == 0
+
+
+def test_a_run_starts_from_the_nearest_snapshot(
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = tmp_path / "lake"
+    log = lake_of(lake, commits=1, last=3000)
+    first = run_job("replay", lake, spark=spark)
+    assert first.snapshots[-1] == first.offset + 1
+    append_in(log, 1, list(sample_batches())[len(batches_between(0, 3000)) :])
+    read: list[int] = []
+    batches = LakeReader.batches
+    monkeypatch.setattr(LakeReader, "batches", lambda self, *span: read.append(span[0]) or batches(self, *span))
+    done = run_job("replay", lake, spark=spark)
+    assert done.base_offset == first.offset
+    assert not [start for start in read if start <= first.offset]
+
+
+def test_progress_is_told_to_listeners_and_the_log(tmp_path: Path, spark: SparkSession) -> None:
+    lake_of(tmp_path / "lake", commits=3)
+    heard: list[ReplayProgress] = []
+    enough = threading.Event()
+
+    def hear(progress: ReplayProgress) -> None:
+        heard.append(progress)
+        if progress.offset == LAST_OFFSET:
+            enough.set()
+
+    anybody: list[ReplayProgress] = []
+    other = ReplayListener(anybody.append)
+    spark.streams.addListener(other)
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.INFO))
+    with structlog.testing.capture_logs() as logged:
+        options = StreamOptions(max_files=1)
+        done = run_job("metrics", tmp_path / "lake", spark=spark, options=options, listener=ReplayListener(hear))
+    structlog.reset_defaults()
+    spark.streams.removeListener(other)
+    assert enough.wait(60)
+    assert [progress.query for progress in heard] == [f"kraftlake-metrics {tmp_path / 'lake'}"] * 3
+    assert sum(progress.records for progress in heard) == LAST_OFFSET + 1
+    assert [progress.lag for progress in heard] == [LAST_OFFSET - progress.offset for progress in heard]
+    assert heard[-1].partitions == done.image.topics.partition_count
+    assert heard[-1].files_outstanding == 0
+    assert all(progress.records_per_second > 0 for progress in heard)
+    assert anybody[-1].offset == LAST_OFFSET
+    assert anybody[-1].lag is None
+    published = [entry for entry in logged if entry["event"] == "published"]
+    assert [entry["offset"] for entry in published] == [progress.offset for progress in heard]
+    assert (
+        published[-1].items()
+        >= {
+            "job": "metrics",
+            "lag": 0,
+            "topics": done.image.topics.topic_count,
+            "partitions": done.image.topics.partition_count,
+        }.items()
+    )
+
+
+def test_as_a_program_it_prints_one_object(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lake_of(tmp_path / "lake", commits=1, last=100)
+    assert main(["events", str(tmp_path / "lake")]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert (printed["from"], printed["offset"]) == (-1, 100)
+    assert printed["rows"]["events"] > 0
+    assert main(["events", str(tmp_path / "nowhere")]) == 1
+    assert "There is no lake at" in capsys.readouterr().err
+
+
+def test_an_unknown_job_and_options_without_sense_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="there is no job 'sing'"):
+        run_job("sing", tmp_path)
+    with pytest.raises(UsageError, match="at least 1 byte"):
+        run_job("events", tmp_path, options=StreamOptions(max_bytes=0))
+
+
+def test_a_table_made_from_another_log_is_refused(tmp_path: Path) -> None:
+    lake_of(tmp_path / "one", commits=1, last=100)
+    lake_of(tmp_path / "two", commits=1, last=100)
+    assert run_job("metrics", tmp_path / "one").offset == 100
+    shutil.copytree(tmp_path / "one" / "cluster_metrics", tmp_path / "two" / "cluster_metrics")
+    with pytest.raises(LakeError, match="cluster_metrics was made from another log"):
+        run_job("metrics", tmp_path / "two")

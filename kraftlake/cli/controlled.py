@@ -21,16 +21,21 @@ NAMED_PARTITION = "NAME-PARTITION"
 
 
 class Change:
-    """One run of such a command: `controller` is the lake's from now on."""
+    """One run of such a command, on a lake that it claims when it first asks for `controller`."""
 
     def __init__(self, call: Call, lake: str, *, take_over: bool) -> None:
+        self.call = call
+        self._lake = lake
+        self._take_over = take_over
+        self._results: list[tuple[str, ApiError, Mapping[str, Any]]] = []
+
+    @functools.cached_property
+    def controller(self) -> EmbeddedController:
+        """The lake's from now on. What is wrong with the words of a command is to be found before."""
         from kraftlake.controller import EmbeddedController
         from kraftlake.metadata_log import MetadataLog
 
-        self.call = call
-        self.controller: EmbeddedController = EmbeddedController(MetadataLog.open(lake), take_over=take_over)
-        self._lake = lake
-        self._results: list[tuple[str, ApiError, Mapping[str, Any]]] = []
+        return EmbeddedController(MetadataLog.open(self._lake), take_over=self._take_over)
 
     def result(self, name: str, error: ApiError, /, **told: Any) -> None:
         """Note what became of one thing."""
@@ -49,6 +54,8 @@ class Change:
                 }
             )
         else:
+            if not self._results:
+                terminal.line("nothing to do")
             for name, error, told in self._results:
                 terminal.line(_as_line(name, error, told, colour=terminal.colour))
         if any(error.is_failure for _, error, _ in self._results):
@@ -99,12 +106,14 @@ def changing(name: str, *, question: str, examples: Sequence[Example]) -> Callab
 
 
 def key_values(words: Sequence[str], option: str) -> dict[str, str]:
-    """KEY=VALUE words as a mapping; a command line that is wrong otherwise."""
+    """KEY=VALUE words as a mapping, each key once; a command line that is wrong otherwise."""
     pairs: dict[str, str] = {}
     for word in words:
         key, equals, value = word.partition("=")
         if not key or not equals:
             raise click.BadParameter(f"{word!r} is not of the form KEY=VALUE.", param_hint=option)
+        if key in pairs:
+            raise click.BadParameter(f"{key!r} is named twice.", param_hint=option)
         pairs[key] = value
     return pairs
 

@@ -95,15 +95,46 @@ def test_what_is_refused_says_so_with_kafkas_error_and_exits_with_1(lake: Path) 
         ("topics", "create", "x", "--assign", "one"),
         ("topics", "create", "x", "--config", "retention.ms"),
         ("topics", "isr", "orders", "1"),
+        ("topics", "isr", "orders-0", "one"),
+        ("topics", "elect", "orders"),
+        ("topics", "reassign", "orders-0", "--replicas", "one"),
         ("topics", "reassign", "orders-0"),
         ("configs", "alter", "nonsense:x", "--set", "a=b"),
+        ("configs", "alter", "topic:x"),
+        ("configs", "alter", "topic:x", "--set", "a=b", "--delete", "a"),
+        ("configs", "alter", "topic:x", "--set", "a=b", "--set", "a=c"),
+        ("quotas", "alter", "--user", "a"),
         ("quotas", "alter", "--user", "a", "--set", "request_percentage=much"),
         ("acls", "add", "--principal", "User:a", "--operation", "read"),
         ("features", "update", "group.version=new"),
     ],
 )
-def test_a_wrong_command_line_is_told_with_2(lake: Path, words: tuple[str, ...]) -> None:
-    run(*words, "--lake", lake, code=2)
+def test_a_wrong_command_line_is_told_with_2_and_nobody_claims(lake: Path, words: tuple[str, ...]) -> None:
+    before = MetadataLog.open(lake).end_offset
+    assert run(*words, "--lake", lake, code=2).stderr.count("\n") == 1
+    assert MetadataLog.open(lake).end_offset == before
+
+
+def test_an_isr_that_can_not_be_is_refused_with_a_reason(lake: Path) -> None:
+    run("topics", "create", "orders", "--assign", "1,2", "--lake", lake)
+    assert (
+        "has the leader 1 and others of the replicas 1,2"
+        in run("topics", "isr", "orders-0", "1,3", "--lake", lake, code=1).stdout
+    )
+    run("brokers", "fence", 2, "--lake", lake)
+    assert "fenced" in run("topics", "isr", "orders-0", "1,2", "--lake", lake, code=1).stdout
+
+
+def test_an_isr_that_completes_a_reassignment_may_have_another_leader(lake: Path) -> None:
+    run("topics", "create", "orders", "--assign", "1", "--lake", lake)
+    run("topics", "reassign", "orders-0", "--replicas", "2", "--lake", lake)
+    done = change("topics", "isr", "orders-0", "1,2", "--lake", lake)
+    assert (done["error"], done["isr"], done["leader"]) == (None, [2], 2)
+
+
+def test_an_election_that_nobody_needs_says_so(lake: Path) -> None:
+    assert run("topics", "elect", "--lake", lake).stdout == "nothing to do\n"
+    assert run_json("topics", "elect", "--lake", lake)["results"] == []
 
 
 def test_an_imported_lake_is_refused(tmp_path: Path) -> None:

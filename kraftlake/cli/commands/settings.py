@@ -62,7 +62,11 @@ def alter_configs(change: Change, *, resource: str, **operations: tuple[str, ...
     changes = {name: ConfigOperation(OpType.DELETE) for name in operations["delete"]}
     for option, kind in (("set_", OpType.SET), ("append", OpType.APPEND), ("subtract", OpType.SUBTRACT)):
         for name, value in key_values(operations[option], f"--{option.rstrip('_')}").items():
+            if name in changes:
+                raise click.UsageError(f"{name} is named twice: one thing can be done with a config at a time.")
             changes[name] = ConfigOperation(kind, value)
+    if not changes:
+        raise click.UsageError("Say what to change: --set, --delete, --append or --subtract.")
     answers = change.controller.run(lambda state: incremental_alter_configs(state, {target: changes}))
     change.result(resource, answers[target], configs=sorted(change.controller.image.configs.config_map(target)))
 
@@ -121,6 +125,8 @@ def alter_quotas(
             ops.append((key, float(value)))
         except ValueError:
             raise click.BadParameter(f"{value!r} is no number.", param_hint="--set") from None
+    if not ops:
+        raise click.UsageError("Say what to change: --set or --remove.")
     alteration = QuotaAlteration(entity=entity, ops=ops)
     answers = change.controller.run(lambda state: alter_client_quotas(state, [alteration]))
     for found, error in answers.items():

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from kraftlake.cli.command import Argument, Example, Group, Option
 from kraftlake.cli.controlled import Change, broker_ids, changing, key_values, partition_of
 from kraftlake.cli.sections import CHANGE
+
+if TYPE_CHECKING:
+    from kraftlake.controller import Errors
+    from kraftlake.image import PartitionRegistration
 
 _NAME = click.argument("name", cls=Argument, metavar="NAME", help="The topic's name.")
 _PARTITION = click.argument("partition", cls=Argument, metavar="NAME-PARTITION", help="A partition, such as orders-0.")
@@ -140,6 +146,7 @@ def isr(change: Change, *, partition: str, replicas: str) -> None:
     from kraftlake.controller.alter_partition import ANY_EPOCH, IsrChange, alter_partition
 
     name, number = partition_of(partition)
+    in_sync = broker_ids(replicas, "IDS")
     topic = change.controller.image.topics.get_topic(name)
     state = None if topic is None else topic.partitions.get(number)
     leader = None if state is None else change.controller.image.cluster.brokers.get(state.leader)
@@ -153,11 +160,24 @@ def isr(change: Change, *, partition: str, replicas: str) -> None:
         partition_id=number,
         leader_epoch=state.leader_epoch,
         partition_epoch=state.partition_epoch,
-        new_isr=[(broker, ANY_EPOCH) for broker in broker_ids(replicas, "IDS")],
+        new_isr=[(broker, ANY_EPOCH) for broker in in_sync],
     )
     (answer,) = change.controller.run(lambda state: alter_partition(state, leader.id, leader.epoch, [wish]))
-    after = answer.partition
-    change.result(partition, ApiError(answer.error), isr=None if after is None else list(after.isr))
+    error = ApiError(answer.error, _why_not(answer.error, state))
+    if answer.error is Errors.NEW_LEADER_ELECTED:
+        error = ApiError.NONE  # it has completed a reassignment: only the old leader is told otherwise
+    after = change.controller.image.topics.topics_by_id()[topic.id].partitions[number]
+    change.result(partition, error, isr=list(after.isr), leader=after.leader)
+
+
+def _why_not(error: Errors, partition: PartitionRegistration) -> str | None:
+    """A sentence for what brokers are told by its code alone."""
+    if error.name == "INVALID_REQUEST":
+        shown = ",".join(map(str, partition.replicas))
+        return f"An ISR has the leader {partition.leader} and others of the replicas {shown}, each once."
+    if error.name == "INELIGIBLE_REPLICA":
+        return "A replica that is fenced, shutting down or not registered can't be in sync."
+    return None
 
 
 @changing(

@@ -8,6 +8,8 @@ import random
 import pytest
 from hypothesis import HealthCheck, settings
 
+pytest_plugins = ["tests.spark_cluster"]
+
 settings.register_profile(
     "quick", max_examples=50, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )

@@ -19,7 +19,7 @@ from kraftlake.runtime.errors import CorruptDataError, UnwritableMetadataError
 
 S = TypeVar("S", bound=Struct)
 
-_TYPES: dict[Primitive, pa.DataType] = {
+ARROW_TYPES: dict[Primitive, pa.DataType] = {
     Primitive.BOOL: pa.bool_(),
     Primitive.INT8: pa.int8(),
     Primitive.INT16: pa.int16(),
@@ -31,6 +31,8 @@ _TYPES: dict[Primitive, pa.DataType] = {
     Primitive.BYTES: pa.binary(),
     Primitive.UUID: pa.string(),
 }
+"""The Arrow type of each field type."""
+
 UNKNOWN_TAGGED_FIELDS = pa.field(
     "unknown_tagged_fields",
     pa.list_(
@@ -83,7 +85,7 @@ def _fields(cls: type[Struct]) -> list[pa.Field]:
 
 
 def _type(spec: FieldSpec) -> pa.DataType:
-    one = _TYPES[spec.type] if isinstance(spec.type, Primitive) else pa.struct(_fields(spec.type))
+    one = ARROW_TYPES[spec.type] if isinstance(spec.type, Primitive) else pa.struct(_fields(spec.type))
     return pa.list_(pa.field("element", one, nullable=False)) if spec.array else one
 
 

@@ -366,6 +366,23 @@ class MetadataBatchLoader:
             self.publish(delta, image, manifest)
         self._published_ns = self._now_ns()
 
+    def pass_over(self, end: MetadataProvenance) -> None:
+        """Move on to `end` over batches of nothing but no-op records, which change nothing and are not published.
+
+        Nothing was gathered, and no transaction is open. Raises ReplayError where the epoch would go down.
+        """
+        assert not self._gathered, "what was gathered is to be published first"
+        assert self._transaction is None, "a transaction is taken in record by record"
+        if end.epoch < self._last_epoch:
+            raise ReplayError(
+                f"The batches up to offset {end.offset} have epoch {end.epoch}, "
+                f"but offset {self._last_offset} before them has epoch {self._last_epoch}."
+            )
+        self._last_offset, self._last_epoch, self._last_timestamp = end.offset, end.epoch, end.timestamp
+        self._batch_aligned = end.batch_aligned
+        self.seen_record = True
+        self._reset(attrs.evolve(self.image, provenance=end))
+
     def take_image(self) -> MetadataImage:
         """The image at `last_offset`, without the records of a transaction that is open there.
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kraftlake.spark_jobs.cluster_metrics import counts_by_minute
+    from kraftlake.spark_jobs.data_source import KraftDataSource
     from kraftlake.spark_jobs.java import java_home
     from kraftlake.spark_jobs.jobs import JOBS, Job, run_job
     from kraftlake.spark_jobs.lake_table import LakeTable, TableDescription
@@ -19,10 +20,12 @@ if TYPE_CHECKING:
     from kraftlake.spark_jobs.stream_options import StreamOptions, StreamResult
     from kraftlake.spark_jobs.table_stream import run_tables
     from kraftlake.spark_jobs.table_writer import Published, RowBuffer, TableWriter
+    from kraftlake.spark_jobs.typed_read import read_records
 
 __all__ = [
     "JOBS",
     "Job",
+    "KraftDataSource",
     "LakeTable",
     "Published",
     "ReplayListener",
@@ -35,6 +38,7 @@ __all__ = [
     "TableWriter",
     "counts_by_minute",
     "java_home",
+    "read_records",
     "run_job",
     "run_replay",
     "run_tables",
@@ -44,6 +48,7 @@ __all__ = [
 _MODULES = {
     "JOBS": "jobs",
     "Job": "jobs",
+    "KraftDataSource": "data_source",
     "LakeTable": "lake_table",
     "Published": "table_writer",
     "ReplayListener": "replay_listener",
@@ -56,6 +61,7 @@ _MODULES = {
     "TableWriter": "table_writer",
     "counts_by_minute": "cluster_metrics",
     "java_home": "java",
+    "read_records": "typed_read",
     "run_job": "jobs",
     "run_replay": "replay_stream",
     "run_tables": "table_stream",

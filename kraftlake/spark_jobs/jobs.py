@@ -103,21 +103,33 @@ METRICS: Final = Job(
     writers=("cluster_metrics:ClusterMetricsWriter",),
 )
 
+RECORDS: Final = Job(
+    name="records",
+    question="Write every record in typed columns, for SQL.",
+    help=(
+        "Write every record of LAKE's log into the table records/: a struct column for each record type, without "
+        "secrets. No image is made, so that it starts at once; a large backlog is decoded and written by the executors."
+    ),
+    tables=("records",),
+    writers=("records:RecordsWriter",),
+)
+
 _SINGLE: Final = (REPLAY, HISTORY, EVENTS, METRICS)
 
 ALL: Final = Job(
     name="all",
-    question="Keep all derived tables and the snapshots, by one stream.",
+    question="Keep all tables that are made of images, and the snapshots, by one stream.",
     help=(
-        "Bring every derived table of LAKE, and its snapshots, up to the end of the log: what the other jobs do, by "
-        "one stream that folds the log once. Tables that are at different offsets each go on where they are."
+        "Bring every derived table of LAKE but records/, and its snapshots, up to the end of the log: what the other "
+        "jobs do, by one stream that folds the log once. Tables that are at different offsets each go on where they "
+        "are."
     ),
     tables=tuple(table for job in _SINGLE for table in job.tables),
     writers=tuple(writer for job in _SINGLE for writer in job.writers),
     snapshots=True,
 )
 
-JOBS: Final = {job.name: job for job in (*_SINGLE, ALL)}
+JOBS: Final = {job.name: job for job in (*_SINGLE, RECORDS, ALL)}
 """The jobs by name."""
 
 
@@ -141,6 +153,10 @@ def run_job(
     job = JOBS.get(name)
     if job is None:
         raise UsageError(f"there is no job {name!r}: it is one of {', '.join(JOBS)}")
+    if job is RECORDS:
+        from kraftlake.spark_jobs.records import run_records
+
+        return run_records(lake, options=options, spark=spark, on_progress=on_progress, listener=listener)
     return run_tables(
         job.name,
         lake,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import attrs
@@ -120,20 +120,42 @@ class LakeTable:
         Durable when this returns. Where the table covers `last_offset` already nothing changes. The table was created
         or asked for its `last_offset` before. Raises LakeError when the disk refuses.
         """
+        files: list[AddFile] = []
+
+        def written() -> Sequence[AddFile]:
+            if rows.num_rows and not files:
+                files.append(self.write_file(rows.cast(self.description.schema), last_offset))
+            return files
+
+        self._commit(written, last_offset)
+
+    def append_files(self, files: Sequence[AddFile], last_offset: int) -> None:
+        """As `append`, of files that `write_file` wrote, here or in other processes."""
+        self._commit(lambda: files, last_offset)
+
+    def write_file(self, rows: pa.Table, last_offset: int) -> AddFile:
+        """Write rows in the table's schema as a data file, durably; it is no part of the table before it is appended.
+
+        Raises LakeError when the disk refuses.
+        """
+        sink = pa.BufferOutputStream()
+        pq.write_table(rows, sink, compression="zstd", row_group_size=_ROW_GROUP_ROWS, store_schema=False)
+        data = memoryview(sink.getvalue())
+        path = f"{last_offset:020d}-{uuid.uuid4()}.zstd.parquet"
+        write_data_file(self._disk, self.path, path, data)
+        statistics = file_statistics(rows, self.description.statistics_columns)
+        return AddFile(path=path, size=data.nbytes, modification_time=now_ms(), stats=statistics.to_json())
+
+    def _commit(self, written: Callable[[], Sequence[AddFile]], last_offset: int) -> None:
         assert self._held is not None, "the table was created"
-        rows = rows.cast(self.description.schema)
-        add: AddFile | None = None
 
         def actions(now: TableState) -> Sequence[dict[str, Any]] | None:
-            nonlocal add
             covered = now.transactions.get(self.description.app_id)
             if covered is not None and covered >= last_offset:
                 return None
-            if add is None and rows.num_rows:
-                add = self._write(rows, last_offset)
             time = now_ms()
             made = [append_info(time), transaction(self.description.app_id, last_offset, time)]
-            return made if add is None else [*made, add.to_action()]
+            return [*made, *(add.to_action() for add in written())]
 
         self._held.check_writable()
         state = commit_beside_writers(self._disk, self._held, actions)
@@ -175,15 +197,6 @@ class LakeTable:
             )
         except CommitConflictError:
             return read_table(self.path)
-
-    def _write(self, rows: pa.Table, last_offset: int) -> AddFile:
-        sink = pa.BufferOutputStream()
-        pq.write_table(rows, sink, compression="zstd", row_group_size=_ROW_GROUP_ROWS, store_schema=False)
-        data = memoryview(sink.getvalue())
-        path = f"{last_offset:020d}-{uuid.uuid4()}.zstd.parquet"
-        write_data_file(self._disk, self.path, path, data)
-        statistics = file_statistics(rows, self.description.statistics_columns)
-        return AddFile(path=path, size=data.nbytes, modification_time=now_ms(), stats=statistics.to_json())
 
     def _keep_up(self, state: TableState) -> None:
         """A checkpoint after so many commits, so that opening the table takes as long however old it is."""

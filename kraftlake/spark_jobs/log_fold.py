@@ -19,6 +19,7 @@ from kraftlake.replay.fold import extend, load_snapshot
 from kraftlake.replay.log_reader import LogReader, SnapshotReader
 from kraftlake.replay.manifest import LogDeltaManifest
 from kraftlake.runtime.errors import LakeError, OffsetError
+from kraftlake.spark_jobs.quiet_runs import QuietRun, parts
 from kraftlake.spark_jobs.table_writer import Published, TableWriter
 
 if TYPE_CHECKING:
@@ -68,6 +69,8 @@ class TableFeed:
 class LogFold:
     """Folds the log of a lake batch by batch: one metadata delta for each log batch, one for a metadata transaction.
 
+    Batches of nothing but no-op records make none: the image only moves on over them.
+
     What comes out depends on the order of the offsets alone: `new_rows` takes rows in any order, leaves out offsets at
     or below `last_offset`, and a gap is an error.
     """
@@ -76,9 +79,10 @@ class LogFold:
         self, reader: LakeReader, feeds: Sequence[TableFeed], snapshots: SnapshotPublisher | None = None
     ) -> None:
         self._reader: LogReader = reader
+        self._log = reader.log
         self._feeds = tuple(feeds)
         self._snapshots = snapshots
-        self._folds = snapshots is not None or any(feed.writer.needs_images for feed in feeds)
+        self._folds = snapshots is not None or any(feed.writer.wants_changes for feed in feeds)
         self._passed = -1
         self._publishing = False
         self._of_snapshot = False
@@ -138,10 +142,10 @@ class LogFold:
 
     def take(self, rows: pa.Table) -> Iterator[int]:
         """Take in whole batches, sorted by offset, that follow `last_offset`; yields the size of each part of them."""
-        for piece in _pieces(rows):
+        for piece in pieces(rows):
             for feed in self._feeds:
                 feed.take_rows(piece)
-            yield sum(map(self._take, from_rows(piece))) if self._folds else self._pass(piece)
+            yield sum(map(self._take_part, parts(piece))) if self._folds else self._pass(piece)
 
     def finish(self) -> None:
         """A run has ended with nothing left to read: a snapshot is due."""
@@ -154,6 +158,21 @@ class LogFold:
         self._passed = piece.column("offset")[-1].as_py()
         self.batches += pc.count_distinct(piece.column("batch")).as_py()
         return int(piece.column("payload").nbytes)
+
+    def _take_part(self, part: QuietRun | pa.Table) -> int:
+        if not isinstance(part, QuietRun):
+            return sum(map(self._take, from_rows(part)))
+        if self.loader.in_transaction or part.first_epoch < self.loader.provenance.epoch:
+            return sum(map(self._take, from_rows(part.rows)))
+        begin, size = self.last_offset + 1, part.size_from(0)
+        self.loader.pass_over(part.end)
+        self.batches += part.batches
+        if self._snapshots is not None:
+            known = self._snapshots.last_end_within(begin, self.last_offset + 1)
+            if known is not None:
+                self._snapshots.start_at(self.image)
+            self._snapshots.pass_over(size if known is None else part.size_from(known))
+        return size
 
     def _take(self, batch: RecordBatch) -> int:
         size = sum(map(len, batch.values))
@@ -203,8 +222,9 @@ class LogFold:
             self._replay_at_once(covered)
         self.loader.publish_to(self._publish)
         if self.last_offset < covered:  # the places of later snapshots depend on the sizes of all batches in between
-            for batch in self._reader.batches(self.last_offset + 1, covered):
-                self._take(batch)
+            for rows in self._log.batch_rows(self.last_offset + 1, covered):
+                for part in parts(rows):
+                    self._take_part(part)
         if self.last_offset != covered or not self.loader.provenance.batch_aligned:
             raise OffsetError(
                 f"the tables of {self._reader.name} cover offsets up to {covered}, which is inside of a batch"
@@ -255,7 +275,7 @@ def oldest_snapshot(reader: LogReader) -> SnapshotReader:
     )
 
 
-def _pieces(rows: pa.Table) -> Iterator[pa.Table]:
+def pieces(rows: pa.Table) -> Iterator[pa.Table]:
     """The rows cut between batches, a bounded number of them at a time unless one batch is larger."""
     bases = rows.column("batch").to_numpy()
     start = 0

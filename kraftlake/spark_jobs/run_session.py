@@ -26,6 +26,11 @@ class RunSession:
         if self._spark is not None and self._ours:
             self._spark.stop()
 
+    @property
+    def held(self) -> SparkSession | None:
+        """The session where there is one."""
+        return self._spark
+
     def get(self) -> SparkSession:
         """The session."""
         if self._spark is None:

@@ -41,8 +41,6 @@ _OPTIONS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
-    # Off by default in Spark: without it a Python data source reads everything and Spark filters afterwards.
-    "spark.sql.python.filterPushdown.enabled": "true",
     # A metadata log is small: Spark's 200 tasks a shuffle would be 200 empty tasks.
     "spark.sql.shuffle.partitions": "4",
     "spark.databricks.delta.snapshotPartitions": "2",
@@ -79,6 +77,9 @@ def spark_session(
         except Exception as fault:
             raise EnvironmentFaultError(f"Spark does not start: {_first_line(fault)}") from fault
         session.sparkContext.setLogLevel("ERROR")
+        from kraftlake.spark_jobs.data_source import KraftDataSource
+
+        session.dataSource.register(KraftDataSource)
         return session
 
 

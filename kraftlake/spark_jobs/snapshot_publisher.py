@@ -55,6 +55,10 @@ class SnapshotPublisher:
         """A batch with records of `size` bytes has led to no image: it is inside of a metadata transaction."""
         self._bytes += size
 
+    def last_end_within(self, first: int, last: int) -> int | None:
+        """The last of the snapshots' end offsets in (first, last], None where there is none."""
+        return max((end for end in self._ends if first < end <= last), default=None)
+
     def publish(self, image: MetadataImage, quorum: QuorumState) -> None:
         """Write a snapshot of `image` unless the last one holds the same."""
         end_offset = image.provenance.offset + 1

@@ -19,6 +19,7 @@ from kraftlake.replay.open_reader import LakeReader
 from kraftlake.runtime.errors import EnvironmentFaultError, KraftlakeError, LakeError
 from kraftlake.runtime.log import get_logger
 from kraftlake.spark_jobs.log_fold import LogFold, TableFeed
+from kraftlake.spark_jobs.row_fold import RowFold
 from kraftlake.spark_jobs.run_lock import JOBS_FOLDER, hold_tables
 from kraftlake.spark_jobs.run_session import RunSession
 from kraftlake.spark_jobs.snapshot_publisher import SnapshotPublisher
@@ -124,7 +125,10 @@ class _TableRun:
         self._feeds = [
             TableFeed(writer, table.last_offset()) for writer, table in zip(writers, self._tables, strict=True)
         ]
-        self._fold = LogFold(LakeReader(self._metadata_log), self._feeds, self._snapshots)
+        from_snapshot = snapshot_every_bytes is not None or any(writer.begins_with_snapshot for writer in writers)
+        self._fold = (LogFold if from_snapshot else RowFold)(
+            LakeReader(self._metadata_log), self._feeds, self._snapshots
+        )
         self._on_progress = on_progress
         self._rows = dict.fromkeys((table.name for table in self._tables), 0)
         self._micro_batches = 0
@@ -294,9 +298,12 @@ class _TableRun:
                 self._note(self._fold.last_offset)
             if until_offset is not None and self._fold.last_offset >= until_offset:
                 self._reached.set()
-        except BaseException as fault:
+        except Exception as fault:
             self._fault = fault
             raise
+        except BaseException as fault:  # it would end the thread without a word, and Spark would wait for it forever
+            self._fault = fault
+            raise RuntimeError(type(fault).__name__) from fault
 
     def _await(self, query: StreamingQuery, until_offset: int | None) -> None:
         self._fault = None

@@ -24,7 +24,8 @@ _ROWS_HELD_AS_OBJECTS = 10_000
 class Published:
     """A change of the image that was published: of a log batch, or of a whole metadata transaction at its end.
 
-    `delta` has led from `before` to `image`; changes without a record of any part, such as of no-op records, come too.
+    `delta` has led from `before` to `image`. Batches of nothing but no-op records are not published: `before` is the
+    image after those.
     `of_snapshot`: it is the load of the snapshot that covers the start of a log which starts above 0.
     """
 
@@ -112,8 +113,11 @@ class TableWriter:
 
     description: TableDescription
     wants_rows = False
-    needs_images = True
+    """Whether it is to be given the rows of the log."""
+    wants_changes = True
     """Whether it is to be told of published changes; where no writer of a run is, no image is made."""
+    begins_with_snapshot = True
+    """Whether it begins with the snapshot that covers the start of a log above 0; else with the first row there is."""
 
     def __init__(self) -> None:
         self.rows = RowBuffer(self.description.schema)

@@ -89,9 +89,10 @@ def test_a_session_that_is_there_is_taken(spark: SparkSession) -> None:
 
 
 @pytest.mark.spark
-def test_times_are_utc_and_filters_reach_python_data_sources(spark: SparkSession) -> None:
+def test_times_are_utc_and_no_filters_go_to_python_data_sources(spark: SparkSession) -> None:
     assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
-    assert spark.conf.get("spark.sql.python.filterPushdown.enabled") == "true"
+    # Spark 4.2.0 mixes up those of two uses of one DataFrame: see RecordReader
+    assert spark.conf.get("spark.sql.python.filterPushdown.enabled") == "false"
     assert spark.conf.get("spark.sql.execution.arrow.pyspark.enabled") == "true"
 
 

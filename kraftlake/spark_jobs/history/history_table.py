@@ -68,12 +68,12 @@ class HistoryTable(LakeTable):
         self._offset = last_offset
         open_count = self._states.open_count
         if open_count <= AT_ONCE or self._pending_rows * _PART >= open_count or self._appends >= _APPENDS:
-            self._commit(last_offset)
+            self._commit_pending(last_offset)
 
     def finish(self) -> None:
         """Commit what waits, and delete files that were replaced long ago."""
         if self._offset is not None:
-            self._commit(self._offset)
+            self._commit_pending(self._offset)
         with contextlib.suppress(LakeError):  # the next run meets what is wrong with it, if anything is
             vacuum(self.path, self._disk, self._policy)
 
@@ -86,7 +86,7 @@ class HistoryTable(LakeTable):
         rows = pa.concat_tables([empty, *parts])
         return rows.filter(pc.is_null(rows.column("valid_to_offset"))).select([*columns])
 
-    def _commit(self, last_offset: int) -> None:
+    def _commit_pending(self, last_offset: int) -> None:
         assert self._held is not None, "the table was created"
         closed = pa.concat_tables([self.description.schema.empty_table(), *self._pending])
         self._held.check_writable()
@@ -111,7 +111,7 @@ class HistoryTable(LakeTable):
                 return actions
             replaced, ended = self._replaced(now, closed, covered)
             parts = [ended, self._states.open_rows()]
-            adds = [self._write(part.cast(self.description.schema), last_offset) for part in parts if part.num_rows]
+            adds = [self.write_file(part.cast(self.description.schema), last_offset) for part in parts if part.num_rows]
             removes = [RemoveFile(path=file.path, deletion_timestamp=time, size=file.size) for file in replaced]
             return [
                 *actions,

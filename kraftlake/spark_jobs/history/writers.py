@@ -60,7 +60,7 @@ class HistoryWriter(TableWriter):
     """Takes the log's rows, and leaves the states that have ended to be appended; what is still so stays here."""
 
     wants_rows = True
-    needs_images = False
+    wants_changes = False
 
     def __init__(self, source: RecordSource) -> None:
         super().__init__()

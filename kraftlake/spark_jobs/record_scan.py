@@ -1,0 +1,142 @@
+"""What a read of typed records asks for, how it is split into parts, and the reading of a part: no Spark in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import attrs
+import pyarrow as pa
+
+from kraftlake import kernels
+from kraftlake.kafka_files import SourceKind
+from kraftlake.records.batch import RecordBatch
+from kraftlake.records.rows import to_rows
+from kraftlake.records.typed_rows import needed_columns, typed_rows
+from kraftlake.replay.open_reader import LakeReader
+from kraftlake.replay.record_types import checked_types
+from kraftlake.replay.source import Source, open_source
+from kraftlake.runtime.errors import OffsetError, UsageError
+from kraftlake.runtime.lazy_module import LazyModule
+
+if TYPE_CHECKING:
+    import pyarrow.compute as pc
+else:
+    pc = LazyModule("pyarrow.compute")
+
+RECORDS_A_PART = 262_144
+"""Offsets that one task reads: four row groups of a lake's files."""
+
+_ROWS_AT_ONCE = 16_384
+_STRETCHES_FROM = 20_000
+
+
+@attrs.frozen(kw_only=True)
+class RecordScan:
+    """Which records of a source are read, and what of them.
+
+    Offsets `first` to `last` are included. `wanted` is a part of `typed_schema(only)`; with `only`, records of other
+    types are left out.
+    """
+
+    source: str
+    wanted: pa.Schema
+    only: str | None = None
+    first: int
+    last: int
+    show_secrets: bool = False
+
+
+def type_of(text: str | None) -> str | None:
+    """A type as a log names it; `PartitionRecord` means PARTITION_RECORD. UsageError for one that does not exist."""
+    if text is None:
+        return None
+    name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", text).upper()
+    checked_types([name])
+    return name
+
+
+def open_scanned(path: str, first: int | None, last: int | None) -> tuple[Source, int, int]:
+    """The source at `path` and the offsets that are read of it; all that it holds where they are None.
+
+    Raises what opening raises, OffsetError for an offset that it does not hold, UsageError where they run backwards.
+    """
+    if first is not None and last is not None and first > last:
+        raise UsageError(f"startOffset {first} is behind endOffset {last}")
+    source = open_source(path)
+    start, end = source.start_offset, source.end_offset
+    if source.kind is SourceKind.SNAPSHOT:
+        start, end = 0, sum(batch.record_count for batch in source.batches())
+    for name, offset in (("startOffset", first), ("endOffset", last)):
+        if offset is not None and not start <= offset < end:
+            held = f"offsets {start} to {end - 1}" if end > start else "no offsets"
+            raise OffsetError(f"{name} {offset} is not in {source.name}, which holds {held}")
+    return source, start if first is None else first, end - 1 if last is None else last
+
+
+def parts_of(source: Source, first: int, last: int) -> list[tuple[int, int]]:
+    """Ranges of the offsets [first, last] that tasks can read beside each other: rows of a lake, segments of a log.
+
+    What lies in one file that is read from its start, as in an archive, is one part.
+    """
+    if first > last:
+        return []
+    cuts: Sequence[int] = ()
+    if source.kind is SourceKind.LAKE:
+        cuts = range(first + RECORDS_A_PART, last + 1, RECORDS_A_PART)
+    elif source.kind is SourceKind.DIRECTORY:
+        starts = sorted(segment.base_offset for segment in source.reader.segments)  # type: ignore[attr-defined]
+        cuts = [start for start in starts if first < start <= last]
+    return list(zip([first, *cuts], [*(cut - 1 for cut in cuts), last], strict=True))
+
+
+def read_part(scan: RecordScan, first: int, last: int) -> Iterator[pa.Table]:
+    """The wanted columns of a part's records, in offset order, in tables of bounded size."""
+    source = open_source(scan.source)
+    for rows in _log_rows(source, first, last, needed_columns(scan.wanted)):
+        found = rows if scan.only is None else rows.filter(pc.equal(rows.column("type"), scan.only))
+        for start in range(0, found.num_rows, _ROWS_AT_ONCE):
+            piece = found.slice(start, _ROWS_AT_ONCE)
+            yield typed_rows(piece, scan.wanted, scan.only, show_secrets=scan.show_secrets)
+
+
+def _log_rows(source: Source, first: int, last: int, columns: Sequence[str]) -> Iterator[pa.Table]:
+    """Rows of the offsets [first, last], in order, in pieces."""
+    if isinstance(source.reader, LakeReader):
+        for start in range(first, last + 1, RECORDS_A_PART):
+            yield source.reader.log.rows(start, min(start + RECORDS_A_PART - 1, last), columns)
+        return
+    expected = first
+    stretches = getattr(source.reader, "stretches", None)
+    many = source.kind is not SourceKind.SNAPSHOT and last - first >= _STRETCHES_FROM
+    if many and stretches is not None and kernels.available():
+        from kraftlake.records.row_values import rows_of_values
+
+        for part in stretches(first, last):
+            table = to_rows([part]) if isinstance(part, RecordBatch) else rows_of_values(part)
+            expected = part.last_offset + 1
+            yield _between(table, first, last).select(columns)
+    if expected <= last:  # the slow way, or what is wrong
+        for batches in _gathered(source.batches(expected, last)):
+            yield _between(to_rows(batches), expected, last).select(columns)
+
+
+def _between(rows: pa.Table, first: int, last: int) -> pa.Table:
+    offsets = rows.column("offset")
+    if not rows.num_rows or (offsets[0].as_py() >= first and offsets[-1].as_py() <= last):
+        return rows
+    return rows.filter(pc.and_(pc.greater_equal(offsets, first), pc.less_equal(offsets, last)))
+
+
+def _gathered(batches: Iterator[RecordBatch]) -> Iterator[list[RecordBatch]]:
+    held: list[RecordBatch] = []
+    records = 0
+    for batch in batches:
+        held.append(batch)
+        records += batch.record_count
+        if records >= _ROWS_AT_ONCE:
+            yield held
+            held, records = [], 0
+    if held:
+        yield held

@@ -1,0 +1,145 @@
+"""The Delta table `records/`: every record of the log in typed columns, for SQL.
+
+A row is what `spark.read.format("kraft")` gives, secrets redacted. A large backlog is decoded and written by the
+executors, a file each task, and committed in pieces by the driver; what follows goes through the stream.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from kraftlake.metadata_log import MetadataLog
+from kraftlake.metadata_log.delta_actions import AddFile
+from kraftlake.metadata_log.delta_log import read_table
+from kraftlake.records.typed_rows import PAYLOAD, record_types, typed_rows, typed_schema
+from kraftlake.spark_jobs.lake_table import LakeTable, TableDescription
+from kraftlake.spark_jobs.record_scan import RECORDS_A_PART, RecordScan, read_part
+from kraftlake.spark_jobs.run_lock import hold_tables
+from kraftlake.spark_jobs.run_session import RunSession
+from kraftlake.spark_jobs.stream_options import StreamOptions, StreamResult
+from kraftlake.spark_jobs.table_stream import LOG_TABLE, run_tables
+from kraftlake.spark_jobs.table_writer import TableWriter
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from kraftlake.spark_jobs.replay_listener import ReplayListener
+
+BACKLOG: Final = 1 << 20
+"""From so many missing records on, executors write them: fewer are in the table before tasks have started."""
+
+_PARTS_A_COMMIT = 16
+_PLACE = {
+    "offset": "the record's offset",
+    "epoch": "the leader epoch of its batch",
+    "timestamp": "its time by its controller's clock; null where it has none",
+    "batch": "the base offset of its batch",
+    "type": "its type as `kraftlake log` names it, `UNKNOWN` for one that this release does not know",
+    "api_key": "the number of its type; of a control record the control type",
+    "version": "the version at which it is written",
+    "control": "whether it is a control record",
+    PAYLOAD: "null: what a record of an unknown type holds may be a secret",
+}
+
+
+def columns() -> tuple[tuple[pa.Field, str], ...]:
+    """The columns of `records/` with what they mean; a struct says what its record type says."""
+    kinds = {kind.column: kind for kind in record_types().values()}
+    made = []
+    for field in typed_schema():
+        meaning = _PLACE.get(field.name)
+        if meaning is None:
+            kind = kinds[field.name]
+            sentence = inspect.cleandoc(kind.cls.__doc__ or "").partition("\n")[0].rstrip(".")
+            meaning = f"{kind.name}: {sentence[0].lower()}{sentence[1:]}; null in rows of other types"
+        made.append((field.with_nullable(field.name != "offset"), meaning))
+    return tuple(made)
+
+
+RECORDS: Final = TableDescription("records", "Every record of the log in typed columns, without secrets.", columns())
+
+
+class RecordsWriter(TableWriter):
+    """Makes the rows of `records/`."""
+
+    description = RECORDS
+    wants_rows = True
+    wants_changes = False
+    begins_with_snapshot = False
+
+    def take_rows(self, rows: pa.Table) -> None:
+        """Add the rows with their records decoded."""
+        self.rows.add_table(typed_rows(rows, typed_schema()))
+
+
+def run_records(
+    lake: str | Path,
+    *,
+    options: StreamOptions | None = None,
+    spark: SparkSession | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
+    listener: ReplayListener | None = None,
+) -> StreamResult:
+    """Bring `records/` up to the end of the lake's log; as `run_tables`, but for a large backlog."""
+    lake = Path(lake).resolve()
+    (options or StreamOptions()).check()
+    with RunSession(spark, "kraftlake records") as session:
+        write_backlog(lake, session, on_progress)
+        return run_tables(
+            "records",
+            lake,
+            [RecordsWriter()],
+            options=options,
+            spark=session.held,
+            on_progress=on_progress,
+            listener=listener,
+        )
+
+
+def write_backlog(lake: Path, session: RunSession, on_progress: Callable[[int, int], None] | None = None) -> int:
+    """Let executors write what `records/` lacks, if that is much; gives how many records it was.
+
+    Each commit takes whole batches and notes the offset that it ends with, so that a run that was killed goes on there.
+    """
+    log = MetadataLog.open(lake)
+    with hold_tables(lake, [RECORDS.name]):
+        table = LakeTable(RECORDS, lake)
+        covered = table.last_offset()
+        first = log.start_offset if covered is None else covered + 1
+        if log.end_offset - first < BACKLOG or first < log.start_offset:
+            return 0
+        table.create(read_table(lake / LOG_TABLE).metadata.id)
+        context = session.get().sparkContext
+        for start, last in _commits(log, first):
+            parts = [(begin, min(begin + RECORDS_A_PART - 1, last)) for begin in range(start, last + 1, RECORDS_A_PART)]
+            files = context.parallelize(parts, len(parts)).map(partial(write_part, str(lake))).collect()
+            table.append_files(files, last)
+            if on_progress is not None:
+                on_progress(last, log.end_offset)
+        return log.end_offset - first
+
+
+def write_part(lake: str, part: tuple[int, int]) -> AddFile:
+    """Write the rows of offsets [first, last] as a data file of `records/`, which is no part of the table yet."""
+    first, last = part
+    scan = RecordScan(source=lake, wanted=typed_schema(), first=first, last=last)
+    rows = pa.concat_tables(read_part(scan, first, last))
+    return LakeTable(RECORDS, Path(lake)).write_file(rows.cast(RECORDS.schema), last)
+
+
+def _commits(log: MetadataLog, first: int) -> Iterator[tuple[int, int]]:
+    """Ranges of offsets, both ends included, that begin and end with batches."""
+    while first < log.end_offset:
+        last = log.end_offset - 1
+        after = first + _PARTS_A_COMMIT * RECORDS_A_PART
+        if after <= last:
+            base: int = log.rows(after, after, ["batch"]).column("batch")[0].as_py()
+            last = base - 1 if base > first else last
+        yield first, last
+        first = last + 1

@@ -1,0 +1,55 @@
+"""The state of a job whose tables hold rows of the log and nothing of its images: no metadata delta is made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kraftlake.runtime.errors import OffsetError
+from kraftlake.spark_jobs.log_fold import LogFold, pieces
+
+
+class RowFold(LogFold):
+    """As LogFold for writers that want rows and no changes: the image stays empty, and no snapshot is needed to begin.
+
+    Where the log starts above 0, its first row is the first that the tables get.
+    """
+
+    _taken_to = -1
+
+    @property
+    def last_offset(self) -> int:
+        """The last offset that was taken in, -1 for none."""
+        return self._taken_to
+
+    def begin(self) -> None:
+        """Become the state at the last offset that all tables cover.
+
+        Raises OffsetError where the log that followed was trimmed, LakeError where a table is of another log.
+        """
+        for feed in self._feeds:
+            self._check_in_log(feed)
+            if feed.covers is not None and feed.covers + 1 < self._reader.start_offset:
+                raise OffsetError(
+                    f"{feed.name}/ of {self._reader.name} ends at offset {feed.covers}, and the log that followed was "
+                    f"trimmed: delete the folder {feed.name}/ and run again, it then begins with offset "
+                    f"{self._reader.start_offset}"
+                )
+        starts = [self._reader.start_offset if feed.covers is None else feed.covers + 1 for feed in self._feeds]
+        self._taken_to = min(starts) - 1
+        self.batches = 0
+        self.deltas = 0
+
+    def take(self, rows: pa.Table) -> Iterator[int]:
+        """Take in whole batches, sorted by offset, that follow `last_offset`; yields the size of each part of them."""
+        for piece in pieces(rows):
+            for feed in self._feeds:
+                feed.take_rows(piece)
+            self._taken_to = piece.column("offset")[-1].as_py()
+            self.batches += pc.count_distinct(piece.column("batch")).as_py()
+            yield pc.sum(pc.binary_length(piece.column("payload"))).as_py()
+
+    def finish(self) -> None:
+        """A run has ended; there is nothing more to do."""

@@ -1,0 +1,284 @@
+"""A real standalone Spark cluster on loopback, for tests: a master and two workers, each a process of its own.
+
+    def test_a_job_outlives_a_worker(spark_cluster, tmp_path):
+        with spark_cluster.start_driver("tests.spark_jobs.some_driver", tmp_path / "lake") as driver:
+            ...
+            spark_cluster.workers[0].kill()  # kill -9, its executors too
+            assert driver.wait(timeout=120) == 0
+
+The driver of a job is a process of its own as well, for this one may have another session already. A driver connects
+with `spark_session("…", master=sys.argv[1])`: `run_driver` and `start_driver` give it the master's URL first. All ends
+with the test session, and with this process whatever happens to it. Tests that use it bear the mark `spark`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from kraftlake.spark_jobs.java import java_home
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+_TAKES_AT_MOST = 90.0  # seconds, on a busy machine
+_PR_SET_PDEATHSIG = 1
+_libc = ctypes.CDLL(None)
+
+
+class SparkClusterError(Exception):
+    """The cluster did not come to the state that was asked for; with the last of what it said."""
+
+
+@attrs.define(kw_only=True)
+class ClusterProcess:
+    """The master or a worker: a process with a session of its own, in which all that it starts lives and dies."""
+
+    folder: Path
+    arguments: tuple[str, ...]
+    _process: subprocess.Popen[bytes] | None = attrs.field(init=False, default=None)
+
+    @property
+    def running(self) -> bool:
+        """Whether it runs."""
+        return self._process is not None and self._process.poll() is None
+
+    def start(self) -> None:
+        """Start it; the cluster's `await_workers` says when it is of use."""
+        assert not self.running, "it runs already"
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with (self.folder / "said.log").open("ab") as said:
+            self._process = subprocess.Popen(
+                [_spark_class(), *self.arguments],
+                cwd=self.folder,
+                env=cluster_environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                preexec_fn=_die_with_parent,  # noqa: PLW1509 - one system call, nothing that a thread could hold
+            )
+
+    def kill(self) -> None:
+        """kill -9: it, and all that it started (a worker's executors and their Pythons)."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        _kill_session(process.pid)
+        process.wait(timeout=30)
+
+    def said(self) -> str:
+        """The last of what it printed."""
+        try:
+            return (self.folder / "said.log").read_text("utf-8", "replace")[-2000:]
+        except OSError:
+            return ""
+
+
+@attrs.define(kw_only=True)
+class SparkCluster:
+    """A master and its workers."""
+
+    folder: Path
+    port: int
+    web_port: int
+    master: ClusterProcess
+    workers: tuple[ClusterProcess, ...]
+
+    @property
+    def master_url(self) -> str:
+        """What `spark_session(master=…)` and `spark-submit --master` take."""
+        return f"spark://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        """Start what does not run, and wait until the master knows all workers."""
+        for process in (self.master, *self.workers):
+            if not process.running:
+                process.start()
+        self.await_workers(len(self.workers))
+
+    def await_workers(self, count: int) -> None:
+        """Wait until the master knows `count` living workers, no more and no fewer."""
+        self._await(lambda: self.state().get("aliveworkers") == count, f"{count} living workers")
+
+    def await_executors(self, count: int) -> None:
+        """Wait until the master's applications have `count` executors in all (each has one core)."""
+        self._await(lambda: self.state().get("coresused") == count, f"{count} executors")
+
+    def state(self) -> dict[str, Any]:
+        """What the master says of itself: `aliveworkers`, `coresused`, `activeapps`, …; nothing before it answers."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.web_port}/json/", timeout=5) as answer:
+                state: dict[str, Any] = json.load(answer)
+                return state
+        except (OSError, ValueError):
+            return {}
+
+    def run_driver(self, module: str, *arguments: object, timeout: float = 240) -> subprocess.CompletedProcess[str]:
+        """Run `python -m module MASTER_URL arguments…` to its end."""
+        return subprocess.run(
+            self._driver(module, arguments), cwd=REPOSITORY, env=driver_environment(),
+            capture_output=True, text=True, timeout=timeout, check=False,
+        )  # fmt: skip
+
+    @contextmanager
+    def start_driver(self, module: str, *arguments: object) -> Iterator[subprocess.Popen[str]]:
+        """As `run_driver`, without waiting; what is left of it at the end is killed."""
+        driver = subprocess.Popen(
+            self._driver(module, arguments),
+            cwd=REPOSITORY,
+            env=driver_environment(),
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            preexec_fn=_die_with_parent,  # noqa: PLW1509 - as above
+        )
+        with driver:
+            try:
+                yield driver
+            finally:
+                _kill_session(driver.pid)
+
+    def stop(self) -> None:
+        """End all of it."""
+        for process in (*self.workers, self.master):
+            process.kill()
+
+    def _driver(self, module: str, arguments: tuple[object, ...]) -> list[str]:
+        return [sys.executable, "-m", module, self.master_url, *map(str, arguments)]
+
+    def _await(self, reached: Callable[[], bool], what: str) -> None:
+        deadline = time.monotonic() + _TAKES_AT_MOST
+        while not reached():
+            if time.monotonic() > deadline or not self.master.running:
+                said = "\n".join(process.said() for process in (self.master, *self.workers))
+                raise SparkClusterError(f"no {what} after {_TAKES_AT_MOST} s: {self.state()}\n{said}")
+            time.sleep(0.05)
+
+
+def cluster_environment() -> dict[str, str]:
+    """What the cluster's processes run with: everything on loopback, small, quick to start."""
+    return _without_spark(os.environ) | {
+        "JAVA_HOME": str(java_home()),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "SPARK_NO_DAEMONIZE": "1",
+    }
+
+
+def driver_environment() -> dict[str, str]:
+    """What a driver runs with: as a user's shell has it, without what this process's own session has left there."""
+    return _without_spark(os.environ)
+
+
+def _without_spark(environment: Any) -> dict[str, str]:
+    return {
+        name: value
+        for name, value in environment.items()
+        if not name.startswith(("SPARK_", "PYSPARK_")) and name != "_PYSPARK_DRIVER_CONN_INFO_PATH"
+    }
+
+
+@contextmanager
+def started_cluster(folder: Path, *, workers: int = 2, cores: int = 1, memory: str = "1g") -> Iterator[SparkCluster]:
+    """A running cluster whose files are in `folder`."""
+    port, web_port, *worker_ports = _free_ports(2 + workers)
+    master = ClusterProcess(
+        folder=folder / "master",
+        arguments=(
+            "org.apache.spark.deploy.master.Master",
+            *("--host", "127.0.0.1", "--port", str(port), "--webui-port", str(web_port)),
+        ),
+    )
+    made = tuple(
+        ClusterProcess(
+            folder=folder / f"worker-{number}",
+            arguments=(
+                "org.apache.spark.deploy.worker.Worker",
+                *("--host", "127.0.0.1", "--webui-port", str(worker_port), "--cores", str(cores), "--memory", memory),
+                *("--work-dir", str(folder / f"worker-{number}" / "work"), f"spark://127.0.0.1:{port}"),
+            ),
+        )
+        for number, worker_port in enumerate(worker_ports)
+    )
+    cluster = SparkCluster(folder=folder, port=port, web_port=web_port, master=master, workers=made)
+    with ExitStack() as stack:
+        stack.callback(cluster.stop)
+        cluster.start()
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def _one_spark_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
+    with started_cluster(tmp_path_factory.mktemp("spark-cluster")) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def spark_cluster(_one_spark_cluster: SparkCluster) -> SparkCluster:
+    """The test session's cluster, with all its workers alive, whatever the test before has done to them."""
+    _one_spark_cluster.start()
+    return _one_spark_cluster
+
+
+def _spark_class() -> str:
+    """The launcher in pyspark's own distribution; the package itself need not be imported."""
+    spec = find_spec("pyspark")
+    assert spec is not None
+    assert spec.origin is not None
+    return str(Path(spec.origin).parent / "bin" / "spark-class")
+
+
+def _die_with_parent() -> None:
+    """In the child: kill -9 when the process that started it is gone, which can't clean up when killed itself."""
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _kill_session(session: int) -> None:
+    """kill -9 for each process of a session; again until none is left, for they may be starting others."""
+    deadline = time.monotonic() + 30
+    while members := _members(session):
+        for member in members:
+            try:
+                os.kill(member, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        if time.monotonic() > deadline:
+            raise SparkClusterError(f"processes {members} of session {session} do not end")
+        time.sleep(0.01)
+
+
+def _members(session: int) -> list[int]:
+    """The living processes of a session; a zombie waits for its parent only."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, _, _, sid = stat.read_text("utf-8", "replace").rpartition(")")[2].split()[:4]
+        except (OSError, ValueError):
+            continue
+        if int(sid) == session and state != "Z":
+            found.append(int(stat.parent.name))
+    return found
+
+
+def _free_ports(count: int) -> list[int]:
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]

@@ -56,7 +56,7 @@ bench: .venv/dev java
 	$(BIN)/python -m benchmarks.image
 	$(BIN)/python -m benchmarks.log
 	$(BIN)/python -m benchmarks.replay
-	$(BIN)/python -m benchmarks.replica_manager
+	$(BIN)/python -m benchmarks.replica_manager --kafka
 
 clean:
 	rm -rf .venv demo-lake .mypy_cache .ruff_cache .hypothesis build *.egg-info

@@ -1,6 +1,7 @@
 """What a commit to the log costs, and how that compares with delta-rs and Spark on the same table.
 
-    python -m benchmarks.append [--versions 10 1000 …] [--rounds N] [--peer-rounds N] [--spark-rounds N] [--json]
+    python -m benchmarks.append [--versions 10 1000 …] [--records 1 1000] [--rounds N] [--peer-rounds N]
+                                [--spark-rounds N] [--folder FOLDER] [--json]
 
 One lake is grown through the table versions, by commits of one record, with its upkeep (compaction, checkpoints,
 clean-up) as the policy says. At each version every case gets a copy of its own (hard links: no file of a table is ever
@@ -28,6 +29,7 @@ from pathlib import Path
 
 from deltalake import DeltaTable, write_deltalake
 
+from benchmarks.folders import made_folder
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.disk import Durability, disk_for
 from kraftlake.metadata_log.upkeep import Upkeep
@@ -112,16 +114,18 @@ def linked_copy(source: Path, target: Path) -> Path:
     return target
 
 
-def cases_at(folder: Path, grown: Path, version: int, with_spark: bool) -> Iterator[tuple[Key, Callable[[], None]]]:
+def cases_at(
+    folder: Path, grown: Path, version: int, options: argparse.Namespace
+) -> Iterator[tuple[Key, Callable[[], None]]]:
     """What is measured at a version; each has a copy of the lake of its own."""
-    for records in SIZES:
+    for records in options.records:
         for durability in DURABILITIES:
             lake = linked_copy(grown, folder / f"{durability}-{version}-{records}")
             yield (version, durability, records), our_commit(MetadataLog.open(lake, durability=durability), records)
-        for number, peer in enumerate((PEER, PEER_HANDLE)):
+        for number, peer in enumerate((PEER, PEER_HANDLE) if options.peer_rounds else ()):
             table = linked_copy(grown / "log", folder / f"peer-{number}-{version}-{records}" / "log")
             yield (version, peer, records), delta_rs_commit(table if peer == PEER else DeltaTable(table), records)
-        if with_spark:
+        if options.spark_rounds:
             table = linked_copy(grown / "log", folder / f"spark-{version}-{records}" / "log")
             yield (version, SPARK, records), spark_commit(table, records)
 
@@ -133,7 +137,7 @@ def measure(folder: Path, options: argparse.Namespace) -> dict[Key, list[float]]
     for version in sorted(options.versions):
         grown = lake.grow(version)
         say({"grown_to": version, **{name: round(seconds, 2) for name, seconds in grown.items()}})
-        cases |= dict(cases_at(folder, lake.path, version, options.spark_rounds > 0))
+        cases |= dict(cases_at(folder, lake.path, version, options))
     seconds: dict[Key, list[float]] = {key: [] for key in cases}
     for run in cases.values():
         run()
@@ -180,10 +184,11 @@ def report(seconds: dict[Key, list[float]]) -> dict[str, dict[str, float]]:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.append", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--versions", type=int, nargs="+", default=[10, 1_000], help="table versions to measure at")
+    parser.add_argument("--records", type=int, nargs="+", default=SIZES, help="records a commit")
     parser.add_argument("--rounds", type=int, default=200, help="commits of each case of ours")
-    parser.add_argument("--peer-rounds", type=int, default=30, help="commits of each case of delta-rs")
+    parser.add_argument("--peer-rounds", type=int, default=30, help="commits of each case of delta-rs; 0: without it")
     parser.add_argument("--spark-rounds", type=int, default=5, help="commits of each case of Spark; 0: without Spark")
-    parser.add_argument("--folder", type=Path, help="where the lakes lie; by default among the temporary files")
+    parser.add_argument("--folder", type=made_folder, help="where the lakes lie; by default among the temporary files")
     parser.add_argument("--json", action="store_true", help="print JSON")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="kraftlake-append-", dir=options.folder) as folder:

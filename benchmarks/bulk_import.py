@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.__main__ import KRAFTLAKE, dump_tool
+from benchmarks.folders import made_folder
 from benchmarks.processes import run_once
 from kraftlake.records.batch import RecordBatch, encode_batch
 from kraftlake.records.control_records import LeaderChangeMessage
@@ -121,7 +122,7 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=1_000_000)
     parser.add_argument("--runs", type=int, default=3, help="counted runs of each, after one that isn't")
     parser.add_argument("--mix", choices=MIXES, default="controller")
-    parser.add_argument("--folder", type=Path, help="where everything lies; by default among the temporary files")
+    parser.add_argument("--folder", type=made_folder, help="where it all lies; by default among the temporary files")
     parser.add_argument("--json", action="store_true", help="print JSON")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="kraftlake-import-", dir=options.folder) as folder:

@@ -2,7 +2,8 @@
 
 Runs what the other modules measure, one after another, each in a process of its own: appends beside delta-rs and Spark
 (`benchmarks.append`), opening and memory (`benchmarks.opening`), the time to a reader in another process
-(`benchmarks.tail`), and import beside Kafka's dump tool, with the size of a record (`benchmarks.bulk_import`).
+(`benchmarks.tail`), import beside Kafka's dump tool (`benchmarks.bulk_import`), and the size of a record
+(`benchmarks.size`).
 `--long` goes to 200,000 versions and a million records.
 """
 
@@ -18,12 +19,14 @@ SHORT = {
     "opening": ["--versions", "10", "1000"],
     "tail": ["--count", "200"],
     "bulk_import": ["--records", "200000", "--runs", "2"],
+    "size": [],
 }
 LONG = {
     "append": ["--versions", "10", "1000", "20000", "200000", "--spark-rounds", "5"],
     "opening": ["--versions", "10", "1000", "20000", "200000"],
     "tail": ["--count", "1000"],
     "bulk_import": ["--records", "1000000", "--runs", "3"],
+    "size": ["--commits", "20000"],
 }
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from deltalake import DeltaTable
 
+from benchmarks.folders import made_folder
 from kraftlake.metadata_log import MetadataLog, Upkeep, UpkeepPolicy
 from kraftlake.metadata_log.disk import disk_for
 from kraftlake.records.batch import RecordBatch
@@ -81,7 +82,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--versions", type=int, nargs="+", default=[10, 1_000, 20_000])
     parser.add_argument("--rounds", type=int, default=31)
-    parser.add_argument("--folder", type=Path, help="where the lake lies; by default among the temporary files")
+    parser.add_argument("--folder", type=made_folder, help="where the lake lies; by default among the temporary files")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=arguments.folder) as scratch:
         lake = Path(scratch) / "lake"

@@ -1,16 +1,23 @@
-"""What metadata and fetching cost a broker with many partitions: python -m benchmarks.replica_manager [PARTITIONS]
+"""What metadata and fetching cost a broker with many partitions: python -m benchmarks.replica_manager [--kafka]
 
-In CPU time of this process, the least of three runs, so that a busy machine says the same as an idle one. One delta
-makes all partitions followers, the next one leaders, the next one followers again; then a fetcher goes round with all
-of them, first with answers of which each brings a batch, then with empty ones, as an idle cluster has them.
+In CPU time, the least of all runs, so that a busy machine says the same as an idle one. One delta makes all partitions
+followers, then a fetcher goes round with all of them, first with answers of which each brings a batch, then with empty
+ones, as an idle cluster has them; the next delta makes them leaders, and the next one followers again.
+
+With --kafka the ReplicaManager of Kafka 4.4 does the same in turn with ours (tests/interop/KafkaReplicas.java), on the
+thread that calls it, in a JVM that has done it before. Two things are not the same: its logs are files, in memory where
+/dev/shm is there, and ours are lists; a ratio says something of creating logs, of becoming leaders (each writes its
+epoch down) and of appending only with that in mind.
 """
 
 from __future__ import annotations
 
+import argparse
 import logging
-import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterable
+from pathlib import Path
 
 import structlog
 
@@ -27,10 +34,19 @@ from kraftlake.replica_manager.metadata_view import ImageView
 from kraftlake.replica_manager.replayed_broker import StillFetcher
 from kraftlake.replica_manager.replica_fetcher import ReplicaFetcher
 from kraftlake.runtime.clock import ManualClock
+from tests.interop.kafka_classes import KafkaClasses
+from tests.interop.kafka_replicas import kafka_replicas
 from tests.replica_manager.data_batches import batch
 
 TOPIC, DIRECTORY = Uuid((77_777).to_bytes(16, "big")), Uuid((7_777).to_bytes(16, "big"))
-RUNS = 3
+IN_MEMORY = Path("/dev/shm")
+STEPS = {
+    "created": "one delta creates all as followers, with their logs",
+    "led": "one delta makes all leaders",
+    "followed": "one delta makes all followers of another leader",
+    "full": "a round of fetching, a batch for each",
+    "idle": "a round of fetching, nothing new",
+}
 
 
 class Leader:
@@ -139,29 +155,49 @@ def cpu(run: Callable[[], object]) -> float:
     return time.process_time() - start
 
 
-def one_run(partitions: int) -> list[float]:
+def one_run(partitions: int) -> dict[str, float]:
     bench = Bench(partitions)
-    created = bench.apply(bench.creation())
-    full, idle = bench.fetch_rounds()
-    led = bench.apply(bench.election(1))
-    followed = bench.apply(bench.election(3))
-    return [created, led, followed, full, idle]
+    seconds = {"created": bench.apply(bench.creation())}
+    seconds["full"], seconds["idle"] = bench.fetch_rounds()
+    seconds["led"] = bench.apply(bench.election(1))
+    seconds["followed"] = bench.apply(bench.election(3))
+    return seconds
 
 
-def main(partitions: int) -> None:
+def one_run_of_kafka(jvm: KafkaClasses, partitions: int) -> dict[str, float]:
+    with tempfile.TemporaryDirectory(dir=IN_MEMORY if IN_MEMORY.is_dir() else None) as folder:
+        answer = jvm.ask("bench", partitions, folder)
+    assert (answer["leads"], answer["fetched"], answer["end"]) == (True, partitions, 1), answer
+    return {step: answer[step] / 1e9 for step in STEPS}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--partitions", type=int, default=10_000)
+    parser.add_argument("--runs", type=int, default=3, help="runs of each side that count")
+    parser.add_argument("--kafka", action="store_true", help="Kafka's own beside it")
+    arguments = parser.parse_args()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
-    least = [min(column) for column in zip(*(one_run(partitions) for _ in range(RUNS)), strict=True)]
-    names = (
-        "one delta creates all as followers, with their logs",
-        "one delta makes all leaders",
-        "one delta makes all followers of another leader",
-        "a round of fetching, a batch for each",
-        "a round of fetching, nothing new",
-    )
-    print(f"{partitions:,} partitions, CPU time")
-    for name, seconds in zip(names, least, strict=True):
-        print(f"  {name:55} {seconds * 1000:8.0f} ms {seconds / partitions * 1e6:7.1f} µs a partition")
+    partitions, kafka = arguments.partitions, kafka_replicas(heap="2g") if arguments.kafka else None
+    ours: list[dict[str, float]] = []
+    theirs: list[dict[str, float]] = []
+    if kafka is not None:
+        one_run_of_kafka(kafka, partitions)
+    for _ in range(arguments.runs):
+        ours.append(one_run(partitions))
+        if kafka is not None:
+            theirs.append(one_run_of_kafka(kafka, partitions))
+    if kafka is not None:
+        kafka.close()
+    print(f"{partitions:,} partitions, CPU time" + ("; Kafka's; ours / Kafka's" if theirs else ""))
+    for step, name in STEPS.items():
+        least = min(run[step] for run in ours)
+        line = f"  {name:52} {least * 1000:7.0f} ms {least / partitions * 1e6:6.1f} µs a partition"
+        if theirs:
+            peer = min(run[step] for run in theirs)
+            line += f" {peer * 1000:7.0f} ms {least / peer:6.2f}"
+        print(line)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 10_000)
+    main()

@@ -89,7 +89,11 @@ def _whole_processes(java: KafkaSide, topics: int, folder: Path, only: str, runs
             first = _fresh("time", log, XDG_CACHE_HOME=cache)
             second = _fresh("time", log, XDG_CACHE_HOME=cache)
         in_a_process("make", log, folder / "lake")
-        ours = [sys.executable, "-m", "benchmarks.image.fresh"]
+        compiled = [
+            f"PYTHONPYCACHEPREFIX={folder / 'pyc'}",
+            "PYTHONDONTWRITEBYTECODE=",
+        ]  # as an installed package has it
+        ours = ["env", *compiled, sys.executable, "-m", "benchmarks.image.fresh"]
         commands = {
             "java": java.command("cold", log),
             "log": [*ours, "time", str(log)],

@@ -30,14 +30,14 @@ def main() -> None:
 
         print(json.dumps({"topics": kraftlake.open(source).image().topics.topic_count}))
         return
-    from benchmarks.image.our_side import load
+    from benchmarks.image.our_side import load, with_indexes
     from kraftlake.image import TopicsImage
 
     imported = time.perf_counter_ns()
     if what == "memory":  # one load before, so that code, its compiled form and buffers are not counted
-        load(Path(source).read_bytes(), TopicsImage.EMPTY)
+        with_indexes(load(Path(source).read_bytes(), TopicsImage.EMPTY))
         before = private_bytes()
-        image = load(Path(source).read_bytes(), TopicsImage.EMPTY)
+        image = with_indexes(load(Path(source).read_bytes(), TopicsImage.EMPTY))
         print(json.dumps({"topics": len(image.topics_by_id()), "bytes": private_bytes() - before}))
         return
     image = load(Path(source).read_bytes(), TopicsImage.EMPTY)

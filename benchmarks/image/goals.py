@@ -21,7 +21,9 @@ class Workload:
 
 
 WORKLOADS = (
-    Workload("load_wire", "snapshot bytes (CRC, decode) → image with indexes", (0.15, 0.08)),
+    Workload("load_wire", "snapshot bytes (CRC, decode) → image", (0.15, 0.08)),
+    Workload("load_asked", "the same, and one topic looked up by name and by id", (0.15, 0.08), java="load_wire"),
+    Workload("load_indexed", "the same, both indexes made", None, java="load_wire"),
     Workload("load_ready", "ready records in memory → image", (0.3, 0.3), java="load_records"),
     Workload("load_records", "the same as record objects one by one", None),
     Workload("outage_wire", "a third of all partitions change, from wire, + apply", (0.05, 0.05)),
@@ -34,8 +36,8 @@ WORKLOADS = (
     Workload("one_change_local_changes", "the same + local_changes", (2.0, 2.0), 1000),
     Workload("lookup", "lookup by name and partition", (4.0, 4.0), 5000),
     Workload("iterate_topic", "iterate a topic", (5.0, 5.0), 1000),
-    Workload("diff", "diff of two images that share all but one topic", (0.01, 0.01), 5),
-    Workload("equality", "equality of two such images", (0.01, 0.01), 5),
+    Workload("diff", "diff of two images that share all but one topic", (0.01, 0.01), 50),
+    Workload("equality", "equality of two such images", (0.01, 0.01), 50),
 )
 MEMORY_GOAL = 0.25
 """Bytes a partition, indexes included, as a ratio to Java's."""

@@ -11,6 +11,7 @@ import attrs
 
 from kraftlake.delta import LocalReplicaChanges, TopicsDelta
 from kraftlake.image import MetadataImage, PartitionRegistration, TopicsImage, diff_images
+from kraftlake.image.topic_table import SEARCHES
 from kraftlake.records.batch import RecordBatch, read_batches
 from kraftlake.records.batch_values import BatchValues, read_values
 from kraftlake.records.metadata_records import PartitionChangeRecord, PartitionRecord, TopicRecord
@@ -58,6 +59,21 @@ def merged(delta: TopicsDelta) -> TopicsDelta:
 def load(raw: bytes, base: TopicsImage) -> TopicsImage:
     """The image after a log's bytes, CRCs checked."""
     return loaded(raw, base).take_image().topics
+
+
+def _asked(image: TopicsImage) -> TopicsImage:
+    """The image, after it has told of one topic by its name and by its id."""
+    topic = image.get_topic("topic7")
+    assert topic is not None
+    assert image.get_topic_by_id(topic.id) is topic
+    return image
+
+
+def with_indexes(image: TopicsImage) -> TopicsImage:
+    """The image, after so many questions that it has made its indexes."""
+    for _ in range(SEARCHES + 1):
+        _asked(image)
+    return image
 
 
 def loaded(raw: bytes, base: TopicsImage) -> MetadataBatchLoader:
@@ -109,6 +125,8 @@ def workloads(folder: Path) -> dict[str, OurWorkload]:
     each_broker = (n % brokers for n in count())
     made = {
         "load_wire": OurWorkload(lambda: load(logs["snapshot"], TopicsImage.EMPTY)),
+        "load_asked": OurWorkload(lambda: _asked(load(logs["snapshot"], TopicsImage.EMPTY))),
+        "load_indexed": OurWorkload(lambda: with_indexes(load(logs["snapshot"], TopicsImage.EMPTY))),
         "load_ready": OurWorkload(lambda: loaded_parts(ready, TopicsImage.EMPTY).take_image().topics),
         "load_records": OurWorkload(lambda: delta_of(TopicsImage.EMPTY, snapshot).apply()),
         "outage_wire": OurWorkload(lambda: load(logs["outage"], base)),

@@ -108,7 +108,9 @@ class ReplaySteps:
         if wanted < self._now().offset:
             before = [place for place, step in enumerate(self._steps) if step.offset <= wanted]
             self._at = max(before, default=-1)
-            if self._at >= 0:
+            if self._at < 0:
+                self._say("this is where the replay begins")
+            else:
                 self._show(self._steps[self._at])
             return
         self._forward(lambda step: step.offset >= wanted)

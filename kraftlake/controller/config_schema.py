@@ -219,8 +219,8 @@ def fallback_sources(configs: ConfigurationsImage, node: ControllerConfig) -> tu
 
 
 def fallback_topic_configs(sources: tuple[Mapping[str, str], ...]) -> dict[str, str | None]:
-    """`fallback_topic_config` of every topic config, by name."""
-    return {name: _fallback(sources, name) for name in TOPIC_CONFIGS}
+    """`fallback_topic_config` of every topic config that clients are shown, by name: all but Kafka's internal ones."""
+    return {name: _fallback(sources, name) for name in TOPIC_CONFIGS if not name.startswith("internal.")}
 
 
 def _fallback(sources: tuple[Mapping[str, str], ...], name: str) -> str | None:

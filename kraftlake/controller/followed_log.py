@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 
 import pyarrow.compute as pc
 
@@ -17,6 +18,7 @@ from kraftlake.records.serde import decode_value
 from kraftlake.replay import LakeReader, MetadataBatchLoader
 from kraftlake.replay.base import choose_base
 from kraftlake.replay.fold import extend
+from kraftlake.runtime.errors import OffsetError
 
 
 class FollowedLog:
@@ -26,6 +28,7 @@ class FollowedLog:
         self.log = log
         self.loader = MetadataBatchLoader()
         self._registration_offsets: dict[int, int] = {}
+        self._base_offset = -1
         self._read()
 
     def catch_up(self) -> bool:
@@ -35,16 +38,28 @@ class FollowedLog:
         return self._read()
 
     def _read(self) -> bool:
-        first, end = self.loader.last_offset + 1, self.log.end_offset
-        if first >= end:
+        if self.loader.last_offset + 1 >= self.log.end_offset:
             return False
-        reader = LakeReader(self.log)
-        base = choose_base(reader, end - 1) if first == 0 else None
-        if base is not None:
-            first = base.end_offset
-        extend(self.loader, reader, end - 1, base=base)
-        self._note_registrations(first, end - 1)
+        try:
+            self._replay()
+        except OffsetError:  # it was trimmed while it was read
+            self.log.refresh()
+            self._replay()
         return True
+
+    def _replay(self) -> None:
+        """Go on to the log's end; from the newest snapshot at first, and where the log was trimmed past the loader."""
+        reader, end = LakeReader(self.log), self.log.end_offset
+        first = self.loader.last_offset + 1
+        trimmed = first < reader.start_offset
+        self.loader.take_image()  # what was replayed before a fault
+        base = choose_base(reader, end - 1, from_snapshot=trimmed or None) if first == 0 or trimmed else None
+        if base is not None:
+            first, self._base_offset = base.end_offset, base.end_offset - 1
+            self._registration_offsets.clear()
+        self._note_registrations(first, end - 1)
+        extend(self.loader, reader, end - 1, base=base)
+        self.loader.take_image()  # records are kept until then
 
     def _note_registrations(self, low: int, high: int) -> None:
         rows = self.log.rows(low, high, ["offset", "api_key", "control", "payload"])
@@ -68,21 +83,41 @@ class FollowedLog:
 
         Of a broker whose registration lies before the snapshot that the replay began with, only that is known.
         """
-        image = self.loader.take_image()
-        before = image.provenance.offset
-        state = ControllerState(
-            config=config,
-            image=image,
-            next_offset=self.loader.last_offset + 1,
-            heartbeats=BrokerHeartbeats.of(
-                (registration for _, registration in sorted(image.cluster.brokers.items())),
-                session_timeout_ns=config.broker_session_timeout_ms * 1_000_000,
-                now_ns=now_ns,
-            ),
-            registration_offsets={
-                broker: self._registration_offsets.get(broker, before) for broker in image.cluster.brokers
-            },
-            kraft_version=self.loader.quorum.kraft_version,
-            random=draws,
+        return take_over(
+            self.loader,
+            lambda broker: self._registration_offsets.get(broker, self._base_offset),
+            config,
+            epoch,
+            now_ns=now_ns,
+            draws=draws,
         )
-        return ActiveController(state, epoch=epoch, transaction_begin_offset=self.loader.transaction_begin_offset)
+
+
+def take_over(
+    loader: MetadataBatchLoader,
+    registered_at: Callable[[int], int],
+    config: ControllerConfig,
+    epoch: int,
+    *,
+    now_ns: int,
+    draws: random.Random,
+) -> ActiveController:
+    """The state of a controller that has claimed `epoch` at the end of what `loader` has replayed.
+
+    `registered_at` gives the offset of a broker's last RegisterBrokerRecord.
+    """
+    image = loader.take_image()
+    state = ControllerState(
+        config=config,
+        image=image,
+        next_offset=loader.last_offset + 1,
+        heartbeats=BrokerHeartbeats.of(
+            (registration for _, registration in sorted(image.cluster.brokers.items())),
+            session_timeout_ns=config.broker_session_timeout_ms * 1_000_000,
+            now_ns=now_ns,
+        ),
+        registration_offsets={broker: registered_at(broker) for broker in image.cluster.brokers},
+        kraft_version=loader.quorum.kraft_version,
+        random=draws,
+    )
+    return ActiveController(state, epoch=epoch, transaction_begin_offset=loader.transaction_begin_offset)

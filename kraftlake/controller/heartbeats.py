@@ -128,6 +128,14 @@ class BrokerHeartbeats:
         """A heartbeat of that broker epoch has arrived: also one that is refused later."""
         self._contacts[broker_id, epoch] = now_ns
 
+    def last_contacts(self) -> dict[int, int]:
+        """When each registered broker was heard of last, by id, for any thread; none for one whose session is over."""
+        latest: dict[int, int] = {}
+        for (broker_id, _), contact in list(self._contacts.items()):
+            if broker_id in self._brokers:
+                latest[broker_id] = max(contact, latest.get(broker_id, contact))
+        return latest
+
     def has_valid_session(self, broker_id: int, epoch: int, now_ns: int) -> bool:
         """Whether it was heard of within the session timeout."""
         contact = self._contacts.get((broker_id, epoch))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
 from kraftlake.image import PartitionRegistration, TopicsImage
-from kraftlake.image.broker_partitions import hosted_partitions
+from kraftlake.image.broker_partitions import hosted_partitions, partitions_with_elr
 from kraftlake.image.partition_registration import NO_LEADER
 from kraftlake.records.uuid import Uuid
 
@@ -20,8 +20,8 @@ def with_broker_in_isr(topics: TopicsImage, broker: int) -> list[Found]:
 
 
 def with_broker_in_elr(topics: TopicsImage, broker: int) -> list[Found]:
-    """The partitions that the broker is an eligible leader of."""
-    return _sorted(found for found in hosted_partitions(topics, broker) if broker in found[2].elr)
+    """The partitions that the broker is an eligible leader of, of some of which it may no longer be a replica."""
+    return _sorted(found for found in partitions_with_elr(topics) if broker in found[2].elr)
 
 
 def in_directory(topics: TopicsImage, broker: int, directory: Uuid) -> list[Found]:

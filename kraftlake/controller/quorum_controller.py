@@ -18,6 +18,7 @@ from kraftlake.controller.config import ControllerConfig
 from kraftlake.controller.errors import ControllerApiError, Errors, not_controller
 from kraftlake.controller.followed_log import FollowedLog
 from kraftlake.controller.periodic_tasks import AGAIN_AFTER_MS, PeriodicTask, periodic_tasks, write_no_op
+from kraftlake.controller.quorum_controller_metrics import QuorumControllerMetrics
 from kraftlake.controller.state import Command
 from kraftlake.controller.waiting_answers import Answer, WaitingAnswers
 from kraftlake.image import MetadataImage
@@ -54,10 +55,12 @@ class QuorumController:
         fault_handler: FaultHandler | None = None,
         draws: random.Random | None = None,
         claim_at_once: bool = False,
+        metrics: QuorumControllerMetrics | None = None,
     ) -> None:
         if log.role != "controlled":
             raise LakeError(f"{log.path} is an imported lake, which has no controller: `kraftlake fork` makes a copy.")
         self.config = config
+        self.metrics = metrics or QuorumControllerMetrics()
         self._clock = clock or SystemClock()
         self._faults = fault_handler or LoggingFaultHandler("quorum controller")
         self._draws = draws or random.Random()  # noqa: S311 - where replicas go is no secret
@@ -68,10 +71,16 @@ class QuorumController:
         self._waiting = WaitingAnswers()
         self._lease_from_ns = 0
         self._activated_at = -1
+        self._seen_epoch = self._followed.log.epoch
         self._log = get_logger().bind(controller=config.node_id)
         self._news_at_ns = self._clock.nanoseconds()
         self._patience_ns = 0 if claim_at_once else self._draw_patience()
-        self._queue = KafkaEventQueue(self._clock, f"quorum-controller-{config.node_id}", cleanup=self._end)
+        self._queue = KafkaEventQueue(
+            self._clock,
+            f"quorum-controller-{config.node_id}",
+            cleanup=self._end,
+            on_idle=self.metrics.idle.record,
+        )
         self._queue.append(FunctionEvent(self._follow, self._follow_failed))
 
     @property
@@ -89,8 +98,9 @@ class QuorumController:
         """Run a command; its answer, or ControllerApiError: the refusal, NOT_CONTROLLER, REQUEST_TIMED_OUT."""
         future: Future[T] = Future()
         future.set_running_or_notify_cancel()
-        deadline = None if timeout_ms is None else self._clock.nanoseconds() + round(timeout_ms * 1e6)
-        event = FunctionEvent(partial(self._run, command, future), partial(_fail, future))
+        asked_ns = self._clock.nanoseconds()
+        deadline = None if timeout_ms is None else asked_ns + round(timeout_ms * 1e6)
+        event = FunctionEvent(partial(self._run, command, future, asked_ns), partial(self._fail, future))
         self._queue.append(event, deadline_ns=deadline)
         return future
 
@@ -98,7 +108,7 @@ class QuorumController:
         """Ask something of the committed image."""
         future: Future[T] = Future()
         future.set_running_or_notify_cancel()
-        self._queue.append(FunctionEvent(partial(self._read, question, future), partial(_fail, future)))
+        self._queue.append(FunctionEvent(partial(self._read, question, future), partial(self._fail, future)))
         return future
 
     def heartbeat(
@@ -109,7 +119,14 @@ class QuorumController:
         if active is not None:
             now_ns = self._clock.nanoseconds()
             active.state.heartbeats.touch_contact(request.broker_id, request.broker_epoch, now_ns)
-        return self.submit(lambda state: process_heartbeat(state, request), timeout_ms=timeout_ms)
+        answer = self.submit(lambda state: process_heartbeat(state, request), timeout_ms=timeout_ms)
+        answer.add_done_callback(self._count_timeout)
+        return answer
+
+    def _count_timeout(self, answer: Future[BrokerHeartbeatReply]) -> None:
+        fault = answer.exception()
+        late = isinstance(fault, ControllerApiError) and fault.error is Errors.REQUEST_TIMED_OUT
+        self.metrics.timed_out_heartbeats += late
 
     def resign(self) -> Future[None]:
         """Lead no longer, once what was appended is durable; follow the log again."""
@@ -120,7 +137,7 @@ class QuorumController:
             self._step_down()
             future.set_result(None)
 
-        self._queue.append(FunctionEvent(event, partial(_fail, future)))
+        self._queue.append(FunctionEvent(event, partial(self._fail, future)))
         return future
 
     def close(self) -> None:
@@ -141,10 +158,19 @@ class QuorumController:
         now = self._clock.nanoseconds()
         if self._followed.catch_up():
             self._news_at_ns = now
+            self._note_followed()
         if now - self._news_at_ns >= self._patience_ns:
             self._claim()
         if self._active is None:
             self._follow_after(POLL_MS)
+
+    def _note_followed(self) -> None:
+        """A standby has replayed the log to its end; another may lead there."""
+        image, epoch = self._followed.loader.image, self._followed.log.epoch
+        self.metrics.applied(image.provenance.offset, image.provenance.timestamp)
+        self.metrics.last_committed_offset = image.provenance.offset
+        self.metrics.new_active_controllers += epoch > self._seen_epoch
+        self._seen_epoch = max(epoch, self._seen_epoch)
 
     def _follow_after(self, delay_ms: float) -> None:
         due = self._clock.nanoseconds() + round(delay_ms * 1e6)
@@ -162,6 +188,7 @@ class QuorumController:
         started_ns = self._clock.nanoseconds()
         epoch = self._writer.claim(self.config.node_id, timestamp=self._clock.milliseconds())
         self._followed.catch_up()
+        self._note_followed()
         self._news_at_ns, self._patience_ns = started_ns, self._draw_patience()
         if self._followed.log.epoch != epoch:
             return  # somebody else has claimed meanwhile
@@ -175,6 +202,7 @@ class QuorumController:
             self._followed.bootstrap(), now_ms=self._clock.milliseconds(), now_ns=self._clock.nanoseconds()
         )
         self._activated_at = executed.answer_at
+        self.metrics.active, self.metrics.last_contacts = True, active.state.heartbeats.last_contacts
         self._append(executed)
         for task in periodic_tasks(self.config):
             self._schedule(task, task.period_ms)
@@ -200,10 +228,12 @@ class QuorumController:
     def _execute(self, active: ActiveController, command: Command[T]) -> Executed[T]:
         return active.execute(command, now_ms=self._clock.milliseconds(), now_ns=self._clock.nanoseconds())
 
-    def _run(self, command: Command[T], future: Future[T]) -> None:
-        active = self._active
+    def _run(self, command: Command[T], future: Future[T], asked_ns: int) -> None:
+        active, began_ns = self._active, self._clock.nanoseconds()
         if active is None:
             raise not_controller()
+        self.metrics.operations_started += 1
+        self.metrics.queue_time_ms.add((began_ns - asked_ns) / 1e6)
         give: Callable[[], None]
         try:
             executed = self._execute(active, command)
@@ -217,7 +247,12 @@ class QuorumController:
                 executed.answer_at,
                 bool(executed.batches),
             )
+        self.metrics.processing_time_ms.add((self._clock.nanoseconds() - began_ns) / 1e6)
         self._answer(active, at, Answer(give, partial(future.set_exception, not_controller()), records))
+
+    def _fail(self, future: Future[Any], fault: Exception) -> None:
+        self.metrics.operations_timed_out += isinstance(fault, EventTimeoutError)
+        _fail(future, fault)
 
     def _read(self, question: Callable[[MetadataImage], T], future: Future[T]) -> None:
         active = self._active
@@ -262,6 +297,7 @@ class QuorumController:
                 return
             assert pending.base_offset == offset, "the pending image knows where its records lie"
             offset = pending.last_offset + 1
+            self.metrics.applied(pending.last_offset, self._clock.milliseconds())
             pending.done.add_done_callback(partial(self._appended, group, pending, now_ns))
 
     def _appended(self, group: GroupCommit, pending: PendingAppend, since_ns: int, done: Future[int]) -> None:
@@ -274,6 +310,7 @@ class QuorumController:
         if active is None or group is not self._group:
             return
         active.committed_up_to(offset)
+        self.metrics.last_committed_offset = offset
         self._lease_from_ns = max(self._lease_from_ns, since_ns)
         for answer in self._waiting.take_up_to(offset):
             self._answer(active, offset, answer)
@@ -295,6 +332,8 @@ class QuorumController:
             return
         active, self._active = self._active, None
         fault = _close(group)
+        self.metrics.active, self.metrics.last_contacts = False, dict
+        self.metrics.last_applied_offset = active.durable_offset
         for answer in self._waiting.take_all():
             answer.give() if fault is None and answer.records else answer.fail()
         for task in periodic_tasks(self.config):

@@ -137,8 +137,7 @@ def _create_topic(
 
 
 def _effective_configs(state: ControllerState, topic: CreatableTopic) -> dict[str, str | None]:
-    shown = {name: value for name, value in state.fallback_topic_configs().items() if not name.startswith("internal.")}
-    return {**shown, **topic.configs}
+    return {**state.fallback_topic_configs(), **topic.configs}
 
 
 def _assigned(state: ControllerState, topic: CreatableTopic) -> list[PartitionRegistration]:

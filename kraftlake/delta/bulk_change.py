@@ -9,12 +9,13 @@ import attrs
 import numpy as np
 
 from kraftlake.delta.bulk_state import BulkState
-from kraftlake.image.packed_topics import PATCHES_BELOW, PackedTopics, TopicTable
+from kraftlake.image.packed_topics import PATCHES_BELOW, PackedTopics
 from kraftlake.image.partition_registration import PartitionRegistration
 from kraftlake.image.partition_rows import COLUMNS, registration_of
+from kraftlake.image.topic_table import TopicTable
+from kraftlake.kernels import NoCompiledCodeError, row_lists, topic_records
 from kraftlake.kernels import change_state as columns
 from kraftlake.kernels import local_changes as local
-from kraftlake.kernels import row_lists, topic_records
 from kraftlake.records.uuid import Uuid
 
 
@@ -51,22 +52,25 @@ class BulkChange(BulkState):
         topics: places with "", or with the topic's name for a RemoveTopicRecord.
         """
         self.unshare()
-        self.make_room(data, starts, stops, first, last)
         others = np.empty((last - first, 2), np.int64)
         seen: list[list[int]] = []
         at, grown_at = first, first - 1
-        while True:
-            self.state.counts[columns.N_OTHERS] = 0
-            status, at = topic_records.replay(data, starts, stops, at, last, self.base, self.state, others)
-            seen += others[: self.state.counts[columns.N_OTHERS]].tolist()
-            if status == columns.GROW:
-                assert at > grown_at, "one growth is enough for any record"
-                grown_at = at
-                self.grow(int(data[starts[at] + 1]))
-            elif status == columns.STOPPED and self._cleared_elr(data[starts[at] : stops[at]]):
-                at += 1
-            else:
-                break
+        try:
+            self.make_room(data, starts, stops, first, last)
+            while True:
+                self.state.counts[columns.N_OTHERS] = 0
+                status, at = topic_records.replay(data, starts, stops, at, last, self.base, self.state, others)
+                seen += others[: self.state.counts[columns.N_OTHERS]].tolist()
+                if status == columns.GROW:
+                    assert at > grown_at, "one growth is enough for any record"
+                    grown_at = at
+                    self.grow(int(data[starts[at] + 1]))
+                elif status == columns.STOPPED and self._cleared_elr(data[starts[at] : stops[at]]):
+                    at += 1
+                else:
+                    break
+        except NoCompiledCodeError:
+            pass  # what was replayed stays; the rest is for others
         return int(at), [(place, "" if topic < 0 else self.topic_name(topic)) for place, topic in seen]
 
     def _cleared_elr(self, value: Any) -> bool:

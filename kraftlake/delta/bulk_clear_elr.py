@@ -32,7 +32,7 @@ def clear_elr(bulk: BulkChange, value: bytes) -> bool:
         return False
     topic = -1
     if record.topic_name:
-        topic = _number_of(bulk, record.topic_name)
+        topic = number_of(bulk, record.topic_name)
         if topic < 0:
             return False
     found = _with_elr(bulk, topic)
@@ -56,7 +56,7 @@ def clear_elr(bulk: BulkChange, value: bytes) -> bool:
     return True
 
 
-def _number_of(bulk: BulkChange, name: str) -> int:
+def number_of(bulk: BulkChange, name: str) -> int:
     """The number of the topic that has the name now, or -1."""
     alive, table = bulk.state.alive, bulk.packed.table
     number = table.by_name.get(name)

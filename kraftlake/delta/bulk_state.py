@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from kraftlake.image.packed_topics import PATCHES_BELOW, PackedTopics, TopicTable
+from kraftlake.image.packed_topics import PATCHES_BELOW, PackedTopics
 from kraftlake.image.partition_rows import COLUMNS
+from kraftlake.image.topic_table import TopicTable
 from kraftlake.kernels import change_state as columns
 from kraftlake.kernels import indexes, row_lists, topic_records
 
-_SAMPLES = 64
+_SAMPLES = 1024
 """How many records are looked at to guess how much room all of them need."""
 
 
@@ -64,6 +65,7 @@ class BulkState:
             before_lengths=np.empty(7, np.int64),
             numbers=np.empty(4, np.int32),
             hints=np.empty((2, columns.BLOCK), np.int32),
+            homes=np.zeros(columns.HOMES, np.int32),
         )
         self.state.counts[columns.N_TOUCHED] = patches
         self.state.counts[columns.N_DIRECTORIES] = len(directories)
@@ -108,7 +110,7 @@ class BulkState:
             self._make_room_for_fresh(int(state.counts[columns.N_FRESH]) + min(count, guess + guess // 4))
         guess = int(types[topic_records.TOPIC])
         if guess:
-            self._make_room_for_topics(int(state.counts[columns.N_TOPICS]) + min(count, 2 * guess))
+            self._make_room_for_topics(int(state.counts[columns.N_TOPICS]) + min(count, guess + guess // 4))
 
     def grow(self, api_key: int) -> None:
         """More room for whatever has none left when a record of this type is to be replayed."""

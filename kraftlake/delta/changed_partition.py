@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kraftlake.delta.local_replica_changes import GatheredChanges, PartitionInfo, TopicIdPartition, TopicPartition
+from kraftlake.delta.local_replica_changes import (
+    GatheredChanges,
+    TopicIdPartition,
+    TopicPartition,
+    partition_info,
+)
 from kraftlake.image.partition_registration import PartitionRegistration
 from kraftlake.records.uuid import Uuid
 
@@ -31,7 +36,7 @@ class ChangedPartition(NamedTuple):
             return
         key = TopicPartition(self.topic, self.partition_id)
         if previous is None or previous.partition_epoch != partition.partition_epoch:
-            info = PartitionInfo(self.topic_id, partition)
+            info = partition_info(self.topic_id, partition)
             if partition.leader != broker:
                 changes.followers[key] = info
             else:

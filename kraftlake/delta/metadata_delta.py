@@ -43,8 +43,9 @@ class MetadataDelta:
     A record that raises leaves no trace in what `apply` returns. Source: org.apache.kafka.image.MetadataDelta.
     """
 
-    def __init__(self, image: MetadataImage) -> None:
+    def __init__(self, image: MetadataImage, *, of_log: bool = False) -> None:
         self.image = image
+        self._of_log = of_log
         self.features_delta: FeaturesDelta | None = None
         self.cluster_delta: ClusterDelta | None = None
         self.topics_delta: TopicsDelta | None = None
@@ -59,6 +60,17 @@ class MetadataDelta:
     def metadata_version_changed(self) -> MetadataVersion | None:
         """The metadata.version that a record of this delta has set last, be it the old one again."""
         return None if self.features_delta is None else self.features_delta.metadata_version_change
+
+    @property
+    def of_log(self) -> bool:
+        """Whether the records that come are a log's: see `TopicsDelta`. It may change between two records."""
+        return self._of_log
+
+    @of_log.setter
+    def of_log(self, of_log: bool) -> None:
+        self._of_log = of_log
+        if self.topics_delta is not None:
+            self.topics_delta.of_log = of_log
 
     def replay(self, message: AnyMessage, offset: int | None = None) -> None:
         """Add one record; `offset`, where given, is named in errors.
@@ -151,7 +163,7 @@ class MetadataDelta:
     def get_or_create_topics_delta(self) -> TopicsDelta:
         """The delta of that part, made where there is none yet."""
         if self.topics_delta is None:
-            self.topics_delta = TopicsDelta(self.image.topics)
+            self.topics_delta = TopicsDelta(self.image.topics, of_log=self._of_log)
         return self.topics_delta
 
     def get_or_create_configs_delta(self) -> ConfigurationsDelta:

@@ -26,11 +26,13 @@ if TYPE_CHECKING:
 class ObjectChange:
     """What records have made of `image`: `changed` holds a TopicDelta by id, `deleted` the ids of topics that are gone.
 
-    `created` has the ids of new topics by name. A record is either replayed whole or leaves no trace.
+    `created` has the ids of new topics by name. A record is either replayed whole or leaves no trace. `of_log`: see
+    `TopicsDelta`.
     """
 
     def __init__(self, image: TopicsImage) -> None:
         self.image = image
+        self.of_log = False
         self.changed: dict[Uuid, TopicDelta] = {}
         self.deleted: set[Uuid] = set()
         self.created: dict[str, Uuid] = {}
@@ -86,6 +88,10 @@ class ObjectChange:
         """Whether no record has left anything."""
         return not (self.changed or self.deleted or self._taken_names)
 
+    def holds_topic(self, name: str) -> bool:
+        """Whether a topic has the name now."""
+        return self._id_of(name) is not None
+
     def replay(self, record: Any) -> None:
         """Replay a record of a topic but a RemoveTopicRecord; ReplayError when it contradicts what is there."""
         kind = type(record)
@@ -109,6 +115,8 @@ class ObjectChange:
             raise ReplayError(f"topic {record.name!r} gets the id {record.topic_id}, which {known.name!r} has.")
         holder = self._id_of(record.name)
         if holder is not None and holder != record.topic_id:
+            if self.of_log or holder in self.changed:
+                raise _taken(record.name, holder)
             self._taken_names[record.name] = holder
         self.changed[record.topic_id] = TopicDelta(TopicImage(name=record.name, id=record.topic_id))
         self.created[record.name] = record.topic_id
@@ -215,9 +223,13 @@ class ObjectChange:
     def _refuse_taken_names(self) -> None:
         for name, topic_id in self._taken_names.items():
             if topic_id not in self.deleted:
-                raise ReplayError(f"topic {name!r} was created while the topic with id {topic_id} had that name.")
+                raise _taken(name, topic_id)
 
     def _unless_equal(self, topic: TopicImage) -> TopicImage:
         """The topic of the base image where a snapshot has brought the very same."""
         old = self.image.get_topic_by_id(topic.id)
         return old if old is not None and old == topic else topic
+
+
+def _taken(name: str, topic_id: Uuid) -> ReplayError:
+    return ReplayError(f"topic {name!r} was created while the topic with id {topic_id} had that name.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Final, TypeAlias
 
 from kraftlake.delta.changed_partition import ChangedPartition
@@ -59,12 +58,9 @@ class RowChanges:
     def local_changes(self, broker: int) -> LocalReplicaChanges:
         """See `TopicsDelta.local_changes`."""
         changes = GatheredChanges()
-        for change in self._changes():
-            change.add_local_changes(broker, changes)
-        return changes.done()
-
-    def _changes(self) -> Iterator[ChangedPartition]:
         for before, now, record, written in self._rows.values():
             topic_id = record.topic_id
             name = self._image.name_of(topic_id)
-            yield ChangedPartition(name, topic_id, record.partition_id, before, now, written)
+            change = ChangedPartition(name, topic_id, record.partition_id, before, now, written)
+            change.add_local_changes(broker, changes)
+        return changes.done()

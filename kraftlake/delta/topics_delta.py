@@ -41,13 +41,16 @@ class TopicsDelta:
     `local_changes` or any other look; the error has its offset. That record is dropped: the next look goes on with the
     one after it, so that what comes of the others is what replaying them one by one makes of them.
 
-    A topic that is created and deleted within the delta leaves no trace. Source: org.apache.kafka.image.TopicsDelta.
+    A topic that is created and deleted within the delta leaves no trace. `of_log`: the records are a log's, where a
+    topic that gets the name of another is a contradiction at once; a snapshot may take that other one away at its end.
+    Source: org.apache.kafka.image.TopicsDelta.
     """
 
-    __slots__ = ("_bulk", "_kept", "_objects", "_offsets", "_rows", "_whole", "image")
+    __slots__ = ("_bulk", "_kept", "_objects", "_offsets", "_rows", "_whole", "image", "of_log")
 
-    def __init__(self, image: TopicsImage) -> None:
+    def __init__(self, image: TopicsImage, *, of_log: bool = False) -> None:
         self.image = image
+        self.of_log = of_log
         self._kept: list[Any] = []
         self._offsets: dict[int, int] = {}
         """The offsets, where known, of the records in `_kept`, by place."""
@@ -61,8 +64,8 @@ class TopicsDelta:
     def replay_topic(self, record: TopicRecord) -> None:
         """A topic begins, without partitions: also when a snapshot names one that the base image has.
 
-        A contradiction: the id has another name. Another topic that has the name is one too, unless `finish_snapshot`
-        or a RemoveTopicRecord takes that other one away.
+        A contradiction: the id has another name, or another topic has the name. Where that one is of the base image and
+        the records are not `of_log`, `apply` tells, since `finish_snapshot` may take it away.
         """
         self._kept.append(record)
 
@@ -134,7 +137,10 @@ class TopicsDelta:
             self._merge()
 
     def _few(self) -> RowChanges | None:
-        kept = self._kept
+        """What was kept, where it is few changes of rows; all of them were added then."""
+        rows, kept = self._rows, self._kept
+        if rows is not None and rows.record_count == len(kept):
+            return rows
         if (
             not kept
             or len(kept) > FEW
@@ -143,7 +149,6 @@ class TopicsDelta:
             or self._whole is not None
         ):
             return None
-        rows = self._rows
         if rows is None:
             rows = self._rows = RowChanges(self.image)
         while rows.record_count < len(kept):
@@ -159,12 +164,11 @@ class TopicsDelta:
         self._kept, self._offsets, self._rows = [], {}, None
         done = 0
         if self._bulk is not None or self._pays_in_bulk(len(kept)):
-            from kraftlake.delta.record_columns import replay_records
-
-            done = replay_records(self._in_bulk(), kept)
+            done = self._replayed_in_bulk(kept)
             if done == len(kept):
                 return
         change = self._as_objects()
+        change.of_log = self.of_log
         replay = change.replay
         try:
             for record in kept[done:] if done else kept:
@@ -182,6 +186,16 @@ class TopicsDelta:
             return False
         enough = MERGE_FROM if kernels.loaded() else MERGE_COLD_FROM
         return count >= max(enough, self.image.held_as_objects // 4) and kernels.available()
+
+    def _replayed_in_bulk(self, records: list[Any]) -> int:
+        """How many of the records were replayed in bulk, from the first on."""
+        from kraftlake.delta.record_columns import replay_records
+
+        try:
+            bulk = self._in_bulk()
+        except kernels.NoCompiledCodeError:
+            return 0
+        return replay_records(bulk, records)
 
     def _in_bulk(self) -> BulkChange:
         if self._bulk is None:
@@ -221,6 +235,19 @@ class TopicsDelta:
     def changed_topic(self, topic_id: Uuid) -> TopicDelta | None:
         """What changed in a topic."""
         return self._seen().changed.get(topic_id)
+
+    def holds_topic(self, name: str) -> bool:
+        """Whether a topic has the name after what was replayed so far."""
+        self._merge()
+        if self._bulk is not None:
+            from kraftlake.delta.bulk_clear_elr import number_of
+
+            return number_of(self._bulk, name) >= 0
+        if self._whole is not None:
+            return self._whole.get_topic(name) is not None
+        if self._objects is not None:
+            return self._objects.holds_topic(name)
+        return self.image.get_topic(name) is not None
 
     def topic_was_deleted(self, name: str) -> bool:
         """Whether the topic that had the name in the base image is gone."""

@@ -73,6 +73,27 @@ def _may_be_hosted(topics: TopicsImage, broker: int) -> Iterable[tuple[str, int,
 
         packed = topics.rows()
         return partitions_at(packed, rows_hosting(packed, broker))
+    return _every(topics)
+
+
+def partitions_with_elr(topics: TopicsImage) -> Iterator[tuple[str, int, PartitionRegistration]]:
+    """Topic, partition id and state of every partition with eligible leaders, in no order.
+
+    They need not be replicas: a reassignment takes a replica away and leaves the list as it was.
+    """
+    return (found for found in _may_have_elr(topics) if found[2].elr)
+
+
+def _may_have_elr(topics: TopicsImage) -> Iterable[tuple[str, int, PartitionRegistration]]:
+    if topics.is_large:
+        from kraftlake.image.partition_columns import partitions_at, rare_rows
+
+        packed = topics.rows()
+        return partitions_at(packed, rare_rows(packed))
+    return _every(topics)
+
+
+def _every(topics: TopicsImage) -> Iterator[tuple[str, int, PartitionRegistration]]:
     every = topics.topics_by_name().items()
     return ((name, id_, partition) for name, topic in every for id_, partition in topic.partitions.items())
 
@@ -95,7 +116,7 @@ def _counted_one_by_one(
     """Puts what columns can tell into `counts`, and returns the other partitions: all of them where there are few."""
     topics = image.topics
     if not topics.is_large:
-        return ((name, id_, p) for name, t in topics.topics_by_name().items() for id_, p in t.partitions.items())
+        return _every(topics)
     from kraftlake.image.partition_columns import count_replicas, min_isr_of_topics, partitions_at, rare_rows
 
     packed = topics.rows()

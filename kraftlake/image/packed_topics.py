@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
 from typing import Any, Final, TypeAlias
 
 import attrs
@@ -13,56 +12,16 @@ import numpy.typing as npt
 
 from kraftlake.image.partition_registration import PartitionRegistration
 from kraftlake.image.partition_rows import COLUMNS, RARE, ROW, ROW_BYTES, SHAPE, RowWriter, registration_of
+from kraftlake.image.topic_table import TopicTable
 from kraftlake.records.uuid import Uuid
 
 Int32s: TypeAlias = npt.NDArray[np.int32]
-Bytes: TypeAlias = npt.NDArray[np.uint8]
 
 PATCHES_BELOW: Final = 8
 """Changes of fewer than one in so many partitions become patches of a base, not a copy of it."""
 
 TopicStates: TypeAlias = tuple[str, Uuid, Mapping[int, PartitionRegistration]]
 """A topic as objects: name, id, partitions by id."""
-
-
-class TopicTable:
-    """Which topics there are, and which rows are theirs: shared by all images between which no topic comes or goes.
-
-    `ids` is uint8[T, 16]; the partitions of topic t are the rows [starts[t], starts[t+1]), by partition id. Partition
-    ids are 0, 1, 2, … but for the topics in `sparse`, which has theirs. Immutable.
-    """
-
-    def __init__(self, names: list[str], ids: Bytes, starts: Int32s, sparse: Mapping[int, tuple[int, ...]]) -> None:
-        assert len(names) == len(ids) == len(starts) - 1, "a name and an id for each topic"
-        self.names = names
-        self.ids: Bytes = _frozen(ids)
-        self.starts: Int32s = _frozen(starts)
-        self.sparse = sparse
-        self.bounds = memoryview(self.starts)
-
-    @cached_property
-    def by_name(self) -> dict[str, int]:
-        """The numbers of the topics by name."""
-        numbers = dict(zip(self.names, range(len(self.names)), strict=True))
-        assert len(numbers) == len(self.names), "every topic has a name of its own"
-        return numbers
-
-    @cached_property
-    def by_id(self) -> dict[bytes, int]:
-        """The numbers of the topics by id."""
-        keys: list[bytes] = self.ids.view("V16").ravel().tolist()
-        numbers = dict(zip(keys, range(len(keys)), strict=True))
-        assert len(numbers) == len(keys), "every topic has an id of its own"
-        return numbers
-
-    @cached_property
-    def lookup(self) -> dict[str, Any]:
-        """What others derive from the table and keep with it, such as a compiled index."""
-        return {}
-
-    def id_of(self, number: int) -> Uuid:
-        """The id of a topic."""
-        return Uuid(self.ids[number].tobytes())
 
 
 @attrs.frozen(kw_only=True, eq=False)

@@ -83,21 +83,19 @@ class PartitionRegistration:
 
         ReplayError when replicas and directories would not go together.
         """
-        replicas = self.replicas if record.replicas is None else record.replicas
-        given = record.directories
-        if given and record.replicas is not None and len(given) != len(replicas):
-            raise _unequal(len(replicas), len(given))
-        directories = _or_all_migrating(self.directories if given is None else given, len(replicas))
-        if len(directories) != len(replicas):
-            raise _unequal(len(replicas), len(directories))
         made = _new(_Twin)  # see `mutable_twin`: every change of a partition makes one
-        made.replicas = replicas
-        made.directories = directories
+        if record.replicas is None and record.directories is None:
+            made.replicas = self.replicas
+            made.directories = self.directories
+        else:
+            made.replicas, made.directories = self._placed_anew(record)
         made.isr = self.isr if record.isr is None else record.isr
-        made.removing_replicas = _changed(self.removing_replicas, record.removing_replicas)
-        made.adding_replicas = _changed(self.adding_replicas, record.adding_replicas)
-        made.elr = _changed(self.elr, record.eligible_leader_replicas)
-        made.last_known_elr = _changed(self.last_known_elr, record.last_known_elr)
+        removing, adding = record.removing_replicas, record.adding_replicas
+        made.removing_replicas = self.removing_replicas if removing is None else removing
+        made.adding_replicas = self.adding_replicas if adding is None else adding
+        elr, last_known_elr = record.eligible_leader_replicas, record.last_known_elr
+        made.elr = self.elr if elr is None else elr
+        made.last_known_elr = self.last_known_elr if last_known_elr is None else last_known_elr
         if record.leader == NO_LEADER_CHANGE:
             made.leader = self.leader
             made.leader_epoch = self.leader_epoch
@@ -111,6 +109,17 @@ class PartitionRegistration:
         made.partition_epoch = epoch_after(self.partition_epoch)
         made.__class__ = PartitionRegistration
         return made  # type: ignore[no-any-return]
+
+    def _placed_anew(self, record: PartitionChangeRecord) -> tuple[tuple[int, ...], tuple[Uuid, ...]]:
+        """Replicas and directories after a change of either; ReplayError when they would not go together."""
+        replicas = self.replicas if record.replicas is None else record.replicas
+        given = record.directories
+        if given and record.replicas is not None and len(given) != len(replicas):
+            raise _unequal(len(replicas), len(given))
+        directories = _or_all_migrating(self.directories if given is None else given, len(replicas))
+        if len(directories) != len(replicas):
+            raise _unequal(len(replicas), len(directories))
+        return replicas, directories
 
     @property
     def all_migrating(self) -> bool:
@@ -159,10 +168,6 @@ def epoch_after(epoch: int) -> int:
 
 def _or_all_migrating(directories: tuple[Uuid, ...], replicas: int) -> tuple[Uuid, ...]:
     return (MIGRATING,) * replicas if directories.count(MIGRATING) == len(directories) else directories
-
-
-def _changed(old: tuple[int, ...], new: tuple[int, ...] | None) -> tuple[int, ...]:
-    return old if new is None else new
 
 
 def _unequal(replicas: int, directories: int) -> ReplayError:

@@ -10,7 +10,7 @@ from rpds import HashTrieMap
 from kraftlake.records.uuid import Uuid
 
 if TYPE_CHECKING:
-    from kraftlake.image.packed_topics import TopicTable
+    from kraftlake.image.topic_table import TopicTable
     from kraftlake.image.topics_image import TopicImage, TopicsImage
 
 

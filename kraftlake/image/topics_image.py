@@ -64,7 +64,8 @@ class TopicsImage:
     """Every topic, found by name or id. Immutable.
 
     How it is held nobody else knows: all ask through the methods. For many partitions at once `columns` gives arrays;
-    `rows` and `with_rows` are the one door by which `delta` and caches take the packed rows out and put them in. Every
+    `rows` and `with_rows` are the one door by which `delta` and caches take the packed rows out and put them in, and
+    `row_of`, `registration_at`, `name_of` and `with_states` the one for a few of them. Every
     topic has one name and one id, and no two share either. Small images are persistent maps of objects. Large ones
     have a packed `base` and on top of it, small, what changed since it was made: partitions by row, and topics as
     objects (None: one of the base is gone). Images that follow each other share base, indexes and maps. Source:
@@ -103,9 +104,12 @@ class TopicsImage:
             return self._by_name[name]
         if self._base is None:
             return None
-        number = self._base.table.by_name.get(name)
+        table = self._base.table
+        number = table.known_names.get(name)
         if number is None:
-            return None
+            number = table.number_of_name(name)
+            if number is None:
+                return None
         return self._made.get(number) or self._make(self._base, number)
 
     def get_topic_by_id(self, topic_id: Uuid) -> TopicImage | None:
@@ -114,9 +118,12 @@ class TopicsImage:
             return self._by_id[topic_id]
         if self._base is None:
             return None
-        number = self._base.table.by_id.get(topic_id)
+        table = self._base.table
+        number = table.known_ids.get(topic_id)
         if number is None:
-            return None
+            number = table.number_of_id(topic_id)
+            if number is None:
+                return None
         return self._made.get(number) or self._make(self._base, number)
 
     def _make(self, base: PackedTopics, number: int) -> TopicImage:
@@ -206,7 +213,9 @@ class TopicsImage:
         if base is None or (self._overlaid and topic_id in self._by_id):
             return -1
         table = base.table
-        number = table.by_id.get(topic_id)
+        number = table.known_ids.get(topic_id)
+        if number is None:
+            number = table.number_of_id(topic_id)
         if number is None or number in table.sparse or partition < 0:
             return -1
         row = table.bounds[number] + partition
@@ -221,7 +230,12 @@ class TopicsImage:
     def name_of(self, topic_id: Uuid) -> str:
         """The name of a topic of the base."""
         assert self._base is not None, "rows are the base's"
-        return self._base.table.names[self._base.table.by_id[topic_id]]
+        table = self._base.table
+        number = table.known_ids.get(topic_id)
+        if number is None:
+            number = table.number_of_id(topic_id)
+        assert number is not None, "the topic is the base's"
+        return table.names[number]
 
     def with_states(self, rows: Mapping[int, PartitionRegistration]) -> TopicsImage:
         """The image with new states of partitions of the base, by row."""
@@ -229,25 +243,30 @@ class TopicsImage:
 
     def _with(self, by_id: Any, by_name: Any, beside: int, changed: Mapping[int, PartitionRegistration]) -> TopicsImage:
         """An image of the same base; packed anew where much is beside it. See `mutable_twin`: each change makes one."""
-        rows = self._rows
-        if changed:
-            new_rows: _Rows = HashTrieMap() if rows is None else rows
-            for row, state in changed.items():
-                new_rows = new_rows.insert(row, state)
-            rows = new_rows
-        limit = PACK_FROM if self._base is None else PACK_FROM + self._base.partition_count // 8
+        before, base = self._rows, self._base
         made = _new(_ImageTwin)
         made._by_id = by_id
         made._by_name = by_name
-        made._base = self._base
-        made._rows = rows
+        made._base = base
         made._beside = beside
-        made._step = (self._rows, tuple(changed)) if changed else None
         made._overlaid = len(by_id) > 0
         made._made = {}
+        if changed:
+            rows: _Rows = HashTrieMap() if before is None else before
+            for row, state in changed.items():
+                rows = rows.insert(row, state)
+            made._rows = rows
+            made._step = (before, tuple(changed))
+            beside += len(rows)
+        else:
+            made._rows = before
+            made._step = None
+            beside += 0 if before is None else len(before)
         made.__class__ = TopicsImage
         image: TopicsImage = made
-        return image if beside + (0 if rows is None else len(rows)) <= limit else TopicsImage.with_rows(image.rows())
+        if beside <= PACK_FROM or (base is not None and beside <= PACK_FROM + base.partition_count // 8):
+            return image
+        return TopicsImage.with_rows(image.rows())
 
     def rows(self) -> PackedTopics:
         """All of the image as packed rows; imports numpy. They may have patches (see `PackedTopics.merged`).

@@ -8,7 +8,8 @@ from __future__ import annotations
 import struct
 
 import attrs
-from crc32c import crc32c
+
+from kraftlake.records.crc32c import crc32c
 
 HEADER_SIZE = 61
 LENGTH_END = 12

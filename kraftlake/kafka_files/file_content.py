@@ -6,7 +6,6 @@ import re
 import struct
 
 import attrs
-from crc32c import crc32c
 
 from kraftlake.kafka_files.batch_header import (
     HEADER_SIZE,
@@ -20,6 +19,7 @@ from kraftlake.kafka_files.file_names import segment_base_offset, shown
 from kraftlake.kafka_files.source_kind import SourceKind
 from kraftlake.records.batch import RecordBatch, read_batches
 from kraftlake.records.control_records import LeaderChangeMessage, SnapshotHeaderRecord
+from kraftlake.records.crc32c import crc32c
 from kraftlake.records.serde import UnknownRecord
 from kraftlake.runtime.errors import CorruptDataError, KraftlakeError
 

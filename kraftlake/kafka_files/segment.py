@@ -149,6 +149,7 @@ def _pass_many(data: memoryview) -> tuple[int, int]:
     return int(size), int(offset)
 
 
+@kernels.retried_without
 def find_log_end(file: StoredFile, base_offset: int) -> LogEnd:
     """Look through the last segment of a log for its end.
 

@@ -24,7 +24,7 @@ from kraftlake.runtime.errors import EnvironmentFaultError, OffsetError, UsageEr
 
 MAX_RECORDS_IN_BATCH = 1024
 MAX_BYTES_IN_BATCH = 1024 * 1024
-_RECORD_OVERHEAD = 24
+RECORD_OVERHEAD = 24
 """More than a record's length, attributes, deltas and counts take beside its value."""
 
 
@@ -89,17 +89,36 @@ def checkpoint_batches(
     yield RecordBatch.control_of(offset, epoch, timestamp, [SnapshotFooterRecord()])
 
 
+class BatchCutter:
+    """Says where a batch ends: before the record that would be one too many, or would make it too large."""
+
+    def __init__(self, records: int = 0, size: int = 0) -> None:
+        self.records = records
+        """Of the batch that is open."""
+        self.size = size
+        """About how many bytes they take."""
+
+    def begins(self, value_size: int) -> bool:
+        """Whether the next record, whose value has so many bytes, begins a batch; it is counted in."""
+        taken = value_size + RECORD_OVERHEAD
+        full = self.records == MAX_RECORDS_IN_BATCH or (self.records and self.size + taken > MAX_BYTES_IN_BATCH)
+        if full or not self.records:
+            self.records, self.size = 1, taken
+            return True
+        self.records += 1
+        self.size += taken
+        return False
+
+
 def _split(messages: Iterable[ApiMessageAndVersion]) -> Iterator[tuple[bytes, ...]]:
     values: list[bytes] = []
-    size = 0
+    cutter = BatchCutter()
     for message in messages:
         value = encode_value(message.message, message.version)
-        taken = len(value) + _RECORD_OVERHEAD
-        if values and (len(values) == MAX_RECORDS_IN_BATCH or size + taken > MAX_BYTES_IN_BATCH):
+        if cutter.begins(len(value)) and values:
             yield tuple(values)
-            values, size = [], 0
+            values = []
         values.append(value)
-        size += taken
     if values:
         yield tuple(values)
 

@@ -7,11 +7,22 @@ same is done record by record with objects.
 from __future__ import annotations
 
 import sys
-from functools import cache
+from collections.abc import Callable
+from functools import cache, wraps
 from importlib import import_module
 from importlib.util import find_spec
+from typing import ParamSpec, TypeVar
 
-__all__ = ["available", "loaded"]
+from kraftlake.runtime.errors import KraftlakeError
+
+__all__ = ["NoCompiledCodeError", "available", "give_up", "loaded", "retried_without"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class NoCompiledCodeError(KraftlakeError):
+    """Some of the code was compiled by an earlier process, and the rest can't be: numba has broken since."""
 
 
 @cache
@@ -28,9 +39,38 @@ def available() -> bool:
         if not machine_code.has_code():
             import_module("numba")
     except Exception as fault:  # an installation can be broken in any way
-        print(f"kraftlake replays without compiled code, slower, for numba does not work: {fault}", file=sys.stderr)  # noqa: T201
+        _say(fault)
         return False
-    return True
+    return not _given_up
+
+
+_given_up: list[Exception] = []
+"""Why this process does without from some moment on; empty while it does not."""
+
+
+def give_up(fault: Exception) -> None:
+    """Do without compiled code from now on: `available` says no."""
+    if not _given_up:
+        _say(fault)
+    _given_up.append(fault)
+    available.cache_clear()
+
+
+def retried_without(function: Callable[P, R]) -> Callable[P, R]:
+    """A function of the past alone, done over with objects where compiled code is missed in the middle of it."""
+
+    @wraps(function)
+    def done(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except NoCompiledCodeError:
+            return function(*args, **kwargs)
+
+    return done
+
+
+def _say(fault: Exception) -> None:
+    print(f"kraftlake replays without compiled code, slower, for numba does not work: {fault}", file=sys.stderr)  # noqa: T201
 
 
 def loaded() -> bool:

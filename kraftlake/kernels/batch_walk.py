@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from kraftlake.kernels.checksum import crc32c
 from kraftlake.kernels.compiled import compiled, inlined
 from kraftlake.kernels.record_values import split_values
 
 HEADER_SIZE = 61
 _LENGTH_FROM = 12
-_CRC_FROM = 21
+_CRC_AT, _CRC_FROM = 17, 21
 _MAGIC = 2
 _SMALLEST_RECORD = 7
 _LARGEST_LONG = 0x7FFF_FFFF_FFFF_FFFF
@@ -20,52 +21,6 @@ SMALLEST_BATCH = HEADER_SIZE + _SMALLEST_RECORD
 
 FIRST, STOP, BASE, COUNT, EPOCH, TIME, MAX_TIME = range(7)
 """Columns of what is known of a batch: the bytes of its records, base offset, records, epoch, base and largest time."""
-
-
-def _crc_tables() -> Any:
-    """What eight bytes at a time do to a CRC32C, byte by byte (polynomial 0x1EDC6F41, reflected)."""
-    tables = np.zeros((8, 256), np.int64)
-    for byte in range(256):
-        crc = byte
-        for _ in range(8):
-            crc = (crc >> 1) ^ (0x82F63B78 if crc & 1 else 0)
-        tables[0, byte] = crc
-    for number in range(1, 8):
-        before = tables[number - 1]
-        tables[number] = tables[0][before & 0xFF] ^ (before >> 8)
-    return tables
-
-
-_TABLES = _crc_tables()
-
-
-@compiled
-def crc32c(data: Any, start: int, end: int) -> Any:
-    """The CRC32C of data[start:end), as a batch has it; it costs no call into another library for each batch."""
-    crc = np.int64(0xFFFFFFFF)
-    p = start
-    while p + 8 <= end:
-        low = crc ^ (
-            np.int64(data[p])
-            | (np.int64(data[p + 1]) << 8)
-            | (np.int64(data[p + 2]) << 16)
-            | (np.int64(data[p + 3]) << 24)
-        )
-        crc = (
-            _TABLES[7, low & 255]
-            ^ _TABLES[6, (low >> 8) & 255]
-            ^ _TABLES[5, (low >> 16) & 255]
-            ^ _TABLES[4, low >> 24]
-            ^ _TABLES[3, data[p + 4]]
-            ^ _TABLES[2, data[p + 5]]
-            ^ _TABLES[1, data[p + 6]]
-            ^ _TABLES[0, data[p + 7]]
-        )
-        p += 8
-    while p < end:
-        crc = _TABLES[0, (crc ^ data[p]) & 255] ^ (crc >> 8)
-        p += 1
-    return crc ^ 0xFFFFFFFF
 
 
 @inlined
@@ -79,10 +34,11 @@ def _number(data: Any, p: int, size: int) -> Any:
 
 @compiled
 def walk_plain(data: Any, start: int, latest: int, found: Any) -> Any:
-    """Go over the plain data batches with good CRCs from `start` on that follow each other, into the rows of `found`.
+    """Go over the headers of the plain data batches from `start` on that follow each other, into the rows of `found`.
 
     A batch is plain when it is not compressed, no control batch and of no producer; times lie between -1 and `latest`.
-    Gives how many there are, how many records they have, and where they end: what is there is for others to judge.
+    Gives how many there are, how many records they say that they have (no more than their bytes could hold), and where
+    they end: what is there is for others to judge. `split_plain` looks at their CRCs.
     """
     size = len(data)
     p = start
@@ -103,8 +59,6 @@ def walk_plain(data: Any, start: int, latest: int, found: Any) -> Any:
             or (batches > 0 and (base != offset or of_epoch < epoch))
         ):  # fmt: skip
             break
-        if crc32c(data, p + _CRC_FROM, stop) != _number(data, p + 17, 4) & 0xFFFFFFFF:
-            break
         row = found[batches]
         row[FIRST], row[STOP], row[BASE], row[COUNT] = p + HEADER_SIZE, stop, base, count
         row[EPOCH], row[TIME], row[MAX_TIME] = of_epoch, time, max_time
@@ -116,11 +70,17 @@ def walk_plain(data: Any, start: int, latest: int, found: Any) -> Any:
 
 @compiled
 def split_plain(data: Any, found: Any, batches: int, starts: Any, stops: Any, times: Any) -> Any:
-    """The values of the first `batches` rows of `found` and their times; how many batches and records are sound."""
+    """The values of the first `batches` rows of `found` and their times; how many batches and records are sound.
+
+    A batch with another CRC than it says is not. Each is split right after its bytes were summed, while they are near.
+    """
     at = 0
     for index in range(batches):
         row = found[index]
         count = row[COUNT]
+        head = row[FIRST] - HEADER_SIZE
+        if crc32c(data, head + _CRC_FROM, row[STOP]) != _number(data, head + _CRC_AT, 4) & 0xFFFFFFFF:
+            return index, at
         if not split_values(data, row[FIRST], row[STOP], count, row[TIME], row[MAX_TIME], starts, stops, times, at):
             return index, at
         at += count
@@ -143,7 +103,7 @@ def pass_good(data: Any) -> Any:
         if (
             data[p + 16] != _MAGIC or length < HEADER_SIZE - _LENGTH_FROM or end > size
             or base < 0 or delta < 0 or _number(data, p + 57, 4) < 0
-            or crc32c(data, p + _CRC_FROM, end) != _number(data, p + 17, 4) & 0xFFFFFFFF
+            or crc32c(data, p + _CRC_FROM, end) != _number(data, p + _CRC_AT, 4) & 0xFFFFFFFF
         ):  # fmt: skip
             break
         p = end

@@ -9,6 +9,7 @@ LONGEST = 1024
 TOUCHED, DIRECTORIES_WRITTEN = 1, 2
 DONE, STOPPED, GROW, OTHER = range(4)
 """What became of a record. GROW: some array has to grow first; OTHER: left to those who can do more."""
+HOMES = 1024
 BLOCK = 64
 """How many records are looked up ahead of their replay, so that the memory that they need comes in together."""
 
@@ -37,7 +38,8 @@ class State(NamedTuple):
     sparse is empty then (`BulkChange.gathered` makes it for those who ask). Topics of the base come first in
     `alive` and `sizes`; new ones, by T + place, have ids in `ids` and their first fresh row in `firsts`.
     `touched_info` and `fresh_info` are flags, unclean elections, elections from the ELR. `lists`, `lengths`, `before`,
-    `before_lengths`, `numbers` and `hints` (int32[2, BLOCK]) are room to work in.
+    `before_lengths`, `numbers` and `hints` (int32[2, BLOCK]) are room to work in; `homes` (int32[HOMES]) has the number
+    of a directory in which a broker's replica was seen, by broker id modulo HOMES.
     """
 
     counts: Any
@@ -70,3 +72,4 @@ class State(NamedTuple):
     before_lengths: Any
     numbers: Any
     hints: Any
+    homes: Any

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from functools import update_wrapper
 from typing import Any, TypeVar
 
+from kraftlake.kernels import NoCompiledCodeError, give_up
 from kraftlake.kernels.arguments import flatten
 from kraftlake.kernels.machine_code import LoadedCode, cache_folder, find_code
-from kraftlake.runtime.errors import KraftlakeError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -39,7 +39,10 @@ class Kernel:
         self._codes: dict[str, LoadedCode] = {}
 
     def __call__(self, *arguments: Any) -> Any:
-        """Run it. Raises TypeError for arguments of other types than `compiled` names."""
+        """Run it. Raises TypeError for arguments of other types than `compiled` names.
+
+        NoCompiledCodeError where the code is not there and can't be made; nothing was run then.
+        """
         types: list[str] = []
         numbers: list[int] = []
         flatten(arguments, types, numbers)
@@ -53,8 +56,9 @@ class Kernel:
         def compile_() -> tuple[bytes, str]:
             try:
                 from kraftlake.kernels.compiler import compile_kernel
-            except Exception as fault:
-                raise KraftlakeError(
+            except Exception as fault:  # an installation can be broken in any way
+                give_up(fault)
+                raise NoCompiledCodeError(
                     f"numba can't be imported ({fault}): repair it, or delete {cache_folder()} to do without."
                 ) from fault
             return compile_kernel(self, arguments)
@@ -67,3 +71,23 @@ class Kernel:
         from kraftlake.kernels.compiler import type_of_kernel
 
         return type_of_kernel(self)
+
+
+class Instruction:
+    """An instruction of some processors, for compiled functions to call: a 64-bit number of two others.
+
+    `name` is what LLVM calls it, `feature` what it calls the ability. Where the processor lacks that, `otherwise`, a
+    function that is `inlined`, is called instead.
+    """
+
+    def __init__(self, name: str, *, feature: str, otherwise: Any) -> None:
+        self.name = name
+        self.feature = feature
+        self.otherwise: Kernel = otherwise
+
+    @property
+    def _numba_type_(self) -> Any:
+        """What numba asks a global of a compiled function for."""
+        from kraftlake.kernels.compiler import type_of_instruction
+
+        return type_of_instruction(self)

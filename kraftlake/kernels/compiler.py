@@ -5,18 +5,21 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
+import llvmlite.binding as llvm
 import numba
 import numpy as np
 from llvmlite import ir
 from numba.core import types as numba_types
+from numba.core.cgutils import get_or_insert_function
 from numba.core.compiler_lock import global_compiler_lock
+from numba.core.typing.templates import make_intrinsic_template
 from numba.np.arrayobj import make_array, populate_array
 
 from kraftlake.kernels.machine_code import ENTRY, RESULTS
 from kraftlake.kernels.numba_target import Library, dispatcher_of
 
 if TYPE_CHECKING:
-    from kraftlake.kernels.compiled import Kernel
+    from kraftlake.kernels.compiled import Instruction, Kernel
 
 KNOWN_TO_ALL: Final = frozenset({"memcpy", "memmove", "memset", "memcmp"})
 """What code may call outside of itself: the C library has it in every process."""
@@ -41,6 +44,22 @@ def compile_kernel(kernel: Kernel, arguments: tuple[Any, ...]) -> tuple[bytes, s
 def type_of_kernel(kernel: Kernel) -> Any:
     """The type of a kernel that another one calls."""
     return types.Dispatcher(_dispatcher(kernel))
+
+
+@cache
+def type_of_instruction(instruction: Instruction) -> Any:
+    """The type of an instruction that a kernel calls, or of the kernel that stands for it on this processor."""
+    if not llvm.get_host_cpu_features().get(instruction.feature, False):
+        return type_of_kernel(instruction.otherwise)
+
+    def define(_: Any, _one: Any, _two: Any) -> Any:
+        return types.uint64(types.uint64, types.uint64), emit
+
+    def emit(_: Any, builder: Any, __: Any, numbers: Any) -> Any:
+        function = ir.FunctionType(_WORD, [_WORD, _WORD])
+        return builder.call(get_or_insert_function(builder.module, function, instruction.name), numbers)
+
+    return types.Function(make_intrinsic_template(instruction, define, instruction.name))
 
 
 @cache

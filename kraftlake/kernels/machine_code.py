@@ -1,22 +1,24 @@
 """The cache of compiled functions: object files of this machine's code, loaded by LLVM alone.
 
 What lies in it is run, so nobody but its user may write there, and a file counts only with its own checksum. The folder
-of the files is named by all that they depend on, so that an outdated one is never looked at; a process that finds none
-compiles for itself and puts its own in place in one step, whatever others do meanwhile.
+of the files is named by all that they depend on, so that an outdated one is never looked at, and removed when nobody
+has used it for a month; a process that finds none compiles for itself and puts its own in place in one step, whatever
+others do meanwhile.
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
+import shutil
 import stat
 import sys
-import tempfile
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache
 from hashlib import sha256
-from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,6 +29,10 @@ ENTRY: Final = "kraftlake_entry"
 RESULTS: Final = 4
 """How many results there may be: they take the place of the first numbers."""
 
+KEPT_DAYS: Final = 30
+"""How long code is kept that nobody uses."""
+
+_DAY = 24 * 60 * 60
 _MAGIC = b"KLCODE\x01"
 
 
@@ -72,6 +78,7 @@ def find_code(name: str, types: str, compile_: Callable[[], tuple[bytes, str]]) 
         if path is not None:
             with suppress(OSError):  # a full disk is no reason to fail
                 _write(path, *kept)
+                _remove_stale(path.parent)
     return _load(*kept)
 
 
@@ -92,9 +99,27 @@ def cache_folder() -> Path | None:
             folder.chmod(0o700)
         folder = folder / _digest(_code_depends_on())
         folder.mkdir(exist_ok=True, mode=0o700)
+        if time.time() - folder.stat().st_mtime > _DAY:  # so that those in use are known from those that are not
+            os.utime(folder)
     except (OSError, RuntimeError):
         return None
     return folder if os.access(folder, os.W_OK) else None
+
+
+@cache
+def _remove_stale(folder: Path) -> None:
+    """Remove the folders beside this one that nobody has used for KEPT_DAYS: of other sources, versions, machines.
+
+    Each is renamed first, so that whoever comes back to it at that moment finds none, and compiles anew.
+    """
+    for other in folder.parent.iterdir():
+        with suppress(OSError):
+            found = other.lstat()
+            if not stat.S_ISDIR(found.st_mode) or other == folder or time.time() - found.st_mtime < KEPT_DAYS * _DAY:
+                continue
+            doomed = other.with_name(f".{other.name.lstrip('.')[:32]}.{os.getpid()}")
+            other.rename(doomed)
+            shutil.rmtree(doomed, ignore_errors=True)
 
 
 def has_code() -> bool:
@@ -106,9 +131,21 @@ def has_code() -> bool:
 def _code_depends_on() -> bytes:
     """The sources, what compiles them, and the machine that they are compiled for."""
     sources = [path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py"))]
-    versions = [version(name) for name in ("numba", "llvmlite", "numpy")]
+    versions = [_version(name) for name in ("numba", "llvmlite", "numpy")]
     machine = [llvm.get_process_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()]
     return b"\0".join([*sources, *(text.encode() for text in [sys.version, *versions, *machine])])
+
+
+def _version(package: str) -> str:
+    """The installed version: by the name of what pip left beside it, for importlib.metadata takes 20 ms to import."""
+    spec = find_spec(package)
+    if spec is not None and spec.origin is not None:
+        left = [path.name for path in Path(spec.origin).parents[1].glob(f"{package}-*.dist-info")]
+        if len(left) == 1:
+            return left[0]
+    from importlib.metadata import version
+
+    return version(package)
 
 
 def _digest(content: bytes) -> str:
@@ -116,6 +153,8 @@ def _digest(content: bytes) -> str:
 
 
 def _write(path: Path, code: bytes, results: str) -> None:
+    import tempfile
+
     content = results.encode().ljust(RESULTS) + code
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")
     try:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kraftlake.kernels.change_state import LONGEST, N_DIRECTORIES
+from kraftlake.kernels.change_state import HOMES, LONGEST, N_DIRECTORIES
 from kraftlake.kernels.compiled import inlined
 from kraftlake.kernels.indexes import find_id, insert_id
 
@@ -81,6 +81,18 @@ def directory_number(data: Any, p: Any, state: Any) -> Any:
         insert_id(state.directory_index, high, low, number)
         state.counts[N_DIRECTORIES] += 1
     return number
+
+
+@inlined
+def home_number(data: Any, p: Any, broker: Any, state: Any) -> Any:
+    """`directory_number` for a replica of a broker: mostly where its replicas were before, so it is looked at first."""
+    place = np.uint64(broker) & np.uint64(HOMES - 1)
+    number = np.uint64(state.homes[place])
+    if state.directories[number, 0] == read_long(data, p) and state.directories[number, 1] == read_long(data, p + 8):
+        return np.int64(number)
+    found = np.int64(directory_number(data, p, state))
+    state.homes[place] = found
+    return found
 
 
 @inlined

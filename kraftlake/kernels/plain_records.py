@@ -21,7 +21,7 @@ from kraftlake.kernels.change_state import (
     TOUCHED,
 )
 from kraftlake.kernels.compiled import inlined
-from kraftlake.kernels.partition_bytes import directory_number, read_int
+from kraftlake.kernels.partition_bytes import home_number, read_int
 from kraftlake.kernels.row_lists import COLUMNS, DIRECTORIES, ISR, LEADER, SHAPE
 
 WIDTH = 3
@@ -138,8 +138,9 @@ def plain_partition(data: Any, p: Any, end: int, topic: Any, partition: Any, top
     ids = numbers + 13
     for i in range(WIDTH):
         if i < replicas:
-            rows[row, i] = read_int(data, at + 4 * i)
-            rows[row, DIRECTORIES + i] = directory_number(data, ids + 16 * i, state)
+            broker = read_int(data, at + 4 * i)
+            rows[row, i] = broker
+            rows[row, DIRECTORIES + i] = home_number(data, ids + 16 * i, broker, state)
         else:
             rows[row, i] = rows[row, DIRECTORIES + i] = 0
         rows[row, ISR + i] = read_int(data, isr + 4 * i) if i < members else np.int32(0)

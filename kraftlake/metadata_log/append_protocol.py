@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
-import pyarrow as pa
 
 from kraftlake.metadata_log.commit import (
     CommitConflictError,
@@ -23,13 +22,12 @@ from kraftlake.metadata_log.commit import (
     now_ms,
     write_data_file,
 )
-from kraftlake.metadata_log.data_files import encode_parquet
 from kraftlake.metadata_log.delta_actions import AddFile, Commit, TableMetadata, transaction
 from kraftlake.metadata_log.delta_log import TableState, read_commit, read_table
 from kraftlake.metadata_log.delta_schema import holds_columns
 from kraftlake.metadata_log.disk import Disk
 from kraftlake.metadata_log.location import Location
-from kraftlake.metadata_log.statistics import file_statistics
+from kraftlake.metadata_log.log_file import LogFile
 from kraftlake.records.rows import LOG_SCHEMA
 from kraftlake.runtime.errors import EndOffsetError, FencedEpochError, LakeError
 
@@ -47,10 +45,6 @@ NO_EPOCH = -1
 """The epoch of a log without a record."""
 
 MAINTENANCE_RETRIES = 100
-
-
-STATISTICS_COLUMNS = ("offset", "epoch", "timestamp", "batch", "type")
-"""The columns whose bounds every file of the log states."""
 
 
 class LogWentOnError(LakeError):
@@ -72,18 +66,20 @@ class LogEnd:
         return cls(end_offset=facts.get(END_OFFSET, start), epoch=facts.get(EPOCH, NO_EPOCH))
 
 
-def append_rows(disk: Disk, state: TableState, rows: pa.Table, actions: Sequence[Mapping[str, Any]] = ()) -> TableState:
-    """Append rows, which continue the log in `state`, as one file in one commit, with further actions beside it.
+def append_file(
+    disk: Disk, state: TableState, file: LogFile | None, actions: Sequence[Mapping[str, Any]] = ()
+) -> TableState:
+    """Append a file's rows, which continue the log in `state`, in one commit, with further actions beside it.
 
     Returns the state after it, which may be another object. Raises as `commit_at_end`; the file goes when the commit
     is surely not made.
     """
     info = append_info(now_ms())
-    if not rows.num_rows:
+    if file is None:
         return commit_at_end(disk, state, [info, *actions])
-    add = write_rows(disk, state.path, rows, sync=False)
+    add = write_log_file(disk, state.path, file, sync=False)
     unsynced = [state.path / add.path, state.path]
-    facts = end_facts(LogEnd.of(state).end_offset + rows.num_rows, rows.column("epoch")[-1].as_py())
+    facts = end_facts(LogEnd.of(state).end_offset + file.record_count, file.last_epoch)
     try:
         return commit_at_end(disk, state, [info, *actions, *facts, add.to_action()], unsynced)
     except LogWentOnError:
@@ -98,19 +94,18 @@ def end_facts(end_offset: int, epoch: int) -> list[dict[str, Any]]:
     return [transaction(END_OFFSET, end_offset, now), transaction(EPOCH, epoch, now)]
 
 
-def write_rows(disk: Disk, table: Location, rows: pa.Table, *, sync: bool = True) -> AddFile:
-    """Write rows of the log as a data file; it is no part of the log before a commit adds it.
+def write_log_file(disk: Disk, table: Location, file: LogFile, *, sync: bool = True) -> AddFile:
+    """Write a data file of the log; it is no part of the log before a commit adds it.
 
     Without `sync` the file and the table's folder are left for that commit to make durable.
     """
-    data = encode_parquet(rows)
     add = AddFile(
-        path=f"{rows.column('offset')[0].as_py():020d}-{uuid.uuid4()}.parquet",
-        size=data.nbytes,
+        path=f"{file.first_offset:020d}-{uuid.uuid4()}.parquet",
+        size=len(file.data),
         modification_time=now_ms(),
-        stats=file_statistics(rows, STATISTICS_COLUMNS).to_json(),
+        stats=file.statistics,
     )
-    write_data_file(disk, table, add.path, data, sync=sync)
+    write_data_file(disk, table, add.path, file.data, sync=sync)
     return add
 
 

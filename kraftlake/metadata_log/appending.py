@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import pyarrow as pa
@@ -89,20 +89,16 @@ def checked_rows(rows: pa.Table, end_offset: int, epoch: int, *, claimed_epoch: 
     return rows
 
 
-def rows_that_follow(
-    batches: Iterable[RecordBatch], end_offset: int, epoch: int, *, claimed_epoch: int | None = None
-) -> pa.Table:
-    """The rows of batches, if these continue a log that ends before `end_offset` with `epoch`.
-
-    As `checked_rows`, but asks each batch instead of each row: a batch is whole by itself. Raises as it does.
-    """
-    batches = list(batches)
+def check_batches(
+    batches: Sequence[RecordBatch], end_offset: int, epoch: int, *, claimed_epoch: int | None = None
+) -> None:
+    """As `checked_rows` of the batches' rows, but asks each batch instead of each row; raises as it does."""
     expected, least = end_offset, epoch
     for batch in batches:
         if batch.base_offset != expected or batch.epoch < least or claimed_epoch not in (None, batch.epoch):
-            return checked_rows(to_rows(batches), end_offset, epoch, claimed_epoch=claimed_epoch)
+            checked_rows(to_rows(batches), end_offset, epoch, claimed_epoch=claimed_epoch)
+            return
         expected, least = batch.last_offset + 1, batch.epoch
-    return to_rows(batches)
 
 
 def _check_offsets(offsets: pa.ChunkedArray, end_offset: int) -> None:

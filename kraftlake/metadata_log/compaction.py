@@ -15,7 +15,6 @@ import attrs
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kraftlake.metadata_log.append_protocol import STATISTICS_COLUMNS
 from kraftlake.metadata_log.commit import now_ms, write_data_file
 from kraftlake.metadata_log.data_files import (
     DataFileGoneError,
@@ -28,6 +27,7 @@ from kraftlake.metadata_log.delta_actions import AddFile, RemoveFile
 from kraftlake.metadata_log.delta_log import TableState, read_table
 from kraftlake.metadata_log.disk import Disk
 from kraftlake.metadata_log.location import Location
+from kraftlake.metadata_log.log_file import STATISTICS_COLUMNS
 from kraftlake.metadata_log.maintenance_commit import commit_beside_writers, upkeep_info
 from kraftlake.metadata_log.statistics import file_statistics
 from kraftlake.metadata_log.upkeep_policy import UpkeepPolicy

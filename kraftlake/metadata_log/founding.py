@@ -15,9 +15,8 @@ from kraftlake.metadata_log.append_protocol import (
     NO_EPOCH,
     ROLE,
     START_OFFSET,
-    STATISTICS_COLUMNS,
     end_facts,
-    write_rows,
+    write_log_file,
 )
 from kraftlake.metadata_log.appending import checked_rows, commit_groups
 from kraftlake.metadata_log.commit import CommitConflictError, UnknownOutcomeError, create_table, disk_fault
@@ -25,6 +24,7 @@ from kraftlake.metadata_log.delta_log import NotADeltaTableError, TableState, re
 from kraftlake.metadata_log.disk import Disk
 from kraftlake.metadata_log.lake_folder import make_lake_folder
 from kraftlake.metadata_log.location import Location
+from kraftlake.metadata_log.log_file import STATISTICS_COLUMNS, LogFile
 from kraftlake.metadata_log.snapshots import SnapshotTable
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import LOG_SCHEMA, to_rows
@@ -117,7 +117,7 @@ def _written(path: Location, disk: Disk, start_offset: int, contents: Contents) 
     end_offset, epoch = start_offset, NO_EPOCH
     for group in commit_groups(contents.batches):
         rows = checked_rows(to_rows(group), end_offset, epoch)
-        actions.append(write_rows(disk, table, rows).to_action())
+        actions.append(write_log_file(disk, table, LogFile.of_rows(rows)).to_action())
         end_offset, epoch = end_offset + rows.num_rows, rows.column("epoch")[-1].as_py()
     snapshots = SnapshotTable.open_or_create(path / SNAPSHOTS_TABLE, disk)
     for snapshot in contents.snapshots:

@@ -27,6 +27,8 @@ def make_lake_folder(path: Location, disk: Disk, first_table: str) -> None:
             if not path.is_dir() or not all(_is_left_over(path, entry, first_table) for entry in path.rglob("*")):
                 raise LakeError(f"{path} is in the way: a new lake needs an empty folder, or none.")
             path.chmod(FOLDER_MODE)
+        elif not path.parent.is_dir():
+            raise LakeError(f"{path} can't be made: {path.parent} is no folder; make it first.")
         else:
             disk.make_folder(path)
         disk.fsync(path.parent)

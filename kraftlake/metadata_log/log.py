@@ -13,11 +13,11 @@ from kraftlake.metadata_log.append_protocol import (
     START_OFFSET,
     LogEnd,
     LogWentOnError,
-    append_rows,
+    append_file,
     check_claimed,
     outcome,
 )
-from kraftlake.metadata_log.appending import checked_rows, leader_change, rows_that_follow
+from kraftlake.metadata_log.appending import check_batches, checked_rows, leader_change
 from kraftlake.metadata_log.commit import UnknownOutcomeError, now_ms
 from kraftlake.metadata_log.delta_actions import transaction
 from kraftlake.metadata_log.delta_log import NotADeltaTableError, TableState, read_table
@@ -25,6 +25,7 @@ from kraftlake.metadata_log.delta_schema import holds_columns
 from kraftlake.metadata_log.disk import Disk, Durability, disk_for
 from kraftlake.metadata_log.founding import LOG_TABLE, ROLES, SNAPSHOTS_TABLE, Contents, found_lake
 from kraftlake.metadata_log.location import Location, lake_location
+from kraftlake.metadata_log.log_file import LogFile
 from kraftlake.metadata_log.readable_log import ReadableLog
 from kraftlake.metadata_log.snapshots import LakeSnapshot, SnapshotTable
 from kraftlake.records.batch import RecordBatch
@@ -127,17 +128,15 @@ class MetadataLog(ReadableLog):
                 expected_end_offset = self.end_offset if not rows else _first_offset(rows)
             self._check_claimed(epoch, expected_end_offset)
         self._state.check_writable()
-        check = checked_rows if isinstance(rows, pa.Table) else rows_that_follow
-        end = LogEnd.of(self._state)
-        table = check(rows, end.end_offset, end.epoch, claimed_epoch=epoch)
-        end_offset = end.end_offset + table.num_rows
+        file = self._file_that_follows(rows, epoch)
+        end_offset = self.end_offset + (0 if file is None else file.record_count)
         actions: list[dict[str, Any]] = []
         committed_to = -1 if committed_to is None else min(committed_to, end_offset)
         if committed_to > self.committed_to:
             actions.append(transaction(COMMITTED_TO, committed_to, now_ms()))
-        if not table.num_rows and not actions:
+        if file is None and not actions:
             return
-        self._commit_rows(table, actions, epoch)
+        self._commit_file(file, actions, epoch)
         assert self.end_offset == end_offset
 
     def claim(self, node_id: int, *, timestamp: int | None = None) -> int:
@@ -156,7 +155,7 @@ class MetadataLog(ReadableLog):
             epoch = max(self.epoch, 0) + 1
             batch = leader_change(node_id, self.end_offset, epoch, now_ms() if timestamp is None else timestamp)
             try:
-                self._commit_rows(to_rows([batch]), [], None)
+                self._commit_file(LogFile.of_batches([batch]), [], None)
             except LogWentOnError:
                 continue
             return epoch
@@ -189,6 +188,11 @@ class MetadataLog(ReadableLog):
         from kraftlake.metadata_log.tail import tail_async
 
         return tail_async(MetadataLog.open(self._path), from_offset, timeout=timeout, poll=poll)
+
+    @property
+    def disk(self) -> Disk:
+        """What the lake is written by."""
+        return self._disk
 
     def snapshots(self) -> tuple[LakeSnapshot, ...]:
         """The snapshots that the lake holds, by end offset; one that isn't whole is left out with a warning."""
@@ -234,12 +238,21 @@ class MetadataLog(ReadableLog):
             self.refresh()
         check_claimed(self._path, LogEnd.of(self._state), epoch, expected_end_offset)
 
-    def _commit_rows(self, rows: pa.Table, actions: list[dict[str, Any]], epoch: int | None) -> None:
+    def _file_that_follows(self, rows: pa.Table | list[RecordBatch], epoch: int | None) -> LogFile | None:
+        """The rows as a file, None for none, if they continue the log, with a claimed append's `epoch`."""
+        end = LogEnd.of(self._state)
+        if isinstance(rows, pa.Table):
+            rows = checked_rows(rows, end.end_offset, end.epoch, claimed_epoch=epoch)
+            return LogFile.of_rows(rows) if rows.num_rows else None
+        check_batches(rows, end.end_offset, end.epoch, claimed_epoch=epoch)
+        return LogFile.of_batches(rows) if rows else None
+
+    def _commit_file(self, file: LogFile | None, actions: list[dict[str, Any]], epoch: int | None) -> None:
         """Commit rows that continue the log, and other actions; `epoch` is that of a claimed append."""
         end_offset = self.end_offset
         self._stale = True
         try:
-            self._hold(append_rows(self._disk, self._state, rows, actions))
+            self._hold(append_file(self._disk, self._state, file, actions))
         except LogWentOnError:
             self.refresh()
             if epoch is not None:

@@ -132,6 +132,15 @@ class ReadableLog:
         for table in self.batch_rows(from_offset, to_offset):
             yield from values_of_rows(table)
 
+    def tables(self, from_offset: int, to_offset: int, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """As `rows`, in tables that follow each other, read as they are asked for; `offset` is one of the columns."""
+        low, high = self._clip(from_offset, to_offset)
+        yield from self._scan(low, high, _schema_of(columns))
+
+    def files_between(self, from_offset: int, to_offset: int) -> list[OffsetSpan]:
+        """The files that may hold an offset of [from_offset, to_offset], in no order."""
+        return self._spans(*self._clip(from_offset, to_offset))
+
     def offset_at_time(self, time_ms: int) -> int:
         """The last offset whose batch's time (its largest timestamp, epoch ms) is at or before `time_ms`.
 

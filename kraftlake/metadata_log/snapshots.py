@@ -7,27 +7,25 @@ checkpoints and compaction, so that a listing reads no data.
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import attrs
 import pyarrow as pa
-from crc32c import crc32c
 
+from kraftlake.metadata_log.checksums import joined
 from kraftlake.metadata_log.commit import (
     CommitConflictError,
     append_info,
     commit,
     create_table,
     now_ms,
-    write_data_file,
 )
 from kraftlake.metadata_log.data_files import (
     DataFileGoneError,
-    encode_parquet,
     integer_bounds,
+    is_ascending,
     open_parquet,
     read_row_groups,
 )
@@ -36,7 +34,16 @@ from kraftlake.metadata_log.delta_log import NotADeltaTableError, TableState, re
 from kraftlake.metadata_log.delta_schema import holds_columns
 from kraftlake.metadata_log.disk import Disk
 from kraftlake.metadata_log.location import Location
-from kraftlake.metadata_log.statistics import file_statistics
+from kraftlake.metadata_log.snapshot_parts import (
+    END_OFFSET,
+    SNAPSHOT_SCHEMA,
+    STATISTICS_COLUMNS,
+    SnapshotPart,
+    log_rows,
+    payload_checksum,
+    snapshot_name,
+    write_part,
+)
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import LOG_SCHEMA, from_rows
 from kraftlake.runtime.errors import CorruptDataError, ImportConflictError, LakeError
@@ -48,13 +55,6 @@ if TYPE_CHECKING:
     from kraftlake.records.batch_values import BatchValues
 else:
     pc = LazyModule("pyarrow.compute")
-
-END_OFFSET = "snapshot_end_offset"
-EPOCH = "snapshot_epoch"
-SNAPSHOT_SCHEMA = pa.schema(
-    [pa.field(END_OFFSET, pa.int64(), nullable=False), pa.field(EPOCH, pa.int32(), nullable=False), *LOG_SCHEMA]
-)
-STATISTICS_COLUMNS = (END_OFFSET, EPOCH, "offset", "epoch", "timestamp", "batch", "type")
 
 _PREFIX = "kraftlake.snapshot."
 _RECORDS, _TIMESTAMP, _SIZE = "record_count", "last_contained_log_timestamp", "size_in_bytes"
@@ -92,6 +92,11 @@ class LakeSnapshot:
         """Names and sizes of the files that hold its rows: other files may hold other rows."""
         return self._table.data_files(self.end_offset)
 
+    @property
+    def data_paths(self) -> tuple[Location, ...]:
+        """Where those files lie."""
+        return tuple(self._table.path / name for name, _ in self.data_files)
+
     def batches(self) -> Iterator[RecordBatch]:
         """All batches, control ones too; raises CorruptDataError when the table lost rows of it."""
         yield from from_rows(self._rows())
@@ -121,7 +126,7 @@ class LakeSnapshot:
     def _damage_of(self, rows: pa.Table) -> str | None:
         if rows.num_rows != self.record_count:
             return f"it has {self.record_count} records, but {rows.num_rows} are there"
-        if self.checksum is not None and (found := _checksum(rows)) != self.checksum:
+        if self.checksum is not None and (found := payload_checksum(rows)[0]) != self.checksum:
             return f"its records' checksum is {found:08x}, not {self.checksum:08x} as when it was kept"
         return None
 
@@ -199,24 +204,50 @@ class SnapshotTable:
         if not rows.num_rows:
             raise LakeError(f"The snapshot that ends before offset {end_offset} holds no records.")
         self._state.check_writable()
-        rows = _with_identity(rows, end_offset, epoch)
+        rows = log_rows(rows)
+        if self._has(end_offset, epoch, lambda snapshot: self.rows(snapshot.end_offset).equals(rows)):
+            return False
+        part = write_part(self._disk, self.path, rows, end_offset, epoch)
+        return self.add_parts(
+            [part],
+            end_offset=end_offset,
+            epoch=epoch,
+            last_contained_log_timestamp=last_contained_log_timestamp,
+            size_in_bytes=size_in_bytes,
+        )
+
+    def add_parts(
+        self,
+        parts: Sequence[SnapshotPart],
+        *,
+        end_offset: int,
+        epoch: int,
+        last_contained_log_timestamp: int,
+        size_in_bytes: int = 0,
+    ) -> bool:
+        """Commit a snapshot whose files are written, by `write_part`; False when it is there already.
+
+        `parts` have its rows in their order, without a gap. Raises as `add` does; what was written is then in no
+        version of the table.
+        """
+        self._state.check_writable()
         name = snapshot_name(end_offset, epoch)
-        add = None
+        checksum = joined((part.checksum, part.payload_bytes) for part in parts)
+        record_count = sum(part.record_count for part in parts)
+        facts = {
+            _RECORDS: record_count,
+            _TIMESTAMP: last_contained_log_timestamp,
+            _SIZE: size_in_bytes,
+            _CHECKSUM: checksum,
+        }
         for _ in range(_ATTEMPTS):
-            if self._has(rows, end_offset, epoch):
+            if self._has(end_offset, epoch, lambda snapshot: _is(snapshot, record_count, checksum)):
                 return False
-            add = add or self._write_rows(rows, name)
             now = now_ms()
-            facts = {
-                _RECORDS: rows.num_rows,
-                _TIMESTAMP: last_contained_log_timestamp,
-                _SIZE: size_in_bytes,
-                _CHECKSUM: _checksum(rows),
-            }
             actions = [
                 append_info(now),
                 *(transaction(f"{_PREFIX}{name}.{fact}", value, now) for fact, value in facts.items()),
-                add.to_action(),
+                *(part.file.to_action() for part in parts),
             ]
             try:
                 commit(self._disk, self._state, actions)
@@ -232,7 +263,10 @@ class SnapshotTable:
             tables = [rows for file in self._files_of(end_offset) for rows in self._read(file, end_offset, LOG_SCHEMA)]
         except DataFileGoneError as gone:
             raise CorruptDataError(f"{gone.path} is missing: the lake lost a data file.") from gone
-        return pa.concat_tables(tables).sort_by("offset") if tables else LOG_SCHEMA.empty_table()
+        if not tables:
+            return LOG_SCHEMA.empty_table()
+        rows = pa.concat_tables(tables)
+        return rows if is_ascending(rows.column("offset")) else rows.sort_by("offset")
 
     def data_files(self, end_offset: int) -> tuple[tuple[str, int], ...]:
         """Names and sizes of the files that may hold rows of a snapshot, sorted."""
@@ -262,7 +296,7 @@ class SnapshotTable:
             stated.append(snapshot)
         return sorted(stated, key=lambda snapshot: snapshot.end_offset)
 
-    def _has(self, rows: pa.Table, end_offset: int, epoch: int) -> bool:
+    def _has(self, end_offset: int, epoch: int, same: Callable[[LakeSnapshot], bool]) -> bool:
         for snapshot in self._stated():
             if snapshot.end_offset != end_offset:
                 continue
@@ -271,24 +305,13 @@ class SnapshotTable:
                     f"The lake has a snapshot that ends before offset {end_offset} with epoch {snapshot.epoch}, "
                     f"but this one has epoch {epoch}: it is another cluster's."
                 )
-            if not self.rows(end_offset).equals(rows.select(LOG_SCHEMA.names)):
+            if not same(snapshot):
                 raise ImportConflictError(
                     f"The lake has a snapshot {snapshot.name} with other records: this one is another cluster's, "
                     f"or one of them is damaged."
                 )
             return True
         return False
-
-    def _write_rows(self, rows: pa.Table, name: str) -> AddFile:
-        data = encode_parquet(rows)
-        path = f"{name.removesuffix('.checkpoint')}-{uuid.uuid4()}.zstd.parquet"
-        write_data_file(self._disk, self.path, path, data)
-        return AddFile(
-            path=path,
-            size=data.nbytes,
-            modification_time=now_ms(),
-            stats=file_statistics(rows, STATISTICS_COLUMNS).to_json(),
-        )
 
     def _files_of(self, end_offset: int) -> list[AddFile]:
         files = []
@@ -341,31 +364,5 @@ class SnapshotTable:
                 yield rows.filter(pc.equal(rows.column(END_OFFSET), end_offset)).select(schema.names)
 
 
-def snapshot_name(end_offset: int, epoch: int) -> str:
-    """The name of Kafka's file for a snapshot."""
-    return f"{end_offset:020d}-{epoch:010d}.checkpoint"
-
-
-def _checksum(rows: pa.Table) -> int:
-    """The CRC32C of the payloads one after the other, in offset order, as the rows are."""
-    total = 0
-    for chunk in rows.column("payload").chunks:
-        # One buffer holds the values back to back: no object is made of any of them.
-        _, offsets, values = chunk.buffers()
-        if len(chunk) and values is not None:
-            ends = memoryview(offsets).cast("b").cast("i")
-            total = crc32c(memoryview(values)[ends[chunk.offset] : ends[chunk.offset + len(chunk)]], total)
-    return total
-
-
-def _with_identity(rows: pa.Table, end_offset: int, epoch: int) -> pa.Table:
-    try:
-        rows = rows.select(LOG_SCHEMA.names).cast(LOG_SCHEMA).combine_chunks().sort_by("offset")
-    except (pa.ArrowException, KeyError, ValueError) as fault:
-        raise LakeError("The rows of the snapshot haven't the columns of a metadata log.") from fault
-    columns = [
-        pa.repeat(pa.scalar(end_offset, pa.int64()), rows.num_rows),
-        pa.repeat(pa.scalar(epoch, pa.int32()), rows.num_rows),
-        *rows.columns,
-    ]
-    return pa.table(columns, schema=SNAPSHOT_SCHEMA)
+def _is(snapshot: LakeSnapshot, record_count: int, checksum: int) -> bool:
+    return snapshot.record_count == record_count and snapshot.checksum in (None, checksum)

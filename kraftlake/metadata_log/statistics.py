@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +40,22 @@ def file_statistics(rows: pa.Table, columns: Sequence[str]) -> FileStatistics:
         if bounds is not None and bounds[0] is not None:
             low[name], high[name] = bounds
     return FileStatistics(record_count=rows.num_rows, min_values=low, max_values=high, null_counts=nulls)
+
+
+def column_statistics(columns: Mapping[str, Sequence[Any]], names: Sequence[str]) -> FileStatistics:
+    """As `file_statistics` of few rows, whose columns are lists; the column `timestamp` is in microseconds."""
+    low: dict[str, object] = {}
+    high: dict[str, object] = {}
+    nulls: dict[str, int] = {}
+    for name in names:
+        values = [value for value in columns[name] if value is not None]
+        nulls[name] = len(columns[name]) - len(values)
+        bounds = (min(values), max(values)) if values else None
+        if bounds and name == "timestamp":
+            bounds = _time_bounds(*bounds)
+        if bounds:
+            low[name], high[name] = bounds
+    return FileStatistics(record_count=len(columns[names[0]]), min_values=low, max_values=high, null_counts=nulls)
 
 
 def _ends(column: pa.ChunkedArray) -> tuple[Any, Any]:

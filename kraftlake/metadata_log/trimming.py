@@ -41,19 +41,10 @@ def trim(table: Location, disk: Disk, before: int, snapshot_ends: Sequence[int])
     """
     state = read_table(table)
     state.check_writable()
+    check_start(state, before, snapshot_ends)
     old_start = int(state.metadata.configuration[START_OFFSET])
-    end = LogEnd.of(state).end_offset
-    if not 0 <= before <= end:
-        raise OffsetError(f"Offset {before} is not in {table.parent}, which holds offsets {old_start} to {end - 1}.")
     if before <= old_start:
         return Trim(files=0, old_start=old_start, new_start=old_start)
-    covering = max((snapshot for snapshot in snapshot_ends if snapshot <= end), default=0)
-    if before > covering:
-        most = f"--before {covering} is the most" if covering > old_start else "there is none that covers anything"
-        raise LakeError(
-            f"{table.parent} can't be trimmed before offset {before}: what is trimmed must be covered by a whole "
-            f"snapshot, and {most}."
-        )
     files = 0
     while victims := _victims(state, before):
         _check_lag(state, victims)
@@ -63,6 +54,25 @@ def trim(table: Location, disk: Disk, before: int, snapshot_ends: Sequence[int])
         state = read_table(table)
     state = restore_append_only(disk, state)
     return Trim(files=files, old_start=old_start, new_start=int(state.metadata.configuration[START_OFFSET]))
+
+
+def check_start(state: TableState, before: int, snapshot_ends: Sequence[int]) -> None:
+    """Raise unless the log in `state` may start at `before`, or does so later already.
+
+    Raises OffsetError for an offset that is not in the log, LakeError where no snapshot ends there or above.
+    """
+    lake = state.path.parent
+    old_start = int(state.metadata.configuration[START_OFFSET])
+    end = LogEnd.of(state).end_offset
+    if not 0 <= before <= end:
+        raise OffsetError(f"Offset {before} is not in {lake}, which holds offsets {old_start} to {end - 1}.")
+    covering = max((snapshot for snapshot in snapshot_ends if snapshot <= end), default=0)
+    if before > max(covering, old_start):
+        most = f"--before {covering} is the most" if covering > old_start else "there is none that covers anything"
+        raise LakeError(
+            f"{lake} can't be trimmed before offset {before}: what is trimmed must be covered by a whole snapshot, "
+            f"and {most}."
+        )
 
 
 def set_properties(disk: Disk, state: TableState, properties: dict[str, str]) -> TableState:

@@ -14,10 +14,10 @@ from kraftlake.metadata_log.disk import Disk, disk_for
 from kraftlake.metadata_log.founding import LOG_TABLE, SNAPSHOTS_TABLE
 from kraftlake.metadata_log.location import Location, lake_location
 from kraftlake.metadata_log.log import MetadataLog
-from kraftlake.metadata_log.trimming import Trim, declare_stream_lag, restore_append_only, trim
+from kraftlake.metadata_log.trimming import Trim, check_start, declare_stream_lag, restore_append_only, trim
 from kraftlake.metadata_log.upkeep_policy import UpkeepPolicy
 from kraftlake.metadata_log.vacuum import Vacuum, vacuum
-from kraftlake.runtime.errors import KraftlakeError
+from kraftlake.runtime.errors import KraftlakeError, UsageError
 from kraftlake.runtime.log import get_logger
 
 logger = get_logger(__name__)
@@ -43,6 +43,11 @@ class Upkeep:
         self._disk = disk or disk_for(self._lake)
         self._policy = policy or UpkeepPolicy()
         MetadataLog.open(self._lake, disk=self._disk)
+
+    @property
+    def policy(self) -> UpkeepPolicy:
+        """The bounds within which it works."""
+        return self._policy
 
     def run(self, *, force_checkpoint: bool = False) -> UpkeepReport:
         """Compact, write checkpoints that are due, clean up the commits behind them; raises LakeError."""
@@ -82,21 +87,29 @@ class Upkeep:
         return done
 
     def trim(self, before: int, *, stream_lag_ms: int | None = None) -> Trim:
-        """Remove the files that hold offsets below `before` only; see `trim`. `stream_lag_ms` is declared first."""
-        if stream_lag_ms is not None:
-            declare_stream_lag(self._lake / LOG_TABLE, self._disk, stream_lag_ms)
+        """Remove the files that hold offsets below `before` only; see `trim`.
+
+        `stream_lag_ms` is declared first, where the log may be trimmed to there at all. Raises as `trim` does.
+        """
+        table = self._lake / LOG_TABLE
         snapshots = MetadataLog.open(self._lake, disk=self._disk).snapshots()
         ends = [snapshot.end_offset for snapshot in snapshots if snapshot.damage() is None]
-        return trim(self._lake / LOG_TABLE, self._disk, before, ends)
+        if stream_lag_ms is not None:
+            check_start(read_table(table), before, ends)
+            declare_stream_lag(table, self._disk, stream_lag_ms)
+        return trim(table, self._disk, before, ends)
 
 
 class UpkeepThread:
     """Runs the upkeep of a lake each `interval` seconds beside a writer, until it is closed; a context manager.
 
-    A round that fails is logged and tried again: upkeep that lags behind costs time, not data.
+    A round that fails is logged and tried again: upkeep that lags behind costs time, not data. Raises UsageError for
+    the upkeep of a lake that nobody else may write to.
     """
 
     def __init__(self, upkeep: Upkeep, *, interval: float = 10.0) -> None:
+        if upkeep.policy.exclusive:
+            raise UsageError("An exclusive upkeep can't run beside a writer: it would take the files of its commits.")
         self._upkeep = upkeep
         self._interval = interval
         self._closed = threading.Event()

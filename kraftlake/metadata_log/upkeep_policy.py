@@ -6,12 +6,16 @@ from collections.abc import Mapping
 
 import attrs
 
-from kraftlake.runtime.errors import LakeError
+from kraftlake.runtime.errors import LakeError, UsageError
 
 MAX_STREAM_LAG = "kraftlake.max_stream_lag_ms"
 """The table property in which a lake declares how far its slowest stream may lag behind."""
 
 DEFAULT_MAX_STREAM_LAG_MS = 6 * 60 * 60 * 1000
+
+LONGEST_COMMIT_MS = 15 * 60 * 1000
+"""What a commit takes at most in an object store that hardly answers: two puts, each tried three times and read back,
+with up to four requests of 20 seconds each time."""
 
 _MEGABYTE = 1024 * 1024
 
@@ -24,7 +28,8 @@ class UpkeepPolicy:
     that the work on checkpoints stays in proportion to what is committed. `keep_commits` commits stay behind the newest
     checkpoint whatever their age. Files below half of `small_bytes` and `small_rows` are compacted, `compact_from` of
     them or more at a time, into files of up to that size. A file that no version names is vacuumed at `orphan_age_ms`,
-    which must be longer than any commit takes.
+    at least `LONGEST_COMMIT_MS`: a younger one may belong to a commit that is being made. Only with `exclusive`, which
+    says that nobody else writes to the lake during the upkeep, may it be less. Raises UsageError for other values.
     """
 
     checkpoint_after: int = 100
@@ -34,6 +39,17 @@ class UpkeepPolicy:
     small_bytes: int = 16 * _MEGABYTE
     small_rows: int = 200_000
     orphan_age_ms: int = 60 * 60 * 1000
+    exclusive: bool = False
+
+    def __attrs_post_init__(self) -> None:
+        least = 0 if self.exclusive else LONGEST_COMMIT_MS
+        if self.orphan_age_ms < least:
+            minutes = LONGEST_COMMIT_MS // 60_000
+            raise UsageError(
+                f"orphan_age_ms can't be {self.orphan_age_ms}: a file of less than {minutes} minutes may belong to a "
+                f"commit that is being made, which would lose its rows. Where nobody else writes to the lake "
+                f"meanwhile, say so with exclusive=True."
+            )
 
     def checkpoint_is_due(self, commits: int, files: int) -> bool:
         """Whether a table that has `files` files, and `commits` commits since its checkpoint, needs the next one."""

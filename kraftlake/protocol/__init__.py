@@ -12,12 +12,13 @@ if TYPE_CHECKING:
     from kraftlake.protocol.address import Address, parse_addresses
     from kraftlake.protocol.connection import Connection, NodeError
     from kraftlake.protocol.node_client import NodeClient
-    from kraftlake.protocol.quorum_client import OtherClusterError, QuorumClient, QuorumPosition
+    from kraftlake.protocol.quorum_client import NoLeaderError, OtherClusterError, QuorumClient, QuorumPosition
     from kraftlake.protocol.quorum_watch import QuorumWatch
 
 _HOMES = {
     "Address": "address",
     "Connection": "connection",
+    "NoLeaderError": "quorum_client",
     "NodeClient": "node_client",
     "NodeError": "connection",
     "OtherClusterError": "quorum_client",
@@ -30,6 +31,7 @@ _HOMES = {
 __all__ = [
     "Address",
     "Connection",
+    "NoLeaderError",
     "NodeClient",
     "NodeError",
     "OtherClusterError",

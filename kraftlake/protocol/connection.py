@@ -23,6 +23,10 @@ class NodeError(KraftlakeError):
     """A node that can't be reached, is no Kafka node, or answers with an error; the message names its address."""
 
 
+class SilentNodeError(NodeError):
+    """A node that took the connection and did not answer in time."""
+
+
 class Connection:
     """Sends a payload and receives the one that answers it; not for several threads.
 
@@ -79,7 +83,7 @@ class Connection:
             return self._receive(size, deadline)
         except TimeoutError:
             self.close()
-            raise NodeError(
+            raise SilentNodeError(
                 f"{self.address} took the connection and did not answer within {self._timeout:g} s."
             ) from None
         except OSError as fault:

@@ -15,7 +15,7 @@ from kio.schema.types import TopicName
 from kio.static.primitive import i8, i32
 
 from kraftlake.protocol.address import Address
-from kraftlake.protocol.connection import Connection, NodeError
+from kraftlake.protocol.connection import Connection, NodeError, SilentNodeError
 from kraftlake.protocol.node_client import NodeClient
 from kraftlake.runtime.errors import ImportConflictError
 
@@ -26,6 +26,10 @@ _BROKERS = 1
 
 class OtherClusterError(ImportConflictError):
     """The node that was asked is of another cluster than the one that is meant."""
+
+
+class NoLeaderError(NodeError):
+    """Nodes of the cluster answered, but none knows a leader that does: an election may be going on."""
 
 
 @attrs.frozen(kw_only=True)
@@ -74,13 +78,17 @@ class QuorumClient:
             self._node = None
 
     def describe(self) -> QuorumPosition:
-        """Ask for the quorum. Raises NodeError naming what is wrong with each address, OtherClusterError."""
+        """Ask for the quorum. Raises NodeError naming what is wrong with each address, OtherClusterError.
+
+        It is a NoLeaderError where a node of the cluster answered, only not this question.
+        """
         if self._node is not None:
             try:
                 return self._ask(self._node)
             except (NodeError, _NotLeaderError):
                 self.close()  # it may have been restarted, or lost the lead: begin anew
         faults: list[str] = []
+        kind = NodeError
         waiting = list(self._addresses)
         asked: set[Address] = set()
         while waiting:
@@ -92,10 +100,12 @@ class QuorumClient:
                 return self._try(address)
             except _NotLeaderError as fault:
                 waiting[:0] = fault.leader
-                faults.append(f"{address} is a controller that does not lead, and knows no leader")
+                faults.append(str(fault))
+                kind = NoLeaderError
             except NodeError as fault:
                 faults.append(str(fault).rstrip("."))
-        raise NodeError("; ".join(faults) + ".")
+        told = "; ".join(faults)
+        raise kind(told if told.endswith("?") else f"{told}.")
 
     def _try(self, address: Address) -> QuorumPosition:
         node = NodeClient(self._connect(address, timeout=self._timeout))
@@ -104,7 +114,11 @@ class QuorumClient:
             try:
                 position = self._ask(node)
             except _NotLeaderError:
-                raise _NotLeaderError(leader) from None
+                told = f"{address} is a controller that does not lead, and knows no leader"
+                raise _NotLeaderError(told, leader) from None
+            except SilentNodeError as fault:
+                # A broker hands the question on, and waits for a controller that takes it.
+                raise _NotLeaderError(str(fault).rstrip(".")) from None
         except BaseException:
             node.close()
             raise
@@ -159,8 +173,8 @@ class QuorumClient:
 class _NotLeaderError(Exception):
     """The node does not lead; `leader` is where the one that does may listen."""
 
-    def __init__(self, leader: Sequence[Address] = ()) -> None:
-        super().__init__()
+    def __init__(self, told: str = "", leader: Sequence[Address] = ()) -> None:
+        super().__init__(told)
         self.leader = leader
 
 

@@ -6,11 +6,14 @@ from collections.abc import Callable
 from typing import Protocol
 
 from kraftlake.protocol.connection import NodeError
-from kraftlake.protocol.quorum_client import QuorumPosition
+from kraftlake.protocol.quorum_client import NoLeaderError, QuorumPosition
 from kraftlake.runtime.clock import Clock, SystemClock
 
 _FIRST_PAUSE_MS = 500
 _LONGEST_PAUSE_MS = 30_000
+
+
+_NOTHING_KNOWN = QuorumPosition(leader_id=-1, leader_epoch=-1, high_watermark=-1)
 
 
 class Describes(Protocol):
@@ -25,25 +28,31 @@ class QuorumWatch:
     """Asks each time, and when that fails goes on with the last answer; tells so once, and when it is over.
 
     A failed question is asked again after half a second, then after twice as long each time, up to half a minute. The
-    first question is different: it raises what is wrong, since nobody may ever have listened there.
+    first question is different: it raises what is wrong, since nobody may ever have listened there. Nodes of the
+    cluster that know no leader are waited for, then too; while they elect one, nothing is known to be committed.
     """
 
     def __init__(self, quorum: Describes, tell: Callable[[str], None], *, clock: Clock | None = None) -> None:
         self._quorum = quorum
         self._tell = tell
         self._clock = clock or SystemClock()
-        self._last: QuorumPosition | None = None
+        self._last = _NOTHING_KNOWN
+        self._answered = False
         self._pause_ms = 0
         self._not_before_ns = 0
 
     def position(self) -> QuorumPosition:
-        """The newest answer. Raises NodeError before the first, OtherClusterError (an ImportConflictError) always."""
-        if self._pause_ms and self._last is not None and self._clock.nanoseconds() < self._not_before_ns:
+        """The newest answer; high watermark −1 before the first. Raises OtherClusterError (an ImportConflictError).
+
+        Raises NodeError where no node of the cluster has ever answered.
+        """
+        if self._pause_ms and self._clock.nanoseconds() < self._not_before_ns:
             return self._last
         try:
             position = self._quorum.describe()
         except NodeError as fault:
-            if self._last is None:
+            self._answered = self._answered or isinstance(fault, NoLeaderError)
+            if not self._answered:
                 raise
             if not self._pause_ms:
                 self._tell(
@@ -55,5 +64,6 @@ class QuorumWatch:
         if self._pause_ms:
             self._tell("the quorum answers again.")
         self._pause_ms = 0
+        self._answered = True
         self._last = position
         return position

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from kraftlake.publisher.authorizer import Action, AuthorizerConfig, Decision, StandardAuthorizer
     from kraftlake.publisher.broker_metadata_publisher import BrokerMetadataPublisher, BrokerParts
     from kraftlake.publisher.client_quotas import ClientQuotas
+    from kraftlake.publisher.cluster_view import Cluster, PartitionInfo
     from kraftlake.publisher.controller_metrics import ControllerMetadataMetrics
     from kraftlake.publisher.coordinator_recorder import CoordinatorRecorder
     from kraftlake.publisher.credentials import CredentialProvider, DelegationTokenCache
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
         SnapshotEmitterMetrics,
         SnapshotGenerator,
     )
+    from kraftlake.publisher.topic_cluster_quotas import ClientQuotaCallback, DynamicTopicClusterQuotaPublisher
 
 _HOMES = {
     "AclCache": "acl_cache",
@@ -55,7 +57,9 @@ _HOMES = {
     "AuthorizerConfig": "authorizer",
     "BrokerMetadataPublisher": "broker_metadata_publisher",
     "BrokerParts": "broker_metadata_publisher",
+    "ClientQuotaCallback": "topic_cluster_quotas",
     "ClientQuotas": "client_quotas",
+    "Cluster": "cluster_view",
     "ConfigType": "dynamic_configs",
     "ControllerMetadataMetrics": "controller_metrics",
     "Coordinator": "driven",
@@ -68,6 +72,7 @@ _HOMES = {
     "DynamicConfigHandler": "driven",
     "DynamicConfigPublisher": "dynamic_configs",
     "DynamicConfigs": "dynamic_configs",
+    "DynamicTopicClusterQuotaPublisher": "topic_cluster_quotas",
     "Emitter": "snapshot_generator",
     "FeaturesPublisher": "features",
     "FilterComponent": "quota_filter",
@@ -80,6 +85,7 @@ _HOMES = {
     "MetadataCache": "metadata_cache",
     "MetadataError": "metadata_responses",
     "Node": "metadata_responses",
+    "PartitionInfo": "cluster_view",
     "PartitionMetadata": "metadata_responses",
     "PatternType": "acl_cache",
     "QuotaFilter": "quota_filter",
@@ -101,7 +107,9 @@ __all__ = [
     "AuthorizerConfig",
     "BrokerMetadataPublisher",
     "BrokerParts",
+    "ClientQuotaCallback",
     "ClientQuotas",
+    "Cluster",
     "ConfigType",
     "ControllerMetadataMetrics",
     "Coordinator",
@@ -114,6 +122,7 @@ __all__ = [
     "DynamicConfigHandler",
     "DynamicConfigPublisher",
     "DynamicConfigs",
+    "DynamicTopicClusterQuotaPublisher",
     "Emitter",
     "FeaturesPublisher",
     "FilterComponent",
@@ -126,6 +135,7 @@ __all__ = [
     "MetadataCache",
     "MetadataError",
     "Node",
+    "PartitionInfo",
     "PartitionMetadata",
     "PatternType",
     "QuotaFilter",

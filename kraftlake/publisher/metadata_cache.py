@@ -14,6 +14,7 @@ from kraftlake.image import (
     PartitionRegistration,
     TopicImage,
 )
+from kraftlake.publisher.cluster_view import Cluster, cluster_of
 from kraftlake.publisher.metadata_responses import (
     DescribedTopics,
     FinalizedFeatures,
@@ -224,6 +225,10 @@ class MetadataCache:
             if node is not None and node.host and node.port >= 0:
                 endpoints[replica] = node
         return endpoints
+
+    def to_cluster(self, cluster_id: str) -> Cluster:
+        """All of it as a client of the cluster sees it."""
+        return cluster_of(self._image, cluster_id, self._random)
 
     # everything else
 

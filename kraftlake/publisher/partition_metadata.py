@@ -26,8 +26,8 @@ def node_of(broker: BrokerRegistration, listener: str) -> Node | None:
     return Node(id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack, is_fenced=broker.fenced)
 
 
-def offline_replicas(image: MetadataImage, partition: PartitionRegistration, listener: str) -> tuple[int, ...]:
-    """The replicas whose broker is gone, fenced or without the listener, or whose directory is offline."""
+def offline_replicas(image: MetadataImage, partition: PartitionRegistration, listener: str | None) -> tuple[int, ...]:
+    """The replicas whose broker is gone, fenced or without the listener (None: any), or whose directory is offline."""
     return tuple(replica for replica in partition.replicas if _is_offline(image, partition, replica, listener))
 
 
@@ -83,9 +83,9 @@ def describe_topics(
     return DescribedTopics(tuple(topics))
 
 
-def _is_offline(image: MetadataImage, partition: PartitionRegistration, replica: int, listener: str) -> bool:
+def _is_offline(image: MetadataImage, partition: PartitionRegistration, replica: int, listener: str | None) -> bool:
     broker = image.cluster.brokers.get(replica)
-    if broker is None or broker.fenced or listener not in broker.listeners:
+    if broker is None or broker.fenced or (listener is not None and listener not in broker.listeners):
         return True
     directory = partition.directory(replica)
     if directory in (UNASSIGNED, MIGRATING):

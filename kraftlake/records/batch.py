@@ -11,7 +11,6 @@ import struct
 from collections.abc import Iterator, Sequence
 
 import attrs
-from crc32c import crc32c
 
 from kraftlake.records.batch_format import (
     COMPRESSION_BITS,
@@ -27,6 +26,7 @@ from kraftlake.records.batch_format import (
     join_records,
     split_records,
 )
+from kraftlake.records.crc32c import crc32c
 from kraftlake.records.schema import Message
 from kraftlake.records.serde import (
     AnyMessage,

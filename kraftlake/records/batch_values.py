@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 import numpy as np
 
+from kraftlake.kernels import NoCompiledCodeError
 from kraftlake.kernels.batch_walk import (
     BASE,
     COUNT,
@@ -126,11 +127,15 @@ def read_values(data: memoryview, *, file: str, position: int) -> Iterator[Batch
     """The batches that `data` holds: stretches of plain data batches, and others one by one.
 
     It ends in front of the first batch that is not as it should be, without a word: `read_batches` says what is wrong.
+    So it does where there is no compiled code.
     """
     start, size = 0, len(data)
     array = np.frombuffer(data, np.uint8)
     while start < size:
-        values, stop = _stretch(array, start)
+        try:
+            values, stop = _stretch(array, start)
+        except NoCompiledCodeError:
+            return
         if values is not None:
             yield values
         if stop >= size:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 import pyarrow as pa
 
@@ -38,7 +39,12 @@ def to_rows(batches: Iterable[RecordBatch]) -> pa.Table:
 
     Raises CorruptDataError that names the offset of a value without a frame.
     """
-    columns: dict[str, list[object]] = {name: [] for name in LOG_SCHEMA.names}
+    return columns_to_rows(to_columns(batches))
+
+
+def to_columns(batches: Iterable[RecordBatch]) -> dict[str, list[Any]]:
+    """The columns of `to_rows` as lists, for few rows; times are in microseconds. Raises as it does."""
+    columns: dict[str, list[Any]] = {name: [] for name in LOG_SCHEMA.names}
     kinds: dict[bytes, _Kind] = {}
     for batch in batches:
         count = batch.record_count
@@ -50,6 +56,11 @@ def to_rows(batches: Iterable[RecordBatch]) -> pa.Table:
         columns["payload"] += batch.values
         for name, values in zip(("type", "api_key", "version"), zip(*_kinds(batch, kinds), strict=True), strict=True):
             columns[name] += values
+    return columns
+
+
+def columns_to_rows(columns: Mapping[str, list[Any]]) -> pa.Table:
+    """The rows of columns as `to_columns` gives them, in `LOG_SCHEMA`."""
     arrays = [pa.array(columns[field.name], field.type) for field in LOG_SCHEMA]
     return pa.Table.from_arrays(arrays, schema=LOG_SCHEMA)
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from itertools import islice
 
-from crc32c import crc32c
-
 from kraftlake.records.batch_format import CRC_FROM, HEADER, LENGTH_FROM, OFFSET_AND_LENGTH
+from kraftlake.records.crc32c import crc32c
 
 _SCANNED_BYTES = 16 * 1024 * 1024
 _SUMMED_BYTES = 256 * 1024 * 1024

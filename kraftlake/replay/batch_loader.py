@@ -83,7 +83,7 @@ class MetadataBatchLoader:
 
     def _reset(self, image: MetadataImage) -> None:
         self.image = image
-        self.delta = MetadataDelta(image)
+        self.delta = MetadataDelta(image, of_log=True)
         self._num_batches = 0
         self._num_bytes = 0
         self._elapsed_ns = 0
@@ -148,23 +148,41 @@ class MetadataBatchLoader:
 
         Raises as `load_batch`; a fault of a record that is not of a topic may be raised when topics have gone on.
         """
-        first = self._last_offset + 1
         last = min(to_offset, values.last_offset)
-        follows = values.base_offset <= first <= last and values.epoch >= self._last_epoch
-        if follows and self._takes_bulk:
-            base = values.base_offset
-            stop = self._replay_bulk(values, first - base, last + 1 - base, self._replay_or_skip) + base
-            if stop > first:
-                self.seen_record = True
-                self._gathered += stop - first
-                batches, size = values.ended_within(first, stop)
-                self._num_batches += batches
-                self._num_bytes += size
-                self._move_to(stop - 1, values.end_at(stop - 1))
+        patience = 1
+        while self._last_offset < last:
+            self._load_bulk(values, last)
+            if self._last_offset >= last or not self._load_some(values, to_offset, patience):
+                return
+            patience *= 2
+
+    def _load_bulk(self, values: BatchValues, last: int) -> None:
+        """Replay the values up to offset `last` in bulk, as far as that goes."""
+        first = self._last_offset + 1
+        if not self._takes_bulk or not values.base_offset <= first <= last:
+            return
+        if values.end_at(first).epoch < self._last_epoch:
+            return
+        base = values.base_offset
+        stop = self._replay_bulk(values, first - base, last + 1 - base, self._replay_or_skip) + base
+        if stop > first:
+            self.seen_record = True
+            self._gathered += stop - first
+            batches, size = values.ended_within(first, stop)
+            self._num_batches += batches
+            self._num_bytes += size
+            self._move_to(stop - 1, values.end_at(stop - 1))
+
+    def _load_some(self, values: BatchValues, to_offset: int, records: int) -> bool:
+        """Replay whole batches as objects, `records` records or more; whether bulk may be tried again behind them."""
         for batch in values.batches(self._last_offset + 1):
             if batch.base_offset > to_offset:
                 break
             self.load_batch(batch, to_offset=to_offset)
+            records -= batch.record_count
+            if records <= 0 and self._takes_bulk:
+                return True
+        return False
 
     @property
     def _takes_bulk(self) -> bool:
@@ -175,7 +193,7 @@ class MetadataBatchLoader:
         self, values: BatchValues, first: int, last: int, replay: Callable[[int, AnyMessage], None]
     ) -> int:
         """Replay records [first, last) of `values`; gives the first that was not, which is for objects to replay."""
-        topics = self.delta.topics_delta or TopicsDelta(self.image.topics)
+        topics = self.delta.topics_delta or TopicsDelta(self.image.topics, of_log=self.delta.of_log)
         stop, others = topics.replay_bulk(values.data, values.starts, values.stops, first, last)
         if not topics.is_untouched:
             self.delta.topics_delta = topics
@@ -216,6 +234,7 @@ class MetadataBatchLoader:
         """
         assert not self._gathered, "what was gathered before would outlive finish_snapshot: flush first"
         self._transaction = None
+        self.delta.of_log = False
         replay = partial(self._replay_of_snapshot, name)
         for batch in batches:
             if isinstance(batch, RecordBatch):
@@ -227,6 +246,7 @@ class MetadataBatchLoader:
             for rest in batch.batches(batch.base_offset + stop):
                 self._gather_batch(rest, replay, name, first=batch.base_offset + stop)
         self.delta.finish_snapshot()
+        self.delta.of_log = True
         self.base_name = name
         self._last_offset = provenance.offset
         self._last_epoch = provenance.epoch
@@ -388,9 +408,14 @@ class MetadataBatchLoader:
 
         The loader goes on from it: an open transaction's records take effect in a later delta, at its end.
         """
+        return self.take_change()[1]
+
+    def take_change(self) -> tuple[MetadataDelta, MetadataImage]:
+        """As `take_image`, with the delta that led there."""
         image = self._apply()
+        delta = self.delta
         self._reset(image)
-        return image
+        return delta, image
 
     def _apply(self) -> MetadataImage:
         try:
@@ -399,7 +424,7 @@ class MetadataBatchLoader:
             first = self.image.provenance.offset + 1
             fault = ReplayError(f"Offsets {first} to {self._last_offset}: {error}", offset=error.offset)
             self._skip_or_raise(self._last_offset, "CHANGES", fault)
-            self.delta = MetadataDelta(self.image)
+            self.delta = MetadataDelta(self.image, of_log=True)
             return attrs.evolve(self.image, provenance=self.provenance)
 
 

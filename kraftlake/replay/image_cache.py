@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -143,8 +142,11 @@ def _warn(event: str, **values: str) -> None:
 
 def _write(path: Path, batch: pa.RecordBatch, facts: dict[str, Any]) -> None:
     """A header with the checksum of the rest, then an Arrow file: whole under its name, or not there."""
+    import tempfile
+
     import pyarrow as pa
-    from crc32c import crc32c
+
+    from kraftlake.records.crc32c import crc32c
 
     schema = batch.schema.with_metadata({"kraftlake": json.dumps(facts)})
     sink = pa.BufferOutputStream()
@@ -169,7 +171,8 @@ def _write(path: Path, batch: pa.RecordBatch, facts: dict[str, Any]) -> None:
 
 def _read(path: Path) -> tuple[pa.RecordBatch, dict[str, Any]]:
     import pyarrow as pa
-    from crc32c import crc32c
+
+    from kraftlake.records.crc32c import crc32c
 
     with pa.memory_map(str(path)) as mapped:
         buffer = mapped.read_buffer()

@@ -69,8 +69,10 @@ class MetadataLoader:
         metrics: MetadataLoaderMetrics | None = None,
         lenient: bool = False,
     ) -> None:
-        self.queue = KafkaEventQueue(clock, "metadata-loader", limit=QUEUE_LIMIT) if queue is None else queue
         self.metrics = metrics or MetadataLoaderMetrics()
+        self.queue: EventQueue = queue or KafkaEventQueue(
+            clock, "metadata-loader", limit=QUEUE_LIMIT, on_idle=self.metrics.idle.record
+        )
         self.image = MetadataImage.EMPTY
         """The newest image; publishers have it unless the loader is still catching up."""
         self.stopped: KraftlakeError | None = None
@@ -172,7 +174,7 @@ class MetadataLoader:
         )
         try:
             loader.load_snapshot(parts_of_snapshot(snapshot), provenance, name=snapshot.name)
-            delta, image = loader.delta, loader.take_image()
+            delta, image = loader.take_change()
         except Exception as fault:
             self._stop(fault)
             return

@@ -9,6 +9,7 @@ import attrs
 from kraftlake.image import MetadataImage, MetadataProvenance
 from kraftlake.runtime.clock import Clock
 from kraftlake.runtime.metrics import Gauge, MetricName, MetricsRegistry, Tags
+from kraftlake.runtime.time_ratio import TimeRatio
 
 
 @attrs.define
@@ -17,7 +18,7 @@ class MetadataLoaderMetrics:
 
     `batch_processing_time_ns` and `batch_size` (records) are those of the last commit that was handled; `load_errors`
     counts what could not be replayed, `apply_errors` what publishers failed at, `skipped_records` what a lenient
-    loader left out.
+    loader left out; `idle` is how long the loader's thread waits for something to do.
     Source: org.apache.kafka.image.loader.metrics.MetadataLoaderMetrics, kafka.server.metrics.BrokerServerMetrics.
     """
 
@@ -32,6 +33,7 @@ class MetadataLoaderMetrics:
     skipped_records: int = 0
     current_metadata_version: int = 0
     finalized_levels: dict[str, int] = attrs.field(factory=dict)
+    idle: TimeRatio = attrs.field(factory=lambda: TimeRatio(1.0), repr=False, eq=False)
 
     def applied(self, image: MetadataImage) -> None:
         """An image was given to the publishers."""
@@ -62,6 +64,7 @@ class MetadataLoaderMetrics:
             ("CurrentControllerId", "The active controller, -1 for none.", lambda: self.current_controller_id),
             ("HandleLoadSnapshotCount", "Snapshots loaded since the start.", lambda: self.handle_load_snapshot_count),
             ("FinalizedLevel", "The finalized level of a feature.", levels),
+            ("AvgIdleRatio", "Its thread's idle time, as a share since it was last asked.", self.idle.measure),
         ]
         for name, text, read in loader:
             registry.gauge(MetricName("kafka.server", "MetadataLoader", name), text, read)

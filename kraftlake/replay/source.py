@@ -8,6 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kraftlake import kernels
 from kraftlake.image import MetadataImage
 from kraftlake.kafka_files import SourceKind
 from kraftlake.records.batch import RecordBatch
@@ -148,6 +149,7 @@ class Source:
         """
         return self.replay(at, from_snapshot=from_snapshot, lenient=lenient).image
 
+    @kernels.retried_without
     def replay(
         self, at: int | datetime | None = None, *, from_snapshot: bool | None = None, lenient: bool = False
     ) -> Replay:
@@ -169,6 +171,7 @@ class Source:
             )
         return snapshot_image(snapshot, lenient=lenient)
 
+    @kernels.retried_without
     def local_changes(
         self,
         broker: int,

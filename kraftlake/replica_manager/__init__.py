@@ -16,10 +16,22 @@ if TYPE_CHECKING:
     from kraftlake.replica_manager.config import ReplicaManagerConfig
     from kraftlake.replica_manager.controller_channel import AlterPartitionManager, DirectoryEventHandler, LeaderAndIsr
     from kraftlake.replica_manager.delayed_operations import DelayedRequests
+    from kraftlake.replica_manager.expiration_reaper import ExpirationReaper
+    from kraftlake.replica_manager.fetch_contexts import FetchManager
+    from kraftlake.replica_manager.fetch_serving import serve_fetch
+    from kraftlake.replica_manager.fetch_session_cache import FetchSessionCache
     from kraftlake.replica_manager.fetcher_thread import ReplicaFetcherThread
-    from kraftlake.replica_manager.fetchers import BrokerEndPoint, Fetcher, FetcherFactory, InitialFetchState
+    from kraftlake.replica_manager.fetchers import (
+        BrokerEndPoint,
+        Fetcher,
+        FetcherFactory,
+        FetcherFigures,
+        InitialFetchState,
+    )
     from kraftlake.replica_manager.leader_end_point import FetchRequest, FetchResponse, LeaderEndPoint
-    from kraftlake.replica_manager.log_dirs import LogDirReport, compare_log_dirs
+    from kraftlake.replica_manager.log_dir_fetcher import LogDirFetcher
+    from kraftlake.replica_manager.log_dir_moves import alter_replica_log_dirs
+    from kraftlake.replica_manager.log_dirs import LogDirReport, check_log_dirs, compare_log_dirs
     from kraftlake.replica_manager.log_manager import LogManager
     from kraftlake.replica_manager.memory_log import MemoryPartitionLog
     from kraftlake.replica_manager.memory_log_manager import MemoryLogManager
@@ -30,7 +42,8 @@ if TYPE_CHECKING:
     from kraftlake.replica_manager.replayed_broker import ReplayedBroker
     from kraftlake.replica_manager.replica_fetcher import ReplicaFetcher
     from kraftlake.replica_manager.replica_manager import ReplicaManager
-    from kraftlake.replica_manager.replication_metrics import gauges
+    from kraftlake.replica_manager.replication_metrics import gauges, register_metrics
+    from kraftlake.replica_manager.replication_quota import ReplicationQuota
     from kraftlake.replica_manager.serving import RequestServer
     from kraftlake.replica_manager.transitions import FetcherName, Transition, TransitionKind
 
@@ -45,15 +58,20 @@ _HOMES = {
     "DelayedRequests": "delayed_operations",
     "DirectoriesChannel": "assignments_manager",
     "DirectoryEventHandler": "controller_channel",
+    "ExpirationReaper": "expiration_reaper",
+    "FetchManager": "fetch_contexts",
     "FetchRequest": "leader_end_point",
     "FetchResponse": "leader_end_point",
+    "FetchSessionCache": "fetch_session_cache",
     "Fetcher": "fetchers",
     "FetcherFactory": "fetchers",
+    "FetcherFigures": "fetchers",
     "FetcherName": "transitions",
     "ImageView": "metadata_view",
     "InitialFetchState": "fetchers",
     "LeaderAndIsr": "controller_channel",
     "LeaderEndPoint": "leader_end_point",
+    "LogDirFetcher": "log_dir_fetcher",
     "LogDirReport": "log_dirs",
     "LogManager": "log_manager",
     "MemoryLogManager": "memory_log_manager",
@@ -67,11 +85,16 @@ _HOMES = {
     "ReplicaFetcherThread": "fetcher_thread",
     "ReplicaManager": "replica_manager",
     "ReplicaManagerConfig": "config",
+    "ReplicationQuota": "replication_quota",
     "RequestServer": "serving",
     "Transition": "transitions",
     "TransitionKind": "transitions",
+    "alter_replica_log_dirs": "log_dir_moves",
+    "check_log_dirs": "log_dirs",
     "compare_log_dirs": "log_dirs",
     "gauges": "replication_metrics",
+    "register_metrics": "replication_metrics",
+    "serve_fetch": "fetch_serving",
     "summary_to_json": "replay_json",
     "transition_to_json": "replay_json",
 }
@@ -87,15 +110,20 @@ __all__ = [
     "DelayedRequests",
     "DirectoriesChannel",
     "DirectoryEventHandler",
+    "ExpirationReaper",
+    "FetchManager",
     "FetchRequest",
     "FetchResponse",
+    "FetchSessionCache",
     "Fetcher",
     "FetcherFactory",
+    "FetcherFigures",
     "FetcherName",
     "ImageView",
     "InitialFetchState",
     "LeaderAndIsr",
     "LeaderEndPoint",
+    "LogDirFetcher",
     "LogDirReport",
     "LogManager",
     "MemoryLogManager",
@@ -109,11 +137,16 @@ __all__ = [
     "ReplicaFetcherThread",
     "ReplicaManager",
     "ReplicaManagerConfig",
+    "ReplicationQuota",
     "RequestServer",
     "Transition",
     "TransitionKind",
+    "alter_replica_log_dirs",
+    "check_log_dirs",
     "compare_log_dirs",
     "gauges",
+    "register_metrics",
+    "serve_fetch",
     "summary_to_json",
     "transition_to_json",
 ]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from threading import RLock
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeAlias
 
 import attrs
 
@@ -21,6 +21,9 @@ _log = get_logger(__name__)
 MOST_IN_A_REQUEST: Final = 2_250
 FIRST_BACKOFF_MS: Final = 100
 LONGEST_BACKOFF_MS: Final = 10_000
+
+_Assignment: TypeAlias = tuple[Uuid, Callable[[], None] | None]
+"""A directory, and who is to be told when the controller has noted it."""
 
 
 @attrs.frozen(kw_only=True)
@@ -70,7 +73,7 @@ class AssignmentsManager:
         self._schedule = schedule
         self._on_failure = on_failure
         self._lock = RLock()
-        self._waiting: dict[TopicIdPartition, Uuid] = {}
+        self._waiting: dict[TopicIdPartition, _Assignment] = {}
         self._inflight = False
         self._failures = 0
 
@@ -83,11 +86,17 @@ class AssignmentsManager:
         """A directory has failed."""
         self._on_failure(directory_id)
 
-    def handle_assignment(self, partition: TopicIdPartition, directory_id: Uuid, reason: str) -> None:
-        """A replica lies in that directory."""
+    def handle_assignment(
+        self,
+        partition: TopicIdPartition,
+        directory_id: Uuid,
+        reason: str,
+        on_accepted: Callable[[], None] | None = None,
+    ) -> None:
+        """A replica lies in that directory, or will when the controller has noted it."""
         _log.debug("replica_assigned", partition=str(partition), directory=str(directory_id), reason=reason)
         with self._lock:
-            self._waiting[partition] = directory_id
+            self._waiting[partition] = (directory_id, on_accepted)
             held_back = self._failures > 0
         if not held_back:
             self.send()
@@ -98,20 +107,32 @@ class AssignmentsManager:
             if self._inflight or not self._waiting:
                 return
             self._inflight = True
-            some = dict(list(self._waiting.items())[:MOST_IN_A_REQUEST])
-        request = AssignReplicasRequest(broker_id=self._broker_id, broker_epoch=self._broker_epoch(), directories=some)
-        self._channel.assign_replicas_to_dirs(request, lambda response: self._answered(request, response))
+            sent = dict(list(self._waiting.items())[:MOST_IN_A_REQUEST])
+        request = AssignReplicasRequest(
+            broker_id=self._broker_id,
+            broker_epoch=self._broker_epoch(),
+            directories={partition: directory for partition, (directory, _) in sent.items()},
+        )
+        self._channel.assign_replicas_to_dirs(request, lambda response: self._answered(sent, response))
 
-    def _answered(self, request: AssignReplicasRequest, response: AssignReplicasResponse) -> None:
+    def _answered(self, sent: Mapping[TopicIdPartition, _Assignment], response: AssignReplicasResponse) -> None:
+        accepted: list[Callable[[], None] | None] = []
         with self._lock:
             self._inflight = False
             failed = response.error is not ErrorCode.NONE or bool(response.errors)
             if response.error is ErrorCode.NONE:
-                for partition, directory in request.directories.items():
-                    if partition not in response.errors and self._waiting.get(partition) == directory:
+                for partition, assignment in sent.items():
+                    if partition in response.errors:
+                        continue
+                    # told even where another directory waits: what the controller knew for a while was so
+                    accepted.append(assignment[1])
+                    if self._waiting.get(partition) is assignment:
                         del self._waiting[partition]
             self._failures = self._failures + 1 if failed else 0
             backoff = min(LONGEST_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** min(self._failures - 1, 20)) if failed else 0
+        for on_accepted in accepted:
+            if on_accepted is not None:
+                on_accepted()
         if failed:
             _log.warning("assignments_not_taken", error=response.error.name, replicas=len(response.errors))
             self._schedule(backoff, self.send)

@@ -101,6 +101,8 @@ class BrokerReplay:
             self._first = self._started_with(replay.image)
             return
         choose_base(reader, self.to_offset)  # raises where there is no such image, and says which there are
+        if at is not None and at > self.source.last_image_offset + 1:
+            choose_base(reader, at)  # raises, and names the offset that was asked for
         if at is None and reader.start_offset > 0:
             first = first_image_offset(reader)
             loader = replay_to(reader, 0 if first is None else first, lenient=self.lenient)

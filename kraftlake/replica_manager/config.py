@@ -9,7 +9,8 @@ import attrs
 class ReplicaManagerConfig:
     """Kafka's broker settings of replication, by their names and with their defaults; times in ms, sizes in bytes.
 
-    `inter_broker_listener_name` is the listener at which leaders are reached. Source:
+    `inter_broker_listener_name` is the listener at which leaders are reached. A node has as many
+    `num_replica_alter_log_dirs_threads` as log directories unless told otherwise. Source:
     org.apache.kafka.server.config.ReplicationConfigs.
     """
 
@@ -24,3 +25,6 @@ class ReplicaManagerConfig:
     producer_purgatory_purge_interval_requests: int = 1_000
     fetch_purgatory_purge_interval_requests: int = 1_000
     delete_records_purgatory_purge_interval_requests: int = 1
+    replica_high_watermark_checkpoint_interval_ms: int = 5_000
+    num_replica_alter_log_dirs_threads: int = 1
+    max_incremental_fetch_session_cache_slots: int = 1_000

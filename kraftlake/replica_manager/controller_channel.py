@@ -64,8 +64,17 @@ class DirectoryEventHandler(Protocol):
     Source: org.apache.kafka.server.common.DirectoryEventHandler.
     """
 
-    def handle_assignment(self, partition: TopicIdPartition, directory_id: Uuid, reason: str) -> None:
-        """The replica lies in that directory: the controller is to note it (AssignReplicasToDirs)."""
+    def handle_assignment(
+        self,
+        partition: TopicIdPartition,
+        directory_id: Uuid,
+        reason: str,
+        on_accepted: Callable[[], None] | None = None,
+    ) -> None:
+        """The replica lies in that directory: the controller is to note it (AssignReplicasToDirs).
+
+        `on_accepted` is called, now or later, when it has, even if another directory was named meanwhile.
+        """
 
     def handle_failure(self, directory_id: Uuid) -> None:
         """The directory has failed: the controller is to take it for offline."""

@@ -9,8 +9,9 @@ from kraftlake.delta import TopicPartition
 from kraftlake.replica_manager.errors import ReplicationError
 from kraftlake.replica_manager.leader_side import FetchParams, FetchPartition, log_with_epoch
 from kraftlake.replica_manager.purgatory import DelayedOperation
-from kraftlake.replica_manager.reading import FetchAnswer, Throttle, must_be_throttled, read_from_log
+from kraftlake.replica_manager.reading import FetchAnswer, must_be_throttled, read_from_log
 from kraftlake.replica_manager.replica_manager import ReplicaManager
+from kraftlake.replica_manager.replication_quota import ReplicaQuota
 
 FetchAnswers: TypeAlias = Mapping[TopicPartition, FetchAnswer]
 
@@ -29,7 +30,7 @@ class DelayedFetch(DelayedOperation):
         wanted: Mapping[TopicPartition, FetchPartition],
         on_answer: Callable[[FetchAnswers], None],
         *,
-        throttle: Throttle | None = None,
+        throttle: ReplicaQuota | None = None,
     ) -> None:
         super().__init__()
         self._replicas = replica_manager

@@ -48,7 +48,7 @@ class DeltaApplication:
                 self._lead()
             if changes.followers:
                 self._follow()
-            self._add_log_dir_fetchers()
+            self._add_log_dir_fetchers(self._changed)
             manager.replica_fetchers.shutdown_idle_fetchers()
             manager.log_dir_fetchers.shutdown_idle_fetchers()
         version = self._image.features.metadata_version
@@ -199,12 +199,12 @@ class DeltaApplication:
     def _directory_of(self, name: TopicPartition, info: PartitionInfo) -> Uuid | None:
         return self._changes.directory_ids.get(TopicIdPartition(info.topic_id, name))
 
-    def _add_log_dir_fetchers(self) -> None:
+    def _add_log_dir_fetchers(self, partitions: Iterable[Partition]) -> None:
         """Go on moving the replicas that are on their way to another directory."""
         manager = self._manager
         states: dict[TopicPartition, InitialFetchState] = {}
         here = BrokerEndPoint(manager.broker_id, "localhost", -1)
-        for partition in self._changed:
+        for partition in partitions:
             future = manager.log_manager.get_log(partition.topic_partition, is_future=True)
             if future is None or partition.log is None:
                 continue
@@ -219,12 +219,22 @@ class DeltaApplication:
             manager.log_dir_fetchers.add_fetcher_for_partitions(states)
 
     def _report_directory(self, partition: TopicIdPartition, assigned: Uuid) -> None:
-        """Tell the controller where the replica lies, where it believes otherwise."""
+        """Tell the controller where the replica lies, where it believes otherwise.
+
+        One that believes in a copy which is about to take the replica's place has been told so. Of any other belief, a
+        move that is under way is told anew afterwards: of a replica, the last directory counts.
+        """
         manager = self._manager
         log = manager.log_manager.get_log(partition.topic_partition)
         actual = None if log is None else manager.log_manager.directory_id(log.directory)
         if log is None or actual is None or actual == assigned:
             return
+        online = manager.online_partition(partition.topic_partition)
+        future = None if online is None else online.future_log
+        if future is not None:
+            if manager.log_manager.directory_id(future.directory) == assigned:
+                return
+            manager.log_dir_fetchers.remove_fetcher_for_partitions([partition.topic_partition])
         manager.directory_events.handle_assignment(partition, actual, "a metadata delta was applied")
         if manager.listener is not None:
             manager.listener(
@@ -236,6 +246,8 @@ class DeltaApplication:
                     reason=f"the metadata says {assigned}",
                 )
             )
+        if online is not None and future is not None:
+            self._add_log_dir_fetchers([online])
 
     # telling
 

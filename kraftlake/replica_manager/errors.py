@@ -28,6 +28,7 @@ class ErrorCode(IntEnum):
     POLICY_VIOLATION = 44
     OPERATION_NOT_ATTEMPTED = 55
     KAFKA_STORAGE_ERROR = 56
+    LOG_DIR_NOT_FOUND = 57
     FETCH_SESSION_ID_NOT_FOUND = 70
     INVALID_FETCH_SESSION_EPOCH = 71
     FENCED_LEADER_EPOCH = 74
@@ -52,6 +53,18 @@ class KafkaStorageError(ReplicationError):
     """The log lies in a directory that has failed."""
 
     code = ErrorCode.KAFKA_STORAGE_ERROR
+
+
+class LogDirNotFoundError(ReplicationError):
+    """No log directory of that path is configured."""
+
+    code = ErrorCode.LOG_DIR_NOT_FOUND
+
+
+class InvalidTopicError(ReplicationError):
+    """The topic's name does not allow what was asked."""
+
+    code = ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
 class NotLeaderOrFollowerError(ReplicationError):

@@ -16,6 +16,13 @@ FINAL_EPOCH: Final = -1
 _LARGEST_EPOCH = 0x7FFF_FFFF
 
 
+def next_epoch(epoch: int) -> int:
+    """The epoch of the request after one with `epoch`; none comes after the final one."""
+    if epoch < 0:
+        return FINAL_EPOCH
+    return epoch + 1 if epoch < _LARGEST_EPOCH else 1
+
+
 class FetchSession:
     """The follower's end of a session with one leader. Source: org.apache.kafka.clients.FetchSessionHandler."""
 
@@ -55,7 +62,7 @@ class FetchSession:
             self.session_id, self.epoch = NO_SESSION, FIRST_EPOCH
             return True
         self.session_id = response.session_id
-        self.epoch = self.epoch + 1 if self.epoch < _LARGEST_EPOCH else 1
+        self.epoch = next_epoch(self.epoch)
         return True
 
     def handle_error(self) -> None:

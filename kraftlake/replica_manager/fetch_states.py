@@ -91,13 +91,15 @@ class FetchStates:
 
     def _begin(self, name: TopicPartition, initial: InitialFetchState) -> PartitionFetchState:
         # the leader's answers tell where we diverge, but only by epochs: a log without any goes to its high watermark
-        epoch = self._log_of(name).latest_epoch
+        epoch, begun = self._log_of(name).latest_epoch, self._begin_truncating(initial)
+        return begun if epoch is None else attrs.evolve(begun, state=ReplicaState.FETCHING, last_fetched_epoch=epoch)
+
+    def _begin_truncating(self, initial: InitialFetchState) -> PartitionFetchState:
         return PartitionFetchState(
             topic_id=initial.topic_id,
             fetch_offset=initial.offset,
             current_leader_epoch=initial.current_leader_epoch,
-            state=ReplicaState.TRUNCATING if epoch is None else ReplicaState.FETCHING,
-            last_fetched_epoch=epoch,
+            state=ReplicaState.TRUNCATING,
         )
 
     def remove_partitions(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]:

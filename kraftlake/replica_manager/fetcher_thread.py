@@ -7,7 +7,7 @@ from threading import Event, Thread
 from typing import Final
 
 from kraftlake.delta import TopicPartition
-from kraftlake.replica_manager.fetchers import BrokerEndPoint, InitialFetchState
+from kraftlake.replica_manager.fetchers import BrokerEndPoint, FetcherFigures, InitialFetchState
 from kraftlake.replica_manager.replica_fetcher import ReplicaFetcher
 from kraftlake.runtime.fault_handler import FaultHandler
 
@@ -42,6 +42,10 @@ class ReplicaFetcherThread:
     def is_alive(self) -> bool:
         """Whether its thread runs."""
         return self._thread.is_alive()
+
+    def figures(self) -> FetcherFigures:
+        """What it has done, and how far it is behind."""
+        return self.fetcher.figures()
 
     def start(self) -> None:
         """Begin."""

@@ -29,6 +29,19 @@ class InitialFetchState:
     offset: int
 
 
+@attrs.frozen(kw_only=True)
+class FetcherFigures:
+    """What a fetcher has done since it began, and how far the high watermarks of its partitions are ahead, as known.
+
+    `name` is what its thread is called. Source: kafka.server.FetcherStats, FetcherLagStats.
+    """
+
+    name: str
+    requests: int = 0
+    bytes: int = 0
+    lags: Mapping[TopicPartition, int] = attrs.field(factory=dict)
+
+
 class Fetcher(Protocol):
     """Fetches partitions from one leader. Source: kafka.server.AbstractFetcherThread."""
 
@@ -39,6 +52,9 @@ class Fetcher(Protocol):
     @property
     def partition_count(self) -> int:
         """How many partitions it fetches."""
+
+    def figures(self) -> FetcherFigures:
+        """What it has done, and where it is, for metrics."""
 
     def start(self) -> None:
         """Begin; called once, before the first partition is added."""

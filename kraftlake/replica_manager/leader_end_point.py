@@ -8,7 +8,6 @@ from typing import Protocol
 import attrs
 
 from kraftlake.delta import TopicPartition
-from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.errors import ErrorCode
 from kraftlake.replica_manager.fetchers import BrokerEndPoint
 from kraftlake.replica_manager.leader_side import FetchPartition
@@ -33,7 +32,6 @@ class FetchRequest:
     min_bytes: int
     max_bytes: int
     partitions: Mapping[TopicPartition, FetchPartition]
-    topic_ids: Mapping[str, Uuid] = attrs.field(factory=dict)
     forgotten: tuple[TopicPartition, ...] = ()
     session_id: int = 0
     session_epoch: int = 0

@@ -10,6 +10,7 @@ from typing import Final
 
 import attrs
 
+from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.errors import (
     ErrorCode,
     FencedLeaderEpochError,
@@ -35,6 +36,8 @@ from kraftlake.replica_manager.timestamps import EARLIEST_LOCAL_TIMESTAMP, EARLI
 
 CONSUMER: Final = -1
 """The replica id of a fetch that is no follower's."""
+FUTURE_REPLICA: Final = -3
+"""The replica id of a copy in another directory of the same broker."""
 HIGH_WATERMARK: Final = -1
 """The offset in DeleteRecords that stands for the high watermark."""
 ALL_IN_SYNC: Final = -1
@@ -61,13 +64,14 @@ class FetchParams:
     @property
     def fetch_only_leader(self) -> bool:
         """Whether only the leader may answer: followers ask it alone, and consumers that name no rack."""
-        return self.is_from_follower or self.rack is None
+        return self.is_from_follower or (self.replica_id == CONSUMER and self.rack is None)
 
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
 class FetchPartition:
-    """What a fetch asks of one partition; epochs are None where the client is too old to tell them."""
+    """What a fetch asks of one partition; id and epochs are None where the client is too old to tell them."""
 
+    topic_id: Uuid | None = None
     fetch_offset: int
     log_start_offset: int = -1
     max_bytes: int = 1024 * 1024

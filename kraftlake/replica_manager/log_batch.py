@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 import attrs
-from crc32c import crc32c
 
 from kraftlake.records.batch_format import CONTROL_BIT, CRC_FROM, HEADER, LENGTH_FROM, MAGIC, OFFSET_AND_LENGTH
+from kraftlake.records.crc32c import crc32c
 from kraftlake.replica_manager.errors import CorruptRecordError
 
 TRANSACTIONAL_BIT: Final = 0x10

@@ -70,6 +70,13 @@ class LogDirReport:
         }
 
 
+def check_log_dirs(paths: Iterable[str | os.PathLike[str]]) -> None:
+    """NotASourceError for the first path that is no folder, so that nobody waits for a comparison that can't be."""
+    for path in paths:
+        if not Path(path).is_dir():
+            raise NotASourceError(f"{path} is no log directory of a broker: there is no such folder.")
+
+
 def compare_log_dirs(image: MetadataImage, broker_id: int, paths: Iterable[str | os.PathLike[str]]) -> LogDirReport:
     """Compare a broker's log directories with an image; NotASourceError for a path that is no folder.
 
@@ -129,8 +136,7 @@ def compare_log_dirs(image: MetadataImage, broker_id: int, paths: Iterable[str |
 
 def _folders(path: Path) -> Iterator[tuple[Path, TopicPartition, str]]:
     """The partition folders in a log directory, with the mark that Kafka puts on some."""
-    if not path.is_dir():
-        raise NotASourceError(f"{path} is no log directory of a broker: there is no such folder.")
+    check_log_dirs((path,))
     for folder in sorted(path.iterdir()):
         marked = _MARKED.fullmatch(folder.name)
         name = _PARTITION.fullmatch(marked["name"] if marked else folder.name)

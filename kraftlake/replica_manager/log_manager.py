@@ -28,7 +28,9 @@ class LogManager(Protocol):
         topic_id: Uuid,
         target_directory_id: Uuid | None,
     ) -> PartitionLog:
-        """The log of a replica, made where there is none: in the directory asked for, else where it fits best.
+        """The log of a replica, made where there is none.
+
+        In the preferred directory, else the one asked for, else where it fits best; a future one in the preferred only.
 
         `is_new` says that the broker knows of no earlier log, so that one may be made while other directories are
         offline. KafkaStorageError when the directory has failed.
@@ -38,7 +40,10 @@ class LogManager(Protocol):
         """Whether a directory with that id is there and has not failed."""
 
     def is_log_dir_online(self, directory: str) -> bool:
-        """Whether the directory at that path is there and has not failed."""
+        """Whether the directory at that path has not failed; LogDirNotFoundError when there is no such directory."""
+
+    def prefer_directory(self, topic_partition: TopicPartition, directory: str) -> None:
+        """Have the next log of a replica, or its next future one, in that directory, unless it has one there."""
 
     def has_offline_directories(self) -> bool:
         """Whether any configured directory has failed."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from kraftlake.delta import TopicPartition
+from kraftlake.image import TopicsImage
 from kraftlake.records.uuid import Uuid
-from kraftlake.replica_manager.errors import KafkaStorageError
+from kraftlake.replica_manager.errors import KafkaStorageError, LogDirNotFoundError
 from kraftlake.replica_manager.memory_log import MemoryPartitionLog
 from kraftlake.replica_manager.partition_log import LogConfig
 
@@ -32,6 +33,26 @@ class MemoryLogManager:
         self._logs: dict[TopicPartition, MemoryPartitionLog] = {}
         self._future_logs: dict[TopicPartition, MemoryPartitionLog] = {}
         self._checkpoints: dict[str, dict[TopicPartition, int]] = {}
+        self._preferred: dict[TopicPartition, str] = {}
+        self.stray_logs: dict[TopicPartition, MemoryPartitionLog] = {}
+        """Those that `startup` has found to be nobody's."""
+
+    def startup(self, topics: Collection[str], is_stray: Callable[[Uuid | None, int], bool]) -> None:  # noqa: ARG002
+        """Set apart the logs, future ones too, of which `is_stray` says by topic id and partition that they are."""
+        for logs in (self._logs, self._future_logs):
+            for name in [name for name, log in logs.items() if is_stray(log.topic_id, name.partition)]:
+                self.stray_logs[name] = logs.pop(name)
+
+    def recover_abandoned_future_logs(self, broker_id: int, topics: TopicsImage) -> None:
+        """Have each copy in place of its replica, which the controller believes to be there already.
+
+        A broker that died between the controller's answer and the exchange has left it so.
+        """
+        for name, future in list(self._future_logs.items()):
+            state = None if future.topic_id is None else topics.get_partition(future.topic_id, name.partition)
+            here = self.directories.get(future.directory)
+            if state is not None and here is not None and state.directory(broker_id) == here:
+                self._logs[name] = self._future_logs.pop(name)
 
     def logs(self) -> Mapping[TopicPartition, MemoryPartitionLog]:
         """All logs, also those that no partition uses."""
@@ -62,17 +83,18 @@ class MemoryLogManager:
         if not is_new and not is_future and self.offline:
             offline = ", ".join(sorted(self.offline))
             raise KafkaStorageError(f"No log of {topic_partition} is made: it may lie in {offline}, which is offline.")
-        directory = self._directory_for(target_directory_id)
+        preferred = self._preferred.pop(topic_partition, None)
+        assert preferred is not None or not is_future, "a copy is made where somebody wants it"
+        directory = preferred or self._directory_for(target_directory_id)
         log = MemoryPartitionLog(topic_partition, topic_id, directory, self._config_of(topic_partition.topic))
         logs[topic_partition] = log
         return log
 
-    def create_future_log(self, topic_partition: TopicPartition, directory: str) -> MemoryPartitionLog:
-        """Begin to move a replica, as AlterReplicaLogDirs asks for."""
-        current = self._logs[topic_partition]
-        log = MemoryPartitionLog(topic_partition, current.topic_id, directory, current.config)
-        self._future_logs[topic_partition] = log
-        return log
+    def prefer_directory(self, topic_partition: TopicPartition, directory: str) -> None:
+        """Have the next log of a replica in that directory."""
+        logs = (self._logs.get(topic_partition), self._future_logs.get(topic_partition))
+        if not any(log is not None and log.directory == directory for log in logs):
+            self._preferred[topic_partition] = directory
 
     def _directory_for(self, wanted: Uuid | None) -> str:
         """The directory with the wanted id, else the one with the fewest logs, the first by name of them."""
@@ -94,6 +116,8 @@ class MemoryLogManager:
 
     def is_log_dir_online(self, directory: str) -> bool:
         """Whether the directory is online."""
+        if directory not in self.directories and directory not in self.offline:
+            raise LogDirNotFoundError(f"There is no log directory {directory}.")
         return directory in self.directories
 
     def has_offline_directories(self) -> bool:
@@ -131,7 +155,14 @@ class MemoryLogManager:
         self._future_logs.pop(topic_partition, None)
 
     def replace_current_with_future(self, topic_partition: TopicPartition) -> None:
-        """The copy becomes the replica's log."""
+        """The copy becomes the replica's log, with its high watermark."""
+        current, future = self._logs.get(topic_partition), self._future_logs.get(topic_partition)
+        for which, log in (("replica", current), ("copy", future)):
+            if log is None or log.directory in self.offline:
+                raise KafkaStorageError(f"The {which} of {topic_partition} can't be exchanged: it is offline.")
+        assert current is not None
+        assert future is not None
+        future.update_high_watermark(current.high_watermark)
         self._logs[topic_partition] = self._future_logs.pop(topic_partition)
 
     def checkpointed_high_watermark(self, directory: str, topic_partition: TopicPartition) -> int | None:

@@ -198,6 +198,22 @@ class Partition:
             self.future_log = self._loaded(is_new=False, is_future=True, directory_id=None)
             return True
 
+    @property
+    def is_future_caught_up(self) -> bool:
+        """Whether the copy has all that the replica has."""
+        log, future = self.log, self.future_log
+        return log is not None and future is not None and log.log_end_offset == future.log_end_offset
+
+    def maybe_replace_current_with_future(self) -> bool:
+        """Have the copy take the replica's place, if it is caught up; whether it has."""
+        with self.lock:
+            if not self.is_future_caught_up:
+                return False
+            self.context.log_manager.replace_current_with_future(self.topic_partition)
+            self.log = self.future_log
+            self.remove_future_log(delete=False)
+            return True
+
     def remove_future_log(self, *, delete: bool = True) -> None:
         """Give up moving the replica, or note that it has been moved."""
         with self.lock:

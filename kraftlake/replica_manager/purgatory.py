@@ -77,6 +77,8 @@ class Purgatory:
         self._deadlines: list[tuple[int, int, DelayedOperation]] = []
         self._order = count()
         self._gone = 0
+        self.wake_by: Callable[[int], None] | None = None
+        """Told of a deadline that is before all others, on the clock's nanoseconds: `expire` is due then."""
 
     @property
     def watched(self) -> int:
@@ -110,6 +112,9 @@ class Purgatory:
         deadline = self._clock.nanoseconds() + round(delay_ms * 1_000_000)
         with self._lock:
             heappush(self._deadlines, (deadline, next(self._order), operation))
+            is_next = self._deadlines[0][2] is operation
+        if is_next and self.wake_by is not None:
+            self.wake_by(deadline)
         self._purge_now_and_then()
         return False
 

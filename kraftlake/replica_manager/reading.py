@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
 
 import attrs
 
 from kraftlake.delta import TopicPartition
-from kraftlake.replica_manager.errors import ErrorCode, ReplicationError
+from kraftlake.replica_manager.errors import ErrorCode, InconsistentTopicIdError, ReplicationError
 from kraftlake.replica_manager.leader_side import FetchParams, FetchPartition, LogReadInfo, fetch_records
 from kraftlake.replica_manager.partition import Partition
 from kraftlake.replica_manager.partition_log import FetchDataInfo, OffsetAndEpoch
 from kraftlake.replica_manager.replica_manager import ReplicaManager
-
-
-class Throttle(Protocol):
-    """A leader's quota of replication. Source: org.apache.kafka.server.quota.ReplicaQuota."""
-
-    def is_throttled(self, partition: TopicPartition) -> bool:
-        """Whether the partition's replication counts."""
-
-    def is_quota_exceeded(self) -> bool:
-        """Whether more was sent than may be."""
+from kraftlake.replica_manager.replication_quota import ReplicaQuota
 
 
 @attrs.frozen(kw_only=True)
@@ -67,7 +57,7 @@ def read_from_log(
     params: FetchParams,
     wanted: Mapping[TopicPartition, FetchPartition],
     *,
-    throttle: Throttle | None = None,
+    throttle: ReplicaQuota | None = None,
     update_fetch_state: bool = True,
 ) -> dict[TopicPartition, FetchAnswer]:
     """Read the partitions in their order, `params.max_bytes` altogether.
@@ -80,6 +70,8 @@ def read_from_log(
     for name, fetch in wanted.items():
         try:
             partition = replica_manager.partition_or_raise(name)
+            if fetch.topic_id not in (None, partition.topic_id):
+                raise InconsistentTopicIdError(f"{name} has topic id {partition.topic_id} here, not {fetch.topic_id}.")
             nearer = preferred_read_replica(partition, params, fetch)
             if nearer is not None:
                 answers[name] = FetchAnswer(preferred_read_replica=nearer)
@@ -103,13 +95,13 @@ def read_from_log(
     return answers
 
 
-def must_be_throttled(throttle: Throttle, partition: Partition, replica_id: int) -> bool:
+def must_be_throttled(throttle: ReplicaQuota, partition: Partition, replica_id: int) -> bool:
     """Whether a follower is held back: an in-sync one never is. Source: ReplicaManager.shouldLeaderThrottle."""
     return (
         replica_id >= 0
         and replica_id not in partition.in_sync.state.isr
         and throttle.is_throttled(partition.topic_partition)
-        and throttle.is_quota_exceeded()
+        and throttle.is_exceeded()
     )
 
 

@@ -50,13 +50,16 @@ def _state(registration: PartitionRegistration) -> dict[str, Any]:
     }
 
 
-def summary_to_json(broker: ReplayedBroker) -> dict[str, Any]:
-    """What the broker leads and follows now: the last line."""
+def summary_to_json(broker: ReplayedBroker, offset: int) -> dict[str, Any]:
+    """What the broker leads and follows after `offset`: the last line.
+
+    That is past the broker's image where the replay ends within a metadata transaction.
+    """
     leads, follows = broker.roles()
     return {
         "summary": {
             "broker": broker.broker_id,
-            "offset": broker.image.offset,
+            "offset": offset,
             "leaderOf": sorted(map(str, leads)),
             "followerOf": sorted(map(str, follows)),
         }

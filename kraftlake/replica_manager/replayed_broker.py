@@ -11,7 +11,7 @@ from kraftlake.records.metadata_records import PartitionRecord, TopicRecord
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.config import ReplicaManagerConfig
 from kraftlake.replica_manager.controller_channel import AlterPartitionAnswer, LeaderAndIsr
-from kraftlake.replica_manager.fetchers import BrokerEndPoint, InitialFetchState
+from kraftlake.replica_manager.fetchers import BrokerEndPoint, FetcherFigures, InitialFetchState
 from kraftlake.replica_manager.hosted_partition import OnlinePartition
 from kraftlake.replica_manager.memory_log_manager import MemoryLogManager, is_reserved
 from kraftlake.replica_manager.metadata_view import ImageView
@@ -35,6 +35,10 @@ class StillFetcher:
     def partition_count(self) -> int:
         """How many partitions it has."""
         return len(self.states)
+
+    def figures(self) -> FetcherFigures:
+        """Nothing was fetched."""
+        return FetcherFigures(name=f"ReplicaFetcherThread-{self.fetcher_id}-{self.leader.id}")
 
     def start(self) -> None:
         """Nothing to begin."""
@@ -71,7 +75,13 @@ class _Nobody:
     ) -> None:
         """A proposal without an answer."""
 
-    def handle_assignment(self, partition: TopicIdPartition, directory_id: Uuid, reason: str) -> None:
+    def handle_assignment(
+        self,
+        partition: TopicIdPartition,
+        directory_id: Uuid,
+        reason: str,
+        on_accepted: Callable[[], None] | None = None,
+    ) -> None:
         """The answer, if there was one, is a record."""
 
     def handle_failure(self, directory_id: Uuid) -> None:

@@ -5,12 +5,11 @@ Source: kafka.server.AbstractFetcherThread and ReplicaFetcherThread.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import attrs
 
 from kraftlake.delta import TopicPartition
-from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.config import ReplicaManagerConfig
 from kraftlake.replica_manager.errors import (
     CorruptRecordError,
@@ -22,6 +21,7 @@ from kraftlake.replica_manager.errors import (
 from kraftlake.replica_manager.fetch_session import FetchSession
 from kraftlake.replica_manager.fetch_states import FetchStates, PartitionFetchState, ReplicaState
 from kraftlake.replica_manager.fetcher_owner import FetcherOwner
+from kraftlake.replica_manager.fetchers import FetcherFigures
 from kraftlake.replica_manager.follower_side import append_records_to_follower, truncate_fully_and_start_at, truncate_to
 from kraftlake.replica_manager.leader_end_point import (
     EpochEndOffset,
@@ -44,9 +44,8 @@ _log = get_logger(__name__)
 class ReplicaFetcher(FetchStates):
     """Fetches partitions from one leader: `do_work` again and again, each time one round of truncating and fetching.
 
-    What goes wrong with one
-    delays it by `replica.fetch.backoff.ms`, or, where only metadata can help, takes it out (`failed_partitions` of the
-    manager). `name` is what its thread is called.
+    What goes wrong with one partition delays it by `replica.fetch.backoff.ms`, or, where only metadata can help, takes
+    it out (`failed_partitions` of the manager). `name` is what its thread is called.
     """
 
     def __init__(
@@ -75,6 +74,10 @@ class ReplicaFetcher(FetchStates):
         """Fetch requests that were answered or failed."""
         self.bytes = 0
         """Bytes appended."""
+
+    def figures(self) -> FetcherFigures:
+        """What it has done, and how far it is behind."""
+        return FetcherFigures(name=self.name, requests=self.requests, bytes=self.bytes, lags=self.lags())
 
     def start(self) -> None:
         """Begin; the driver calls `do_work` from now on."""
@@ -128,20 +131,16 @@ class ReplicaFetcher(FetchStates):
     def build_fetch(self) -> FetchRequest | None:
         """The next request; None when no partition is ready and there is nothing to forget."""
         wanted: dict[TopicPartition, FetchPartition] = {}
-        ids: dict[str, Uuid] = {}
         with self._lock:
             now = self._clock.nanoseconds()
-            for name, state in self._states.items():
-                if not self._is_ready(state, now) or self._is_held_back(name, state):
-                    continue
+            for name, state in self._select(now):
                 try:
                     start = self._log_of(name).log_start_offset
                 except ReplicationError:
                     self._delay([name])
                     continue
-                if state.topic_id is not None:
-                    ids[name.topic] = state.topic_id
                 wanted[name] = FetchPartition(
+                    topic_id=state.topic_id,
                     fetch_offset=state.fetch_offset,
                     log_start_offset=start,
                     max_bytes=self._config.replica_fetch_max_bytes,
@@ -149,20 +148,30 @@ class ReplicaFetcher(FetchStates):
                     last_fetched_epoch=state.last_fetched_epoch,
                 )
             partitions, forgotten = self._session.build(wanted)
-            if not wanted and not forgotten:
-                return None
-            return FetchRequest(
-                replica_id=self._broker_id,
-                replica_epoch=self._broker_epoch(),
-                max_wait_ms=self._config.replica_fetch_wait_max_ms,
-                min_bytes=self._config.replica_fetch_min_bytes,
-                max_bytes=self._config.replica_fetch_response_max_bytes,
-                partitions=partitions,
-                topic_ids=ids,
-                forgotten=forgotten,
-                session_id=self._session.session_id,
-                session_epoch=self._session.epoch,
-            )
+            return self._request(partitions, forgotten) if wanted or forgotten else None
+
+    def _select(self, now_ns: int) -> list[tuple[TopicPartition, PartitionFetchState]]:
+        """What to ask for now, in order."""
+        return [
+            (name, state)
+            for name, state in self._states.items()
+            if self._is_ready(state, now_ns) and not self._is_held_back(name, state)
+        ]
+
+    def _request(
+        self, partitions: Mapping[TopicPartition, FetchPartition], forgotten: tuple[TopicPartition, ...]
+    ) -> FetchRequest | None:
+        return FetchRequest(
+            replica_id=self._broker_id,
+            replica_epoch=self._broker_epoch(),
+            max_wait_ms=self._config.replica_fetch_wait_max_ms,
+            min_bytes=self._config.replica_fetch_min_bytes,
+            max_bytes=self._config.replica_fetch_response_max_bytes,
+            partitions=partitions,
+            forgotten=forgotten,
+            session_id=self._session.session_id,
+            session_epoch=self._session.epoch,
+        )
 
     def handle_failure(self, error: Exception) -> None:
         """The leader was not reached: everything waits a little."""
@@ -221,8 +230,8 @@ class ReplicaFetcher(FetchStates):
         except Exception as error:  # one partition's fault is not to stop the others
             self._fail(name, "append", error)
             return True
-        if info is None:
-            return True
+        if info is None or name not in self._states:
+            return True  # a copy that is gone, or has taken its replica's place
         appended = info.size_in_bytes
         offset = info.last_offset + 1 if appended else state.fetch_offset
         if appended or state.lag is None:
@@ -298,7 +307,7 @@ class ReplicaFetcher(FetchStates):
             offset = max(leader_start, log.log_end_offset)
             if leader_start > log.log_end_offset:
                 _log.warning("log_begun_anew", partition=str(name), ours=log.log_end_offset, leaders=leader_start)
-                truncate_fully_and_start_at(self._owner.partition_or_raise(name), leader_start)
+                self._truncate_fully(name, leader_start)
         return attrs.evolve(
             state,
             fetch_offset=offset,
@@ -355,6 +364,9 @@ class ReplicaFetcher(FetchStates):
         truncate_to(self._owner.partition_or_raise(name), offset)
         if completed:
             self._owner.mark_future_for_truncation(name, offset)
+
+    def _truncate_fully(self, name: TopicPartition, offset: int) -> None:
+        truncate_fully_and_start_at(self._owner.partition_or_raise(name), offset)
 
     def _fail(self, name: TopicPartition, what: str, error: Exception) -> None:
         level = _log.warning if isinstance(error, KafkaStorageError | FencedLeaderEpochError) else _log.error

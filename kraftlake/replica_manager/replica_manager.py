@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from threading import RLock
+from typing import Final
 
 import attrs
 
@@ -30,8 +31,12 @@ from kraftlake.replica_manager.replication_metrics import ReplicationMetrics
 from kraftlake.replica_manager.transitions import Transition, TransitionKind, TransitionListener
 from kraftlake.runtime.clock import Clock
 from kraftlake.runtime.log import get_logger
+from kraftlake.runtime.scheduler import ScheduledTask, Scheduler
 
 _log = get_logger(__name__)
+
+IDLE_CHECK_MS: Final = 10_000
+"""How often fetchers of replicas on the move are looked at: they take out what has arrived by themselves."""
 
 
 @attrs.frozen(kw_only=True)
@@ -48,8 +53,8 @@ class ReplicaManager:
 
     Pure but for its locks: time (`clock`), disk (`log_manager`), network (`fetchers`, and `log_dir_fetchers` for
     replicas that move between directories) and the controller (`alter_partition_manager`, `directory_events`) are
-    passed in. `metadata` answers from the newest image, which is set before `apply_delta` is called. `listener` is told
-    of every transition.
+    passed in; so is the `scheduler` of its own tasks, which only `startup` asks for. `metadata` answers from the newest
+    image, which is set before `apply_delta` is called. `listener` is told of every transition.
     """
 
     def __init__(
@@ -66,6 +71,7 @@ class ReplicaManager:
         directory_events: DirectoryEventHandler,
         delayed_operations: DelayedOperations,
         broker_epoch: Callable[[], int] = lambda: -1,
+        scheduler: Scheduler | None = None,
         listener: TransitionListener | None = None,
     ) -> None:
         self.broker_id = broker_id
@@ -77,7 +83,7 @@ class ReplicaManager:
         self.listener = listener
         self.in_controlled_shutdown = False
         self.replica_fetchers = FetcherManager(fetchers, config.num_replica_fetchers, listener)
-        self.log_dir_fetchers = FetcherManager(log_dir_fetchers, config.num_replica_fetchers, listener)
+        self.log_dir_fetchers = FetcherManager(log_dir_fetchers, config.num_replica_alter_log_dirs_threads, listener)
         self.context = PartitionContext(
             broker_id=broker_id,
             broker_epoch=broker_epoch,
@@ -91,7 +97,37 @@ class ReplicaManager:
             listener=listener,
         )
         self.lock = RLock()
+        self._scheduler = scheduler
+        self._tasks: dict[str, ScheduledTask] = {}
         self._partitions: dict[TopicPartition, OnlinePartition | OfflinePartition] = {}
+
+    # tasks of its own
+
+    def startup(self) -> None:
+        """Begin to look for followers that lag, and for fetchers of moved replicas that have nothing left to do.
+
+        Needs a scheduler, as `start_high_watermark_check_point_thread` does; without one whoever drives the replica
+        manager calls the same methods itself.
+        """
+        self._again_and_again("isr-expiration", self.maybe_shrink_isr, self.config.replica_lag_time_max_ms / 2)
+        self._again_and_again(
+            "shutdown-idle-replica-alter-log-dirs-thread", self.log_dir_fetchers.shutdown_idle_fetchers, IDLE_CHECK_MS
+        )
+
+    def start_high_watermark_check_point_thread(self) -> None:
+        """Begin to write down the high watermarks: once the first metadata has given each partition its own."""
+        self._again_and_again(
+            "highwatermark-checkpoint",
+            self.checkpoint_high_watermarks,
+            self.config.replica_high_watermark_checkpoint_interval_ms,
+        )
+
+    def _again_and_again(self, name: str, task: Callable[[], None], period_ms: float) -> None:
+        assert self._scheduler is not None, "a replica manager without a scheduler is driven by its owner"
+        if name not in self._tasks:
+            self._tasks[name] = self._scheduler.schedule(name, task, period_ms=period_ms)
+
+    # metadata
 
     def apply_delta(self, topics_delta: TopicsDelta, new_image: MetadataImage) -> None:
         """Do what a change of the topics means to this broker.
@@ -271,7 +307,10 @@ class ReplicaManager:
                 _log.error("high_watermarks_not_checkpointed", directory=directory, error=str(error))
 
     def shutdown(self, *, checkpoint: bool = True) -> None:
-        """End the fetchers, and write down the high watermarks."""
+        """End tasks and fetchers, and write down the high watermarks."""
+        for task in self._tasks.values():
+            task.cancel()
+        self._tasks.clear()
         self.replica_fetchers.close()
         self.log_dir_fetchers.close()
         if checkpoint:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
+from kraftlake.runtime.metrics import MetricName, MetricsRegistry, Tags
+
 if TYPE_CHECKING:
+    from kraftlake.replica_manager.fetcher_manager import FetcherManager
+    from kraftlake.replica_manager.fetchers import FetcherFigures
     from kraftlake.replica_manager.replica_manager import ReplicaManager
+
+_GROUP: Final = "kafka.server"
 
 
 @attrs.define(kw_only=True)
@@ -23,17 +30,12 @@ class ReplicationMetrics:
 
 
 def gauges(manager: ReplicaManager) -> dict[str, int]:
-    """How the broker's replicas stand now, by metric name; partitions that are gone or change their role count no more.
+    """How the broker's replicas stand now, by metric name; those ending in PerSecCount count since the start.
 
-    Sources: kafka.server.ReplicaManager and kafka.server.AbstractFetcherManager (MaxLag, FailedPartitionsCount).
+    Partitions that are gone or change their role count no more. Source: kafka.server.ReplicaManager.
     """
     online = list(manager.online_partitions())
     leading = [partition.in_sync for partition in online if partition.leader_log is not None]
-    lags = [
-        lag
-        for fetcher in manager.replica_fetchers.fetchers().values()
-        for lag in getattr(fetcher, "lags", dict)().values()
-    ]
     return {
         "PartitionCount": len(manager.hosted_partitions()),
         "LeaderCount": len(leading),
@@ -42,9 +44,67 @@ def gauges(manager: ReplicaManager) -> dict[str, int]:
         "UnderMinIsrPartitionCount": sum(one.is_under_min_isr for one in leading),
         "AtMinIsrPartitionCount": sum(one.is_at_min_isr for one in leading),
         "ReassigningPartitions": sum(one.assignment.is_reassigning for one in leading),
-        "IsrExpands": manager.metrics.isr_expands,
-        "IsrShrinks": manager.metrics.isr_shrinks,
-        "FailedIsrUpdates": manager.metrics.failed_isr_updates,
-        "MaxLag": max(lags, default=0),
-        "FailedPartitionsCount": len(manager.replica_fetchers.failed_partitions),
+        "IsrExpandsPerSecCount": manager.metrics.isr_expands,
+        "IsrShrinksPerSecCount": manager.metrics.isr_shrinks,
+        "FailedIsrUpdatesPerSecCount": manager.metrics.failed_isr_updates,
+    }
+
+
+def fetcher_gauges(fetchers: FetcherManager) -> dict[str, int]:
+    """How the fetchers of a kind stand now, by metric name. Source: kafka.server.AbstractFetcherManager."""
+    lags = [lag for fetcher in fetchers.fetchers().values() for lag in fetcher.figures().lags.values()]
+    return {"MaxLag": max(lags, default=0), "FailedPartitionsCount": len(fetchers.failed_partitions)}
+
+
+def register_metrics(manager: ReplicaManager, registry: MetricsRegistry) -> None:
+    """Show all of a replica manager in `registry`, under the names that Kafka's JMX has."""
+    for name in gauges(manager):
+        registry.gauge(
+            MetricName(_GROUP, "ReplicaManager", name),
+            "As the broker counts its replicas now, or has since the start.",
+            lambda n=name: gauges(manager)[n],  # type: ignore[misc]
+        )
+    for kind, client, fetchers in (
+        ("ReplicaFetcherManager", "Replica", manager.replica_fetchers),
+        ("ReplicaAlterLogDirsManager", "ReplicaAlterLogDirs", manager.log_dir_fetchers),
+    ):
+        for name in fetcher_gauges(fetchers):
+            registry.gauge(
+                MetricName(_GROUP, kind, name, (("clientId", client),)),
+                "The most records that a replica lacks, or how many replicas can't be fetched.",
+                lambda n=name, f=fetchers: fetcher_gauges(f)[n],  # type: ignore[misc]
+            )
+    for name, read in (("RequestsPerSecCount", _requests), ("BytesPerSecCount", _bytes)):
+        registry.gauge(
+            MetricName(_GROUP, "FetcherStats", name),
+            "Of each fetcher, since it began.",
+            lambda r=read: {tags: r(figures) for tags, figures in _figures(manager)},  # type: ignore[misc]
+        )
+    registry.gauge(
+        MetricName(_GROUP, "FetcherLagMetrics", "ConsumerLag"),
+        "How far the leader's high watermark is ahead of each replica that is fetched.",
+        lambda: _lags(manager),
+    )
+
+
+def _requests(figures: FetcherFigures) -> int:
+    return figures.requests
+
+
+def _bytes(figures: FetcherFigures) -> int:
+    return figures.bytes
+
+
+def _figures(manager: ReplicaManager) -> Iterator[tuple[Tags, FetcherFigures]]:
+    for fetchers in (manager.replica_fetchers, manager.log_dir_fetchers):
+        for fetcher in fetchers.fetchers().values():
+            figures, leader = fetcher.figures(), fetcher.leader
+            yield (("clientId", figures.name), ("brokerHost", leader.host), ("brokerPort", str(leader.port))), figures
+
+
+def _lags(manager: ReplicaManager) -> dict[Tags, int]:
+    return {
+        (("clientId", figures.name), ("topic", name.topic), ("partition", str(name.partition))): lag
+        for _, figures in _figures(manager)
+        for name, lag in figures.lags.items()
     }

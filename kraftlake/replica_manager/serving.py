@@ -34,8 +34,9 @@ from kraftlake.replica_manager.partition_log import (
     OffsetAndEpoch,
     TimestampAndOffset,
 )
-from kraftlake.replica_manager.reading import Throttle, read_from_log
+from kraftlake.replica_manager.reading import read_from_log
 from kraftlake.replica_manager.replica_manager import ReplicaManager
+from kraftlake.replica_manager.replication_quota import ReplicaQuota
 from kraftlake.runtime.log import get_logger
 
 _log = get_logger(__name__)
@@ -133,7 +134,7 @@ class RequestServer:
         wanted: Mapping[TopicPartition, FetchPartition],
         *,
         on_answer: Callable[[FetchAnswers], None],
-        throttle: Throttle | None = None,
+        throttle: ReplicaQuota | None = None,
     ) -> None:
         """Read, and answer when there is enough to read.
 

@@ -151,7 +151,8 @@ class EventQueue:
 class KafkaEventQueue(EventQueue):
     """An event queue with a thread of its own, which runs `cleanup` last of all.
 
-    Source: org.apache.kafka.queue.KafkaEventQueue.
+    `on_idle` is told, on that thread, how many ns it has waited for an event, and when that ended. It holds the queue's
+    lock, so it must not wait. Source: org.apache.kafka.queue.KafkaEventQueue.
     """
 
     def __init__(
@@ -161,9 +162,11 @@ class KafkaEventQueue(EventQueue):
         *,
         limit: int | None = None,
         cleanup: Callable[[], None] | None = None,
+        on_idle: Callable[[int, int], None] | None = None,
     ) -> None:
         super().__init__(clock, name, limit=limit)
         self._cleanup = cleanup
+        self._on_idle = on_idle
         self._thread = threading.Thread(target=self._handle_events, name=f"{name}-event-handler", daemon=True)
         self._thread.start()
 
@@ -194,5 +197,9 @@ class KafkaEventQueue(EventQueue):
                 turn = self._order.next_turn(self.clock.nanoseconds())
                 if turn is not None or self._order.shutting_down:
                     return turn
-                wait_ns = self._order.wait_ns(self.clock.nanoseconds())
+                began_ns = self.clock.nanoseconds()
+                wait_ns = self._order.wait_ns(began_ns)
                 self._changed.wait(None if wait_ns is None else min(wait_ns / 1e9, threading.TIMEOUT_MAX))
+                if self._on_idle is not None:
+                    ended_ns = self.clock.nanoseconds()
+                    self._on_idle(ended_ns - began_ns, ended_ns)

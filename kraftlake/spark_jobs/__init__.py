@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kraftlake.spark_jobs.cluster_metrics import counts_by_minute
     from kraftlake.spark_jobs.data_source import KraftDataSource
+    from kraftlake.spark_jobs.fold.build_snapshot import BuiltSnapshot, build_snapshot, run_snapshot
+    from kraftlake.spark_jobs.fold.image_frame import image_frame
+    from kraftlake.spark_jobs.fold.local_changes_frame import local_changes_frame
     from kraftlake.spark_jobs.java import java_home
     from kraftlake.spark_jobs.jobs import JOBS, Job, run_job
     from kraftlake.spark_jobs.lake_table import LakeTable, TableDescription
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "JOBS",
+    "BuiltSnapshot",
     "Job",
     "KraftDataSource",
     "LakeTable",
@@ -36,16 +40,21 @@ __all__ = [
     "StreamResult",
     "TableDescription",
     "TableWriter",
+    "build_snapshot",
     "counts_by_minute",
+    "image_frame",
     "java_home",
+    "local_changes_frame",
     "read_records",
     "run_job",
     "run_replay",
+    "run_snapshot",
     "run_tables",
     "spark_session",
 ]
 
 _MODULES = {
+    "BuiltSnapshot": "fold.build_snapshot",
     "JOBS": "jobs",
     "Job": "jobs",
     "KraftDataSource": "data_source",
@@ -59,11 +68,15 @@ _MODULES = {
     "StreamResult": "stream_options",
     "TableDescription": "lake_table",
     "TableWriter": "table_writer",
+    "build_snapshot": "fold.build_snapshot",
     "counts_by_minute": "cluster_metrics",
+    "image_frame": "fold.image_frame",
     "java_home": "java",
     "read_records": "typed_read",
+    "local_changes_frame": "fold.local_changes_frame",
     "run_job": "jobs",
     "run_replay": "replay_stream",
+    "run_snapshot": "fold.build_snapshot",
     "run_tables": "table_stream",
     "spark_session": "session",
 }

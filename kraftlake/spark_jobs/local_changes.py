@@ -70,10 +70,11 @@ class LocalChangesWriter(TableWriter):
         """Add the rows of one metadata delta, by broker, topic, partition and change."""
         topics = change.delta.topics_delta
         if topics is not None:
-            self.rows.extend(_rows(topics, (change.offset, change.epoch, change.timestamp)))
+            self.rows.extend(local_change_rows(topics, (change.offset, change.epoch, change.timestamp)))
 
 
-def _rows(topics: TopicsDelta, head: Row) -> Iterator[Row]:
+def local_change_rows(topics: TopicsDelta, head: Row) -> Iterator[Row]:
+    """The rows of one metadata delta; `head` is its offset, epoch and time (epoch microseconds or None)."""
     for broker, changes in topics.local_changes_all().items():
         for topic, partition, change, topic_id, state in sorted(_rows_of(topics, changes), key=lambda row: row[:3]):
             yield (*head, broker, change, topic, str(topic_id), partition, *state)

@@ -78,12 +78,9 @@ class LogFold:
     def __init__(
         self, reader: LakeReader, feeds: Sequence[TableFeed], snapshots: SnapshotPublisher | None = None
     ) -> None:
-        self._reader: LogReader = reader
-        self._log = reader.log
+        self._reader = reader
         self._feeds = tuple(feeds)
         self._snapshots = snapshots
-        self._folds = snapshots is not None or any(feed.writer.wants_changes for feed in feeds)
-        self._passed = -1
         self._publishing = False
         self._of_snapshot = False
         self.loader = MetadataBatchLoader()
@@ -92,16 +89,13 @@ class LogFold:
 
     @property
     def image(self) -> MetadataImage:
-        """The newest published image; a metadata transaction that is open at `last_offset` is not in it.
-
-        Where nobody needs images it is the one at which the fold began.
-        """
+        """The newest published image; a metadata transaction that is open at `last_offset` is not in it."""
         return self.loader.image
 
     @property
     def last_offset(self) -> int:
         """The last offset that was taken in, -1 for none."""
-        return max(self.loader.last_offset, self._passed)
+        return self.loader.last_offset
 
     def begin(self) -> None:
         """Become the state at the last offset that all tables cover.
@@ -145,19 +139,13 @@ class LogFold:
         for piece in pieces(rows):
             for feed in self._feeds:
                 feed.take_rows(piece)
-            yield sum(map(self._take_part, parts(piece))) if self._folds else self._pass(piece)
+            yield sum(map(self._take_part, parts(piece)))
 
     def finish(self) -> None:
         """A run has ended with nothing left to read: a snapshot is due."""
         ended = not self.loader.in_transaction and self.image.provenance.offset == self.last_offset
         if self._snapshots is not None and ended:
             self._snapshots.publish(self.image, self.loader.quorum)
-
-    def _pass(self, piece: pa.Table) -> int:
-        """Go past rows of which no image is made."""
-        self._passed = piece.column("offset")[-1].as_py()
-        self.batches += pc.count_distinct(piece.column("batch")).as_py()
-        return int(piece.column("payload").nbytes)
 
     def _take_part(self, part: QuietRun | pa.Table) -> int:
         if not isinstance(part, QuietRun):
@@ -222,7 +210,7 @@ class LogFold:
             self._replay_at_once(covered)
         self.loader.publish_to(self._publish)
         if self.last_offset < covered:  # the places of later snapshots depend on the sizes of all batches in between
-            for rows in self._log.batch_rows(self.last_offset + 1, covered):
+            for rows in self._reader.log.batch_rows(self.last_offset + 1, covered):
                 for part in parts(rows):
                     self._take_part(part)
         if self.last_offset != covered or not self.loader.provenance.batch_aligned:

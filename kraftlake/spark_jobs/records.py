@@ -71,7 +71,6 @@ class RecordsWriter(TableWriter):
     description = RECORDS
     wants_rows = True
     wants_changes = False
-    begins_with_snapshot = False
 
     def take_rows(self, rows: pa.Table) -> None:
         """Add the rows with their records decoded."""

@@ -8,13 +8,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kraftlake.runtime.errors import OffsetError
-from kraftlake.spark_jobs.log_fold import LogFold, pieces
+from kraftlake.spark_jobs.log_fold import LogFold, TableFeed, pieces
 
 
 class RowFold(LogFold):
-    """As LogFold for writers that want rows and no changes: the image stays empty, and no snapshot is needed to begin.
+    """As LogFold for writers that want rows and no changes: the image stays empty.
 
-    Where the log starts above 0, its first row is the first that the tables get.
+    The first row that an empty table gets is the writer's to say: no snapshot is needed to begin.
     """
 
     _taken_to = -1
@@ -29,18 +29,25 @@ class RowFold(LogFold):
 
         Raises OffsetError where the log that followed was trimmed, LakeError where a table is of another log.
         """
-        for feed in self._feeds:
-            self._check_in_log(feed)
-            if feed.covers is not None and feed.covers + 1 < self._reader.start_offset:
-                raise OffsetError(
-                    f"{feed.name}/ of {self._reader.name} ends at offset {feed.covers}, and the log that followed was "
-                    f"trimmed: delete the folder {feed.name}/ and run again, it then begins with offset "
-                    f"{self._reader.start_offset}"
-                )
-        starts = [self._reader.start_offset if feed.covers is None else feed.covers + 1 for feed in self._feeds]
+        starts = [self._first_offset(feed) for feed in self._feeds]
         self._taken_to = min(starts) - 1
         self.batches = 0
         self.deltas = 0
+
+    def _first_offset(self, feed: TableFeed) -> int:
+        self._check_in_log(feed)
+        if feed.covers is None:
+            first = feed.writer.first_offset(self._reader)
+            if first > self._reader.start_offset:
+                feed.covers = first - 1
+            return first
+        if feed.covers + 1 < self._reader.start_offset:
+            raise OffsetError(
+                f"{feed.name}/ of {self._reader.name} ends at offset {feed.covers}, and the log that followed was "
+                f"trimmed: delete the folder {feed.name}/ and run again, it then begins with offset "
+                f"{feed.writer.first_offset(self._reader)}"
+            )
+        return feed.covers + 1
 
     def take(self, rows: pa.Table) -> Iterator[int]:
         """Take in whole batches, sorted by offset, that follow `last_offset`; yields the size of each part of them."""

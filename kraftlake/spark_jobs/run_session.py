@@ -14,9 +14,10 @@ class RunSession:
     A run with nothing to stream never asks for it, and so starts no JVM.
     """
 
-    def __init__(self, spark: SparkSession | None, name: str) -> None:
+    def __init__(self, spark: SparkSession | None, name: str, master: str = "local[2]") -> None:
         self._spark = spark
         self._name = name
+        self._master = master
         self._ours = False
 
     def __enter__(self) -> RunSession:
@@ -39,5 +40,5 @@ class RunSession:
             from kraftlake.spark_jobs.session import spark_session
 
             self._ours = SparkContext._active_spark_context is None
-            self._spark = spark_session(self._name)
+            self._spark = spark_session(self._name, master=self._master)
         return self._spark

@@ -67,7 +67,7 @@ class StreamOptions:
 class StreamResult:
     """What a run did.
 
-    `image` is the newest image (where no table is made of images, that where the run began) and `offset` the last
+    `image` is the newest image (the empty one where no table is made of images) and `offset` the last
     offset taken in (its own offset is lower only where a metadata transaction is open at the end). `batches` log
     batches made `deltas` metadata deltas, which made `rows` of each table, by name; `snapshots` are the end offsets of
     the snapshots written. All of them count this run alone. `micro_batches` counts those of the stream, `base_offset`

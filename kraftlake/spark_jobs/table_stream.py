@@ -125,10 +125,8 @@ class _TableRun:
         self._feeds = [
             TableFeed(writer, table.last_offset()) for writer, table in zip(writers, self._tables, strict=True)
         ]
-        from_snapshot = snapshot_every_bytes is not None or any(writer.begins_with_snapshot for writer in writers)
-        self._fold = (LogFold if from_snapshot else RowFold)(
-            LakeReader(self._metadata_log), self._feeds, self._snapshots
-        )
+        images = self._snapshots is not None or any(writer.wants_changes for writer in writers)
+        self._fold = (LogFold if images else RowFold)(LakeReader(self._metadata_log), self._feeds, self._snapshots)
         self._on_progress = on_progress
         self._rows = dict.fromkeys((table.name for table in self._tables), 0)
         self._micro_batches = 0

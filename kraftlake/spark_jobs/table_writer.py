@@ -105,19 +105,16 @@ class TableWriter:
     """Makes the rows of the table `description`; one that is new for each run.
 
     It is told of each published change, and of each log row if it `wants_rows`, with an offset above the last one that
-    its table covers, once and in order. What its rows say may depend on the log alone: not on how the stream cuts it
-    into micro-batches, nor on where a run began, for which `begin` gives it the image there.
+    its table covers, once and in order; where no writer of a run `wants_changes`, none are made. What its rows say may
+    depend on the log alone: not on how the stream cuts it into micro-batches, nor on where a run began, for which
+    `begin` gives it the image there.
 
     No I/O, no clock: whoever calls it appends what `drain` gives, and notes the offset in the same commit.
     """
 
     description: TableDescription
     wants_rows = False
-    """Whether it is to be given the rows of the log."""
     wants_changes = True
-    """Whether it is to be told of published changes; where no writer of a run is, no image is made."""
-    begins_with_snapshot = True
-    """Whether it begins with the snapshot that covers the start of a log above 0; else with the first row there is."""
 
     def __init__(self) -> None:
         self.rows = RowBuffer(self.description.schema)
@@ -128,6 +125,13 @@ class TableWriter:
 
     def open(self, reader: LakeReader, table: LakeTable) -> None:
         """Called once before all else, with the log and the table as they are: for those who begin from these."""
+
+    def first_offset(self, reader: LakeReader) -> int:
+        """The first offset whose row an empty table takes where no changes are made: the log's first.
+
+        Raises OffsetError where the table can't begin with the log as it is.
+        """
+        return reader.start_offset
 
     def begin(self, image: MetadataImage) -> None:
         """Called once, before the first change: the image at the last offset that the table covers, or the empty one.

@@ -12,6 +12,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
+from kio.schema.errors import ErrorCode
 
 from tests.cli.made_logs import hostile_log
 from tests.cli.running import DIRECTORY, ROOT, SAMPLE, TORN, fault, run, run_json, unzipped_json
@@ -40,7 +41,7 @@ def test_an_import_says_what_it_appended_and_how_far_it_is_committed(tmp_path: P
 def test_an_import_in_json_says_the_same(tmp_path: Path) -> None:
     first = run_json("import", DIRECTORY, tmp_path / "lake")
     assert (first["created"], first["records"], first["from"], first["to"]) == (True, 5737, 0, 5736)
-    assert first["committed_to"] == 4593
+    assert first["committedTo"] == 4593
     second = run_json("import", DIRECTORY, tmp_path / "lake")
     assert (second["created"], second["records"], second["alreadyThere"]) == (False, 0, 5737)
 
@@ -188,6 +189,7 @@ def test_following_says_that_it_is_late_and_what_waits(tmp_path: Path) -> None:
 def test_what_belongs_to_following_is_refused_without_it(tmp_path: Path) -> None:
     assert "--follow" in fault("import", DIRECTORY, tmp_path / "lake", "--include-uncommitted", code=2)
     assert "only the directory" in fault("import", "--follow", DIRECTORY / f"{0:020d}.log", tmp_path / "l", code=2)
+    assert "warning" not in run("import", "--follow", tmp_path / "nothing", tmp_path / "l", code=1).stderr
 
 
 def test_a_quorum_tells_a_follower_what_is_committed_and_its_absence_is_told_once(tmp_path: Path) -> None:
@@ -220,14 +222,39 @@ def check_what_it_takes(follower: subprocess.Popen[str], node: FakeController) -
     assert "the quorum answers again" in follower.stderr.readline()
     line = json.loads(follower.stdout.readline())
     assert line["from"] == end
-    assert 5000 < line["endOffset"] == line["committed_to"] <= 5100
+    assert 5000 < line["endOffset"] == line["committedTo"] <= 5100
     node.high_watermark = 10**6
     assert json.loads(follower.stdout.readline())["endOffset"] == 5737
 
 
+def test_a_quorum_that_elects_a_leader_at_the_start_is_waited_for(tmp_path: Path) -> None:
+    node = FakeController()
+    node.cluster_id, node.leader_epoch, node.high_watermark = CLUSTER_ID, 2, 10**6
+    node.quorum_error = ErrorCode.not_leader_or_follower
+    with serving(node) as address:
+        words = ["import", "--follow", "--quorum", address, DIRECTORY, tmp_path / "lake", "--poll", "0.01", "--json"]
+        with subprocess.Popen(
+            [sys.executable, "-m", "kraftlake.cli", *map(str, words)],
+            cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        ) as follower:  # fmt: skip
+            assert follower.stdout is not None
+            assert follower.stderr is not None
+            try:
+                assert "knows no leader" in follower.stderr.readline()
+                assert json.loads(follower.stdout.readline())["endOffset"] == 4593, "what the log itself tells"
+                node.quorum_error = ErrorCode.none
+                assert "the quorum answers again" in follower.stderr.readline()
+                assert json.loads(follower.stdout.readline())["endOffset"] == 5737
+            finally:
+                follower.send_signal(signal.SIGINT)
+                assert follower.wait(timeout=60) == 0
+
+
 def test_a_quorum_that_can_not_be_asked_at_the_start_is_one_sentence(tmp_path: Path) -> None:
     words = ["import", "--follow", DIRECTORY, tmp_path / "lake", "--quorum"]
-    assert "127.0.0.1:1 refuses connections" in fault(*words, "127.0.0.1:1")
+    assert fault(*words, "127.0.0.1:1").endswith(
+        "127.0.0.1:1 refuses connections: is a node running, with a listener on it?"
+    )
     assert "is no HOST:PORT" in fault(*words, "localhost", code=2)
     assert "give one of them" in fault(*words, "localhost:1", "--include-uncommitted", code=2)
     with serving(FakeController()) as address:

@@ -32,6 +32,7 @@ def test_the_commands_are_those_that_others_rely_on() -> None:
         "image", "log", "diff", "local-changes", "replay", "metrics", "verify", "import", "export", "format",
         "fork", "generate", "log compact", "log trim", "log vacuum",
         *(f"spark {job}" for job in JOBS),
+        "spark snapshot",
         "brokers register", "brokers unfence", "brokers fence", "brokers shutdown", "brokers unregister",
         "topics create", "topics grow", "topics elect", "topics isr", "topics reassign", "topics delete",
         "configs alter", "quotas alter", "acls add", "acls remove", "features update",

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
+import attrs
 import pytest
 
+from kraftlake.records import metadata_records as r
+from kraftlake.replay.bulk import BULK_FROM
+from tests.cli.made_logs import TOPIC_ID, batch_of, directory_of
 from tests.cli.running import DIRECTORY, ROOT
 
-ENGINES = ("pyspark", "py4j", "pandas", "deltalake", "delta", "numpy")
+ENGINES = ("pyspark", "py4j", "pandas", "deltalake", "delta", "numpy", "numba", "llvmlite")
 CHECKPOINT = DIRECTORY / "00000000000000004593-0000000002.checkpoint"
 
 
@@ -65,6 +70,32 @@ def test_no_command_but_spark_imports_an_engine(command: str) -> None:
         "verify": ["verify", DIRECTORY],
     }
     assert not imported_by(*words[command]) & set(ENGINES)
+
+
+@pytest.fixture(scope="module")
+def large_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A log of more records than are replayed as objects."""
+    level = r.FeatureLevelRecord(name="metadata.version", feature_level=30)
+    partition = r.PartitionRecord(partition_id=0, topic_id=TOPIC_ID, replicas=(1, 2), isr=(1, 2), leader=1)
+    messages = [level, r.TopicRecord(name="many", topic_id=TOPIC_ID)]
+    messages += [attrs.evolve(partition, partition_id=number) for number in range(BULK_FROM)]
+    batches = [batch_of(at, *messages[at : at + 1000]) for at in range(0, len(messages), 1000)]
+    return directory_of(tmp_path_factory.mktemp("large"), batches)
+
+
+@pytest.mark.parametrize("command", ["image", "diff", "local-changes"])
+def test_large_logs_are_replayed_by_compiled_code_and_without_numba_once_that_is_there(
+    large_log: Path, command: str
+) -> None:
+    words: dict[str, list[object]] = {
+        "image": ["image", large_log, "--topic", "many"],
+        "diff": ["diff", large_log, 1, BULK_FROM],
+        "local-changes": ["local-changes", large_log, "--broker", 1, "--from", -1, "--json"],
+    }
+    imported_by(*words[command])
+    modules = imported_by(*words[command])
+    assert {"numpy", "llvmlite"} <= modules
+    assert not modules & ({*ENGINES} - {"numpy", "llvmlite"})
 
 
 def test_a_lake_is_made_and_read_without_spark(tmp_path: object) -> None:

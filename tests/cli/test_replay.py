@@ -36,6 +36,15 @@ def test_the_summary_is_what_kafkas_own_image_says(offset):
         }  # fmt: skip
 
 
+def test_the_summary_is_of_the_offset_asked_for_within_a_metadata_transaction_too():
+    log = ROOT / "samples" / "crash-torn" / "log" / "__cluster_metadata-0"
+    told = run("replay", log, "--broker", 1, "--to", 3, "--json").stdout.splitlines()
+    assert [json.loads(line) for line in told] == [
+        {"summary": {"broker": 1, "offset": 3, "leaderOf": [], "followerOf": []}}
+    ]
+    assert run("replay", log, "--broker", 1, "--to", 3).stdout.startswith("broker 1 after offset 3: leads 0")
+
+
 def test_a_transition_names_what_happened_and_because_of_which_record():
     *transitions, summary = lines("--broker", 2, "--from", 403, "--to", 458)
     assert set(summary) == {"summary"}
@@ -97,6 +106,11 @@ def test_folders_are_compared_with_the_image_at_the_end(tmp_path):
 def test_what_cannot_be_met_is_one_sentence():
     assert "runs backwards" in fault("replay", DIRECTORY, "--broker", 1, "--from", 9, "--to", 8, code=2)
     assert "past the end" in fault("replay", DIRECTORY, "--broker", 1, "--to", 99_999)
+    assert "Offset 99999 is past the end" in fault("replay", DIRECTORY, "--broker", 1, "--from", 99_999)
+    told = run("replay", DIRECTORY, "--broker", 1, "--log-dirs", "nowhere", code=1)
+    assert (told.stdout, told.stderr.splitlines()[-1:]) == (
+        "", ["error: nowhere is no log directory of a broker: there is no such folder."]
+    )  # fmt: skip
     told = run("replay", DIRECTORY, "--broker", 1, "--step", "--json", code=2)
     assert "--step talks to somebody" in told.stderr
     told = run("replay", DIRECTORY, "--broker", 1, "--step", "--log-dirs", ".", code=2)
@@ -161,3 +175,9 @@ def test_stepping_ends_where_the_replay_ends_and_begins_where_it_begins():
     assert "offsets 403 to 458" in first
     assert "this is the end of the replay" in end
     assert "this is where the replay begins" in back
+
+
+def test_stepping_back_to_an_offset_before_the_first_delta_says_so():
+    _, _, before, _ = stepped("n", "o 450", "q", words=("--broker", 2, "--from", 403, "--to", 458))
+    assert "this is where the replay begins" in before
+    assert before.endswith("offset 402> ")

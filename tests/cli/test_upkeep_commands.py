@@ -59,6 +59,7 @@ def test_vacuum_tells_orphans_from_what_may_be_in_flight(lake: Path) -> None:
     assert orphan.exists()
     assert "1 orphan" in run("log", "vacuum", lake).stdout
     assert not orphan.exists()
+    assert "not in the range x>=15" in fault("log", "vacuum", lake, "--older-than", 1, code=2)
 
 
 @pytest.mark.parametrize("words", [("compact",), ("vacuum",), ("trim", "--before", "5")])

@@ -8,11 +8,18 @@ from kio.schema.allocate_producer_ids.v0 import request as producer_ids
 from kio.schema.assign_replicas_to_dirs.v0 import request as dirs
 from kio.schema.broker_heartbeat.v2 import request as beat
 from kio.schema.broker_registration.v4 import request as registration
+from kio.schema.controller_registration.v0 import request as joining
 from kio.schema.unregister_broker.v0 import request as goodbye
 
 from kraftlake.controller.brokers import unregister_broker
+from kraftlake.controller.controllers import (
+    ControllerRegistrationRequest,
+    register_controller,
+    unregister_controller,
+)
 from kraftlake.controller.directories import assign_replicas_to_dirs
 from kraftlake.controller.producer_ids import allocate_producer_ids
+from kraftlake.records import metadata_records as r
 from tests.controller.both_partitions import PartitionCommands
 from tests.controller.both_settings import SettingCommands
 from tests.controller.both_sides import CAUGHT_UP, wire_uuid
@@ -89,6 +96,35 @@ class BothControllers(PartitionCommands, SettingCommands):
             return 0
 
         self._step(f"unregister {broker}", lambda: self.rpc.ask(request).error_code, ours)
+
+    def register_controller(self, controller: int, *, process: int = 0) -> None:
+        request = joining.ControllerRegistrationRequest(
+            controller_id=controller,
+            incarnation_id=wire_uuid(incarnation(controller, process)),
+            zk_migration_ready=False,
+            listeners=(joining.Listener(name="CONTROLLER", host="127.0.0.1", port=9093, security_protocol=0),),
+            features=(joining.Feature(name="metadata.version", min_supported_version=7, max_supported_version=33),),
+        )
+        ours = ControllerRegistrationRequest(
+            controller_id=controller,
+            incarnation_id=incarnation(controller, process),
+            listeners=(r.ControllerEndpoint(name="CONTROLLER", host="127.0.0.1", port=9093, security_protocol=0),),
+            features=(r.ControllerFeature(name="metadata.version", min_supported_version=7, max_supported_version=33),),
+        )
+        self._step(
+            f"register controller {controller}",
+            lambda: int(self.rpc.ask(request).error_code),
+            lambda: self.ours.run(lambda state: register_controller(state, ours)) or 0,
+        )
+
+    def unregister_controller(self, controller: int) -> None:
+        """`controller` 0 stands for the active one: it has another id at both."""
+        ids = (controller or self.node.node_id, controller or self.ours.config.node_id)
+        self._step(
+            f"unregister controller {controller}",
+            lambda: self.rpc.unregister_controller(ids[0]),
+            lambda: self.ours.run(lambda state: unregister_controller(state, ids[1])) or 0,
+        )
 
     def allocate(self, broker: int, *, stale: bool = False) -> None:
         request = producer_ids.AllocateProducerIdsRequest(broker_id=broker, broker_epoch=self._epoch(0, broker) + stale)

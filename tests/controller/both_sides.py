@@ -24,7 +24,11 @@ from tests.kafka_node import KafkaNode
 
 MINUTE = datetime.timedelta(minutes=1)
 CAUGHT_UP = 1 << 40
-_BACKGROUND = (r.NoOpRecord, r.RegisterControllerRecord)
+
+
+def minutes(milliseconds: int) -> int:
+    """A span in whole minutes: the two controllers' clocks are not the same."""
+    return round(milliseconds / 60_000)
 
 
 def wire_uuid(value: Uuid) -> uuid.UUID:
@@ -43,12 +47,13 @@ class Difference:
 class BothSides:
     """Each command is run at both; `differences` are what was not equal, `steps` what was tried."""
 
-    def __init__(self, node: KafkaNode) -> None:
+    def __init__(self, node: KafkaNode, user: str | None = None, **config: Any) -> None:
         self.node = node
-        self.rpc = KafkaRpc(node.controller)
+        self.rpc = KafkaRpc(node.controller, user)
         self.ours = ControlledCluster(
             broker_session_timeout_ms=600_000,
             static_configs={"log.index.size.max.bytes": "65536"},  # as `kafka_node` has it
+            **config,
         )
         self.steps: list[str] = []
         self.differences: list[Difference] = []
@@ -73,7 +78,13 @@ class BothSides:
                 self._read_to = batch.last_offset
                 if not batch.control:
                     messages += [record.message for record in batch.messages()]  # type: ignore[misc]
-        return [message for message in messages if not isinstance(message, _BACKGROUND)]
+        return [message for message in messages if not self._is_background(message)]
+
+    def _is_background(self, message: Message) -> bool:
+        """Whether the node has written it unasked."""
+        if isinstance(message, r.RegisterControllerRecord):
+            return message.controller_id == self.node.node_id
+        return isinstance(message, r.NoOpRecord)
 
     def _our_records(self) -> list[Message]:
         messages = [
@@ -108,14 +119,19 @@ class BothSides:
                 names[str(message.topic_id)] = f"topic:{message.name}"
             elif isinstance(message, r.AccessControlEntryRecord):
                 names[str(message.id)] = f"acl:{message.principal}:{message.operation}:{message.resource_name}"
+            elif isinstance(message, r.DelegationTokenRecord):
+                names.setdefault(message.token_id, f"token:{len(names)}")
             elif isinstance(message, r.RegisterBrokerRecord):
                 epochs.setdefault(message.broker_epoch, len(epochs))
         lines = []
         for message in messages:
             assert message.VERSIONS.high is not None
             form = to_json(message, message.VERSIONS.high)
+            issued = form.get("issueTimestamp", 0)
             for key, value in form.items():
-                if isinstance(value, str) and value in names:
+                if key.endswith("Timestamp"):
+                    form[key] = minutes(value - issued)
+                elif isinstance(value, str) and value in names:
                     form[key] = names[value]
                 elif key in ("brokerEpoch",):
                     form[key] = f"epoch {epochs.get(value)}"

@@ -86,7 +86,6 @@ def assert_sound(image: MetadataImage) -> None:
             replicas, isr, elr = set(partition.replicas), set(partition.isr), set(partition.elr)
             assert partition.leader == NO_LEADER or partition.leader in isr
             assert isr <= replicas
-            assert elr <= replicas
             assert not isr & elr
             assert set(partition.adding_replicas) | set(partition.removing_replicas) <= replicas
             if partition.leader != NO_LEADER:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +17,18 @@ from kraftlake.controller.elections import ElectionType
 from kraftlake.controller.errors import Errors
 from kraftlake.controller.features import UpgradeType
 from kraftlake.controller.scram import ScramDeletion, ScramUpsertion
-from kraftlake.image import StandardAcl
+from kraftlake.image import PartitionRegistration, StandardAcl
 from tests.controller.both_controllers import BothControllers
 from tests.controller.both_sides import Difference
+from tests.controller.both_tokens import SASL_PROPERTIES, BothWithTokens
 from tests.kafka_node import started_nodes
 
 pytestmark = pytest.mark.spark
 
 TOPIC, BROKER = 2, 4
+HOUR = 3_600_000
 BROKERS = (11, 12, 13, 14)
+STALE_INDEX = "existed in isrMembers, but not in the topics map"
 RANDOM_STEPS = max(150, settings_.default.max_examples)
 PROPERTIES = {
     "broker.session.timeout.ms": "600000",
@@ -57,6 +61,15 @@ def brokers(both: BothControllers) -> None:
     both.register(11, rack="c")  # amended
     both.register(15, dirs=0)
     both.unregister(77)
+
+
+def controllers(both: BothControllers) -> None:
+    both.register_controller(77)
+    both.register_controller(77, process=1)
+    both.unregister_controller(78)
+    both.unregister_controller(0)  # the one that is asked
+    both.unregister_controller(77)
+    both.unregister_controller(77)
 
 
 def topics(both: BothControllers) -> None:
@@ -206,35 +219,55 @@ def access(both: BothControllers) -> None:
     both.remove_acls(AclFilter())
 
 
+def keeps_last_known_leader(partition: PartitionRegistration, target: Sequence[int] | None) -> bool:
+    """Whether the replica that led last is one after the move, or another leads: Kafka fails where it is neither."""
+    if target is None:
+        return partition.leader in set(partition.replicas) - set(partition.adding_replicas)
+    return partition.leader > 0 or set(partition.last_known_elr) <= set(target)
+
+
 def random_step(both: BothControllers, draws: random.Random) -> None:
-    """One command that is likely to do something to four brokers and three topics."""
+    """One command that is likely to do something to four brokers and three topics.
+
+    What makes Kafka's controller fail by itself later is not done (see the tests of what it forgets): a topic with an
+    empty ISR is not deleted, min.insync.replicas not set while there are ELRs, a last known leader not moved away.
+    Nor are partitions added where the others have more and fewer replicas: Kafka asks as many of them as the one has
+    that comes first in a hash map.
+    """
     broker, name = draws.choice(BROKERS), draws.choice(("orders", "bills", "clicks"))
     replicas = draws.sample(BROKERS, draws.randint(1, 3))
     topic = both.ours.image.topics.get_topic(name)
-    partition = None if topic is None else topic.partitions[0]
-    kind = draws.choice((*"hhhhhhhiiiiimmmcccegad", "register", "unregister"))
+    partitions = [] if topic is None else list(topic.partitions.values())
+    number = 0 if topic is None else draws.choice(sorted(topic.partitions))
+    partition = None if topic is None else topic.partitions[number]
+    kind = draws.choice((*"hhhhhhhiiiiimmmcccegadsu", "register", "unregister"))
     if kind == "h":
         wishes = {wish: True for wish in ("want_fence", "want_shut_down") if draws.random() < 0.2}
         offline = 1 if draws.random() < 0.05 else None
         both.heartbeat(broker, offline=offline, **wishes)
     elif kind == "i" and partition is not None and partition.leader > 0:
         isr = [replica for replica in partition.replicas if draws.random() < 0.7]
-        both.alter_isr(
-            name, partition.leader, *dict.fromkeys((partition.leader, *isr)), recovery=draws.choice((0, 0, 1))
-        )
+        isr = list(dict.fromkeys((partition.leader, *isr)))
+        both.alter_isr(name, partition.leader, *isr, number=number, recovery=draws.choice((0, 0, 1)))
     elif kind == "m":
-        both.move(name, draws.choice((replicas, replicas, None)))
+        target = draws.choice((replicas, replicas, None))
+        if partition is None or keeps_last_known_leader(partition, target):
+            both.move(name, target, number)
     elif kind == "c":
         configs = draws.choice(({}, {"min.insync.replicas": "2"}, {"unclean.leader.election.enable": "true"}))
         both.create(name, replicas, draws.sample(BROKERS, len(replicas)), configs=configs)
     elif kind == "e":
         both.elect(draws.choice(tuple(ElectionType)))
-    elif kind == "g":
+    elif kind == "g" and len({len(p.replicas) for p in partitions}) <= 1:
         both.grow(name, draws.randint(1, 4), replicas)
     elif kind == "a" and topic is not None:
         both.assign(broker, draws.randint(0, 1), name, draws.randint(0, 2))
-    elif kind == "d" and draws.random() < 0.4:
+    elif kind == "d" and draws.random() < 0.4 and topic is not None and all(p.isr for p in partitions):
         both.delete(name)
+    elif kind == "s" and not any(p.elr for p in partitions):
+        both.configure(TOPIC, name, "min.insync.replicas", OpType.SET, str(draws.randint(1, 3)))
+    elif kind == "u":
+        both.configure(TOPIC, name, "unclean.leader.election.enable", OpType.SET, draws.choice(("true", "false")))
     elif kind == "register":
         both.register(broker, process=draws.randint(0, 1), dirs=2, clean=draws.random() < 0.5)
     elif kind == "unregister":
@@ -254,24 +287,53 @@ def test_random_commands_are_answered_and_written_down_alike(tmp_path: Path) -> 
         while len(both.steps) < RANDOM_STEPS and not both.differences:
             random_step(both, draws)
         both.rpc.close()
-    if any(difference.theirs == int(Errors.UNKNOWN_SERVER_ERROR) for difference in both.differences):
-        # Kafka's controller has failed by itself, as it does where its index of ELRs has partitions of deleted topics:
-        # from there on there is nothing to compare with.
-        assert len(both.steps) > RANDOM_STEPS // 10, f"seed {seed}, after {both.steps}"
-        return
     assert both.differences == [], f"seed {seed}, after {both.steps[-12:]}"
 
 
 def test_the_same_commands_are_answered_and_written_down_alike(tmp_path: Path) -> None:
     with started_nodes(tmp_path, {1: "controller"}, settings=PROPERTIES) as nodes:
         both = BothControllers(nodes[1])
-        for part in (brokers, topics, replicas, failures, settings, access):
+        for part in (brokers, controllers, topics, replicas, failures, settings, access):
             part(both)
         both.rpc.close()
     if place := os.environ.get("KRAFTLAKE_DIFFERENCES"):
         Path(place).write_text("\n\n".join(f"{d.step}\n  {d.theirs}\n  {d.ours}" for d in both.differences), "utf-8")
     assert both.differences == KNOWN
     assert len(both.steps) >= 140
+
+
+def tokens(both: BothWithTokens) -> None:
+    """Against a node that tells users apart: minutes are an hour's and a day's, which the two clocks agree on."""
+    both.create_token("alice")
+    both.create_token("alice", renewers=("User:bob",), lifetime_ms=2 * HOUR)
+    both.create_token("admin", owner="bob", renewers=("User:alice", "User:admin"))
+    both.create_token("alice", renewers=("Group:all",))
+    both.create_token("alice", lifetime_ms=1000 * 24 * HOUR)  # more than there is
+    both.renew("alice", 0)
+    both.renew("alice", 0, HOUR)
+    both.renew("bob", 0)
+    both.renew("bob", 1)  # up to its end
+    both.renew("alice", None)
+    both.expire("alice", 0, 3 * HOUR)
+    both.expire("bob", 0)
+    both.expire("alice", None)
+    both.expire("bob", 1)
+    both.renew("alice", 1)
+    both.expire("admin", 2)  # it asked for it, and may renew it
+    both.expire("alice", 0, 0)  # at once, but it stays until somebody sweeps
+    both.renew("alice", 0, HOUR)
+    both.expire("alice", 0, HOUR)
+    both.expire("alice", 0)
+
+
+def test_delegation_tokens_are_answered_and_written_down_alike(tmp_path: Path) -> None:
+    properties = PROPERTIES | SASL_PROPERTIES
+    with started_nodes(tmp_path, {1: "controller"}, settings=properties) as nodes:
+        both = BothWithTokens(nodes[1])
+        tokens(both)
+        both.close()
+    assert both.differences == []
+    assert len(both.steps) == 40, "each of the 20 is followed by an ACL"
 
 
 def test_kafka_forgets_to_clear_its_index_of_eligible_leaders(tmp_path: Path) -> None:
@@ -290,4 +352,44 @@ def test_kafka_forgets_to_clear_its_index_of_eligible_leaders(tmp_path: Path) ->
         both.rpc.close()
     difference = both.differences[0]
     assert (difference.step, difference.theirs, difference.ours) == ("unregister 12", -1, 0)
-    assert "existed in isrMembers, but not in the topics map" in (nodes[1].folder / "server.log").read_text("utf-8")
+    assert STALE_INDEX in (nodes[1].folder / "server.log").read_text("utf-8")
+
+
+def test_kafka_forgets_that_a_last_known_leader_may_be_no_replica(tmp_path: Path) -> None:
+    """PartitionRegistration.directory throws for whoever is no replica, and the election asks it for that leader."""
+    with started_nodes(tmp_path, {1: "controller"}, settings=PROPERTIES) as nodes:
+        both = BothControllers(nodes[1])
+        for broker in (11, 12):
+            both.register(broker)
+            both.heartbeat(broker)
+        both.create("risky", (11,), configs={"unclean.leader.election.enable": "true"})
+        both.move("risky", (12,))
+        both.heartbeat(11, want_fence=True)  # 12 leads, uncleanly
+        both.move("risky", None)  # 11 is the only replica again, and fenced
+        both.unregister(11)
+        assert both.differences == []
+        both.register(11)
+        both.rpc.close()
+    difference = both.differences[0]
+    assert (difference.step, difference.theirs, difference.ours) == ("register 11", -1, 0)
+    assert "Replica 12 is not assigned to this partition" in (nodes[1].folder / "server.log").read_text("utf-8")
+
+
+def test_kafka_forgets_to_clear_its_index_of_directories(tmp_path: Path) -> None:
+    """A topic that is deleted while its ISR is empty stays in directoriesToPartitions; a lost disk fails there then."""
+    with started_nodes(tmp_path, {1: "controller"}, settings=PROPERTIES) as nodes:
+        both = BothControllers(nodes[1])
+        for broker in (11, 12):
+            both.register(broker, dirs=2)
+            both.heartbeat(broker)
+        both.create("orders", (11, 12), configs={"min.insync.replicas": "2"})
+        both.assign(12, 1, "orders", 0)
+        both.heartbeat(11, want_fence=True)
+        both.heartbeat(12, want_fence=True)  # both are eligible now, none is in sync
+        both.delete("orders")
+        assert both.differences == []
+        both.heartbeat(12, offline=1)
+        both.rpc.close()
+    difference = both.differences[0]
+    assert (difference.step, difference.theirs, difference.ours) == ("heartbeat 12 ", -1, [True, False, False])
+    assert STALE_INDEX in (nodes[1].folder / "server.log").read_text("utf-8")

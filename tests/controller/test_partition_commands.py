@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from kraftlake.controller.alter_partition import IsrAnswer, IsrChange, alter_partition
+from kraftlake.controller.brokers import unregister_broker
 from kraftlake.controller.elections import (
     ElectionType,
     elect_leaders,
@@ -121,6 +122,17 @@ def test_a_reassignment_is_taken_back(cluster: ControlledCluster) -> None:
     assert move(cluster, None) is Errors.NONE
     assert cluster.partition("orders").replicas == (1, 2, 3)
     assert cluster.partition("orders").adding_replicas == ()
+
+
+def test_an_eligible_leader_that_was_moved_away_is_none_once_its_broker_goes() -> None:
+    cluster = ControlledCluster()
+    cluster.start(1, 2)
+    cluster.assigned("orders", (1, 2), configs={"min.insync.replicas": "2"})
+    alter(cluster, wish(cluster, 1))
+    move(cluster, (1,))
+    assert (cluster.partition("orders").replicas, cluster.partition("orders").elr) == ((1,), (2,))
+    cluster.run(lambda state: unregister_broker(state, 2))
+    assert cluster.partition("orders").elr == ()
 
 
 def test_a_move_to_nowhere_is_refused(cluster: ControlledCluster) -> None:

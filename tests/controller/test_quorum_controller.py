@@ -16,7 +16,6 @@ from typing import Any, TypeVar
 import pytest
 
 import kraftlake
-from kraftlake.controller.bootstrap import BootstrapMetadata, BootstrapSnapshot
 from kraftlake.controller.brokers import unregister_broker
 from kraftlake.controller.config import ControllerConfig
 from kraftlake.controller.errors import ControllerApiError, Errors
@@ -27,7 +26,6 @@ from kraftlake.controller.state import ControllerState
 from kraftlake.controller.topics import CreatableTopic, create_topics
 from kraftlake.image import MetadataImage
 from kraftlake.metadata_log import MetadataLog
-from kraftlake.metadata_log.founding import Contents
 from kraftlake.records import metadata_records as r
 from kraftlake.records.metadata_version import from_feature_level
 from kraftlake.records.serde import ApiMessageAndVersion
@@ -37,14 +35,6 @@ from tests.controller.cluster import ALL_FEATURES, CLUSTER_ID, ControlledCluster
 
 T = TypeVar("T")
 PATIENCE = 60.0  # seconds that a test waits for what must happen
-
-
-@pytest.fixture
-def lake(tmp_path: Path) -> Path:
-    path = tmp_path / "lake"
-    bootstrap = BootstrapSnapshot(metadata=BootstrapMetadata.of(), timestamp=1_700_000_000_000)
-    MetadataLog.create(path, CLUSTER_ID, "controlled", contents=Contents(snapshots=[bootstrap]), durability="os")
-    return path
 
 
 @contextmanager
@@ -222,6 +212,7 @@ def test_a_request_that_waits_too_long_times_out(lake: Path) -> None:
         with pytest.raises(ControllerApiError) as refused:
             late.result(PATIENCE)
         assert refused.value.error is Errors.REQUEST_TIMED_OUT
+        assert (made.metrics.operations_timed_out, made.metrics.timed_out_heartbeats) == (1, 0)
 
 
 def test_an_answer_beside_the_log_needs_a_commit_within_the_fetch_timeout(lake: Path) -> None:

@@ -23,6 +23,7 @@ from kraftlake.image import (
     partitions_of,
     topics_image,
 )
+from kraftlake.image.broker_partitions import partitions_with_elr
 from kraftlake.records import metadata_records as r
 from tests.histories import histories, uuid_of
 
@@ -141,19 +142,33 @@ def several_replicas(image):
     for number, replicas in enumerate([(), (1, 2, 3, 4), (5, 4, 3, 2, 1)]):
         fields = {"replicas": replicas, "isr": replicas[1:], "leader": replicas[0] if number == 2 else -1}
         delta.replay(r.PartitionRecord(partition_id=number, topic_id=uuid_of(77), partition_epoch=0, **fields))
+    eligible = r.PartitionRecord(
+        partition_id=3, topic_id=uuid_of(77), replicas=(1,), isr=(1,), leader=1, eligible_leader_replicas=(6,)
+    )
+    delta.replay(eligible)
     delta.replay(min_isr("4", "wide"))
     return delta.apply(image.provenance)
 
 
 @given(histories(min_steps=10, topics_only=True))
 def test_columns_count_what_objects_count(records):
+    def counted(image):
+        eligible = sorted(found[:2] for found in partitions_with_elr(image.topics))
+        assert ("wide", 3) in eligible
+        return (
+            count_cluster(image),
+            count_partitions_of_brokers(image),
+            [partitions_of(image, b) for b in range(7)],
+            eligible,
+        )
+
     image = several_replicas(image_of(*(record.message for record in records)))
-    few = count_cluster(image), count_partitions_of_brokers(image), [partitions_of(image, b) for b in range(7)]
+    few = counted(image)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(topics_image, "PACK_FROM", 0)
         large = several_replicas(image_of(*(record.message for record in records)))
         assert large.topics.is_large
-        many = count_cluster(large), count_partitions_of_brokers(large), [partitions_of(large, b) for b in range(7)]
+        many = counted(large)
     assert many == few
 
 

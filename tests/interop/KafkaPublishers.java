@@ -21,7 +21,9 @@ import java.util.function.Supplier;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import org.apache.kafka.common.Cluster;
 import org.apache.kafka.common.Node;
+import org.apache.kafka.common.PartitionInfo;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.acl.AclOperation;
@@ -49,6 +51,7 @@ import org.apache.kafka.image.MetadataImage;
 import org.apache.kafka.image.MetadataProvenance;
 import org.apache.kafka.metadata.KRaftMetadataCache;
 import org.apache.kafka.metadata.LeaderAndIsr;
+import org.apache.kafka.metadata.MetadataCache;
 import org.apache.kafka.metadata.MetadataRecordSerde;
 import org.apache.kafka.metadata.authorizer.StandardAcl;
 import org.apache.kafka.metadata.authorizer.StandardAuthorizer;
@@ -383,6 +386,27 @@ public class KafkaPublishers {
         return json;
     }
 
+    static Object cluster(MetadataImage image) throws Exception {
+        Cluster cluster = (Cluster) MetadataCache.class
+            .getMethod("toCluster", new Class[] {String.class, MetadataImage.class})
+            .invoke(null, new Object[] {"cluster", image});
+        List partitions = new ArrayList();
+        for (Iterator t = cluster.topics().iterator(); t.hasNext(); ) {
+            for (Iterator p = cluster.partitionsForTopic((String) t.next()).iterator(); p.hasNext(); ) {
+                PartitionInfo info = (PartitionInfo) p.next();
+                partitions.add(map(new Object[] {
+                    "topic", info.topic(), "partition", Integer.valueOf(info.partition()), "leader", node(info.leader()),
+                    "replicas", nodes(Arrays.asList(info.replicas())),
+                    "isr", nodes(Arrays.asList(info.inSyncReplicas())),
+                    "offline", nodes(Arrays.asList(info.offlineReplicas()))}));
+            }
+        }
+        return map(new Object[] {
+            "nodes", nodes(cluster.nodes()), "partitions", partitions, "internal", new ArrayList(cluster.internalTopics()),
+            "controllerIsFenced", Boolean.valueOf(cluster.controller().isFenced()),
+            "hasController", Boolean.valueOf(!cluster.controller().isEmpty())});
+    }
+
     static Object cache(JsonNode request) throws Exception {
         KRaftMetadataCache cache = new KRaftMetadataCache(1, new Supplier() {
             public Object get() {
@@ -391,6 +415,7 @@ public class KafkaPublishers {
         });
         cache.setImage(image(request.get("records"), request.get("offset").asLong()));
         Map json = new LinkedHashMap();
+        json.put("cluster", cluster(cache.currentImage()));
         List names = new ArrayList();
         for (Iterator t = request.get("topics").iterator(); t.hasNext(); ) {
             names.add(((JsonNode) t.next()).asText());

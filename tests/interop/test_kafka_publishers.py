@@ -163,6 +163,7 @@ def test_a_cache_answers_as_kafkas(
 def in_order(answers: dict[str, Any]) -> dict[str, Any]:
     """Kafka's answers with what has no order put in one."""
     answers["names"].sort()
+    in_any_order(answers["cluster"])
     for listener in answers["listeners"].values():
         for nodes in (listener["alive"], listener["all"]):
             nodes.sort(key=lambda node: node["id"])
@@ -171,6 +172,39 @@ def in_order(answers: dict[str, Any]) -> dict[str, Any]:
                 topic["partitions"].sort(key=lambda partition: partition["partition"])
     answers["quotas"] = [found if found == "refused" else sorted(found, key=repr_of) for found in answers["quotas"]]
     return answers
+
+
+def in_any_order(cluster: dict[str, Any]) -> None:
+    """A client's cluster has no order: its nodes come from hash maps, and so do those of a broker's listeners."""
+    for partition in cluster["partitions"]:
+        for nodes in (partition["replicas"], partition["isr"], partition["offline"]):
+            nodes.sort(key=repr)
+    for everything in (cluster["nodes"], cluster["partitions"], cluster["internal"]):
+        everything.sort(key=repr)
+
+
+def of_cluster(cache: MetadataCache) -> dict[str, Any]:
+    cluster = cache.to_cluster("cluster")
+    assert cluster.cluster_id == "cluster"
+    made = {
+        "nodes": [of_node(node) for node in cluster.nodes],
+        "partitions": [
+            {
+                "topic": partition.topic,
+                "partition": partition.partition,
+                "leader": of_node(partition.leader),
+                "replicas": [of_node(node) for node in partition.replicas],
+                "isr": [of_node(node) for node in partition.in_sync_replicas],
+                "offline": [of_node(node) for node in partition.offline_replicas],
+            }
+            for partition in cluster.partitions
+        ],
+        "internal": sorted(cluster.internal_topics),
+        "controllerIsFenced": cluster.controller.is_fenced,
+        "hasController": cluster.controller != Node.NO_NODE,
+    }
+    in_any_order(made)
+    return made
 
 
 def repr_of(entry: dict[str, Any]) -> str:
@@ -191,6 +225,7 @@ def ours_of(  # noqa: PLR0917
             ]
             for number in [*BROKER_IDS, 99]
         },
+        "cluster": of_cluster(cache),
         "features": {"levels": dict(features.levels), "epoch": features.epoch},
         "listeners": {name: of_listener(cache, name, topics, start, limit) for name in LISTENERS},
         "topics": [of_topic(cache, topic) for topic in topics],

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -123,6 +124,29 @@ def test_other_sources_or_another_machine_have_another_folder(cache: Path, monke
     monkeypatch.setattr(machine_code, "_code_depends_on", lambda: depends_on + b"x")
     machine_code.cache_folder.cache_clear()
     assert machine_code.cache_folder() not in (None, cache)
+
+
+def test_code_that_nobody_has_used_for_a_month_is_removed_when_new_code_is_kept(cache: Path) -> None:
+    month = 31 * 24 * 60 * 60
+    for name, age in {"stale": month, ".half-removed.7": month, "used": 60, "elsewhere": month}.items():
+        folder = cache.parent / name
+        folder.mkdir()
+        (folder / "replay-0.code").write_bytes(b"code")
+        os.utime(folder, (time.time() - age,) * 2)
+    outside = cache.parent.parent / "outside"
+    (cache.parent / "elsewhere").rename(outside)
+    (cache.parent / "link").symlink_to(outside)
+    no_result(np.zeros(1, np.int32))
+    assert {path.name for path in cache.parent.iterdir()} == {cache.name, "used", "link"}
+    assert (outside / "replay-0.code").exists()
+
+
+def test_a_folder_in_use_does_not_grow_old(cache: Path) -> None:
+    long_ago = time.time() - 29 * 24 * 60 * 60
+    os.utime(cache, (long_ago, long_ago))
+    machine_code.cache_folder.cache_clear()
+    assert machine_code.cache_folder() == cache
+    assert cache.stat().st_mtime > time.time() - 60
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 
+from kraftlake.kernels import machine_code
 from kraftlake.records.batch import RecordBatch, encode_batch
 from kraftlake.records.serde import ApiMessageAndVersion
 from tests.histories import histories
@@ -22,6 +24,8 @@ ANSWERS = """
 import json, sys
 if sys.argv[1] == "missing":
     sys.modules["numba"] = None
+if sys.argv[1] == "broken since":
+    sys.modules["kraftlake.kernels.compiler"] = None
 import kraftlake
 from kraftlake.image import image_to_json
 from kraftlake.replay import bulk
@@ -92,3 +96,18 @@ def test_with_a_broken_numba_all_answers_are_the_same(
     told, said = answers("as it is", logs, **broken)
     assert told == [*compiled_answers, "objects"]
     assert said.count("numba does not work: no such library: libllvm") == 1
+
+
+@pytest.mark.parametrize("missing", ["walk_plain", "index_ids", "replay", "local_changes"])
+def test_with_a_numba_that_broke_when_some_code_was_compiled_all_answers_are_the_same(
+    tmp_path: Path, logs: list[str], compiled_answers: list[str], missing: str
+) -> None:
+    folder = machine_code.cache_folder()
+    assert folder is not None
+    there = tmp_path / "kraftlake" / "kernels" / folder.name
+    shutil.copytree(folder, there)
+    (file,) = there.glob(f"{missing}-*.code")
+    file.unlink()
+    told, said = answers("broken since", logs, XDG_CACHE_HOME=str(tmp_path))
+    assert told[:-1] == compiled_answers
+    assert said.count("numba does not work: ") == 1

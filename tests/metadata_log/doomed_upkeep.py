@@ -20,7 +20,7 @@ from tests.metadata_log.log_batches import snapshot_batches
 
 OPERATIONS = 40
 OPERATIONS_OF_A_COMPACTION = 8
-POLICY = UpkeepPolicy(checkpoint_after=5, keep_commits=2, compact_from=3, orphan_age_ms=0)
+POLICY = UpkeepPolicy(checkpoint_after=5, keep_commits=2, compact_from=3, orphan_age_ms=0, exclusive=True)
 
 
 class DeadlyUpkeepDisk(DeadlyDisk):

@@ -18,7 +18,7 @@ from tests.metadata_log.delta_protocol import check_commits
 from tests.metadata_log.log_batches import UnsyncedDisk, data_batch, snapshot_batches
 
 DISK = UnsyncedDisk()
-POLICY = UpkeepPolicy(checkpoint_after=10, keep_commits=3, compact_from=4, orphan_age_ms=0)
+POLICY = UpkeepPolicy(checkpoint_after=10, keep_commits=3, compact_from=4, orphan_age_ms=0, exclusive=True)
 
 
 @pytest.fixture

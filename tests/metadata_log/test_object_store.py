@@ -122,14 +122,16 @@ def test_every_commit_is_correct_at_every_stage_of_a_lakes_life(lake: str) -> No
     assert check_commits(ObjectPath.parse(lake) / "log") == 13
     log.add_snapshot(end_offset=11, epoch=1, last_contained_log_timestamp=TIME, batches=snapshot_batches(3))
     trimming.declare_stream_lag(ObjectPath.parse(lake) / "log", ObjectStoreDisk(), 0)
-    upkeep = Upkeep(lake, UpkeepPolicy(checkpoint_after=5, keep_commits=100, compact_from=3, orphan_age_ms=0))
+    upkeep = Upkeep(
+        lake, UpkeepPolicy(checkpoint_after=5, keep_commits=100, compact_from=3, orphan_age_ms=0, exclusive=True)
+    )
     assert upkeep.trim(11).new_start == 11
     assert check_commits(ObjectPath.parse(lake) / "log") == 17
     assert upkeep.run(force_checkpoint=True).compaction.made > 0
     upkeep.vacuum()
     MetadataLog.open(lake).claim(3)
     assert check_commits(ObjectPath.parse(lake) / "log") == 19
-    policy = UpkeepPolicy(checkpoint_after=5, keep_commits=2, compact_from=3, orphan_age_ms=0)
+    policy = UpkeepPolicy(checkpoint_after=5, keep_commits=2, compact_from=3, orphan_age_ms=0, exclusive=True)
     assert Upkeep(lake, policy).run(force_checkpoint=True).cleaned_up.commits > 0
     assert check_commits(ObjectPath.parse(lake) / "log") < 10
     assert check_commits(ObjectPath.parse(lake) / "snapshots") == 2

@@ -21,14 +21,14 @@ from kraftlake.metadata_log.delta_actions import AddFile
 from kraftlake.metadata_log.delta_log import read_commit, read_table
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.upkeep import Upkeep, UpkeepThread
-from kraftlake.metadata_log.upkeep_policy import UpkeepPolicy
+from kraftlake.metadata_log.upkeep_policy import LONGEST_COMMIT_MS, MAX_STREAM_LAG, UpkeepPolicy
 from kraftlake.metadata_log.vacuum import vacuum
 from kraftlake.records.rows import LOG_SCHEMA
-from kraftlake.runtime.errors import LakeError, OffsetError
+from kraftlake.runtime.errors import LakeError, OffsetError, UsageError
 from tests.metadata_log.log_batches import UnsyncedDisk, data_batch, snapshot_batches
 
 DISK = UnsyncedDisk()
-POLICY = UpkeepPolicy(checkpoint_after=10, keep_commits=3, compact_from=4, orphan_age_ms=0)
+POLICY = UpkeepPolicy(checkpoint_after=10, keep_commits=3, compact_from=4, orphan_age_ms=0, exclusive=True)
 
 
 def grown(path: Path, commits: int, *, lag_ms: int = 0) -> MetadataLog:
@@ -212,7 +212,7 @@ def test_vacuum_keeps_what_a_commit_or_a_stream_may_still_need(tmp_path: Path) -
     orphan = log.path / "log" / "perhaps-in-flight.parquet"
     orphan.write_bytes(b"PAR1")
     compact(log.path / "log", DISK, POLICY)
-    careful = attrs.evolve(POLICY, orphan_age_ms=3_600_000)
+    careful = attrs.evolve(POLICY, orphan_age_ms=3_600_000, exclusive=False)
     assert vacuum(log.path / "log", DISK, careful).kept == 11
     os.utime(orphan, (1, 1))
     done = vacuum(log.path / "log", DISK, careful)
@@ -220,6 +220,17 @@ def test_vacuum_keeps_what_a_commit_or_a_stream_may_still_need(tmp_path: Path) -
     trimming.declare_stream_lag(log.path / "log", DISK, 0)
     assert vacuum(log.path / "log", DISK, POLICY).removed == 10
     assert vacuum(log.path / "log", DISK, POLICY) == vacuum(log.path / "log", DISK, POLICY)
+
+
+def test_an_age_at_which_a_commit_may_be_under_way_is_refused_unless_nobody_else_writes(tmp_path: Path) -> None:
+    UpkeepPolicy(orphan_age_ms=LONGEST_COMMIT_MS)
+    with pytest.raises(UsageError, match="less than 15 minutes may belong to a commit that is being made"):
+        UpkeepPolicy(orphan_age_ms=LONGEST_COMMIT_MS - 1)
+    UpkeepPolicy(orphan_age_ms=0, exclusive=True)
+    with pytest.raises(UsageError, match="can't be -1"):
+        UpkeepPolicy(orphan_age_ms=-1, exclusive=True)
+    with pytest.raises(UsageError, match="beside a writer"):
+        UpkeepThread(upkeep(grown(tmp_path / "lake", 1)))
 
 
 def with_snapshot(log: MetadataLog, end_offset: int) -> None:
@@ -286,6 +297,16 @@ def test_a_trim_that_would_lose_something_is_refused(
     with pytest.raises(fault, match=sentence):
         upkeep(log).trim(before)
     assert read_table(log.path / "log").version == version
+
+
+def test_a_trim_that_no_snapshot_covers_declares_no_stream_lag_either(tmp_path: Path) -> None:
+    log = grown(tmp_path / "lake", 4, lag_ms=5)
+    version = log.version
+    with pytest.raises(LakeError, match="there is none that covers anything"):
+        upkeep(log).trim(3, stream_lag_ms=0)
+    assert MetadataLog.open(log.path).version == version
+    assert upkeep(log).trim(0, stream_lag_ms=0).files == 0
+    assert read_table(log.path / "log").metadata.configuration[MAX_STREAM_LAG] == "0"
 
 
 def test_a_snapshot_that_is_damaged_covers_no_trim(tmp_path: Path) -> None:
@@ -371,7 +392,7 @@ def test_a_writer_goes_on_over_a_trim_and_a_declaration(tmp_path: Path) -> None:
 
 def test_the_upkeep_thread_keeps_a_growing_log_in_order(tmp_path: Path) -> None:
     log = grown(tmp_path / "lake", 1)
-    careful = attrs.evolve(POLICY, orphan_age_ms=3_600_000)
+    careful = attrs.evolve(POLICY, orphan_age_ms=3_600_000, exclusive=False)
     with UpkeepThread(Upkeep(log.path, careful, disk=DISK), interval=0.01):
         while (
             len(read_table(log.path / "log").files) + 8 > log.version - 5
@@ -384,7 +405,7 @@ def test_the_upkeep_thread_keeps_a_growing_log_in_order(tmp_path: Path) -> None:
 
 def test_an_upkeep_round_that_fails_is_told_and_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = grown(tmp_path / "lake", 1)
-    kept = upkeep(log)
+    kept = Upkeep(log.path, disk=DISK)
     rounds = threading.Semaphore(0)
 
     def fail() -> None:

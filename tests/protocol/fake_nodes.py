@@ -81,12 +81,15 @@ class FakeController:
         self.leader: Address | None = None
         self.versions = {18: (0, 4), 55: (0, 1), 60: (0, 1)}
         self.connections = 0
+        self.silent_apis: set[int] = set()
         self.shift = 0
 
     def __call__(self, connection: socket.socket) -> None:
         self.connections += 1
         while True:
             api_key, _, correlation_id = struct.unpack(">hhi", receive_frame(connection)[:8])
+            if api_key in self.silent_apis:
+                continue
             tags = b"" if api_key == 18 else b"\0"
             answer = {18: self._api_versions, 55: self._quorum, 60: self._cluster}[api_key]()
             connection.sendall(frame(struct.pack(">i", correlation_id + self.shift) + tags + encoded(answer)))

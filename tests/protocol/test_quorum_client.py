@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
-from kraftlake.protocol import Address, NodeError, OtherClusterError, QuorumClient, QuorumPosition
+from kraftlake.protocol import Address, NodeError, NoLeaderError, OtherClusterError, QuorumClient, QuorumPosition
 from kraftlake.runtime.errors import ImportConflictError
 from tests.protocol.fake_nodes import CLUSTER_ID, FakeController, frame, receive_frame, serving
 
@@ -52,7 +52,7 @@ def test_a_controller_that_does_not_lead_names_the_one_that_does() -> None:
     leading, following = FakeController(), FakeController()
     following.quorum_error = ErrorCode.not_leader_or_follower
     with serving(leading) as leader, serving(following) as follower, asking(follower) as client:
-        with pytest.raises(NodeError, match=f"^{follower} is a controller that does not lead, and knows no leader"):
+        with pytest.raises(NoLeaderError, match=f"^{follower} is a controller that does not lead, and knows no leader"):
             client.describe()
         following.leader = follower
         with pytest.raises(NodeError, match=f"^{follower} is a controller that does not lead"):
@@ -63,6 +63,21 @@ def test_a_controller_that_does_not_lead_names_the_one_that_does() -> None:
         leading.quorum_error = ErrorCode.not_leader_or_follower
         following.quorum_error = ErrorCode.none
         assert client.describe() == HERE, "the lead changed hands"
+
+
+def test_a_broker_that_waits_for_a_controller_itself_knows_no_leader() -> None:
+    broker = FakeController()
+    broker.silent_apis.add(55)
+    with serving(broker) as address, QuorumClient([address], cluster_id=CLUSTER_ID, timeout=0.2) as client:
+        with pytest.raises(NoLeaderError, match=r"did not answer within 0\.2 s"):
+            client.describe()
+        broker.silent_apis.clear()
+        assert client.describe() == HERE
+        broker.silent_apis.add(60)
+        client.close()
+        with pytest.raises(NodeError, match="did not answer") as caught:
+            client.describe()
+        assert not isinstance(caught.value, NoLeaderError), "it may be of any cluster"
 
 
 def test_a_node_of_another_cluster_is_never_asked_further() -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kraftlake.protocol import NodeError, OtherClusterError, QuorumPosition, QuorumWatch
+from kraftlake.protocol import NodeError, NoLeaderError, OtherClusterError, QuorumPosition, QuorumWatch
 from kraftlake.runtime.clock import ManualClock
 
 
@@ -52,6 +52,21 @@ def test_a_quorum_that_can_not_be_asked_is_told_once_and_asked_ever_more_rarely(
     quorum.fault = NodeError("again.")
     watch.position()
     assert len(told) == 3
+
+
+def test_a_cluster_that_elects_a_leader_at_the_start_is_waited_for_and_nothing_known_meanwhile() -> None:
+    quorum, told, clock = Quorum(), list[str](), ManualClock()
+    quorum.fault = NoLeaderError("nobody leads.")
+    watch = QuorumWatch(quorum, told.append, clock=clock)
+    for fault in (quorum.fault, quorum.fault, NodeError("all restart.")):
+        quorum.fault = fault
+        assert watch.position().high_watermark == -1
+        clock.advance(30_000)
+    assert quorum.asked == 3
+    assert told == ["the quorum can't be asked, so nothing more is taken for committed until it can be: nobody leads."]
+    quorum.fault = None
+    assert watch.position().high_watermark == 1
+    assert told[1:] == ["the quorum answers again."]
 
 
 def test_another_cluster_at_the_address_is_an_error_at_any_time() -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.image import MetadataImage
+from kraftlake.image import MetadataImage, MetadataProvenance
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.control_records import KRaftVersionRecord, VotersRecord
@@ -31,6 +31,7 @@ from tests.replay.made_logs import (
     reference_image,
     small_log,
     topic,
+    uuid_of,
     without_place,
 )
 
@@ -234,13 +235,44 @@ def test_flushing_nothing_publishes_nothing() -> None:
     assert len(published.images) == count
 
 
-def test_two_topics_of_one_name_are_found_when_the_change_is_applied() -> None:
-    loader = bulk(log_of(1, [topic(1, "same")], [topic(2, "same")]))
-    with pytest.raises(ReplayError, match=r"same"):
-        loader.take_image()
-    lenient = bulk(log_of(1, [topic(1, "same")], [topic(2, "same")]), lenient=True)
-    assert lenient.take_image().provenance.offset == 2
-    assert lenient.skipped
+def test_a_topic_that_gets_the_name_of_another_is_refused_with_its_offset() -> None:
+    batches = log_of(1, [topic(1, "same"), partition(1)], [topic(3), topic(2, "same"), partition(2), topic(4)])
+    with pytest.raises(ReplayError, match=r"offset 4, TOPIC_RECORD: topic 'same'"):
+        bulk(batches)
+    for published in (Published(batches, lenient=True), None):
+        loader = bulk(batches, lenient=True) if published is None else published.loader
+        assert [(skipped.offset, skipped.type) for skipped in loader.skipped] == [
+            (4, "TOPIC_RECORD"),
+            (5, "PARTITION_RECORD"),
+        ]
+        image = loader.take_image()
+        assert set(image.topics.topics_by_name()) == {"same", "topic-3", "topic-4"}
+        assert image.topics.topics_by_name()["same"].id == uuid_of(1)
+        assert len(image.topics.topics_by_name()["same"].partitions) == 1
+
+
+def test_a_topic_may_get_the_name_of_one_that_is_gone() -> None:
+    removed = r.RemoveTopicRecord(topic_id=uuid_of(1))
+    image = bulk(log_of(1, [topic(1, "same")], [removed, topic(2, "same")])).take_image()
+    assert image.topics.topics_by_name()["same"].id == uuid_of(2)
+
+
+def test_of_two_topics_of_one_name_in_a_snapshot_the_first_stays() -> None:
+    loader = bulk(log_of(1, [topic(1, "same"), topic(5)]), lenient=True)
+    loader.take_image()
+    snapshot = [data(0, metadata_version(), topic(2, "same"), partition(2), topic(3, "same"), topic(4))]
+    place = MetadataProvenance(offset=9, epoch=1, timestamp=TIME, batch_aligned=True)
+    loader.load_snapshot(snapshot, place, name="made up")
+    delta, image = loader.take_change()
+    assert {name: known.id for name, known in image.topics.topics_by_name().items()} == {
+        "same": uuid_of(2),
+        "topic-4": uuid_of(4),
+    }
+    assert delta.topics_delta is not None
+    assert delta.topics_delta.deleted_topic_ids == {uuid_of(1), uuid_of(5)}
+    assert [skipped.type for skipped in loader.skipped] == ["TOPIC_RECORD"]
+    loader.load_batch(data(10, topic(6, "same"), epoch=1))
+    assert [skipped.offset for skipped in loader.skipped] == [3, 10], "offsets inside the snapshot, then the log's"
 
 
 def test_the_image_at_every_offset_is_the_same_in_bulk_and_batch_by_batch() -> None:

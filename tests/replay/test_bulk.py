@@ -124,6 +124,14 @@ def test_records_that_hardly_fit_together_end_the_same(records, lenient, sizes):
     batches = batches_of(records, sizes)
     ours = outcome(batches, len(records), lenient=lenient, bulk=True)
     assert ours == outcome(batches, len(records), lenient=lenient)
+    if lenient:
+        image, _, _, _, skipped = ours
+        one_by_one = MetadataBatchLoader(lenient=True)
+        for batch in batches:
+            one_by_one.load_batch(batch)
+            last = one_by_one.take_image()
+        assert image == image_to_json(last, show_secrets=True)
+        assert [one.offset for one in skipped] == [one.offset for one in one_by_one.skipped]
 
 
 def partition(number, *replicas, topic=1001, **fields):
@@ -152,6 +160,21 @@ def test_bulk_replay_makes_no_objects_of_common_records():
     assert loader.last_offset == len(MANY)
     assert loader.delta.topics_delta.local_changes(4).leaders
     assert loader.take_image().topics.get_topic("a").partitions[3].leader == 4
+
+
+@pytest.mark.parametrize("at", [0, 60])
+def test_a_metadata_transaction_leaves_the_records_behind_it_to_bulk_replay(at):
+    """Every cluster's log begins with one: its bootstrap records."""
+    marks = [ApiMessageAndVersion(BeginTransactionRecord(), 0), ApiMessageAndVersion(EndTransactionRecord(), 0)]
+    records = [*MANY[:at], marks[0], *MANY[at : at + 3], marks[1], *MANY[at + 3 :]]
+    batches = batches_of(records, [1])
+    if at == 0:  # bootstrap records are none of topics
+        records = [*marks, *MANY]
+        batches = batches_of(records, [2, 50])
+    loader = load(batches, 400, bulk=True)
+    assert loader.delta.topics_delta.takes_bulk
+    assert loader.last_offset == len(records) - 1
+    assert loader.take_image() == load(batches, 400).take_image()
 
 
 def test_a_delta_goes_on_after_an_image_was_made_of_it():

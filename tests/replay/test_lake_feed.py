@@ -159,7 +159,7 @@ def test_a_loader_that_the_log_was_trimmed_past_is_told_the_newest_snapshot(lake
     for batch in batches[4:]:
         log.append([batch])
     keep_snapshot(log, reference_image(batches, 14))
-    policy = UpkeepPolicy(checkpoint_after=1, keep_commits=1, compact_from=100, orphan_age_ms=0)
+    policy = UpkeepPolicy(checkpoint_after=1, keep_commits=1, compact_from=100, orphan_age_ms=0, exclusive=True)
     upkeep = Upkeep(lake, policy, disk=DISK)
     upkeep.trim(14, stream_lag_ms=0)
     upkeep.run(force_checkpoint=True)

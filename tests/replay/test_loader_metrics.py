@@ -30,6 +30,9 @@ def test_what_is_counted_is_shown() -> None:
     assert registry.value(BROKER + "metadata-apply-error-count") == 2
     assert registry.value(BROKER + "metadata-skipped-record-count") == 3
     assert registry.value("kafka.server:type=MetadataLoader,name=CurrentControllerId") == -1
+    metrics.idle.record(0, 0)
+    metrics.idle.record(1, 4)
+    assert registry.value("kafka.server:type=MetadataLoader,name=AvgIdleRatio") == 0.25
 
 
 def test_a_leader_is_who_the_epoch_says() -> None:

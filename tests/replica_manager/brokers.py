@@ -16,6 +16,7 @@ from kraftlake.replica_manager import (
     Transition,
     TransitionKind,
 )
+from kraftlake.replica_manager.log_dir_fetcher import LogDirFetcher
 from kraftlake.replica_manager.replayed_broker import StillFetcher
 from kraftlake.runtime.clock import ManualClock
 from tests.histories import uuid_of
@@ -68,6 +69,7 @@ class Controller:
     def __init__(self) -> None:
         self.proposals: list[tuple[Any, Any, Any]] = []
         self.assignments: list[tuple[Any, Uuid]] = []
+        self.on_accepted: Any = None
         self.failures: list[Uuid] = []
         self.completed: list[TopicPartition] = []
         self.given_up: list[TopicPartition] = []
@@ -75,8 +77,9 @@ class Controller:
     def submit(self, partition, leader_and_isr, on_answer):
         self.proposals.append((partition, leader_and_isr, on_answer))
 
-    def handle_assignment(self, partition, directory_id, reason):
+    def handle_assignment(self, partition, directory_id, reason, on_accepted=None):
         self.assignments.append((partition, directory_id))
+        self.on_accepted = on_accepted
 
     def handle_failure(self, directory_id):
         self.failures.append(directory_id)
@@ -95,9 +98,19 @@ class Broker:
     """Broker 1, whose image is made of the records that it is told of."""
 
     def __init__(
-        self, *, log_manager: Any = None, config: ReplicaManagerConfig | None = None, delayed: Any = None
+        self,
+        *,
+        log_manager: Any = None,
+        config: ReplicaManagerConfig | None = None,
+        delayed: Any = None,
+        moving: bool = False,
+        scheduler: Any = None,
     ) -> None:
-        """`delayed` makes what delayed operations wait in, of the clock; otherwise the calls are only noted."""
+        """`delayed` makes what delayed operations wait in, of the clock; otherwise the calls are only noted.
+
+        With `moving` replicas are really moved between directories, by fetchers that a test turns; `scheduler` makes
+        the scheduler of the broker's own tasks, of the clock.
+        """
         self.told: list[Transition] = []
         self.view = ImageView()
         self.controller = Controller()
@@ -111,11 +124,12 @@ class Broker:
             log_manager=self.logs,
             metadata=self.view,
             fetchers=StillFetcher,
-            log_dir_fetchers=StillFetcher,
+            log_dir_fetchers=(lambda id_, here: LogDirFetcher(id_, here, self.manager)) if moving else StillFetcher,
             alter_partition_manager=self.controller,
             directory_events=self.controller,
             delayed_operations=self.delayed,
             broker_epoch=lambda: 101,
+            scheduler=None if scheduler is None else scheduler(self.clock),
             listener=self.told.append,
         )
 

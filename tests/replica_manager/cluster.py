@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -15,7 +16,9 @@ from kraftlake.replica_manager import ImageView, MemoryLogManager, ReplicaManage
 from kraftlake.replica_manager.controller_channel import LeaderAndIsr
 from kraftlake.replica_manager.delayed_operations import DelayedRequests
 from kraftlake.replica_manager.errors import ErrorCode, ReplicationError
+from kraftlake.replica_manager.fetch_contexts import FetchManager
 from kraftlake.replica_manager.fetch_serving import answer_fetch
+from kraftlake.replica_manager.fetch_session_cache import FetchSessionCache
 from kraftlake.replica_manager.fetchers import BrokerEndPoint
 from kraftlake.replica_manager.leader_end_point import EpochEndOffset, LeaderUnreachableError
 from kraftlake.replica_manager.leader_side import (
@@ -32,6 +35,9 @@ from tests.histories import uuid_of
 from tests.replica_manager.brokers import FOO
 from tests.replica_manager.data_batches import batch
 
+SESSION_SLOTS = 2
+"""Fewer than the followers of a large cluster: some have no session, or lose it to another."""
+
 
 class EndPoint:
     """One broker as another one reaches it."""
@@ -46,7 +52,7 @@ class EndPoint:
         return self.cluster.nodes[self.broker_end_point.id].manager
 
     def fetch(self, request):
-        return answer_fetch(self._leader(), request)
+        return answer_fetch(self._leader(), request, self.cluster.nodes[self.broker_end_point.id].sessions)
 
     def epoch_end_offsets(self, epochs):
         manager, answers = self._leader(), {}
@@ -86,6 +92,7 @@ class Node:
         self.up, self.heard = True, 0
         self.view = ImageView()
         self.delayed = DelayedRequests(self.cluster.config, self.clock)
+        self.sessions = FetchManager(FetchSessionCache(self.clock, SESSION_SLOTS, self.cluster.new_session_id))
         self.manager = ReplicaManager(
             self.id,
             self.cluster.config,
@@ -129,7 +136,7 @@ class Node:
     def submit(self, partition, leader_and_isr, on_answer) -> None:
         self.cluster.propose(self, partition, leader_and_isr, on_answer)
 
-    def handle_assignment(self, partition, directory_id, reason) -> None: ...
+    def handle_assignment(self, partition, directory_id, reason, on_accepted=None) -> None: ...
 
     def handle_failure(self, directory_id) -> None: ...
 
@@ -148,6 +155,7 @@ class Cluster:
     """Pairs (from, to) of brokers that don't reach each other."""
     send: Callable[[Callable[[], None]], None] = attrs.field(default=lambda message: message())
     images: list[tuple[MetadataDelta, MetadataImage]] = attrs.field(factory=list)
+    new_session_id: Callable[[], int] = attrs.field(factory=lambda: itertools.count(1).__next__)
     nodes: dict[int, Node] = attrs.field(init=False)
     log_config: LogConfig = attrs.field(init=False)
 

@@ -8,12 +8,14 @@ from kraftlake.image.directory_id import UNASSIGNED
 from kraftlake.records import metadata_records as r
 from kraftlake.replica_manager import MemoryLogManager, TransitionKind
 from kraftlake.replica_manager.errors import (
+    ErrorCode,
     InconsistentTopicIdError,
     KafkaStorageError,
     NotLeaderOrFollowerError,
     UnknownTopicOrPartitionError,
 )
 from kraftlake.replica_manager.hosted_partition import OfflinePartition
+from kraftlake.replica_manager.log_dir_moves import alter_replica_log_dirs
 from tests.replica_manager.brokers import (
     BAR,
     D1,
@@ -246,7 +248,7 @@ def test_a_log_that_may_lie_in_an_offline_directory_is_not_made_elsewhere():
 
 def test_replicas_on_their_way_to_another_directory_go_on_moving():
     me = started(topic(), partition(leader=2))
-    me.logs.create_future_log(tp(), "d2")
+    assert alter_replica_log_dirs(me.manager, {tp(): "d2"}) == {tp(): ErrorCode.NONE}
     me.hear(change(leader=3))
     assert me.partition().future_log is not None
     assert list(me.manager.log_dir_fetchers.fetchers()) == [(1, 0)]

@@ -95,3 +95,18 @@ def test_failed_directories_are_for_the_next_heartbeat():
     channel = Channel()
     channel.manager.handle_failure(D2)
     assert channel.failed == [D2]
+
+
+def test_who_waits_is_told_once_the_controller_has_noted_it_even_if_another_directory_was_named_meanwhile():
+    channel, accepted = Channel(), []
+    channel.manager.handle_assignment(name(0), D1, "test", lambda: accepted.append(D1))
+    channel.answer(p0=ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    assert accepted == []
+    channel.scheduled[-1][1]()
+    channel.manager.handle_assignment(name(0), D2, "test", lambda: accepted.append(D2))
+    channel.answer()
+    assert accepted == [D1]
+    assert channel.sent() == {0: D2}
+    channel.answer()
+    channel.manager.send()
+    assert (accepted, channel.manager.waiting) == ([D1, D2], 0)

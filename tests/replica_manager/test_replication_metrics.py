@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from kraftlake.replica_manager import MemoryLogManager
+import attrs
+
+from kraftlake.replica_manager import MemoryLogManager, ReplicaFetcherThread
 from kraftlake.replica_manager.partition_log import LogConfig
-from kraftlake.replica_manager.replication_metrics import gauges
+from kraftlake.replica_manager.replication_metrics import gauges, register_metrics
+from kraftlake.runtime.fault_handler import LoggingFaultHandler
+from kraftlake.runtime.metrics import MetricsRegistry
 from tests.replica_manager.brokers import D1, D2, change, partition, started, topic
 from tests.replica_manager.cluster import Cluster
 
@@ -25,26 +29,52 @@ def test_partitions_are_counted_by_how_they_stand():
     counted = gauges(me.manager)
     assert counted == {
         "PartitionCount": 6, "LeaderCount": 4, "OfflineReplicaCount": 1, "UnderReplicatedPartitions": 2,
-        "UnderMinIsrPartitionCount": 1, "AtMinIsrPartitionCount": 2, "ReassigningPartitions": 1, "IsrExpands": 0,
-        "IsrShrinks": 0, "FailedIsrUpdates": 0, "MaxLag": 0, "FailedPartitionsCount": 0,
+        "UnderMinIsrPartitionCount": 1, "AtMinIsrPartitionCount": 2, "ReassigningPartitions": 1,
+        "IsrExpandsPerSecCount": 0, "IsrShrinksPerSecCount": 0, "FailedIsrUpdatesPerSecCount": 0,
     }  # fmt: skip
     me.hear(*(change(number, leader=2) for number in (0, 1, 2)))
     assert gauges(me.manager)["LeaderCount"] == 1
     assert gauges(me.manager)["UnderReplicatedPartitions"] == 0
 
 
-def test_the_lag_of_fetchers_goes_when_the_role_changes():
+def shown(registry: MetricsRegistry) -> dict[str, float]:
+    return {str(sample.name).removeprefix("kafka.server:type="): sample.value for sample in registry.samples()}
+
+
+def test_fetchers_and_their_lags_are_shown_by_kafkas_names_and_go_when_the_role_changes():
     made = Cluster()
     made.create()
     made.tell()
+    registry = MetricsRegistry()
+    register_metrics(made.nodes[2].manager, registry)
     made.append(1, b"a", b"b")
     made.work()
     (fetcher,) = made.nodes[2].fetchers()
     name, state = next(iter(fetcher.states().items()))
-    import attrs
-
     fetcher._states[name] = attrs.evolve(state, lag=7)
-    assert gauges(made.nodes[2].manager)["MaxLag"] == 7
+    values = shown(registry)
+    thread = "clientId=ReplicaFetcherThread-0-1"
+    assert values[f"FetcherLagMetrics,name=ConsumerLag,{thread},topic=foo,partition=0"] == 7
+    assert values["ReplicaFetcherManager,name=MaxLag,clientId=Replica"] == 7
+    assert values["ReplicaAlterLogDirsManager,name=FailedPartitionsCount,clientId=ReplicaAlterLogDirs"] == 0
+    assert values[f"FetcherStats,name=RequestsPerSecCount,{thread},brokerHost=h,brokerPort=9001"] == 1
+    size = made.nodes[1].log(name).batches[0].size
+    assert values[f"FetcherStats,name=BytesPerSecCount,{thread},brokerHost=h,brokerPort=9001"] == size
     made.elect(0, 2)
     made.tell()
-    assert gauges(made.nodes[2].manager)["MaxLag"] == 0
+    values = shown(registry)
+    assert values["ReplicaFetcherManager,name=MaxLag,clientId=Replica"] == 0
+    assert values["ReplicaManager,name=LeaderCount"] == 1
+    assert not [key for key in values if key.startswith(("FetcherLagMetrics", "FetcherStats"))]
+
+
+def test_a_fetcher_on_a_thread_shows_the_same():
+    made = Cluster()
+    made.create()
+    made.tell()
+    (fetcher,) = made.nodes[2].fetchers()
+    thread = ReplicaFetcherThread(fetcher, backoff_ms=1, fault_handler=LoggingFaultHandler("test"))
+    made.append(1)
+    made.work(2)
+    assert thread.figures() == fetcher.figures()
+    assert thread.figures().requests == 2

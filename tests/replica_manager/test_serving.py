@@ -316,7 +316,7 @@ class Quota:
     def is_throttled(self, _partition: Any) -> bool:
         return True
 
-    def is_quota_exceeded(self) -> bool:
+    def is_exceeded(self) -> bool:
         return self.exceeded
 
 

@@ -132,7 +132,7 @@ class Simulation:
 
         def arrive() -> None:
             lost = self.chance.random() < self.loss or not self.cluster.reaches(node.id, leader.id)
-            response = None if lost else answer_fetch(leader.manager, request)
+            response = None if lost else answer_fetch(leader.manager, request, leader.sessions)
             self.later(lambda: back(None if self.chance.random() < self.loss else response))
 
         self.later(arrive)

@@ -120,18 +120,21 @@ def _follow(call: Call, source: str, lake: str, *, include_uncommitted: bool, qu
         quorum=None if watch is None else watch.position,
     )
     upkeep: list[UpkeepThread] = []
+    late = not include_uncommitted and watch is None
 
     def tell(step: FollowStep) -> None:
+        nonlocal late
+        if late:
+            call.terminal.warn(
+                "only what the log itself tells is committed is taken, up to the newest snapshot or change of leader: "
+                "the lake is that late (--quorum HOST:PORT asks the quorum)"
+            )
+            late = False
         if not upkeep and step.committed_to >= 0:
             upkeep.append(UpkeepThread(Upkeep(lake), interval=_UPKEEP_SECONDS))
         _tell_step(call, lake, step, include_uncommitted=include_uncommitted)
         sys.stdout.flush()
 
-    if not include_uncommitted and watch is None:
-        call.terminal.warn(
-            "only what the log itself tells is committed is taken, up to the newest snapshot or change of leader: "
-            "the lake is that late (--quorum HOST:PORT asks the quorum)"
-        )
     # Interrupting is how following ends; an append that is under way is finished first.
     before = [signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGINT, signal.SIGTERM)]
     try:
@@ -174,7 +177,7 @@ def _tell_step(call: Call, lake: str, step: FollowStep, *, include_uncommitted: 
                 "records": step.records,
                 "snapshots": step.snapshots,
                 "endOffset": step.end_offset,
-                "committed_to": step.committed_to,
+                "committedTo": step.committed_to,
                 "seenTo": step.seen_to,
             }
         )

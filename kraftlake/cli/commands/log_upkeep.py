@@ -113,7 +113,7 @@ def log_trim(call: Call, lake: str, *, before: int, stream_lag: float | None) ->
 @click.option(
     "--older-than",
     cls=Option,
-    type=click.FloatRange(min=1),
+    type=click.FloatRange(min=15),
     default=60.0,
     show_default=True,
     metavar="MINUTES",

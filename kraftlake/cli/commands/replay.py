@@ -90,8 +90,9 @@ def replay(
     if step and log_dirs:
         raise click.UsageError("--log-dirs compares at the end, which --step need not reach: give one of them.")
     from kraftlake.cli.logs import without_logs
-    from kraftlake.replica_manager import BrokerReplay
+    from kraftlake.replica_manager import BrokerReplay, check_log_dirs
 
+    check_log_dirs(log_dirs)
     with without_logs(unless=call.verbose):
         driven = BrokerReplay(
             call.open(source),
@@ -124,7 +125,7 @@ def _as_json(call: Call, driven: BrokerReplay, log_dirs: tuple[str, ...]) -> Non
     if log_dirs:
         report = compare_log_dirs(driven.broker.image, driven.broker.broker_id, log_dirs)
         call.terminal.json({"logDirs": report.to_json()})
-    call.terminal.json(summary_to_json(driven.broker))
+    call.terminal.json(summary_to_json(driven.broker, driven.to_offset))
 
 
 def _in_words(call: Call, driven: BrokerReplay, log_dirs: tuple[str, ...]) -> None:

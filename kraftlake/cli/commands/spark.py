@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kraftlake.cli.command import Argument, Command, Example, Group, Option
+from kraftlake.cli.commands.spark_snapshot import snapshot
 from kraftlake.cli.options import Call, command
 from kraftlake.cli.parameters import LAKE
 from kraftlake.cli.sections import ENGINE
@@ -26,6 +27,7 @@ _INTERVAL_PREFIX = "processing-time="
     examples=(
         Example("replay a lake's log into tables", "kraftlake spark replay lake"),
         Example("every derived table, by one stream", "kraftlake spark all lake"),
+        Example("a snapshot of a cluster of any size", "kraftlake spark snapshot lake"),
     ),
 )
 def spark() -> None:
@@ -136,3 +138,4 @@ def _show(job: Job, call: Call, lake: str, result: StreamResult) -> None:
 
 for _job in JOBS.values():
     spark.add_command(_command_of(_job))
+spark.add_command(snapshot)

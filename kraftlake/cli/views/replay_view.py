@@ -44,14 +44,15 @@ class ReplayView:
 
     def summary(self, replay: BrokerReplay) -> Iterator[str]:
         """What the broker hosts at the end."""
-        yield from self.broker(replay.broker)
+        yield from self.broker(replay.broker, replay.to_offset)
 
-    def broker(self, broker: ReplayedBroker) -> Iterator[str]:
-        """What the broker hosts as it is now, and what its fetchers have."""
+    def broker(self, broker: ReplayedBroker, offset: int | None = None) -> Iterator[str]:
+        """What the broker hosts as it is now (`offset` unless its image's), and what its fetchers have."""
         leads, follows = broker.roles()
+        after = broker.image.offset if offset is None else offset
         yield self._line(
             ("broker ", Style.STRONG), (str(broker.broker_id), Style.HEADING),
-            f" after offset {broker.image.offset}: leads ", (counted(len(leads), "partition"), Style.GOOD),
+            f" after offset {after}: leads ", (counted(len(leads), "partition"), Style.GOOD),
             ", follows ", (counted(len(follows), "partition"), Style.NAME), *_troubles(broker),
         )  # fmt: skip
         for fetcher in broker.fetchers():

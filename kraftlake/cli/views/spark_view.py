@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kraftlake.cli.terminal import Terminal
 from kraftlake.cli.theme import Style, paint
 from kraftlake.cli.views.words import counted
+
+if TYPE_CHECKING:
+    from kraftlake.spark_jobs import BuiltSnapshot
 
 
 def show_run(terminal: Terminal, summary: dict[str, Any]) -> None:
@@ -22,3 +25,18 @@ def show_run(terminal: Terminal, summary: dict[str, Any]) -> None:
     if summary["snapshots"]:
         wrote.append(counted(len(summary["snapshots"]), "snapshot"))
     terminal.line(paint("wrote     ", Style.HEADING, colour=terminal.colour) + ", ".join(wrote))
+
+
+def show_snapshot(terminal: Terminal, built: BuiltSnapshot) -> None:
+    """Write which snapshot the lake has now."""
+    colour = terminal.colour
+    if not built.written:
+        terminal.line(paint("snapshot  ", Style.HEADING, colour=colour) + f"{built.name} was there already")
+        return
+    terminal.line(paint("folded    ", Style.HEADING, colour=colour) + f"{_from(built.base)} to offset {built.offset}")
+    held = f"{counted(built.topics or 0, 'topic')}, {counted(built.partitions or 0, 'partition')}"
+    terminal.line(paint("wrote     ", Style.HEADING, colour=colour) + f"{built.name}: {held}")
+
+
+def _from(base: str | None) -> str:
+    return "the log from its start" if base is None else f"from {base}"

@@ -68,12 +68,12 @@ class HistoryTable(LakeTable):
         self._offset = last_offset
         open_count = self._states.open_count
         if open_count <= AT_ONCE or self._pending_rows * _PART >= open_count or self._appends >= _APPENDS:
-            self._commit_pending(last_offset)
+            self._write_states(last_offset)
 
     def finish(self) -> None:
         """Commit what waits, and delete files that were replaced long ago."""
         if self._offset is not None:
-            self._commit_pending(self._offset)
+            self._write_states(self._offset)
         with contextlib.suppress(LakeError):  # the next run meets what is wrong with it, if anything is
             vacuum(self.path, self._disk, self._policy)
 
@@ -86,7 +86,7 @@ class HistoryTable(LakeTable):
         rows = pa.concat_tables([empty, *parts])
         return rows.filter(pc.is_null(rows.column("valid_to_offset"))).select([*columns])
 
-    def _commit_pending(self, last_offset: int) -> None:
+    def _write_states(self, last_offset: int) -> None:
         assert self._held is not None, "the table was created"
         closed = pa.concat_tables([self.description.schema.empty_table(), *self._pending])
         self._held.check_writable()

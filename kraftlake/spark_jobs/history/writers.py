@@ -71,6 +71,10 @@ class HistoryWriter(TableWriter):
         """The table in a lake; it asks this writer for the rows that are still so."""
         return HistoryTable(self.description, lake, self)
 
+    def first_offset(self, reader: LakeReader) -> int:
+        """That after the snapshot with which a log begins that starts above 0. Raises OffsetError where none does."""
+        return oldest_snapshot(reader).end_offset if reader.start_offset > 0 else 0
+
     @property
     def open_count(self) -> int:
         """How many states go on."""

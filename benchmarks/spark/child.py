@@ -1,0 +1,114 @@
+"""One thing to measure, in a process of its own: `python -m benchmarks.spark.child WHAT LAKE`; prints JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from benchmarks.spark.cpu import tree_cpu, tree_memory
+
+
+def local_fold(lake: str) -> dict[str, object]:
+    """The image at the end of the log, from the log alone."""
+    from kraftlake.metadata_log import MetadataLog
+    from kraftlake.replay.fold import image_at
+    from kraftlake.replay.open_reader import LakeReader
+
+    log = MetadataLog.open(lake)
+    image = image_at(LakeReader(log), log.end_offset - 1, from_snapshot=False).image
+    return {"records": log.end_offset, "partitions": image.topics.partition_count}
+
+
+def local_snapshot(lake: str) -> dict[str, object]:
+    """The same, written as a snapshot of a copy's (whose log is the lake's own)."""
+    from kraftlake.kafka_files import checkpoint_batches
+    from kraftlake.metadata_log import MetadataLog
+    from kraftlake.replay.fold import image_at
+    from kraftlake.replay.open_reader import LakeReader
+
+    log = MetadataLog.open(lake)
+    replay = image_at(LakeReader(log), log.end_offset - 1, from_snapshot=False)
+    at = replay.image.provenance
+    log.add_snapshot(
+        end_offset=log.end_offset,
+        epoch=at.epoch,
+        last_contained_log_timestamp=at.timestamp,
+        batches=checkpoint_batches(
+            replay.image.write(), epoch=at.epoch, last_contained_log_timestamp=at.timestamp, timestamp=at.timestamp
+        ),
+    )
+    return {"records": log.end_offset, "partitions": replay.image.topics.partition_count}
+
+
+def spark_fold(lake: str) -> dict[str, object]:
+    """The distributed fold to the end of the log, from the log alone: all shards' images are made and kept."""
+    from kraftlake.metadata_log import MetadataLog
+    from kraftlake.spark_jobs import spark_session
+    from kraftlake.spark_jobs.fold.build_snapshot import folding
+    from kraftlake.spark_jobs.fold.frames import bounded_batches
+
+    spark = spark_session("benchmark")
+    log = MetadataLog.open(lake)
+    with bounded_batches(spark), folding(spark, log, log.end_offset - 1, from_snapshot=False) as fold:
+        partitions = sum(fold.said.names["partitions"].to_pylist())
+    return {"records": log.end_offset, "partitions": partitions, "shards": fold.plan.shards}
+
+
+def spark_snapshot(lake: str) -> dict[str, object]:
+    """`build_snapshot` at the end of the log, from the log alone."""
+    from kraftlake.metadata_log import MetadataLog
+    from kraftlake.spark_jobs import build_snapshot, spark_session
+
+    built = build_snapshot(spark_session("benchmark"), lake, from_snapshot=False)
+    return {
+        "records": MetadataLog.open(lake).end_offset,
+        "partitions": built.partitions,
+        "shards": built.shards,
+        "snapshot_records": built.records,
+    }
+
+
+def spark_start(_: str) -> dict[str, object]:
+    """Nothing but a session."""
+    from kraftlake.spark_jobs import spark_session
+
+    spark_session("benchmark")
+    return {}
+
+
+MEASURED: dict[str, Callable[[str], dict[str, object]]] = {
+    "local-fold": local_fold,
+    "local-snapshot": local_snapshot,
+    "spark-fold": spark_fold,
+    "spark-snapshot": spark_snapshot,
+    "spark-start": spark_start,
+}
+
+
+def main() -> None:
+    """Run it, and print what it was and what it took: CPU and wall seconds of all its processes, peak GiB."""
+    what, lake = sys.argv[1:3]
+    peak = [0.0]
+    done = threading.Event()
+
+    def watch() -> None:
+        while not done.wait(0.5):
+            peak[0] = max(peak[0], tree_memory())
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    started = time.perf_counter()
+    told = MEASURED[what](str(Path(lake)))
+    wall, cpu = time.perf_counter() - started, tree_cpu()
+    peak[0] = max(peak[0], tree_memory())
+    done.set()
+    watcher.join()
+    sys.stdout.write(json.dumps(told | {"wall": wall, "cpu": cpu, "peak_gib": peak[0]}) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,35 @@
+"""CPU seconds of a process and all that it has started: Spark's JVM, and the Python workers which that starts."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+_PAGE_KIB = os.sysconf("SC_PAGE_SIZE") // 1024
+
+
+def tree_cpu(root: int | None = None) -> float:
+    """CPU seconds so far of `root` (this process) and its descendants, those that ended and were waited for too."""
+    return sum(sum(map(int, fields[11:15])) for fields in _tree(root or os.getpid())) / _TICKS
+
+
+def tree_memory(root: int | None = None) -> float:
+    """GiB of memory that `root` and its descendants have now; what they share counts for each."""
+    return sum(int(fields[21]) for fields in _tree(root or os.getpid())) * _PAGE_KIB / (1 << 20)
+
+
+def _tree(root: int) -> list[list[str]]:
+    """The fields of /proc/PID/stat behind the name, of a process and its living descendants."""
+    found: dict[int, list[str]] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text("utf-8", "replace").rpartition(")")[2].split()
+        except OSError:
+            continue
+        found[int(stat.parent.name)] = fields
+    tree, new = [], {root}
+    while new:
+        tree += [found[pid] for pid in new if pid in found]
+        new = {pid for pid, fields in found.items() if int(fields[1]) in new}
+    return tree

@@ -1,0 +1,74 @@
+"""`kraftlake spark snapshot`: a snapshot of a cluster of any size."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from kraftlake.cli.command import Argument, Example, Option
+from kraftlake.cli.options import Call, command
+from kraftlake.cli.parameters import LAKE
+
+if TYPE_CHECKING:
+    from kraftlake.spark_jobs import BuiltSnapshot
+
+
+@command(
+    "snapshot",
+    question="Fold a log of any size into a snapshot, spread over Spark's executors.",
+    section="Jobs",
+    source=False,
+    examples=(
+        Example("of the end of the log", "kraftlake spark snapshot lake"),
+        Example("of an earlier offset", "kraftlake spark snapshot lake --at-offset 5000000"),
+        Example("on a cluster", "kraftlake spark snapshot /shared/lake --master spark://host:7077"),
+    ),
+)
+@click.argument("lake", cls=Argument, type=LAKE, help="The folder of a lake that `kraftlake import` made.")
+@click.option(
+    "--at-offset",
+    "to_offset",
+    cls=Option,
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="The last offset that the snapshot holds; the end of the log by default.",
+)
+@click.option(
+    "--master",
+    cls=Option,
+    default="local[*]",
+    metavar="URL",
+    show_default=True,
+    help="Spark's master. Its executors read and write the lake themselves, so all of them must reach it.",
+)
+def snapshot(call: Call, lake: str, *, to_offset: int | None, master: str) -> None:
+    """Fold the log of LAKE up to an offset and keep the image in snapshots/, as every later replay then starts from.
+
+    Goes on from the newest snapshot before that offset. Topics are dealt out by id and folded in parts, so that no
+    process holds more than a part of the cluster; what is written are the records that one process would write.
+    """
+    from kraftlake.cli.views.progress_view import progress_bars
+    from kraftlake.cli.views.spark_view import show_snapshot
+    from kraftlake.spark_jobs import run_snapshot
+
+    with progress_bars(call.terminal) as progress:
+        progress("folding", 0, 0)
+        built = run_snapshot(lake, to_offset, master=master)
+    if call.as_json:
+        call.terminal.json(_summary(built))
+    else:
+        show_snapshot(call.terminal, built)
+
+
+def _summary(built: BuiltSnapshot) -> dict[str, object]:
+    return {
+        "name": built.name,
+        "offset": built.offset,
+        "epoch": built.epoch,
+        "records": built.records,
+        "topics": built.topics,
+        "partitions": built.partitions,
+        "written": built.written,
+        "from": built.base,
+    }

@@ -1,0 +1,99 @@
+"""Which topics a packed image has, and where: the names, ids and rows of each. Imports numpy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from kraftlake.records.uuid import Uuid
+
+Int32s: TypeAlias = npt.NDArray[np.int32]
+Bytes: TypeAlias = npt.NDArray[np.uint8]
+
+SEARCHES: Final = 8
+"""How many topics are searched for before an index pays: it takes about as long as this many searches."""
+
+
+class TopicTable:
+    """Which topics there are, and which rows are theirs: shared by all images between which no topic comes or goes.
+
+    `ids` is uint8[T, 16]; the partitions of topic t are the rows [starts[t], starts[t+1]), by partition id. Partition
+    ids are 0, 1, 2, … but for the topics in `sparse`, which has theirs. Immutable, but for the indexes by name and by
+    id: the first few look-ups go over all topics, so that one question of an image does not wait for an index.
+    """
+
+    def __init__(self, names: list[str], ids: Bytes, starts: Int32s, sparse: Mapping[int, tuple[int, ...]]) -> None:
+        assert len(names) == len(ids) == len(starts) - 1, "a name and an id for each topic"
+        self.names = names
+        self.ids: Bytes = _frozen(ids)
+        self.starts: Int32s = _frozen(starts)
+        self.sparse = sparse
+        self.bounds = memoryview(self.starts)
+        self.known_names: dict[str, int] = {}
+        """`by_name` once that was made, empty before."""
+        self.known_ids: dict[bytes, int] = {}
+        """`by_id` once that was made, empty before."""
+        self._searches_left = {"by_name": SEARCHES, "by_id": SEARCHES}
+
+    @cached_property
+    def by_name(self) -> dict[str, int]:
+        """The numbers of the topics by name."""
+        numbers = dict(zip(self.names, range(len(self.names)), strict=True))
+        assert len(numbers) == len(self.names), "every topic has a name of its own"
+        self.known_names = numbers
+        return numbers
+
+    @cached_property
+    def by_id(self) -> dict[bytes, int]:
+        """The numbers of the topics by id."""
+        keys: list[bytes] = self.ids.view("V16").ravel().tolist()
+        numbers = dict(zip(keys, range(len(keys)), strict=True))
+        assert len(numbers) == len(keys), "every topic has an id of its own"
+        self.known_ids = numbers
+        return numbers
+
+    def number_of_name(self, name: str) -> int | None:
+        """The number of the topic with a name. Whoever is in a hurry asks `known_names` first."""
+        if not self._may_search("by_name"):
+            return self.by_name.get(name)
+        try:
+            return self.names.index(name)
+        except ValueError:
+            return None
+
+    def number_of_id(self, topic_id: bytes) -> int | None:
+        """The number of the topic with an id. Whoever is in a hurry asks `known_ids` first."""
+        if not self._may_search("by_id"):
+            return self.by_id.get(topic_id)
+        if len(topic_id) != 16:
+            return None
+        high, low = np.frombuffer(topic_id, np.uint64)
+        halves = np.ascontiguousarray(self.ids).view(np.uint64)
+        found = np.flatnonzero(halves[:, 0] == high)
+        found = found[halves[found, 1] == low]
+        return int(found[0]) if len(found) else None
+
+    def _may_search(self, index: str) -> bool:
+        left = self._searches_left[index]
+        if left == 0 or index in self.__dict__:
+            return False
+        self._searches_left[index] = left - 1
+        return True
+
+    @cached_property
+    def lookup(self) -> dict[str, Any]:
+        """What others derive from the table and keep with it, such as a compiled index."""
+        return {}
+
+    def id_of(self, number: int) -> Uuid:
+        """The id of a topic."""
+        return Uuid(self.ids[number].tobytes())
+
+
+def _frozen(array: Any) -> Any:
+    array.flags.writeable = False
+    return array

@@ -1,0 +1,58 @@
+"""Tells a quota plug-in of topics and brokers, for quotas that depend on who leads how many partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Protocol
+
+from kraftlake.delta import MetadataDelta
+from kraftlake.image import MetadataImage
+from kraftlake.publisher.cluster_view import Cluster, cluster_of
+from kraftlake.replay import LeaderAndEpoch, LoaderManifest
+
+
+class ClientQuotaCallback(Protocol):
+    """What a quota plug-in is asked here. Source: org.apache.kafka.server.quota.ClientQuotaCallback."""
+
+    def update_cluster_metadata(self, cluster: Cluster) -> bool:
+        """Take the new cluster; whether a quota may be another one now."""
+        ...
+
+
+class DynamicTopicClusterQuotaPublisher:
+    """Gives `callback` the cluster after each change of topics or brokers; where it says so, `on_change` is called.
+
+    Source: org.apache.kafka.metadata.publisher.DynamicTopicClusterQuotaPublisher.
+    """
+
+    def __init__(
+        self,
+        cluster_id: str,
+        callback: ClientQuotaCallback,
+        on_change: Callable[[], None],
+        *,
+        random: Random | None = None,
+    ) -> None:
+        self._cluster_id = cluster_id
+        self._callback = callback
+        self._on_change = on_change
+        self._random = random or Random()  # noqa: S311 - any broker will do
+
+    @property
+    def name(self) -> str:
+        """Kafka's name of it."""
+        return "DynamicTopicClusterQuotaPublisher"
+
+    def on_metadata_update(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
+        """Tell the callback, where topics or brokers have changed."""
+        if delta.topics_delta is None and delta.cluster_delta is None:
+            return
+        if self._callback.update_cluster_metadata(cluster_of(new_image, self._cluster_id, self._random)):
+            self._on_change()
+
+    def on_controller_change(self, leader_and_epoch: LeaderAndEpoch) -> None:
+        """No quota depends on it."""
+
+    def close(self) -> None:
+        """Nothing is held."""

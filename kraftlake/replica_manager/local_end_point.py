@@ -1,0 +1,66 @@
+"""This broker's own replicas as a leader, for the copies of them that are made in other directories."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from kraftlake.delta import TopicPartition
+from kraftlake.replica_manager.errors import ReplicationError
+from kraftlake.replica_manager.fetch_serving import fetched_of
+from kraftlake.replica_manager.fetchers import BrokerEndPoint
+from kraftlake.replica_manager.leader_end_point import EpochEndOffset, FetchRequest, FetchResponse
+from kraftlake.replica_manager.leader_side import FetchParams, last_offset_for_leader_epoch
+from kraftlake.replica_manager.partition_log import FetchIsolation
+from kraftlake.replica_manager.reading import read_from_log
+
+if TYPE_CHECKING:
+    from kraftlake.replica_manager.replica_manager import ReplicaManager
+
+
+class LocalEndPoint:
+    """A `LeaderEndPoint` that reads this broker's logs to their end, whether it leads them or not, and never waits.
+
+    Source: kafka.server.LocalLeaderEndPoint.
+    """
+
+    def __init__(self, manager: ReplicaManager, broker_end_point: BrokerEndPoint) -> None:
+        self.broker_end_point = broker_end_point
+        self._manager = manager
+
+    def fetch(self, request: FetchRequest) -> FetchResponse:
+        """Read what is there."""
+        params = FetchParams(
+            replica_id=request.replica_id,
+            max_wait_ms=0,
+            min_bytes=0,
+            max_bytes=request.max_bytes,
+            isolation=FetchIsolation.LOG_END,
+        )
+        answers = read_from_log(self._manager, params, request.partitions)
+        return FetchResponse(partitions={name: fetched_of(answer) for name, answer in answers.items()})
+
+    def epoch_end_offsets(
+        self, epochs: Mapping[TopicPartition, tuple[int, int]]
+    ) -> Mapping[TopicPartition, EpochEndOffset]:
+        """Where epochs of the replicas ended."""
+        answers: dict[TopicPartition, EpochEndOffset] = {}
+        for name, (current, epoch) in epochs.items():
+            try:
+                partition = self._manager.partition_or_raise(name)
+                end = last_offset_for_leader_epoch(partition, current, epoch, require_leader=False)
+                answers[name] = EpochEndOffset(end=end)
+            except ReplicationError as error:
+                answers[name] = EpochEndOffset(error=error.code)
+        return answers
+
+    def earliest_offset(self, partition: TopicPartition, current_leader_epoch: int) -> int:  # noqa: ARG002
+        """Where the replica starts."""
+        return self._manager.partition_or_raise(partition).local_log.log_start_offset
+
+    def latest_offset(self, partition: TopicPartition, current_leader_epoch: int) -> int:  # noqa: ARG002
+        """Where the replica ends."""
+        return self._manager.partition_or_raise(partition).local_log.log_end_offset
+
+    def close(self) -> None:
+        """Nothing is waited for."""

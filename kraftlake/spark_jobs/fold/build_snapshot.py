@@ -1,0 +1,210 @@
+"""Snapshots of clusters of any size: the fold, and what comes of it, spread over Spark's executors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import attrs
+
+from kraftlake.image import ImageWriterOptions
+from kraftlake.metadata_log import MetadataLog
+from kraftlake.metadata_log.founding import SNAPSHOTS_TABLE
+from kraftlake.metadata_log.location import Location
+from kraftlake.metadata_log.snapshot_parts import snapshot_name, write_part
+from kraftlake.metadata_log.snapshots import SnapshotTable
+from kraftlake.runtime.errors import OffsetError
+from kraftlake.spark_jobs.fold.folded import Collected
+from kraftlake.spark_jobs.fold.frames import bounded_batches, collected, folded_frame, warn_of
+from kraftlake.spark_jobs.fold.layout import head_of, ranges_of, tail_of
+from kraftlake.spark_jobs.fold.others import FoldedOthers, fold_others
+from kraftlake.spark_jobs.fold.plan import FoldPlan, base_is_sound, plan_fold, provenance_at, resolved
+from kraftlake.spark_jobs.fold.topic_files import TopicFiles
+from kraftlake.spark_jobs.run_session import RunSession
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@attrs.frozen(kw_only=True)
+class BuiltSnapshot:
+    """A snapshot that the lake has now, of the image at `offset`.
+
+    `written` is False where it was there before. `base` names the snapshot that the fold started from (None: the
+    empty image), `shards` says how many parts the cluster was folded in; both say nothing of one that was there.
+    """
+
+    name: str
+    offset: int
+    epoch: int
+    records: int
+    topics: int | None
+    partitions: int | None
+    written: bool
+    base: str | None = None
+    shards: int = 0
+
+
+def build_snapshot(
+    spark: SparkSession,
+    lake: str | Path,
+    at_offset: int | None = None,
+    *,
+    shards: int | None = None,
+    from_snapshot: bool | None = None,
+) -> BuiltSnapshot:
+    """Fold the lake's log up to and including `at_offset` and keep the image in `snapshots/`, in one commit.
+
+    It goes on from the newest snapshot at or before that offset (`from_snapshot` False: from the log alone), and holds
+    the same records in the same batches as the one that `kraftlake` would write without Spark, where no batch of
+    1,024 topics and partitions has more than a megabyte. `at_offset` None is the end of the log, or, where a metadata
+    transaction is open there, the offset before that began. `shards` is chosen by the number of records where None.
+
+    The executors read the lake's files and write those of the snapshot themselves. Raises OffsetError for an offset
+    that has no image, or that is inside of a batch or a metadata transaction; what a replay raises, with its offset;
+    UnwritableMetadataError where the image's metadata.version does not go with what it holds; EnvironmentFaultError
+    where Spark fails. The lake then has no other snapshots than before.
+    """
+    place = resolved(lake)
+    log = MetadataLog.open(place)
+    at = log.end_offset - 1 if at_offset is None else at_offset
+    known = _there_already(log, at)
+    if known is not None:
+        return known
+    with bounded_batches(spark), folding(spark, log, at, shards=shards, from_snapshot=from_snapshot) as fold:
+        if fold.others.open_since is not None:
+            if at_offset is not None:
+                raise OffsetError(
+                    f"offset {at} is inside of the metadata transaction that began at offset "
+                    f"{fold.others.open_since}, and a snapshot is not: take {fold.others.open_since - 1}."
+                )
+            at = fold.others.open_since - 1
+            known = _there_already(log, at)
+            if known is not None:
+                return known
+        return _write(place, log, at, fold)
+
+
+def run_snapshot(lake: str | Path, at_offset: int | None = None, *, master: str = "local[*]") -> BuiltSnapshot:
+    """`build_snapshot` in the active Spark session or one of its own, of which `master` is the master.
+
+    No JVM is started where there is no lake, or where the lake has the snapshot.
+    """
+    place = resolved(lake)
+    log = MetadataLog.open(place)
+    known = _there_already(log, log.end_offset - 1 if at_offset is None else at_offset)
+    if known is not None:
+        return known
+    with RunSession(None, "kraftlake snapshot", master) as session:
+        return build_snapshot(session.get(), lake, at_offset)
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Fold:
+    """A fold that was made: its plan, its rows (FOLDED_SCHEMA), what they say but for topics, and all else."""
+
+    plan: FoldPlan
+    rows: DataFrame
+    said: Collected
+    others: FoldedOthers
+
+
+@contextmanager
+def folding(
+    spark: SparkSession, log: MetadataLog, at: int, *, shards: int | None = None, from_snapshot: bool | None = None
+) -> Iterator[Fold]:
+    """Fold the log up to `at`; the rows are kept on the executors' disks as long as the context is open.
+
+    A base whose checksum is wrong is passed over with a warning.
+    """
+    from pyspark import StorageLevel
+
+    damaged: set[str] = set()
+    while True:
+        plan, base = plan_fold(
+            log,
+            at,
+            parallelism=spark.sparkContext.defaultParallelism,
+            shards=shards,
+            from_snapshot=from_snapshot,
+            sound=lambda snapshot: snapshot.name not in damaged,
+        )
+        rows = folded_frame(spark, plan).persist(StorageLevel.DISK_ONLY)
+        try:
+            said = collected(rows)
+            if base is None or base_is_sound(base, said.checks()):
+                others = fold_others(said.others, removed=said.removed, cleared=said.cleared)
+                yield Fold(plan=plan, rows=rows, said=said, others=others)
+                return
+        finally:
+            rows.unpersist()
+        assert base.name not in damaged, "a snapshot is tried once"
+        damaged.add(base.name)
+        warn_of(base.name, plan.lake)
+
+
+def _write(place: Location, log: MetadataLog, at: int, fold: Fold) -> BuiltSnapshot:
+    provenance = provenance_at(log, at)
+    if not provenance.batch_aligned:
+        raise OffsetError(
+            f"offset {at} is inside of a batch, and a snapshot is not: take {_batch_end(log, at)}, where it ends."
+        )
+    image = attrs.evolve(fold.others.image, provenance=provenance)
+    options = ImageWriterOptions.for_image(image)
+    head = head_of(image, options, provenance, fold.others.quorum)
+    ranges = ranges_of(fold.said.names, head.end_offset)
+    table = SnapshotTable.open_or_create(place / SNAPSHOTS_TABLE, log.disk)
+    files = TopicFiles(
+        lake=str(place), provenance=provenance, options=options, open_batch=head.open_batch, ranges=ranges
+    )
+    topics, last_sizes = files.write(fold.rows)
+    tail = tail_of(
+        image,
+        options,
+        provenance,
+        head=head,
+        topic_records=sum(part.record_count for part in topics),
+        last_sizes=last_sizes,
+    )
+    end_offset = at + 1
+    around = [write_part(log.disk, table.path, rows, end_offset, provenance.epoch) for rows in (head.rows, tail)]
+    parts = [around[0], *topics, around[1]]
+    written = table.add_parts(
+        parts,
+        end_offset=end_offset,
+        epoch=provenance.epoch,
+        last_contained_log_timestamp=provenance.timestamp,
+    )
+    names = fold.said.names
+    return BuiltSnapshot(
+        name=snapshot_name(end_offset, provenance.epoch),
+        offset=at,
+        epoch=provenance.epoch,
+        records=sum(part.record_count for part in parts),
+        topics=names.num_rows,
+        partitions=sum(names["partitions"].to_pylist()),
+        written=written,
+        base=fold.plan.base_name,
+        shards=fold.plan.shards,
+    )
+
+
+def _batch_end(log: MetadataLog, offset: int) -> int:
+    return next(iter(log.batches(offset, offset))).last_offset
+
+
+def _there_already(log: MetadataLog, at: int) -> BuiltSnapshot | None:
+    for snapshot in log.snapshots():
+        if snapshot.end_offset == at + 1 and at >= 0:
+            return BuiltSnapshot(
+                name=snapshot.name,
+                offset=at,
+                epoch=snapshot.epoch,
+                records=snapshot.record_count,
+                topics=None,
+                partitions=None,
+                written=False,
+            )
+    return None

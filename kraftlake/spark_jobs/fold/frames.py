@@ -1,0 +1,177 @@
+"""A fold as Spark frames: read and dealt out, shuffled by shard, folded shard by shard."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from kraftlake.metadata_log import MetadataLog
+from kraftlake.metadata_log.pieces import SnapshotPiece
+from kraftlake.runtime.errors import EnvironmentFaultError, KraftlakeError
+from kraftlake.runtime.log import get_logger
+from kraftlake.spark_jobs.fold.chunks import (
+    CHUNK_SCHEMA,
+    FAULT,
+    Chunk,
+    batch_of,
+    chunk_of_fault,
+    chunks_of,
+    raise_first,
+)
+from kraftlake.spark_jobs.fold.folded import (
+    FOLDED_SCHEMA,
+    Collected,
+    fold_shard,
+    row_of_fault,
+    row_of_others,
+    row_of_shard,
+    shards_in,
+)
+from kraftlake.spark_jobs.fold.plan import FoldPlan, base_is_sound, check_piece, plan_fold, read_chunks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    InArrow = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+_BATCH_BYTES = str(64 << 20)
+_COLLECTED = ("shard", "names", "removed", "cleared", "others", "fault")
+
+
+def chunks_frame(spark: SparkSession, plan: FoldPlan) -> DataFrame:
+    """All that the plan reads, dealt out: rows of CHUNK_SCHEMA, those of a shard in one partition and in order."""
+
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                try:
+                    yield from map(batch_of, read_chunks(plan, number))
+                except KraftlakeError as fault:
+                    yield batch_of([chunk_of_fault(plan.shards, fault)])
+
+    pieces = len(plan.pieces)
+    numbers = spark.range(0, pieces, 1, max(1, pieces))
+    read_frame = in_arrow(numbers, read, CHUNK_SCHEMA)
+    return read_frame.repartitionById(plan.shards + 1, "shard").sortWithinPartitions("shard", "part", "first")
+
+
+def folded_frame(spark: SparkSession, plan: FoldPlan) -> DataFrame:
+    """A row of FOLDED_SCHEMA for each shard that has anything."""
+
+    def fold(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for shard, chunks in shards_in(batches):
+            if shard == plan.shards:
+                yield row_of_others(shard, chunks)
+                continue
+            try:
+                yield row_of_shard(shard, fold_shard(chunks, split_at=plan.split_at, base_last=plan.base_last))
+            except KraftlakeError as fault:
+                yield row_of_fault(shard, fault)
+
+    return in_arrow(chunks_frame(spark, plan), fold, FOLDED_SCHEMA)
+
+
+def of_topics(plan: FoldPlan, shards: Iterable[tuple[int, Iterator[Chunk]]]) -> Iterator[tuple[int, Iterator[Chunk]]]:
+    """The shards of topics; raises the fault of a reader, if there was one, and leaves out the rest."""
+    for shard, chunks in shards:
+        if shard < plan.shards:
+            yield shard, chunks
+        else:
+            raise_first(bytes(chunk.payload).decode() for chunk in chunks if chunk.part == FAULT)
+
+
+def sound_plan(
+    spark: SparkSession,
+    log: MetadataLog,
+    at: int,
+    *,
+    base_at: int | None = None,
+    shards: int | None = None,
+    split_at: int | None = None,
+    from_snapshot: bool | None = None,
+    topics_only: bool = False,
+) -> FoldPlan:
+    """As `plan_fold`, from a base that the executors have read and found whole; others are passed over."""
+    damaged: set[str] = set()
+    while True:
+        plan, base = plan_fold(
+            log,
+            at,
+            parallelism=spark.sparkContext.defaultParallelism,
+            base_at=base_at,
+            shards=shards,
+            split_at=split_at,
+            topics_only=topics_only,
+            from_snapshot=from_snapshot,
+            sound=lambda snapshot: snapshot.name not in damaged,
+        )
+        if base is None or base_is_sound(base, _checks(spark, plan)):
+            return plan
+        damaged.add(base.name)
+        warn_of(base.name, plan.lake)
+
+
+def _checks(spark: SparkSession, plan: FoldPlan) -> list[Chunk]:
+    """The checksums of the pieces of the plan's base."""
+    pieces = [number for number, piece in enumerate(plan.pieces) if isinstance(piece, SnapshotPiece)]
+
+    def check(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield batch_of([check_piece(plan, pieces[number])])
+
+    numbers = spark.range(0, len(pieces), 1, len(pieces))
+    with telling_faults():
+        rows = in_arrow(numbers, check, CHUNK_SCHEMA).toArrow()
+    return [chunk for batch in rows.to_batches() for chunk in chunks_of(batch)]
+
+
+def warn_of(snapshot: str, lake: str) -> None:
+    """Say that a snapshot is damaged, and passed over."""
+    get_logger(__name__).warning("snapshot_skipped", snapshot=snapshot, lake=lake, reason="its checksum is another one")
+
+
+def collected(folded: DataFrame) -> Collected:
+    """What the rows of `folded_frame` say but for topics. Raises the first fault in one of them."""
+    with telling_faults():
+        rows = folded.select(*_COLLECTED).toArrow()
+    return Collected.of(rows)
+
+
+def in_arrow(frame: DataFrame, function: InArrow, schema: pa.Schema) -> DataFrame:
+    """`mapInArrow` with an Arrow schema."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    return frame.mapInArrow(function, from_arrow_schema(schema))
+
+
+@contextmanager
+def bounded_batches(spark: SparkSession) -> Iterator[None]:
+    """What goes between the JVM and Python stays below 64 MiB at once, but for one row that is larger."""
+    name = "spark.sql.execution.arrow.maxBytesPerBatch"
+    before = spark.conf.get(name)
+    spark.conf.set(name, _BATCH_BYTES)
+    try:
+        yield
+    finally:
+        if before is not None:
+            spark.conf.set(name, before)
+
+
+@contextmanager
+def telling_faults() -> Iterator[None]:
+    """Spark's own faults as EnvironmentFaultError, in a sentence."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError) as fault:
+        lines = [line.strip() for line in str(fault).splitlines() if line.strip()]
+        told = (lines or [type(fault).__name__])[-1 if "Python worker" in str(fault) else 0]
+        raise EnvironmentFaultError(f"Spark failed: {told[:300]}") from fault

@@ -1,0 +1,45 @@
+"""All partitions of a cluster at any offset, as a Spark frame of plain columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from kraftlake.metadata_log import MetadataLog
+from kraftlake.spark_jobs.fold.folded import fold_shard, shards_in
+from kraftlake.spark_jobs.fold.frames import chunks_frame, in_arrow, of_topics, sound_plan
+from kraftlake.spark_jobs.fold.partition_table import PARTITION_SCHEMA, partition_table
+from kraftlake.spark_jobs.fold.plan import resolved
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_ROWS_AT_ONCE = 50_000
+
+
+def image_frame(
+    spark: SparkSession,
+    lake: str | Path,
+    at_offset: int | None = None,
+    *,
+    shards: int | None = None,
+    from_snapshot: bool | None = None,
+) -> DataFrame:
+    """The partitions of the image at `at_offset` (the end of the log where None), a row each: PARTITION_COLUMNS.
+
+    Folded on the executors when the frame is used, from the newest snapshot at or before that offset. Records of a
+    metadata transaction that is open there are not in it. Raises OffsetError for an offset without an image; what is
+    wrong with a record is raised when the frame is used.
+    """
+    log = MetadataLog.open(resolved(lake))
+    at = log.end_offset - 1 if at_offset is None else at_offset
+    plan = sound_plan(spark, log, at, shards=shards, from_snapshot=from_snapshot, topics_only=True)
+
+    def partitions(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _, chunks in of_topics(plan, shards_in(batches)):
+            yield from partition_table(fold_shard(chunks, base_last=plan.base_last).topics()).to_batches(_ROWS_AT_ONCE)
+
+    return in_arrow(chunks_frame(spark, plan), partitions, PARTITION_SCHEMA)

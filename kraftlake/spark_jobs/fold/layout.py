@@ -1,0 +1,180 @@
+"""Where the records of a snapshot stand, before its topics are written: offsets, batches, and what is around topics.
+
+Knows no Spark. Source of the form: `kraftlake.kafka_files.checkpoint_batches`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import attrs
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kraftlake.image import ImageWriterOptions, MetadataImage, MetadataProvenance
+from kraftlake.kafka_files import checkpoint_batches
+from kraftlake.kafka_files.writer import MAX_RECORDS_IN_BATCH, RECORD_OVERHEAD, BatchCutter
+from kraftlake.records.batch import RecordBatch
+from kraftlake.records.rows import LOG_SCHEMA, to_rows
+from kraftlake.records.serde import ApiMessageAndVersion, encode_value
+from kraftlake.replay.quorum import QuorumState
+from kraftlake.runtime.errors import ReplayError
+
+RECORDS_OF_A_PART = 1_000_000
+
+
+@attrs.frozen(kw_only=True)
+class TopicRange:
+    """The topics with names from `first_name` on, up to the next range's: a file of the snapshot."""
+
+    number: int
+    first_name: str
+    first_offset: int
+    records: int
+
+
+def ranges_of(names: pa.Table, first_offset: int, records: int = RECORDS_OF_A_PART) -> list[TopicRange]:
+    """All topics (NAMES_SCHEMA, in any order) in ranges by name, of about `records` records.
+
+    Raises ReplayError where two topics have one name.
+    """
+    if not names.num_rows:
+        return []
+    names = names.sort_by("name")  # of UTF-8 bytes, which is the order of Python's strings
+    column = names["name"].combine_chunks()
+    twice = pc.index(pc.equal(column[1:], column[:-1]), True).as_py()
+    if twice >= 0:
+        raise ReplayError(f"two topics are named {column[twice].as_py()!r}.")
+    counts = names["partitions"].to_numpy().astype(np.int64) + 1
+    begins = np.cumsum(counts) - counts
+    total = int(counts.sum())
+    parts = -(-total // records)
+    firsts = np.unique(np.searchsorted(begins, np.arange(parts) * total // parts, side="left")).tolist()
+    firsts = [first for first in firsts if first < len(counts)]
+    assert firsts[0] == 0, "the first range begins with the first topic"
+    edges = [*begins[firsts].tolist(), total]
+    return [
+        TopicRange(
+            number=number,
+            first_name=column[first].as_py(),
+            first_offset=first_offset + edges[number],
+            records=edges[number + 1] - edges[number],
+        )
+        for number, first in enumerate(firsts)
+    ]
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Head:
+    """What stands before the topics: `rows`, and the first offset of the batch that is open behind them.
+
+    Topics go on in that batch. `records` and `size` are what it holds so far (BatchCutter's).
+    """
+
+    rows: pa.Table
+    open_batch: int
+    records: int
+    size: int
+
+    @property
+    def end_offset(self) -> int:
+        """Where the topics begin."""
+        return int(self.rows.num_rows)
+
+
+def batches_of(open_batch: int, offsets: Any) -> Any:
+    """The batches of records of topics, by offset: they go on in the open one, and each ends when it is full.
+
+    A topic's records are small: 1,024 of them never make the megabyte that ends a batch, too.
+    """
+    return open_batch + (offsets - open_batch) // MAX_RECORDS_IN_BATCH * MAX_RECORDS_IN_BATCH
+
+
+def head_of(
+    image: MetadataImage, options: ImageWriterOptions, provenance: MetadataProvenance, quorum: QuorumState
+) -> Head:
+    """The snapshot's header, features and cluster."""
+    control, *_ = checkpoint_batches(
+        (),
+        epoch=provenance.epoch,
+        last_contained_log_timestamp=provenance.timestamp,
+        timestamp=provenance.timestamp,
+        kraft_version=quorum.kraft_version,
+        voters=quorum.voters,
+    )
+    cutter = BatchCutter()
+    records = [*image.features.write(options), *image.cluster.write(options)]
+    rows, open_batch = _rows(records, control.last_offset + 1, cutter, control.last_offset + 1, provenance)
+    return Head(
+        rows=pa.concat_tables([to_rows([control]), rows]),
+        open_batch=open_batch,
+        records=cutter.records,
+        size=cutter.size,
+    )
+
+
+def tail_of(
+    image: MetadataImage,
+    options: ImageWriterOptions,
+    provenance: MetadataProvenance,
+    *,
+    head: Head,
+    topic_records: int,
+    last_sizes: Any,
+) -> pa.Table:
+    """What stands behind the topics, and the footer.
+
+    `last_sizes` are the sizes of the last values of topics, of MAX_RECORDS_IN_BATCH of them or of all.
+    """
+    offset = head.end_offset + topic_records
+    open_batch, cutter = head.open_batch, BatchCutter(head.records, head.size)
+    if topic_records:
+        open_batch = batches_of(head.open_batch, offset - 1)
+        held = min(offset - open_batch, topic_records)
+        size = int(last_sizes[len(last_sizes) - held :].sum()) + held * RECORD_OVERHEAD
+        from_head = head.size if open_batch == head.open_batch else 0
+        cutter = BatchCutter(offset - open_batch, size + from_head)
+    records = [
+        *image.configs.write(),
+        *image.client_quotas.write(),
+        *image.producer_ids.write(),
+        *image.acls.write(),
+        *image.scram.write(options),
+        *image.delegation_tokens.write(options),
+    ]
+    rows, _ = _rows(records, offset, cutter, open_batch, provenance)
+    *_, footer = checkpoint_batches(
+        (), epoch=provenance.epoch, last_contained_log_timestamp=provenance.timestamp, timestamp=provenance.timestamp
+    )
+    footer = attrs.evolve(footer, base_offset=offset + rows.num_rows)
+    return pa.concat_tables([rows, to_rows([footer])])
+
+
+def _rows(
+    messages: Iterable[ApiMessageAndVersion],
+    first_offset: int,
+    cutter: BatchCutter,
+    open_batch: int,
+    provenance: MetadataProvenance,
+) -> tuple[pa.Table, int]:
+    """Rows of a few messages, and the first offset of the batch that is open behind them."""
+    values = tuple(encode_value(message.message, message.version) for message in messages)
+    if not values:
+        return LOG_SCHEMA.empty_table(), open_batch
+    batches = []
+    for offset, value in enumerate(values, start=first_offset):
+        if cutter.begins(len(value)):
+            open_batch = offset
+        batches.append(open_batch)
+    batch = RecordBatch(
+        base_offset=first_offset,
+        epoch=provenance.epoch,
+        timestamp=provenance.timestamp,
+        values=values,
+        timestamps=(provenance.timestamp,) * len(values),
+    )
+    rows = to_rows([batch])
+    column = LOG_SCHEMA.get_field_index("batch")
+    return rows.set_column(column, LOG_SCHEMA.field("batch"), pa.array(batches, pa.int64())), open_batch

@@ -1,0 +1,82 @@
+"""What one metadata delta of any range of offsets means to every broker, as a Spark frame."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from kraftlake.image import MetadataProvenance
+from kraftlake.metadata_log import MetadataLog
+from kraftlake.runtime.errors import OffsetError, UsageError
+from kraftlake.spark_jobs.fold.folded import fold_shard, shards_in
+from kraftlake.spark_jobs.fold.frames import chunks_frame, in_arrow, of_topics, sound_plan
+from kraftlake.spark_jobs.fold.plan import provenance_at, resolved
+from kraftlake.spark_jobs.local_changes import SCHEMA, local_change_rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_ROWS_AT_ONCE = 20_000
+
+
+def local_changes_frame(
+    spark: SparkSession,
+    lake: str | Path,
+    from_offset: int,
+    to_offset: int | None = None,
+    *,
+    shards: int | None = None,
+    from_snapshot: bool | None = None,
+) -> DataFrame:
+    """What one metadata delta of the offsets (from_offset, to_offset] means to all brokers, a row each and partition.
+
+    The columns are those of the table `local_changes/`, with `to_offset` (the end of the log where None) as `offset`;
+    the rows of a broker are what `kraftlake local-changes` says of the same offsets. `from_offset` -1 is the empty
+    image. No process holds more of an image than a shard of it. Raises UsageError for a range that runs backwards,
+    OffsetError where the log does not hold it; what is wrong with a record is raised when the frame is used.
+    """
+    log = MetadataLog.open(resolved(lake))
+    to = log.end_offset - 1 if to_offset is None else to_offset
+    if from_offset > to:
+        raise UsageError(f"Local changes from offset {from_offset} to {to} run backwards.")
+    if 0 <= from_offset < to and (from_offset + 1 < log.start_offset or to >= log.end_offset):
+        raise OffsetError(
+            f"the log of {log.path} holds offsets {log.start_offset} to {log.end_offset - 1}, "
+            f"so it can't tell all changes after offset {from_offset} up to {to}."
+        )
+    plan = sound_plan(
+        spark,
+        log,
+        to,
+        base_at=from_offset if from_offset >= 0 else to,
+        shards=shards,
+        split_at=from_offset,
+        from_snapshot=from_snapshot,
+        topics_only=True,
+    )
+    head = head_of_rows(provenance_at(log, to))
+
+    def changes(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _, chunks in of_topics(plan, shards_in(batches)):
+            change = fold_shard(chunks, split_at=from_offset, base_last=plan.base_last).change()
+            rows = local_change_rows(change, head)
+            while some := list(islice(rows, _ROWS_AT_ONCE)):
+                yield batch_of_rows(some)
+
+    return in_arrow(chunks_frame(spark, plan), changes, SCHEMA)
+
+
+def head_of_rows(provenance: MetadataProvenance) -> tuple[int, int, int | None]:
+    """The offset, epoch and time (epoch microseconds) that all rows of a metadata delta have."""
+    time = None if provenance.timestamp < 0 else provenance.timestamp * 1000
+    return provenance.offset, provenance.epoch, time
+
+
+def batch_of_rows(rows: list[tuple[object, ...]]) -> pa.RecordBatch:
+    """Rows of local changes, one at least, as SCHEMA has them."""
+    columns = [pa.array(values, field.type) for values, field in zip(zip(*rows, strict=True), SCHEMA, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)

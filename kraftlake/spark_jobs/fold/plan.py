@@ -1,0 +1,141 @@
+"""How a fold is spread: which process reads what, and how many shards there are. Knows no Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+import attrs
+import numpy as np
+import pyarrow as pa
+
+from kraftlake.image import MetadataProvenance
+from kraftlake.metadata_log import LakeSnapshot, MetadataLog
+from kraftlake.metadata_log.checksums import joined
+from kraftlake.metadata_log.location import Location, lake_location
+from kraftlake.metadata_log.pieces import SnapshotPiece, log_pieces, read_piece, snapshot_pieces
+from kraftlake.metadata_log.snapshot_parts import payload_checksum
+from kraftlake.replay.base import choose_base
+from kraftlake.replay.log_reader import SnapshotReader
+from kraftlake.replay.open_reader import LakeReader
+from kraftlake.spark_jobs.fold.chunks import BASE, CHECK, LOG, Chunk
+from kraftlake.spark_jobs.fold.routing import COLUMNS, Router
+
+Piece: TypeAlias = tuple[int, int] | SnapshotPiece
+
+ROWS_OF_A_PIECE = 1_000_000
+ROWS_OF_A_SHARD = 500_000
+_LEAST_ROWS = 65_536
+
+
+@attrs.frozen(kw_only=True)
+class FoldPlan:
+    """A fold of the lake's log up to `at`: `pieces` (ranges of offsets, pieces of the base) are read side by side.
+
+    `base` is the snapshot that it starts from, `split_at` and `topics_only` are those of ShardFold and Router. It can
+    be sent to other processes.
+    """
+
+    lake: str
+    at: int
+    pieces: tuple[Piece, ...]
+    shards: int
+    base_last: int = -1
+    base_name: str | None = None
+    split_at: int | None = None
+    topics_only: bool = False
+
+
+def plan_fold(
+    log: MetadataLog,
+    at: int,
+    *,
+    parallelism: int,
+    base_at: int | None = None,
+    shards: int | None = None,
+    split_at: int | None = None,
+    topics_only: bool = False,
+    from_snapshot: bool | None = None,
+    sound: Callable[[SnapshotReader], bool] = lambda _: True,
+) -> tuple[FoldPlan, LakeSnapshot | None]:
+    """The plan of a fold up to `at`, from the newest snapshot at or before `base_at` (`at` where None).
+
+    `sound` says which snapshots may be a base. Raises OffsetError where there is no image to be had.
+    """
+    reader = LakeReader(log)
+    base = choose_base(reader, at if base_at is None else base_at, from_snapshot=from_snapshot, known_as_sound=sound)
+    assert base is None or isinstance(base, LakeSnapshot), "a lake's snapshots"
+    first = base.end_offset if base else log.start_offset
+    rows = max(0, at - first + 1) + (base.record_count if base else 0)
+    piece = min(ROWS_OF_A_PIECE, max(_LEAST_ROWS, rows // max(1, parallelism)))
+    pieces: list[Piece] = list(snapshot_pieces(base, piece)) if base else []
+    if first <= at:
+        pieces += log_pieces(log, first, at, piece)
+    plan = FoldPlan(
+        lake=str(log.path),
+        at=at,
+        pieces=tuple(pieces),
+        shards=shards or max(min(parallelism, 1 + rows // _LEAST_ROWS), -(-rows // ROWS_OF_A_SHARD)),
+        base_last=base.end_offset - 1 if base else -1,
+        base_name=base.name if base else None,
+        split_at=split_at,
+        topics_only=topics_only,
+    )
+    return plan, base
+
+
+def read_chunks(plan: FoldPlan, number: int) -> Iterator[list[Chunk]]:
+    """Read one of the plan's pieces and deal it out, in lists of bounded size.
+
+    Of a piece of the base the last chunk is its checksum.
+    """
+    piece = plan.pieces[number]
+    if isinstance(piece, SnapshotPiece):
+        rows = read_piece(piece)
+        router = Router(plan.shards, BASE, topics_only=plan.topics_only)
+        yield [*router.take(rows.select(COLUMNS)), *router.flush(), _check_of(piece, rows, plan.shards)]
+        return
+    router = Router(plan.shards, LOG, topics_only=plan.topics_only)
+    log = MetadataLog.open(plan.lake)
+    for table in log.tables(*piece, COLUMNS):
+        chunks = list(router.take(table))
+        if chunks:
+            yield chunks
+    if chunks := list(router.flush()):
+        yield chunks
+
+
+def check_piece(plan: FoldPlan, number: int) -> Chunk:
+    """The checksum of a piece of the base."""
+    piece = plan.pieces[number]
+    assert isinstance(piece, SnapshotPiece), "the log needs no check"
+    return _check_of(piece, read_piece(piece), plan.shards)
+
+
+def _check_of(piece: SnapshotPiece, rows: pa.Table, shards: int) -> Chunk:
+    total, size = payload_checksum(rows)
+    facts = np.array([rows.num_rows, size, total], np.int64).tobytes()
+    return Chunk(shard=shards, part=CHECK, first=piece.first_offset, payload=facts, sizes=b"", offsets=b"", kinds=b"")
+
+
+def base_is_sound(base: LakeSnapshot, checks: Sequence[Chunk]) -> bool:
+    """Whether what the readers saw of a base has the checksum and the record count that its commit states."""
+    facts = [np.frombuffer(chunk.payload, np.int64).tolist() for chunk in sorted(checks, key=lambda c: c.first)]
+    checksum = joined((total, size) for _, size, total in facts)
+    count = sum(rows for rows, _, _ in facts)
+    return count == base.record_count and base.checksum in (None, checksum)
+
+
+def provenance_at(log: MetadataLog, offset: int) -> MetadataProvenance:
+    """The provenance of the image at an offset of the log."""
+    batch = next(iter(log.batches(offset, offset)))
+    return MetadataProvenance(
+        offset=offset, epoch=batch.epoch, timestamp=batch.timestamp, batch_aligned=batch.last_offset == offset
+    )
+
+
+def resolved(lake: str | Path) -> Location:
+    """The lake's place by a name that is the same in every process."""
+    place = lake_location(lake)
+    return place.resolve() if isinstance(place, Path) else place

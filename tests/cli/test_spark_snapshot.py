@@ -1,0 +1,37 @@
+"""`kraftlake spark snapshot` says which snapshot the lake has now."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kraftlake.metadata_log import MetadataLog
+from tests.cli.running import fault, run, run_json
+from tests.spark_jobs.sample_log import lake_of
+
+
+@pytest.mark.spark
+def test_a_snapshot_is_built_once_and_told_in_words_and_as_json(tmp_path: Path) -> None:
+    lake_of(tmp_path / "lake", commits=2, last=900)
+    log = MetadataLog.open(tmp_path / "lake")
+    told = run_json("spark", "snapshot", tmp_path / "lake", "--at-offset", 400)
+    (snapshot,) = log.snapshots()
+    assert told == {
+        "name": snapshot.name,
+        "offset": 400,
+        "epoch": snapshot.epoch,
+        "records": snapshot.record_count,
+        "topics": told["topics"],
+        "partitions": told["partitions"],
+        "written": True,
+        "from": None,
+    }
+    shown = run("spark", "snapshot", tmp_path / "lake").stdout
+    assert f"from {snapshot.name} to offset {log.end_offset - 1}" in shown
+    assert log.snapshots()[1].name in shown
+    assert "was there already" in run("spark", "snapshot", tmp_path / "lake", "--at-offset", 400).stdout
+
+
+def test_where_there_is_no_lake_no_jvm_is_started(tmp_path: Path) -> None:
+    assert "nowhere" in fault("spark", "snapshot", tmp_path / "nowhere")

@@ -1,0 +1,20 @@
+"""A lake for controllers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kraftlake.controller.bootstrap import BootstrapMetadata, BootstrapSnapshot
+from kraftlake.metadata_log import MetadataLog
+from kraftlake.metadata_log.founding import Contents
+from tests.controller.cluster import CLUSTER_ID
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    path = tmp_path / "lake"
+    bootstrap = BootstrapSnapshot(metadata=BootstrapMetadata.of(), timestamp=1_700_000_000_000)
+    MetadataLog.create(path, CLUSTER_ID, "controlled", contents=Contents(snapshots=[bootstrap]), durability="os")
+    return path

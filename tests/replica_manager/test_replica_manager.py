@@ -1,0 +1,87 @@
+"""What a replica manager does of its own accord, at its times."""
+
+from __future__ import annotations
+
+import pytest
+
+from kraftlake.replica_manager import ReplicaManagerConfig
+from kraftlake.replica_manager.leader_side import append_records_to_leader
+from kraftlake.replica_manager.log_dir_moves import alter_replica_log_dirs
+from kraftlake.replica_manager.replica_manager import IDLE_CHECK_MS
+from kraftlake.runtime.event_queue import EventQueue
+from kraftlake.runtime.scheduler import Scheduler
+from tests.replica_manager.brokers import Broker, partition, started, topic, tp
+from tests.replica_manager.data_batches import batch
+
+LAG = ReplicaManagerConfig().replica_lag_time_max_ms
+CHECKPOINT = ReplicaManagerConfig().replica_high_watermark_checkpoint_interval_ms
+
+
+class Timed:
+    """A broker whose scheduler a test turns."""
+
+    def __init__(self, *records: object, **options: object) -> None:
+        self.me: Broker = started(*records, scheduler=self._scheduler, **options)
+
+    def _scheduler(self, clock) -> Scheduler:
+        self.queue = EventQueue(clock, "scheduler")
+        return Scheduler(self.queue)
+
+    def pass_time(self, milliseconds: float) -> None:
+        self.me.clock.advance(milliseconds)
+        self.queue.run_ready()
+
+
+def test_followers_that_lag_are_looked_for_every_half_of_the_allowed_lag():
+    timed = Timed(topic(), partition(leader=1))
+    timed.me.manager.startup()
+    timed.pass_time(0)
+    append_records_to_leader(timed.me.partition(), batch(b"x"))
+    timed.pass_time(LAG)
+    assert timed.me.controller.proposals == []
+    timed.pass_time(LAG / 2 - 1)
+    assert timed.me.controller.proposals == []
+    timed.pass_time(1)
+    assert len(timed.me.controller.proposals) == 1
+
+
+def test_high_watermarks_are_written_down_again_and_again_once_asked_for():
+    timed = Timed(topic(), partition(leader=1, replicas=(1,)))
+    timed.me.manager.startup()
+    append_records_to_leader(timed.me.partition(), batch(b"x"))
+    timed.pass_time(10 * CHECKPOINT)
+    assert timed.me.logs.checkpointed_high_watermark("d1", tp()) is None
+    timed.me.manager.start_high_watermark_check_point_thread()
+    timed.me.manager.start_high_watermark_check_point_thread()
+    timed.pass_time(0)
+    assert timed.me.logs.checkpointed_high_watermark("d1", tp()) == 1
+    append_records_to_leader(timed.me.partition(), batch(b"x"))
+    timed.pass_time(CHECKPOINT)
+    assert timed.me.logs.checkpointed_high_watermark("d1", tp()) == 2
+    assert timed.queue.size == 3
+
+
+def test_fetchers_of_replicas_that_have_moved_are_ended_when_somebody_looks():
+    timed = Timed(topic(), partition(leader=1), moving=True)
+    timed.me.manager.startup()
+    timed.pass_time(0)
+    alter_replica_log_dirs(timed.me.manager, {tp(): "d2"})
+    timed.me.manager.log_dir_fetchers.remove_fetcher_for_partitions([tp()])
+    assert len(timed.me.manager.log_dir_fetchers.fetchers()) == 1
+    timed.pass_time(IDLE_CHECK_MS)
+    assert timed.me.manager.log_dir_fetchers.fetchers() == {}
+
+
+def test_a_shutdown_ends_the_tasks_and_writes_the_high_watermarks_down():
+    timed = Timed(topic(), partition(leader=1, replicas=(1,)))
+    timed.me.manager.startup()
+    timed.me.manager.start_high_watermark_check_point_thread()
+    append_records_to_leader(timed.me.partition(), batch(b"x"))
+    timed.me.manager.shutdown()
+    assert timed.queue.size == 0
+    assert timed.me.logs.checkpointed_high_watermark("d1", tp()) == 1
+
+
+def test_without_a_scheduler_its_owner_is_the_driver():
+    with pytest.raises(AssertionError, match="driven by its owner"):
+        started().manager.startup()

@@ -1,0 +1,126 @@
+"""The rooms together: what a controller writes to a lake makes real brokers lead, follow and copy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kraftlake.controller.bootstrap import BootstrapMetadata, BootstrapSnapshot
+from kraftlake.controller.config import ControllerConfig
+from kraftlake.controller.quorum_controller import QuorumController
+from kraftlake.controller.topics import CreatableTopic, create_topics, delete_topics
+from kraftlake.delta import TopicPartition
+from kraftlake.image import MetadataImage, PartitionRegistration
+from kraftlake.metadata_log import MetadataLog
+from kraftlake.metadata_log.founding import Contents
+from kraftlake.replica_manager.errors import ErrorCode
+from kraftlake.replica_manager.log_dir_moves import alter_replica_log_dirs
+from tests.controller.cluster import CLUSTER_ID
+from tests.replica_manager.data_batches import batch
+from tests.simulation.brokers_on_a_lake import PATIENCE, LakeCluster
+
+FOO0, FOO1 = TopicPartition("foo", 0), TopicPartition("foo", 1)
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[LakeCluster]:
+    lake = tmp_path / "lake"
+    bootstrap = BootstrapSnapshot(metadata=BootstrapMetadata.of(), timestamp=1_700_000_000_000)
+    MetadataLog.create(lake, CLUSTER_ID, "controlled", contents=Contents(snapshots=[bootstrap]), durability="os")
+    config = ControllerConfig(node_id=9, cluster_id=CLUSTER_ID, broker_session_timeout_ms=600_000)
+    controller = QuorumController(MetadataLog.open(lake, durability="os"), config, claim_at_once=True)
+    made = LakeCluster(lake, controller)
+    try:
+        made.start(1, 2, 3)
+        yield made
+        assert [node.faults.told for node in made.nodes.values()] == [[], [], []]
+    finally:
+        made.stop()
+        controller.close()
+
+
+def create(cluster: LakeCluster) -> None:
+    """foo-0 is led by broker 1, foo-1 by broker 2."""
+    wanted = CreatableTopic(name="foo", assignments=((0, (1, 2, 3)), (1, (2, 3, 1))))
+    cluster.controller.submit(lambda state: create_topics(state, [wanted])).result(PATIENCE)
+    for node in cluster.nodes.values():
+        node.await_image(lambda image: foo(image, 1) is not None)
+
+
+def foo(image: MetadataImage, number: int = 0) -> PartitionRegistration | None:
+    topic = image.topics.get_topic("foo")
+    return None if topic is None else topic.partitions.get(number)
+
+
+def test_brokers_lead_and_follow_what_the_controller_says_and_replicate_what_is_produced(cluster: LakeCluster) -> None:
+    create(cluster)
+    assert {id_: node.roles() for id_, node in cluster.nodes.items()} == {
+        1: ({FOO0}, {FOO1}),
+        2: ({FOO1}, {FOO0}),
+        3: (set(), {FOO0, FOO1}),
+    }
+    answer = cluster.nodes[1].produce(FOO0, batch(b"a"))
+    assert (answer.error, answer.base_offset) == (ErrorCode.NONE, 0)
+    assert [node.logs.get_log(FOO0).log_end_offset for node in cluster.nodes.values()] == [1, 1, 1]
+
+
+def test_a_broker_that_goes_hands_its_leadership_over_and_joins_again_when_it_is_back(cluster: LakeCluster) -> None:
+    create(cluster)
+    cluster.nodes[1].produce(FOO0, batch(b"a"))
+    cluster.nodes[1].heartbeat(want_fence=True)
+    for node in cluster.nodes.values():
+        node.await_image(lambda image: foo(image).leader == 2)
+    assert FOO0 in cluster.nodes[2].roles()[0]
+    assert FOO0 in cluster.nodes[1].roles()[1]
+    answer = cluster.nodes[2].produce(FOO0, batch(b"b"))
+    assert (answer.error, answer.base_offset) == (ErrorCode.NONE, 1)
+    cluster.nodes[1].heartbeat()
+    cluster.nodes[2].await_image(lambda image: set(foo(image).isr) == {1, 2, 3})
+    answer = cluster.nodes[2].produce(FOO0, batch(b"c"))
+    logs = [node.logs.get_log(FOO0) for node in cluster.nodes.values()]
+    assert answer.error is ErrorCode.NONE
+    assert [log.batches for log in logs] == [logs[1].batches] * 3
+    assert logs[1].log_end_offset == 3
+
+
+def test_a_follower_that_stops_is_taken_out_of_the_isr_by_its_leader(cluster: LakeCluster) -> None:
+    create(cluster)
+    cluster.nodes[3].manager.replica_fetchers.close()
+    cluster.nodes[1].produce(FOO0, batch(b"a"))
+    image = cluster.nodes[1].await_image(lambda image: set(foo(image).isr) == {1, 2})
+    assert foo(image).leader == 1
+
+
+def test_a_deleted_topic_is_gone_from_every_broker(cluster: LakeCluster) -> None:
+    create(cluster)
+    topic_id = cluster.nodes[1].cache.topic_id("foo")
+    cluster.controller.submit(lambda state: delete_topics(state, [topic_id])).result(PATIENCE)
+    for node in cluster.nodes.values():
+        node.await_image(lambda image: foo(image) is None)
+        assert node.roles() == (set(), set())
+        assert node.logs.logs() == {}
+
+
+def test_a_replica_that_is_moved_lies_there_for_the_controller_too(cluster: LakeCluster) -> None:
+    create(cluster)
+    cluster.nodes[1].produce(FOO0, batch(b"a"))
+    follower = cluster.nodes[3]
+    (other,) = set(follower.directories) - {follower.logs.get_log(FOO0).directory}
+    assert alter_replica_log_dirs(follower.manager, {FOO0: other}) == {FOO0: ErrorCode.NONE}
+    follower.await_image(
+        lambda image: (
+            foo(image).directory(3) == follower.directories[other] and follower.logs.get_log(FOO0).directory == other
+        )
+    )
+    assert cluster.nodes[1].produce(FOO0, batch(b"b")).error is ErrorCode.NONE
+    assert follower.logs.get_log(FOO0).log_end_offset == 2
+
+
+def test_the_high_watermarks_of_a_broker_that_stops_are_written_down(cluster: LakeCluster) -> None:
+    create(cluster)
+    cluster.nodes[1].produce(FOO0, batch(b"a"))
+    leader = cluster.nodes[1]
+    leader.stop()
+    assert leader.logs.checkpointed_high_watermark(leader.logs.get_log(FOO0).directory, FOO0) == 1

@@ -1,0 +1,158 @@
+"""A distributed fold without Spark: the same functions on the same rows, the shuffle done here, in any order."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import attrs
+import pyarrow as pa
+from hypothesis import strategies as st
+
+from kraftlake.delta import TopicsDelta
+from kraftlake.image import MetadataImage, TopicsImage
+from kraftlake.metadata_log import MetadataLog
+from kraftlake.records import metadata_records as r
+from kraftlake.records.batch import RecordBatch
+from kraftlake.records.control_records import LeaderChangeMessage
+from kraftlake.records.serde import ApiMessageAndVersion
+from kraftlake.replay.fold import image_at
+from kraftlake.replay.open_reader import LakeReader
+from kraftlake.spark_jobs.fold.chunks import batch_of
+from kraftlake.spark_jobs.fold.folded import (
+    Collected,
+    fold_shard,
+    row_of_others,
+    row_of_shard,
+    shards_in,
+    topics_in,
+)
+from kraftlake.spark_jobs.fold.others import FoldedOthers, fold_others
+from kraftlake.spark_jobs.fold.plan import FoldPlan, read_chunks
+from tests.histories import histories, uuid_of
+
+TIME = 1_700_000_000_000
+
+
+def shuffled(plan: FoldPlan, order: random.Random) -> list[pa.RecordBatch]:
+    """The chunks of a plan, read in any order, as batches of any size, those of a shard together and sorted."""
+    numbers = list(range(len(plan.pieces)))
+    order.shuffle(numbers)
+    chunks = [chunk for number in numbers for read in read_chunks(plan, number) for chunk in read]
+    chunks.sort(key=lambda chunk: (chunk.shard, chunk.part, chunk.first))
+    batches = []
+    while chunks:
+        size = order.randrange(1, 6)
+        batches.append(batch_of(chunks[:size]))
+        chunks = chunks[size:]
+    return batches
+
+
+def folded(plan: FoldPlan, order: random.Random) -> pa.Table:
+    """What `folded_frame` gives."""
+    rows = []
+    for shard, chunks in shards_in(shuffled(plan, order)):
+        if shard == plan.shards:
+            rows.append(row_of_others(shard, chunks))
+        else:
+            rows.append(row_of_shard(shard, fold_shard(chunks, split_at=plan.split_at, base_last=plan.base_last)))
+    return pa.Table.from_batches(rows)
+
+
+def others_of(rows: pa.Table) -> tuple[Collected, FoldedOthers]:
+    """What `folding` makes of it."""
+    said = Collected.of(rows)
+    return said, fold_others(said.others, removed=said.removed, cleared=said.cleared)
+
+
+def topics_of(rows: pa.Table) -> dict[str, object]:
+    """All topics in the rows, by name."""
+    topics: dict[str, object] = {}
+    for cell in rows["topics"]:
+        if cell.is_valid:
+            for name, topic in topics_in(cell.as_buffer()).topics_by_name().items():
+                assert name not in topics, "a topic is in one shard"
+                topics[name] = topic
+    return topics
+
+
+def changes_of(plan: FoldPlan, order: random.Random) -> Iterator[TopicsDelta]:
+    """The metadata deltas of the plan's shards."""
+    for shard, chunks in shards_in(shuffled(plan, order)):
+        if shard < plan.shards:
+            yield fold_shard(chunks, split_at=plan.split_at, base_last=plan.base_last).change()
+
+
+def equal(image: MetadataImage, topics: dict[str, object], others: FoldedOthers) -> bool:
+    """Whether an image is what was folded."""
+    theirs = dict(image.topics.topics_by_name().items())
+    rest = attrs.evolve(image, topics=TopicsImage.EMPTY, provenance=others.image.provenance)
+    return topics == theirs and rest == others.image
+
+
+def local_image(log: MetadataLog, at: int) -> MetadataImage:
+    """The image by the log alone."""
+    return image_at(LakeReader(log), at, from_snapshot=False).image
+
+
+@st.composite
+def logs(draw: st.DrawFn) -> list[RecordBatch]:
+    """A random history as a log: batches of any size, metadata transactions that end, are aborted, or stay open."""
+    lowest = draw(st.sampled_from((7, 23)))
+    records = draw(histories(max_steps=40, topics_only=draw(st.booleans()), lowest_level=lowest))
+    told: list[ApiMessageAndVersion] = []
+    at = 0
+    while at < len(records):
+        size = draw(st.integers(1, 12))
+        part = records[at : at + size]
+        match draw(st.integers(0, 5)):
+            case 0:
+                told += [_mark(r.BeginTransactionRecord()), *part, _mark(r.EndTransactionRecord())]
+            case 1:
+                told += [_mark(r.BeginTransactionRecord()), *NEVER, _mark(r.AbortTransactionRecord()), *part]
+            case _:
+                told += part
+        at += size
+    if draw(st.booleans()):
+        told += [_mark(r.BeginTransactionRecord()), *NEVER]
+    return _batches(draw, told)
+
+
+def _never() -> Iterator[ApiMessageAndVersion]:
+    """What no image may show: records of a transaction that has no end."""
+    yield _mark(r.TopicRecord(name="never", topic_id=uuid_of(77)))
+    yield _mark(r.PartitionRecord(partition_id=0, topic_id=uuid_of(77), replicas=(1,), isr=(1,), leader=1,
+                                  leader_epoch=0, partition_epoch=0))  # fmt: skip
+    yield _mark(r.ConfigRecord(resource_type=2, resource_name="foo", name="never", value="1"))
+    yield _mark(r.ClearElrRecord(topic_name="never"))
+    yield _mark(r.RemoveTopicRecord(topic_id=uuid_of(77)))
+
+
+def _mark(message: object) -> ApiMessageAndVersion:
+    return ApiMessageAndVersion(message, 0)  # type: ignore[arg-type]
+
+
+NEVER = tuple(_never())
+
+
+def _batches(draw: st.DrawFn, records: list[ApiMessageAndVersion]) -> list[RecordBatch]:
+    batches: list[RecordBatch] = []
+    offset, epoch, at = 0, 1, 0
+    while at < len(records):
+        if draw(st.integers(0, 9)) == 0 or not batches:
+            epoch += 1
+            batches.append(RecordBatch.control_of(offset, epoch, TIME + offset, [LeaderChangeMessage(leader_id=3000)]))
+            offset += 1
+        part = records[at : at + draw(st.integers(1, 9))]
+        batches.append(RecordBatch.of(offset, epoch, TIME + offset, part))
+        at, offset = at + len(part), offset + len(part)
+    return batches
+
+
+def lake_with(path: Path, batches: list[RecordBatch], commits: int) -> MetadataLog:
+    """A lake whose log they are, appended in so many commits."""
+    log = MetadataLog.create(path, durability="os")
+    for number in range(commits):
+        log.append(batches[len(batches) * number // commits : len(batches) * (number + 1) // commits])
+    return log

@@ -1,0 +1,203 @@
+"""Any history, dealt out in any way, folds to the image and the local changes that one process makes of it."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from pathlib import Path
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kraftlake import kernels
+from kraftlake.kafka_files import checkpoint_batches
+from kraftlake.metadata_log import MetadataLog
+from kraftlake.records import metadata_records as r
+from kraftlake.records.batch import RecordBatch
+from kraftlake.records.metadata_version import ALL
+from kraftlake.records.schema import Message
+from kraftlake.records.serde import ApiMessageAndVersion
+from kraftlake.replay.fold import changes_between, image_at
+from kraftlake.replay.open_reader import LakeReader
+from kraftlake.runtime.errors import ReplayError
+from kraftlake.spark_jobs.fold import plan as planning
+from kraftlake.spark_jobs.fold.local_changes_frame import head_of_rows
+from kraftlake.spark_jobs.fold.plan import plan_fold, provenance_at
+from kraftlake.spark_jobs.local_changes import local_change_rows
+from tests.histories import uuid_of
+from tests.spark_jobs.fold.one_process import (
+    changes_of,
+    equal,
+    folded,
+    lake_with,
+    local_image,
+    logs,
+    others_of,
+    topics_of,
+)
+
+
+@pytest.fixture(autouse=True)
+def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Logs of some dozen records in several pieces."""
+    monkeypatch.setattr(planning, "_LEAST_ROWS", 7)
+
+
+def keep_snapshot(log: MetadataLog, at: int) -> bool:
+    """Keep the image at an offset, if it is one where snapshots are made."""
+    replay = image_at(LakeReader(log), at, from_snapshot=False)
+    provenance = replay.image.provenance
+    if not provenance.batch_aligned or in_transaction(log, at):
+        return False
+    return log.add_snapshot(
+        end_offset=at + 1,
+        epoch=provenance.epoch,
+        last_contained_log_timestamp=provenance.timestamp,
+        batches=checkpoint_batches(
+            replay.image.write(),
+            epoch=provenance.epoch,
+            last_contained_log_timestamp=provenance.timestamp,
+            timestamp=provenance.timestamp,
+        ),
+    )
+
+
+def in_transaction(log: MetadataLog, at: int) -> bool:
+    open_ = False
+    for type_ in log.rows(0, at, ["type"])["type"].to_pylist():
+        if type_ == "BEGIN_TRANSACTION_RECORD":
+            open_ = True
+        elif type_ in ("END_TRANSACTION_RECORD", "ABORT_TRANSACTION_RECORD"):
+            open_ = False
+    return open_
+
+
+@given(data=st.data(), batches=logs(), shards=st.integers(1, 5), commits=st.integers(1, 4), seed=st.integers(0, 999))
+def test_the_shards_of_any_history_make_the_local_image_and_local_changes_at_any_offset(
+    data: st.DataObject, batches: list[RecordBatch], shards: int, commits: int, seed: int
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        log = lake_with(Path(folder) / "lake", batches, commits)
+        at = data.draw(st.integers(0, log.end_offset - 1), label="at")
+        if data.draw(st.booleans(), label="with a base"):
+            # from offset 1 on there is a metadata.version, without which no image is written
+            keep_snapshot(log, data.draw(st.integers(1, max(at, 1)), label="base at"))
+        order = random.Random(seed)
+        plan, _ = plan_fold(log, at, parallelism=3, shards=shards)
+        rows = folded(plan, order)
+        _, others = others_of(rows)
+        image = local_image(log, at)
+        assert equal(image, topics_of(rows), others)
+        assert (others.open_since is not None) == in_transaction(log, at)
+        assert others.quorum == image_at(LakeReader(log), at).quorum
+        check_local_changes(log, data.draw(st.integers(-1, at), label="from"), at, shards, order)
+
+
+def check_local_changes(log: MetadataLog, from_offset: int, to_offset: int, shards: int, order: random.Random) -> None:
+    topics = changes_between(LakeReader(log), from_offset, to_offset).delta.topics_delta
+    head = head_of_rows(provenance_at(log, to_offset))
+    expected = [] if topics is None else list(local_change_rows(topics, head))
+    plan, _ = plan_fold(
+        log,
+        to_offset,
+        parallelism=3,
+        shards=shards,
+        base_at=from_offset if from_offset >= 0 else to_offset,
+        split_at=from_offset,
+        topics_only=True,
+    )
+    rows = [row for change in changes_of(plan, order) for row in local_change_rows(change, head)]
+    assert sorted(map(repr, rows)) == sorted(map(repr, expected))
+
+
+@given(batches=logs(), shards=st.integers(1, 5))
+def test_without_compiled_code_it_is_the_same(batches: list[RecordBatch], shards: int) -> None:
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernels, "available", lambda: False)
+        log = lake_with(Path(folder) / "lake", batches, 2)
+        plan, _ = plan_fold(log, log.end_offset - 1, parallelism=2, shards=shards)
+        rows = folded(plan, random.Random(1))
+        assert equal(local_image(log, log.end_offset - 1), topics_of(rows), others_of(rows)[1])
+
+
+def told(*messages: Message) -> list[RecordBatch]:
+    """A log of a record a batch, each at its newest version."""
+    return [
+        RecordBatch.of(offset, 1, 1_700_000_000_000 + offset, [ApiMessageAndVersion(m, m.VERSIONS.high or 0)])
+        for offset, m in enumerate(messages)
+    ]
+
+
+def topic(number: int) -> r.TopicRecord:
+    return r.TopicRecord(name=f"t{number}", topic_id=uuid_of(number))
+
+
+def partition(number: int, elr: tuple[int, ...] = ()) -> r.PartitionRecord:
+    return r.PartitionRecord(
+        partition_id=0, topic_id=uuid_of(number), replicas=(1, 2), isr=(1,), leader=1, leader_epoch=0,
+        partition_epoch=0, directories=(uuid_of(9), uuid_of(9)), eligible_leader_replicas=elr or None,
+    )  # fmt: skip
+
+
+def config(number: int) -> r.ConfigRecord:
+    return r.ConfigRecord(resource_type=2, resource_name=f"t{number}", name="retention.ms", value="1")
+
+
+LEVEL = r.FeatureLevelRecord(name="metadata.version", feature_level=len(ALL))
+TOPICS = [message for number in range(1, 9) for message in (topic(number), partition(number, (2,)), config(number))]
+CHANGE = r.PartitionChangeRecord(partition_id=0, topic_id=uuid_of(3), leader=2)
+BEGIN, END, ABORT = r.BeginTransactionRecord(), r.EndTransactionRecord(), r.AbortTransactionRecord()
+AGAIN = (
+    r.RemoveTopicRecord(topic_id=uuid_of(3)),
+    r.TopicRecord(name="t3", topic_id=uuid_of(33)),
+    attrs.evolve(partition(3), topic_id=uuid_of(33)),
+)
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        (CHANGE, CHANGE, partition(3), CHANGE),
+        (BEGIN, CHANGE, r.RemoveTopicRecord(topic_id=uuid_of(4)), config(5), ABORT, CHANGE),
+        (BEGIN, CHANGE, r.RemoveTopicRecord(topic_id=uuid_of(4)), END, CHANGE),
+        (CHANGE, BEGIN, CHANGE, topic(40)),
+        AGAIN,
+        (*AGAIN, config(3)),
+        (config(3), *AGAIN),
+        (r.ClearElrRecord(topic_name=""), CHANGE),
+        (r.ClearElrRecord(topic_name="t5"), CHANGE),
+        (*AGAIN, r.ClearElrRecord(topic_name="t3")),
+    ],
+)
+@pytest.mark.parametrize("shards", [1, 3])
+def test_each_thing_that_makes_a_fold_difficult_is_as_in_one_process(
+    tmp_path: Path, messages: tuple[Message, ...], shards: int
+) -> None:
+    log = lake_with(tmp_path / "lake", told(LEVEL, *TOPICS, *messages), 3)
+    for at in range(len(TOPICS), log.end_offset):
+        plan, _ = plan_fold(log, at, parallelism=3, shards=shards)
+        rows = folded(plan, random.Random(at))
+        assert equal(local_image(log, at), topics_of(rows), others_of(rows)[1])
+        for from_offset in (-1, 5, len(TOPICS), at):
+            check_local_changes(log, from_offset, at, shards, random.Random(at))
+
+
+@pytest.mark.parametrize(
+    ("message", "text"),
+    [
+        (r.ClearElrRecord(topic_name="none"), "CLEAR_ELR_RECORD: topic 'none' does not exist"),
+        (r.RemoveTopicRecord(topic_id=uuid_of(50)), "REMOVE_TOPIC_RECORD: the topic with id .* does not exist"),
+        (attrs.evolve(CHANGE, partition_id=7), "PARTITION_CHANGE_RECORD: .*no partition 7"),
+        (END, "EndTransactionRecord without a BeginTransactionRecord"),
+    ],
+)
+def test_a_record_that_contradicts_those_before_it_is_named_by_its_offset(
+    tmp_path: Path, message: Message, text: str
+) -> None:
+    log = lake_with(tmp_path / "lake", told(LEVEL, *TOPICS, message), 1)
+    plan, _ = plan_fold(log, log.end_offset - 1, parallelism=2, shards=2)
+    with pytest.raises(ReplayError, match=text) as fault:
+        others_of(folded(plan, random.Random(0)))
+    assert fault.value.offset == len(TOPICS) + 1

@@ -142,6 +142,35 @@ def list_values(rows: Any, base_heap: Any, heap: Any, lengths: Any, which: int, 
 
 
 @compiled
+def heap_size(rows: Any, heap: Any) -> Any:
+    """How many numbers the lists of the rows take that have theirs in the heap."""
+    size = np.int64(0)
+    for r in range(len(rows)):
+        if rows[r, SHAPE] < 0:
+            size += 7
+            for which in range(7):
+                size += heap[np.int64(rows[r, 0]) + which]
+    return size
+
+
+@compiled
+def move_lists(rows: Any, heap: Any, into: Any) -> None:
+    """Copy the lists of the rows that have theirs in the heap, one row after the other, into another one."""
+    to = np.int64(0)
+    for r in range(len(rows)):
+        if rows[r, SHAPE] >= 0:
+            continue
+        at = np.int64(rows[r, 0])
+        rows[r, 0] = to
+        size = np.int64(7)
+        for which in range(7):
+            size += heap[at + which]
+        for i in range(size):
+            into[to + i] = heap[at + i]
+        to += size
+
+
+@compiled
 def same_states(ones: Any, others: Any, base_heap: Any, heap: Any, same: Any) -> None:
     """Whether the state in a row of `ones` is the one in the row of `others` at its place, into `same` (uint8)."""
     for r in range(len(ones)):

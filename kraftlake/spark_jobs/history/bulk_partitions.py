@@ -11,16 +11,25 @@ import numpy as np
 import pyarrow as pa
 
 from kraftlake.delta.noting_change import Notes, NotingChange
+from kraftlake.image.packed_topics import PackedTopics
 from kraftlake.image.partition_registration import PartitionRegistration
-from kraftlake.image.partition_rows import LEADER, LEADER_EPOCH, PARTITION_EPOCH, RECOVERY, registration_of
+from kraftlake.image.partition_rows import (
+    LEADER,
+    LEADER_EPOCH,
+    PARTITION_EPOCH,
+    RECOVERY,
+    ROW_BYTES,
+    registration_of,
+)
 from kraftlake.image.topics_image import TopicsImage
-from kraftlake.kernels.partition_journal import list_lengths, list_values, same_states
+from kraftlake.kernels.partition_journal import heap_size, list_lengths, list_values, move_lists, same_states
 from kraftlake.records.metadata_records import PartitionRecord
 from kraftlake.records.uuid import Uuid
 from kraftlake.spark_jobs.history.columns import PARTITION_SCHEMA, STILL_SO, times_of
 from kraftlake.spark_jobs.history.effective_records import EffectiveRecords
 
 _NOT_OPEN = -1
+_WORN_BYTES = 1 << 26
 _LISTS = {
     "replicas": 0,
     "isr": 1,
@@ -57,9 +66,32 @@ class BulkPartitions:
         return int(np.count_nonzero(self._since != _NOT_OPEN))
 
     @property
-    def heap_bytes(self) -> int:
-        """What the lists of states take that are gone, or will be: it only grows."""
-        return int(self._change.state.heap.nbytes)
+    def is_worn(self) -> bool:
+        """Whether much of the memory is taken by what is gone: lists of ended states, places of removed partitions."""
+        lists = self._change.state.heap.nbytes > max(_WORN_BYTES, self._change.base.heap.nbytes)
+        return lists or self._change.place_count * ROW_BYTES > _WORN_BYTES + 2 * self.open_count * ROW_BYTES
+
+    def renewed(self) -> BulkPartitions:
+        """The same, without what is gone; this one takes nothing any more."""
+        places = np.flatnonzero(self._since != _NOT_OPEN)
+        topics, partitions = self._change.topics_at(places), self._change.partitions_at(places)
+        numbers, which = np.unique(topics, return_inverse=True)
+        ids = [self._change.topic_id(number) for number in numbers.tolist()]
+        packed = self._change.apply()
+        table = packed.table
+        number_of = np.array([table.by_id[topic_id] for topic_id in ids], np.int64)[which.reshape(-1)]
+        rows_of = table.starts[number_of] + partitions
+        for number, known in table.sparse.items():
+            mine = number_of == number
+            rows_of[mine] = table.starts[number] + np.searchsorted(np.array(known), partitions[mine])
+        assert len(rows_of) == packed.partition_count, "every partition that is there is open"
+        rows = packed.merged_rows().copy()
+        heap = np.empty(heap_size(rows, packed.heap), np.int32)
+        move_lists(rows, packed.heap, heap)
+        since, times = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
+        since[rows_of], times[rows_of] = self._since[places], self._since_times[places]
+        topics_now = PackedTopics(table=table, rows=rows, heap=heap, directories=packed.directories)
+        return BulkPartitions(TopicsImage.with_rows(topics_now), since, times)
 
     def take(self, records: EffectiveRecords) -> tuple[int, pa.Table]:
         """Replay records of topics, as far as that goes.

@@ -32,8 +32,6 @@ TOPIC_KINDS: Final = tuple(
 BULK_FROM: Final = 1000
 """From how many records, or partitions, on columns are worth it."""
 
-_LARGEST_HEAP: Final = 1 << 28
-
 
 class PartitionStates:
     """The open states of partitions; `take` moves them on and gives those that ended.
@@ -82,8 +80,8 @@ class PartitionStates:
         offset, for a record that contradicts what is there.
         """
         records = records.of_kinds(TOPIC_KINDS)
-        if self._bulk is not None and self._bulk.heap_bytes > _LARGEST_HEAP:
-            self._become_objects()
+        if self._bulk is not None and self._bulk.is_worn:
+            self._bulk = self._bulk.renewed()
         if self._bulk is None and self._wants_bulk(len(records)):
             self._become_bulk()
         if self._bulk is None:

@@ -20,6 +20,8 @@ from kraftlake.records.schema import Message
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.records.uuid import Uuid
 from kraftlake.runtime.errors import ReplayError
+from kraftlake.spark_jobs.history import bulk_partitions
+from kraftlake.spark_jobs.history.bulk_partitions import BulkPartitions
 from kraftlake.spark_jobs.history.columns import PARTITION_COLUMNS, PARTITION_SCHEMA
 from kraftlake.spark_jobs.history.effective_records import TransactionReader
 from kraftlake.spark_jobs.history.partition_states import PartitionStates, partition_states
@@ -184,6 +186,27 @@ def test_an_odd_record_is_left_to_objects_and_columns_take_over_again() -> None:
     assert history(cut(log, (1, 2, 3)), bulk=True, states=states) == partition_rows(log)
     assert states.open_count == 7
     assert history([log], bulk=True) == partition_rows(log)
+
+
+@pytest.mark.skipif(not kernels.available(), reason="numba is not installed")
+@given(log=metadata_logs(topics_only=True, max_steps=80), cuts=st.lists(st.integers(0, 40), min_size=2, max_size=6))
+def test_what_is_gone_can_be_dropped_at_any_time(log: list[RecordBatch], cuts: list[int]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(BulkPartitions, "is_worn", property(lambda _: True))
+        assert history(cut(log, cuts), bulk=True) == partition_rows(log)
+
+
+@pytest.mark.skipif(not kernels.available(), reason="numba is not installed")
+def test_lists_of_ended_states_are_dropped_when_they_take_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bulk_partitions, "_WORN_BYTES", 1 << 19)
+    wide = (1, 2, 3, 4)
+    changes = [r.PartitionChangeRecord(partition_id=0, topic_id=uuid_of(1), isr=wide[: n % 4]) for n in range(20_000)]
+    log = log_of([topic(1), partition(1, replicas=wide)], *(changes[n : n + 500] for n in range(0, 20_000, 500)))
+    states = PartitionStates(bulk=True)
+    rows = history(cut(log, range(40)), bulk=True, states=states)
+    assert len(rows) == 20_001
+    assert states._bulk is not None
+    assert states._bulk._change.state.heap.nbytes < 1_000_000, "all of them take 1.7 million"
 
 
 def test_one_call_gives_what_ended_and_what_goes_on() -> None:

@@ -24,54 +24,14 @@ from kraftlake.replay.open_reader import LakeReader
 from kraftlake.runtime.errors import LakeError, UnknownRecordError
 from kraftlake.spark_jobs.history import history_table
 from kraftlake.spark_jobs.history.small_tables import SMALL_TABLES
-from kraftlake.spark_jobs.jobs import HISTORY
-from kraftlake.spark_jobs.log_fold import LogFold, TableFeed
 from tests.metadata_logs import metadata_logs
 from tests.replay.made_logs import UNKNOWN, begin, data, end, topic
+from tests.spark_jobs.history.folding import Run, run_to_end
 from tests.spark_jobs.history.reference import KEYS, Row, images, partition_rows, plain, small_rows
 from tests.spark_jobs.sample_log import LAST_OFFSET, SAMPLE, append_in, batches_between, lake_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-
-class Run:
-    """What a stream does with the writers of the job, without Spark."""
-
-    def __init__(self, lake: Path) -> None:
-        self.log = MetadataLog.open(lake)
-        self.writers = HISTORY.new_writers()
-        self.tables = [writer.table(lake) for writer in self.writers]
-        self.feeds = [TableFeed(w, table.last_offset()) for w, table in zip(self.writers, self.tables, strict=True)]
-        self.fold = LogFold(LakeReader(self.log), self.feeds)
-        self.fold.begin()
-        for writer, table in zip(self.writers, self.tables, strict=True):
-            table.create("log-1")
-            writer.open(LakeReader(self.log), table)
-
-    def take(self, to_offset: int) -> None:
-        """Go on to an offset, and publish."""
-        for rows in self.log.batch_rows(self.fold.last_offset + 1, to_offset):
-            for _ in self.fold.take(rows):
-                pass
-        self.publish(len(self.tables))
-
-    def publish(self, tables: int) -> None:
-        """Append to some of the tables: a run may be killed before it gets to the others."""
-        for feed, table in [*zip(self.feeds, self.tables, strict=True)][:tables]:
-            if feed.covers is None or feed.covers < self.fold.last_offset:
-                table.append(feed.writer.drain(), self.fold.last_offset)
-
-    def finish(self) -> None:
-        for table in self.tables:
-            table.finish()
-
-
-def run_to_end(lake: Path) -> None:
-    run = Run(lake)
-    if run.fold.last_offset + 1 < run.log.end_offset:
-        run.take(run.log.end_offset - 1)
-    run.finish()
 
 
 def tables_of(lake: Path) -> dict[str, list[Row]]:

@@ -74,7 +74,7 @@ def test_a_standby_that_the_log_was_trimmed_past_goes_on_from_a_snapshot(tmp_pat
     run("topics", "create", "bills", "--lake", lake)
     if when == "while it reads":
         followed.log.refresh()
-    policy = UpkeepPolicy(checkpoint_after=1, keep_commits=1, compact_from=100, orphan_age_ms=0)
+    policy = UpkeepPolicy(checkpoint_after=1, keep_commits=1, compact_from=100, orphan_age_ms=0, exclusive=True)
     upkeep = Upkeep(lake, policy, disk=UnsyncedDisk())
     upkeep.trim(snapshot_end, stream_lag_ms=0)
     if when != "trimmed":

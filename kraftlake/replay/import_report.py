@@ -48,7 +48,7 @@ class ImportReport:
             "beforeLake": self.before_lake,
             "startOffset": self.start_offset,
             "endOffset": self.end_offset,
-            "committedTo": self.committed_to,
+            "committed_to": self.committed_to,
             "clusterId": self.cluster_id,
             "torn": self.torn,
         }

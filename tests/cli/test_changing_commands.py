@@ -41,7 +41,7 @@ def test_an_import_says_what_it_appended_and_how_far_it_is_committed(tmp_path: P
 def test_an_import_in_json_says_the_same(tmp_path: Path) -> None:
     first = run_json("import", DIRECTORY, tmp_path / "lake")
     assert (first["created"], first["records"], first["from"], first["to"]) == (True, 5737, 0, 5736)
-    assert first["committedTo"] == 4593
+    assert first["committed_to"] == 4593
     second = run_json("import", DIRECTORY, tmp_path / "lake")
     assert (second["created"], second["records"], second["alreadyThere"]) == (False, 0, 5737)
 
@@ -222,7 +222,7 @@ def check_what_it_takes(follower: subprocess.Popen[str], node: FakeController) -
     assert "the quorum answers again" in follower.stderr.readline()
     line = json.loads(follower.stdout.readline())
     assert line["from"] == end
-    assert 5000 < line["endOffset"] == line["committedTo"] <= 5100
+    assert 5000 < line["endOffset"] == line["committed_to"] <= 5100
     node.high_watermark = 10**6
     assert json.loads(follower.stdout.readline())["endOffset"] == 5737
 

@@ -45,7 +45,7 @@ class Follower:
             line = self._process.stdout.readline()
             assert line, f"the follower ended with {self._process.wait()}"
             step: dict[str, Any] = json.loads(line)
-            assert step["endOffset"] <= step["committedTo"]
+            assert step["endOffset"] <= step["committed_to"]
             if step["endOffset"] >= end_offset:
                 return step
 

@@ -57,7 +57,7 @@ def test_a_new_lake_is_made_and_reported(lake: Path) -> None:
         cluster_id=CLUSTER,
         torn=None,
     )
-    assert report.to_json()["committedTo"] == 9
+    assert report.to_json()["committed_to"] == 9
     holds(lake, small_log())
     assert lake.stat().st_mode & 0o777 == 0o700
 

@@ -177,7 +177,7 @@ def _tell_step(call: Call, lake: str, step: FollowStep, *, include_uncommitted: 
                 "records": step.records,
                 "snapshots": step.snapshots,
                 "endOffset": step.end_offset,
-                "committedTo": step.committed_to,
+                "committed_to": step.committed_to,
                 "seenTo": step.seen_to,
             }
         )

@@ -49,7 +49,7 @@ def _lake(report: dict[str, Any]) -> tuple[str, list[Piece]]:
 
 
 def _committed(report: dict[str, Any]) -> tuple[str, list[Piece]]:
-    committed, end = report["committedTo"], report["endOffset"]
+    committed, end = report["committed_to"], report["endOffset"]
     if committed >= end:
         return "committed", ["every offset is known to be committed"]
     tail = counted(end - max(committed, report["startOffset"]), "record")

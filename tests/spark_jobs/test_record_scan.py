@@ -62,7 +62,7 @@ def test_a_lake_is_read_in_parts_whatever_its_files_are(tmp_path: Path, monkeypa
     scan = scan_of(tmp_path / "lake", show_secrets=True)
     assert parts_of(open_source(tmp_path / "lake"), 0, 5736)[1:3] == [(1000, 1999), (2000, 2999)]
     assert lines(read(scan)) == log_of(SAMPLE)
-    Upkeep(tmp_path / "lake", UpkeepPolicy(compact_from=2, checkpoint_after=2, keep_commits=1, orphan_age_ms=0)).run()
+    Upkeep(tmp_path / "lake", UpkeepPolicy(compact_from=2, checkpoint_after=2, keep_commits=1)).run()
     assert lines(read(scan)) == log_of(SAMPLE)
 
 

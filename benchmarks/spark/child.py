@@ -72,6 +72,28 @@ def spark_snapshot(lake: str) -> dict[str, object]:
     }
 
 
+def typed_read(lake: str) -> dict[str, object]:
+    """Every change of a partition in typed columns, decoded on the executors and added up."""
+    from kraftlake.spark_jobs import read_records, spark_session
+
+    spark = spark_session("benchmark")
+    columns = ["offset", "topic_id", "partition_id", "leader", "isr"]
+    started, before = tree_cpu(), time.perf_counter()
+    frame = read_records(spark, lake, "PartitionChangeRecord", columns=columns)
+    row = frame.selectExpr("count(*)", "sum(leader)", "sum(size(isr))", "max(topic_id)").collect()[0]
+    return {"records": row[0], "cpu_of_read": tree_cpu() - started, "wall_of_read": time.perf_counter() - before}
+
+
+def local_changes(lake: str) -> dict[str, object]:
+    """What the last tenth of the log means to each broker, as `local_changes_frame` says."""
+    from kraftlake.metadata_log import MetadataLog
+    from kraftlake.spark_jobs import local_changes_frame, spark_session
+
+    end = MetadataLog.open(lake).end_offset
+    frame = local_changes_frame(spark_session("benchmark"), lake, end - end // 10, from_snapshot=False)
+    return {"records": end, "rows": frame.count()}
+
+
 def spark_start(_: str) -> dict[str, object]:
     """Nothing but a session."""
     from kraftlake.spark_jobs import spark_session
@@ -86,6 +108,8 @@ MEASURED: dict[str, Callable[[str], dict[str, object]]] = {
     "spark-fold": spark_fold,
     "spark-snapshot": spark_snapshot,
     "spark-start": spark_start,
+    "typed-read": typed_read,
+    "local-changes": local_changes,
 }
 
 

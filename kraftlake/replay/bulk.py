@@ -19,6 +19,9 @@ BULK_FROM: Final = 20_000
 BULK_SNAPSHOT_BYTES: Final = 1_000_000
 """From how many bytes of a snapshot file on it does; a partition takes about a hundred."""
 
+BULK_SNAPSHOT_RECORDS: Final = 10_000
+"""The same, where records are counted."""
+
 
 def load_in_bulk(loader: MetadataBatchLoader, reader: LogReader, to: int) -> None:
     """Gather the log after the loader's last offset up to `to` in bulk, as far as that goes; the rest is for others."""
@@ -35,8 +38,11 @@ def load_in_bulk(loader: MetadataBatchLoader, reader: LogReader, to: int) -> Non
 def parts_of_snapshot(snapshot: SnapshotReader) -> Iterator[BatchValues | RecordBatch]:
     """All batches of a snapshot, many at once where it is large."""
     stretches: Any = getattr(snapshot, "stretches", None)
+    # One that a lake made for itself never was a file, and so has no size, but its records are counted.
+    records: int = getattr(snapshot, "record_count", 0)
+    large = snapshot.size_in_bytes >= BULK_SNAPSHOT_BYTES or records >= BULK_SNAPSHOT_RECORDS
     after = 0
-    if snapshot.size_in_bytes >= BULK_SNAPSHOT_BYTES and stretches is not None and kernels.available():
+    if large and stretches is not None and kernels.available():
         for part in stretches():
             after = part.last_offset + 1
             yield part

@@ -11,7 +11,9 @@ import pytest
 
 import kraftlake
 from kraftlake.image import image_to_json
+from kraftlake.metadata_log import MetadataLog
 from kraftlake.records.batch import RecordBatch
+from kraftlake.records.batch_values import BatchValues
 from kraftlake.replay import bulk
 from kraftlake.replay.import_log import import_source
 from kraftlake.runtime.errors import CorruptDataError
@@ -33,6 +35,7 @@ def always_bulk(monkeypatch):
 def never_bulk(monkeypatch):
     monkeypatch.setattr(bulk, "BULK_FROM", 10**12)
     monkeypatch.setattr(bulk, "BULK_SNAPSHOT_BYTES", 10**12)
+    monkeypatch.setattr(bulk, "BULK_SNAPSHOT_RECORDS", 10**12)
 
 
 def answers(source):
@@ -84,6 +87,24 @@ def test_damage_is_told_in_the_same_words(tmp_path, monkeypatch, always_bulk, wh
     ours = told()
     never_bulk(monkeypatch)
     assert ours == told()
+
+
+@pytest.mark.parametrize(("enough", "bulk_parts"), [(10, True), (10_000, False)])
+def test_a_snapshot_that_a_lake_made_is_large_by_its_records_for_it_has_no_size(
+    tmp_path, monkeypatch, enough, bulk_parts
+):
+    monkeypatch.setattr(bulk, "BULK_SNAPSHOT_RECORDS", enough)
+    (first, *_) = [snapshot for snapshot in kraftlake.open(LOGS[0]).snapshots if not snapshot.bootstrap]
+    log = MetadataLog.create(tmp_path / "lake")
+    log.add_snapshot(
+        end_offset=first.end_offset,
+        epoch=first.epoch,
+        last_contained_log_timestamp=first.last_contained_log_timestamp,
+        batches=first.batches(),
+    )
+    (snapshot,) = log.snapshots()
+    assert (snapshot.size_in_bytes, snapshot.record_count > 10) == (0, True)
+    assert any(isinstance(part, BatchValues) for part in bulk.parts_of_snapshot(snapshot)) == bulk_parts
 
 
 def test_a_small_source_is_replayed_without_numba_or_numpy():

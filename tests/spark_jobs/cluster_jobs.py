@@ -1,0 +1,39 @@
+"""A driver for the cluster: runs jobs over a lake, one file of the log a micro-batch.
+
+`python -m tests.spark_jobs.cluster_jobs MASTER LAKE PAUSE_AT JOB…`: after publication number PAUSE_AT of the first job
+(0: never) it makes the file LAKE.paused and waits for LAKE.go; then it prints how many micro-batches each job had.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+
+from kraftlake.spark_jobs import StreamOptions, run_job, spark_session
+
+
+def main(master: str, lake: str, pause_at: str, *jobs: str) -> None:
+    publications = 0
+
+    def pause(_: int, __: int) -> None:
+        nonlocal publications
+        publications += 1
+        if publications == int(pause_at):
+            Path(f"{lake}.paused").touch()
+            while not Path(f"{lake}.go").exists():
+                time.sleep(0.05)
+
+    spark = spark_session("jobs on a cluster", master=master)
+    done = {}
+    for job in jobs:
+        options = StreamOptions(max_files=1)
+        result = run_job(job, lake, spark=spark, options=options, on_progress=pause, snapshot_every_bytes=60_000)
+        done[job] = result.micro_batches
+    spark.stop()
+    sys.stdout.write(json.dumps(done) + "\n")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -46,8 +46,8 @@ def sample_lake(path: Path, spark: SparkSession) -> Path:
     from kraftlake.spark_jobs.jobs import run_job
 
     import_source(SAMPLE, path)
-    run_job("all", path, spark=spark)
-    run_job("records", path, spark=spark)
+    for job in ("all", "records"):
+        run_job(job, path, spark=spark)
     return path
 
 

@@ -165,6 +165,23 @@ def test_a_table_whose_rows_are_not_the_logs_is_named(tmp_path: Path) -> None:
         Run(lake)
 
 
+def test_a_run_goes_on_inside_of_a_transaction_that_began_where_another_ended(tmp_path: Path) -> None:
+    log = [
+        data(0, begin(), topic(1)),
+        data(2, end(), topic(2), begin(), topic(3)),
+        data(6, topic(4), end()),
+    ]
+    MetadataLog.create(tmp_path / "lake").append(log)
+    for to_offset in (5, 7):
+        run = Run(tmp_path / "lake")
+        run.take(to_offset)
+        run.finish()
+    rows = tables_of(tmp_path / "lake")["topic_history"]
+    assert {row["topic"]: row["valid_from_offset"] for row in rows} == {
+        "topic-1": 2, "topic-2": 3, "topic-3": 7, "topic-4": 7
+    }  # fmt: skip
+
+
 def test_a_record_that_nobody_knows_is_named(tmp_path: Path) -> None:
     MetadataLog.create(tmp_path / "lake").append([data(0, topic(1)), data(1, begin(), UNKNOWN, end())])
     with pytest.raises(UnknownRecordError, match=r"ffset 2.*99"):

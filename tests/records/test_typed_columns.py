@@ -76,9 +76,9 @@ def test_bytes_that_are_no_record_are_never_columns(data: st.DataObject) -> None
 
 def test_a_tagged_field_of_another_length_than_it_says_is_never_a_column() -> None:
     change = encode_value(PartitionChangeRecord(isr=(1,), leader=2), 0)
-    tag = bytes((0, 6, 2, 0, 0, 0, 1))  # isr: tag 0 of 6 bytes, one element more than 1
+    tag = bytes((0, 5, 2, 0, 0, 0, 1))  # isr: tag 0 of 5 bytes, a length and one element
     assert change.count(tag) == 1
-    for said in (5, 7):
+    for said in (4, 6):
         values, versions = arrow_of([(change.replace(tag, bytes((0, said)) + tag[2:]), 0)])
         assert _compiled(PartitionChangeRecord, values, versions, ("leader", "isr")) is None
     values, versions = arrow_of([(change, 0)])

@@ -74,6 +74,17 @@ def test_bytes_that_are_no_record_are_never_columns(data: st.DataObject) -> None
             assert [str(column) for column in columns] == [str(column) for column in slow]
 
 
+def test_a_tagged_field_of_another_length_than_it_says_is_never_a_column() -> None:
+    change = encode_value(PartitionChangeRecord(isr=(1,), leader=2), 0)
+    tag = bytes((0, 5, 2, 0, 0, 0, 1))  # isr: tag 0 of 5 bytes, a length and one element
+    assert change.count(tag) == 1
+    for said in (4, 6):
+        values, versions = arrow_of([(change.replace(tag, bytes((0, said)) + tag[2:]), 0)])
+        assert _compiled(PartitionChangeRecord, values, versions, ("leader", "isr")) is None
+    values, versions = arrow_of([(change, 0)])
+    assert _compiled(PartitionChangeRecord, values, versions, ("leader", "isr")) is not None
+
+
 def test_many_records_are_decoded_in_pieces_of_bounded_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kraftlake.records.typed_columns._BYTES_AT_ONCE", 100)
     topics = [TopicRecord(name="t" * (number % 150), topic_id=Uuid(number.to_bytes(16, "big"))) for number in range(99)]

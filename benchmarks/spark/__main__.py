@@ -4,7 +4,8 @@
 
 A size is RECORDS:PARTITIONS; --cluster is a log of nothing but so many partitions' creation. Everything runs in a
 process of its own, one after the other, and counts the CPU seconds of all processes that it starts, Spark's JVM and its
-start included. Lakes are generated (seeded) into DIR and kept there; without it they lie in a folder that goes away.
+start included. How long an append takes to reach a table is measured by `python -m benchmarks.spark.latency`. Lakes are
+generated (seeded) into DIR and kept there; without it they lie in a folder that goes away.
 """
 
 from __future__ import annotations

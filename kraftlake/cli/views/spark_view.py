@@ -18,13 +18,18 @@ def show_run(terminal: Terminal, summary: dict[str, Any]) -> None:
     if summary["offset"] <= summary["from"]:
         terminal.line(heading + paint("nothing: all was replayed before", Style.GOOD, colour=terminal.colour))
         return
-    batches = counted(summary["batches"], "batch", "batches")
-    deltas = counted(summary["deltas"], "metadata delta")
-    terminal.line(f"{heading}offsets {summary['from'] + 1} to {summary['offset']}: {batches}, {deltas}")
-    wrote = [f"{counted(rows, 'row')} of {table}/" for table, rows in summary["rows"].items()]
+    taken = [counted(summary["batches"], "batch", "batches")]
+    if summary["deltas"]:
+        taken.append(counted(summary["deltas"], "metadata delta"))
+    terminal.line(f"{heading}offsets {summary['from'] + 1} to {summary['offset']}: {', '.join(taken)}")
+    rows: dict[str, int] = summary["rows"]
+    width = max(len(table) for table in rows) + 1 if rows else 0
+    wrote = [f"{table + '/':{width}}  {counted(count, 'row')}" for table, count in rows.items()]
     if summary["snapshots"]:
-        wrote.append(counted(len(summary["snapshots"]), "snapshot"))
-    terminal.line(paint("wrote     ", Style.HEADING, colour=terminal.colour) + ", ".join(wrote))
+        wrote.append(f"{'snapshots/':{width}}  {len(summary['snapshots']):,}")
+    for number, line in enumerate(wrote):
+        label = "" if number else "wrote"
+        terminal.line(paint(f"{label:10}", Style.HEADING, colour=terminal.colour) + line)
 
 
 def show_snapshot(terminal: Terminal, built: BuiltSnapshot) -> None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from kraftlake.kafka_files.archive_members import ArchiveLimits
     from kraftlake.kafka_files.check import Problem, check_directory
     from kraftlake.kafka_files.directory import MetadataDirectory, open_directory
-    from kraftlake.kafka_files.faults import BrokenFileError, TornTail
+    from kraftlake.kafka_files.faults import BrokenFileError, RemovedFileError, TornTail
     from kraftlake.kafka_files.file_names import segment_name, snapshot_name
     from kraftlake.kafka_files.follow import DirectoryFollower, TruncatedLogError
     from kraftlake.kafka_files.open_source import open_kafka_files
@@ -31,6 +31,7 @@ _HOMES = {
     "MetadataDirectory": "directory",
     "open_directory": "directory",
     "BrokenFileError": "faults",
+    "RemovedFileError": "faults",
     "TornTail": "faults",
     "DirectoryFollower": "follow",
     "TruncatedLogError": "follow",
@@ -53,6 +54,7 @@ __all__ = [
     "DirectoryFollower",
     "MetadataDirectory",
     "Problem",
+    "RemovedFileError",
     "Snapshot",
     "SourceKind",
     "TornTail",

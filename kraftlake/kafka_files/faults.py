@@ -37,10 +37,14 @@ class BrokenFileError(CorruptDataError):
         self.message = message
 
 
+class RemovedFileError(NotASourceError):
+    """A file or folder that is not there, perhaps not any more: a live node deletes what it no longer needs."""
+
+
 def unreadable(path: str, error: OSError) -> KraftlakeError:
     """The error that says in our words why the operating system does not let us read `path`."""
     if isinstance(error, FileNotFoundError):
-        return NotASourceError(f"{path} does not exist (or was removed while it was read: try again)")
+        return RemovedFileError(f"{path} does not exist (or was removed while it was read: try again)")
     if isinstance(error, PermissionError):
         return NotASourceError(f"{path} may not be read by this user: change its permissions or copy it")
     return NotASourceError(f"{path} can't be read: {os.strerror(error.errno) if error.errno else error}")

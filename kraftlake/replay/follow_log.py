@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import attrs
 
-from kraftlake.kafka_files import DirectoryFollower, SourceKind, TruncatedLogError
+from kraftlake.kafka_files import DirectoryFollower, RemovedFileError, SourceKind, TruncatedLogError
 from kraftlake.records.batch import RecordBatch
 from kraftlake.replay.base import usable_snapshots
 from kraftlake.replay.committed import CommittedTo
@@ -22,6 +22,8 @@ from kraftlake.replay.source import Source, open_source
 from kraftlake.runtime.errors import NotASourceError, UsageError
 
 _LONGEST_PAUSE = 30.0
+_LOOKS = 5
+"""A node deletes old segments one by one, and a whole look at its directory meets that now and then."""
 
 
 @attrs.frozen(kw_only=True)
@@ -82,6 +84,14 @@ class LogFollower:
 
     def step(self) -> FollowStep:
         """Bring into the lake what is new in the directory."""
+        for _ in range(_LOOKS - 1):
+            try:
+                return self._step()
+            except RemovedFileError:
+                continue
+        return self._step()
+
+    def _step(self) -> FollowStep:
         if self._importer is None:
             return self._first()
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -60,13 +61,20 @@ class ReplayListener(StreamingQueryListener):  # type: ignore[misc] # Spark is u
     def __init__(self, on_progress: Callable[[ReplayProgress], None] | None = None) -> None:
         self._on_progress = on_progress or _log
         self._noted: dict[tuple[str, int], dict[str, int]] = {}
+        self._ended = threading.Event()
+        self._ended.set()
+
+    def await_end(self, seconds: float) -> bool:
+        """Wait until a query has ended and all that was told of it was heard; False where that takes longer."""
+        return self._ended.wait(seconds)
 
     def note(self, query: str, offset: int, *, lag: int, topics: int, partitions: int) -> None:
         """The run tells what it has made of the micro-batch that ends at `offset`, before Spark tells of it."""
         self._noted[query, offset] = {"lag": lag, "topics": topics, "partitions": partitions}
 
-    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's name
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: ARG002, N802 - Spark's name
         """Nothing to tell yet."""
+        self._ended.clear()
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
         """A micro-batch is done."""
@@ -93,8 +101,9 @@ class ReplayListener(StreamingQueryListener):  # type: ignore[misc] # Spark is u
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
         """Nothing came."""
 
-    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
-        """Whoever runs the stream says why."""
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: ARG002, N802
+        """Whoever runs the stream says why; events come in their order, so none of its progress follows."""
+        self._ended.set()
 
 
 def _log(progress: ReplayProgress) -> None:

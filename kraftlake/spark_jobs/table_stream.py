@@ -40,6 +40,7 @@ Progress = Callable[[int, int], None]
 LOG_TABLE: Final = "log"
 
 _PUBLISH_BYTES = 16 * 1024 * 1024
+_LISTENING_SECONDS = 10.0
 _POLL_SECONDS = 0.2
 _RESTARTS = 5
 """How often in a row, without anything new in the tables, a stream is started again."""
@@ -195,6 +196,7 @@ class _TableRun:
             self._await(self._start(start, options, checkpoint), options.until_offset)
         finally:
             if self._listener is not None:
+                self._listener.await_end(_LISTENING_SECONDS)  # Spark tells later, on a thread of its own
                 streams.removeListener(self._listener)
         if self._fold.last_offset + 1 < self._end_offset and not self._reached.is_set():
             raise LakeError(

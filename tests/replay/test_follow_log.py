@@ -146,6 +146,21 @@ def test_segments_may_roll_and_old_ones_go(live: LiveDirectory) -> None:
     check_commits(lake_of(live) / "log")
 
 
+def test_a_segment_may_go_while_following_begins(live: LiveDirectory) -> None:
+    LogFollower(live.path, lake_of(live), include_uncommitted=True).step()
+    old = live.segment
+    live.roll()
+    more(live, 2)
+
+    def committed() -> Quorum:
+        old.unlink(missing_ok=True)  # it has been read once, and is to be compared with the lake
+        return Quorum(3, live.end)
+
+    step = LogFollower(live.path, lake_of(live), quorum=committed).step()
+    assert (step.records, step.end_offset) == (2, live.end)
+    assert in_lake(live) == live.batches
+
+
 def test_what_was_deleted_before_it_was_read_is_named(live: LiveDirectory) -> None:
     follower = LogFollower(live.path, lake_of(live), include_uncommitted=True)
     follower.step()

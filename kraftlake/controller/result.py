@@ -24,7 +24,3 @@ class ControllerResult(Generic[T]):
     records: Sequence[ApiMessageAndVersion]
     response: T
     atomic: bool = False
-
-    def without_records(self) -> ControllerResult[T]:
-        """The answer alone: for commands that only validate."""
-        return ControllerResult((), self.response, self.atomic)

@@ -342,7 +342,6 @@ class TopicsImage:
 
 
 _MISSING: Final = object()
-_Beside: TypeAlias = "HashTrieMap[Any, TopicImage | None]"
 
 
 def _get(topics: HashTrieMap[str, TopicImage | None], name: str) -> object:

@@ -26,9 +26,6 @@ from kraftlake.runtime.errors import CorruptDataError, OffsetError, UsageError
 if TYPE_CHECKING:
     from kraftlake.metadata_log.log import MetadataLog
 
-DEFAULT_POLL = 0.001
-"""Seconds between two looks for the next version."""
-
 _CLEANED_UP_EVERY = 0.25
 """After looking in vain for so many seconds it is checked whether the next version was cleaned up meanwhile."""
 

@@ -18,7 +18,6 @@ _NAMES = (
     "3.9-IV0", "4.0-IV0", "4.0-IV1", "4.0-IV2", "4.0-IV3", "4.1-IV0", "4.1-IV1", "4.2-IV0", "4.2-IV1", "4.3-IV0",
     "4.4-IV0", "4.4-IV1", "4.4-IV2", "4.5-IV0",
 )  # fmt: skip
-FEATURE_NAME = "metadata.version"
 
 
 @attrs.frozen(order=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import attrs
 
 from kraftlake.records.control_records import KRaftVersionRecord, LeaderChangeMessage, VotersRecord
-from kraftlake.records.schema import Message
 
 
 @attrs.frozen(kw_only=True)
@@ -31,10 +30,3 @@ class QuorumState:
                 return attrs.evolve(self, voters=message)
             case _:
                 return self
-
-    def after_all(self, messages: tuple[Message, ...]) -> QuorumState:
-        """The state after several control records."""
-        state = self
-        for message in messages:
-            state = state.after(message)
-        return state

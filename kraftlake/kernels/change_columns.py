@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kraftlake.kernels.compiled import compiled, inlined
+from kraftlake.kernels.put_bytes import put_int, put_uvarint
 from kraftlake.kernels.topic_records import CHANGE, CLEAR_ELR, PARTITION, TOPIC
 
 VERSION = 2
@@ -39,27 +40,6 @@ class Columns(NamedTuple):
 
 
 @inlined
-def _put_int(data: Any, p: int, number: Any) -> Any:
-    value = np.uint32(number)
-    data[p] = value >> np.uint32(24)
-    data[p + 1] = value >> np.uint32(16) & np.uint32(0xFF)
-    data[p + 2] = value >> np.uint32(8) & np.uint32(0xFF)
-    data[p + 3] = value & np.uint32(0xFF)
-    return p + 4
-
-
-@inlined
-def _put_uvarint(data: Any, p: int, number: Any) -> Any:
-    value = np.uint64(number)
-    while value >= np.uint64(0x80):
-        data[p] = value & np.uint64(0x7F) | np.uint64(0x80)
-        value >>= np.uint64(7)
-        p += 1
-    data[p] = value
-    return p + 1
-
-
-@inlined
 def _copy(data: Any, p: int, source: Any, at: int, count: Any) -> Any:
     for k in range(count):
         data[p + k] = source[at + k]
@@ -70,7 +50,7 @@ def _copy(data: Any, p: int, source: Any, at: int, count: Any) -> Any:
 def _put_list(data: Any, p: int, columns: Any, which: int, i: int, firsts: Any) -> Any:
     """A list (null too) and its length; `firsts` moves on."""
     count = np.int64(columns.lengths[which, i])
-    p = _put_uvarint(data, p, count + 1)
+    p = put_uvarint(data, p, count + 1)
     if count <= 0:
         return p
     first = firsts[which]
@@ -78,7 +58,7 @@ def _put_list(data: Any, p: int, columns: Any, which: int, i: int, firsts: Any) 
     if which == 2:
         return _copy(data, p, columns.directories, 16 * first, 16 * count)
     for k in range(count):
-        p = _put_int(data, p, columns.values[first + k])
+        p = put_int(data, p, columns.values[first + k])
     return p
 
 
@@ -94,7 +74,7 @@ def _put_tagged_list(data: Any, p: int, tag: int, columns: Any, which: int, i: i
     while length > 0:
         size += 1
         length >>= 7
-    p = _put_uvarint(data, p + 1, size)
+    p = put_uvarint(data, p + 1, size)
     return _put_list(data, p, columns, which, i, firsts)
 
 
@@ -103,7 +83,7 @@ def _put_head(data: Any, p: int, key: int, columns: Any, i: int) -> Any:
     data[p] = 1
     data[p + 1] = key
     data[p + 2] = VERSION
-    p = _put_int(data, p + 3, columns.partitions[i])
+    p = put_int(data, p + 3, columns.partitions[i])
     return _copy(data, p, columns.ids, 16 * i, 16)
 
 
@@ -114,9 +94,9 @@ def _put_partition(data: Any, p: int, columns: Any, i: int, firsts: Any) -> Any:
     p = _put_list(data, p, columns, 1, i, firsts)
     p = _put_list(data, p, columns, 4, i, firsts)
     p = _put_list(data, p, columns, 3, i, firsts)
-    p = _put_int(data, p, columns.leaders[i])
-    p = _put_int(data, p, columns.leader_epochs[i])
-    p = _put_int(data, p, columns.partition_epochs[i])
+    p = put_int(data, p, columns.leaders[i])
+    p = put_int(data, p, columns.leader_epochs[i])
+    p = put_int(data, p, columns.partition_epochs[i])
     p = _put_list(data, p, columns, 2, i, firsts)
     at = p
     data[at] = 0
@@ -147,7 +127,7 @@ def _put_change(data: Any, p: int, columns: Any, i: int, firsts: Any) -> Any:
         data[at] += 1
         data[p] = 1
         data[p + 1] = 4
-        p = _put_int(data, p + 2, columns.leaders[i])
+        p = put_int(data, p + 2, columns.leaders[i])
     p = _put_tagged_list(data, p, 2, columns, 0, i, firsts)
     p = _put_tagged_list(data, p, 3, columns, 4, i, firsts)
     p = _put_tagged_list(data, p, 4, columns, 3, i, firsts)
@@ -185,7 +165,7 @@ def write_values(kinds: Any, partitions: Any, changes: Any, topic_ids: Any, name
             data[p + 1] = TOPIC
             data[p + 2] = 0
             length = name_lengths[topic]
-            p = _put_uvarint(data, p + 3, length + 1)
+            p = put_uvarint(data, p + 3, length + 1)
             p = _copy(data, p, names, name, length)
             p = _copy(data, p, topic_ids, 16 * topic, 16)
             data[p] = 0

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from kraftlake.kernels.compiled import compiled, inlined
+from kraftlake.kernels.put_bytes import put_int, put_uvarint
 
 WIDTH = 3
 LEADER, LEADER_EPOCH, PARTITION_EPOCH, RECOVERY, SHAPE = 9, 10, 11, 12, 13
@@ -22,26 +23,6 @@ def _uvarint_size(value: Any) -> Any:
         value >>= 7
         size += 1
     return size
-
-
-@inlined
-def _put_uvarint(out: Any, at: Any, value: Any) -> Any:
-    while value >= 128:
-        out[at] = (value & 127) | 128
-        value >>= 7
-        at += 1
-    out[at] = value
-    return at + 1
-
-
-@inlined
-def _put_int(out: Any, at: Any, value: Any) -> Any:
-    bits = np.uint32(value)
-    out[at] = bits >> np.uint32(24)
-    out[at + 1] = bits >> np.uint32(16) & np.uint32(255)
-    out[at + 2] = bits >> np.uint32(8) & np.uint32(255)
-    out[at + 3] = bits & np.uint32(255)
-    return at + 4
 
 
 @inlined
@@ -69,10 +50,10 @@ def _list_size(length: Any) -> Any:
 @inlined
 def _put_list(out: Any, p: Any, rows: Any, r: Any, heap: Any, which: int) -> Any:
     length, at = _list(rows, r, heap, which)
-    p = _put_uvarint(out, p, length + 1)
+    p = put_uvarint(out, p, length + 1)
     rare = rows[r, SHAPE] == RARE
     for i in range(at, at + length):
-        p = _put_int(out, p, heap[i] if rare else rows[r, i])
+        p = put_int(out, p, heap[i] if rare else rows[r, i])
     return p
 
 
@@ -132,17 +113,17 @@ def write(
         out[p] = 1
         out[p + 1] = 3
         out[p + 2] = version
-        p = _put_int(out, p + 3, partitions[r])
+        p = put_int(out, p + 3, partitions[r])
         for i in range(16):
             out[p + i] = ids[topics[r], i]
         p += 16
         for which in (0, 1, 4, 3):
             p = _put_list(out, p, rows, r, heap, which)
         for column in (LEADER, LEADER_EPOCH, PARTITION_EPOCH):
-            p = _put_int(out, p, rows[r, column])
+            p = put_int(out, p, rows[r, column])
         if with_directories:
             count, at = _list(rows, r, heap, 2)
-            p = _put_uvarint(out, p, count + 1)
+            p = put_uvarint(out, p, count + 1)
             rare = rows[r, SHAPE] == RARE
             for k in range(at, at + count):
                 number = heap[k] if rare else rows[r, k]
@@ -163,9 +144,9 @@ def write(
             p += 3
         if has_elr:
             out[p] = 1
-            p = _put_uvarint(out, p + 1, _list_size(elr))
+            p = put_uvarint(out, p + 1, _list_size(elr))
             p = _put_list(out, p, rows, r, heap, 5)
         if has_last_known:
             out[p] = 2
-            p = _put_uvarint(out, p + 1, _list_size(last_known))
+            p = put_uvarint(out, p + 1, _list_size(last_known))
             p = _put_list(out, p, rows, r, heap, 6)

@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from kraftlake.records.rows import LOG_SCHEMA
+from kraftlake.records.varint import uvarint
 
 MOST_BYTES = 2_048
 """Rows of up to so many bytes fill one block of a disk with their file's footer, compressed or not."""
@@ -31,16 +32,7 @@ _I32, _I64, _BINARY, _LIST, _STRUCT = 5, 6, 8, 9, 12
 @functools.lru_cache(maxsize=8_192)
 def _number(value: int) -> bytes:
     """A number of 0 or more as Thrift's compact protocol writes a signed one."""
-    return _varint(2 * value)
-
-
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
+    return uvarint(2 * value)
 
 
 def _field(step: int, kind: int, value: bytes) -> bytes:
@@ -49,7 +41,7 @@ def _field(step: int, kind: int, value: bytes) -> bytes:
 
 
 def _text(value: bytes) -> bytes:
-    return _varint(len(value)) + value
+    return uvarint(len(value)) + value
 
 
 def _list(kind: int, items: Sequence[bytes]) -> bytes:
@@ -174,7 +166,7 @@ def encode_one_block(columns: Mapping[str, list[Any]]) -> bytes:
 def _nullable(column: _Column, values: Sequence[Any]) -> bytes:
     """A page whose values may lack: runs of 1 (there) and 0 (null), each with its length, then the values."""
     levels = b"".join(
-        _varint(2 * len(list(run))) + (b"\1" if there else b"\0")
+        uvarint(2 * len(list(run))) + (b"\1" if there else b"\0")
         for there, run in groupby(value is not None for value in values)
     )
     return len(levels).to_bytes(4, "little") + levels + column.encode([value for value in values if value is not None])

@@ -8,7 +8,7 @@ was read can be written again byte for byte.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import attrs
 
@@ -169,6 +169,20 @@ def encode_batch(batch: RecordBatch, compression: str = "none") -> bytes:
         raise UnwritableMetadataError(f"The batch at offset {batch.base_offset} can't be written: {fault}.") from None
     head[17:21] = crc32c(records, crc32c(bytes(head[CRC_FROM:]))).to_bytes(4, "big")
     return bytes(head) + records
+
+
+def gathered(batches: Iterable[RecordBatch], records: int) -> Iterator[list[RecordBatch]]:
+    """The batches in lists of at least so many records each, but for the last."""
+    held: list[RecordBatch] = []
+    count = 0
+    for batch in batches:
+        held.append(batch)
+        count += batch.record_count
+        if count >= records:
+            yield held
+            held, count = [], 0
+    if held:
+        yield held
 
 
 def read_batches(

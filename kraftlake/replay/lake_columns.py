@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from kraftlake.records.batch import RecordBatch
+from kraftlake.records.batch import gathered
 from kraftlake.replay.findings import Findings
 from kraftlake.replay.open_reader import LakeReader
 from kraftlake.runtime.errors import KraftlakeError
@@ -17,7 +15,7 @@ def check_columns(reader: LakeReader, findings: Findings) -> None:
     from kraftlake.records.rows import LOG_SCHEMA, to_rows
 
     try:
-        for batches in _stretches(reader):
+        for batches in gathered(reader.batches(reader.start_offset), _RECORDS_AT_ONCE):
             first, last = batches[0].base_offset, batches[-1].last_offset
             stored, made = reader.log.rows(first, last), to_rows(batches)
             for name in LOG_SCHEMA.names:
@@ -27,16 +25,3 @@ def check_columns(reader: LakeReader, findings: Findings) -> None:
                     findings.add(f"column {name} says {old}, but the payload {new}.", offset=first + index)
     except KraftlakeError:
         return  # the pass over the batches meets the same and reports it
-
-
-def _stretches(reader: LakeReader) -> Iterator[list[RecordBatch]]:
-    stretch: list[RecordBatch] = []
-    records = 0
-    for batch in reader.batches(reader.start_offset):
-        stretch.append(batch)
-        records += batch.record_count
-        if records >= _RECORDS_AT_ONCE:
-            yield stretch
-            stretch, records = [], 0
-    if stretch:
-        yield stretch

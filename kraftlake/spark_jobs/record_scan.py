@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from kraftlake import kernels
 from kraftlake.kafka_files import SourceKind
-from kraftlake.records.batch import RecordBatch
+from kraftlake.records.batch import RecordBatch, gathered
 from kraftlake.records.rows import to_rows
 from kraftlake.records.typed_rows import needed_columns, typed_rows
 from kraftlake.replay.open_reader import LakeReader
@@ -118,7 +118,7 @@ def _log_rows(source: Source, first: int, last: int, columns: Sequence[str]) -> 
             expected = part.last_offset + 1
             yield _between(table, first, last).select(columns)
     if expected <= last:  # the slow way, or what is wrong
-        for batches in _gathered(source.batches(expected, last)):
+        for batches in gathered(source.batches(expected, last), _ROWS_AT_ONCE):
             yield _between(to_rows(batches), expected, last).select(columns)
 
 
@@ -127,16 +127,3 @@ def _between(rows: pa.Table, first: int, last: int) -> pa.Table:
     if not rows.num_rows or (offsets[0].as_py() >= first and offsets[-1].as_py() <= last):
         return rows
     return rows.filter(pc.and_(pc.greater_equal(offsets, first), pc.less_equal(offsets, last)))
-
-
-def _gathered(batches: Iterator[RecordBatch]) -> Iterator[list[RecordBatch]]:
-    held: list[RecordBatch] = []
-    records = 0
-    for batch in batches:
-        held.append(batch)
-        records += batch.record_count
-        if records >= _ROWS_AT_ONCE:
-            yield held
-            held, records = [], 0
-    if held:
-        yield held

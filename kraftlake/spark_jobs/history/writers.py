@@ -22,16 +22,7 @@ from kraftlake.spark_jobs.history.history_table import HistoryTable
 from kraftlake.spark_jobs.history.open_since import partitions_since, things_since
 from kraftlake.spark_jobs.history.partition_states import PartitionStates
 from kraftlake.spark_jobs.history.small_states import SmallStates
-from kraftlake.spark_jobs.history.small_tables import (
-    ACLS,
-    BROKERS,
-    CONFIGS,
-    FEATURES,
-    QUOTAS,
-    SCRAM,
-    TOPICS,
-    SmallTable,
-)
+from kraftlake.spark_jobs.history.small_tables import SMALL_TABLES, SmallTable
 from kraftlake.spark_jobs.lake_table import LakeTable, TableDescription
 from kraftlake.spark_jobs.log_fold import oldest_snapshot
 from kraftlake.spark_jobs.table_writer import TableWriter
@@ -169,11 +160,11 @@ def _refuse_unknown(records: EffectiveRecords) -> None:
 class SmallHistoryWriter(HistoryWriter):
     """Writes one of the other history tables."""
 
-    of: SmallTable
-
-    def __init__(self, source: RecordSource) -> None:
+    def __init__(self, source: RecordSource, table: SmallTable) -> None:
+        self.description = TableDescription(table.name, table.comment, table.columns)
         super().__init__(source)
-        self._states = SmallStates((self.of,))
+        self._of = table
+        self._states = SmallStates((table,))
 
     @property
     def open_count(self) -> int:
@@ -182,10 +173,10 @@ class SmallHistoryWriter(HistoryWriter):
 
     def open_rows(self) -> pa.Table:
         """What they are."""
-        return self._states.open_table(self.of)
+        return self._states.open_table(self._of)
 
     def _begin(self, image: MetadataImage, table: HistoryTable | None) -> None:
-        known = None if table is None else things_since(table, self.of.key)
+        known = None if table is None else things_since(table, self._of.key)
 
         def since(_: SmallTable, key: tuple[Any, ...]) -> tuple[int, int] | None:
             if known is None:
@@ -198,74 +189,12 @@ class SmallHistoryWriter(HistoryWriter):
         self._states.begin(image, since)
 
     def _take(self, records: EffectiveRecords) -> None:
-        ended = self._states.take(records)[self.of.name]
+        ended = self._states.take(records)[self._of.name]
         if ended.num_rows:
             self.rows.add_table(ended)
-
-
-def _describe(table: SmallTable) -> TableDescription:
-    return TableDescription(table.name, table.comment, table.columns)
-
-
-class TopicHistoryWriter(SmallHistoryWriter):
-    """Writes `topic_history/`."""
-
-    of = TOPICS
-    description = _describe(TOPICS)
-
-
-class BrokerHistoryWriter(SmallHistoryWriter):
-    """Writes `broker_history/`."""
-
-    of = BROKERS
-    description = _describe(BROKERS)
-
-
-class ConfigHistoryWriter(SmallHistoryWriter):
-    """Writes `config_history/`."""
-
-    of = CONFIGS
-    description = _describe(CONFIGS)
-
-
-class AclHistoryWriter(SmallHistoryWriter):
-    """Writes `acl_history/`."""
-
-    of = ACLS
-    description = _describe(ACLS)
-
-
-class QuotaHistoryWriter(SmallHistoryWriter):
-    """Writes `quota_history/`."""
-
-    of = QUOTAS
-    description = _describe(QUOTAS)
-
-
-class FeatureHistoryWriter(SmallHistoryWriter):
-    """Writes `feature_history/`."""
-
-    of = FEATURES
-    description = _describe(FEATURES)
-
-
-class ScramHistoryWriter(SmallHistoryWriter):
-    """Writes `scram_history/`."""
-
-    of = SCRAM
-    description = _describe(SCRAM)
 
 
 def history_writers() -> list[TableWriter]:
     """A writer of each history table, for one run."""
     source = RecordSource()
-    return [
-        PartitionHistoryWriter(source),
-        TopicHistoryWriter(source),
-        BrokerHistoryWriter(source),
-        ConfigHistoryWriter(source),
-        AclHistoryWriter(source),
-        QuotaHistoryWriter(source),
-        FeatureHistoryWriter(source),
-        ScramHistoryWriter(source),
-    ]
+    return [PartitionHistoryWriter(source), *(SmallHistoryWriter(source, table) for table in SMALL_TABLES)]

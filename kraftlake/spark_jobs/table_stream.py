@@ -126,7 +126,7 @@ class _TableRun:
         self._feeds = [
             TableFeed(writer, table.last_offset()) for writer, table in zip(writers, self._tables, strict=True)
         ]
-        images = self._snapshots is not None or any(writer.wants_changes for writer in writers)
+        images = self._snapshots is not None or any(writer.wants_changes or writer.wants_images for writer in writers)
         self._fold = (LogFold if images else RowFold)(LakeReader(self._metadata_log), self._feeds, self._snapshots)
         self._on_progress = on_progress
         self._rows = dict.fromkeys((table.name for table in self._tables), 0)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kraftlake.kernels.change_state import DIRECTORIES_WRITTEN, DONE, GROW, LONGEST, N_NAMES, N_TOPICS, STOPPED
+from kraftlake.kernels.change_state import DIRECTORIES_WRITTEN, DONE, GROW, N_NAMES, N_TOPICS, STOPPED
 from kraftlake.kernels.compiled import compiled, inlined
 from kraftlake.kernels.indexes import find_id
 from kraftlake.kernels.partition_bytes import read_int, read_long
@@ -179,28 +179,3 @@ def move_lists(rows: Any, heap: Any, into: Any) -> None:
         for i in range(size):
             into[to + i] = heap[at + i]
         to += size
-
-
-@compiled
-def same_states(ones: Any, others: Any, base_heap: Any, heap: Any, same: Any) -> None:
-    """Whether the state in a row of `ones` is the one in the row of `others` at its place, into `same` (uint8)."""
-    for r in range(len(ones)):
-        same[r] = 1
-        first = 0
-        if ones[r, SHAPE] < 0 and others[r, SHAPE] < 0:
-            first = 1
-            at, to = np.int64(ones[r, 0]), np.int64(others[r, 0])
-            size = np.int64(7)
-            k = np.int64(0)
-            while k < size:
-                one = heap[at + k - len(base_heap)] if at >= len(base_heap) else base_heap[at + k]
-                other = heap[to + k - len(base_heap)] if to >= len(base_heap) else base_heap[to + k]
-                if one != other:
-                    same[r] = 0
-                    break
-                if k < 7:
-                    size += min(one, LONGEST)
-                k += 1
-        for i in range(first, COLUMNS):
-            if ones[r, i] != others[r, i]:
-                same[r] = 0

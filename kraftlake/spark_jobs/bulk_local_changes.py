@@ -13,22 +13,18 @@ import pyarrow as pa
 from kraftlake.delta.noting_change import Notes
 from kraftlake.image.topics_image import TopicsImage
 from kraftlake.kernels.broker_changes import HAD, HAS, WRITTEN
-from kraftlake.kernels.change_state import LONGEST
-from kraftlake.kernels.partition_journal import list_lengths
 from kraftlake.records.metadata_records import TopicRecord
 from kraftlake.spark_jobs.delta_heads import DeltaHeads
 from kraftlake.spark_jobs.history.effective_records import EffectiveRecords
-from kraftlake.spark_jobs.local_change_columns import ChangedPartitions, Strings, local_change_table
+from kraftlake.spark_jobs.local_change_columns import ChangedPartitions, Strings, has_long_lists, local_change_table
 from kraftlake.spark_jobs.partition_places import PartitionPlaces
-
-_LISTS = 7
 
 
 class BulkLocalChanges:
     """The topics after a metadata delta; `take` moves them on over further deltas."""
 
     def __init__(self, topics: TopicsImage) -> None:
-        """Begin with an image in which no partition `has_long_lists`."""
+        """Begin with an image that `fits`."""
         self._places = PartitionPlaces(topics)
         self._alive = np.ones(self._places.change.topic_total, np.bool_)
         """Which topics are there, by number."""
@@ -108,13 +104,15 @@ class BulkLocalChanges:
                 state=change.state,
             ),
             heads,
-            Strings(names=of_places.names, ids=of_places.ids, directories=of_places.directories),
+            Strings(
+                name=of_places.names.__getitem__,
+                topic_id=of_places.ids.__getitem__,
+                directories=of_places.directories,
+            ),
         )
 
 
-def has_long_lists(topics: TopicsImage) -> bool:
-    """Whether a partition has a list that is too long for compiled code."""
+def fits(topics: TopicsImage) -> bool:
+    """Whether no partition has a list that is too long for compiled code."""
     packed = topics.rows().merged()
-    lengths = np.empty((_LISTS, packed.partition_count), np.int32)
-    list_lengths(packed.rows, packed.heap, packed.heap, lengths)
-    return bool((lengths > LONGEST).any())
+    return not has_long_lists(packed.rows, packed.heap, packed.heap)

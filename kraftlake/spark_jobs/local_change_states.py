@@ -99,9 +99,9 @@ class LocalChangeStates:
         return self._bulk_wanted
 
     def _become_bulk(self) -> None:
-        from kraftlake.spark_jobs.bulk_local_changes import BulkLocalChanges, has_long_lists  # imports numba
+        from kraftlake.spark_jobs.bulk_local_changes import BulkLocalChanges, fits  # imports numba
 
-        if not has_long_lists(self._objects):
+        if fits(self._objects):
             self._bulk, self._objects = BulkLocalChanges(self._objects), TopicsImage.EMPTY
 
 
@@ -110,9 +110,9 @@ def rows_of_image(topics: TopicsImage, heads: DeltaHeads) -> pa.Table:
     if topics.is_empty():
         return SCHEMA.empty_table()
     if kernels.available():
-        from kraftlake.spark_jobs.bulk_local_changes import BulkLocalChanges, has_long_lists
+        from kraftlake.spark_jobs.bulk_local_changes import BulkLocalChanges, fits
 
-        if not has_long_lists(topics):
+        if fits(topics):
             return BulkLocalChanges(topics).as_new(heads)
     delta = TopicsDelta(TopicsImage.EMPTY)
     delta.take_all_of(topics)

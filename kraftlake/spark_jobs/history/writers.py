@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -71,8 +72,8 @@ class HistoryWriter(TableWriter):
         """How many states go on."""
         raise NotImplementedError
 
-    def open_rows(self) -> pa.Table:
-        """The states that go on, as rows of the table."""
+    def open_tables(self) -> Iterator[pa.Table]:
+        """The states that go on, as rows of the table, a bounded number of them in each."""
         raise NotImplementedError
 
     def open(self, reader: LakeReader, table: LakeTable) -> None:
@@ -123,9 +124,13 @@ class PartitionHistoryWriter(HistoryWriter):
         """How many partitions there are."""
         return self._states.open_count
 
-    def open_rows(self) -> pa.Table:
+    def open_tables(self) -> Iterator[pa.Table]:
         """What the partitions are."""
-        return self._states.open_table()
+        return self._states.open_tables()
+
+    def drain(self) -> pa.Table:
+        """The states that ended since the last call."""
+        return self._states.ended()
 
     def _begin(self, image: MetadataImage, table: HistoryTable | None) -> None:
         provenance = image.provenance
@@ -136,9 +141,7 @@ class PartitionHistoryWriter(HistoryWriter):
 
     def _take(self, records: EffectiveRecords) -> None:
         _refuse_unknown(records)
-        ended = self._states.take(records)
-        if ended.num_rows:
-            self.rows.add_table(ended)
+        self._states.take(records)
 
 
 def _refuse_unknown(records: EffectiveRecords) -> None:
@@ -163,9 +166,9 @@ class SmallHistoryWriter(HistoryWriter):
         """How many there are."""
         return self._states.open_count
 
-    def open_rows(self) -> pa.Table:
+    def open_tables(self) -> Iterator[pa.Table]:
         """What they are."""
-        return self._states.open_table(self._of)
+        return iter([self._states.open_table(self._of)])
 
     def _begin(self, image: MetadataImage, table: HistoryTable | None) -> None:
         known = None if table is None else things_since(table, self._of.key)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from kraftlake import kernels
 from kraftlake.delta import MetadataDelta, TopicsDelta
 from kraftlake.image import MetadataImage, MetadataProvenance
 from kraftlake.records.batch import RecordBatch
@@ -176,7 +177,8 @@ class MetadataBatchLoader:
     @property
     def _takes_bulk(self) -> bool:
         topics = self.delta.topics_delta
-        return self.publish is None and not self.in_transaction and (topics is None or topics.takes_bulk)
+        at_hand = self.publish is None and not self.in_transaction and kernels.available()
+        return at_hand and (topics is None or topics.takes_bulk)
 
     def _replay_bulk(
         self, values: BatchValues, first: int, last: int, replay: Callable[[int, AnyMessage], None]

@@ -226,7 +226,7 @@ class MetadataBatchLoader:
         assert not self._gathered, "what was gathered before would outlive finish_snapshot: flush first"
         self._transaction = OpenTransaction()
         self.delta.of_log = False
-        replay = partial(self._replay_of_snapshot, name)
+        replay = partial(self._replay_or_skip, where=f"Snapshot {name}: ")
         for batch in batches:
             if isinstance(batch, RecordBatch):
                 self._gather_batch(batch, replay, name)
@@ -263,12 +263,6 @@ class MetadataBatchLoader:
                 self._skip_or_raise(offset, type_at(value), type(error)(f"Snapshot {name}: {error}"))
             else:
                 replay(offset, message)
-
-    def _replay_of_snapshot(self, name: str, offset: int, message: AnyMessage) -> None:
-        try:
-            self._replay(offset, message)
-        except RECORD_FAULTS as error:
-            self._skip_or_raise(offset, type_of(message), type(error)(f"Snapshot {name}: {error}"))
 
     def _load_control(self, batch: RecordBatch, first: int, end: int) -> None:
         try:
@@ -324,11 +318,11 @@ class MetadataBatchLoader:
                 self.seen_record = True
                 self._replay(offset, message)
 
-    def _replay_or_skip(self, offset: int, message: AnyMessage) -> None:
+    def _replay_or_skip(self, offset: int, message: AnyMessage, where: str = "") -> None:
         try:
             self._replay(offset, message)
         except RECORD_FAULTS as error:
-            self._skip_or_raise(offset, type_of(message), error)
+            self._skip_or_raise(offset, type_of(message), type(error)(f"{where}{error}") if where else error)
 
     def _replay(self, offset: int, message: AnyMessage) -> None:
         self.delta.replay(message, offset)

@@ -23,13 +23,17 @@ class Notes:
     """What records have made of partitions, in the order of the records.
 
     `records` (int64[n]) are the numbers of the records, `places` (int64[n]) the partitions by their place, `rows`
-    (int32[n, 14]) what these are after it; `removed` (bool[n]) is true where the topic is gone, and the row is nothing.
+    (int32[n, 14]) what these are after it; `removed` (bool[n]) is true where the topic is gone, and the row is nothing;
+    `written` (bool[n]) is true where the record has written the partition's directories, be it with the same ids.
+    `removals` (int64[m, 2]) are the records that have removed topics, with the topics' numbers.
     """
 
     records: Any
     places: Any
     rows: Any
     removed: Any
+    written: Any
+    removals: Any
 
 
 class NotingChange(BulkChange):
@@ -70,23 +74,25 @@ class NotingChange(BulkChange):
         Gives the first that was not replayed, the number of them when all were, and the notes of those before it.
         """
         cleared: list[tuple[int, Any, Any]] = []
-        at, places, rows = self._run(data, starts, stops, cleared)
+        at, places, rows, written = self._run(data, starts, stops, cleared)
         places, rows = places[:at], rows[:at]
-        records = np.arange(at)
-        kept = places >= 0
-        parts = [(records[kept], places[kept], rows[kept], np.zeros(int(kept.sum()), np.bool_))]
-        parts += [(np.full(len(p), record), p, r, np.zeros(len(p), np.bool_)) for record, p, r in cleared]
-        if (places < partition_journal.NO_PLACE).any():
-            parts.append(self._removals(places))
+        kept = np.flatnonzero(places >= 0)
+        parts = [(kept, places[kept], rows[kept], _none(len(kept)), written[kept] != 0)]
+        parts += [(np.full(len(p), record), p, r, _none(len(p)), _none(len(p))) for record, p, r in cleared]
+        removing = np.flatnonzero(places < partition_journal.NO_PLACE)
+        removals = np.stack((removing, -2 - places[removing]), axis=1)
+        if len(removals):
+            parts.append(self._removals(removals))
         joined = [np.concatenate(part) for part in zip(*parts, strict=True)]
         if len(parts) > 1:
             order = np.argsort(joined[0], kind="stable")
             joined = [part[order] for part in joined]
-        return at, Notes(records=joined[0], places=joined[1], rows=joined[2], removed=joined[3])
+        names = ("records", "places", "rows", "removed", "written")
+        return at, Notes(**dict(zip(names, joined, strict=True)), removals=removals)
 
     def replay(self, data: Any, starts: Any, stops: Any, first: int, last: int) -> tuple[int, list[tuple[int, str]]]:
         """As that of `BulkChange`, for records that others are made into: they are noted as the record before was."""
-        at, places, rows = self._run(data, starts[first:last], stops[first:last], None)
+        at, places, rows, _ = self._run(data, starts[first:last], stops[first:last], None)
         self._inner.append((places[:at], rows[:at]))
         return first + at, []
 
@@ -114,17 +120,18 @@ class NotingChange(BulkChange):
 
     def _run(
         self, data: Any, starts: Any, stops: Any, cleared: list[tuple[int, Any, Any]] | None
-    ) -> tuple[int, Any, Any]:
-        """Replay as far as that goes; how far that is, places and rows."""
+    ) -> tuple[int, Any, Any, Any]:
+        """Replay as far as that goes; how far that is, places, rows, and which have written directories."""
         count = len(starts)
         self.unshare()
         self.make_room(data, starts, stops, 0, count)
         places = np.full(count, partition_journal.NO_PLACE, np.int64)
         rows = np.empty((count, COLUMNS), np.int32)
+        written = np.zeros(count, np.uint8)
         at, grown_at = 0, -1
         while True:
             status, at = partition_journal.replay_noting(
-                data, starts, stops, at, count, self.base, self.state, places, rows
+                data, starts, stops, at, count, self.base, self.state, places, rows, written
             )
             if status == columns.GROW:
                 assert at > grown_at, "one growth is enough for any record"
@@ -134,7 +141,7 @@ class NotingChange(BulkChange):
                 cleared += [(at, *inner) for inner in self._inner]
                 at += 1
             else:
-                return int(at), places, rows
+                return int(at), places, rows, written
 
     def _clears(self, value: Any) -> bool:
         """Whether the value is of a ClearElrRecord, which was replayed; what it has changed is in `_inner`."""
@@ -145,11 +152,10 @@ class NotingChange(BulkChange):
         self._inner = []
         return clear_elr(self, value.tobytes())
 
-    def _removals(self, places: Any) -> tuple[Any, Any, Any, Any]:
+    def _removals(self, removals: Any) -> tuple[Any, Any, Any, Any, Any]:
         """A note for each partition of the topics that were removed."""
-        removals = np.flatnonzero(places < partition_journal.NO_PLACE)
         removed_by = np.full(self.topic_total, -1, np.int64)
-        removed_by[-2 - places[removals]] = removals
+        removed_by[removals[:, 1]] = removals[:, 0]
         known = len(self.packed.table.names)
         found = []
         if (removed_by[:known] >= 0).any():
@@ -158,4 +164,8 @@ class NotingChange(BulkChange):
         found.append(np.flatnonzero(removed_by[fresh] >= 0) + self.packed.partition_count)
         gone = np.concatenate(found)
         rows = np.zeros((len(gone), COLUMNS), np.int32)
-        return removed_by[self.topics_at(gone)], gone, rows, np.ones(len(gone), np.bool_)
+        return removed_by[self.topics_at(gone)], gone, rows, np.ones(len(gone), np.bool_), _none(len(gone))
+
+
+def _none(count: int) -> Any:
+    return np.zeros(count, np.bool_)

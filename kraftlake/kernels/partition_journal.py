@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kraftlake.kernels.change_state import DONE, GROW, LONGEST, N_NAMES, N_TOPICS, STOPPED
+from kraftlake.kernels.change_state import DIRECTORIES_WRITTEN, DONE, GROW, N_NAMES, N_TOPICS, STOPPED
 from kraftlake.kernels.compiled import compiled, inlined
 from kraftlake.kernels.indexes import find_id
 from kraftlake.kernels.partition_bytes import read_int, read_long
@@ -29,7 +29,10 @@ NO_PLACE = -1
 
 @inlined
 def _note(data: Any, p: Any, topic: Any, base: Any, state: Any, row: Any) -> Any:
-    """Copy the row of the partition that the record at `p` names; gives the partition's place."""
+    """Copy the row of the partition that the record at `p` names; gives its place, and if it has written directories.
+
+    That it has is forgotten in the state, so that each record tells it of itself.
+    """
     partition = np.int64(read_int(data, p + 3))
     topics = len(base.ids)
     if topic < topics and 0 <= partition < base.starts[topic + 1] - base.starts[topic]:
@@ -37,26 +40,33 @@ def _note(data: Any, p: Any, topic: Any, base: Any, state: Any, row: Any) -> Any
         if len(state.dense_flags) > 0:
             for i in range(COLUMNS):
                 row[i] = state.dense_rows[r, i]
+            flags = np.int64(state.dense_flags[r])
+            state.dense_flags[r] = flags & ~DIRECTORIES_WRITTEN
         else:
             at = np.int64(state.slots[r]) - 1
             for i in range(COLUMNS):
                 row[i] = state.touched_rows[at, i]
-        return r
+            flags = np.int64(state.touched_info[at, 0])
+            state.touched_info[at, 0] = flags & ~DIRECTORIES_WRITTEN
+        return r, flags & DIRECTORIES_WRITTEN
     at = np.int64(find_fresh(state, topic, partition, topics))
     for i in range(COLUMNS):
         row[i] = state.fresh_rows[at, i]
-    return np.int64(len(base.rows)) + at
+    flags = np.int64(state.fresh_info[at, 0])
+    state.fresh_info[at, 0] = flags & ~DIRECTORIES_WRITTEN
+    return np.int64(len(base.rows)) + at, flags & DIRECTORIES_WRITTEN
 
 
 @compiled
 def replay_noting(data: Any, starts: Any, stops: Any, first: int, last: int, base: Any, state: Any, places: Any,
-                  rows: Any) -> Any:  # fmt: skip
+                  rows: Any, written: Any) -> Any:  # fmt: skip
     """Replay the values data[starts[i]:stops[i]] for i in [first, last), of topics all of them.
 
     Gives a status and the first value that was not replayed, as `topic_records.replay` does. places[i] (int64) is the
     partition's place: its row in the base, or the number of these plus its fresh row; it never changes while the state
-    lives. rows[i] (int32[COLUMNS]) is what the partition is after the record. Of a RemoveTopicRecord the place is
-    -2 - the topic's number, of a TopicRecord NO_PLACE.
+    lives. rows[i] (int32[COLUMNS]) is what the partition is after the record, written[i] (uint8) is not 0 where the
+    record has written its directories. Of a RemoveTopicRecord the place is -2 - the topic's number, of a TopicRecord
+    NO_PLACE.
     """
     counts = state.counts
     topics = len(base.ids)
@@ -66,6 +76,7 @@ def replay_noting(data: Any, starts: Any, stops: Any, first: int, last: int, bas
             return STOPPED, i
         key, version = data[p + 1], data[p + 2]
         places[i] = NO_PLACE
+        written[i] = 0
         if key == PARTITION or key == CHANGE:
             if version > 2 or end - p < 23:
                 return STOPPED, i
@@ -81,7 +92,7 @@ def replay_noting(data: Any, starts: Any, stops: Any, first: int, last: int, bas
             status = replay_record(data, p, end, topic, base, state)
             if status != DONE:
                 return status, i
-            places[i] = _note(data, p, topic, base, state, rows[i])
+            places[i], written[i] = _note(data, p, topic, base, state, rows[i])
         elif key == TOPIC and version == 0:
             if counts[N_NAMES] + LONGEST_NAME + 1 > len(state.names) or counts[N_TOPICS] >= len(state.firsts):
                 return GROW, i
@@ -168,28 +179,3 @@ def move_lists(rows: Any, heap: Any, into: Any) -> None:
         for i in range(size):
             into[to + i] = heap[at + i]
         to += size
-
-
-@compiled
-def same_states(ones: Any, others: Any, base_heap: Any, heap: Any, same: Any) -> None:
-    """Whether the state in a row of `ones` is the one in the row of `others` at its place, into `same` (uint8)."""
-    for r in range(len(ones)):
-        same[r] = 1
-        first = 0
-        if ones[r, SHAPE] < 0 and others[r, SHAPE] < 0:
-            first = 1
-            at, to = np.int64(ones[r, 0]), np.int64(others[r, 0])
-            size = np.int64(7)
-            k = np.int64(0)
-            while k < size:
-                one = heap[at + k - len(base_heap)] if at >= len(base_heap) else base_heap[at + k]
-                other = heap[to + k - len(base_heap)] if to >= len(base_heap) else base_heap[to + k]
-                if one != other:
-                    same[r] = 0
-                    break
-                if k < 7:
-                    size += min(one, LONGEST)
-                k += 1
-        for i in range(first, COLUMNS):
-            if ones[r, i] != others[r, i]:
-                same[r] = 0

@@ -6,7 +6,9 @@ Writing goes through a `Disk`.
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import unquote, urlsplit
@@ -30,6 +32,15 @@ def lake_location(place: str | os.PathLike[str] | Location) -> Location:
     if text.startswith("file://"):
         return Path(unquote(urlsplit(text).path))
     return ObjectPath.parse(text) if is_object_uri(text) else Path(text)
+
+
+def folders_of(place: Location) -> Iterator[Location]:
+    """The folders right below a place, in no order; none where it isn't there."""
+    if isinstance(place, ObjectPath):
+        yield from place.folders()
+        return
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        yield from (entry for entry in place.iterdir() if entry.is_dir())
 
 
 def open_parquet_file(place: Location) -> pq.ParquetFile:

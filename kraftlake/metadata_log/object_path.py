@@ -113,6 +113,15 @@ class ObjectPath:
             if path.parent == self:
                 yield path
 
+    def folders(self) -> Iterator[ObjectPath]:
+        """The prefixes right below this one."""
+        with store_faults(self):
+            import obstore
+
+            below = obstore.list_with_delimiter(self.store, f"{self.key}/" if self.key else None)
+            for prefix in below["common_prefixes"]:
+                yield ObjectPath(self.bucket, prefix.rstrip("/"))
+
     def walk(self) -> Iterator[ObjectPath]:
         """All objects below this prefix."""
         with store_faults(self):

@@ -11,13 +11,12 @@ from kraftlake.metadata_log.commit import now_ms
 from kraftlake.metadata_log.data_files import OffsetSpan
 from kraftlake.metadata_log.delta_actions import RemoveFile, TableMetadata
 from kraftlake.metadata_log.delta_log import TableState, read_table
+from kraftlake.metadata_log.derived_tables import APPEND_ONLY, DerivedTable
 from kraftlake.metadata_log.disk import Disk
 from kraftlake.metadata_log.location import Location
 from kraftlake.metadata_log.maintenance_commit import commit_beside_writers, upkeep_info
 from kraftlake.metadata_log.upkeep_policy import MAX_STREAM_LAG, max_stream_lag_ms
 from kraftlake.runtime.errors import LakeError, OffsetError
-
-APPEND_ONLY = "delta.appendOnly"
 
 _MOST_FILES = 1_000
 """So many files go in one commit; what a writer in between has to look at stays small."""
@@ -73,6 +72,32 @@ def check_start(state: TableState, before: int, snapshot_ends: Sequence[int]) ->
             f"{lake} can't be trimmed before offset {before}: what is trimmed must be covered by a whole snapshot, "
             f"and {most}."
         )
+
+
+def check_derived(state: TableState, before: int, snapshot_ends: Sequence[int], tables: Sequence[DerivedTable]) -> None:
+    """Raise LakeError where a table that was made of the log could go on now, and could not after a trim.
+
+    A table goes on from the image at the offset that it covers, and a trimmed log has images from the first snapshot on
+    that covers its start. One that covers nothing yet begins with that snapshot.
+    """
+    old_start = int(state.metadata.configuration[START_OFFSET])
+    victims = _victims(state, before) if before > old_start else []
+    if not victims or victims[-1].high is None:
+        return
+    first_now, first_then = (_first_image(start, snapshot_ends) for start in (old_start, victims[-1].high + 1))
+    behind = [table for table in tables if table.covers is not None and first_now <= table.covers < first_then]
+    if behind:
+        named = ", ".join(f"{table.name}/ (which ends at offset {table.covers})" for table in behind)
+        raise LakeError(
+            f"{state.path.parent} can't be trimmed before offset {before}: what was made of its log would have to go "
+            f"on from offset {first_then} at least, and {named} could not. Run the Spark jobs of such tables first, "
+            f"delete their folders, or trim with --force: they then have to be deleted, and begin with the snapshot."
+        )
+
+
+def _first_image(start: int, snapshot_ends: Sequence[int]) -> int:
+    """The first offset that a log which starts at `start` has an image of; that before it where it begins with 0."""
+    return min((end for end in snapshot_ends if end >= start), default=start) - 1 if start else -1
 
 
 def set_properties(disk: Disk, state: TableState, properties: dict[str, str]) -> TableState:

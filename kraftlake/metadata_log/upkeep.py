@@ -10,11 +10,19 @@ import attrs
 from kraftlake.metadata_log.checkpointing import CleanUp, checkpoint_if_due, clean_up_commits
 from kraftlake.metadata_log.compaction import Compaction, compact
 from kraftlake.metadata_log.delta_log import NotADeltaTableError, read_table
+from kraftlake.metadata_log.derived_tables import derived_tables
 from kraftlake.metadata_log.disk import Disk, disk_for
 from kraftlake.metadata_log.founding import LOG_TABLE, SNAPSHOTS_TABLE
 from kraftlake.metadata_log.location import Location, lake_location
 from kraftlake.metadata_log.log import MetadataLog
-from kraftlake.metadata_log.trimming import Trim, check_start, declare_stream_lag, restore_append_only, trim
+from kraftlake.metadata_log.trimming import (
+    Trim,
+    check_derived,
+    check_start,
+    declare_stream_lag,
+    restore_append_only,
+    trim,
+)
 from kraftlake.metadata_log.upkeep_policy import UpkeepPolicy
 from kraftlake.metadata_log.vacuum import Vacuum, vacuum
 from kraftlake.runtime.errors import KraftlakeError, UsageError
@@ -86,16 +94,20 @@ class Upkeep:
             )
         return done
 
-    def trim(self, before: int, *, stream_lag_ms: int | None = None) -> Trim:
+    def trim(self, before: int, *, stream_lag_ms: int | None = None, force: bool = False) -> Trim:
         """Remove the files that hold offsets below `before` only; see `trim`.
 
-        `stream_lag_ms` is declared first, where the log may be trimmed to there at all. Raises as `trim` does.
+        `stream_lag_ms` is declared first, where the log may be trimmed to there at all. Raises as `trim` does, and
+        LakeError where a derived table has still to read what goes, unless `force` says that it may be left behind.
         """
         table = self._lake / LOG_TABLE
         snapshots = MetadataLog.open(self._lake, disk=self._disk).snapshots()
         ends = [snapshot.end_offset for snapshot in snapshots if snapshot.damage() is None]
+        state = read_table(table)
+        check_start(state, before, ends)
+        if not force:
+            check_derived(state, before, ends, derived_tables(self._lake, state))
         if stream_lag_ms is not None:
-            check_start(read_table(table), before, ends)
             declare_stream_lag(table, self._disk, stream_lag_ms)
         return trim(table, self._disk, before, ends)
 

@@ -55,7 +55,7 @@ REPLAY: Final = Job(
         "killed, or whose checkpoint was deleted, is simply run again."
     ),
     tables=("local_changes",),
-    writers=("local_changes:LocalChangesWriter",),
+    writers=("local_changes_writer:LocalChangesWriter",),
     snapshots=True,
 )
 

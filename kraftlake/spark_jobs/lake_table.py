@@ -28,14 +28,12 @@ from kraftlake.metadata_log.commit import (
 from kraftlake.metadata_log.delta_actions import AddFile, transaction
 from kraftlake.metadata_log.delta_log import NotADeltaTableError, TableState, read_table
 from kraftlake.metadata_log.delta_schema import COMMENT, differing_column
+from kraftlake.metadata_log.derived_tables import SOURCE_LOG, app_id_of
 from kraftlake.metadata_log.disk import disk_for
 from kraftlake.metadata_log.location import Location
 from kraftlake.metadata_log.maintenance_commit import commit_beside_writers
 from kraftlake.metadata_log.statistics import file_statistics
 from kraftlake.runtime.errors import LakeError
-
-SOURCE_LOG = "kraftlake.log"
-"""The table property that holds the id of the log's table from which the rows were made."""
 
 _ROW_GROUP_ROWS = 131_072
 
@@ -54,7 +52,7 @@ class TableDescription:
     @property
     def app_id(self) -> str:
         """The txnAppId of the table's writer; its txnVersion is the last offset that the table covers."""
-        return f"kraftlake.{self.name}"
+        return app_id_of(self.name)
 
     @property
     def schema(self) -> pa.Schema:

@@ -20,10 +20,9 @@ from kraftlake.delta import LocalReplicaChanges, TopicsDelta
 from kraftlake.image import PartitionRegistration
 from kraftlake.records.uuid import Uuid
 from kraftlake.spark_jobs.lake_table import TableDescription
-from kraftlake.spark_jobs.table_writer import Published, TableWriter
 
-CHANGES = ("delete", "leader_elected", "leader", "follower", "directory")
-"""What `change` can be, see its comment in `COLUMNS`."""
+CHANGES_BY_NAME = ("delete", "directory", "follower", "leader", "leader_elected")
+"""What `change` can be, in the order of the words; see its comment in `COLUMNS`."""
 
 COLUMNS: tuple[tuple[pa.Field, str], ...] = (
     (
@@ -59,18 +58,6 @@ LOCAL_CHANGES = TableDescription("local_changes", "What each metadata delta told
 SCHEMA = LOCAL_CHANGES.schema
 
 Row = tuple[Any, ...]
-
-
-class LocalChangesWriter(TableWriter):
-    """Makes the rows of `local_changes/`."""
-
-    description = LOCAL_CHANGES
-
-    def publish(self, change: Published) -> None:
-        """Add the rows of one metadata delta, by broker, topic, partition and change."""
-        topics = change.delta.topics_delta
-        if topics is not None:
-            self.rows.extend(local_change_rows(topics, (change.offset, change.epoch, change.timestamp)))
 
 
 def local_change_rows(topics: TopicsDelta, head: Row) -> Iterator[Row]:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kraftlake import kernels
 from kraftlake.delta import MetadataDelta
 from kraftlake.image import MetadataImage
 from kraftlake.records.batch import RecordBatch
+from kraftlake.records.metadata_records import NoOpRecord
 from kraftlake.records.rows import LOG_SCHEMA, from_rows
 from kraftlake.replay.base import choose_base, usable_snapshots
 from kraftlake.replay.batch_loader import MetadataBatchLoader
@@ -24,8 +26,11 @@ from kraftlake.spark_jobs.table_writer import Published, TableWriter
 
 if TYPE_CHECKING:
     from kraftlake.replay.open_reader import LakeReader
+    from kraftlake.replay.quorum import QuorumState
     from kraftlake.spark_jobs.snapshot_publisher import SnapshotPublisher
+    from kraftlake.spark_jobs.stretches import Stretch
 
+AT_ONCE_FROM: Final = 1000
 _PIECE_ROWS = 50_000
 
 
@@ -69,20 +74,31 @@ class TableFeed:
 class LogFold:
     """Folds the log of a lake batch by batch: one metadata delta for each log batch, one for a metadata transaction.
 
-    Batches of nothing but no-op records make none: the image only moves on over them.
+    Batches of nothing but no-op records make none: the image only moves on over them. Where no table wants the deltas,
+    many batches are replayed at once, and images are made where somebody asks for one.
 
     What comes out depends on the order of the offsets alone: `new_rows` takes rows in any order, leaves out offsets at
     or below `last_offset`, and a gap is an error.
     """
 
     def __init__(
-        self, reader: LakeReader, feeds: Sequence[TableFeed], snapshots: SnapshotPublisher | None = None
+        self,
+        reader: LakeReader,
+        feeds: Sequence[TableFeed],
+        snapshots: SnapshotPublisher | None = None,
+        *,
+        at_once_from: int = AT_ONCE_FROM,
     ) -> None:
+        """`at_once_from` is from how many rows on batches are replayed at once."""
+        self._at_once_from = at_once_from
         self._reader = reader
         self._feeds = tuple(feeds)
         self._snapshots = snapshots
         self._publishing = False
         self._of_snapshot = False
+        self._wants_changes = any(feed.writer.wants_changes for feed in self._feeds)
+        self._gathers = False
+        """Whether the loader has gathered batches that were replayed at once."""
         self.loader = MetadataBatchLoader()
         self.batches = 0
         self.deltas = 0
@@ -90,6 +106,7 @@ class LogFold:
     @property
     def image(self) -> MetadataImage:
         """The newest published image; a metadata transaction that is open at `last_offset` is not in it."""
+        self._settle()
         return self.loader.image
 
     @property
@@ -137,9 +154,10 @@ class LogFold:
     def take(self, rows: pa.Table) -> Iterator[int]:
         """Take in whole batches, sorted by offset, that follow `last_offset`; yields the size of each part of them."""
         for piece in pieces(rows):
+            size = self._take_piece(piece)
             for feed in self._feeds:
                 feed.take_rows(piece)
-            yield sum(map(self._take_part, parts(piece)))
+            yield size
 
     def finish(self) -> None:
         """A run has ended with nothing left to read: a snapshot is due."""
@@ -147,7 +165,45 @@ class LogFold:
         if self._snapshots is not None and ended:
             self._snapshots.publish(self.image, self.loader.quorum)
 
+    def _take_piece(self, piece: pa.Table) -> int:
+        at_once = piece.num_rows >= self._at_once_from and not (self._publishing and self._wants_changes)
+        if not at_once or not kernels.available():
+            return sum(map(self._take_part, parts(piece)))
+        if pc.all(pc.equal(piece.column("api_key"), NoOpRecord.API_KEY)).as_py():
+            return sum(map(self._take_part, parts(piece)))
+        from kraftlake.spark_jobs.stretches import stretches  # imports numba
+
+        some = stretches(piece, lambda: self.loader.in_transaction)
+        return sum(self._take(part) if isinstance(part, RecordBatch) else self._take_stretch(part) for part in some)
+
+    def _take_stretch(self, stretch: Stretch) -> int:
+        """Take in many batches at once, with a stop where a snapshot is due."""
+        topics = self.loader.delta.topics_delta
+        if topics is not None and not topics.takes_bulk:
+            self._settle()  # objects had to do: from the next image on rows can again
+        loader, self._gathers = self.loader, True
+        loader.publish = None
+
+        def image_at(offset: int) -> tuple[MetadataImage, QuorumState]:
+            loader.load_values(stretch.values, to_offset=offset)
+            return loader.take_image(), loader.quorum
+
+        if self._snapshots is not None:
+            self._snapshots.pass_stretch(stretch, image_at, publishing=self._publishing)
+        loader.load_values(stretch.values, to_offset=stretch.last_offset)
+        self.batches += len(stretch.ends)
+        self.deltas += int(np.count_nonzero(~stretch.quiet)) if self._publishing else 0
+        return int(stretch.sizes.sum())
+
+    def _settle(self) -> None:
+        """Make an image of what was gathered: the next delta is on it."""
+        if self._gathers:
+            self._gathers = False
+            self.loader.take_image()
+            self.loader.publish_to(self._publish)
+
     def _take_part(self, part: QuietRun | pa.Table) -> int:
+        self._settle()
         if not isinstance(part, QuietRun):
             return sum(map(self._take, from_rows(part)))
         if self.loader.in_transaction or part.first_epoch < self.loader.provenance.epoch:
@@ -163,6 +219,7 @@ class LogFold:
         return size
 
     def _take(self, batch: RecordBatch) -> int:
+        self._settle()
         size = sum(map(len, batch.values))
         self.loader.load_batch(batch)
         self.loader.flush()
@@ -211,8 +268,9 @@ class LogFold:
         self.loader.publish_to(self._publish)
         if self.last_offset < covered:  # the places of later snapshots depend on the sizes of all batches in between
             for rows in self._reader.log.batch_rows(self.last_offset + 1, covered):
-                for part in parts(rows):
-                    self._take_part(part)
+                for piece in pieces(rows):
+                    self._take_piece(piece)
+            self._settle()
         if self.last_offset != covered or not self.loader.provenance.batch_aligned:
             raise OffsetError(
                 f"the tables of {self._reader.name} cover offsets up to {covered}, which is inside of a batch"

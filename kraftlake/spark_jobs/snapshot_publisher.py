@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
 import attrs
+import numpy as np
 
 from kraftlake.image import MetadataImage
-from kraftlake.kafka_files.writer import checkpoint_batches
 from kraftlake.metadata_log import MetadataLog
+from kraftlake.replay.kept_snapshot import keep_snapshot
 from kraftlake.replay.quorum import QuorumState
 from kraftlake.runtime.errors import UnwritableMetadataError
+
+if TYPE_CHECKING:
+    from kraftlake.spark_jobs.stretches import Stretch
 
 DEFAULT_SNAPSHOT_BYTES = 20 * 1024 * 1024
 """Kafka's default of metadata.log.max.record.bytes.between.snapshots."""
@@ -55,6 +62,48 @@ class SnapshotPublisher:
         """A batch with records of `size` bytes has led to no image: it is inside of a metadata transaction."""
         self._bytes += size
 
+    def pass_stretch(
+        self, stretch: Stretch, image_at: Callable[[int], tuple[MetadataImage, QuorumState]], *, publishing: bool
+    ) -> None:
+        """As `batch_done` for many batches, quiet ones too: `image_at` makes the image behind one of their ends.
+
+        It is asked in the order of the offsets, and where a snapshot is due or known alone.
+        """
+        totals, loud = np.cumsum(stretch.sizes), np.flatnonzero(~stretch.quiet)
+        known = self._known_within(stretch)
+        at = 0
+        while at < len(totals):
+            before = self._bytes - (int(totals[at - 1]) if at else 0)
+            due = max(np.searchsorted(totals[loud], self._every_bytes - before), np.searchsorted(loud, at))
+            batch = int(loud[due]) if due < len(loud) else len(totals)
+            ending = next((place for place in known if place >= at), len(totals))
+            if min(batch, ending) == len(totals):
+                self._bytes = before + int(totals[-1])
+                return
+            image, quorum = image_at(int(stretch.ends[min(batch, ending)]) - 1)
+            if ending <= batch:
+                self.start_at(image)
+                self._bytes = known[ending]
+            else:
+                self._bytes = 0
+                if publishing:
+                    self.publish(image, quorum)
+            at = min(batch, ending) + 1
+
+    def _known_within(self, stretch: Stretch) -> dict[int, int]:
+        """The batches in which a snapshot ends that is there, in order, with the bytes of their records behind it.
+
+        Of those with records that change something the ones at whose own end it does.
+        """
+        found = {}
+        for end in sorted(end for end in self._ends if stretch.begin < end <= stretch.last_offset + 1):
+            batch = int(np.searchsorted(stretch.ends, end))
+            if stretch.ends[batch] == end:
+                found[batch] = 0
+            elif stretch.quiet[batch]:
+                found[batch] = stretch.size_from(end)
+        return found
+
     def last_end_within(self, first: int, last: int) -> int | None:
         """The last of the snapshots' end offsets in (first, last], None where there is none."""
         return max((end for end in self._ends if first < end <= last), default=None)
@@ -65,24 +114,10 @@ class SnapshotPublisher:
         if end_offset in self._ends or not image.provenance.batch_aligned or _same_content(image, self._last):
             return
         try:
-            records = list(image.write())
+            keep_snapshot(self._log, image, quorum)
         except UnwritableMetadataError as fault:
             self.unwritable = str(fault)
             return
-        provenance = image.provenance
-        self._log.add_snapshot(
-            end_offset=end_offset,
-            epoch=provenance.epoch,
-            last_contained_log_timestamp=provenance.timestamp,
-            batches=checkpoint_batches(
-                records,
-                epoch=provenance.epoch,
-                last_contained_log_timestamp=provenance.timestamp,
-                timestamp=provenance.timestamp,
-                kraft_version=quorum.kraft_version,
-                voters=quorum.voters,
-            ),
-        )
         self._ends.add(end_offset)
         self.written.append(end_offset)
         self.unwritable = None

@@ -1,7 +1,8 @@
 """A structured stream over a lake's log that keeps derived tables up to date: what every such job has in common.
 
-The tables themselves know how far they are. What a stream's checkpoint says is used where it fits that, and thrown away
-where it doesn't: then the run reads what the stream won't bring from the log itself, from the nearest snapshot on.
+The tables themselves know how far they are. A backlog is read from the lake's files, and the stream goes on from there.
+What a stream's checkpoint says is used where it fits the tables, and thrown away where it doesn't: then, too, the run
+reads what the stream won't bring from the log itself.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ Progress = Callable[[int, int], None]
 
 LOG_TABLE: Final = "log"
 
+BACKLOG_FROM: Final = 10_000
+"""From how many missing records on they are read from the lake's files: a stream's start alone takes longer."""
 _PUBLISH_BYTES = 16 * 1024 * 1024
 _LISTENING_SECONDS = 10.0
 _POLL_SECONDS = 0.2
@@ -126,7 +129,7 @@ class _TableRun:
         self._feeds = [
             TableFeed(writer, table.last_offset()) for writer, table in zip(writers, self._tables, strict=True)
         ]
-        images = self._snapshots is not None or any(writer.wants_changes for writer in writers)
+        images = self._snapshots is not None or any(writer.wants_changes or writer.wants_images for writer in writers)
         self._fold = (LogFold if images else RowFold)(LakeReader(self._metadata_log), self._feeds, self._snapshots)
         self._on_progress = on_progress
         self._rows = dict.fromkeys((table.name for table in self._tables), 0)
@@ -180,6 +183,12 @@ class _TableRun:
         )
 
     def _stream(self, options: StreamOptions, checkpoint: Path) -> None:
+        if self._has_backlog(options):
+            discard(checkpoint)  # it would have the stream bring all of that once more
+            last = self._end_offset - 1
+            self._catch_up(last if options.until_offset is None else min(last, options.until_offset))
+            if options.until_offset is not None and self._fold.last_offset >= options.until_offset:
+                return
         needed = self._fold.last_offset + 1
         start = None
         if not resumable(checkpoint, self._log, end_offset=self._end_offset, needed=needed):
@@ -204,8 +213,12 @@ class _TableRun:
                 f"{self._end_offset}: delete the stream's checkpoint and run again"
             )
 
+    def _has_backlog(self, options: StreamOptions) -> bool:
+        """Whether so much of the log is missing in the tables that it is read from the lake's files."""
+        return options.max_files is None and self._end_offset - 1 - self._fold.last_offset >= BACKLOG_FROM
+
     def _catch_up(self, to_offset: int) -> None:
-        """Reads from the log itself what the stream won't bring."""
+        """Reads from the log itself, without Spark."""
         if self._fold.last_offset < to_offset:
             for rows in self._metadata_log.batch_rows(self._fold.last_offset + 1, to_offset):
                 self._take(rows)

@@ -105,8 +105,9 @@ class TableWriter:
     """Makes the rows of the table `description`; one that is new for each run.
 
     It is told of each published change, and of each log row if it `wants_rows`, with an offset above the last one that
-    its table covers, once and in order; where no writer of a run `wants_changes`, none are made. What its rows say may
-    depend on the log alone: not on how the stream cuts it into micro-batches, nor on where a run began, for which
+    its table covers, once and in order; where no writer of a run `wants_changes`, none are made, and where none
+    `wants_images` either, nobody but the writers replays a record. What its rows say may depend on the log alone: not
+    on how the stream cuts it into micro-batches, nor on where a run began, for which
     `begin` gives it the image there.
 
     No I/O, no clock: whoever calls it appends what `drain` gives, and notes the offset in the same commit.
@@ -115,6 +116,7 @@ class TableWriter:
     description: TableDescription
     wants_rows = False
     wants_changes = True
+    wants_images = False
 
     def __init__(self) -> None:
         self.rows = RowBuffer(self.description.schema)

@@ -6,7 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from kraftlake.metadata_log import MetadataLog
+from kraftlake.metadata_log.delta_log import read_table
+from kraftlake.runtime.errors import OffsetError
+from kraftlake.spark_jobs.cluster_metrics import ClusterMetricsWriter
+from kraftlake.spark_jobs.lake_table import LakeTable
 from tests.cli.running import DIRECTORY, fault, run, run_json
+from tests.spark_jobs.folding import fold_into
 
 
 @pytest.fixture
@@ -48,6 +54,18 @@ def test_trimming_moves_the_start_behind_a_snapshot(lake: Path) -> None:
     assert "already up to date" in run("import", DIRECTORY, lake).stdout
     printed = run("log", "vacuum", lake, "--dry-run").stdout
     assert "would delete" in printed
+
+
+def test_trimming_what_a_jobs_table_has_still_to_read_takes_force(lake: Path) -> None:
+    table = LakeTable(ClusterMetricsWriter.description, lake)
+    table.create(read_table(lake / "log").metadata.id)
+    table.append(ClusterMetricsWriter.description.schema.empty_table(), 100)
+    sentence = fault("log", "trim", lake, "--before", 4593, "--stream-lag", 0)
+    assert "cluster_metrics/ (which ends at offset 100)" in sentence
+    assert "--force" in sentence
+    assert run_json("log", "trim", lake, "--before", 4593, "--stream-lag", 0, "--force")["startOffset"] > 100
+    with pytest.raises(OffsetError, match="delete the folder cluster_metrics/"):
+        fold_into(MetadataLog.open(lake), [ClusterMetricsWriter()], 100)
 
 
 def test_vacuum_tells_orphans_from_what_may_be_in_flight(lake: Path) -> None:

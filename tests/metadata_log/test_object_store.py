@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from kraftlake.metadata_log import trimming
 from kraftlake.metadata_log.commit import UnknownOutcomeError
 from kraftlake.metadata_log.disk import ObjectStoreDisk
+from kraftlake.metadata_log.location import folders_of
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.object_path import ObjectPath
 from kraftlake.metadata_log.upkeep import Upkeep
@@ -121,6 +122,7 @@ def test_every_commit_is_correct_at_every_stage_of_a_lakes_life(lake: str) -> No
             log.append([data_batch(log.end_offset, 2, epoch=epoch)], epoch=epoch)
     assert check_commits(ObjectPath.parse(lake) / "log") == 13
     log.add_snapshot(end_offset=11, epoch=1, last_contained_log_timestamp=TIME, batches=snapshot_batches(3))
+    assert {folder.name for folder in folders_of(ObjectPath.parse(lake))} == {"log", "snapshots"}
     trimming.declare_stream_lag(ObjectPath.parse(lake) / "log", ObjectStoreDisk(), 0)
     upkeep = Upkeep(
         lake, UpkeepPolicy(checkpoint_after=5, keep_commits=100, compact_from=3, orphan_age_ms=0, exclusive=True)

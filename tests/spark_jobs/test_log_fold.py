@@ -16,13 +16,16 @@ from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import to_rows
 from kraftlake.replay.open_reader import LakeReader
 from kraftlake.runtime.errors import LakeError, OffsetError
-from kraftlake.spark_jobs.local_changes import LocalChangesWriter
+from kraftlake.spark_jobs.local_changes_writer import LocalChangesWriter
 from kraftlake.spark_jobs.log_fold import LogFold, TableFeed
 from kraftlake.spark_jobs.snapshot_publisher import SnapshotPublisher
-from tests.replay.made_logs import abort, begin, data, end, partition, topic
+from tests.replay.made_logs import abort, begin, data, end, metadata_version, partition, topic
 from tests.spark_jobs.sample_log import append_in, batches_between, image_without_spark
 
 SNAPSHOT_BYTES = 20_000
+BY_BATCH = 1 << 40
+"""From how many rows on batches are replayed at once: never."""
+AT_ONCE = st.sampled_from([BY_BATCH, 2])
 
 
 def transaction(start: int, close: r.EndTransactionRecord | r.AbortTransactionRecord) -> Iterator[RecordBatch]:
@@ -74,14 +77,27 @@ def reader(lake: Path) -> LakeReader:
     return LakeReader(MetadataLog.open(lake))
 
 
+class CoveringTable:
+    """A table of which all that matters is how far it is."""
+
+    def __init__(self, covers: int | None) -> None:
+        self._covers = covers
+
+    def last_offset(self) -> int | None:
+        return self._covers
+
+
 class Folded:
     """A fold with one table, and what it has made of it."""
 
-    def __init__(self, reader: LakeReader, covers: int | None = None, there: tuple[int, ...] = ()) -> None:
+    def __init__(
+        self, reader: LakeReader, covers: int | None = None, there: tuple[int, ...] = (), at_once_from: int = BY_BATCH
+    ) -> None:
         self.writer = LocalChangesWriter()
         self.snapshots = RecordingPublisher(ForgettingLog(), there)  # type: ignore[arg-type]
-        self.fold = LogFold(reader, [TableFeed(self.writer, covers)], self.snapshots)
+        self.fold = LogFold(reader, [TableFeed(self.writer, covers)], self.snapshots, at_once_from=at_once_from)
         self.fold.begin()
+        self.writer.open(reader, CoveringTable(covers))  # type: ignore[arg-type]
 
     def take_rows(self, rows: pa.Table) -> None:
         for _ in self.fold.take(self.fold.new_rows(rows)):
@@ -99,8 +115,10 @@ class Folded:
         return self.fold.last_offset
 
 
-def fold_of(reader: LakeReader, covers: int | None = None, there: tuple[int, ...] = ()) -> Folded:
-    return Folded(reader, covers, there)
+def fold_of(
+    reader: LakeReader, covers: int | None = None, there: tuple[int, ...] = (), at_once_from: int = BY_BATCH
+) -> Folded:
+    return Folded(reader, covers, there, at_once_from)
 
 
 @pytest.fixture(scope="module")
@@ -134,11 +152,11 @@ def snapshots_of(fold: Folded) -> list[int]:
     return fold.snapshots.written
 
 
-@given(pieces=micro_batches())
+@given(pieces=micro_batches(), at_once_from=AT_ONCE)
 def test_every_cut_and_order_of_the_rows_gives_the_same(
-    reader: LakeReader, whole: tuple[Folded, pa.Table], pieces: list[pa.Table]
+    reader: LakeReader, whole: tuple[Folded, pa.Table], pieces: list[pa.Table], at_once_from: int
 ) -> None:
-    fold = fold_of(reader)
+    fold = fold_of(reader, at_once_from=at_once_from)
     rows = []
     for piece in pieces:
         fold.take_rows(piece)
@@ -148,18 +166,21 @@ def test_every_cut_and_order_of_the_rows_gives_the_same(
     assert pa.concat_tables(rows).equals(expected_rows)
     assert snapshots_of(fold) == snapshots_of(expected)
     assert len(snapshots_of(fold)) > 1
+    assert (fold.fold.batches, fold.fold.deltas) == (expected.fold.batches, expected.fold.deltas)
 
 
-@given(published_to=st.sampled_from([batch.last_offset for batch in BATCHES]))
+@given(published_to=st.sampled_from([batch.last_offset for batch in BATCHES]), at_once_from=AT_ONCE)
 def test_a_run_that_begins_anew_anywhere_goes_on_the_same(
-    reader: LakeReader, whole: tuple[Folded, pa.Table], published_to: int
+    reader: LakeReader, whole: tuple[Folded, pa.Table], published_to: int, at_once_from: int
 ) -> None:
     expected, expected_rows = whole
-    fold = fold_of(reader, published_to, tuple(snapshots_of(expected)))
+    there = tuple(end_offset for end_offset in snapshots_of(expected) if end_offset <= published_to + 1)
+    fold = fold_of(reader, published_to, there, at_once_from)
     assert fold.last_offset == published_to
     fold.take_rows(ROWS)
     later = [row for row in expected_rows.to_pylist() if row["offset"] > published_to]
     assert fold.image == expected.image
+    assert [*there, *snapshots_of(fold)] == snapshots_of(expected)
     assert fold.drain().to_pylist() == later
 
 
@@ -220,3 +241,34 @@ def test_an_aborted_transaction_leaves_no_trace(whole: tuple[Folded, pa.Table]) 
     assert whole[0].image.topics.get_topic(f"topic-{ENDED + 1}") is not None
     assert whole[0].image.topics.get_topic(f"topic-{ABORTED + 1}") is None
     assert ABORTED + 401 not in whole[1].column("offset").to_pylist()
+
+
+@st.composite
+def busy_and_quiet(draw: st.DrawFn) -> list[RecordBatch]:
+    """Batches of no-op records among others, and of both."""
+    batches: list[RecordBatch] = []
+    offset = 0
+    for number, kinds in enumerate(draw(st.lists(st.lists(st.booleans(), min_size=1, max_size=4), min_size=1))):
+        messages = [topic(100 * number + place) if busy else r.NoOpRecord() for place, busy in enumerate(kinds)]
+        batches.append(data(offset, metadata_version(), *messages) if not number else data(offset, *messages))
+        offset = batches[-1].last_offset + 1
+    return batches
+
+
+@given(batches=busy_and_quiet(), every=st.integers(1, 200), knows=st.data())
+def test_snapshots_are_due_at_the_same_places_when_batches_are_replayed_at_once(
+    reader: LakeReader, batches: list[RecordBatch], every: int, knows: st.DataObject
+) -> None:
+    """Also where snapshots are there already, be it inside of batches."""
+    last = batches[-1].last_offset
+    there = knows.draw(st.sets(st.integers(1, last + 1), max_size=4))
+    cut = knows.draw(st.integers(0, len(batches)))
+    seen = []
+    for at_once_from in (BY_BATCH, 2):
+        fold = fold_of(reader, there=tuple(there), at_once_from=at_once_from)
+        fold.snapshots._every_bytes = every
+        for piece in (batches[:cut], batches[cut:]):
+            if piece:
+                fold.take_rows(to_rows(piece))
+        seen.append((snapshots_of(fold), fold.snapshots._bytes, fold.image, fold.fold.deltas, fold.fold.batches))
+    assert seen[0] == seen[1]

@@ -72,16 +72,23 @@ def log_compact(call: Call, lake: str) -> None:
     metavar="MINUTES",
     help="Declare first how far the slowest stream over the lake may lag behind (6 hours if never declared).",
 )
-def log_trim(call: Call, lake: str, *, before: int, stream_lag: float | None) -> None:
+@click.option(
+    "--force",
+    cls=Option,
+    is_flag=True,
+    help="Trim even what a table of a Spark job has still to read: the table must then be deleted and made anew.",
+)
+def log_trim(call: Call, lake: str, *, before: int, stream_lag: float | None, force: bool) -> None:
     """Remove the files of LAKE that hold offsets below N only. This can't be undone.
 
-    It is refused where no whole snapshot covers what goes, and where it was appended less than the declared stream lag
-    ago. Whole files go, so the log may begin a little below N afterwards. `kraftlake log vacuum` frees the space.
+    It is refused where no whole snapshot covers what goes, where it was appended less than the declared stream lag
+    ago, and where a table that a Spark job makes of the log has still to read it. Whole files go, so the log may begin
+    a little below N afterwards. `kraftlake log vacuum` frees the space.
     """
     from kraftlake.metadata_log import Upkeep
 
     lag = None if stream_lag is None else round(stream_lag * _MINUTE_MS)
-    report = Upkeep(lake).trim(before, stream_lag_ms=lag)
+    report = Upkeep(lake).trim(before, stream_lag_ms=lag, force=force)
     if call.as_json:
         call.terminal.json(
             {

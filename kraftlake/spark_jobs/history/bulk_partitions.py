@@ -5,7 +5,8 @@ Imports numpy and numba.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +15,7 @@ from kraftlake.delta.noting_change import Notes, NotingChange
 from kraftlake.image.packed_topics import PackedTopics
 from kraftlake.image.partition_registration import PartitionRegistration
 from kraftlake.image.partition_rows import (
+    COLUMNS,
     LEADER,
     LEADER_EPOCH,
     PARTITION_EPOCH,
@@ -22,13 +24,13 @@ from kraftlake.image.partition_rows import (
     registration_of,
 )
 from kraftlake.image.topics_image import TopicsImage
-from kraftlake.kernels.partition_journal import heap_size, list_lengths, list_values, move_lists, same_states
+from kraftlake.kernels.partition_intervals import NOT_OPEN, end_intervals
+from kraftlake.kernels.partition_journal import heap_size, list_lengths, list_values, move_lists
 from kraftlake.records.metadata_records import PartitionRecord
 from kraftlake.records.uuid import Uuid
-from kraftlake.spark_jobs.history.columns import PARTITION_SCHEMA, STILL_SO, times_of
+from kraftlake.spark_jobs.history.columns import ENCODED_STATES, ROW_GROUP_ROWS, STILL_SO, times_of
 from kraftlake.spark_jobs.history.effective_records import EffectiveRecords
 
-_NOT_OPEN = -1
 _WORN_BYTES = 1 << 26
 _LISTS = {
     "replicas": 0,
@@ -40,6 +42,47 @@ _LISTS = {
     "last_known_elr": 6,
 }
 """The number of each list among those of a row: see `kraftlake.image.partition_rows`."""
+
+
+class _States(NamedTuple):
+    """States by place, with their rows and the offsets and times (int64) at which they begin and end."""
+
+    places: Any
+    rows: Any
+    begins: Any
+    begin_times: Any
+    ends: Any
+    end_times: Any
+
+    @classmethod
+    def room(cls, size: int) -> _States:
+        """Room for so many."""
+        return cls(np.empty(size, np.int64), np.empty((size, COLUMNS), np.int32), *np.empty((4, size), np.int64))
+
+    def at(self, chosen: Any) -> _States:
+        """Those at places that an array of indices, or a slice, names."""
+        return _States(*(array[chosen] for array in self))
+
+    @staticmethod
+    def joined(parts: Sequence[_States]) -> _States:
+        """All of some, one after the other; one of them at least."""
+        return parts[0] if len(parts) == 1 else _States(*map(np.concatenate, zip(*parts, strict=True)))
+
+
+class _Notes(NamedTuple):
+    """What compiled code takes of `Notes`."""
+
+    places: Any
+    rows: Any
+    removed: Any
+
+
+class _Now(NamedTuple):
+    """What is open, by place."""
+
+    rows: Any
+    begins: Any
+    begin_times: Any
 
 
 class BulkPartitions:
@@ -56,14 +99,13 @@ class BulkPartitions:
         self._since = np.array(since, np.int64)
         self._since_times = np.array(since_times, np.int64)
         assert len(self._since) == len(self._since_times) == len(self._rows), "an offset and a time for each partition"
-        self._names: list[str] = []
-        self._ids: list[str] = []
-        self._directories = pa.array([], pa.string())
+        self._ended: list[_States] = []
+        self._names = self._ids = self._directories = pa.array([], pa.string())
 
     @property
     def open_count(self) -> int:
         """How many partitions there are."""
-        return int(np.count_nonzero(self._since != _NOT_OPEN))
+        return int(np.count_nonzero(self._since != NOT_OPEN))
 
     @property
     def is_worn(self) -> bool:
@@ -73,7 +115,7 @@ class BulkPartitions:
 
     def renewed(self) -> BulkPartitions:
         """The same, without what is gone; this one takes nothing any more."""
-        places = np.flatnonzero(self._since != _NOT_OPEN)
+        places = np.flatnonzero(self._since != NOT_OPEN)
         topics, partitions = self._change.topics_at(places), self._change.partitions_at(places)
         numbers, which = np.unique(topics, return_inverse=True)
         ids = [self._change.topic_id(number) for number in numbers.tolist()]
@@ -93,22 +135,28 @@ class BulkPartitions:
         topics_now = PackedTopics(table=table, rows=rows, heap=heap, directories=packed.directories)
         return BulkPartitions(TopicsImage.with_rows(topics_now), since, times)
 
-    def take(self, records: EffectiveRecords) -> tuple[int, pa.Table]:
-        """Replay records of topics, as far as that goes.
+    def take(self, records: EffectiveRecords) -> int:
+        """Replay records of topics, as far as that goes: up to the first that is for objects to do, whose number it is.
 
-        Gives the first that was not replayed, which is for objects to do, and the states that ended.
+        The states that ended are kept for `ended`.
         """
         stop, notes = self._change.note(records.data, records.starts, records.stops)
         self._make_room()
-        self._learn()
-        return stop, self._intervals(notes, records)
+        self._end_intervals(notes, records)
+        return stop
 
-    def open_table(self) -> pa.Table:
-        """The open states as rows of `partition_history/`."""
-        self._learn()
-        places = np.flatnonzero(self._since != _NOT_OPEN)
-        open_ = np.full(len(places), STILL_SO, np.int64)
-        return self._table(places, self._rows[places], (self._since[places], self._since_times[places]), (open_, open_))
+    def ended(self) -> pa.Table:
+        """The states that ended since the last call, sorted by where they began: ENCODED_STATES."""
+        parts, self._ended = self._ended, []
+        return pa.concat_tables([ENCODED_STATES.empty_table(), *(self._tables(_States.joined(parts)) if parts else ())])
+
+    def open_tables(self) -> Iterator[pa.Table]:
+        """The open states, sorted by where they began, in tables of ROW_GROUP_ROWS at most: ENCODED_STATES."""
+        places = np.flatnonzero(self._since != NOT_OPEN)
+        still = np.full(len(places), STILL_SO, np.int64)
+        return self._tables(
+            _States(places, self._rows[places], self._since[places], self._since_times[places], still, still)
+        )
 
     def topics(self) -> TopicsImage:
         """The topics as an image; nothing may be taken after that."""
@@ -117,15 +165,16 @@ class BulkPartitions:
     def open_states(self) -> dict[tuple[Uuid, int], tuple[str, PartitionRegistration, int, int]]:
         """The open states as objects: by topic id and partition the topic's name, the state, offset and time."""
         self._learn()
+        names = self._names.to_pylist()
         heap, directories = self._change.heap(), self._change.directory_ids()
-        places = np.flatnonzero(self._since != _NOT_OPEN)
+        places = np.flatnonzero(self._since != NOT_OPEN)
         topics, partitions = self._change.topics_at(places), self._change.partitions_at(places)
         found = {}
         for place, topic, partition in zip(places.tolist(), topics.tolist(), partitions.tolist(), strict=True):
             state = registration_of(tuple(self._rows[place].tolist()), heap, directories)
             key = (self._change.topic_id(topic), partition)
             since, time = int(self._since[place]), int(self._since_times[place])
-            found[key] = (self._names[topic], state, since, time)
+            found[key] = (names[topic], state, since, time)
         return found
 
     def _make_room(self) -> None:
@@ -133,96 +182,73 @@ class BulkPartitions:
         if places > len(self._since):
             size = places + places // 2
             self._rows = _grown(self._rows, size, 0)
-            self._since = _grown(self._since, size, _NOT_OPEN)
-            self._since_times = _grown(self._since_times, size, _NOT_OPEN)
+            self._since = _grown(self._since, size, NOT_OPEN)
+            self._since_times = _grown(self._since_times, size, NOT_OPEN)
 
     def _learn(self) -> None:
         """Bring the strings of topics and directories up to date."""
         change, known = self._change, len(self._names)
         if known < change.topic_total:
-            self._names = [*change.packed.table.names, *change.new_names]
-            self._ids += [str(change.topic_id(number)) for number in range(known, len(self._names))]
+            self._names = pa.array([*change.packed.table.names, *change.new_names], pa.string())
+            ids = [str(change.topic_id(number)) for number in range(known, len(self._names))]
+            self._ids = pa.concat_arrays([self._ids, pa.array(ids, pa.string())])
         if len(self._directories) < change.directory_total:
             self._directories = pa.array(map(str, change.directory_ids()), pa.string())
 
-    def _intervals(self, notes: Notes, records: EffectiveRecords) -> pa.Table:
-        """End the states that the notes change, and begin what they change them to; gives those that ended."""
-        order = np.argsort(notes.places, kind="stable")
-        places = notes.places[order]
-        since, times = records.effective[notes.records[order]], records.times[notes.records[order]]
-        # States of one partition at one offset: the last of them is what is so from there on.
-        last = np.ones(len(order), np.bool_)
-        last[:-1] = (places[1:] != places[:-1]) | (since[1:] != since[:-1])
-        order, places, since, times = order[last], places[last], since[last], times[last]
-        rows, removed = notes.rows[order], notes.removed[order]
-        repeats = records.kinds[notes.records[order]] == PartitionRecord.API_KEY
-        order_kept = ~self._unchanged(places, rows, repeats & ~removed)
-        places, since, times, rows, removed = (array[order_kept] for array in (places, since, times, rows, removed))
-        first = np.ones(len(places), np.bool_)
-        first[1:] = places[1:] != places[:-1]
-        begins = np.flatnonzero(first)
-        began = self._since[places[begins]]
-        ended_before = begins[(began != _NOT_OPEN) & (began != since[begins])]
-        followed = np.flatnonzero(~first[1:] & ~removed[:-1])
-        before = places[ended_before]
-        closed = self._table(
-            np.concatenate((before, places[followed])),
-            np.concatenate((self._rows[before], rows[followed])),
-            (
-                np.concatenate((self._since[before], since[followed])),
-                np.concatenate((self._since_times[before], times[followed])),
-            ),
-            (
-                np.concatenate((since[ended_before], since[followed + 1])),
-                np.concatenate((times[ended_before], times[followed + 1])),
-            ),
+    def _end_intervals(self, notes: Notes, records: EffectiveRecords) -> None:
+        """End the states that the notes change, and begin what they change them to."""
+        numbers = notes.records
+        told = _Notes(notes.places, notes.rows, notes.removed)
+        if (np.diff(records.effective[numbers]) <= 0).any():
+            last = _last_of_each(notes.places, records.effective[numbers])
+            numbers, told = numbers[last], _Notes(*(array[last] for array in told))
+        told = _Notes(told.places, np.ascontiguousarray(told.rows), told.removed.view(np.uint8))
+        change, ended = self._change, _States.room(len(numbers))
+        count = end_intervals(
+            told,
+            records.effective[numbers],
+            records.times[numbers],
+            (records.kinds[numbers] == PartitionRecord.API_KEY).view(np.uint8),
+            change.base.heap,
+            change.state.heap,
+            _Now(self._rows, self._since, self._since_times),
+            ended,
         )
-        ends = np.append(begins[1:], len(places)) - 1 if len(begins) else begins
-        self._rows[places[ends]] = rows[ends]
-        self._since[places[ends]] = np.where(removed[ends], _NOT_OPEN, since[ends])
-        self._since_times[places[ends]] = times[ends]
-        return closed
+        if count:
+            self._ended.append(ended.at(np.s_[:count]))
 
-    def _unchanged(self, places: Any, rows: Any, repeats: Any) -> Any:
-        """Which of the notes, sorted by place, repeat the state that the partition has; only `repeats` may."""
-        unchanged = np.zeros(len(places), np.bool_)
-        candidates = np.flatnonzero(repeats)
-        if not len(candidates):
-            return unchanged
-        of_same = np.zeros(len(candidates), np.bool_)
-        of_same[candidates > 0] = places[candidates[candidates > 0]] == places[candidates[candidates > 0] - 1]
-        there = of_same | (self._since[places[candidates]] != _NOT_OPEN)
-        candidates, of_same = candidates[there], of_same[there]
-        before = self._rows[places[candidates]]
-        before[of_same] = rows[candidates[of_same] - 1]
-        same = np.empty(len(candidates), np.uint8)
-        state = self._change.state
-        same_states(np.ascontiguousarray(rows[candidates]), before, self._change.base.heap, state.heap, same)
-        unchanged[candidates] = same != 0
-        return unchanged
+    def _tables(self, states: _States) -> Iterator[pa.Table]:
+        """States sorted by where they begin, as rows: each table one row group of a file, with dictionaries of its own.
 
-    def _table(self, places: Any, rows: Any, begin: tuple[Any, Any], end: tuple[Any, Any]) -> pa.Table:
-        """Rows of `partition_history/` for states in `rows`, with the offsets and times at which they begin and end."""
-        change = self._change
-        numbers, which = np.unique(change.topics_at(places), return_inverse=True)
-        names = pa.array([self._names[number] for number in numbers.tolist()], pa.string())
-        ids = pa.array([self._ids[number] for number in numbers.tolist()], pa.string())
-        topics = pa.array(which.reshape(-1))
+        Whoever looks for what was so at an offset passes over all row groups that begin behind it.
+        """
+        self._learn()
+        order = np.argsort(states.begins, kind="stable")
+        for start in range(0, len(order), ROW_GROUP_ROWS):
+            yield self._table(states.at(order[start : start + ROW_GROUP_ROWS]))
+
+    def _table(self, states: _States) -> pa.Table:
+        rows = states.rows
+        topics = self._change.topics_at(states.places)
+        used = np.zeros(len(self._names), np.bool_)
+        used[topics] = True
+        number_of = np.cumsum(used, dtype=np.int32) - np.int32(1)
+        numbers, topic = pa.array(np.flatnonzero(used)), pa.array(number_of[topics])
         columns = {
-            "topic": names.take(topics),
-            "topic_id": ids.take(topics),
-            "partition": pa.array(change.partitions_at(places), pa.int32()),
+            "topic": pa.DictionaryArray.from_arrays(topic, self._names.take(numbers)),
+            "topic_id": pa.DictionaryArray.from_arrays(topic, self._ids.take(numbers)),
+            "partition": pa.array(self._change.partitions_at(states.places), pa.int32()),
             "leader": pa.array(rows[:, LEADER]),
             "leader_epoch": pa.array(rows[:, LEADER_EPOCH]),
             "partition_epoch": pa.array(rows[:, PARTITION_EPOCH]),
             "leader_recovery_state": pa.array(rows[:, RECOVERY]),
-            **self._lists(np.ascontiguousarray(rows)),
-            "valid_from_offset": pa.array(begin[0]),
-            "valid_to_offset": pa.array(end[0], mask=end[0] == STILL_SO),
-            "valid_from": times_of(begin[1]),
-            "valid_to": times_of(end[1]),
+            **self._lists(rows),
+            "valid_from_offset": pa.array(states.begins),
+            "valid_to_offset": pa.array(states.ends, mask=states.ends == STILL_SO),
+            "valid_from": times_of(states.begin_times),
+            "valid_to": times_of(states.end_times),
         }
-        return pa.table([columns[name] for name in PARTITION_SCHEMA.names], schema=PARTITION_SCHEMA)
+        return pa.table([columns[name] for name in ENCODED_STATES.names], schema=ENCODED_STATES)
 
     def _lists(self, rows: Any) -> dict[str, pa.Array]:
         base_heap, heap = self._change.base.heap, self._change.state.heap
@@ -236,9 +262,17 @@ class BulkPartitions:
             list_values(rows, base_heap, heap, lengths, which, members)
             values = pa.array(members)
             if name == "directories":
-                values = self._directories.take(values)
+                values = pa.DictionaryArray.from_arrays(values, self._directories)
             columns[name] = pa.ListArray.from_arrays(pa.array(bounds.astype(np.int32)), values)
         return columns
+
+
+def _last_of_each(places: Any, offsets: Any) -> Any:
+    """The places, in order, of the last note of each partition at each offset: it says what is so from there on."""
+    order = np.argsort(places, kind="stable")
+    last = np.ones(len(order), np.bool_)
+    last[:-1] = (places[order][1:] != places[order][:-1]) | (offsets[order][1:] != offsets[order][:-1])
+    return np.sort(order[last])
 
 
 def _grown(array: Any, size: int, fill: int) -> Any:

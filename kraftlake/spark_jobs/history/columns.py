@@ -11,6 +11,7 @@ Column = tuple[pa.Field, str]
 
 TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
 INTS: Final = pa.list_(pa.int32())
+_TEXT: Final = pa.dictionary(pa.int32(), pa.string())
 
 VALIDITY: Final[tuple[Column, ...]] = (
     (
@@ -55,7 +56,21 @@ PARTITION_COLUMNS: Final[tuple[Column, ...]] = (
     ),
     *VALIDITY,
 )
+
+
+def encoded(schema: pa.Schema) -> pa.Schema:
+    """A schema with its strings as dictionaries, as Parquet has them: the same rows, and readers see strings."""
+    kinds = {pa.string(): _TEXT, pa.list_(pa.string()): pa.list_(_TEXT)}
+    return pa.schema([field.with_type(kinds.get(field.type, field.type)) for field in schema])
+
+
 PARTITION_SCHEMA: Final = pa.schema([field for field, _ in PARTITION_COLUMNS])
+
+ENCODED_STATES: Final = encoded(PARTITION_SCHEMA)
+"""The rows of `partition_history/` as they are made."""
+
+ROW_GROUP_ROWS: Final = 1 << 15
+"""Rows that are read, or passed over, together."""
 
 STILL_SO: Final = -1
 """What stands for a null in arrays of `valid_to_offset` before they are Arrow's."""

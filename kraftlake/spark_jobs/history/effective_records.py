@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 import numpy as np
+import pyarrow as pa
 
+from kraftlake import kernels
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.metadata_records import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
+from kraftlake.records.rows import from_rows
 from kraftlake.runtime.errors import ReplayError
 
 if TYPE_CHECKING:
@@ -123,12 +126,21 @@ class TransactionReader:
         self._begin_offset = None
         held, self._held = self._held, []
         if kind == END and held:
-            whole = _joined(held)
+            whole = joined(held)
             yield attrs.evolve(
                 whole,
                 effective=np.full(len(whole), offset, np.int64),
                 times=np.full(len(whole), records.times[marker], np.int64),
             )
+
+
+def parts_of_rows(rows: pa.Table) -> Iterator[BatchValues | RecordBatch]:
+    """Rows of whole batches, sorted by offset, as parts: many batches in one where there is compiled code."""
+    if kernels.available():
+        from kraftlake.records.row_values import values_of_rows
+
+        return values_of_rows(rows)
+    return from_rows(rows)
 
 
 def standing_alone(part: BatchValues | RecordBatch) -> EffectiveRecords:
@@ -162,7 +174,8 @@ def _with_kinds(data: Any, starts: Any, stops: Any, offsets: Any, times: Any) ->
     )
 
 
-def _joined(pieces: list[EffectiveRecords]) -> EffectiveRecords:
+def joined(pieces: list[EffectiveRecords]) -> EffectiveRecords:
+    """The records of pieces that follow each other; at least one."""
     if len(pieces) == 1:
         return pieces[0]
     shifts = np.cumsum([0, *(len(piece.data) for piece in pieces[:-1])])

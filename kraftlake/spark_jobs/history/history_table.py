@@ -2,13 +2,17 @@
 
 Rows whose interval has ended never change and are appended. Those that are still so (`valid_to_offset` is null) lie in
 files of their own, which a commit replaces as a whole: the table is always right, and no reader has to derive the ends.
-Where there are many of them a commit waits until enough has changed to be worth it, or the run ends.
+Where there are many of them a commit waits until enough has ended to be worth it, or the run ends; what has ended is
+written meanwhile, into files that are no part of the table before the commit.
+
+Files follow one another by where their rows end, and have them sorted by where they begin, piece by piece: who asks for
+what was so at an offset passes over the files that end before it, and in others over the row groups that begin behind.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Protocol
 
 import pyarrow as pa
@@ -22,13 +26,17 @@ from kraftlake.metadata_log.location import Location, open_parquet_file
 from kraftlake.metadata_log.maintenance_commit import commit_beside_writers, upkeep_info
 from kraftlake.metadata_log.vacuum import vacuum
 from kraftlake.runtime.errors import CorruptDataError, LakeError
+from kraftlake.spark_jobs.history.columns import encoded
+from kraftlake.spark_jobs.history.file_in_making import FileInMaking
 from kraftlake.spark_jobs.lake_table import LakeTable, TableDescription
 
 AT_ONCE = 20_000
 """Up to so many rows that are still so each append is committed at once."""
-_PART = 4
-"""More of them are written again when so many parts of one in so many have ended, or are due by time."""
+_TIMES = 2
+"""More of them are written again when so many times as many have ended, or after so many appends."""
 _APPENDS = 16
+_FILE_ROWS = 1 << 20
+"""Where much has ended, files have so many rows."""
 _MERGED_ROWS = 1 << 17
 """Files of ended rows are merged up to this size, so that a table that grows by little stays few files."""
 
@@ -40,8 +48,8 @@ class OpenRows(Protocol):
     def open_count(self) -> int:
         """How many there are."""
 
-    def open_rows(self) -> pa.Table:
-        """All of them."""
+    def open_tables(self) -> Iterator[pa.Table]:
+        """All of them, a bounded number in each table."""
 
 
 class HistoryTable(LakeTable):
@@ -52,8 +60,12 @@ class HistoryTable(LakeTable):
     def __init__(self, description: TableDescription, lake: Location, states: OpenRows) -> None:
         super().__init__(description, lake)
         self._states = states
+        self._encoded = encoded(description.schema)
         self._pending: list[pa.Table] = []
         self._pending_rows = 0
+        self._file: FileInMaking | None = None
+        self._written: list[AddFile] = []
+        self._ended = 0
         self._appends = 0
         self._offset: int | None = None
 
@@ -64,10 +76,13 @@ class HistoryTable(LakeTable):
         """
         self._pending.append(rows)
         self._pending_rows += rows.num_rows
+        self._ended += rows.num_rows
         self._appends += 1
         self._offset = last_offset
+        if self._pending_rows >= _MERGED_ROWS:
+            self._write_ended(last_offset)
         open_count = self._states.open_count
-        if open_count <= AT_ONCE or self._pending_rows * _PART >= open_count or self._appends >= _APPENDS:
+        if open_count <= AT_ONCE or self._ended >= open_count * _TIMES or self._appends >= _APPENDS:
             self._write_states(last_offset)
 
     def finish(self) -> None:
@@ -86,15 +101,32 @@ class HistoryTable(LakeTable):
         rows = pa.concat_tables([empty, *parts])
         return rows.filter(pc.is_null(rows.column("valid_to_offset"))).select([*columns])
 
+    def _write_ended(self, last_offset: int) -> None:
+        """Write what waits into the file that is being made, which is no part of the table yet."""
+        self._file = self._file or self._new_file()
+        for rows in self._pending:
+            self._file.add(rows)
+        self._pending, self._pending_rows = [], 0
+        if self._file.rows >= _FILE_ROWS:
+            self._written.append(self._file.done(last_offset))
+            self._file = None
+
     def _write_states(self, last_offset: int) -> None:
         assert self._held is not None, "the table was created"
-        closed = pa.concat_tables([self.description.schema.empty_table(), *self._pending])
+        if self._file is not None:
+            self._write_ended(last_offset)
+        if self._file is not None:
+            self._written.append(self._file.done(last_offset))
+            self._file = None
+        closed = pa.concat_tables([self._encoded.empty_table(), *(rows.cast(self._encoded) for rows in self._pending)])
         self._held.check_writable()
         state = commit_beside_writers(self._disk, self._held, self._actions(closed, last_offset))
         if state is not None:
             self._held = state
             self._keep_up(state)
-        self._pending, self._pending_rows, self._appends, self._offset = [], 0, 0, None
+        self._pending, self._pending_rows, self._written = [], 0, []
+        self._ended = self._appends = 0
+        self._offset = None
 
     def _actions(self, closed: pa.Table, last_offset: int) -> Callable[[TableState], Sequence[dict[str, Any]] | None]:
         def make(now: TableState) -> Sequence[dict[str, Any]] | None:
@@ -102,16 +134,19 @@ class HistoryTable(LakeTable):
             if covered is not None and covered >= last_offset:
                 return None
             time = now_ms()
-            mode = "Overwrite" if closed.num_rows or covered is None else "Append"
+            mode = "Overwrite" if self._ended or covered is None else "Append"
             actions = [
                 upkeep_info("WRITE", {"mode": mode, "partitionBy": "[]"}),
                 transaction(self.description.app_id, last_offset, time),
             ]
-            if not closed.num_rows and not self._has_begun(now):
+            if not self._ended and not self._has_begun(now):
                 return actions
             replaced, ended = self._replaced(now, closed, covered)
-            parts = [ended, self._states.open_rows()]
-            adds = [self.write_file(part.cast(self.description.schema), last_offset) for part in parts if part.num_rows]
+            adds = [
+                *self._written,
+                *self._one_file([ended], last_offset),
+                *self._one_file(self._states.open_tables(), last_offset),
+            ]
             removes = [RemoveFile(path=file.path, deletion_timestamp=time, size=file.size) for file in replaced]
             return [
                 *actions,
@@ -120,6 +155,16 @@ class HistoryTable(LakeTable):
             ]
 
         return make
+
+    def _one_file(self, tables: Iterable[pa.Table], last_offset: int) -> list[AddFile]:
+        """The file of some rows; none where there are none."""
+        file = self._new_file()
+        for rows in tables:
+            file.add(rows)
+        return [file.done(last_offset)] if file.rows else []
+
+    def _new_file(self) -> FileInMaking:
+        return FileInMaking(self._disk, self.path, self._encoded, self.description.statistics_columns)
 
     def _has_begun(self, now: TableState) -> bool:
         """Whether there are other open rows than in the table, though none of those there has ended."""
@@ -138,13 +183,13 @@ class HistoryTable(LakeTable):
             replaced.append(file)
             if _open_rows_of(file) != rows:  # somebody has compacted the table
                 table = self._read(file, self.description.schema.names)
-                ended.append(table.filter(pc.is_valid(table.column("valid_to_offset"))))
+                ended.append(table.filter(pc.is_valid(table.column("valid_to_offset"))).cast(self._encoded))
         size = sum(part.num_rows for part in ended)
         for rows, file in sorted(small, key=lambda pair: pair[0]):
             if not size or rows > size or rows + size > _MERGED_ROWS:
                 break
             replaced.append(file)
-            ended.append(self._read(file, self.description.schema.names))
+            ended.append(self._read(file, self.description.schema.names).cast(self._encoded))
             size += rows
         assert covered is not None or not replaced, "a table that covers nothing has no rows"
         return replaced, pa.concat_tables(ended)

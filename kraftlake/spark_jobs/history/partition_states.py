@@ -5,6 +5,7 @@ Most records go through compiled code, as columns; what is odd about a record ma
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ from kraftlake.records.metadata_records import (
     RemoveTopicRecord,
     TopicRecord,
 )
+from kraftlake.spark_jobs.history.columns import ENCODED_STATES, PARTITION_SCHEMA
 from kraftlake.spark_jobs.history.effective_records import EffectiveRecords
 from kraftlake.spark_jobs.history.object_partitions import Key, ObjectPartitions, OpenState
 
@@ -34,7 +36,7 @@ BULK_FROM: Final = 1000
 
 
 class PartitionStates:
-    """The open states of partitions; `take` moves them on and gives those that ended.
+    """The open states of partitions; `take` moves them on, `ended` gives those that ended. Rows are ENCODED_STATES.
 
     What comes out depends on the records alone, not on how they are cut into pieces; records that take effect at one
     offset belong into one piece.
@@ -45,6 +47,7 @@ class PartitionStates:
         self._bulk_wanted = bulk
         self._bulk: BulkPartitions | None = None
         self._objects: ObjectPartitions | None = ObjectPartitions(TopicsImage.EMPTY, {})
+        self._ended: list[pa.Table] = []
 
     def begin(self, topics: TopicsImage, since: Any, since_times: Any) -> None:
         """Begin with the partitions of an image: each is what it is since an offset and a time.
@@ -73,35 +76,41 @@ class PartitionStates:
                 open_[topic_id, partition] = state
         self._bulk, self._objects = None, ObjectPartitions(image, open_)
 
-    def take(self, records: EffectiveRecords) -> pa.Table:
-        """Replay records that follow those before; the states that ended, as rows of `partition_history/`.
+    def take(self, records: EffectiveRecords) -> None:
+        """Replay records that follow those before.
 
         Records of other kinds than `TOPIC_KINDS` are left out. Raises ReplayError or CorruptDataError, naming the
         offset, for a record that contradicts what is there.
         """
         records = records.of_kinds(TOPIC_KINDS)
         if self._bulk is not None and self._bulk.is_worn:
+            self._ended.append(self._bulk.ended())
             self._bulk = self._bulk.renewed()
         if self._bulk is None and self._wants_bulk(len(records)):
             self._become_bulk()
         if self._bulk is None:
-            assert self._objects is not None, "one of the two is there"
-            return self._objects.take(records)
-        stop, ended = self._bulk.take(records)
-        if stop == len(records):
-            return ended
-        import numpy as np
+            self._take_as_objects(records)
+            return
+        stop = self._bulk.take(records)
+        if stop < len(records):
+            import numpy as np
 
-        self._become_objects()
-        assert self._objects is not None
-        return pa.concat_tables([ended, self._objects.take(records.where(np.s_[stop:]))])
+            self._become_objects()
+            self._take_as_objects(records.where(np.s_[stop:]))
 
-    def open_table(self) -> pa.Table:
-        """The states that go on, as rows of `partition_history/`."""
+    def ended(self) -> pa.Table:
+        """The states that ended since the last call, as rows of `partition_history/`."""
+        tables, self._ended = self._ended, []
         if self._bulk is not None:
-            return self._bulk.open_table()
+            tables.append(self._bulk.ended())
+        return pa.concat_tables([ENCODED_STATES.empty_table(), *tables])
+
+    def open_tables(self) -> Iterator[pa.Table]:
+        """The states that go on, as rows of `partition_history/`, a bounded number of them in each table."""
+        if self._bulk is not None:
+            return self._bulk.open_tables()
         assert self._objects is not None, "one of the two is there"
-        return self._objects.open_table()
+        return iter([self._objects.open_table().cast(ENCODED_STATES)])
 
     @property
     def open_count(self) -> int:
@@ -115,9 +124,16 @@ class PartitionStates:
             return count >= BULK_FROM and kernels.available()
         return self._bulk_wanted
 
+    def _take_as_objects(self, records: EffectiveRecords) -> None:
+        assert self._objects is not None, "one of the two is there"
+        ended = self._objects.take(records)
+        if ended.num_rows:
+            self._ended.append(ended.sort_by("valid_from_offset").cast(ENCODED_STATES))
+
     def _become_objects(self) -> None:
         bulk = self._bulk
         assert bulk is not None
+        self._ended.append(bulk.ended())
         open_ = {key: OpenState(*state) for key, state in bulk.open_states().items()}
         self._bulk, self._objects = None, ObjectPartitions(bulk.topics(), open_)
 
@@ -151,5 +167,5 @@ def partition_states(events: EffectiveRecords, before: PartitionStates | None = 
     `before` is what was before them, nothing where it is None; it is moved on. See `PartitionStates.take`.
     """
     states = before or PartitionStates()
-    ended = states.take(events)
-    return pa.concat_tables([ended, states.open_table()])
+    states.take(events)
+    return pa.concat_tables([states.ended(), *states.open_tables()]).cast(PARTITION_SCHEMA)

@@ -7,17 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from kraftlake import kernels
 from kraftlake.delta import MetadataDelta
 from kraftlake.image import MetadataImage
 from kraftlake.metadata_log.location import Location
 from kraftlake.records.metadata_records import METADATA_RECORDS
-from kraftlake.records.rows import from_rows
 from kraftlake.records.serde import decode_value
 from kraftlake.replay.fold import loader_at, snapshot_image
 from kraftlake.runtime.errors import LakeError
 from kraftlake.spark_jobs.history.columns import PARTITION_COLUMNS
-from kraftlake.spark_jobs.history.effective_records import EffectiveRecords, TransactionReader, standing_alone
+from kraftlake.spark_jobs.history.effective_records import (
+    EffectiveRecords,
+    TransactionReader,
+    parts_of_rows,
+    standing_alone,
+)
 from kraftlake.spark_jobs.history.history_table import HistoryTable
 from kraftlake.spark_jobs.history.open_since import partitions_since, things_since
 from kraftlake.spark_jobs.history.partition_states import PartitionStates
@@ -28,8 +31,6 @@ from kraftlake.spark_jobs.log_fold import oldest_snapshot
 from kraftlake.spark_jobs.table_writer import TableWriter
 
 if TYPE_CHECKING:
-    from kraftlake.records.batch import RecordBatch
-    from kraftlake.records.batch_values import BatchValues
     from kraftlake.replay.open_reader import LakeReader
 
 
@@ -43,7 +44,7 @@ class RecordSource:
     def records(self, rows: pa.Table) -> list[EffectiveRecords]:
         """The records in some rows, as if each took effect where it stands."""
         if rows is not self._rows:
-            self._rows, self._records = rows, [standing_alone(part) for part in _parts(rows)]
+            self._rows, self._records = rows, [standing_alone(part) for part in parts_of_rows(rows)]
         return self._records
 
 
@@ -71,8 +72,8 @@ class HistoryWriter(TableWriter):
         """How many states go on."""
         raise NotImplementedError
 
-    def open_rows(self) -> pa.Table:
-        """The states that go on, as rows of the table."""
+    def open_tables(self) -> Iterator[pa.Table]:
+        """The states that go on, as rows of the table, a bounded number of them in each."""
         raise NotImplementedError
 
     def open(self, reader: LakeReader, table: LakeTable) -> None:
@@ -109,14 +110,6 @@ class HistoryWriter(TableWriter):
         raise NotImplementedError
 
 
-def _parts(rows: pa.Table) -> Iterator[BatchValues | RecordBatch]:
-    if kernels.available():
-        from kraftlake.records.row_values import values_of_rows
-
-        return values_of_rows(rows)
-    return from_rows(rows)
-
-
 class PartitionHistoryWriter(HistoryWriter):
     """Writes `partition_history/`. Raises UnknownRecordError for a record of a type that this release doesn't know."""
 
@@ -131,9 +124,13 @@ class PartitionHistoryWriter(HistoryWriter):
         """How many partitions there are."""
         return self._states.open_count
 
-    def open_rows(self) -> pa.Table:
+    def open_tables(self) -> Iterator[pa.Table]:
         """What the partitions are."""
-        return self._states.open_table()
+        return self._states.open_tables()
+
+    def drain(self) -> pa.Table:
+        """The states that ended since the last call."""
+        return self._states.ended()
 
     def _begin(self, image: MetadataImage, table: HistoryTable | None) -> None:
         provenance = image.provenance
@@ -144,9 +141,7 @@ class PartitionHistoryWriter(HistoryWriter):
 
     def _take(self, records: EffectiveRecords) -> None:
         _refuse_unknown(records)
-        ended = self._states.take(records)
-        if ended.num_rows:
-            self.rows.add_table(ended)
+        self._states.take(records)
 
 
 def _refuse_unknown(records: EffectiveRecords) -> None:
@@ -171,9 +166,9 @@ class SmallHistoryWriter(HistoryWriter):
         """How many there are."""
         return self._states.open_count
 
-    def open_rows(self) -> pa.Table:
+    def open_tables(self) -> Iterator[pa.Table]:
         """What they are."""
-        return self._states.open_table(self._of)
+        return iter([self._states.open_table(self._of)])
 
     def _begin(self, image: MetadataImage, table: HistoryTable | None) -> None:
         known = None if table is None else things_since(table, self._of.key)

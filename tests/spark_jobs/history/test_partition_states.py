@@ -61,8 +61,10 @@ def history(pieces: Iterable[Sequence[RecordBatch]], *, bulk: bool, states: Part
     ended = []
     for piece in pieces:
         for part in values_of_rows(to_rows(piece)) if piece else ():
-            ended += [states.take(records) for records in reader.take(part)]
-    return plain(pa.concat_tables([*ended, states.open_table()]).to_pylist(), KEY)
+            for records in reader.take(part):
+                states.take(records)
+        ended.append(states.ended())
+    return plain(pa.concat_tables([*ended, *states.open_tables()]).to_pylist(), KEY)
 
 
 def cut(batches: Sequence[RecordBatch], cuts: Iterable[int]) -> list[Sequence[RecordBatch]]:

@@ -1,0 +1,179 @@
+"""The rows of `local_changes/` as columns: what changes of partitions mean to brokers. Imports numpy and numba."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kraftlake.image.partition_rows import LEADER, LEADER_EPOCH, PARTITION_EPOCH
+from kraftlake.kernels.broker_changes import TOO_LONG, changes_of_brokers
+from kraftlake.kernels.change_state import LONGEST, Base, State
+from kraftlake.kernels.partition_journal import list_lengths, list_values
+from kraftlake.spark_jobs.delta_heads import DeltaHeads
+from kraftlake.spark_jobs.local_changes import CHANGES_BY_NAME, SCHEMA
+
+_LISTS = 7
+_REPLICAS, _ISR = 0, 1
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class ChangedPartitions:
+    """n partitions, each as it was before a metadata delta and as it is after it.
+
+    `before` and `after` (int32[n, 14]) are rows (see `kraftlake.image.partition_rows`); `flags` (uint8[n]) are those of
+    `kraftlake.kernels.broker_changes`; `deltas` (int64[n]) says which of the heads it is of. `topics` are the numbers
+    of the topics, `partitions` (int32[n]) those of the partitions. `base` and `state` have the rows' lists.
+    """
+
+    before: Any
+    after: Any
+    flags: Any
+    deltas: Any
+    topics: Any
+    partitions: Any
+    base: Base
+    state: State
+
+    def part(self, some: slice) -> ChangedPartitions:
+        """Some of them."""
+        return attrs.evolve(
+            self,
+            before=self.before[some],
+            after=self.after[some],
+            flags=self.flags[some],
+            deltas=self.deltas[some],
+            topics=self.topics[some],
+            partitions=self.partitions[some],
+        )
+
+    def has_long_lists(self) -> bool:
+        """Whether a partition has a list that is too long for compiled code."""
+        return any(has_long_lists(rows, self.base.heap, self.state.heap) for rows in (self.before, self.after))
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Strings:
+    """Names and ids of topics by number, and the ids of directories (string array) by theirs."""
+
+    name: Callable[[int], str]
+    topic_id: Callable[[int], str]
+    directories: pa.Array
+
+
+def local_change_table(partitions: ChangedPartitions, heads: DeltaHeads, strings: Strings) -> pa.Table:
+    """The rows that `local_change_rows` makes, of each delta after the one before.
+
+    No partition has a list that is too long for compiled code.
+    """
+    told = _Told.of(partitions)
+    numbers, which = np.unique(partitions.topics, return_inverse=True)
+    topics = which.reshape(-1)
+    names = pa.array([strings.name(number) for number in numbers.tolist()], pa.string())
+    ids = pa.array([strings.topic_id(number) for number in numbers.tolist()], pa.string())
+    told = told.take(_order(told, partitions, _ranks(names)[topics]))
+    changed, deleted = told.changed, told.kinds == 0
+    state = pa.array(changed, mask=deleted)
+    deltas, after = partitions.deltas[changed], partitions.after
+    times = heads.times[deltas]
+    columns = {
+        "offset": pa.array(heads.offsets[deltas]),
+        "epoch": pa.array(heads.epochs[deltas].astype(np.int32, copy=False)),
+        "timestamp": pa.array(times * 1000, mask=times < 0).cast(SCHEMA.field("timestamp").type),
+        "broker": pa.array(told.brokers),
+        "change": pa.array(CHANGES_BY_NAME, pa.string()).take(pa.array(told.kinds)),
+        "topic": names.take(pa.array(topics[changed])),
+        "topic_id": ids.take(pa.array(topics[changed])),
+        "partition": pa.array(partitions.partitions[changed]),
+        "leader": pa.array(after[changed, LEADER], mask=deleted),
+        "leader_epoch": pa.array(after[changed, LEADER_EPOCH], mask=deleted),
+        "partition_epoch": pa.array(after[changed, PARTITION_EPOCH], mask=deleted),
+        **{name: lists.take(state) for name, lists in _lists(partitions).items()},
+        "directory": strings.directories.take(pa.array(told.directories, mask=told.directories < 0)),
+    }
+    return pa.table([columns[name] for name in SCHEMA.names], schema=SCHEMA)
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class _Told:
+    """What brokers are told: see `changes_of_brokers`."""
+
+    changed: Any
+    brokers: Any
+    kinds: Any
+    directories: Any
+
+    @classmethod
+    def of(cls, partitions: ChangedPartitions) -> _Told:
+        given = (
+            partitions.before, partitions.after, partitions.flags,
+            partitions.base.heap, partitions.state.heap, partitions.state,
+        )  # fmt: skip
+        count = changes_of_brokers(*given, *_room(0))
+        assert count != TOO_LONG, "those are for objects to do"
+        room = _room(count)
+        if count:
+            changes_of_brokers(*given, *room)
+        changed, brokers, kinds, directories = room
+        return cls(changed=changed, brokers=brokers, kinds=kinds, directories=directories)
+
+    def take(self, order: Any) -> _Told:
+        """The same in another order."""
+        return _Told(
+            changed=self.changed[order],
+            brokers=self.brokers[order],
+            kinds=self.kinds[order],
+            directories=self.directories[order],
+        )
+
+
+def has_long_lists(rows: Any, base_heap: Any, heap: Any) -> bool:
+    """Whether a row (int32[n, 14]) has a list that is too long for compiled code."""
+    lengths = np.empty((_LISTS, len(rows)), np.int32)
+    list_lengths(rows, base_heap, heap, lengths)
+    return bool((lengths > LONGEST).any())
+
+
+def _room(count: int) -> tuple[Any, Any, Any, Any]:
+    return np.empty(count, np.int64), np.empty(count, np.int32), np.empty(count, np.uint8), np.empty(count, np.int32)
+
+
+def _order(told: _Told, partitions: ChangedPartitions, topics: Any) -> Any:
+    """By delta, broker, topic's name, partition, and the word for the change."""
+    if not len(told.changed):
+        return told.changed
+    width = int(partitions.partitions.max()) + 1
+    places = topics * width + partitions.partitions
+    of_place, of_delta = places[told.changed], partitions.deltas[told.changed]
+    lowest = int(told.brokers.min())
+    sizes = (
+        int(of_delta.max()) + 1, int(told.brokers.max()) - lowest + 1, int(of_place.max()) + 1, len(CHANGES_BY_NAME),
+    )  # fmt: skip
+    if sizes[0] * sizes[1] * sizes[2] * sizes[3] >= 1 << 63:
+        return np.lexsort((told.kinds, of_place, told.brokers, of_delta))
+    keys = ((of_delta * sizes[1] + (told.brokers - lowest)) * sizes[2] + of_place) * sizes[3] + told.kinds
+    return np.argsort(keys)
+
+
+def _ranks(names: pa.Array) -> Any:
+    """Where each name stands among all in order; equal names stand at the same place."""
+    return pc.rank(names, tiebreaker="dense").to_numpy().astype(np.int64)
+
+
+def _lists(partitions: ChangedPartitions) -> dict[str, pa.Array]:
+    after = partitions.after
+    base_heap, heap = partitions.base.heap, partitions.state.heap
+    lengths = np.empty((_LISTS, len(after)), np.int32)
+    list_lengths(after, base_heap, heap, lengths)
+    columns = {}
+    for name, which in (("replicas", _REPLICAS), ("isr", _ISR)):
+        bounds = np.zeros(len(after) + 1, np.int32)
+        np.cumsum(lengths[which], out=bounds[1:])
+        members = np.empty(int(bounds[-1]), np.int32)
+        list_values(after, base_heap, heap, lengths, which, members)
+        columns[name] = pa.ListArray.from_arrays(pa.array(bounds), pa.array(members))
+    return columns

@@ -84,7 +84,16 @@ class NotingChange(BulkChange):
             joined = [part[order] for part in joined]
         return at, Notes(records=joined[0], places=joined[1], rows=joined[2], removed=joined[3])
 
-    def replay(self, data: Any, starts: Any, stops: Any, first: int, last: int) -> tuple[int, list[tuple[int, str]]]:
+    def replay(
+        self,
+        data: Any,
+        starts: Any,
+        stops: Any,
+        first: int,
+        last: int,
+        *,
+        following: int = 0,  # noqa: ARG002
+    ) -> tuple[int, list[tuple[int, str]]]:
         """As that of `BulkChange`, for records that others are made into: they are noted as the record before was."""
         at, places, rows = self._run(data, starts[first:last], stops[first:last], None)
         self._inner.append((places[:at], rows[:at]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -75,6 +75,15 @@ class Call:
         replay = source.replay(at, lenient=not self.strict)
         self.tell_skipped(replay.skipped)
         return replay
+
+    def tell_unregistered(self, broker: int, registered: Iterable[int], *, where: str) -> None:
+        """Warn where nothing is found of a broker that is not registered: its id looks like a mistake."""
+        known = sorted(registered)
+        if broker not in known:
+            self.terminal.warn(
+                f"broker {broker} is not registered {where} and hosts nothing; "
+                f"registered brokers: {', '.join(map(str, known)) or 'none'}"
+            )
 
     def tell_skipped(self, skipped: Sequence[SkippedRecord]) -> None:
         """Say which records a lenient replay left out."""

@@ -13,14 +13,26 @@ from click.shell_completion import CompletionItem
 
 UNKNOWN_TYPE = "UNKNOWN"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
 _MILLISECONDS = re.compile(r" ?-?\d+")
 
 
 class PathParameter(click.ParamType):  # type: ignore[type-arg]  # generic in newer releases of click only
     """A path or URI, left as it is: what it holds is found out by reading it."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, schemes: Sequence[str] = ()) -> None:
         self.name = name
+        self._schemes = schemes
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The path or URI as it was given: not empty, and of a scheme that is known here, where it has one."""
+        if not value:
+            self.fail("it is empty; '.' is the current folder.", param, ctx)
+        scheme, found, _ = str(value).partition("://")
+        if found and _SCHEME.fullmatch(scheme) and scheme not in self._schemes:
+            known = "".join(f", or {known}://…" for known in self._schemes)
+            self.fail(f"{value!r} has a scheme that is not known here: give a path{known}.", param, ctx)
+        return str(value)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002
         """Let the shell complete file names."""
@@ -41,9 +53,27 @@ class OffsetParameter(click.ParamType):  # type: ignore[type-arg]  # generic in 
             offset = int(value)
         except ValueError:
             self.fail(f"{value!r} is not an offset: give a whole number.", param, ctx)
-        if not self.lowest <= offset < 2**63:
+        if offset < self.lowest:
             self.fail(f"{offset} is not an offset: the lowest is {self.lowest}.", param, ctx)
+        if offset >= 2**63:
+            self.fail(f"{offset} is not an offset: it needs more than Kafka's 64 bits.", param, ctx)
         return offset
+
+
+class BrokerParameter(click.ParamType):  # type: ignore[type-arg]  # generic in newer releases of click only
+    """The id of a broker."""
+
+    name = "broker"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """An int that fits Kafka's 32 bits and is not negative."""
+        try:
+            broker = int(value)
+        except ValueError:
+            self.fail(f"{value!r} is not a broker's id: give a whole number.", param, ctx)
+        if not 0 <= broker < 2**31:
+            self.fail(f"{broker} is not a broker's id: they go from 0 to {2**31 - 1}.", param, ctx)
+        return broker
 
 
 class TimeParameter(click.ParamType):  # type: ignore[type-arg]  # generic in newer releases of click only
@@ -106,10 +136,12 @@ def _or(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
 
 
-SOURCE = PathParameter("source")
-LAKE = PathParameter("lake")
+_LAKE_SCHEMES = ("s3", "file")
+SOURCE = PathParameter("source", _LAKE_SCHEMES)
+LAKE = PathParameter("lake", _LAKE_SCHEMES)
 OUTPUT = PathParameter("file")
 OFFSET = OffsetParameter()
+BROKER = BrokerParameter()
 OFFSET_OR_EMPTY = OffsetParameter(lowest=-1)
 TIME = TimeParameter()
 RECORD_TYPE = RecordTypeParameter()

@@ -7,6 +7,7 @@ import click
 from kraftlake.cli.command import Example, Option
 from kraftlake.cli.image_parts import PARTS, cut
 from kraftlake.cli.options import SAMPLE, Call, command
+from kraftlake.cli.parameters import BROKER
 from kraftlake.cli.sections import LOOK
 
 
@@ -28,7 +29,7 @@ from kraftlake.cli.sections import LOOK
 @click.option(
     "--topic", "topics", cls=Option, multiple=True, metavar="NAME", help="Only this topic; * and ? match. Repeatable."
 )
-@click.option("--broker", cls=Option, type=int, metavar="ID", help="Only this broker and the partitions it hosts.")
+@click.option("--broker", cls=Option, type=BROKER, metavar="ID", help="Only this broker and the partitions it hosts.")
 @click.option(
     "--part",
     "parts",
@@ -58,6 +59,9 @@ def image(
         form["skippedRecords"] = [attrs.asdict(record) for record in replay.skipped]
     if topics and not form["topics"]:
         call.terminal.warn(f"no topic matches {', '.join(topics)} at offset {form['offset']}")
+    if broker is not None and not form.get("topics"):
+        registered = replay.image.cluster.brokers
+        call.tell_unregistered(broker, registered, where=f"at offset {form['offset']}")
     if call.as_json:
         call.terminal.json(form)
         return

@@ -6,7 +6,7 @@ import click
 
 from kraftlake.cli.command import Example, Option
 from kraftlake.cli.options import SAMPLE, Call, command
-from kraftlake.cli.parameters import OFFSET, OFFSET_OR_EMPTY
+from kraftlake.cli.parameters import BROKER, OFFSET, OFFSET_OR_EMPTY
 from kraftlake.cli.sections import LOOK
 
 
@@ -22,7 +22,7 @@ from kraftlake.cli.sections import LOOK
         Example("for other programs", f"kraftlake local-changes {SAMPLE} --broker 3 --from -1 --to 5736 --json"),
     ),
 )
-@click.option("--broker", cls=Option, type=click.IntRange(min=0), required=True, metavar="ID", help="The broker's id.")
+@click.option("--broker", cls=Option, type=BROKER, required=True, metavar="ID", help="The broker's id.")
 @click.option(
     "--from",
     "first",
@@ -44,6 +44,8 @@ def local_changes(call: Call, source: str, broker: int, first: int, last: int | 
     answer = call.open(source).local_changes(broker, first, last, lenient=not call.strict)
     call.tell_skipped(answer.skipped)
     changes = answer.to_json()
+    if not any(changes[kind] for kind in ("deletes", "leaders", "followers")):
+        call.tell_unregistered(broker, answer.registered_brokers, where=f"after offset {first} up to {changes['to']}")
     if call.as_json:
         call.terminal.json(changes)
         return

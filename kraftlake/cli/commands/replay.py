@@ -8,7 +8,7 @@ import click
 
 from kraftlake.cli.command import Example, Option
 from kraftlake.cli.options import SAMPLE, Call, command
-from kraftlake.cli.parameters import OFFSET, PathParameter
+from kraftlake.cli.parameters import BROKER, OFFSET, PathParameter
 from kraftlake.cli.sections import LOOK
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         Example("for other programs", f"kraftlake replay {SAMPLE} --broker 1 --to 1059 --json"),
     ),
 )
-@click.option("--broker", cls=Option, type=click.IntRange(min=0), required=True, metavar="ID", help="The broker's id.")
+@click.option("--broker", cls=Option, type=BROKER, required=True, metavar="ID", help="The broker's id.")
 @click.option(
     "--from",
     "first",
@@ -149,9 +149,5 @@ def _in_words(call: Call, driven: BrokerReplay, log_dirs: tuple[str, ...]) -> No
 def _tell_strangers(call: Call, driven: BrokerReplay) -> None:
     """Warn where a broker id looks like a mistake."""
     broker, image = driven.broker, driven.broker.image
-    if broker.broker_id not in image.cluster.brokers and not any(broker.roles()):
-        known = ", ".join(map(str, sorted(image.cluster.brokers))) or "none"
-        call.terminal.warn(
-            f"broker {broker.broker_id} is not registered at offset {image.offset} and hosts nothing; "
-            f"registered brokers: {known}"
-        )
+    if not any(broker.roles()):
+        call.tell_unregistered(broker.broker_id, image.cluster.brokers, where=f"at offset {image.offset}")

@@ -52,7 +52,8 @@ def image(
 
     opened = call.open(source)
     replay = call.replay(opened, call.at)
-    form = cut(image_to_json(replay.image, show_secrets=call.show_secrets), parts=parts, topics=topics, broker=broker)
+    whole = image_to_json(replay.image, show_secrets=call.show_secrets)
+    form = cut(whole, parts=parts, topics=topics, broker=broker)
     if replay.diverged:
         import attrs
 
@@ -69,4 +70,12 @@ def image(
 
     timestamp = replay.image.provenance.timestamp
     detailed = everything or bool(topics)
-    call.terminal.render(draw_image(form, cluster_id=opened.cluster_id, timestamp=timestamp, everything=detailed))
+    call.terminal.render(
+        draw_image(
+            form,
+            cluster_id=opened.cluster_id,
+            timestamp=timestamp,
+            everything=detailed,
+            brokers=whole["brokers"],
+        )
+    )

@@ -50,7 +50,8 @@ def metrics(call: Call, source: str, *, broker: int | None) -> None:
         return
     from kraftlake.cli.views.metrics_view import draw_broker_partitions, draw_metrics
 
-    call.terminal.render(*(draw_metrics(form) if broker is None else draw_broker_partitions(form)))
+    draw = draw_metrics if broker is None else draw_broker_partitions
+    call.terminal.render(*draw(form, image.provenance.timestamp))
 
 
 def _camel(name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import fnmatch
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -88,12 +89,34 @@ class TimeParameter(click.ParamType):  # type: ignore[type-arg]  # generic in ne
         try:
             if _MILLISECONDS.fullmatch(value):
                 return _EPOCH + timedelta(milliseconds=int(value))
-            moment = datetime.fromisoformat(value)
-            return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+            return _moment(value)
         except (ValueError, OverflowError):
             self.fail(
                 f"{value!r} is not a time: give ISO 8601 (2026-11-21T08:00:00Z) or milliseconds since 1970.", param, ctx
             )
+
+
+class MomentParameter(click.ParamType):  # type: ignore[type-arg]  # generic in newer releases of click only
+    """A moment in a log: a whole number is an offset, anything else a time in ISO 8601."""
+
+    name = "moment"
+
+    def __init__(self, lowest: int = 0) -> None:
+        self._offset = OffsetParameter(lowest)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | datetime:
+        """An offset, or an aware datetime in UTC."""
+        if isinstance(value, (int, datetime)):
+            return value
+        if _MILLISECONDS.fullmatch(value):
+            return self._offset.convert(value, param, ctx)
+        try:
+            return _moment(value)
+        except (ValueError, OverflowError):
+            self.fail(
+                f"{value!r} is neither an offset nor a time: give a whole number, or ISO 8601 (2026-11-21T08:00:00Z).",
+                param, ctx,
+            )  # fmt: skip
 
 
 class RecordTypeParameter(click.ParamType):  # type: ignore[type-arg]  # generic in newer releases of click only
@@ -119,6 +142,32 @@ class RecordTypeParameter(click.ParamType):  # type: ignore[type-arg]  # generic
         return [CompletionItem(name) for name in record_type_names() if name.startswith(incomplete.upper())]
 
 
+class EventKindParameter(click.ParamType):  # type: ignore[type-arg]  # generic in newer releases of click only
+    """A kind of event, or a shell pattern that some kinds match."""
+
+    name = "kind"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The kind or pattern in lower case, with underscores."""
+        kinds = _event_kinds()
+        wanted = str(value).lower().replace("-", "_")
+        if not fnmatch.filter(kinds, wanted):
+            near = difflib.get_close_matches(wanted, kinds, n=3, cutoff=0.5)
+            hint = f"did you mean {_or(near)}?" if near else f"the kinds are {', '.join(kinds)}."
+            raise click.BadParameter(f"{value!r} is not a kind of event; {hint}", ctx, param)
+        return wanted
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002
+        """Complete the names of the kinds."""
+        return [CompletionItem(kind) for kind in _event_kinds() if kind.startswith(incomplete)]
+
+
+def _event_kinds() -> list[str]:
+    from kraftlake.spark_jobs.events import KINDS
+
+    return list(KINDS)
+
+
 def record_type_names() -> list[str]:
     """Every record type that `log` can show, as Kafka's dump tool prints it: metadata, control, unknown ones."""
     from kraftlake.records.control_records import CONTROL_NAMES
@@ -126,6 +175,11 @@ def record_type_names() -> list[str]:
     from kraftlake.records.schema import type_name
 
     return [*map(type_name, METADATA_RECORDS.values()), *CONTROL_NAMES.values(), UNKNOWN_TYPE]
+
+
+def _moment(text: str) -> datetime:
+    moment = datetime.fromisoformat(text)
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
 
 
 def _plain_type(name: str) -> str:
@@ -144,4 +198,7 @@ OFFSET = OffsetParameter()
 BROKER = BrokerParameter()
 OFFSET_OR_EMPTY = OffsetParameter(lowest=-1)
 TIME = TimeParameter()
+MOMENT = MomentParameter()
+MOMENT_OR_EMPTY = MomentParameter(lowest=-1)
 RECORD_TYPE = RecordTypeParameter()
+EVENT_KIND = EventKindParameter()

@@ -33,8 +33,28 @@ def offset_at(reader: LogReader, time: datetime) -> int:
     times = [millis for _, millis in (*_snapshot_times(reader), *_batch_times(reader))]
     if not times:
         raise OffsetError(f"{reader.name} holds no batch with a time, so it has no image at a time.")
-    first = (_EPOCH + timedelta(milliseconds=min(times))).isoformat(timespec="milliseconds")
-    raise OffsetError(f"The first batch of {reader.name} is of {first}, which is after the time asked for.")
+    raise OffsetError(f"The first batch of {reader.name} is of {_iso(min(times))}, which is after the time asked for.")
+
+
+def offset_since(reader: LogReader, time: datetime) -> int:
+    """The offset after the last one whose batch time is before `time`; the log's first where none is.
+
+    Together with `offset_at` it cuts a log in two at any time. Raises OffsetError, naming the last time there is, when
+    all of them are earlier.
+    """
+    found = _offset_in_log(reader, epoch_millis(time - timedelta(microseconds=1))) + 1
+    if found > 0 and reader.start_offset <= found < reader.end_offset:
+        return found
+    last = max((millis for _, millis in _batch_times(reader)), default=-1)
+    if last < 0:
+        raise OffsetError(f"{reader.name} holds no batch with a time, so nothing in it is since a time.")
+    if last >= epoch_millis(time):
+        return max(found, reader.start_offset)
+    raise OffsetError(f"The last batch of {reader.name} is of {_iso(last)}, which is before the time asked for.")
+
+
+def _iso(millis: int) -> str:
+    return (_EPOCH + timedelta(milliseconds=millis)).isoformat(timespec="milliseconds")
 
 
 def _offset_in_log(reader: LogReader, wanted: int) -> int:

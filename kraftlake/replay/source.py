@@ -217,8 +217,8 @@ class Source:
         if self._is_snapshot:
             raise OffsetError(f"{self.name} is a snapshot: it holds one image and no changes; take the log instead.")
 
-    def diff(self, before: int, after: int, *, lenient: bool = False) -> ImageDiff:
-        """What differs between the images at two offsets; -1 is the empty image."""
+    def diff(self, before: int | datetime, after: int | datetime, *, lenient: bool = False) -> ImageDiff:
+        """What differs between the images at two offsets or times; the offset -1 is the empty image."""
         from kraftlake.image import diff_images
 
         images = [MetadataImage.EMPTY if at == -1 else self.image(at, lenient=lenient) for at in (before, after)]

@@ -81,6 +81,9 @@ def test_a_torn_tail_and_skipped_records_are_told_and_hostile_names_are_shown_as
     assert "torn" in run("events", TORN).stderr
     log = unreplayable_log(tmp_path)
     assert "offset 2" in fault("events", log, "--from", 2)
+    stopped = run("events", log, code=1)
+    assert "topic foo is created" in stopped.stdout
+    assert "offset 2" in stopped.stderr
     assert "1 record skipped" in run("events", log, "--lenient").stderr
     shown = run("events", hostile_log(tmp_path / "hostile")).stdout
     assert "\x1b" not in shown

@@ -113,6 +113,13 @@ def test_what_happened_since_a_time_begins_after_the_last_batch_before_it(source
             either.offset_since(at(TIME + 10**9))
 
 
+def test_since_a_time_is_what_was_written_at_it_though_the_clock_has_run_backwards_since() -> None:
+    log = MadeLog(records=(no_op(0, time=50), no_op(1, time=90), no_op(2, time=60)))
+    assert [made(log).offset_since(at(time)) for time in (50, 51, 60, 61, 90)] == [0, 1, 1, 1, 1]
+    with pytest.raises(OffsetError, match="before the time asked for"):
+        made(log).offset_since(at(91))
+
+
 def test_nothing_is_since_a_time_where_no_batch_has_one() -> None:
     with pytest.raises(OffsetError, match="no batch with a time"):
         made(MadeLog(records=(no_op(0, time=-1),))).offset_since(at(5))

@@ -125,13 +125,18 @@ def events(
 
 def _events(changes: LogChanges) -> Iterator[dict[str, Any]]:
     """The events of the changes, in their order."""
+    from kraftlake.runtime.errors import KraftlakeError
     from kraftlake.spark_jobs.events import EventsWriter
 
     writer = EventsWriter()
-    for count, change in enumerate(changes, 1):
-        writer.publish(change)
-        if count % _CHANGES_AT_ONCE == 0:
-            yield from map(_form, writer.drain().to_pylist())
+    try:
+        for count, change in enumerate(changes, 1):
+            writer.publish(change)
+            if count % _CHANGES_AT_ONCE == 0:
+                yield from map(_form, writer.drain().to_pylist())
+    except KraftlakeError:  # what happened before the record that can't be replayed is told first
+        yield from map(_form, writer.drain().to_pylist())
+        raise
     yield from map(_form, writer.drain().to_pylist())
 
 

@@ -40,8 +40,8 @@ def offset_since(reader: LogReader, time: datetime) -> int:
     """The offset after the last one whose batch time is before `time`; the log's first where none is.
 
     Together with `offset_at` it cuts a log in two at any time. Where the log ends with batches of before `time`, though
-    others are of later (clocks ran backwards), it is the first offset of these. Raises OffsetError, naming the last time
-    there is, when all of them are earlier.
+    others are of later (clocks ran backwards), it is the first offset of these. Raises OffsetError, naming the last
+    time there is, when all of them are earlier.
     """
     before = epoch_millis(time - timedelta(microseconds=1))
     found = _offset_in_log(reader, before) + 1

@@ -63,10 +63,7 @@ class LocalChangesWriter(TableWriter):
         self._states = LocalChangeStates(loader.take_image().topics, bulk=self._bulk)
         begins = loader.transaction_begin_offset
         if begins is not None:
-            for batch in reader.batches(begins, covers):
-                records = standing_alone(batch)
-                waiting = records.where(records.offsets >= begins)  # an earlier one may have ended in the same batch
-                assert not [*self._transactions.take(waiting)], "what is in an open transaction waits"
+            self._transactions.go_on(reader.batches(begins, covers), begins)
 
     def take_rows(self, rows: pa.Table) -> None:
         """Add what the rows' metadata deltas tell, by delta, broker, topic, partition and change."""

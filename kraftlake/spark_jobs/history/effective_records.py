@@ -100,7 +100,7 @@ class TransactionReader:
         """The records that take effect with the part, in order and in pieces.
 
         A part may be what `standing_alone` has made of it. Raises ReplayError, naming the offset, for a marker that
-        contradicts what is there.
+        contradicts what is there, CorruptDataError for one that can't be decoded.
         """
         records = part if isinstance(part, EffectiveRecords) else standing_alone(part)
         for pieces, mark in self._filter.take(records, records.kinds):
@@ -113,6 +113,13 @@ class TransactionReader:
                 effective=np.full(len(whole), records.offsets[mark], np.int64),
                 times=np.full(len(whole), records.times[mark], np.int64),
             )
+
+    def go_on(self, batches: Iterable[RecordBatch], begin_offset: int) -> None:
+        """Hold the transaction that began at an offset and is open behind `batches`, the first of which holds that."""
+        for batch in batches:
+            records = standing_alone(batch)
+            waiting = records.where(records.offsets >= begin_offset)  # an earlier one may have ended in the same batch
+            assert not [*self.take(waiting)], "what is in an open transaction waits"
 
 
 def parts_of_rows(rows: pa.Table) -> Iterator[BatchValues | RecordBatch]:

@@ -92,10 +92,7 @@ class HistoryWriter(TableWriter):
         self._begin(loader.take_image(), table)
         begins = loader.transaction_begin_offset
         if begins is not None:
-            for batch in reader.batches(begins, covers):
-                records = standing_alone(batch)
-                waiting = records.where(records.offsets >= begins)  # an earlier one may have ended in the same batch
-                assert not [*self._transactions.take(waiting)], "what is in an open transaction waits"
+            self._transactions.go_on(reader.batches(begins, covers), begins)
 
     def take_rows(self, rows: pa.Table) -> None:
         """Fold rows of the log."""

@@ -125,7 +125,7 @@ class TopicsDelta:
         return self._objects is None or self._objects.is_empty
 
     def replay_bulk(
-        self, data: Any, starts: Any, stops: Any, first: int, last: int
+        self, data: Any, starts: Any, stops: Any, first: int, last: int, *, following: int = 0
     ) -> tuple[int, list[tuple[int, str]]]:
         """Replay many values at once (numba): see `BulkChange.replay`; only where `takes_bulk` says so."""
         assert self.takes_bulk, "what was replayed record by record can't go on in bulk"
@@ -133,7 +133,7 @@ class TopicsDelta:
             bulk = self._in_bulk()
         except kernels.NoCompiledCodeError:
             return first, []
-        return bulk.replay(data, starts, stops, first, last)
+        return bulk.replay(data, starts, stops, first, last, following=following)
 
     def merge(self) -> None:
         """Make what the records that were kept say, so that no fault is left in them; ReplayError: see above."""

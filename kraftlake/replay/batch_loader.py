@@ -185,7 +185,9 @@ class MetadataBatchLoader:
     ) -> int:
         """Replay records [first, last) of `values`; gives the first that was not, which is for objects to replay."""
         topics = self.delta.topics_delta or TopicsDelta(self.image.topics, of_log=self.delta.of_log)
-        stop, others = topics.replay_bulk(values.data, values.starts, values.stops, first, last)
+        stop, others = topics.replay_bulk(
+            values.data, values.starts, values.stops, first, last, following=values.following
+        )
         if not topics.is_untouched:
             self.delta.topics_delta = topics
         for place, removed in others:

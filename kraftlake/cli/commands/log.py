@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import click
 
 from kraftlake.cli.command import Example, Option
 from kraftlake.cli.options import SAMPLE, Call, command
-from kraftlake.cli.parameters import OFFSET, RECORD_TYPE
+from kraftlake.cli.parameters import MOMENT, RECORD_TYPE
 from kraftlake.cli.sections import LOOK
 
 if TYPE_CHECKING:
@@ -26,13 +27,17 @@ NO_OP = "NO_OP_RECORD"
     secrets=True,
     examples=(
         Example("the records of a range of offsets, both ends included", f"kraftlake log {SAMPLE} --from 60 --to 80"),
+        Example(
+            "the records of half a second",
+            f"kraftlake log {SAMPLE} --from 2026-11-21T07:46:16.2Z --to 2026-11-21T07:46:16.7Z",
+        ),
         Example("topics that came and went", f"kraftlake log {SAMPLE} --type topic --type remove_topic"),
         Example("without the no-ops that fill an idle log", f"kraftlake log {SAMPLE} --no-noop"),
         Example("for other programs, one JSON object a line", f"kraftlake log {SAMPLE} --json"),
     ),
 )
-@click.option("--from", "first", cls=Option, type=OFFSET, metavar="N", help="From this offset on.")
-@click.option("--to", "last", cls=Option, type=OFFSET, metavar="N", help="Up to this offset, itself included.")
+@click.option("--from", "first", cls=Option, type=MOMENT, metavar="N", help="From this offset or time on.")
+@click.option("--to", "last", cls=Option, type=MOMENT, metavar="N", help="Up to this offset or time, itself included.")
 @click.option(
     "--type",
     "types",
@@ -43,14 +48,23 @@ NO_OP = "NO_OP_RECORD"
     help="Only records of this type, in any case, with or without _RECORD. Repeatable.",
 )
 @click.option("--no-noop", cls=Option, is_flag=True, help="Leave out the no-ops of an idle controller.")
-def log(call: Call, source: str, *, first: int | None, last: int | None, types: tuple[str, ...], no_noop: bool) -> None:
+def log(
+    call: Call,
+    source: str,
+    *,
+    first: int | datetime | None,
+    last: int | datetime | None,
+    types: tuple[str, ...],
+    no_noop: bool,
+) -> None:
     """List the records of SOURCE in the order of their offsets, control records included.
 
     A line is a record: offset, epoch, time, type, and what it says. A snapshot file lists the snapshot's own records,
     whose offsets count from 0.
     """
     opened = call.open(source)
-    records = opened.records(first, last, types=types or None)
+    begin, end = call.offsets(opened, first, last)
+    records = opened.records(begin, end, types=types or None)
     if no_noop:
         records = _without_noops(records)
     if call.as_json:
@@ -65,7 +79,7 @@ def log(call: Call, source: str, *, first: int | None, last: int | None, types: 
     from kraftlake.cli.views.log_view import LogView
 
     view = LogView(call.terminal, show_secrets=call.show_secrets)
-    view.learn_topics(opened, before=first)
+    view.learn_topics(opened, before=begin)
     for record in records:
         view.show(record)
 

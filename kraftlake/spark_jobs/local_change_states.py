@@ -59,8 +59,8 @@ class LocalChangeStates:
         if not len(records):
             return []
         deltas = np.searchsorted(heads.offsets, records.effective)
-        if self._bulk is not None and self._bulk.is_worn:
-            self._objects, self._bulk = self._bulk.topics(), None
+        if self._bulk is not None and self._bulk.places.is_worn:
+            self._objects, self._bulk = self._bulk.places.topics(), None
         if self._bulk is None and self._wants_bulk(len(records)):
             self._become_bulk()
         rows: list[pa.Table] = []
@@ -69,7 +69,7 @@ class LocalChangeStates:
             done, table = self._bulk.take(records, deltas, heads)
             rows.append(table)
             if done < len(records):
-                self._objects, self._bulk = self._bulk.topics(), None
+                self._objects, self._bulk = self._bulk.places.topics(), None
         if done < len(records):
             rows.append(self._take_objects(records.where(np.s_[done:]), deltas[done:], heads))
         return rows

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeAlias
 
 import attrs
 import pyarrow as pa
@@ -44,6 +45,15 @@ class Compaction:
     rows: int = 0
 
 
+Rows: TypeAlias = Callable[[OffsetSpan], int]
+
+
+def _offsets(span: OffsetSpan) -> int:
+    """How many offsets a file spans: so many rows has one of the log."""
+    assert span.high is not None
+    return span.high - span.low + 1
+
+
 def compact(table: Location, disk: Disk, policy: UpkeepPolicy) -> Compaction:
     """Compact what the policy calls small in the table of a log, a group of files a commit.
 
@@ -62,29 +72,35 @@ def compact(table: Location, disk: Disk, policy: UpkeepPolicy) -> Compaction:
     return done
 
 
-def groups_to_compact(spans: Sequence[OffsetSpan], policy: UpkeepPolicy) -> Iterator[list[OffsetSpan]]:
-    """The files to make one of each: neighbours by offset, none of them large, enough of them to be worth it."""
-    for run in _runs(spans, policy):
-        rows = sum(map(_rows, run))
+def groups_to_compact(
+    spans: Sequence[OffsetSpan], policy: UpkeepPolicy, *, rows: Rows = _offsets, dense: bool = True
+) -> Iterator[list[OffsetSpan]]:
+    """The files to make one of each: neighbours by offset, none of them large, enough of them to be worth it.
+
+    `rows` counts a file's rows. Where files are `dense` they hold every offset, and neighbours leave none out.
+    """
+    for run in _runs(spans, policy, rows, dense):
+        left = sum(map(rows, run))
         begin = 0
         # An old file joins when what came after it holds as many rows as it does, not before.
-        while begin < len(run) and _rows(run[begin]) > rows - _rows(run[begin]):
-            rows -= _rows(run[begin])
+        while begin < len(run) and rows(run[begin]) > left - rows(run[begin]):
+            left -= rows(run[begin])
             begin += 1
         if len(run) - begin >= policy.compact_from:
-            yield from _cut(run[begin:], policy)
+            yield from _cut(run[begin:], policy, rows)
 
 
-def _runs(spans: Sequence[OffsetSpan], policy: UpkeepPolicy) -> Iterator[list[OffsetSpan]]:
+def _runs(spans: Sequence[OffsetSpan], policy: UpkeepPolicy, rows: Rows, dense: bool) -> Iterator[list[OffsetSpan]]:
     run: list[OffsetSpan] = []
     for span in sorted(spans, key=lambda span: span.low):
         small = (
             span.high is not None
             and span.low >= 0
             and span.file.size < policy.small_bytes // 2
-            and _rows(span) < policy.small_rows // 2
+            and rows(span) < policy.small_rows // 2
         )
-        follows = bool(run) and run[-1].high is not None and span.low == run[-1].high + 1
+        last = run[-1].high if run else None
+        follows = last is not None and (span.low == last + 1 if dense else span.low > last)
         if run and not (small and follows):
             yield run
             run = []
@@ -94,25 +110,20 @@ def _runs(spans: Sequence[OffsetSpan], policy: UpkeepPolicy) -> Iterator[list[Of
         yield run
 
 
-def _cut(run: Sequence[OffsetSpan], policy: UpkeepPolicy) -> Iterator[list[OffsetSpan]]:
+def _cut(run: Sequence[OffsetSpan], policy: UpkeepPolicy, rows: Rows) -> Iterator[list[OffsetSpan]]:
     """A run in groups of bounded size; one file alone is no group."""
     group: list[OffsetSpan] = []
-    size = rows = 0
+    size = count = 0
     for span in run:
-        if group and (size + span.file.size > policy.small_bytes or rows + _rows(span) > policy.small_rows):
+        if group and (size + span.file.size > policy.small_bytes or count + rows(span) > policy.small_rows):
             if len(group) > 1:
                 yield group
-            group, size, rows = [], 0, 0
+            group, size, count = [], 0, 0
         group.append(span)
         size += span.file.size
-        rows += _rows(span)
+        count += rows(span)
     if len(group) > 1:
         yield group
-
-
-def _rows(span: OffsetSpan) -> int:
-    assert span.high is not None
-    return span.high - span.low + 1
 
 
 def _compact_group(disk: Disk, state: TableState, group: Sequence[OffsetSpan]) -> int | None:
@@ -128,11 +139,19 @@ def _compact_group(disk: Disk, state: TableState, group: Sequence[OffsetSpan]) -
     if rows.num_rows != high - group[0].low + 1:
         raise CorruptDataError(f"{state.path} lacks offset {group[0].low + rows.num_rows}, although its files have it.")
     add = _write(disk, state.path, rows, modification_time=max(span.file.modification_time for span in group))
-    paths = [span.file.path for span in group]
+    return rows.num_rows if replace_files(disk, state, [span.file for span in group], add) else None
+
+
+def replace_files(disk: Disk, state: TableState, files: Sequence[AddFile], add: AddFile) -> bool:
+    """Commit that one file, which was written, takes the place of some that hold the same rows.
+
+    False where they aren't all live any more: the new one is deleted then. Raises LakeError when the disk refuses.
+    """
+    paths = [file.path for file in files]
     removed_at = now_ms()
     removes = [
-        RemoveFile(path=span.file.path, deletion_timestamp=removed_at, size=span.file.size).to_action(data_change=False)
-        for span in group
+        RemoveFile(path=file.path, deletion_timestamp=removed_at, size=file.size).to_action(data_change=False)
+        for file in files
     ]
     info = upkeep_info("OPTIMIZE", {"predicate": "[]"})
     committed = commit_beside_writers(
@@ -141,8 +160,7 @@ def _compact_group(disk: Disk, state: TableState, group: Sequence[OffsetSpan]) -
     if committed is None:
         with contextlib.suppress(OSError):
             disk.unlink(state.path / add.path)
-        return None
-    return high - group[0].low + 1
+    return committed is not None
 
 
 def _write(disk: Disk, table: Location, rows: pa.Table, *, modification_time: int) -> AddFile:

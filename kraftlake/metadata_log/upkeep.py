@@ -15,6 +15,7 @@ from kraftlake.metadata_log.disk import Disk, disk_for
 from kraftlake.metadata_log.founding import LOG_TABLE, SNAPSHOTS_TABLE
 from kraftlake.metadata_log.location import Location, lake_location
 from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.metadata_log.row_compaction import compact_rows
 from kraftlake.metadata_log.trimming import (
     Trim,
     check_derived,
@@ -33,9 +34,13 @@ logger = get_logger(__name__)
 
 @attrs.frozen(kw_only=True)
 class UpkeepReport:
-    """What one round of upkeep did; `checkpoints` are the versions of the checkpoints written, by table."""
+    """What one round of upkeep did: `compaction` of the log, `derived` of the tables made of it, by name.
+
+    `checkpoints` are the versions of the checkpoints written, by table.
+    """
 
     compaction: Compaction
+    derived: dict[str, Compaction]
     checkpoints: dict[str, int]
     cleaned_up: CleanUp
 
@@ -58,15 +63,23 @@ class Upkeep:
         return self._policy
 
     def run(self, *, force_checkpoint: bool = False) -> UpkeepReport:
-        """Compact, write checkpoints that are due, clean up the commits behind them; raises LakeError."""
+        """Compact, write checkpoints that are due, clean up the commits behind them; raises LakeError.
+
+        The log comes first, then the tables that were made of it: what is wrong with one of these keeps nobody else
+        waiting.
+        """
         log = self._lake / LOG_TABLE
         restore_append_only(self._disk, read_table(log))
         compaction = compact(log, self._disk, self._policy)
+        made_of_it = {table.name: table for table in derived_tables(self._lake, read_table(log))}
+        derived: dict[str, Compaction] = {}
         checkpoints: dict[str, int] = {}
         commits = old_checkpoints = 0
-        for name in (LOG_TABLE, SNAPSHOTS_TABLE):
+        for name in (LOG_TABLE, SNAPSHOTS_TABLE, *made_of_it):
             table = self._lake / name
             try:
+                if name in made_of_it and made_of_it[name].grows_by_offset:
+                    derived[name] = compact_rows(table, self._disk, self._policy)
                 written = checkpoint_if_due(table, self._disk, self._policy, force=force_checkpoint)
             except NotADeltaTableError:
                 continue
@@ -77,14 +90,16 @@ class Upkeep:
             old_checkpoints += cleaned_up.checkpoints
         return UpkeepReport(
             compaction=compaction,
+            derived=derived,
             checkpoints=checkpoints,
             cleaned_up=CleanUp(commits=commits, checkpoints=old_checkpoints),
         )
 
     def vacuum(self, *, dry_run: bool = False) -> Vacuum:
-        """Delete what no version needs any more, in both tables; see `vacuum`."""
+        """Delete what no version needs any more, in all tables; see `vacuum`."""
         done = Vacuum()
-        for name in (LOG_TABLE, SNAPSHOTS_TABLE):
+        derived = derived_tables(self._lake, read_table(self._lake / LOG_TABLE))
+        for name in (LOG_TABLE, SNAPSHOTS_TABLE, *(table.name for table in derived)):
             try:
                 found = vacuum(self._lake / name, self._disk, self._policy, dry_run=dry_run)
             except NotADeltaTableError:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from kraftlake.spark_jobs.fold.build_snapshot import BuiltSnapshot, build_snapshot, run_snapshot
     from kraftlake.spark_jobs.fold.image_frame import image_frame
     from kraftlake.spark_jobs.fold.local_changes_frame import local_changes_frame
+    from kraftlake.spark_jobs.history.state_at import state_at, state_frame
     from kraftlake.spark_jobs.java import java_home
     from kraftlake.spark_jobs.jobs import JOBS, Job, run_job
     from kraftlake.spark_jobs.lake_table import LakeTable, TableDescription
@@ -51,6 +52,8 @@ __all__ = [
     "run_snapshot",
     "run_tables",
     "spark_session",
+    "state_at",
+    "state_frame",
 ]
 
 _MODULES = {
@@ -79,6 +82,8 @@ _MODULES = {
     "run_snapshot": "fold.build_snapshot",
     "run_tables": "table_stream",
     "spark_session": "session",
+    "state_at": "history.state_at",
+    "state_frame": "history.state_at",
 }
 
 
@@ -86,3 +91,7 @@ def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

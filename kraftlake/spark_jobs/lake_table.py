@@ -8,13 +8,11 @@ by the log's own writer: put-if-absent and durable, in milliseconds and without 
 from __future__ import annotations
 
 import contextlib
-import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import attrs
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from kraftlake.metadata_log import UpkeepPolicy
 from kraftlake.metadata_log.checkpointing import checkpoint_if_due, clean_up_commits
@@ -23,7 +21,6 @@ from kraftlake.metadata_log.commit import (
     append_info,
     create_table,
     now_ms,
-    write_data_file,
 )
 from kraftlake.metadata_log.delta_actions import AddFile, transaction
 from kraftlake.metadata_log.delta_log import NotADeltaTableError, TableState, read_table
@@ -32,10 +29,10 @@ from kraftlake.metadata_log.derived_tables import SOURCE_LOG, app_id_of
 from kraftlake.metadata_log.disk import disk_for
 from kraftlake.metadata_log.location import Location
 from kraftlake.metadata_log.maintenance_commit import commit_beside_writers
-from kraftlake.metadata_log.statistics import file_statistics
-from kraftlake.runtime.errors import LakeError
-
-_ROW_GROUP_ROWS = 131_072
+from kraftlake.metadata_log.row_compaction import compact_rows
+from kraftlake.metadata_log.row_files import write_row_file
+from kraftlake.metadata_log.vacuum import vacuum
+from kraftlake.runtime.errors import CorruptDataError, LakeError
 
 
 @attrs.frozen
@@ -86,6 +83,7 @@ class LakeTable:
         self._disk = disk_for(lake)
         self._policy = UpkeepPolicy()
         self._held: TableState | None = None
+        self._commits = 0
 
     @property
     def name(self) -> str:
@@ -139,13 +137,8 @@ class LakeTable:
 
         Raises LakeError when the disk refuses.
         """
-        sink = pa.BufferOutputStream()
-        pq.write_table(rows, sink, compression="zstd", row_group_size=_ROW_GROUP_ROWS, store_schema=False)
-        data = memoryview(sink.getvalue())
-        path = f"{last_offset:020d}-{uuid.uuid4()}.zstd.parquet"
-        write_data_file(self._disk, self.path, path, data)
-        statistics = file_statistics(rows, self.description.statistics_columns)
-        return AddFile(path=path, size=data.nbytes, modification_time=now_ms(), stats=statistics.to_json())
+        columns = self.description.statistics_columns
+        return write_row_file(self._disk, self.path, rows, last_offset=last_offset, statistics_columns=columns)
 
     def _commit(self, written: Callable[[], Sequence[AddFile]], last_offset: int) -> None:
         assert self._held is not None, "the table was created"
@@ -165,7 +158,8 @@ class LakeTable:
             self._keep_up(state)
 
     def finish(self) -> None:
-        """Called when a run has ended: what `append` was given is in the table when this returns."""
+        """Called when a run has ended: what `append` was given is in the table, and its files are in order."""
+        self._put_in_order()
 
     @property
     def _way_out(self) -> str:
@@ -200,7 +194,14 @@ class LakeTable:
             return read_table(self.path)
 
     def _keep_up(self, state: TableState) -> None:
-        """A checkpoint after so many commits, so that opening the table takes as long however old it is."""
+        """A checkpoint after so many commits, so that opening the table takes as long however old it is.
+
+        After as many commits as small files are worth a large one, a look whether there are so many.
+        """
+        self._commits += 1
+        if self._commits >= self._policy.compact_from:
+            self._commits = 0
+            self._put_in_order()
         commits = state.version - max(state.checkpoint_version, 0)
         if not self._policy.checkpoint_is_due(commits, len(state.files)):
             return
@@ -209,3 +210,16 @@ class LakeTable:
             checkpoint_if_due(self.path, self._disk, self._policy)
             clean_up_commits(self.path, self._disk, self._policy)
             self._held = read_table(self.path)
+
+    def _put_in_order(self) -> None:
+        """Make small files into large ones, and delete those that nobody may need any more."""
+        if self._held is None:
+            return
+        # What was appended is there; whoever opens the table next meets what is wrong with it, if anything is.
+        with contextlib.suppress(LakeError, CorruptDataError):
+            self._compact()
+            vacuum(self.path, self._disk, self._policy)
+            self._held = read_table(self.path)
+
+    def _compact(self) -> None:
+        compact_rows(self.path, self._disk, self._policy)

@@ -4,6 +4,7 @@ import os
 import shutil
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from kraftlake.metadata_log import MetadataLog
@@ -54,6 +55,18 @@ def test_trimming_moves_the_start_behind_a_snapshot(lake: Path) -> None:
     assert "already up to date" in run("import", DIRECTORY, lake).stdout
     printed = run("log", "vacuum", lake, "--dry-run").stdout
     assert "would delete" in printed
+
+
+def test_compacting_takes_the_tables_of_the_jobs_along(lake: Path) -> None:
+    description = ClusterMetricsWriter.description
+    table = LakeTable(description, lake)
+    table.create(read_table(lake / "log").metadata.id)
+    for offset in range(3):
+        values = [offset, 1, None, *[0] * (len(description.schema) - 3)]
+        rows = pa.table([[value] for value in values], names=description.schema.names)
+        table.append(rows, offset)
+    assert "3 small files into 1 file of cluster_metrics/" in run("log", "compact", lake).stdout
+    assert run_json("log", "compact", lake)["derived"] == {"cluster_metrics": {"filesCompacted": 0, "filesMade": 0}}
 
 
 def test_trimming_what_a_jobs_table_has_still_to_read_takes_force(lake: Path) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.docs.sql_examples import SqlExample, answer, sample_lake, sql_examples
+from tests.docs.sql_examples import DOCS, SqlExample, answer, sample_lake, sql_examples
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,3 +47,10 @@ def test_there_are_examples_of_several_pages() -> None:
 def test_the_answer_is_the_one_in_the_docs(spark: SparkSession, lake: Path, example: SqlExample) -> None:
     assert example.answer is not None, "an example has its answer behind it: python -m tests.docs.sql_examples"
     assert answer(spark, example.sql, lake) == example.answer
+
+
+@pytest.mark.spark
+def test_what_was_so_at_an_offset_is_asked_of_python_as_the_page_says(spark: SparkSession, lake: Path) -> None:
+    page = (DOCS / "history-sql.md").read_text("utf-8").partition("## What was the whole cluster at an offset?")[2]
+    (program,) = re.findall(r"```python\n(.*?)```", page.partition("\n## ")[0], flags=re.DOTALL)
+    exec(program.replace('"LAKE"', repr(str(lake))), {"__name__": "example", "spark": spark})

@@ -1,7 +1,8 @@
 """A process that compacts, checkpoints, cleans up, trims and vacuums a lake until its disk kills it with SIGKILL.
 
 For each line on stdin, a seed, it forks such a process and says `dead SIGNAL` after it. Run with `-m` and the lake,
-and `compact` for a process that only compacts, so that it dies in the middle of that.
+and `compact` for a process that only compacts, so that it dies in the middle of that, or `compact-rows` for one that
+compacts the derived table `events/`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from pathlib import Path
 
 from kraftlake.metadata_log.compaction import compact
 from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.metadata_log.row_compaction import compact_rows
 from kraftlake.metadata_log.upkeep import Upkeep
 from kraftlake.metadata_log.upkeep_policy import UpkeepPolicy
 from tests.metadata_log.doomed_writer import DeadlyDisk, say
@@ -58,8 +60,17 @@ def keep_compacting(lake: Path, seed: int) -> None:
         pass
 
 
+def keep_compacting_rows(lake: Path, seed: int) -> None:
+    """As `keep_compacting`, of a derived table."""
+    disk = DeadlyUpkeepDisk(random.Random(seed), OPERATIONS_OF_A_COMPACTION)
+    while compact_rows(lake / "events", disk, POLICY).made:
+        pass
+
+
+LIVES = {"compact": keep_compacting, "compact-rows": keep_compacting_rows}
+
 if __name__ == "__main__":
-    live = keep_compacting if "compact" in sys.argv[2:] else keep_up
+    live = LIVES[sys.argv[2]] if sys.argv[2:] else keep_up
     for line in sys.stdin:
         child = os.fork()
         if child == 0:

@@ -8,12 +8,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 from deltalake import DeltaTable
 
+from kraftlake.metadata_log.delta_log import read_table
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.records.rows import LOG_SCHEMA
+from kraftlake.spark_jobs.lake_table import LakeTable
 from tests.metadata_log.delta_protocol import check_commits
 from tests.metadata_log.log_batches import data_batch
+from tests.metadata_log.test_derived_tables import made_of
 from tests.metadata_log.test_upkeep import DISK, grown, upkeep
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,6 +34,42 @@ def nursery_of(log: MetadataLog, *what: str) -> subprocess.Popen[str]:
         stdout=subprocess.PIPE,
         text=True,
     )
+
+
+def offsets_of(path: Path) -> list[int]:
+    """As another reader of Delta tables sees them."""
+    return sorted(DeltaTable(path).to_pyarrow_table(columns=["offset"]).column("offset").to_pylist())
+
+
+def test_a_compaction_of_a_derived_table_killed_in_its_middle_beside_its_writer_costs_no_row(tmp_path: Path) -> None:
+    log = grown(tmp_path / "lake", 1)
+    table = made_of(log, "events", None)
+    rows: list[int] = []
+    dead = seed = 0
+    with nursery_of(log, "compact-rows") as nursery:
+        assert nursery.stdin is not None
+        assert nursery.stdout is not None
+        while dead < COMPACTION_KILLS:
+            assert seed < 3 * COMPACTION_KILLS, "too few were killed"
+            for _ in range(4):
+                rows += [len(rows)] * (1 + len(rows) % 3)
+                table.append(pa.table({"offset": pa.array([rows[-1]] * rows.count(rows[-1]), pa.int64())}), rows[-1])
+            nursery.stdin.write(f"{seed}\n")
+            nursery.stdin.flush()
+            seed += 1
+            line = nursery.stdout.readline().split()
+            assert line[0] == "dead", "the compaction's parent died"
+            dead += int(line[1]) == signal.SIGKILL
+            assert offsets_of(table.path) == rows
+            assert LakeTable(table.description, log.path).last_offset() == rows[-1]
+        nursery.stdin.close()
+    assert read_table(table.path).version > 4 * seed, "no compaction came through"
+    upkeep(log).run()
+    upkeep(log).vacuum()
+    live = {Path(uri).name for uri in DeltaTable(table.path).file_uris()}
+    kept = {file.name for file in table.path.glob("*.parquet")} - live
+    assert kept <= set(read_table(table.path).tombstones.since(0)), "no orphan is left, only what streams may need"
+    assert offsets_of(table.path) == rows
 
 
 def assert_nothing_is_left_behind(log: MetadataLog) -> None:

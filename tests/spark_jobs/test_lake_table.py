@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
@@ -10,6 +11,9 @@ from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.delta_log import read_table
 from kraftlake.runtime.errors import LakeError
 from kraftlake.spark_jobs.lake_table import LakeTable, TableDescription
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 COLUMNS = (
     (pa.field("offset", pa.int64(), nullable=False), "where"),
@@ -90,6 +94,46 @@ def test_after_many_appends_it_opens_from_a_checkpoint_that_keeps_what_it_says(t
     assert state.metadata.description == "Rows of a test."
     assert table.last_offset() == 129
     assert DeltaTable(table.path).to_pyarrow_table().num_rows == 130
+
+
+def test_a_table_that_grows_by_little_for_long_stays_few_files(table: LakeTable, tmp_path: Path) -> None:
+    for offset in range(200):
+        table.append(rows_from(offset, offset), offset)
+    assert len(read_table(table.path).files) < 64 + 5
+    for offset in range(200, 270):  # as runs of a job that each append once
+        again = LakeTable(MADE_UP, tmp_path)
+        again.create("log-1")
+        again.append(rows_from(offset, offset), offset)
+        again.finish()
+    assert len(read_table(table.path).files) < 64 + 5
+    assert DeltaTable(table.path).to_pyarrow_table().sort_by("offset").equals(rows_from(0, 269))
+    assert table.last_offset() == 269
+
+
+@pytest.mark.spark
+def test_a_stream_over_a_table_does_not_see_that_its_files_are_put_in_order(
+    table: LakeTable, tmp_path: Path, spark: SparkSession
+) -> None:
+    seen: list[int] = []
+
+    def read_on() -> None:
+        frames = spark.readStream.format("delta").option("maxFilesPerTrigger", 20).load(str(table.path))
+        query = frames.writeStream.option("checkpointLocation", str(tmp_path / "checkpoint")).foreachBatch(
+            lambda frame, _: seen.extend(frame.toArrow().column("offset").to_pylist())
+        )
+        assert query.trigger(availableNow=True).start().awaitTermination(60)
+
+    for offset in range(80):
+        table.append(rows_from(offset, offset), offset)
+        if offset == 30:
+            read_on()
+    assert len(read_table(table.path).files) < 20, "it was compacted behind the stream"
+    read_on()
+    table.append(rows_from(80, 80), 80)
+    read_on()
+    assert sorted(seen) == list(range(81))
+    frame = spark.read.format("delta").load(str(table.path))
+    assert sorted(row.offset for row in frame.select("offset").collect()) == list(range(81))
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from kraftlake.cli.command import Argument, Example, Option
@@ -9,6 +11,9 @@ from kraftlake.cli.options import Call, command
 from kraftlake.cli.parameters import LAKE, OFFSET
 from kraftlake.cli.sections import UPKEEP
 from kraftlake.cli.views.words import counted
+
+if TYPE_CHECKING:
+    from kraftlake.metadata_log.compaction import Compaction
 
 _LAKE_HELP = "The folder of a lake."
 _MINUTE_MS = 60_000
@@ -28,6 +33,8 @@ _MINUTE_MS = 60_000
 def log_compact(call: Call, lake: str) -> None:
     """Make the small files of LAKE into large ones in offset order, checkpoint its tables, clean up old commits.
 
+    That is the log, and what the Spark jobs have made of it.
+
     No row changes and nobody is in the way: writers, readers and streams go on meanwhile. Commits that a stream within
     the declared lag may still have to read stay.
     """
@@ -40,18 +47,27 @@ def log_compact(call: Call, lake: str) -> None:
                 "lake": lake,
                 "filesCompacted": report.compaction.files,
                 "filesMade": report.compaction.made,
+                "derived": {
+                    name: {"filesCompacted": done.files, "filesMade": done.made}
+                    for name, done in report.derived.items()
+                },
                 "checkpoints": report.checkpoints,
                 "commitsCleanedUp": report.cleaned_up.commits,
                 "checkpointsCleanedUp": report.cleaned_up.checkpoints,
             }
         )
         return
-    made = counted(report.compaction.made, "file")
-    files = counted(report.compaction.files, "small file")
-    call.terminal.line(f"compacted    {files} into {made}" if report.compaction.made else "compacted    nothing to do")
+    done = [_compacted(report.compaction)] if report.compaction.made else []
+    done += [f"{_compacted(made)} of {name}/" for name, made in report.derived.items() if made.made]
+    for number, line in enumerate(done or ["nothing to do"]):
+        call.terminal.line(f"{'' if number else 'compacted':<12} {line}")
     versions = ", ".join(f"{table} at version {version}" for table, version in report.checkpoints.items())
     call.terminal.line(f"checkpoints  {versions or 'none: nothing was committed since the last ones'}")
     call.terminal.line(f"cleaned up   {counted(report.cleaned_up.commits, 'commit')} behind them")
+
+
+def _compacted(done: Compaction) -> str:
+    return f"{counted(done.files, 'small file')} into {counted(done.made, 'file')}"
 
 
 @command(

@@ -11,7 +11,6 @@ what was so at an offset passes over the files that end before it, and in others
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Protocol
 
@@ -24,8 +23,7 @@ from kraftlake.metadata_log.delta_actions import AddFile, RemoveFile, transactio
 from kraftlake.metadata_log.delta_log import TableState
 from kraftlake.metadata_log.location import Location, open_parquet_file
 from kraftlake.metadata_log.maintenance_commit import commit_beside_writers, upkeep_info
-from kraftlake.metadata_log.vacuum import vacuum
-from kraftlake.runtime.errors import CorruptDataError, LakeError
+from kraftlake.runtime.errors import CorruptDataError
 from kraftlake.spark_jobs.history.columns import encoded
 from kraftlake.spark_jobs.history.file_in_making import FileInMaking
 from kraftlake.spark_jobs.lake_table import LakeTable, TableDescription
@@ -88,11 +86,13 @@ class HistoryTable(LakeTable):
             self._write_states(last_offset)
 
     def finish(self) -> None:
-        """Commit what waits, and delete files that were replaced long ago."""
+        """Commit what waits, and put the files in order."""
         if self._offset is not None:
             self._write_states(self._offset)
-        with contextlib.suppress(LakeError):  # the next run meets what is wrong with it, if anything is
-            vacuum(self.path, self._disk, self._policy)
+        super().finish()
+
+    def _compact(self) -> None:
+        """Nothing: each commit merges small files (`_replaced`)."""
 
     def open_rows(self, columns: Sequence[str]) -> pa.Table:
         """The rows that are still so, some columns of them, as the table has them on the disk."""

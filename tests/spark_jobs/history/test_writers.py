@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from kraftlake.image import MetadataImage
 from kraftlake.metadata_log import MetadataLog, UpkeepPolicy
 from kraftlake.metadata_log.compaction import compact
+from kraftlake.metadata_log.delta_log import read_table
 from kraftlake.metadata_log.disk import disk_for
 from kraftlake.records.batch import RecordBatch
 from kraftlake.replay import import_source
@@ -114,6 +115,27 @@ def test_many_small_runs_leave_few_files_and_the_same_rows(
     run_to_end(lake)
     assert tables_of(lake) == expected
     assert len(DeltaTable(lake / "partition_history").file_uris()) < 12
+
+
+def test_what_has_ended_waits_in_files_of_its_own_for_a_commit_and_may_be_lost_with_its_run(
+    tmp_path: Path, expected: dict[str, list[Row]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(history_table, "AT_ONCE", 0)
+    monkeypatch.setattr(history_table, "_TIMES", 3)
+    monkeypatch.setattr(history_table, "_MERGED_ROWS", 100)
+    monkeypatch.setattr(history_table, "_FILE_ROWS", 300)
+    lake = tmp_path / "lake"
+    lake_of(lake, commits=1)
+    ends = [batch.last_offset for batch in batches_between(0, LAST_OFFSET)][200::150]
+    table = lake / "partition_history"
+    for number, to_offset in enumerate(ends):
+        if number % 5 == 0:
+            run = Run(lake)  # the one before is killed: what it has not committed is made again
+        if run.fold.last_offset < to_offset:
+            run.take(to_offset)
+    assert {path.name for path in table.glob("*.parquet")} > set(read_table(table).files), "some of it is no file yet"
+    run_to_end(lake)
+    assert tables_of(lake) == expected
 
 
 def test_a_table_that_others_have_compacted_goes_on(tmp_path: Path, expected: dict[str, list[Row]]) -> None:

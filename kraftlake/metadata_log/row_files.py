@@ -1,0 +1,48 @@
+"""The Parquet files of the tables that are derived from a log: many columns of any type, read by column."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from kraftlake.metadata_log.commit import now_ms, write_data_file
+from kraftlake.metadata_log.delta_actions import AddFile
+from kraftlake.metadata_log.disk import Disk
+from kraftlake.metadata_log.location import Location
+from kraftlake.metadata_log.statistics import file_statistics
+from kraftlake.runtime.errors import CorruptDataError
+
+_ROW_GROUP_ROWS = 131_072
+
+
+def write_row_file(
+    disk: Disk,
+    table: Location,
+    rows: pa.Table,
+    *,
+    last_offset: int,
+    statistics_columns: Sequence[str],
+    modification_time: int | None = None,
+    check: bool = False,
+) -> AddFile:
+    """Write rows as a data file, durably; it is no part of the table before a commit adds it.
+
+    The file's name begins with `last_offset`. With `check` the file is read again before it is written, and a
+    CorruptDataError raised where it doesn't hold the rows. Raises LakeError when the disk refuses.
+    """
+    sink = pa.BufferOutputStream()
+    pq.write_table(rows, sink, compression="zstd", row_group_size=_ROW_GROUP_ROWS, store_schema=False)
+    data = memoryview(sink.getvalue())
+    if check and not pq.read_table(pa.BufferReader(data)).equals(rows):
+        raise CorruptDataError(f"A new file of {table} doesn't hold the rows that it was made of; it isn't used.")
+    path = f"{last_offset:020d}-{uuid.uuid4()}.zstd.parquet"
+    write_data_file(disk, table, path, data)
+    return AddFile(
+        path=path,
+        size=data.nbytes,
+        modification_time=now_ms() if modification_time is None else modification_time,
+        stats=file_statistics(rows, statistics_columns).to_json(),
+    )

@@ -1,0 +1,133 @@
+"""What was so at an offset, from a history table: no replay, and only the parts of its files that can hold it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from kraftlake.metadata_log.delta_actions import AddFile
+from kraftlake.metadata_log.delta_log import NotADeltaTableError, TableState, read_table
+from kraftlake.metadata_log.derived_tables import app_id_of
+from kraftlake.metadata_log.location import Location, lake_location, open_parquet_file
+from kraftlake.runtime.errors import CorruptDataError, LakeError, OffsetError, UsageError
+from kraftlake.spark_jobs.history.columns import PARTITION_SCHEMA
+from kraftlake.spark_jobs.history.small_tables import SMALL_TABLES
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+PARTITIONS: Final = "partition_history"
+
+HISTORY_SCHEMAS: Final = {PARTITIONS: PARTITION_SCHEMA, **{table.name: table.schema for table in SMALL_TABLES}}
+"""The columns of each history table, by its name."""
+
+_FROM, _TO = "valid_from_offset", "valid_to_offset"
+
+
+def state_frame(spark: SparkSession, lake: str | Path, offset: int, table: str = PARTITIONS) -> DataFrame:
+    """The rows of a history table that were so at an offset, as a DataFrame in the table's columns.
+
+    Raises LakeError where there is no such table, OffsetError for an offset that it doesn't cover yet.
+    """
+    path = _covering(lake, table, offset).path
+    return spark.read.format("delta").load(str(path)).where(at_offset(offset))
+
+
+def at_offset(offset: int) -> str:
+    """The SQL condition on a history table's rows that were so at an offset."""
+    return f"{_FROM} <= {offset} AND ({_TO} > {offset} OR {_TO} IS NULL)"
+
+
+def state_at(
+    lake: str | Path, offset: int, table: str = PARTITIONS, *, columns: Sequence[str] | None = None
+) -> pa.Table:
+    """The rows of a history table that were so at an offset, without Spark; some of its columns or all, in no order.
+
+    Files and row groups that can't hold one are passed over. Raises UsageError for what is no column, LakeError where
+    there is no such table, OffsetError for an offset that it doesn't cover yet, CorruptDataError for a file that can't
+    be read.
+    """
+    state = _covering(lake, table, offset)
+    schema = _schema(table, columns)
+    parts = [
+        part for file in state.files.values() if _may_hold(file, offset) for part in _read(state, file, offset, schema)
+    ]
+    return pa.concat_tables([schema.empty_table(), *parts])
+
+
+def _schema(table: str, columns: Sequence[str] | None) -> pa.Schema:
+    """The columns that are wanted of a history table."""
+    schema = HISTORY_SCHEMAS[table]
+    names = schema.names if columns is None else columns
+    unknown = [name for name in names if name not in schema.names]
+    if unknown:
+        raise UsageError(f"{table}/ has no column {unknown[0]!r}: it is one of {', '.join(schema.names)}")
+    return pa.schema([schema.field(name) for name in names])
+
+
+def _covering(lake: str | Path, table: str, offset: int) -> TableState:
+    """The state of a history table that covers an offset. Raises as `state_at`, and UsageError for another table."""
+    if table not in HISTORY_SCHEMAS:
+        raise UsageError(f"{table!r} is no history table: it is one of {', '.join(HISTORY_SCHEMAS)}")
+    place = lake_location(lake)
+    try:
+        state = read_table(place / table)
+    except NotADeltaTableError as fault:
+        raise LakeError(f"{place} has no {table}/ yet: run `kraftlake spark history {place}` first.") from fault
+    covers = state.transactions.get(app_id_of(table))
+    if covers is None or not 0 <= offset <= covers:
+        known = "nothing yet" if covers is None else f"offsets up to {covers}"
+        raise OffsetError(f"{table}/ of {place} covers {known}, not {offset}: run `kraftlake spark history {place}`.")
+    return state
+
+
+def _may_hold(file: AddFile, offset: int) -> bool:
+    statistics = file.statistics
+    if statistics is None:
+        return True
+    begins, ends = statistics.min_values.get(_FROM, offset), statistics.max_values.get(_TO, offset + 1)
+    return begins <= offset and (ends > offset or statistics.null_counts.get(_TO) != 0)
+
+
+def _read(state: TableState, file: AddFile, offset: int, schema: pa.Schema) -> Iterator[pa.Table]:
+    path: Location = state.path / file.path
+    try:
+        parquet = open_parquet_file(path)
+        all_so, some_so = _groups(parquet, offset)
+        if all_so:
+            yield parquet.read_row_groups(all_so, columns=schema.names).select(schema.names).cast(schema)
+        if some_so:
+            rows = parquet.read_row_groups(some_so, columns=[*dict.fromkeys((*schema.names, _FROM, _TO))])
+            goes_on = pc.fill_null(pc.greater(rows.column(_TO), offset), True)
+            so = rows.filter(pc.and_(pc.less_equal(rows.column(_FROM), offset), goes_on))
+            yield so.select(schema.names).cast(schema)
+    except (pa.ArrowException, OSError, KeyError, ValueError) as fault:
+        raise CorruptDataError(f"{path} is missing or damaged: delete {state.path}, its job makes it anew.") from fault
+
+
+def _groups(parquet: pq.ParquetFile, offset: int) -> tuple[list[int], list[int]]:
+    """The row groups all of whose rows were so at the offset, and those of which some may have been."""
+    metadata = parquet.metadata
+    places = {metadata.schema.column(index).path: index for index in range(metadata.num_columns)}
+    all_so: list[int] = []
+    some_so: list[int] = []
+    for group in range(metadata.num_row_groups):
+        columns = metadata.row_group(group)
+        begins, ends = (columns.column(places[name]).statistics for name in (_FROM, _TO))
+        nulls = ends.null_count if ends is not None and ends.has_null_count else None
+        first_end, last_end = (ends.min, ends.max) if ends is not None and ends.has_min_max else (None, None)
+        none_ends = nulls == columns.num_rows
+        if begins is None or not begins.has_min_max:
+            some_so.append(group)
+        elif begins.min > offset or (nulls == 0 and last_end is not None and last_end <= offset):
+            continue
+        elif begins.max <= offset and (none_ends or (first_end is not None and first_end > offset)):
+            all_so.append(group)
+        else:
+            some_so.append(group)
+    return all_so, some_so

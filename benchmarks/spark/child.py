@@ -25,22 +25,14 @@ def local_fold(lake: str) -> dict[str, object]:
 
 def local_snapshot(lake: str) -> dict[str, object]:
     """The same, written as a snapshot of a copy's (whose log is the lake's own)."""
-    from kraftlake.kafka_files import checkpoint_batches
     from kraftlake.metadata_log import MetadataLog
     from kraftlake.replay.fold import image_at
+    from kraftlake.replay.kept_snapshot import keep_snapshot
     from kraftlake.replay.open_reader import LakeReader
 
     log = MetadataLog.open(lake)
     replay = image_at(LakeReader(log), log.end_offset - 1, from_snapshot=False)
-    at = replay.image.provenance
-    log.add_snapshot(
-        end_offset=log.end_offset,
-        epoch=at.epoch,
-        last_contained_log_timestamp=at.timestamp,
-        batches=checkpoint_batches(
-            replay.image.write(), epoch=at.epoch, last_contained_log_timestamp=at.timestamp, timestamp=at.timestamp
-        ),
-    )
+    keep_snapshot(log, replay.image, replay.quorum)
     return {"records": log.end_offset, "partitions": replay.image.topics.partition_count}
 
 

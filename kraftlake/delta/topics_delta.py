@@ -282,6 +282,11 @@ class TopicsDelta:
         self._merge()
         return None if self._bulk is None else self._bulk.changed_rows()
 
+    def as_bulk(self) -> BulkChange | None:
+        """What was merged, where that was done in bulk."""
+        self._merge()
+        return self._bulk
+
     def local_changes(self, broker_id: int) -> LocalReplicaChanges:
         """What this delta means to a broker; exactly Kafka's `TopicsDelta.localChanges`, oddities included.
 

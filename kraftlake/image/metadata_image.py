@@ -18,6 +18,7 @@ from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.image.scram_image import ScramImage
 from kraftlake.image.topics_image import TopicsImage
 from kraftlake.image.writer_options import ImageWriterOptions
+from kraftlake.records.encoded_values import EncodedValues
 from kraftlake.records.serde import ApiMessageAndVersion
 
 
@@ -66,11 +67,24 @@ class MetadataImage:
         Without `options`, at the image's own metadata.version and refusing losses. Raises UnwritableMetadataError
         when there is no metadata.version, or from the loss handler.
         """
-        if options is None:
-            options = ImageWriterOptions.for_image(self)
+        options = options or ImageWriterOptions.for_image(self)
+        yield from self.write_before_topics(options)
+        yield from self.topics.write(options)
+        yield from self.write_behind_topics(options)
+
+    def write_bulk(self, options: ImageWriterOptions) -> Iterator[ApiMessageAndVersion | EncodedValues]:
+        """What `write` gives, in its order, with the topics of a large image encoded in bulk; raises as it does."""
+        yield from self.write_before_topics(options)
+        yield from self.topics.write_bulk(options)
+        yield from self.write_behind_topics(options)
+
+    def write_before_topics(self, options: ImageWriterOptions) -> Iterator[ApiMessageAndVersion]:
+        """The records of the parts that a snapshot has before its topics."""
         yield from self.features.write(options)
         yield from self.cluster.write(options)
-        yield from self.topics.write(options)
+
+    def write_behind_topics(self, options: ImageWriterOptions) -> Iterator[ApiMessageAndVersion]:
+        """The records of the parts that a snapshot has behind its topics."""
         yield from self.configs.write()
         yield from self.client_quotas.write()
         yield from self.producer_ids.write()

@@ -13,84 +13,116 @@ from kraftlake.image.packed_topics import PackedTopics
 from kraftlake.image.topic_table import TopicTable
 from kraftlake.image.topics_image import TopicsImage
 from kraftlake.image.writer_options import ImageWriterOptions
+from kraftlake.records.encoded_values import EncodedValues
 from kraftlake.records.metadata_records import TopicRecord
 from kraftlake.records.serde import encode_value
 
 ELR_LOST = "the eligible leader replicas of one or more partitions"
 DIRECTORIES_LOST = "the log directories of one or more replicas"
+_PARTITIONS_AT_ONCE = 65_536
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class TopicValues:
-    """The values of each topic's records back to back: its TopicRecord's, then those of its partitions by id.
+class TopicValues(EncodedValues):
+    """The values of each topic's records: its TopicRecord's, then those of its partitions by id.
 
-    Topic t has the bytes data[starts[t]:starts[t + 1]] (uint8) and the sizes sizes[firsts[t]:firsts[t + 1]] (int32).
+    The t-th topic has the bytes data[starts[t]:starts[t + 1]] and the sizes sizes[firsts[t]:firsts[t + 1]].
     """
 
-    data: Any = attrs.field(repr=False)
     starts: Any = attrs.field(repr=False)
-    sizes: Any = attrs.field(repr=False)
     firsts: Any = attrs.field(repr=False)
 
 
-def topic_values(packed: PackedTopics, options: ImageWriterOptions) -> TopicValues:
-    """What `TopicImage.write` gives of each topic, in the order of the table, encoded.
+def values_by_name(packed: PackedTopics, options: ImageWriterOptions) -> Iterator[TopicValues]:
+    """What `TopicsImage.write` gives, encoded: the topics by name, some ten thousand partitions at once."""
+    packed, order = packed.merged(), topics_by_name(packed.table)
+    before = _begins(np.diff(packed.table.starts)[order])
+    first = 0
+    while first < len(order):
+        last = int(np.searchsorted(before, before[first] + _PARTITIONS_AT_ONCE, side="right")) - 1
+        last = max(last, first + 1)
+        yield topic_values(packed, options, order[first:last])
+        first = last
 
-    What the records can't hold goes to the loss handler, once. Source of the semantics:
-    `PartitionRegistration.to_record`.
+
+def topics_by_name(table: TopicTable) -> Any:
+    """The numbers of a table's topics (int64[T]) in the order of their names."""
+    names = table.names
+    return np.array(sorted(range(len(names)), key=names.__getitem__), np.int64)
+
+
+@kernels.retried_without
+def topic_values(packed: PackedTopics, options: ImageWriterOptions, topics: Any) -> TopicValues:
+    """What `TopicImage.write` gives of each of the topics with the numbers `topics` (int64[n]), encoded.
+
+    What the records can't hold goes to the loss handler, each loss once, in the order in which topics would tell it.
+    Source of the semantics: `PartitionRegistration.to_record`.
     """
-    return _by_kernel(packed, options) if kernels.available() else _by_objects(packed, options)
+    return _by_kernel(packed, options, topics) if kernels.available() else _by_objects(packed, options, topics)
 
 
-def _by_kernel(packed: PackedTopics, options: ImageWriterOptions) -> TopicValues:
-    from kraftlake.kernels.partition_values import LOST_DIRECTORIES, LOST_ELR, measure, write
+def _by_kernel(packed: PackedTopics, options: ImageWriterOptions, topics: Any) -> TopicValues:
+    from kraftlake.kernels.partition_values import measure, write
 
-    table, rows = packed.table, packed.merged_rows()
-    version = options.metadata_version
+    table, version = packed.table, options.metadata_version
+    counts = np.diff(table.starts)[topics]
+    firsts = _begins(counts)
+    of_row = np.repeat(topics, counts)
+    places = np.arange(len(of_row)) - np.repeat(firsts[:-1], counts)
+    rows = packed.merged_rows()[table.starts[of_row] + places]
     with_directories = int(version.is_directory_assignment_supported)
     with_elr = int(options.elr_enabled and version.is_elr_supported)
     sizes = np.empty(len(rows), np.int64)
-    lost = measure(rows, packed.heap, with_directories, with_elr, sizes)
-    for flag, loss in ((LOST_ELR, ELR_LOST), (LOST_DIRECTORIES, DIRECTORIES_LOST)):
-        if lost & flag:
-            options.handle_loss(loss)
-    heads = list(_topic_records(table))
+    _report(measure(rows, packed.heap, with_directories, with_elr, sizes), options)
+    heads = [
+        encode_value(TopicRecord(name=table.names[number], topic_id=table.id_of(number)), 0)
+        for number in topics.tolist()
+    ]
     head_sizes = np.array([len(head) for head in heads], np.int64)
-    topics = np.repeat(np.arange(len(heads), dtype=np.int32), np.diff(table.starts))
     before = _begins(sizes)
-    starts = before[table.starts] + _begins(head_sizes)
-    begins = before[:-1] + np.cumsum(head_sizes)[topics] if len(topics) else before[:0]
+    starts = before[firsts] + _begins(head_sizes)
+    begins = before[:-1] + np.repeat(np.cumsum(head_sizes), counts)
     data = np.empty(int(starts[-1]), np.uint8)
     directories = np.frombuffer(b"".join(packed.directories), np.uint8).reshape(-1, 16)
-    write(rows, packed.heap, directories, _partition_ids(table, topics), topics, table.ids,
-          version.partition_record_version, with_directories, with_elr, begins, data)  # fmt: skip
+    write(rows, packed.heap, directories, _partition_ids(table, topics, firsts, places), of_row.astype(np.int32),
+          table.ids, version.partition_record_version, with_directories, with_elr, begins, data)  # fmt: skip
     content: Any = data.data
     for start, head in zip(starts.tolist(), heads, strict=False):
         content[start : start + len(head)] = head
-    firsts = table.starts.astype(np.int64) + np.arange(len(heads) + 1)
+    firsts += np.arange(len(firsts))
     all_sizes = np.empty(len(rows) + len(heads), np.int32)
     all_sizes[firsts[:-1]] = head_sizes
-    all_sizes[np.arange(len(rows)) + topics + 1] = sizes
+    all_sizes[np.arange(len(rows)) + np.repeat(np.arange(1, len(topics) + 1), counts)] = sizes
     return TopicValues(data=data, starts=starts, sizes=all_sizes, firsts=firsts)
 
 
-def _topic_records(table: TopicTable) -> Iterator[bytes]:
-    for number, name in enumerate(table.names):
-        yield encode_value(TopicRecord(name=name, topic_id=table.id_of(number)), 0)
+def _report(lost: tuple[int, int], options: ImageWriterOptions) -> None:
+    """Tell losses in the order in which the partitions would: each tells of its eligible replicas first."""
+    from kraftlake.kernels.partition_values import LOST_DIRECTORIES, LOST_ELR
+
+    ever, first = lost
+    losses = [(LOST_ELR, ELR_LOST), (LOST_DIRECTORIES, DIRECTORIES_LOST)]
+    if not first & LOST_ELR:
+        losses.reverse()
+    for flag, loss in losses:
+        if ever & flag:
+            options.handle_loss(loss)
 
 
-def _partition_ids(table: TopicTable, topics: Any) -> Any:
-    ids = np.arange(len(topics), dtype=np.int32) - table.starts[topics]
-    for number, of_topic in table.sparse.items():
-        ids[table.bounds[number] : table.bounds[number + 1]] = of_topic
+def _partition_ids(table: TopicTable, topics: Any, firsts: Any, places: Any) -> Any:
+    ids = places.astype(np.int32)
+    if table.sparse:
+        for index, number in enumerate(topics.tolist()):
+            if number in table.sparse:
+                ids[firsts[index] : firsts[index + 1]] = table.sparse[number]
     return ids
 
 
-def _by_objects(packed: PackedTopics, options: ImageWriterOptions) -> TopicValues:
+def _by_objects(packed: PackedTopics, options: ImageWriterOptions, topics: Any) -> TopicValues:
     image = TopicsImage.with_rows(packed)
     values: list[list[bytes]] = []
-    for name in packed.table.names:
-        topic = image.get_topic(name)
+    for number in topics.tolist():
+        topic = image.get_topic(packed.table.names[number])
         assert topic is not None, "the table has it"
         values.append([encode_value(record.message, record.version) for record in topic.write(options)])
     data = np.frombuffer(b"".join(value for topic in values for value in topic), np.uint8)

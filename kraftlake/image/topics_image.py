@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 import attrs
 from rpds import HashTrieMap
 
+from kraftlake import kernels
 from kraftlake.image.packed_partitions import PackedPartitions
 from kraftlake.image.partition_registration import PartitionRegistration
 from kraftlake.image.topic_maps import TopicsById, TopicsByName
 from kraftlake.image.writer_options import ImageWriterOptions
+from kraftlake.records.encoded_values import EncodedValues
 from kraftlake.records.metadata_records import TopicRecord
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.records.twin import mutable_twin
@@ -339,6 +341,15 @@ class TopicsImage:
         topics: ItemsView[str, TopicImage] = self.topics_by_name().items()
         for _, topic in sorted(topics, key=lambda item: item[0]):
             yield from topic.write(options)
+
+    def write_bulk(self, options: ImageWriterOptions) -> Iterator[ApiMessageAndVersion | EncodedValues]:
+        """What `write` gives, encoded in bulk where there are many partitions and there is compiled code."""
+        if not (self.is_large and kernels.available()):
+            yield from self.write(options)
+            return
+        from kraftlake.image.topic_values import values_by_name
+
+        yield from values_by_name(self.rows(), options)
 
 
 _MISSING: Final = object()

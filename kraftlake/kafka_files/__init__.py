@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from kraftlake.kafka_files.archive import open_archive
     from kraftlake.kafka_files.archive_members import ArchiveLimits
     from kraftlake.kafka_files.check import Problem, check_directory
+    from kraftlake.kafka_files.checkpoint import checkpoint_batches
     from kraftlake.kafka_files.directory import MetadataDirectory, open_directory
     from kraftlake.kafka_files.faults import BrokenFileError, RemovedFileError, TornTail
     from kraftlake.kafka_files.file_names import segment_name, snapshot_name
@@ -21,13 +22,14 @@ if TYPE_CHECKING:
     from kraftlake.kafka_files.snapshot import Snapshot
     from kraftlake.kafka_files.sniffing import sniff
     from kraftlake.kafka_files.source_kind import SourceKind
-    from kraftlake.kafka_files.writer import checkpoint_batches, write_checkpoint, write_segment
+    from kraftlake.kafka_files.writer import write_checkpoint, write_segment
 
 _HOMES = {
     "ArchiveLimits": "archive_members",
     "open_archive": "archive",
     "Problem": "check",
     "check_directory": "check",
+    "checkpoint_batches": "checkpoint",
     "MetadataDirectory": "directory",
     "open_directory": "directory",
     "BrokenFileError": "faults",
@@ -43,7 +45,6 @@ _HOMES = {
     "Snapshot": "snapshot",
     "sniff": "sniffing",
     "SourceKind": "source_kind",
-    "checkpoint_batches": "writer",
     "write_checkpoint": "writer",
     "write_segment": "writer",
 }

@@ -1,6 +1,6 @@
 """Segments and snapshots that Kafka reads, written whole or not at all.
 
-Source: org.apache.kafka.snapshot.RecordsSnapshotWriter and org.apache.kafka.raft.internals.BatchAccumulator.
+Source: org.apache.kafka.snapshot.RecordsSnapshotWriter.
 """
 
 from __future__ import annotations
@@ -9,28 +9,23 @@ import os
 import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from kraftlake.kafka_files.checkpoint import checkpoint_batches
 from kraftlake.kafka_files.file_names import segment_base_offset
 from kraftlake.records.batch import RecordBatch, encode_batch
-from kraftlake.records.control_records import (
-    KRaftVersionRecord,
-    SnapshotFooterRecord,
-    SnapshotHeaderRecord,
-    VotersRecord,
-)
-from kraftlake.records.schema import Message
-from kraftlake.records.serde import ApiMessageAndVersion, encode_value
+from kraftlake.records.control_records import VotersRecord
+from kraftlake.records.encoded_values import EncodedValues
+from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.runtime.errors import EnvironmentFaultError, OffsetError, UsageError
 
-MAX_RECORDS_IN_BATCH = 1024
-MAX_BYTES_IN_BATCH = 1024 * 1024
-RECORD_OVERHEAD = 24
-"""More than a record's length, attributes, deltas and counts take beside its value."""
+if TYPE_CHECKING:
+    from kraftlake.records.batch_values import BatchValues
 
 
 def write_checkpoint(
     path: str | Path,
-    messages: Iterable[ApiMessageAndVersion],
+    messages: Iterable[ApiMessageAndVersion | EncodedValues],
     *,
     epoch: int,
     last_contained_log_timestamp: int,
@@ -57,70 +52,17 @@ def write_checkpoint(
         kraft_version=kraft_version,
         voters=voters,
     )
-    return _write(Path(path), (encode_batch(batch, compression) for batch in batches))
+    return _write(Path(path), _encoded(batches, compression))
 
 
-def checkpoint_batches(
-    messages: Iterable[ApiMessageAndVersion],
-    *,
-    epoch: int,
-    last_contained_log_timestamp: int,
-    timestamp: int,
-    kraft_version: int = 0,
-    voters: VotersRecord | None = None,
-) -> Iterator[RecordBatch]:
-    """The batches of such a snapshot, offsets from 0 on."""
-    head: list[Message] = [SnapshotHeaderRecord(last_contained_log_timestamp=last_contained_log_timestamp)]
-    if kraft_version >= 1:
-        head.append(KRaftVersionRecord(k_raft_version=kraft_version))
-        if voters is not None:
-            head.append(voters)
-    yield RecordBatch.control_of(0, epoch, timestamp, head)
-    offset = len(head)
-    for values in _split(messages):
-        yield RecordBatch(
-            base_offset=offset,
-            epoch=epoch,
-            timestamp=timestamp,
-            values=values,
-            timestamps=(timestamp,) * len(values),
-        )
-        offset += len(values)
-    yield RecordBatch.control_of(offset, epoch, timestamp, [SnapshotFooterRecord()])
+def _encoded(batches: Iterable[RecordBatch | BatchValues], compression: str) -> Iterator[bytes]:
+    for batch in batches:
+        if isinstance(batch, RecordBatch):
+            yield encode_batch(batch, compression)
+            continue
+        from kraftlake.records.encoded_batches import encode_batches
 
-
-class BatchCutter:
-    """Says where a batch ends: before the record that would be one too many, or would make it too large."""
-
-    def __init__(self, records: int = 0, size: int = 0) -> None:
-        self.records = records
-        """Of the batch that is open."""
-        self.size = size
-        """About how many bytes they take."""
-
-    def begins(self, value_size: int) -> bool:
-        """Whether the next record, whose value has so many bytes, begins a batch; it is counted in."""
-        taken = value_size + RECORD_OVERHEAD
-        full = self.records == MAX_RECORDS_IN_BATCH or (self.records and self.size + taken > MAX_BYTES_IN_BATCH)
-        if full or not self.records:
-            self.records, self.size = 1, taken
-            return True
-        self.records += 1
-        self.size += taken
-        return False
-
-
-def _split(messages: Iterable[ApiMessageAndVersion]) -> Iterator[tuple[bytes, ...]]:
-    values: list[bytes] = []
-    cutter = BatchCutter()
-    for message in messages:
-        value = encode_value(message.message, message.version)
-        if cutter.begins(len(value)) and values:
-            yield tuple(values)
-            values = []
-        values.append(value)
-    if values:
-        yield tuple(values)
+        yield from encode_batches(batch, compression)
 
 
 def write_segment(path: str | Path, batches: Iterable[RecordBatch], compression: str = "none") -> int:

@@ -7,22 +7,13 @@ from typing import Any
 import numpy as np
 
 from kraftlake.kernels.compiled import compiled, inlined
-from kraftlake.kernels.put_bytes import put_int, put_uvarint
+from kraftlake.kernels.put_bytes import put_int, put_uvarint, uvarint_size
 
 WIDTH = 3
 LEADER, LEADER_EPOCH, PARTITION_EPOCH, RECOVERY, SHAPE = 9, 10, 11, 12, 13
 RARE = -1
 LISTS = 7
 LOST_ELR, LOST_DIRECTORIES = 1, 2
-
-
-@inlined
-def _uvarint_size(value: Any) -> Any:
-    size = np.int64(1)
-    while value >= 128:
-        value >>= 7
-        size += 1
-    return size
 
 
 @inlined
@@ -44,7 +35,7 @@ def _list(rows: Any, r: Any, heap: Any, which: int) -> Any:
 
 @inlined
 def _list_size(length: Any) -> Any:
-    return _uvarint_size(length + 1) + 4 * length
+    return uvarint_size(length + 1) + 4 * length
 
 
 @inlined
@@ -76,8 +67,11 @@ def _lost(rows: Any, r: Any, heap: Any, with_directories: Any, with_elr: Any) ->
 
 @compiled
 def measure(rows: Any, heap: Any, with_directories: int, with_elr: int, sizes: Any) -> Any:
-    """The bytes of each row's record into `sizes` (int64[n]); gives what of them is lost (LOST_ELR, …, or 0)."""
-    lost = 0
+    """The bytes of each row's record into `sizes` (int64[n]).
+
+    Gives what of all of them is lost (LOST_ELR + …, or 0), and what of the first one of which anything is.
+    """
+    ever, first = np.int64(0), np.int64(0)
     for r in range(len(rows)):
         size = np.int64(3 + 4 + 16 + 12 + 1)
         for which in (0, 1, 3, 4):
@@ -85,17 +79,20 @@ def measure(rows: Any, heap: Any, with_directories: int, with_elr: int, sizes: A
             size += _list_size(length)
         if with_directories:
             count, _ = _list(rows, r, heap, 2)
-            size += _uvarint_size(count + 1) + 16 * count
+            size += uvarint_size(count + 1) + 16 * count
         if rows[r, RECOVERY] != 0:
             size += 3
         if with_elr:
             for which in (5, 6):
                 length, _ = _list(rows, r, heap, which)
                 if length > 0:
-                    size += 1 + _uvarint_size(_list_size(length)) + _list_size(length)
-        lost |= _lost(rows, r, heap, with_directories, with_elr)
+                    size += 1 + uvarint_size(_list_size(length)) + _list_size(length)
+        lost = np.int64(_lost(rows, r, heap, with_directories, with_elr))
+        if ever == 0:
+            first = lost
+        ever |= lost
         sizes[r] = size
-    return lost
+    return ever, first
 
 
 @compiled

@@ -30,3 +30,21 @@ def put_uvarint(data: Any, p: Any, number: Any) -> Any:
         p += 1
     data[p] = value
     return p + 1
+
+
+@inlined
+def uvarint_size(number: Any) -> Any:
+    """The bytes that `put_uvarint` writes."""
+    value = np.uint64(number)
+    size = np.int64(1)
+    while value >= np.uint64(0x80):
+        value >>= np.uint64(7)
+        size += 1
+    return size
+
+
+@inlined
+def zigzag(number: Any) -> Any:
+    """A signed number as the unsigned one that stands for it in a varint: 0, -1, 1, -2, … are 0, 1, 2, 3, …"""
+    value = np.int64(number)
+    return np.uint64((value << np.int64(1)) ^ (value >> np.int64(63)))

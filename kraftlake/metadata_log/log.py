@@ -34,6 +34,7 @@ from kraftlake.runtime.errors import LakeError
 
 if TYPE_CHECKING:
     from kraftlake.metadata_log.tail import LogTail
+    from kraftlake.records.batch_values import BatchValues
 
 _CLAIM_RETRIES = 100
 
@@ -205,7 +206,7 @@ class MetadataLog(ReadableLog):
         end_offset: int,
         epoch: int,
         last_contained_log_timestamp: int,
-        batches: Iterable[RecordBatch],
+        batches: Iterable[RecordBatch | BatchValues],
         size_in_bytes: int = 0,
     ) -> bool:
         """Keep a snapshot, with all of its batches, control ones too, in one commit of table `snapshots`.
@@ -213,9 +214,10 @@ class MetadataLog(ReadableLog):
         Returns False when the lake has the same one already. Raises ImportConflictError when it has another one with
         this end offset, LakeError when the disk refuses.
         """
+        rows = to_rows(batches)
         table = SnapshotTable.open_or_create(self._path / SNAPSHOTS_TABLE, self._disk)
         return table.add(
-            to_rows(batches),
+            rows,
             end_offset=end_offset,
             epoch=epoch,
             last_contained_log_timestamp=last_contained_log_timestamp,

@@ -9,9 +9,9 @@ import attrs
 
 from kraftlake.delta import MetadataDelta
 from kraftlake.image import MetadataImage
-from kraftlake.kafka_files import checkpoint_batches
 from kraftlake.metadata_log import Location, MetadataLog, SinceSnapshot, SnapshotPolicy
 from kraftlake.replay import LeaderAndEpoch, LoaderManifest, QuorumState, SnapshotManifest
+from kraftlake.replay.kept_snapshot import keep_snapshot
 from kraftlake.runtime.clock import Clock
 from kraftlake.runtime.event_queue import EventQueue, FunctionEvent, KafkaEventQueue
 from kraftlake.runtime.fault_handler import FaultHandler
@@ -66,30 +66,15 @@ class LakeSnapshotEmitter:
 
         Raises UnwritableMetadataError for what the metadata.version can't write, LakeError when the disk refuses.
         """
-        at = image.provenance
-        batches = list(
-            checkpoint_batches(
-                image.write(),
-                epoch=at.epoch,
-                last_contained_log_timestamp=at.timestamp,
-                timestamp=at.timestamp,
-                kraft_version=quorum.kraft_version,
-                voters=quorum.voters,
-            )
-        )
-        made = MetadataLog.open(self._path).add_snapshot(
-            end_offset=at.offset + 1,
-            epoch=at.epoch,
-            last_contained_log_timestamp=at.timestamp,
-            batches=batches,
-        )
-        if not made:
-            self._log.info("the lake has that snapshot", snapshot=at.snapshot_name)
+        name = image.provenance.snapshot_name
+        written = keep_snapshot(MetadataLog.open(self._path), image, quorum)
+        if written is None:
+            self._log.info("the lake has that snapshot", snapshot=name)
             return
         self.metrics.generated += 1
         self.metrics.latest_generated_time_ms = self._clock.milliseconds()
-        self.metrics.latest_generated_bytes = sum(len(value) for batch in batches for value in batch.values)
-        self._log.info("wrote a snapshot", snapshot=at.snapshot_name, bytes=self.metrics.latest_generated_bytes)
+        self.metrics.latest_generated_bytes = written
+        self._log.info("wrote a snapshot", snapshot=name, bytes=written)
 
 
 class SnapshotGenerator:

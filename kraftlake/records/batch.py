@@ -151,22 +151,32 @@ def encode_batch(batch: RecordBatch, compression: str = "none") -> bytes:
 
     Raises UnwritableMetadataError when an offset or time does not fit, ValueError for an unknown compression.
     """
+    records = join_records(batch.values, batch.timestamps, batch.control_types)
+    return framed(
+        records, base_offset=batch.base_offset, epoch=batch.epoch, count=batch.record_count, control=batch.control,
+        first_timestamp=batch.timestamps[0], timestamp=batch.timestamp, compression=compression,
+    )  # fmt: skip
+
+
+def framed(
+    records: bytes, *, base_offset: int, epoch: int, count: int, first_timestamp: int, timestamp: int,
+    control: bool = False, compression: str = "none",
+) -> bytes:  # fmt: skip
+    """A batch whose records section is `records`: compressed if so asked, with its header. As `encode_batch`."""
     if compression not in COMPRESSIONS:
         raise ValueError(f"{compression!r} is not a compression of Kafka's: {', '.join(COMPRESSIONS)}")
-    records = join_records(batch.values, batch.timestamps, batch.control_types)
-    attributes = COMPRESSIONS.index(compression) | (CONTROL_BIT if batch.control else 0)
+    attributes = COMPRESSIONS.index(compression) | (CONTROL_BIT if control else 0)
     if attributes & COMPRESSION_BITS:
         from kraftlake.records.compression import compress
 
         records = compress(compression, records)
-    count = batch.record_count
     try:
         head = bytearray(HEADER.pack(
-            batch.base_offset, HEADER.size - LENGTH_FROM + len(records), batch.epoch, MAGIC, 0, attributes, count - 1,
-            batch.timestamps[0], batch.timestamp, *NO_PRODUCER, count,
+            base_offset, HEADER.size - LENGTH_FROM + len(records), epoch, MAGIC, 0, attributes, count - 1,
+            first_timestamp, timestamp, *NO_PRODUCER, count,
         ))  # fmt: skip
     except struct.error as fault:
-        raise UnwritableMetadataError(f"The batch at offset {batch.base_offset} can't be written: {fault}.") from None
+        raise UnwritableMetadataError(f"The batch at offset {base_offset} can't be written: {fault}.") from None
     head[17:21] = crc32c(records, crc32c(bytes(head[CRC_FROM:]))).to_bytes(4, "big")
     return bytes(head) + records
 

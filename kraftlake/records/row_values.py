@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from kraftlake import kernels
 from kraftlake.kernels.payloads import frame_kinds, gather
 from kraftlake.records.batch import NO_TIMESTAMP, RecordBatch
 from kraftlake.records.batch_values import BatchValues
@@ -59,11 +60,12 @@ def has_plain_frames(values: BatchValues) -> bool:
     return frame_kinds(values.data, values.starts, values.stops, np.empty(values.record_count, np.int64))
 
 
+@kernels.retried_without
 def rows_of_values(values: BatchValues) -> pa.Table:
     """As `to_rows`, of many batches at once; raises as it does."""
     count = values.record_count
     kinds = np.empty(count, np.int64)
-    if not frame_kinds(values.data, values.starts, values.stops, kinds):
+    if not (kernels.available() and frame_kinds(values.data, values.starts, values.stops, kinds)):
         return to_rows(values.batches(values.base_offset))
     of_batch = np.diff(values.last_offsets, prepend=values.base_offset - 1)
     known = np.flatnonzero(np.bincount(kinds))

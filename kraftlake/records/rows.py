@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
 from kraftlake.records.batch import NO_TIMESTAMP, RecordBatch
 from kraftlake.records.serde import control_version, read_frame, record_type
 from kraftlake.runtime.errors import CorruptDataError
+
+if TYPE_CHECKING:
+    from kraftlake.records.batch_values import BatchValues
 
 LOG_SCHEMA = pa.schema(
     [
@@ -34,12 +38,20 @@ _NEEDED = ("offset", "batch", "epoch", "control", "api_key", "payload")
 _Kind = tuple[str, int, int]  # type name, api key, version
 
 
-def to_rows(batches: Iterable[RecordBatch]) -> pa.Table:
+def to_rows(batches: Iterable[RecordBatch | BatchValues]) -> pa.Table:
     """One row a record, in `LOG_SCHEMA` and the order of the batches.
 
     Raises CorruptDataError that names the offset of a value without a frame.
     """
-    return columns_to_rows(to_columns(batches))
+    tables: list[pa.Table] = []
+    for alone, group in groupby(batches, lambda part: isinstance(part, RecordBatch)):
+        if alone:
+            tables.append(columns_to_rows(to_columns(cast("Iterator[RecordBatch]", group))))
+            continue
+        from kraftlake.records.row_values import rows_of_values
+
+        tables += map(rows_of_values, cast("Iterator[BatchValues]", group))
+    return pa.concat_tables(tables) if tables else LOG_SCHEMA.empty_table()
 
 
 def to_columns(batches: Iterable[RecordBatch]) -> dict[str, list[Any]]:

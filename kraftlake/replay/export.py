@@ -62,11 +62,10 @@ def export(
     if not target.absolute().parent.is_dir():
         raise EnvironmentFaultError(f"{target} can't be written: the folder {target.absolute().parent} does not exist.")
     options = ImageWriterOptions.for_image(image, loss_handler=losses if allow_loss else refuse_loss)
-    messages = list(image.write(options))
     quorum = replay.quorum
     size = write_checkpoint(
         target,
-        messages,
+        image.write_bulk(options),
         epoch=image.provenance.epoch,
         last_contained_log_timestamp=image.provenance.timestamp,
         kraft_version=quorum.kraft_version,

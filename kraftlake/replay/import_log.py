@@ -14,7 +14,7 @@ from kraftlake.replay.import_plan import ImportPlan, Progress, plan_import
 from kraftlake.replay.import_report import ImportReport
 from kraftlake.replay.new_lake import check_place, discard_empty_lake, is_lake, remove_empty_folders
 from kraftlake.replay.open_reader import LakeReader
-from kraftlake.replay.parts import parts_of, rows_of
+from kraftlake.replay.parts import parts_of
 from kraftlake.replay.source import Source, open_source
 from kraftlake.runtime.errors import ImportConflictError, LakeError, NotASourceError
 
@@ -116,6 +116,7 @@ class _Import:
     def _write(self, log: MetadataLog, plan: ImportPlan) -> None:
         """Snapshots first, then the log: a log that starts above 0 is worth nothing without its snapshot."""
         from kraftlake.metadata_log import commit_groups
+        from kraftlake.records.rows import to_rows
 
         committed = CommittedTo.continued(LakeReader(log), log.committed_to)
         for snapshot in plan.snapshots:
@@ -132,7 +133,7 @@ class _Import:
             for chunk in commit_groups(parts):
                 for part in chunk:
                     committed.see_part(part)
-                log.append(rows_of(chunk), committed.offset)
+                log.append(to_rows(chunk), committed.offset)
                 self._progress("writing", log.end_offset - plan.from_offset, plan.records)
         log.append([], committed.offset)
         if isinstance(log.path, Path):

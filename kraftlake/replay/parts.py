@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import groupby
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from kraftlake import kernels
 from kraftlake.records.batch import RecordBatch
@@ -12,8 +11,6 @@ from kraftlake.replay.bulk import BULK_FROM
 from kraftlake.replay.log_reader import LogReader
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from kraftlake.records.batch_values import BatchValues
 
 Part: TypeAlias = "BatchValues | RecordBatch"
@@ -32,20 +29,3 @@ def parts_of(reader: LogReader, from_offset: int, to_offset: int) -> Iterator[Pa
             from_offset = part.last_offset + 1
     if from_offset <= to_offset:
         yield from reader.batches(from_offset, to_offset)
-
-
-def rows_of(parts: Iterable[Part]) -> pa.Table:
-    """The rows of parts that follow each other, of one at least."""
-    import pyarrow as pa
-
-    from kraftlake.records.rows import to_rows
-
-    tables: list[pa.Table] = []
-    for alone, group in groupby(parts, lambda part: isinstance(part, RecordBatch)):
-        if alone:
-            tables.append(to_rows(cast("Iterator[RecordBatch]", group)))
-            continue
-        from kraftlake.records.row_values import rows_of_values
-
-        tables += map(rows_of_values, cast("Iterator[BatchValues]", group))
-    return pa.concat_tables(tables)

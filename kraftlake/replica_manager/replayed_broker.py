@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+import attrs
 
 from kraftlake.delta import MetadataDelta, TopicIdPartition, TopicPartition, TopicsDelta
-from kraftlake.image import BrokerRegistration, MetadataImage, TopicsImage
+from kraftlake.image import BrokerRegistration, ImageWriterOptions, MetadataImage, PartitionRegistration, TopicsImage
 from kraftlake.image.broker_partitions import hosted_partitions
-from kraftlake.records.metadata_records import PartitionRecord, TopicRecord
+from kraftlake.records.metadata_version import LATEST
+from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.config import ReplicaManagerConfig
 from kraftlake.replica_manager.controller_channel import AlterPartitionAnswer, LeaderAndIsr
@@ -21,6 +24,8 @@ from kraftlake.runtime.clock import ManualClock
 
 UNDECIDED = "(the log does not say which)"
 """The directory of a replica whose directory no record has named yet."""
+_WHOLE = ImageWriterOptions(metadata_version=LATEST, elr_enabled=True)
+"""Records that hold all of a partition's state."""
 
 
 class StillFetcher:
@@ -297,31 +302,18 @@ class ReplayedBroker:
 
 def hosted_delta(image: MetadataImage, broker_id: int) -> TopicsDelta:
     """A delta from the empty image that holds just the partitions with a replica on the broker, by name."""
-    delta = TopicsDelta(TopicsImage.EMPTY)
-    ids: dict[str, Uuid] = {}
-    hosted = sorted(hosted_partitions(image.topics, broker_id), key=lambda found: found[:2])
-    for name, partition_id, state in hosted:
-        topic_id = ids.get(name)
-        if topic_id is None:
-            topic = image.topics.get_topic(name)
-            assert topic is not None, "the image has just named it"
-            topic_id = ids[name] = topic.id
-            delta.replay_topic(TopicRecord(name=name, topic_id=topic_id))
-        delta.replay_partition(
-            PartitionRecord(
-                partition_id=partition_id,
-                topic_id=topic_id,
-                replicas=state.replicas,
-                isr=state.isr,
-                removing_replicas=state.removing_replicas,
-                adding_replicas=state.adding_replicas,
-                leader=state.leader,
-                leader_recovery_state=int(state.leader_recovery_state),
-                leader_epoch=state.leader_epoch,
-                partition_epoch=state.partition_epoch,
-                directories=state.directories,
-                eligible_leader_replicas=state.elr,
-                last_known_elr=state.last_known_elr,
-            )
-        )
-    return delta
+    hosted: dict[str, dict[int, PartitionRegistration]] = {}
+    for name, partition_id, state in hosted_partitions(image.topics, broker_id):
+        hosted.setdefault(name, {})[partition_id] = state
+    delta = MetadataDelta(MetadataImage.EMPTY)
+    delta.replay_all(record.message for record in _records(image.topics, hosted))
+    return delta.get_or_create_topics_delta()
+
+
+def _records(
+    topics: TopicsImage, hosted: Mapping[str, Mapping[int, PartitionRegistration]]
+) -> Iterator[ApiMessageAndVersion]:
+    for name, partitions in sorted(hosted.items()):
+        topic = topics.get_topic(name)
+        assert topic is not None, "the image has just named it"
+        yield from attrs.evolve(topic, partitions=partitions).write(_WHOLE)

@@ -110,6 +110,9 @@ class LakeTable:
         if made_from != log_id:
             raise LakeError(f"{self.path} was made from another log than this lake's: {self._way_out}")
 
+    appends_apart: ClassVar[bool] = True
+    """Whether `append` may run beside the one that makes the next rows."""
+
     def append(self, rows: pa.Table, last_offset: int) -> None:
         """Append rows of offsets up to `last_offset` and note that the table covers them; without rows, only that.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Any
 
 import attrs
@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from kraftlake.image.partition_rows import LEADER, LEADER_EPOCH, PARTITION_EPOCH
 from kraftlake.kernels.broker_changes import TOO_LONG, changes_of_brokers
-from kraftlake.kernels.change_state import Base, State
+from kraftlake.kernels.change_state import LONGEST, Base, State
 from kraftlake.kernels.partition_journal import list_lengths, list_values
 from kraftlake.spark_jobs.delta_heads import DeltaHeads
 from kraftlake.spark_jobs.local_changes import CHANGES_BY_NAME, SCHEMA
@@ -39,13 +39,29 @@ class ChangedPartitions:
     base: Base
     state: State
 
+    def part(self, some: slice) -> ChangedPartitions:
+        """Some of them."""
+        return attrs.evolve(
+            self,
+            before=self.before[some],
+            after=self.after[some],
+            flags=self.flags[some],
+            deltas=self.deltas[some],
+            topics=self.topics[some],
+            partitions=self.partitions[some],
+        )
+
+    def has_long_lists(self) -> bool:
+        """Whether a partition has a list that is too long for compiled code."""
+        return any(has_long_lists(rows, self.base.heap, self.state.heap) for rows in (self.before, self.after))
+
 
 @attrs.frozen(kw_only=True, eq=False)
 class Strings:
     """Names and ids of topics by number, and the ids of directories (string array) by theirs."""
 
-    names: Sequence[str]
-    ids: Sequence[str]
+    name: Callable[[int], str]
+    topic_id: Callable[[int], str]
     directories: pa.Array
 
 
@@ -57,8 +73,8 @@ def local_change_table(partitions: ChangedPartitions, heads: DeltaHeads, strings
     told = _Told.of(partitions)
     numbers, which = np.unique(partitions.topics, return_inverse=True)
     topics = which.reshape(-1)
-    names = pa.array([strings.names[number] for number in numbers.tolist()], pa.string())
-    ids = pa.array([strings.ids[number] for number in numbers.tolist()], pa.string())
+    names = pa.array([strings.name(number) for number in numbers.tolist()], pa.string())
+    ids = pa.array([strings.topic_id(number) for number in numbers.tolist()], pa.string())
     told = told.take(_order(told, partitions, _ranks(names)[topics]))
     changed, deleted = told.changed, told.kinds == 0
     state = pa.array(changed, mask=deleted)
@@ -113,6 +129,13 @@ class _Told:
             kinds=self.kinds[order],
             directories=self.directories[order],
         )
+
+
+def has_long_lists(rows: Any, base_heap: Any, heap: Any) -> bool:
+    """Whether a row (int32[n, 14]) has a list that is too long for compiled code."""
+    lengths = np.empty((_LISTS, len(rows)), np.int32)
+    list_lengths(rows, base_heap, heap, lengths)
+    return bool((lengths > LONGEST).any())
 
 
 def _room(count: int) -> tuple[Any, Any, Any, Any]:

@@ -59,8 +59,8 @@ class LocalChangeStates:
         if not len(records):
             return []
         deltas = np.searchsorted(heads.offsets, records.effective)
-        if self._bulk is not None and self._bulk.is_worn:
-            self._objects, self._bulk = self._bulk.topics(), None
+        if self._bulk is not None and self._bulk.places.is_worn:
+            self._objects, self._bulk = self._bulk.places.topics(), None
         if self._bulk is None and self._wants_bulk(len(records)):
             self._become_bulk()
         rows: list[pa.Table] = []
@@ -69,7 +69,7 @@ class LocalChangeStates:
             done, table = self._bulk.take(records, deltas, heads)
             rows.append(table)
             if done < len(records):
-                self._objects, self._bulk = self._bulk.topics(), None
+                self._objects, self._bulk = self._bulk.places.topics(), None
         if done < len(records):
             rows.append(self._take_objects(records.where(np.s_[done:]), deltas[done:], heads))
         return rows
@@ -99,9 +99,9 @@ class LocalChangeStates:
         return self._bulk_wanted
 
     def _become_bulk(self) -> None:
-        from kraftlake.spark_jobs.bulk_local_changes import BulkLocalChanges, has_long_lists  # imports numba
+        from kraftlake.spark_jobs.bulk_local_changes import BulkLocalChanges, fits  # imports numba
 
-        if not has_long_lists(self._objects):
+        if fits(self._objects):
             self._bulk, self._objects = BulkLocalChanges(self._objects), TopicsImage.EMPTY
 
 
@@ -110,9 +110,9 @@ def rows_of_image(topics: TopicsImage, heads: DeltaHeads) -> pa.Table:
     if topics.is_empty():
         return SCHEMA.empty_table()
     if kernels.available():
-        from kraftlake.spark_jobs.bulk_local_changes import BulkLocalChanges, has_long_lists
+        from kraftlake.spark_jobs.bulk_local_changes import BulkLocalChanges, fits
 
-        if not has_long_lists(topics):
+        if fits(topics):
             return BulkLocalChanges(topics).as_new(heads)
     delta = TopicsDelta(TopicsImage.EMPTY)
     delta.take_all_of(topics)

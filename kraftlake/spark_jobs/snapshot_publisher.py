@@ -9,8 +9,8 @@ import attrs
 import numpy as np
 
 from kraftlake.image import MetadataImage
-from kraftlake.kafka_files.writer import checkpoint_batches
 from kraftlake.metadata_log import MetadataLog
+from kraftlake.replay.kept_snapshot import keep_snapshot
 from kraftlake.replay.quorum import QuorumState
 from kraftlake.runtime.errors import UnwritableMetadataError
 
@@ -114,24 +114,10 @@ class SnapshotPublisher:
         if end_offset in self._ends or not image.provenance.batch_aligned or _same_content(image, self._last):
             return
         try:
-            records = list(image.write())
+            keep_snapshot(self._log, image, quorum)
         except UnwritableMetadataError as fault:
             self.unwritable = str(fault)
             return
-        provenance = image.provenance
-        self._log.add_snapshot(
-            end_offset=end_offset,
-            epoch=provenance.epoch,
-            last_contained_log_timestamp=provenance.timestamp,
-            batches=checkpoint_batches(
-                records,
-                epoch=provenance.epoch,
-                last_contained_log_timestamp=provenance.timestamp,
-                timestamp=provenance.timestamp,
-                kraft_version=quorum.kraft_version,
-                voters=quorum.voters,
-            ),
-        )
         self._ends.add(end_offset)
         self.written.append(end_offset)
         self.unwritable = None

@@ -24,7 +24,8 @@ class StreamOptions:
 
     `trigger` is "available-now", which ends when everything that was there is in the tables, or an interval such as
     "2 seconds", which goes on until it is interrupted or has reached `until_offset`. A micro-batch takes at most
-    `max_files` files of the log and about `max_bytes` of them, but always one file. `checkpoint` is the stream's own
+    `max_files` files of the log and about `max_bytes` of them, but always one file. A backlog is read without Spark
+    unless `max_files` is given: the stream then brings all of it. `checkpoint` is the stream's own
     folder, by default in the lake's `_spark/`. `master` is where a session that the run starts itself connects to.
     """
 

@@ -1,7 +1,8 @@
 """A structured stream over a lake's log that keeps derived tables up to date: what every such job has in common.
 
-The tables themselves know how far they are. What a stream's checkpoint says is used where it fits that, and thrown away
-where it doesn't: then the run reads what the stream won't bring from the log itself, from the nearest snapshot on.
+The tables themselves know how far they are. A backlog is read from the lake's files, and the stream goes on from there.
+What a stream's checkpoint says is used where it fits the tables, and thrown away where it doesn't: then, too, the run
+reads what the stream won't bring from the log itself.
 """
 
 from __future__ import annotations
@@ -11,13 +12,14 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.delta_log import TableState, read_table
 from kraftlake.replay.open_reader import LakeReader
 from kraftlake.runtime.errors import EnvironmentFaultError, KraftlakeError, LakeError
 from kraftlake.runtime.log import get_logger
+from kraftlake.spark_jobs.beside import Behind, ahead
 from kraftlake.spark_jobs.log_fold import LogFold, TableFeed
 from kraftlake.spark_jobs.row_fold import RowFold
 from kraftlake.spark_jobs.run_lock import JOBS_FOLDER, hold_tables
@@ -28,10 +30,12 @@ from kraftlake.spark_jobs.stream_start import StreamStart, choose_start, discard
 from kraftlake.spark_jobs.table_writer import TableWriter
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+    from kraftlake.spark_jobs.lake_table import LakeTable
     from kraftlake.spark_jobs.replay_listener import ReplayListener
 
 Progress = Callable[[int, int], None]
@@ -39,6 +43,8 @@ Progress = Callable[[int, int], None]
 
 LOG_TABLE: Final = "log"
 
+BACKLOG_FROM: Final = 10_000
+"""From how many missing records on they are read from the lake's files: a stream's start alone takes longer."""
 _PUBLISH_BYTES = 16 * 1024 * 1024
 _LISTENING_SECONDS = 10.0
 _POLL_SECONDS = 0.2
@@ -83,12 +89,14 @@ def run_tables(
     MetadataLog.open(lake)  # says what is wrong with the lake before anything is made in it
     with ExitStack() as stack:
         stack.enter_context(hold_tables(lake, [writer.description.name for writer in writers]))
+        behind = stack.enter_context(Behind())
         session = stack.enter_context(RunSession(spark, f"kraftlake {job}", options.master))
         run = _TableRun(
             job,
             lake,
             writers,
             session=session,
+            behind=behind,
             snapshot_every_bytes=snapshot_every_bytes,
             on_progress=on_progress,
             listener=listener,
@@ -107,6 +115,7 @@ class _TableRun:
         writers: Sequence[TableWriter],
         *,
         session: RunSession,
+        behind: Behind,
         snapshot_every_bytes: int | None,
         on_progress: Progress | None,
         listener: ReplayListener | None,
@@ -115,6 +124,9 @@ class _TableRun:
         self._listener = listener
         self._lake = lake
         self._session = session
+        self._behind = behind
+        self._publication: tuple[int, dict[str, int]] | None = None
+        """The offset and the state of what is being written."""
         # The table's state first: whatever is appended after it comes through the stream.
         self._log: TableState = read_table(lake / LOG_TABLE)
         self._metadata_log = MetadataLog.open(lake)
@@ -180,6 +192,12 @@ class _TableRun:
         )
 
     def _stream(self, options: StreamOptions, checkpoint: Path) -> None:
+        if self._has_backlog(options):
+            discard(checkpoint)  # it would have the stream bring all of that once more
+            last = self._end_offset - 1
+            self._catch_up(last if options.until_offset is None else min(last, options.until_offset))
+            if options.until_offset is not None and self._fold.last_offset >= options.until_offset:
+                return
         needed = self._fold.last_offset + 1
         start = None
         if not resumable(checkpoint, self._log, end_offset=self._end_offset, needed=needed):
@@ -204,37 +222,64 @@ class _TableRun:
                 f"{self._end_offset}: delete the stream's checkpoint and run again"
             )
 
+    def _has_backlog(self, options: StreamOptions) -> bool:
+        """Whether so much of the log is missing in the tables that it is read from the lake's files."""
+        return options.max_files is None and self._end_offset - 1 - self._fold.last_offset >= BACKLOG_FROM
+
     def _catch_up(self, to_offset: int) -> None:
-        """Reads from the log itself what the stream won't bring."""
+        """Reads from the log itself, without Spark."""
         if self._fold.last_offset < to_offset:
-            for rows in self._metadata_log.batch_rows(self._fold.last_offset + 1, to_offset):
+            # A handle of its own, for the tables are read on a thread of its own.
+            for rows in ahead(MetadataLog.open(self._lake).batch_rows(self._fold.last_offset + 1, to_offset)):
                 self._take(rows)
         self._publish()
 
-    def _take(self, rows: Any) -> None:
+    def _take(self, rows: pa.Table) -> None:
         """Takes rows in, and publishes what they make in pieces of bounded size."""
         size = 0
         for piece in self._fold.take(rows):
             size += piece
             if size >= _PUBLISH_BYTES:
-                self._publish()
+                self._begin_publishing()
                 size = 0
 
     def _publish(self) -> None:
-        """Snapshots are written by now: the offsets that the tables note come last, so that a rerun misses none."""
+        self._begin_publishing()
+        self._end_publishing()
+
+    def _begin_publishing(self) -> None:
+        """Begin to write what there is; the fold may go on meanwhile.
+
+        Snapshots are written by now: the offsets that the tables note come last, so that a rerun misses none.
+        """
+        self._end_publishing()
         offset = self._fold.last_offset
         if offset < 0:
             return
+        appends: list[tuple[LakeTable, pa.Table]] = []
         for table, feed in zip(self._tables, self._feeds, strict=True):
             if feed.covers is not None and feed.covers >= offset:
                 continue
-            rows = feed.writer.drain()
-            table.append(rows, offset)
-            self._rows[table.name] += rows.num_rows
+            appends.append((table, feed.writer.drain()))
             feed.covers = offset
-        self._tell(offset)
+        self._publication = offset, self._state(offset)
 
-    def _tell(self, offset: int) -> None:
+        def append(*, apart: bool) -> None:
+            for table, rows in appends:
+                if table.appends_apart is apart:
+                    table.append(rows, offset)
+                    self._rows[table.name] += rows.num_rows
+
+        self._behind.start(lambda: append(apart=True))
+        append(apart=False)
+
+    def _end_publishing(self) -> None:
+        self._behind.wait()
+        if self._publication is not None:
+            publication, self._publication = self._publication, None
+            self._tell(*publication)
+
+    def _tell(self, offset: int, state: dict[str, int]) -> None:
         if offset <= self._published_to:
             return
         now = time.monotonic()
@@ -243,7 +288,7 @@ class _TableRun:
             offset=offset,
             records=offset - self._published_to,
             records_per_second=round((offset - self._published_to) / max(now - self._published_at, 1e-9)),
-            **self._state(offset),
+            **state,
         )
         self._published_to, self._published_at = offset, now
         if self._on_progress is not None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kraftlake.delta import MetadataDelta
 from kraftlake.image import CollectedLosses, ImageWriterOptions, MetadataImage, MetadataProvenance
-from kraftlake.image.topic_values import _by_kernel, _by_objects, topic_values
+from kraftlake.image.topic_values import _by_kernel, _by_objects, topic_values, topics_by_name
 from kraftlake.records.metadata_records import PartitionRecord, TopicRecord
 from kraftlake.records.metadata_version import ALL, MINIMUM_OF_KAFKA_4, from_feature_level
 from kraftlake.records.serde import ApiMessageAndVersion, encode_value
@@ -28,9 +28,11 @@ def image_of(records: list[ApiMessageAndVersion]) -> MetadataImage:
 def written(image: MetadataImage, write: Callable, level, elr: bool) -> tuple[dict[str, list[bytes]], tuple[str, ...]]:
     losses = CollectedLosses()
     packed = image.topics.rows()
-    values = write(packed, ImageWriterOptions(metadata_version=level, elr_enabled=elr, loss_handler=losses))
+    options = ImageWriterOptions(metadata_version=level, elr_enabled=elr, loss_handler=losses)
+    order = topics_by_name(packed.table)
+    values = write(packed, options, order)
     topics = {}
-    for number, name in enumerate(packed.table.names):
+    for number, name in enumerate(packed.table.names[topic] for topic in order.tolist()):
         at, end = values.starts[number], values.starts[number + 1]
         topics[name] = []
         for size in values.sizes[values.firsts[number] : values.firsts[number + 1]].tolist():

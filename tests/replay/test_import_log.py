@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import kraftlake
 from kraftlake.image import image_to_json
-from kraftlake.kafka_files.writer import checkpoint_batches
+from kraftlake.kafka_files import checkpoint_batches
 from kraftlake.metadata_log import MetadataLog, appending
 from kraftlake.metadata_log.disk import Disk
 from kraftlake.records.batch import RecordBatch

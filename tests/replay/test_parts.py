@@ -11,7 +11,7 @@ from kraftlake.metadata_log import MetadataLog
 from kraftlake.records.batch import RecordBatch, encode_batch
 from kraftlake.records.rows import to_rows
 from kraftlake.replay import import_source
-from kraftlake.replay.parts import Part, parts_of, rows_of
+from kraftlake.replay.parts import Part, parts_of
 from kraftlake.runtime.errors import CorruptDataError
 from tests.metadata_log.log_batches import data_batch, leader_change, noop_batch
 from tests.metadata_log.strategies import logs
@@ -46,7 +46,7 @@ def test_parts_hold_the_batches_that_a_reader_gives_one_by_one(
     last = data.draw(st.integers(first, reader.end_offset - 1))
     parts = list(parts_of(reader, first, last))
     assert batches_of(parts) == list(reader.batches(first, last))
-    assert rows_of(parts).equals(to_rows(reader.batches(first, last)))
+    assert to_rows(parts).equals(to_rows(reader.batches(first, last)))
 
 
 LOG = [

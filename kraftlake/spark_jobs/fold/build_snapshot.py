@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,10 +18,10 @@ from kraftlake.metadata_log.snapshot_parts import snapshot_name, write_part
 from kraftlake.metadata_log.snapshots import SnapshotTable
 from kraftlake.runtime.errors import OffsetError
 from kraftlake.spark_jobs.fold.folded import Collected
-from kraftlake.spark_jobs.fold.frames import bounded_batches, collected, folded_frame, warn_of
+from kraftlake.spark_jobs.fold.frames import bounded_batches, collected, folded_frame
 from kraftlake.spark_jobs.fold.layout import head_of, ranges_of, tail_of
 from kraftlake.spark_jobs.fold.others import FoldedOthers, fold_others
-from kraftlake.spark_jobs.fold.plan import FoldPlan, base_is_sound, plan_fold, provenance_at, resolved
+from kraftlake.spark_jobs.fold.plan import FoldPlan, base_is_sound, plan_fold, plans, provenance_at, resolved
 from kraftlake.spark_jobs.fold.topic_files import TopicFiles
 from kraftlake.spark_jobs.run_session import RunSession
 
@@ -121,28 +122,24 @@ def folding(
     """
     from pyspark import StorageLevel
 
-    damaged: set[str] = set()
-    while True:
-        plan, base = plan_fold(
-            log,
-            at,
-            parallelism=spark.sparkContext.defaultParallelism,
-            shards=shards,
-            from_snapshot=from_snapshot,
-            sound=lambda snapshot: snapshot.name not in damaged,
-        )
-        rows = folded_frame(spark, plan).persist(StorageLevel.DISK_ONLY)
+    plan = partial(
+        plan_fold,
+        log,
+        at,
+        parallelism=spark.sparkContext.defaultParallelism,
+        shards=shards,
+        from_snapshot=from_snapshot,
+    )
+    for made, base in plans(plan):
+        rows = folded_frame(spark, made).persist(StorageLevel.DISK_ONLY)
         try:
             said = collected(rows)
             if base is None or base_is_sound(base, said.checks()):
                 others = fold_others(said.others, removed=said.removed, cleared=said.cleared)
-                yield Fold(plan=plan, rows=rows, said=said, others=others)
+                yield Fold(plan=made, rows=rows, said=said, others=others)
                 return
         finally:
             rows.unpersist()
-        assert base.name not in damaged, "a snapshot is tried once"
-        damaged.add(base.name)
-        warn_of(base.name, plan.lake)
 
 
 def _write(place: Location, log: MetadataLog, at: int, fold: Fold) -> BuiltSnapshot:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -11,7 +12,6 @@ import pyarrow as pa
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.pieces import SnapshotPiece
 from kraftlake.runtime.errors import EnvironmentFaultError, KraftlakeError
-from kraftlake.runtime.log import get_logger
 from kraftlake.spark_jobs.fold.chunks import (
     CHUNK_SCHEMA,
     FAULT,
@@ -30,7 +30,7 @@ from kraftlake.spark_jobs.fold.folded import (
     row_of_shard,
     shards_in,
 )
-from kraftlake.spark_jobs.fold.plan import FoldPlan, base_is_sound, check_piece, plan_fold, read_chunks
+from kraftlake.spark_jobs.fold.plan import FoldPlan, base_is_sound, check_piece, plan_fold, plans, read_chunks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -97,23 +97,18 @@ def sound_plan(
     topics_only: bool = False,
 ) -> FoldPlan:
     """As `plan_fold`, from a base that the executors have read and found whole; others are passed over."""
-    damaged: set[str] = set()
-    while True:
-        plan, base = plan_fold(
-            log,
-            at,
-            parallelism=spark.sparkContext.defaultParallelism,
-            base_at=base_at,
-            shards=shards,
-            split_at=split_at,
-            topics_only=topics_only,
-            from_snapshot=from_snapshot,
-            sound=lambda snapshot: snapshot.name not in damaged,
-        )
-        if base is None or base_is_sound(base, _checks(spark, plan)):
-            return plan
-        damaged.add(base.name)
-        warn_of(base.name, plan.lake)
+    plan = partial(
+        plan_fold,
+        log,
+        at,
+        parallelism=spark.sparkContext.defaultParallelism,
+        base_at=base_at,
+        shards=shards,
+        split_at=split_at,
+        topics_only=topics_only,
+        from_snapshot=from_snapshot,
+    )
+    return next(made for made, base in plans(plan) if base is None or base_is_sound(base, _checks(spark, made)))
 
 
 def _checks(spark: SparkSession, plan: FoldPlan) -> list[Chunk]:
@@ -129,11 +124,6 @@ def _checks(spark: SparkSession, plan: FoldPlan) -> list[Chunk]:
     with telling_faults():
         rows = in_arrow(numbers, check, CHUNK_SCHEMA).toArrow()
     return [chunk for batch in rows.to_batches() for chunk in chunks_of(batch)]
-
-
-def warn_of(snapshot: str, lake: str) -> None:
-    """Say that a snapshot is damaged, and passed over."""
-    get_logger(__name__).warning("snapshot_skipped", snapshot=snapshot, lake=lake, reason="its checksum is another one")
 
 
 def collected(folded: DataFrame) -> Collected:

@@ -1,6 +1,6 @@
 """Where the records of a snapshot stand, before its topics are written: offsets, batches, and what is around topics.
 
-Knows no Spark. Source of the form: `kraftlake.kafka_files.checkpoint_batches`.
+Knows no Spark. Source of the form: `kraftlake.kafka_files.checkpoint`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kraftlake.image import ImageWriterOptions, MetadataImage, MetadataProvenance
-from kraftlake.kafka_files import checkpoint_batches
-from kraftlake.kafka_files.writer import MAX_RECORDS_IN_BATCH, RECORD_OVERHEAD, BatchCutter
+from kraftlake.kafka_files.checkpoint import (
+    MAX_RECORDS_IN_BATCH,
+    RECORD_OVERHEAD,
+    BatchCutter,
+    footer_batch,
+    head_batch,
+)
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import LOG_SCHEMA, to_rows
 from kraftlake.records.serde import ApiMessageAndVersion, encode_value
@@ -96,16 +101,10 @@ def head_of(
     image: MetadataImage, options: ImageWriterOptions, provenance: MetadataProvenance, quorum: QuorumState
 ) -> Head:
     """The snapshot's header, features and cluster."""
-    control, *_ = checkpoint_batches(
-        (),
-        epoch=provenance.epoch,
-        last_contained_log_timestamp=provenance.timestamp,
-        timestamp=provenance.timestamp,
-        kraft_version=quorum.kraft_version,
-        voters=quorum.voters,
-    )
+    epoch, time = provenance.epoch, provenance.timestamp
+    control = head_batch(epoch, time, time, kraft_version=quorum.kraft_version, voters=quorum.voters)
     cutter = BatchCutter()
-    records = [*image.features.write(options), *image.cluster.write(options)]
+    records = image.write_before_topics(options)
     rows, open_batch = _rows(records, control.last_offset + 1, cutter, control.last_offset + 1, provenance)
     return Head(
         rows=pa.concat_tables([to_rows([control]), rows]),
@@ -136,19 +135,8 @@ def tail_of(
         size = int(last_sizes[len(last_sizes) - held :].sum()) + held * RECORD_OVERHEAD
         from_head = head.size if open_batch == head.open_batch else 0
         cutter = BatchCutter(offset - open_batch, size + from_head)
-    records = [
-        *image.configs.write(),
-        *image.client_quotas.write(),
-        *image.producer_ids.write(),
-        *image.acls.write(),
-        *image.scram.write(options),
-        *image.delegation_tokens.write(options),
-    ]
-    rows, _ = _rows(records, offset, cutter, open_batch, provenance)
-    *_, footer = checkpoint_batches(
-        (), epoch=provenance.epoch, last_contained_log_timestamp=provenance.timestamp, timestamp=provenance.timestamp
-    )
-    footer = attrs.evolve(footer, base_offset=offset + rows.num_rows)
+    rows, _ = _rows(image.write_behind_topics(options), offset, cutter, open_batch, provenance)
+    footer = footer_batch(offset + rows.num_rows, provenance.epoch, provenance.timestamp)
     return pa.concat_tables([rows, to_rows([footer])])
 
 

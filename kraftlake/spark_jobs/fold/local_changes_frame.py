@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from kraftlake.delta import TopicsDelta
 from kraftlake.image import MetadataProvenance
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.runtime.errors import OffsetError, UsageError
+from kraftlake.spark_jobs.delta_heads import DeltaHeads
 from kraftlake.spark_jobs.fold.folded import fold_shard, shards_in
 from kraftlake.spark_jobs.fold.frames import chunks_frame, in_arrow, of_topics, sound_plan
 from kraftlake.spark_jobs.fold.plan import provenance_at, resolved
-from kraftlake.spark_jobs.local_changes import SCHEMA, local_change_rows
+from kraftlake.spark_jobs.local_changes import SCHEMA, Row, local_change_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -63,11 +65,24 @@ def local_changes_frame(
     def changes(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _, chunks in of_topics(plan, shards_in(batches)):
             change = fold_shard(chunks, split_at=from_offset, base_last=plan.base_last).change()
-            rows = local_change_rows(change, head)
-            while some := list(islice(rows, _ROWS_AT_ONCE)):
-                yield batch_of_rows(some)
+            yield from batches_of_change(change, head)
 
     return in_arrow(chunks_frame(spark, plan), changes, SCHEMA)
+
+
+def batches_of_change(change: TopicsDelta, head: Row) -> Iterator[pa.RecordBatch]:
+    """The rows of one metadata delta, in batches of bounded size; `head` is that of `head_of_rows`."""
+    bulk, tables = change.as_bulk(), None
+    if bulk is not None:
+        from kraftlake.spark_jobs.bulk_delta_changes import bulk_delta_changes
+
+        offset, epoch, time = head
+        tables = bulk_delta_changes(bulk, DeltaHeads.single(offset, epoch, -1 if time is None else time // 1000))
+    for table in tables or ():
+        yield from table.to_batches(max_chunksize=_ROWS_AT_ONCE)
+    rows = local_change_rows(change, head) if tables is None else iter(())
+    while some := list(islice(rows, _ROWS_AT_ONCE)):
+        yield batch_of_rows(some)
 
 
 def head_of_rows(provenance: MetadataProvenance) -> tuple[int, int, int | None]:

@@ -19,6 +19,7 @@ from kraftlake.metadata_log.snapshot_parts import payload_checksum
 from kraftlake.replay.base import choose_base
 from kraftlake.replay.log_reader import SnapshotReader
 from kraftlake.replay.open_reader import LakeReader
+from kraftlake.runtime.log import get_logger
 from kraftlake.spark_jobs.fold.chunks import BASE, CHECK, LOG, Chunk
 from kraftlake.spark_jobs.fold.routing import COLUMNS, Router
 
@@ -83,6 +84,23 @@ def plan_fold(
         topics_only=topics_only,
     )
     return plan, base
+
+
+def plans(plan: Callable[..., tuple[FoldPlan, LakeSnapshot | None]]) -> Iterator[tuple[FoldPlan, LakeSnapshot | None]]:
+    """Plans of one fold, each with its base, until one is taken: the next one passes over a base, with a warning.
+
+    Whoever takes no plan has read its base and found it damaged. `plan` is `plan_fold` but for `sound`.
+    """
+    damaged: set[str] = set()
+    while True:
+        made, base = plan(sound=lambda snapshot: snapshot.name not in damaged)
+        yield made, base
+        assert base is not None, "without a base nothing is damaged"
+        assert base.name not in damaged, "a snapshot is tried once"
+        damaged.add(base.name)
+        get_logger(__name__).warning(
+            "snapshot_skipped", snapshot=base.name, lake=made.lake, reason="its checksum is another one"
+        )
 
 
 def read_chunks(plan: FoldPlan, number: int) -> Iterator[list[Chunk]]:

@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from kraftlake.image import ImageWriterOptions, MetadataProvenance
-from kraftlake.image.topic_values import topic_values
-from kraftlake.kafka_files.writer import MAX_RECORDS_IN_BATCH
+from kraftlake.image.topic_values import topic_values, topics_by_name
+from kraftlake.kafka_files.checkpoint import MAX_RECORDS_IN_BATCH
 from kraftlake.metadata_log.delta_actions import AddFile
 from kraftlake.metadata_log.disk import disk_for
 from kraftlake.metadata_log.founding import SNAPSHOTS_TABLE
@@ -74,13 +74,13 @@ class TopicFiles:
         for batch in batches:
             for cell in batch.column(0):
                 packed = topics_in(cell.as_buffer()).rows()
+                order = topics_by_name(packed.table)
                 try:
-                    values = topic_values(packed, self.options)
+                    values = topic_values(packed, self.options, order)
                 except KraftlakeError as fault:
                     yield _row(_PIECE_SCHEMA, range=0, fault=fault_to_json(fault))
                     return
-                names = packed.table.names
-                order = sorted(range(len(names)), key=names.__getitem__)
+                names = [packed.table.names[topic] for topic in order.tolist()]
                 table = pa.table(
                     [
                         pa.array(names, pa.string()),
@@ -89,11 +89,10 @@ class TopicFiles:
                     ],
                     _TOPIC_SCHEMA,
                 )
-                ordered = [names[topic] for topic in order]
-                edges = [*(bisect_left(ordered, first) for first in firsts), len(ordered)]
+                edges = [*(bisect_left(names, first) for first in firsts), len(names)]
                 for number, (start, stop) in enumerate(pairwise(edges)):
                     if start < stop:
-                        mine = table.take(pa.array(order[start:stop]))
+                        mine = table.slice(start, stop - start)
                         yield _row(_PIECE_SCHEMA, range=number, topics=stream_of(mine))
 
     def _files(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

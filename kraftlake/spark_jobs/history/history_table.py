@@ -67,6 +67,8 @@ class HistoryTable(LakeTable):
         self._appends = 0
         self._offset: int | None = None
 
+    appends_apart = False  # it asks for rows that are still so
+
     def append(self, rows: pa.Table, last_offset: int) -> None:
         """Append rows that ended at or before `last_offset`; the states are those after it by now.
 

@@ -23,9 +23,9 @@ from kraftlake.replay.fold import changes_between, image_at
 from kraftlake.replay.open_reader import LakeReader
 from kraftlake.runtime.errors import ReplayError
 from kraftlake.spark_jobs.fold import plan as planning
-from kraftlake.spark_jobs.fold.local_changes_frame import head_of_rows
+from kraftlake.spark_jobs.fold.local_changes_frame import batches_of_change, head_of_rows
 from kraftlake.spark_jobs.fold.plan import plan_fold, provenance_at
-from kraftlake.spark_jobs.local_changes import local_change_rows
+from kraftlake.spark_jobs.local_changes import SCHEMA, local_change_rows
 from tests.histories import uuid_of
 from tests.spark_jobs.fold.one_process import (
     changes_of,
@@ -108,7 +108,9 @@ def check_local_changes(log: MetadataLog, from_offset: int, to_offset: int, shar
         split_at=from_offset,
         topics_only=True,
     )
-    rows = [row for change in changes_of(plan, order) for row in local_change_rows(change, head)]
+    batches = [batch for change in changes_of(plan, order) for batch in batches_of_change(change, head)]
+    assert all(batch.schema == SCHEMA for batch in batches)
+    rows = [(*head, *[*row.values()][3:]) for batch in batches for row in batch.to_pylist()]
     assert sorted(map(repr, rows)) == sorted(map(repr, expected))
 
 

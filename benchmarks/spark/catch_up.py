@@ -1,0 +1,138 @@
+"""How fast jobs catch up with a log: `python -m benchmarks.spark.catch_up [--records N] [--partitions N] [--runs N]`.
+
+Two generated logs, one of no-op records (an idle cluster's) and one of a busy cluster, taken in from their first record
+by the jobs, each in a process of its own: images and snapshots alone, with `local_changes/`, and the other tables. No
+JVM is started, for a backlog is read from the lake's files. Records a second, of the clock and of CPU; the import of
+modules counts, compiling does not (a first run is thrown away).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+
+from benchmarks.spark.__main__ import number
+from kraftlake.generate import Plan, generate_lake
+
+GOAL: Final = 1_000_000
+"""Records a second."""
+PARTITIONS_OF_A_TOPIC: Final = 20
+
+WHATS: Final = {
+    "snapshots": "images and snapshots alone",
+    "replay": "and local_changes/ (replay)",
+    "history": "histories (history)",
+    "metrics": "counts (metrics)",
+    "events": "events (events)",
+}
+
+
+def lake_of(name: str, folder: Path, records: int, partitions: int) -> Path:
+    """A generated lake, made where it is not there."""
+    lake = folder / f"{name}-{records}-{partitions}"
+    if not lake.exists():
+        topics = max(1, partitions // PARTITIONS_OF_A_TOPIC)
+        plan = Plan(brokers=60, topics=topics, partitions=PARTITIONS_OF_A_TOPIC, records=records)
+        if name == "no-op":
+            # Nothing but a config a day and what an idle controller writes each half second.
+            plan = Plan(topics=topics, records=records, patterns=("config-changes",), quiet_ms=86_400_000)
+        generate_lake(lake, plan)
+    return lake
+
+
+def run(what: str, lake: Path) -> dict[str, float]:
+    """Take the lake's log in, as one of WHATS, in this process."""
+    started, cpu = time.perf_counter(), time.process_time()
+    from kraftlake.spark_jobs import run_job
+    from kraftlake.spark_jobs.snapshot_publisher import DEFAULT_SNAPSHOT_BYTES
+    from kraftlake.spark_jobs.table_stream import run_tables
+    from kraftlake.spark_jobs.table_writer import TableDescription, TableWriter
+
+    class NoRows(TableWriter):
+        description = TableDescription("no_rows", "Nothing.", ((pa.field("offset", pa.int64()), "an offset"),))
+        wants_changes = False
+        wants_images = True
+
+    if what == "snapshots":
+        done = run_tables("no-rows", lake, [NoRows()], snapshot_every_bytes=DEFAULT_SNAPSHOT_BYTES)
+    else:
+        done = run_job(what, lake)
+    assert done.micro_batches == 0, "no stream has a part in it"
+    return {
+        "records": done.offset + 1,
+        "rows": sum(done.rows.values()),
+        "snapshots": len(done.snapshots),
+        "wall": time.perf_counter() - started,
+        "cpu": time.process_time() - cpu,
+    }
+
+
+def measured(what: str, lake: Path) -> dict[str, float]:
+    """The same in a process of its own, on the log alone."""
+    for made in lake.iterdir():
+        if made.name != "log":
+            shutil.rmtree(made) if made.is_dir() else made.unlink()
+    command = [sys.executable, "-m", "benchmarks.spark.catch_up", "--child", what, str(lake)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"{what} on {lake} failed: {done.stderr[-2000:]}")
+    told: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return told
+
+
+def measure(folder: Path, records: int, partitions: int, runs: int) -> list[dict[str, object]]:
+    """A row for each log and job: the best of so many runs."""
+    rows: list[dict[str, object]] = []
+    for log in ("no-op", "busy"):
+        lake = lake_of(log, folder, records, partitions)
+        for what in WHATS:
+            if not rows:
+                measured("replay", lake)
+            told = min((measured(what, lake) for _ in range(runs)), key=lambda one: one["wall"])
+            rows.append({"log": log, "what": what, **told})
+    return rows
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.spark.catch_up", description=(__doc__ or "").splitlines()[0]
+    )
+    parser.add_argument("--records", type=number, default=3_000_000, help="of each log")
+    parser.add_argument("--partitions", type=number, default=100_000, help="of the busy cluster")
+    parser.add_argument("--runs", type=int, default=1, help="the best of so many counts")
+    parser.add_argument("--lakes", type=Path, help="where generated lakes are kept")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--child", nargs=2, metavar=("WHAT", "LAKE"), help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.child:
+        sys.stdout.write(json.dumps(run(options.child[0], Path(options.child[1]))) + "\n")
+        return
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = options.lakes or Path(scratch)
+        folder.mkdir(parents=True, exist_ok=True)
+        rows = measure(folder, options.records, options.partitions, options.runs)
+    if options.json:
+        sys.stdout.write(json.dumps(rows, indent=1) + "\n")
+        return
+    line = "{:6} {:30} {:>12} {:>14} {:>12}  {}\n".format
+    sys.stdout.write(line("log", "", "records/s", "a CPU second", "rows", f"goal {GOAL:,} records/s"))
+    for row in rows:
+        records, wall, cpu = (float(str(row[name])) for name in ("records", "wall", "cpu"))
+        rates = (f"{records / wall:,.0f}", f"{records / cpu:,.0f}", f"{int(str(row['rows'])):,}")
+        sys.stdout.write(
+            line(str(row["log"]), WHATS[str(row["what"])], *rates, "met" if records / wall >= GOAL else "NOT met")
+        )
+
+
+if __name__ == "__main__":
+    main()

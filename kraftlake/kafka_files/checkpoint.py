@@ -1,0 +1,212 @@
+"""The batches of a KRaft snapshot: its head, the records of an image cut as Kafka cuts them, its footer.
+
+Source: org.apache.kafka.snapshot.RecordsSnapshotWriter and org.apache.kafka.raft.internals.BatchAccumulator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, overload
+
+from kraftlake.records.batch import RecordBatch
+from kraftlake.records.control_records import (
+    KRaftVersionRecord,
+    SnapshotFooterRecord,
+    SnapshotHeaderRecord,
+    VotersRecord,
+)
+from kraftlake.records.encoded_values import EncodedValues
+from kraftlake.records.schema import Message
+from kraftlake.records.serde import ApiMessageAndVersion, encode_value
+
+if TYPE_CHECKING:
+    from kraftlake.records.batch_values import BatchValues
+
+MAX_RECORDS_IN_BATCH = 1024
+MAX_BYTES_IN_BATCH = 1024 * 1024
+RECORD_OVERHEAD = 24
+"""More than a record's length, attributes, deltas and counts take beside its value."""
+
+
+@overload
+def checkpoint_batches(
+    records: Iterable[ApiMessageAndVersion],
+    *,
+    epoch: int,
+    last_contained_log_timestamp: int,
+    timestamp: int,
+    kraft_version: int = 0,
+    voters: VotersRecord | None = None,
+) -> Iterator[RecordBatch]: ...
+
+
+@overload
+def checkpoint_batches(
+    records: Iterable[ApiMessageAndVersion | EncodedValues],
+    *,
+    epoch: int,
+    last_contained_log_timestamp: int,
+    timestamp: int,
+    kraft_version: int = 0,
+    voters: VotersRecord | None = None,
+) -> Iterator[RecordBatch | BatchValues]: ...
+
+
+def checkpoint_batches(
+    records: Iterable[ApiMessageAndVersion | EncodedValues],
+    *,
+    epoch: int,
+    last_contained_log_timestamp: int,
+    timestamp: int,
+    kraft_version: int = 0,
+    voters: VotersRecord | None = None,
+) -> Iterator[RecordBatch | BatchValues]:
+    """The batches of a snapshot of `records`, offsets from 0 on; as `write_checkpoint` says.
+
+    Where values come encoded, whole batches of them stay together as BatchValues.
+    """
+    head = head_batch(epoch, last_contained_log_timestamp, timestamp, kraft_version=kraft_version, voters=voters)
+    yield head
+    data = _DataBatches(head.last_offset + 1, epoch, timestamp)
+    for record in records:
+        if isinstance(record, EncodedValues):
+            yield from data.take_many(record)
+        else:
+            yield from data.take(encode_value(record.message, record.version))
+    yield from data.close()
+    yield footer_batch(data.offset, epoch, timestamp)
+
+
+def head_batch(
+    epoch: int,
+    last_contained_log_timestamp: int,
+    timestamp: int,
+    *,
+    kraft_version: int = 0,
+    voters: VotersRecord | None = None,
+) -> RecordBatch:
+    """The control batch at offset 0: the header, and from kraft.version 1 on that version and the voters."""
+    head: list[Message] = [SnapshotHeaderRecord(last_contained_log_timestamp=last_contained_log_timestamp)]
+    if kraft_version >= 1:
+        head.append(KRaftVersionRecord(k_raft_version=kraft_version))
+        if voters is not None:
+            head.append(voters)
+    return RecordBatch.control_of(0, epoch, timestamp, head)
+
+
+def footer_batch(offset: int, epoch: int, timestamp: int) -> RecordBatch:
+    """The control batch that ends a snapshot."""
+    return RecordBatch.control_of(offset, epoch, timestamp, [SnapshotFooterRecord()])
+
+
+class BatchCutter:
+    """Says where a batch ends: before the record that would be one too many, or would make it too large."""
+
+    def __init__(self, records: int = 0, size: int = 0) -> None:
+        self.records = records
+        """Of the batch that is open."""
+        self.size = size
+        """About how many bytes they take."""
+
+    def begins(self, value_size: int) -> bool:
+        """Whether the next record, whose value has so many bytes, begins a batch; it is counted in."""
+        taken = value_size + RECORD_OVERHEAD
+        full = self.records == MAX_RECORDS_IN_BATCH or (self.records and self.size + taken > MAX_BYTES_IN_BATCH)
+        if full or not self.records:
+            self.records, self.size = 1, taken
+            return True
+        self.records += 1
+        self.size += taken
+        return False
+
+    def beginnings(self, value_sizes: Any) -> list[int]:
+        """Which of the next records, with values of these sizes (int32[n]), begin a batch: `begins` of each of them."""
+        import numpy as np
+
+        ends = np.cumsum(value_sizes + np.int64(RECORD_OVERHEAD))
+        found: list[int] = []
+        at, before = 0, 0
+        while at < len(ends):
+            fitting = int(np.searchsorted(ends, before + MAX_BYTES_IN_BATCH - self.size, side="right"))
+            stop = min(fitting, at + MAX_RECORDS_IN_BATCH - self.records) if self.records else at
+            if stop <= at:
+                found.append(at)
+                self.records = self.size = 0
+                stop = at + 1
+            self.records += stop - at
+            self.size += int(ends[stop - 1]) - before
+            at, before = stop, int(ends[stop - 1])
+        return found
+
+
+class _DataBatches:
+    """Cuts values that come one by one, or many at once; `offset` is the next one."""
+
+    def __init__(self, offset: int, epoch: int, timestamp: int) -> None:
+        self.offset = offset
+        self._epoch = epoch
+        self._timestamp = timestamp
+        self._cutter = BatchCutter()
+        self._open: list[bytes] = []
+
+    def take(self, value: bytes) -> Iterator[RecordBatch]:
+        """Take one more; gives the batch that is full before it."""
+        if self._cutter.begins(len(value)):
+            yield from self.close()
+        self._open.append(value)
+        self.offset += 1
+
+    def take_many(self, values: EncodedValues) -> Iterator[RecordBatch | BatchValues]:
+        """Take as many more; gives the batches that are full."""
+        import numpy as np
+
+        begins = self._cutter.beginnings(values.sizes)
+        count = len(values.sizes)
+        bounds = np.zeros(count + 1, np.int64)
+        np.cumsum(values.sizes, out=bounds[1:])
+        first, last = (begins[0], begins[-1]) if begins else (count, count)
+        self._extend(values.data, bounds[: first + 1])
+        if begins:
+            yield from self.close()
+        if first < last:
+            yield self._stretch(values.data, bounds[first : last + 1], np.array(begins[1:]) - first)
+        self._extend(values.data, bounds[last:])
+
+    def close(self) -> Iterator[RecordBatch]:
+        """End the batch that is open, if one is."""
+        if self._open:
+            yield RecordBatch(
+                base_offset=self.offset - len(self._open),
+                epoch=self._epoch,
+                timestamp=self._timestamp,
+                values=tuple(self._open),
+                timestamps=(self._timestamp,) * len(self._open),
+            )
+            self._open = []
+
+    def _extend(self, data: Any, bounds: Any) -> None:
+        places = bounds.tolist()
+        self._open += [data[start:stop].tobytes() for start, stop in pairwise(places)]
+        self.offset += len(places) - 1
+
+    def _stretch(self, data: Any, bounds: Any, ends: Any) -> BatchValues:
+        """Whole batches of the values between `bounds`, the next of which begin behind so many values: `ends`."""
+        import numpy as np
+
+        from kraftlake.records.batch_values import BatchValues
+
+        count, batches = len(bounds) - 1, len(ends)
+        values = BatchValues(
+            base_offset=self.offset,
+            data=data,
+            starts=bounds[:-1].copy(),
+            stops=bounds[1:].copy(),
+            times=np.full(count, self._timestamp, np.int64),
+            last_offsets=self.offset + ends - 1,
+            epochs=np.full(batches, self._epoch, np.int64),
+            timestamps=np.full(batches, self._timestamp, np.int64),
+            sizes=np.zeros(batches, np.int64),
+        )
+        self.offset += count
+        return values

@@ -1,0 +1,42 @@
+"""Many record batches at once in format v2, without an object a record. Imports numpy and numba."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from kraftlake import kernels
+from kraftlake.kernels.batch_records import measure_sections, write_sections
+from kraftlake.records.batch import encode_batch, framed
+from kraftlake.records.batch_values import BatchValues
+
+
+def encode_batches(values: BatchValues, compression: str = "none") -> Iterator[bytes]:
+    """What `encode_batch` gives of each batch; raises as it does."""
+    sections = _sections(values)
+    if sections is None:
+        yield from (encode_batch(batch, compression) for batch in values.batches(values.base_offset))
+        return
+    base, first = values.base_offset, 0
+    ends = (values.last_offsets, values.epochs, values.timestamps)
+    for section, last_offset, epoch, timestamp in zip(sections, *(array.tolist() for array in ends), strict=True):
+        yield framed(
+            section, base_offset=base, epoch=epoch, count=last_offset + 1 - base,
+            first_timestamp=int(values.times[first]), timestamp=timestamp, compression=compression,
+        )  # fmt: skip
+        base, first = last_offset + 1, last_offset + 1 - values.base_offset
+
+
+@kernels.retried_without
+def _sections(values: BatchValues) -> Iterator[bytes] | None:
+    """The records section of each batch; None where there is no compiled code."""
+    if not kernels.available():
+        return None
+    ends = values.last_offsets + 1 - values.base_offset
+    sizes = np.empty(len(ends), np.int64)
+    measure_sections(values.starts, values.stops, values.times, ends, sizes)
+    content = np.empty(int(sizes.sum()), np.uint8)
+    write_sections(values.data, values.starts, values.stops, values.times, ends, content)
+    stops = np.cumsum(sizes)
+    return (content[stop - size : stop].tobytes() for stop, size in zip(stops.tolist(), sizes.tolist(), strict=True))

@@ -1,0 +1,102 @@
+"""A backlog is read from the lake's files: no JVM is started for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from deltalake import DeltaTable
+
+from kraftlake.metadata_log import MetadataLog
+from kraftlake.runtime.errors import UsageError
+from kraftlake.spark_jobs import StreamOptions, StreamResult, run_job, table_stream
+from kraftlake.spark_jobs.local_changes import SCHEMA
+from tests.spark_jobs.sample_log import LAST_OFFSET, append_in, batches_between, image_without_spark, lake_of
+from tests.spark_jobs.test_local_changes_writer import published
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class JvmStartedError(Exception):
+    """Nobody should have asked for a session."""
+
+
+@pytest.fixture
+def any_backlog(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any missing record is a backlog, and a JVM is a fault."""
+
+    def no_jvm(*_: object, **__: object) -> None:
+        raise JvmStartedError
+
+    monkeypatch.setattr(table_stream, "BACKLOG_FROM", 1)
+    monkeypatch.setattr("kraftlake.spark_jobs.session.spark_session", no_jvm)
+
+
+def replay(lake: Path, spark: SparkSession | None = None, **options: object) -> StreamResult:
+    return run_job("replay", lake, spark=spark, options=StreamOptions(**options), snapshot_every_bytes=60_000)  # type: ignore[arg-type]
+
+
+def local_changes(lake: Path) -> list[dict[str, object]]:
+    rows = DeltaTable(lake / "local_changes").to_pyarrow_table().select(SCHEMA.names).to_pylist()
+    return sorted(rows, key=lambda row: (row["offset"], row["broker"], row["topic"], row["partition"], row["change"]))
+
+
+@pytest.mark.usefixtures("any_backlog")
+def test_the_tables_are_made_without_a_jvm(tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    lake_of(lake, commits=3)
+    done = replay(lake)
+    assert (done.offset, done.micro_batches) == (LAST_OFFSET, 0)
+    assert done.image == image_without_spark(lake)
+    assert len(done.snapshots) > 1
+    assert local_changes(lake) == published(batches_between(0, LAST_OFFSET)).to_pylist()
+
+
+@pytest.mark.usefixtures("any_backlog")
+def test_it_is_read_no_further_than_asked(tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    lake_of(lake, commits=3)
+    batch = batches_between(0, 1500)[-1]
+    done = replay(lake, trigger="50 milliseconds", until_offset=batch.base_offset)
+    assert done.offset == batch.last_offset
+    assert replay(lake).base_offset == batch.last_offset
+    assert local_changes(lake) == published(batches_between(0, LAST_OFFSET)).to_pylist()
+
+
+@pytest.mark.usefixtures("any_backlog")
+def test_a_checkpoint_from_before_it_goes(tmp_path: Path) -> None:
+    lake, checkpoint = tmp_path / "lake", tmp_path / "checkpoint"
+    lake_of(lake, commits=1, last=500)
+    (checkpoint / "commits").mkdir(parents=True)
+    replay(lake, checkpoint=checkpoint)
+    assert not checkpoint.exists()
+    other = tmp_path / "mine"
+    other.mkdir()
+    (other / "letter").touch()
+    append_in(MetadataLog.open(lake), 1, batches_between(501, 900))
+    with pytest.raises(UsageError, match="holds 'letter', which is no part of a stream's checkpoint"):
+        replay(lake, checkpoint=other)
+
+
+@pytest.mark.usefixtures("any_backlog")
+def test_who_asks_for_micro_batches_of_so_many_files_gets_them(tmp_path: Path) -> None:
+    lake_of(tmp_path / "lake", commits=2, last=500)
+    with pytest.raises(JvmStartedError):
+        replay(tmp_path / "lake", max_files=1)
+
+
+@pytest.mark.spark
+def test_the_stream_goes_on_behind_it(tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake = tmp_path / "lake"
+    whole = batches_between(0, LAST_OFFSET)
+    first, rest = whole[: len(whole) * 2 // 3], whole[len(whole) * 2 // 3 :]
+    append_in(log := MetadataLog.create(lake), 2, first)
+    monkeypatch.setattr(table_stream, "BACKLOG_FROM", first[-1].last_offset)
+    assert replay(lake, spark).micro_batches == 0
+    append_in(log, 2, rest)
+    done = replay(lake, spark)
+    assert (done.base_offset, done.offset) == (first[-1].last_offset, LAST_OFFSET)
+    assert done.micro_batches > 0
+    assert local_changes(lake) == published([*first, *rest]).to_pylist()

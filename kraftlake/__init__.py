@@ -31,3 +31,7 @@ def __getattr__(name: str) -> Any:
 
     module, attribute = _HOMES[name]
     return getattr(import_module(f"kraftlake.replay.{module}"), attribute)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

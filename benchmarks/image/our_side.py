@@ -17,6 +17,7 @@ from kraftlake.records.batch_values import BatchValues, read_values
 from kraftlake.records.metadata_records import PartitionChangeRecord, PartitionRecord, TopicRecord
 from kraftlake.records.uuid import Uuid
 from kraftlake.replay import MetadataBatchLoader
+from kraftlake.runtime.one_ahead import one_ahead
 
 PARTITIONS_PER_TOPIC = 10
 REPLICATION_FACTOR = 3
@@ -77,8 +78,9 @@ def with_indexes(image: TopicsImage) -> TopicsImage:
 
 
 def loaded(raw: bytes, base: TopicsImage) -> MetadataBatchLoader:
-    """A loader that has gathered a log's bytes in one delta, as a replay does."""
-    return loaded_parts(parts_of(raw), base)
+    """A loader that has gathered a log's bytes in one delta, as a replay does (`kraftlake.replay.bulk`)."""
+    with one_ahead(parts_of(raw)) as parts:
+        return loaded_parts(parts, base)
 
 
 def parts_of(raw: bytes) -> Iterable[RecordBatch | BatchValues]:

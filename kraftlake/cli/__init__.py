@@ -11,6 +11,8 @@ __all__ = ["main"]
 
 def main() -> None:
     """Run the command line of this process and exit with its code."""
-    from kraftlake.cli.application import application
-
+    try:
+        from kraftlake.cli.application import application
+    except KeyboardInterrupt:  # before there is anything that would end the command in an orderly way
+        raise SystemExit(130) from None
     application.main(prog_name="kraftlake")

@@ -7,6 +7,7 @@ import click
 from kraftlake.cli.command import Example, Group
 from kraftlake.cli.commands.brokers import brokers
 from kraftlake.cli.commands.diff import diff
+from kraftlake.cli.commands.events import events
 from kraftlake.cli.commands.export import export
 from kraftlake.cli.commands.fork import fork
 from kraftlake.cli.commands.format import format_
@@ -60,6 +61,7 @@ for _command in (
     image,
     log,
     diff,
+    events,
     local_changes,
     replay,
     metrics,

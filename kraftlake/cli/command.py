@@ -124,8 +124,9 @@ class Group(click.Group):
         self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
     ) -> None:
         """Run a command line and exit the process with its code; `extra` goes into the context."""
-        from kraftlake.cli.faults import exit_code_of
+        from kraftlake.cli.faults import exit_code_of, open_closed_streams
 
+        open_closed_streams()
         for stream in (sys.stdout, sys.stderr):
             if hasattr(stream, "reconfigure"):
                 stream.reconfigure(errors="backslashreplace")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import click
 
@@ -15,6 +18,24 @@ from kraftlake.cli.visible import visible
 INTERRUPTED = 130
 READER_LEFT = 141
 TRACEBACK_VARIABLE = "KRAFTLAKE_TRACEBACK"
+
+
+def open_closed_streams() -> None:
+    """Give a process that was started without stdout or stderr (`>&-`) others in their place.
+
+    What is written to that stderr is lost; writing to that stdout is an OSError, as it is for other programs.
+    """
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 - for as long as the process lives
+    if sys.stdout is None:
+        sys.stdout = _Closed()
+
+
+class _Closed(io.TextIOBase):
+    """A stdout that takes nothing."""
+
+    def write(self, text: str) -> int:  # noqa: ARG002
+        raise OSError(errno.EBADF, "stdout is closed, so the answer can't be written")
 
 
 def exit_code_of(run: Callable[[], object]) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -70,11 +70,40 @@ class Call:
             )
         return opened
 
+    def offsets(
+        self, source: Source, first: int | datetime | None, last: int | datetime | None
+    ) -> tuple[int | None, int | None]:
+        """The range of offsets of `--from` and `--to`, both included.
+
+        A time stands for what was written since, or up to and at it. Raises OffsetError where nothing was in between.
+        """
+        from kraftlake.runtime.errors import OffsetError
+
+        offsets = (
+            source.offset_since(first) if isinstance(first, datetime) else first,
+            source.offset_at(last) if isinstance(last, datetime) else last,
+        )
+        if isinstance(first, datetime) and isinstance(last, datetime) and offsets[0] == source.offset_at(last) + 1:
+            raise OffsetError(
+                f"Nothing was written to {source.name} between these times: offset {offsets[1]} is of before them"
+                + (f", {offsets[0]} of after them." if offsets[0] < source.end_offset else ".")
+            )
+        return offsets
+
     def replay(self, source: Source, at: int | datetime | None) -> Replay:
         """The image at `at`; records that a lenient replay skipped are told on stderr."""
         replay = source.replay(at, lenient=not self.strict)
         self.tell_skipped(replay.skipped)
         return replay
+
+    def tell_unregistered(self, broker: int, registered: Iterable[int], *, where: str) -> None:
+        """Warn where nothing is found of a broker that is not registered: its id looks like a mistake."""
+        known = sorted(registered)
+        if broker not in known:
+            self.terminal.warn(
+                f"broker {broker} is not registered {where} and hosts nothing; "
+                f"registered brokers: {', '.join(map(str, known)) or 'none'}"
+            )
 
     def tell_skipped(self, skipped: Sequence[SkippedRecord]) -> None:
         """Say which records a lenient replay left out."""

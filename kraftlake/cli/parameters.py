@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import fnmatch
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -13,14 +14,26 @@ from click.shell_completion import CompletionItem
 
 UNKNOWN_TYPE = "UNKNOWN"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
 _MILLISECONDS = re.compile(r" ?-?\d+")
 
 
 class PathParameter(click.ParamType):  # type: ignore[type-arg]  # generic in newer releases of click only
     """A path or URI, left as it is: what it holds is found out by reading it."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, schemes: Sequence[str] = ()) -> None:
         self.name = name
+        self._schemes = schemes
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The path or URI as it was given: not empty, and of a scheme that is known here, where it has one."""
+        if not value:
+            self.fail("it is empty; '.' is the current folder.", param, ctx)
+        scheme, found, _ = str(value).partition("://")
+        if found and _SCHEME.fullmatch(scheme) and scheme not in self._schemes:
+            known = "".join(f", or {known}://…" for known in self._schemes)
+            self.fail(f"{value!r} has a scheme that is not known here: give a path{known}.", param, ctx)
+        return str(value)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002
         """Let the shell complete file names."""
@@ -41,9 +54,27 @@ class OffsetParameter(click.ParamType):  # type: ignore[type-arg]  # generic in 
             offset = int(value)
         except ValueError:
             self.fail(f"{value!r} is not an offset: give a whole number.", param, ctx)
-        if not self.lowest <= offset < 2**63:
+        if offset < self.lowest:
             self.fail(f"{offset} is not an offset: the lowest is {self.lowest}.", param, ctx)
+        if offset >= 2**63:
+            self.fail(f"{offset} is not an offset: it needs more than Kafka's 64 bits.", param, ctx)
         return offset
+
+
+class BrokerParameter(click.ParamType):  # type: ignore[type-arg]  # generic in newer releases of click only
+    """The id of a broker."""
+
+    name = "broker"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """An int that fits Kafka's 32 bits and is not negative."""
+        try:
+            broker = int(value)
+        except ValueError:
+            self.fail(f"{value!r} is not a broker's id: give a whole number.", param, ctx)
+        if not 0 <= broker < 2**31:
+            self.fail(f"{broker} is not a broker's id: they go from 0 to {2**31 - 1}.", param, ctx)
+        return broker
 
 
 class TimeParameter(click.ParamType):  # type: ignore[type-arg]  # generic in newer releases of click only
@@ -58,12 +89,34 @@ class TimeParameter(click.ParamType):  # type: ignore[type-arg]  # generic in ne
         try:
             if _MILLISECONDS.fullmatch(value):
                 return _EPOCH + timedelta(milliseconds=int(value))
-            moment = datetime.fromisoformat(value)
-            return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+            return _moment(value)
         except (ValueError, OverflowError):
             self.fail(
                 f"{value!r} is not a time: give ISO 8601 (2026-11-21T08:00:00Z) or milliseconds since 1970.", param, ctx
             )
+
+
+class MomentParameter(click.ParamType):  # type: ignore[type-arg]  # generic in newer releases of click only
+    """A moment in a log: a whole number is an offset, anything else a time in ISO 8601."""
+
+    name = "moment"
+
+    def __init__(self, lowest: int = 0) -> None:
+        self._offset = OffsetParameter(lowest)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | datetime:
+        """An offset, or an aware datetime in UTC."""
+        if isinstance(value, (int, datetime)):
+            return value
+        if _MILLISECONDS.fullmatch(value):
+            return self._offset.convert(value, param, ctx)
+        try:
+            return _moment(value)
+        except (ValueError, OverflowError):
+            self.fail(
+                f"{value!r} is neither an offset nor a time: give a whole number, or ISO 8601 (2026-11-21T08:00:00Z).",
+                param, ctx,
+            )  # fmt: skip
 
 
 class RecordTypeParameter(click.ParamType):  # type: ignore[type-arg]  # generic in newer releases of click only
@@ -89,6 +142,32 @@ class RecordTypeParameter(click.ParamType):  # type: ignore[type-arg]  # generic
         return [CompletionItem(name) for name in record_type_names() if name.startswith(incomplete.upper())]
 
 
+class EventKindParameter(click.ParamType):  # type: ignore[type-arg]  # generic in newer releases of click only
+    """A kind of event, or a shell pattern that some kinds match."""
+
+    name = "kind"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The kind or pattern in lower case, with underscores."""
+        kinds = _event_kinds()
+        wanted = str(value).lower().replace("-", "_")
+        if not fnmatch.filter(kinds, wanted):
+            near = difflib.get_close_matches(wanted, kinds, n=3, cutoff=0.5)
+            hint = f"did you mean {_or(near)}?" if near else f"the kinds are {', '.join(kinds)}."
+            raise click.BadParameter(f"{value!r} is not a kind of event; {hint}", ctx, param)
+        return wanted
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002
+        """Complete the names of the kinds."""
+        return [CompletionItem(kind) for kind in _event_kinds() if kind.startswith(incomplete)]
+
+
+def _event_kinds() -> list[str]:
+    from kraftlake.spark_jobs.events import KINDS
+
+    return list(KINDS)
+
+
 def record_type_names() -> list[str]:
     """Every record type that `log` can show, as Kafka's dump tool prints it: metadata, control, unknown ones."""
     from kraftlake.records.control_records import CONTROL_NAMES
@@ -96,6 +175,11 @@ def record_type_names() -> list[str]:
     from kraftlake.records.schema import type_name
 
     return [*map(type_name, METADATA_RECORDS.values()), *CONTROL_NAMES.values(), UNKNOWN_TYPE]
+
+
+def _moment(text: str) -> datetime:
+    moment = datetime.fromisoformat(text)
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
 
 
 def _plain_type(name: str) -> str:
@@ -106,10 +190,15 @@ def _or(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
 
 
-SOURCE = PathParameter("source")
-LAKE = PathParameter("lake")
+_LAKE_SCHEMES = ("s3", "file")
+SOURCE = PathParameter("source", _LAKE_SCHEMES)
+LAKE = PathParameter("lake", _LAKE_SCHEMES)
 OUTPUT = PathParameter("file")
 OFFSET = OffsetParameter()
+BROKER = BrokerParameter()
 OFFSET_OR_EMPTY = OffsetParameter(lowest=-1)
 TIME = TimeParameter()
+MOMENT = MomentParameter()
+MOMENT_OR_EMPTY = MomentParameter(lowest=-1)
 RECORD_TYPE = RecordTypeParameter()
+EVENT_KIND = EventKindParameter()

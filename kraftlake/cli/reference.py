@@ -32,9 +32,10 @@ kraftlake finds out by content which it is; what is none of these is named in th
 
 **Offsets** are Kafka's and inclusive. An image at offset N holds everything up to and including N; `diff N M` and
 `local-changes --from N --to M` tell of the offsets after N up to M, and −1 stands for the empty image before the
-first record. **Times** are ISO 8601, UTC unless they name a zone, or milliseconds since 1970: the last offset whose
-batch time is at or before that. **Secrets** (SCRAM keys, sensitive configs) read `(redacted)` unless `--show-secrets`
-is given.
+first record. **Times** are ISO 8601, UTC unless they name a zone (`--at-time` takes milliseconds since 1970 too): the
+last offset whose batch time is at or before that. `--from`, `--to` and both sides of `diff` take them in place of
+offsets; a range from a time on begins after the last batch of before it. **Secrets** (SCRAM keys, sensitive configs)
+read `(redacted)` unless `--show-secrets` is given.
 
 **Output.** Answers go to stdout, everything else to stderr. `--json` prints JSON and nothing else on stdout, the same
 on a terminal and in a pipe. Without it a person gets colours on a terminal and plain text in a pipe (`NO_COLOR` and

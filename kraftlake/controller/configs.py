@@ -6,8 +6,9 @@ Source: org.apache.kafka.controller.ConfigurationControlManager and kafka.server
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
+from typing import TypeVar
 
 import attrs
 
@@ -24,6 +25,7 @@ from kraftlake.records.serde import ApiMessageAndVersion
 MIN_ISR = "min.insync.replicas"
 CORDONED_LOG_DIRS = "cordoned.log.dirs"
 MAX_VALUE_LENGTH = 32_767
+T = TypeVar("T")
 _COMMA = re.compile(r"\s*,\s*")
 
 
@@ -55,16 +57,11 @@ def incremental_alter_configs(
 
     `forwarded` says that a broker has seen the request: only then may log directories be cordoned.
     """
-    answers: dict[ConfigResource, ApiError] = {}
-    records: list[ApiMessageAndVersion] = []
-    for resource, operations in changes.items():
-        try:
-            records += alter_config_resource(state, resource, operations, forwarded=forwarded)
-            answers[resource] = ApiError.NONE
-        except ControllerApiError as refusal:
-            answers[resource] = refusal.api_error
-    records += clear_elr_records(state, records)
-    return ControllerResult(() if validate_only else records, answers, atomic=True)
+
+    def alter(resource: ConfigResource, operations: Mapping[str, ConfigOperation]) -> list[ApiMessageAndVersion]:
+        return alter_config_resource(state, resource, operations, forwarded=forwarded)
+
+    return _alter_each(state, changes, alter, validate_only=validate_only)
 
 
 def legacy_alter_configs(
@@ -75,16 +72,31 @@ def legacy_alter_configs(
     forwarded: bool = True,
 ) -> ControllerResult[dict[ConfigResource, ApiError]]:
     """Give resources exactly these configs: what isn't named is deleted."""
-    answers: dict[ConfigResource, ApiError] = {}
-    records: list[ApiMessageAndVersion] = []
-    for resource, wanted in configs.items():
+
+    def alter(resource: ConfigResource, wanted: Mapping[str, str]) -> list[ApiMessageAndVersion]:
         current = state.image.configs.config_map(resource)
         changed = {n: v for n, v in wanted.items() if current.get(n) != v or resource.type == BROKER_RESOURCE}
         deleted = {name: None for name in sorted(current) if name not in wanted}
         altered: dict[str, str | None] = {**changed, **deleted}
+        _validate(state, resource, altered, newly_created=False, forwarded=forwarded)
+        return _records(resource, altered)
+
+    return _alter_each(state, configs, alter, validate_only=validate_only)
+
+
+def _alter_each(
+    state: ControllerState,
+    wanted: Mapping[ConfigResource, T],
+    alter: Callable[[ConfigResource, T], list[ApiMessageAndVersion]],
+    *,
+    validate_only: bool,
+) -> ControllerResult[dict[ConfigResource, ApiError]]:
+    """The records of `alter` for each resource, and its answer: the error where it raises one."""
+    answers: dict[ConfigResource, ApiError] = {}
+    records: list[ApiMessageAndVersion] = []
+    for resource, what in wanted.items():
         try:
-            _validate(state, resource, altered, newly_created=False, forwarded=forwarded)
-            records += _records(resource, altered)
+            records += alter(resource, what)
             answers[resource] = ApiError.NONE
         except ControllerApiError as refusal:
             answers[resource] = refusal.api_error

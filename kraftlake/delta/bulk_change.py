@@ -17,6 +17,7 @@ from kraftlake.kernels import NoCompiledCodeError, row_lists, topic_records
 from kraftlake.kernels import change_state as columns
 from kraftlake.kernels import local_changes as local
 from kraftlake.records.uuid import Uuid
+from kraftlake.runtime import reused_memory
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -45,18 +46,21 @@ class BulkChange(BulkState):
     the fresh ones. Source of the semantics: `TopicsDelta` and `TopicDelta`, which do the same with objects.
     """
 
-    def replay(self, data: Any, starts: Any, stops: Any, first: int, last: int) -> tuple[int, list[tuple[int, str]]]:
+    def replay(
+        self, data: Any, starts: Any, stops: Any, first: int, last: int, *, following: int = 0
+    ) -> tuple[int, list[tuple[int, str]]]:
         """Replay the record values data[starts[i]:stops[i]], i in [first, last), as far as that goes.
 
         Gives the first value that was not replayed (`last` when all were), and the values before it that are not of
-        topics: places with "", or with the topic's name for a RemoveTopicRecord.
+        topics: places with "", or with the topic's name for a RemoveTopicRecord. Room is made for about `following`
+        records that will come behind these.
         """
         self.unshare()
         others = np.empty((last - first, 2), np.int64)
         seen: list[list[int]] = []
         at, grown_at = first, first - 1
         try:
-            self.make_room(data, starts, stops, first, last)
+            self.make_room(data, starts, stops, first, last, following=following)
             while True:
                 self.state.counts[columns.N_OTHERS] = 0
                 status, at = topic_records.replay(data, starts, stops, at, last, self.base, self.state, others)
@@ -171,7 +175,7 @@ class BulkChange(BulkState):
         if count * PATCHES_BELOW <= base.partition_count:
             order = np.argsort(touched, kind="stable")
             return PackedTopics(rows=base.rows, patched=touched[order], patches=values[order], **common)
-        rows = base.rows.copy()
+        rows = reused_memory.copy_of(base.rows)
         row_lists.scatter(rows, touched, values, count)
         return PackedTopics(rows=rows, **common)
 
@@ -217,7 +221,8 @@ class BulkChange(BulkState):
                 fresh_partitions=self.state.fresh_partitions[:count],
                 fresh_info=self.state.fresh_info[:count],
             )
-            self.state.fresh_rows.resize((count, COLUMNS), refcheck=False)
+            if self.state.fresh_rows.flags.owndata:
+                self.state.fresh_rows.resize((count, COLUMNS), refcheck=False)
             self.fresh_rows_are_shared = True
         return self.state.fresh_rows[:count]
 
@@ -225,7 +230,7 @@ class BulkChange(BulkState):
         if len(self.state.dense_flags):
             return self.state.dense_rows
         count = int(self.state.counts[columns.N_TOUCHED])
-        rows = self.packed.rows.copy()
+        rows = reused_memory.copy_of(self.packed.rows)
         row_lists.scatter(rows, self.state.touched[:count], self.state.touched_rows[:count], count)
         return rows
 

@@ -11,9 +11,12 @@ from kraftlake.image.partition_rows import COLUMNS
 from kraftlake.image.topic_table import TopicTable
 from kraftlake.kernels import change_state as columns
 from kraftlake.kernels import indexes, row_lists, topic_records
+from kraftlake.runtime import reused_memory
 
 _SAMPLES = 1024
 """How many records are looked at to guess how much room all of them need."""
+_FOLLOWING = 2_000_000
+"""For how many records that come later room is made, if they are like these: more of it is better found out."""
 
 
 class BulkState:
@@ -25,6 +28,8 @@ class BulkState:
         self.dense_rows_are_shared = False
         self.has_cleared_elr = False
         """Whether a ClearElrRecord was replayed: with one that changes nothing there is a change of topics, too."""
+        self._foreseen = 0
+        """For how many of the records that come next room was made."""
         self._gathered: columns.State | None = None
         topics, patches = len(base.table.names), len(base.patched)
         ids, index = _id_index(base.table)
@@ -76,10 +81,10 @@ class BulkState:
         """Copy the rows that are shared with an image, which never changes: before anything else changes."""
         self._gathered = None
         if self.fresh_rows_are_shared:
-            self.replace(fresh_rows=self.state.fresh_rows.copy())
+            self.replace(fresh_rows=reused_memory.copy_of(self.state.fresh_rows))
             self.fresh_rows_are_shared = False
         if self.dense_rows_are_shared:
-            self.replace(dense_rows=self.state.dense_rows.copy())
+            self.replace(dense_rows=reused_memory.copy_of(self.state.dense_rows))
             self.dense_rows_are_shared = False
 
     @property
@@ -92,13 +97,18 @@ class BulkState:
         """Put arrays in the place of others."""
         self.state = self.state._replace(**arrays)
 
-    def make_room(self, data: Any, starts: Any, stops: Any, first: int, last: int) -> None:
-        """Guess what the records will need; `_grow` gives more where it was too little."""
+    def make_room(self, data: Any, starts: Any, stops: Any, first: int, last: int, *, following: int = 0) -> None:
+        """Guess what the records will need, and those that follow; `grow` gives more where it was too little."""
         state, rows, count = self.state, self.packed.partition_count, last - first
+        if count <= self._foreseen:
+            self._foreseen -= count
+            return
         types = np.zeros(30, np.int64)
         step = max(1, count // _SAMPLES)
         topic_records.count_types(data, starts, stops, first, last, step, types)
-        types *= step
+        self._foreseen = min(following, _FOLLOWING)
+        types = types * step * (count + self._foreseen) // max(1, count)
+        count += self._foreseen
         if not len(state.slots) and not len(state.dense_flags) and rows:
             self._begin_sparse()
         if rows and not len(state.dense_flags) and PATCHES_BELOW * types[topic_records.CHANGE] > rows:
@@ -149,7 +159,7 @@ class BulkState:
         state = self.state
         count = int(state.counts[columns.N_TOUCHED])
         touched, info = state.touched[:count], state.touched_info[:count]
-        rows = self.packed.rows.copy()
+        rows = reused_memory.copy_of(self.packed.rows)
         row_lists.scatter(rows, touched, state.touched_rows[:count], count)
         flags, elections = np.zeros(len(rows), np.uint8), np.zeros((len(rows), 2), np.int32)
         flags[touched] = info[:, 0]
@@ -257,6 +267,6 @@ def _power_of_two(least: int) -> int:
 def _grown(array: Any, size: int) -> Any:
     if size <= len(array):
         return array
-    grown = np.empty((size, *array.shape[1:]), array.dtype)
+    grown = reused_memory.empty((size, *array.shape[1:]), array.dtype)
     grown[: len(array)] = array
     return grown

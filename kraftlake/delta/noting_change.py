@@ -93,7 +93,16 @@ class NotingChange(BulkChange):
         names = ("records", "places", "rows", "removed", "did")
         return at, Notes(**dict(zip(names, joined, strict=True)), removals=removals)
 
-    def replay(self, data: Any, starts: Any, stops: Any, first: int, last: int) -> tuple[int, list[tuple[int, str]]]:
+    def replay(
+        self,
+        data: Any,
+        starts: Any,
+        stops: Any,
+        first: int,
+        last: int,
+        *,
+        following: int = 0,  # noqa: ARG002
+    ) -> tuple[int, list[tuple[int, str]]]:
         """As that of `BulkChange`, for records that others are made into: they are noted as the record before was."""
         at, places, rows, _ = self._run(data, starts[first:last], stops[first:last], None)
         self._inner.append((places[:at], rows[:at]))

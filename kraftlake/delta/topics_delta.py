@@ -125,11 +125,15 @@ class TopicsDelta:
         return self._objects is None or self._objects.is_empty
 
     def replay_bulk(
-        self, data: Any, starts: Any, stops: Any, first: int, last: int
+        self, data: Any, starts: Any, stops: Any, first: int, last: int, *, following: int = 0
     ) -> tuple[int, list[tuple[int, str]]]:
         """Replay many values at once (numba): see `BulkChange.replay`; only where `takes_bulk` says so."""
         assert self.takes_bulk, "what was replayed record by record can't go on in bulk"
-        return self._in_bulk().replay(data, starts, stops, first, last)
+        try:
+            bulk = self._in_bulk()
+        except kernels.NoCompiledCodeError:
+            return first, []
+        return bulk.replay(data, starts, stops, first, last, following=following)
 
     def merge(self) -> None:
         """Make what the records that were kept say, so that no fault is left in them; ReplayError: see above."""
@@ -269,7 +273,10 @@ class TopicsDelta:
             return rows.apply()
         self._merge()
         if self._bulk is not None:
-            packed = self._bulk.apply()
+            try:
+                packed = self._bulk.apply()
+            except kernels.NoCompiledCodeError:
+                return self._as_objects().apply()
             return self.image if packed is self._bulk.packed else TopicsImage.with_rows(packed)
         if self._whole is not None:
             return self._whole
@@ -301,7 +308,10 @@ class TopicsDelta:
         if self._bulk is not None:
             from kraftlake.delta.bulk_local_changes import bulk_local_changes
 
-            return bulk_local_changes(self._bulk, broker_id)
+            try:
+                return bulk_local_changes(self._bulk, broker_id)
+            except kernels.NoCompiledCodeError:
+                return self._as_objects().local_changes(broker_id)
         if self._whole is not None:
             return ObjectChange.of_whole(self._whole, self.image, broker_id).local_changes(broker_id)
         return LocalReplicaChanges() if self._objects is None else self._objects.local_changes(broker_id)
@@ -315,7 +325,10 @@ class TopicsDelta:
         if self._bulk is not None:
             from kraftlake.delta.bulk_local_changes_all import all_bulk_local_changes
 
-            return all_bulk_local_changes(self._bulk)
+            try:
+                return all_bulk_local_changes(self._bulk)
+            except kernels.NoCompiledCodeError:
+                return self._as_objects().local_changes_all()
         if self._whole is not None:
             return self._as_objects().local_changes_all()
         return {} if self._objects is None else self._objects.local_changes_all()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.control_records import (
@@ -27,30 +27,6 @@ MAX_RECORDS_IN_BATCH = 1024
 MAX_BYTES_IN_BATCH = 1024 * 1024
 RECORD_OVERHEAD = 24
 """More than a record's length, attributes, deltas and counts take beside its value."""
-
-
-@overload
-def checkpoint_batches(
-    records: Iterable[ApiMessageAndVersion],
-    *,
-    epoch: int,
-    last_contained_log_timestamp: int,
-    timestamp: int,
-    kraft_version: int = 0,
-    voters: VotersRecord | None = None,
-) -> Iterator[RecordBatch]: ...
-
-
-@overload
-def checkpoint_batches(
-    records: Iterable[ApiMessageAndVersion | EncodedValues],
-    *,
-    epoch: int,
-    last_contained_log_timestamp: int,
-    timestamp: int,
-    kraft_version: int = 0,
-    voters: VotersRecord | None = None,
-) -> Iterator[RecordBatch | BatchValues]: ...
 
 
 def checkpoint_batches(

@@ -22,7 +22,7 @@ R = TypeVar("R")
 
 
 class NoCompiledCodeError(KraftlakeError):
-    """Some of the code was compiled by an earlier process, and the rest can't be: numba has broken since."""
+    """A function can't be compiled: numba is broken, or has broken since it compiled the others."""
 
 
 @cache

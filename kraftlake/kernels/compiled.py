@@ -56,12 +56,14 @@ class Kernel:
         def compile_() -> tuple[bytes, str]:
             try:
                 from kraftlake.kernels.compiler import compile_kernel
+
+                return compile_kernel(self, arguments)
             except Exception as fault:  # an installation can be broken in any way
                 give_up(fault)
                 raise NoCompiledCodeError(
-                    f"numba can't be imported ({fault}): repair it, or delete {cache_folder()} to do without."
+                    f"numba can't compile {self.function.__name__} ({fault}): repair it, or delete {cache_folder()} "
+                    "to do without."
                 ) from fault
-            return compile_kernel(self, arguments)
 
         return find_code(f"{self.function.__module__}.{self.function.__name__}", key, compile_)
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from operator import methodcaller
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
 
@@ -29,6 +30,9 @@ from kraftlake.metadata_log.snapshots import SnapshotTable
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import LOG_SCHEMA, to_rows
 from kraftlake.runtime.errors import LakeError, UsageError
+
+if TYPE_CHECKING:
+    from kraftlake.records.batch_values import BatchValues
 
 LOG_TABLE = "log"
 SNAPSHOTS_TABLE = "snapshots"
@@ -62,8 +66,10 @@ class SnapshotToKeep(Protocol):
 class Contents:
     """What a lake begins with: batches that go on from its start offset without a gap, and snapshots."""
 
-    batches: Iterable[RecordBatch] = ()
+    batches: Iterable[RecordBatch | BatchValues] = ()
     snapshots: Iterable[SnapshotToKeep] = ()
+    batches_of: Callable[[Any], Iterable[RecordBatch | BatchValues]] = methodcaller("batches")
+    """How a snapshot is read."""
 
 
 def found_lake(
@@ -122,7 +128,7 @@ def _written(path: Location, disk: Disk, start_offset: int, contents: Contents) 
     snapshots = SnapshotTable.open_or_create(path / SNAPSHOTS_TABLE, disk)
     for snapshot in contents.snapshots:
         snapshots.add(
-            to_rows(snapshot.batches()),
+            to_rows(contents.batches_of(snapshot)),
             end_offset=snapshot.end_offset,
             epoch=snapshot.epoch,
             last_contained_log_timestamp=snapshot.last_contained_log_timestamp,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Generator, Iterator
+from typing import Any, Final
 
 import attrs
 import numpy as np
@@ -42,7 +42,8 @@ class BatchValues:
 
     Record `base_offset + i` has the value data[starts[i]:stops[i]] and the time times[i] (epoch ms, -1 for none). The
     batches in their order have `last_offsets`, `epochs`, `timestamps` (the largest of their records') and `sizes` in
-    bytes. `data` is uint8, all else int64.
+    bytes. `data` is uint8, all else int64. About `following` records come behind these in the same stretch of bytes:
+    for who makes room for all of them at once.
     """
 
     base_offset: int
@@ -54,6 +55,7 @@ class BatchValues:
     epochs: Any = attrs.field(repr=False)
     timestamps: Any = attrs.field(repr=False)
     sizes: Any = attrs.field(repr=False)
+    following: int = 0
 
     @property
     def last_offset(self) -> int:
@@ -123,8 +125,13 @@ class BatchValues:
         return self.data[self.starts[index] : self.stops[index]].tobytes()  # type: ignore[no-any-return]
 
 
+LARGEST_PART: Final = 8 << 20
+"""The values of about so many bytes come at a time, which are near the processor then when they are used."""
+_FIRST_PART = 1 << 19
+
+
 def read_values(data: memoryview, *, file: str, position: int) -> Iterator[BatchValues | RecordBatch]:
-    """The batches that `data` holds: stretches of plain data batches, and others one by one.
+    """The batches that `data` holds: stretches of plain data batches, in parts, and others one by one.
 
     It ends in front of the first batch that is not as it should be, without a word: `read_batches` says what is wrong.
     So it does where there is no compiled code.
@@ -133,11 +140,9 @@ def read_values(data: memoryview, *, file: str, position: int) -> Iterator[Batch
     array = np.frombuffer(data, np.uint8)
     while start < size:
         try:
-            values, stop = _stretch(array, start)
+            stop = yield from _stretch(array, start)
         except NoCompiledCodeError:
             return
-        if values is not None:
-            yield values
         if stop >= size:
             return
         length = int.from_bytes(data[stop + 8 : stop + LENGTH_FROM], "big") + LENGTH_FROM
@@ -149,18 +154,35 @@ def read_values(data: memoryview, *, file: str, position: int) -> Iterator[Batch
         start = stop + length
 
 
-def _stretch(array: Any, start: int) -> tuple[BatchValues | None, int]:
-    """The plain data batches that begin at `start`, and where they end."""
+def _stretch(array: Any, start: int) -> Generator[BatchValues, None, int]:
+    """The plain data batches that begin at `start`; gives where they end."""
     found = np.empty(((len(array) - start) // SMALLEST_BATCH + 1, 7), np.int64)
-    walked, total, position = walk_plain(array, start, LATEST_TIMESTAMP, found)
+    walked, following, position = walk_plain(array, start, LATEST_TIMESTAMP, found)
+    first, part = 0, _FIRST_PART
+    while first < walked:
+        end = int(found[first, FIRST]) - HEADER_SIZE + part
+        last = max(first + 1, int(np.searchsorted(found[:walked, STOP], end, side="right")))
+        batches = found[first:last]
+        records = int(batches[:, COUNT].sum())
+        following -= records
+        values = _split(array, batches, records, following)
+        if values is not None:
+            yield values
+        if values is None or values.batch_count < len(batches):
+            bad = first + (0 if values is None else values.batch_count)
+            return int(found[bad, FIRST]) - HEADER_SIZE
+        first, part = last, min(2 * part, LARGEST_PART)
+    return int(position)
+
+
+def _split(array: Any, found: Any, total: int, following: int) -> BatchValues | None:
+    """The values of batches, `total` records, up to the first batch that is not sound; None where that is the first."""
     starts, stops, times = np.empty(total, np.int64), np.empty(total, np.int64), np.empty(total, np.int64)
-    sound, records = split_plain(array, found, walked, starts, stops, times)
+    sound, records = split_plain(array, found, len(found), starts, stops, times)
     if not sound:
-        return None, start
-    if sound < walked:
-        position = int(found[sound, FIRST]) - HEADER_SIZE
+        return None
     found = found[:sound]
-    values = BatchValues(
+    return BatchValues(
         base_offset=int(found[0, BASE]),
         data=array,
         starts=starts[:records],
@@ -170,6 +192,5 @@ def _stretch(array: Any, start: int) -> tuple[BatchValues | None, int]:
         epochs=found[:, EPOCH].copy(),
         timestamps=found[:, MAX_TIME].copy(),
         sizes=found[:, STOP] - found[:, FIRST] + HEADER_SIZE,
+        following=following,
     )
-    assert position == int(found[-1, STOP]), "the batches end where their last one does"
-    return values, position

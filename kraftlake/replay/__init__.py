@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kraftlake.replay.batch_loader import MetadataBatchLoader
+    from kraftlake.replay.changes import LogChanges, Published
     from kraftlake.replay.committed import CommittedTo
     from kraftlake.replay.export import ExportReport
     from kraftlake.replay.fold import Replay, image_at, load_snapshot, replay_to
@@ -46,6 +47,7 @@ _HOMES = {
     "LeaderAndEpoch": "manifest",
     "LoaderManifest": "manifest",
     "LocalChanges": "local_changes",
+    "LogChanges": "changes",
     "LogDeltaManifest": "manifest",
     "LogFollower": "follow_log",
     "LogReader": "log_reader",
@@ -55,6 +57,7 @@ _HOMES = {
     "MetadataPublisher": "metadata_publisher",
     "MetadataUpdater": "metadata_publisher",
     "Problem": "verify_report",
+    "Published": "changes",
     "QuorumState": "quorum",
     "RECORD_TYPES": "record_types",
     "Replay": "fold",
@@ -83,6 +86,7 @@ __all__ = [
     "LeaderAndEpoch",
     "LoaderManifest",
     "LocalChanges",
+    "LogChanges",
     "LogDeltaManifest",
     "LogFollower",
     "LogReader",
@@ -92,6 +96,7 @@ __all__ = [
     "MetadataPublisher",
     "MetadataUpdater",
     "Problem",
+    "Published",
     "QuorumState",
     "Replay",
     "SkippedRecord",
@@ -113,3 +118,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

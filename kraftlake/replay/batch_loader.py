@@ -8,32 +8,22 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from kraftlake import kernels
 from kraftlake.delta import MetadataDelta, TopicsDelta
 from kraftlake.image import MetadataImage, MetadataProvenance
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.metadata_records import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
-from kraftlake.records.schema import type_name
-from kraftlake.records.serde import AnyMessage, UnknownRecord, decode_value
+from kraftlake.records.serde import AnyMessage
 from kraftlake.replay.manifest import LogDeltaManifest, SkippedRecord
 from kraftlake.replay.metadata_publisher import MetadataUpdater
 from kraftlake.replay.quorum import QuorumState
-from kraftlake.runtime.errors import CorruptDataError, KraftlakeError, ReplayError, UnknownRecordError
+from kraftlake.replay.record_faults import RECORD_FAULTS, UNDECODABLE, decode_record, type_at, type_of
+from kraftlake.replay.transactions import OpenTransaction
+from kraftlake.runtime.errors import CorruptDataError, KraftlakeError, ReplayError
 
 if TYPE_CHECKING:
     from kraftlake.records.batch_values import BatchEnd, BatchValues
     from kraftlake.runtime.clock import Clock
-
-
-_RECORD_FAULTS = (CorruptDataError, ReplayError, UnknownRecordError)
-"""What is wrong with a record, and so may be skipped; what a publisher raises is not."""
-
-
-@attrs.define
-class _Transaction:
-    """A metadata transaction that has begun: its records wait here until its end."""
-
-    begin_offset: int
-    records: list[tuple[int, AnyMessage]] = attrs.field(factory=list)
 
 
 class MetadataBatchLoader:
@@ -73,7 +63,7 @@ class MetadataBatchLoader:
         self.seen_record = not image.is_empty()
         """Whether anything but control records and the marks of transactions was replayed, or is in the image."""
         self._clock = clock
-        self._transaction: _Transaction | None = None
+        self._transaction = OpenTransaction[tuple[int, AnyMessage]]()
         self._last_offset = image.provenance.offset
         self._last_epoch = image.provenance.epoch
         self._last_timestamp = image.provenance.timestamp
@@ -97,12 +87,12 @@ class MetadataBatchLoader:
     @property
     def in_transaction(self) -> bool:
         """Whether a metadata transaction is open at `last_offset`."""
-        return self._transaction is not None
+        return self._transaction.begin_offset is not None
 
     @property
     def transaction_begin_offset(self) -> int | None:
         """The offset of the BeginTransactionRecord of the open transaction."""
-        return None if self._transaction is None else self._transaction.begin_offset
+        return self._transaction.begin_offset
 
     @property
     def provenance(self) -> MetadataProvenance:
@@ -187,14 +177,17 @@ class MetadataBatchLoader:
     @property
     def _takes_bulk(self) -> bool:
         topics = self.delta.topics_delta
-        return self.publish is None and self._transaction is None and (topics is None or topics.takes_bulk)
+        at_hand = self.publish is None and not self.in_transaction and kernels.available()
+        return at_hand and (topics is None or topics.takes_bulk)
 
     def _replay_bulk(
         self, values: BatchValues, first: int, last: int, replay: Callable[[int, AnyMessage], None]
     ) -> int:
         """Replay records [first, last) of `values`; gives the first that was not, which is for objects to replay."""
         topics = self.delta.topics_delta or TopicsDelta(self.image.topics, of_log=self.delta.of_log)
-        stop, others = topics.replay_bulk(values.data, values.starts, values.stops, first, last)
+        stop, others = topics.replay_bulk(
+            values.data, values.starts, values.stops, first, last, following=values.following
+        )
         if not topics.is_untouched:
             self.delta.topics_delta = topics
         for place, removed in others:
@@ -204,9 +197,9 @@ class MetadataBatchLoader:
                 continue
             value = values.value(place)
             try:
-                message = _decode(value, offset)
+                message = decode_record(value, offset)
             except CorruptDataError as error:
-                self._skip_or_raise(offset, "UNDECODABLE", error)
+                self._skip_or_raise(offset, UNDECODABLE, error)
             else:
                 replay(offset, message)
         return stop
@@ -233,9 +226,9 @@ class MetadataBatchLoader:
         inside the snapshot.
         """
         assert not self._gathered, "what was gathered before would outlive finish_snapshot: flush first"
-        self._transaction = None
+        self._transaction = OpenTransaction()
         self.delta.of_log = False
-        replay = partial(self._replay_of_snapshot, name)
+        replay = partial(self._replay_or_skip, where=f"Snapshot {name}: ")
         for batch in batches:
             if isinstance(batch, RecordBatch):
                 self._gather_batch(batch, replay, name)
@@ -267,17 +260,11 @@ class MetadataBatchLoader:
             if offset < first:
                 continue
             try:
-                message = _decode(value, offset)
+                message = decode_record(value, offset)
             except CorruptDataError as error:
-                self._skip_or_raise(offset, _type_at(value), type(error)(f"Snapshot {name}: {error}"))
+                self._skip_or_raise(offset, type_at(value), type(error)(f"Snapshot {name}: {error}"))
             else:
                 replay(offset, message)
-
-    def _replay_of_snapshot(self, name: str, offset: int, message: AnyMessage) -> None:
-        try:
-            self._replay(offset, message)
-        except _RECORD_FAULTS as error:
-            self._skip_or_raise(offset, _type_of(message), type(error)(f"Snapshot {name}: {error}"))
 
     def _load_control(self, batch: RecordBatch, first: int, end: int) -> None:
         try:
@@ -293,22 +280,22 @@ class MetadataBatchLoader:
         for offset in range(first, end + 1):
             value = batch.values[offset - batch.base_offset]
             try:
-                message = _decode(value, offset)
+                message = decode_record(value, offset)
             except CorruptDataError as error:
-                self._skip_or_raise(offset, "UNDECODABLE", error)
+                self._skip_or_raise(offset, UNDECODABLE, error)
             else:
                 self._load_one(offset, message)
             self._move_to(offset, batch)
             self._gathered += 1
 
     def _load_one(self, offset: int, message: AnyMessage) -> None:
-        begins = isinstance(message, BeginTransactionRecord) and self._transaction is None
+        begins = isinstance(message, BeginTransactionRecord) and not self.in_transaction
         if begins and self.publish is not None and self._gathered:
             self._apply_and_publish()
         try:
             self._load_record(offset, message)
-        except _RECORD_FAULTS as error:
-            self._skip_or_raise(offset, _type_of(message), error)
+        except RECORD_FAULTS as error:
+            self._skip_or_raise(offset, type_of(message), error)
 
     def _skip_or_raise(self, offset: int, type_: str, error: KraftlakeError) -> None:
         if not self.lenient:
@@ -323,47 +310,28 @@ class MetadataBatchLoader:
 
     def _load_record(self, offset: int, message: AnyMessage) -> None:
         match message:
-            case BeginTransactionRecord():
-                self._begin(offset)
-            case EndTransactionRecord():
-                for at, record in self._close(offset, "EndTransactionRecord").records:
+            case BeginTransactionRecord() | EndTransactionRecord() | AbortTransactionRecord():
+                for at, record in self._transaction.mark(message.API_KEY, offset):
                     self._replay_or_skip(at, record)
-            case AbortTransactionRecord():
-                self._close(offset, "AbortTransactionRecord")
-            case _ if self._transaction is not None:
+            case _ if self._transaction.begin_offset is not None:
                 self.seen_record = True
-                self._transaction.records.append((offset, message))
+                self._transaction.hold((offset, message))
             case _:
                 self.seen_record = True
                 self._replay(offset, message)
 
-    def _begin(self, offset: int) -> None:
-        if self._transaction is not None:
-            raise ReplayError(
-                f"Offset {offset}, BEGIN_TRANSACTION_RECORD: the transaction that began at offset "
-                f"{self._transaction.begin_offset} is still open.",
-                offset=offset,
-            )
-        self._transaction = _Transaction(offset)
-
-    def _close(self, offset: int, what: str) -> _Transaction:
-        transaction, self._transaction = self._transaction, None
-        if transaction is None:
-            raise ReplayError(f"Offset {offset}: {what} without a BeginTransactionRecord before it.", offset=offset)
-        return transaction
-
-    def _replay_or_skip(self, offset: int, message: AnyMessage) -> None:
+    def _replay_or_skip(self, offset: int, message: AnyMessage, where: str = "") -> None:
         try:
             self._replay(offset, message)
-        except _RECORD_FAULTS as error:
-            self._skip_or_raise(offset, _type_of(message), error)
+        except RECORD_FAULTS as error:
+            self._skip_or_raise(offset, type_of(message), type(error)(f"{where}{error}") if where else error)
 
     def _replay(self, offset: int, message: AnyMessage) -> None:
         self.delta.replay(message, offset)
 
     def flush(self) -> None:
         """Publish what was gathered, unless a transaction is open or nothing was gathered (maybeFlushBatches)."""
-        if self._transaction is None and self._gathered:
+        if self._gathered and not self.in_transaction:
             self._apply_and_publish()
 
     def _apply_and_publish(self) -> None:
@@ -392,7 +360,7 @@ class MetadataBatchLoader:
         Nothing was gathered, and no transaction is open. Raises ReplayError where the epoch would go down.
         """
         assert not self._gathered, "what was gathered is to be published first"
-        assert self._transaction is None, "a transaction is taken in record by record"
+        assert not self.in_transaction, "a transaction is taken in record by record"
         if end.epoch < self._last_epoch:
             raise ReplayError(
                 f"The batches up to offset {end.offset} have epoch {end.epoch}, "
@@ -426,21 +394,3 @@ class MetadataBatchLoader:
             self._skip_or_raise(self._last_offset, "CHANGES", fault)
             self.delta = MetadataDelta(self.image, of_log=True)
             return attrs.evolve(self.image, provenance=self.provenance)
-
-
-def _decode(value: bytes, offset: int) -> AnyMessage:
-    try:
-        return decode_value(value).message
-    except CorruptDataError as error:
-        raise CorruptDataError(f"The record at offset {offset} can't be decoded: {error}") from error
-
-
-def _type_of(message: AnyMessage) -> str:
-    return "UNKNOWN" if isinstance(message, UnknownRecord) else type_name(type(message))
-
-
-def _type_at(value: bytes) -> str:
-    try:
-        return _type_of(decode_value(value).message)
-    except CorruptDataError:
-        return "UNDECODABLE"

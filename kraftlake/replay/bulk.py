@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kraftlake import kernels
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.control_records import SnapshotFooterRecord
+from kraftlake.runtime.one_ahead import one_ahead
 
 if TYPE_CHECKING:
     from kraftlake.records.batch_values import BatchValues
@@ -28,11 +29,12 @@ def load_in_bulk(loader: MetadataBatchLoader, reader: LogReader, to: int) -> Non
     stretches: Any = getattr(reader, "stretches", None)
     if to - loader.last_offset < BULK_FROM or stretches is None or not kernels.available():
         return
-    for part in stretches(loader.last_offset + 1, to):
-        if isinstance(part, RecordBatch):
-            loader.load_batch(part, to_offset=to)
-        else:
-            loader.load_values(part, to_offset=to)
+    with one_ahead(stretches(loader.last_offset + 1, to)) as parts:
+        for part in parts:
+            if isinstance(part, RecordBatch):
+                loader.load_batch(part, to_offset=to)
+            else:
+                loader.load_values(part, to_offset=to)
 
 
 def parts_of_snapshot(snapshot: SnapshotReader) -> Iterator[BatchValues | RecordBatch]:
@@ -43,11 +45,12 @@ def parts_of_snapshot(snapshot: SnapshotReader) -> Iterator[BatchValues | Record
     large = snapshot.size_in_bytes >= BULK_SNAPSHOT_BYTES or records >= BULK_SNAPSHOT_RECORDS
     after = 0
     if large and stretches is not None and kernels.available():
-        for part in stretches():
-            after = part.last_offset + 1
-            yield part
-            if isinstance(part, RecordBatch) and SnapshotFooterRecord.API_KEY in part.control_types:
-                return
+        with one_ahead(stretches()) as parts:
+            for part in parts:
+                after = part.last_offset + 1
+                yield part
+                if isinstance(part, RecordBatch) and SnapshotFooterRecord.API_KEY in part.control_types:
+                    return
     for batch in snapshot.batches():
         if batch.base_offset >= after:
             yield batch

@@ -11,6 +11,7 @@ import attrs
 from kraftlake.kafka_files import DirectoryFollower, RemovedFileError, SourceKind, TruncatedLogError
 from kraftlake.records.batch import RecordBatch
 from kraftlake.replay.base import usable_snapshots
+from kraftlake.replay.bulk import parts_of_snapshot
 from kraftlake.replay.committed import CommittedTo
 from kraftlake.replay.epoch_ends import EpochEnds, Position
 from kraftlake.replay.import_log import import_source
@@ -201,7 +202,7 @@ class LogFollower:
             if snapshot.end_offset > self._log.end_offset:
                 continue
             try:
-                batches = list(snapshot.batches())
+                batches = list(parts_of_snapshot(snapshot))
             except NotASourceError:
                 continue  # deleted meanwhile
             self._seen_snapshots.add(snapshot.name)

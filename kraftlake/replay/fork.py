@@ -9,7 +9,9 @@ from typing import Any
 import attrs
 
 from kraftlake.replay.base import usable_snapshots
+from kraftlake.replay.bulk import parts_of_snapshot
 from kraftlake.replay.open_reader import LakeReader
+from kraftlake.replay.parts import parts_of
 from kraftlake.replay.source import Source
 from kraftlake.runtime.errors import OffsetError
 
@@ -74,7 +76,9 @@ def fork_source(source: Source, lake: str | os.PathLike[str], at: int | datetime
         source.cluster_id,
         "controlled",
         start_offset=reader.start_offset,
-        contents=Contents(batches=reader.batches(reader.start_offset, offset), snapshots=snapshots),
+        contents=Contents(
+            batches=parts_of(reader, reader.start_offset, offset), snapshots=snapshots, batches_of=parts_of_snapshot
+        ),
     )
     committed_to = reader.log.committed_to if isinstance(reader, LakeReader) else None
     return ForkReport(

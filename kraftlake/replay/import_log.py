@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from kraftlake.kafka_files import SourceKind
 from kraftlake.replay.base import usable_snapshots
+from kraftlake.replay.bulk import parts_of_snapshot
 from kraftlake.replay.committed import CommittedTo
 from kraftlake.replay.image_cache import fill_cache
 from kraftlake.replay.import_plan import ImportPlan, Progress, plan_import
@@ -124,7 +125,7 @@ class _Import:
                 end_offset=snapshot.end_offset,
                 epoch=snapshot.epoch,
                 last_contained_log_timestamp=snapshot.last_contained_log_timestamp,
-                batches=snapshot.batches(),
+                batches=parts_of_snapshot(snapshot),
                 size_in_bytes=snapshot.size_in_bytes,
             )
         committed.see_source(self._source.reader)

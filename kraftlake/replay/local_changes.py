@@ -6,7 +6,7 @@ from typing import Any
 
 import attrs
 
-from kraftlake.delta import LocalReplicaChanges, local_changes_to_json
+from kraftlake.delta import LocalReplicaChanges, MetadataDelta, local_changes_to_json
 from kraftlake.replay.batch_loader import MetadataBatchLoader
 from kraftlake.replay.manifest import SkippedRecord
 
@@ -15,8 +15,8 @@ from kraftlake.replay.manifest import SkippedRecord
 class LocalChanges:
     """The local changes of `broker` over the offsets (from_offset, to_offset].
 
-    `has_topics_delta` is False when no record of a topic was among them; `changes` is then empty. `skipped` are the
-    records that a lenient replay left out.
+    `has_topics_delta` is False when no record of a topic was among them; `changes` is then empty. `registered_brokers`
+    are those at either end. `skipped` are the records that a lenient replay left out.
     """
 
     broker: int
@@ -24,6 +24,7 @@ class LocalChanges:
     to_offset: int
     has_topics_delta: bool
     changes: LocalReplicaChanges
+    registered_brokers: frozenset[int] = frozenset()
     skipped: tuple[SkippedRecord, ...] = ()
 
     @classmethod
@@ -37,6 +38,7 @@ class LocalChanges:
             to_offset=to_offset,
             has_topics_delta=topics is not None,
             changes=changes,
+            registered_brokers=_registered(loader.delta),
             skipped=tuple(loader.skipped),
         )
 
@@ -46,3 +48,10 @@ class LocalChanges:
         return local_changes_to_json(
             changes, broker=self.broker, from_offset=self.from_offset, to_offset=self.to_offset
         )
+
+
+def _registered(delta: MetadataDelta) -> frozenset[int]:
+    """The brokers that are registered before or after a delta."""
+    before = delta.image.cluster.brokers
+    changed = {} if delta.cluster_delta is None else delta.cluster_delta.changed_brokers
+    return frozenset(before) | {id_ for id_, registration in changed.items() if registration is not None}

@@ -33,8 +33,32 @@ def offset_at(reader: LogReader, time: datetime) -> int:
     times = [millis for _, millis in (*_snapshot_times(reader), *_batch_times(reader))]
     if not times:
         raise OffsetError(f"{reader.name} holds no batch with a time, so it has no image at a time.")
-    first = (_EPOCH + timedelta(milliseconds=min(times))).isoformat(timespec="milliseconds")
-    raise OffsetError(f"The first batch of {reader.name} is of {first}, which is after the time asked for.")
+    raise OffsetError(f"The first batch of {reader.name} is of {_iso(min(times))}, which is after the time asked for.")
+
+
+def offset_since(reader: LogReader, time: datetime) -> int:
+    """The offset after the last one whose batch time is before `time`; the log's first where none is.
+
+    Together with `offset_at` it cuts a log in two at any time. Where the log ends with batches of before `time`, though
+    others are of later (clocks ran backwards), it is the first offset of these. Raises OffsetError, naming the last
+    time there is, when all of them are earlier.
+    """
+    before = epoch_millis(time - timedelta(microseconds=1))
+    found = _offset_in_log(reader, before) + 1
+    if found > 0 and reader.start_offset <= found < reader.end_offset:
+        return found
+    last, previous = -1, reader.start_offset - 1
+    for offset, millis in _batch_times(reader):
+        if millis > before:
+            return previous + 1
+        last, previous = max(last, millis), offset
+    if last < 0:
+        raise OffsetError(f"{reader.name} holds no batch with a time, so nothing in it is since a time.")
+    raise OffsetError(f"The last batch of {reader.name} is of {_iso(last)}, which is before the time asked for.")
+
+
+def _iso(millis: int) -> str:
+    return (_EPOCH + timedelta(milliseconds=millis)).isoformat(timespec="milliseconds")
 
 
 def _offset_in_log(reader: LogReader, wanted: int) -> int:

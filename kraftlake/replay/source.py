@@ -17,12 +17,13 @@ from kraftlake.replay.base import choose_base, images_end, snapshot_named
 from kraftlake.replay.fold import Replay, changes_between, image_at, snapshot_image
 from kraftlake.replay.local_changes import LocalChanges
 from kraftlake.replay.log_reader import LogReader, SnapshotReader
-from kraftlake.replay.offset_at import offset_at
+from kraftlake.replay.offset_at import offset_at, offset_since
 from kraftlake.replay.record_types import checked_types
 from kraftlake.runtime.errors import OffsetError, UsageError
 
 if TYPE_CHECKING:
     from kraftlake.image import ImageDiff
+    from kraftlake.replay.changes import LogChanges
     from kraftlake.replay.export import ExportReport
     from kraftlake.replay.verify_report import VerifyReport
 
@@ -133,6 +134,14 @@ class Source:
             return self.last_image_offset
         return offset_at(self.reader, at) if isinstance(at, datetime) else at
 
+    def offset_since(self, time: datetime) -> int:
+        """The offset after the last one whose batch time is before `time`: where what happened since then begins.
+
+        A datetime without a zone is UTC. Raises OffsetError for a time after the last batch, and of a snapshot file.
+        """
+        self._refuse_snapshot()
+        return offset_since(self.reader, time)
+
     @property
     def last_image_offset(self) -> int:
         """The newest offset that an image is asked for: the log's last, or that of the snapshot file."""
@@ -188,13 +197,28 @@ class Source:
         to_offset = self.last_image_offset if to_offset is None else to_offset
         if from_offset > to_offset:
             raise UsageError(f"Local changes from offset {from_offset} to {to_offset} run backwards.")
-        if self._is_snapshot:
-            raise OffsetError(f"{self.name} is a snapshot: it holds one image and no changes; take the log instead.")
+        self._refuse_snapshot()
         loader = changes_between(self.reader, from_offset, to_offset, from_snapshot=from_snapshot, lenient=lenient)
         return LocalChanges.of(loader, broker, from_offset, to_offset)
 
-    def diff(self, before: int, after: int, *, lenient: bool = False) -> ImageDiff:
-        """What differs between the images at two offsets; -1 is the empty image."""
+    def changes(
+        self, from_offset: int | None = None, to_offset: int | None = None, *, lenient: bool = False
+    ) -> LogChanges:
+        """Each change of the offsets [from_offset, to_offset] in turn: its delta, and the images before and after it.
+
+        A change is that of a log batch, or of a whole metadata transaction at its end. Raises as `LogChanges` does.
+        """
+        from kraftlake.replay.changes import LogChanges
+
+        self._refuse_snapshot()
+        return LogChanges(self.reader, from_offset, to_offset, lenient=lenient)
+
+    def _refuse_snapshot(self) -> None:
+        if self._is_snapshot:
+            raise OffsetError(f"{self.name} is a snapshot: it holds one image and no changes; take the log instead.")
+
+    def diff(self, before: int | datetime, after: int | datetime, *, lenient: bool = False) -> ImageDiff:
+        """What differs between the images at two offsets or times; the offset -1 is the empty image."""
         from kraftlake.image import diff_images
 
         images = [MetadataImage.EMPTY if at == -1 else self.image(at, lenient=lenient) for at in (before, after)]

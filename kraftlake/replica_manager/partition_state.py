@@ -44,10 +44,9 @@ class CommittedIsr:
 
 
 @attrs.frozen(kw_only=True, weakref_slot=False, eq=False)
-class PendingExpandIsr:
-    """A follower was proposed. It counts at once: waiting for one more replica can do no harm."""
+class _PendingIsr:
+    """A proposal is on its way: it was `sent` when `last_committed` was what the controller knew."""
 
-    new_in_sync_replica: int
     sent: LeaderAndIsr
     last_committed: CommittedIsr
     is_inflight = True
@@ -57,6 +56,13 @@ class PendingExpandIsr:
     def isr(self) -> frozenset[int]:
         """The ISR that is committed."""
         return self.last_committed.isr
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False, eq=False)
+class PendingExpandIsr(_PendingIsr):
+    """A follower was proposed. It counts at once: waiting for one more replica can do no harm."""
+
+    new_in_sync_replica: int
 
     @property
     def maximal_isr(self) -> frozenset[int]:
@@ -65,19 +71,10 @@ class PendingExpandIsr:
 
 
 @attrs.frozen(kw_only=True, weakref_slot=False, eq=False)
-class PendingShrinkIsr:
+class PendingShrinkIsr(_PendingIsr):
     """Replicas were proposed to leave. They count until the controller agrees: it may not."""
 
     out_of_sync_replicas: frozenset[int]
-    sent: LeaderAndIsr
-    last_committed: CommittedIsr
-    is_inflight = True
-    leader_recovery_state = LeaderRecoveryState.RECOVERED
-
-    @property
-    def isr(self) -> frozenset[int]:
-        """The ISR that is committed."""
-        return self.last_committed.isr
 
     @property
     def maximal_isr(self) -> frozenset[int]:

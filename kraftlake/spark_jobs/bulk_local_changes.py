@@ -14,7 +14,7 @@ from kraftlake.image.topics_image import TopicsImage
 from kraftlake.kernels.broker_changes import HAS
 from kraftlake.spark_jobs.delta_heads import DeltaHeads
 from kraftlake.spark_jobs.history.effective_records import EffectiveRecords
-from kraftlake.spark_jobs.local_change_columns import ChangedPartitions, Strings, has_long_lists, local_change_table
+from kraftlake.spark_jobs.local_change_columns import ChangedPartitions, Strings, local_change_table
 from kraftlake.spark_jobs.partition_places import Moved, PartitionPlaces
 
 
@@ -22,7 +22,7 @@ class BulkLocalChanges:
     """The topics after a metadata delta; `take` moves them on over further deltas."""
 
     def __init__(self, topics: TopicsImage) -> None:
-        """Begin with an image that `fits`."""
+        """Begin with an image that `fits` (see `partition_places`)."""
         self.places = PartitionPlaces(topics)
 
     def take(self, records: EffectiveRecords, deltas: Any, heads: DeltaHeads) -> tuple[int, pa.Table]:
@@ -69,9 +69,3 @@ class BulkLocalChanges:
                 directories=self.places.directories,
             ),
         )
-
-
-def fits(topics: TopicsImage) -> bool:
-    """Whether no partition has a list that is too long for compiled code."""
-    packed = topics.rows().merged()
-    return not has_long_lists(packed.rows, packed.heap, packed.heap)

@@ -70,7 +70,7 @@ def _broker_events(change: EntryChange) -> Iterator[Event]:
         return
     if change.kind == "added":
         rack = fields["rack"].after
-        words = f"is registered{'' if rack is None else f' in rack {rack}'}, {_fenced_words(fields['fenced'].after)}"
+        words = f"is registered{f' in rack {rack}' if rack else ''}, {_fenced_words(fields['fenced'].after)}"
         yield event("broker_registered", words, after=_values(change, "after"))
         return
     if "incarnationId" in fields:

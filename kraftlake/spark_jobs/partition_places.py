@@ -14,11 +14,12 @@ from kraftlake.image.partition_rows import ROW_BYTES
 from kraftlake.image.topic_table import TopicTable
 from kraftlake.image.topics_image import TopicsImage
 from kraftlake.kernels.broker_changes import HAD, HAS, WRITTEN
-from kraftlake.kernels.change_state import DIRECTORIES_WRITTEN
-from kraftlake.kernels.partition_journal import DID_ELIGIBLE, DID_UNCLEAN, heap_size, move_lists
+from kraftlake.kernels.change_state import DIRECTORIES_WRITTEN, LONGEST
+from kraftlake.kernels.partition_journal import DID_ELIGIBLE, DID_UNCLEAN, heap_size, list_lengths, move_lists
 from kraftlake.records.metadata_records import TopicRecord
 from kraftlake.spark_jobs.history.effective_records import EffectiveRecords
 
+_LISTS = 7
 _WORN_BYTES = 1 << 26
 
 
@@ -49,7 +50,7 @@ class PartitionPlaces:
     """
 
     def __init__(self, topics: TopicsImage) -> None:
-        """Begin with the partitions of an image, whose places are the image's rows."""
+        """Begin with the partitions of an image that `fits`; their places are the image's rows."""
         packed = topics.rows().merged()
         self.change = NotingChange(packed)
         self.rows = packed.rows.copy()
@@ -151,6 +152,19 @@ class PartitionPlaces:
         return TopicsImage.with_rows(
             PackedTopics(table=table, rows=rows, heap=heap, directories=change.directory_ids())
         )
+
+
+def fits(topics: TopicsImage) -> bool:
+    """Whether no partition has a list that is too long for compiled code."""
+    packed = topics.rows().merged()
+    return not has_long_lists(packed.rows, packed.heap, packed.heap)
+
+
+def has_long_lists(rows: Any, base_heap: Any, heap: Any) -> bool:
+    """Whether a row (int32[n, 14]) has a list that is too long for compiled code."""
+    lengths = np.empty((_LISTS, len(rows)), np.int32)
+    list_lengths(rows, base_heap, heap, lengths)
+    return bool((lengths > LONGEST).any())
 
 
 def _grown(array: Any, size: int) -> Any:

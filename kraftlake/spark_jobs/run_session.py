@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
+
+from kraftlake.spark_jobs.interrupts import interrupt_handler_kept, silent_interrupts
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -11,7 +14,8 @@ if TYPE_CHECKING:
 class RunSession:
     """A session that was given, or that is active, or one of the run's own, which it stops: a context manager.
 
-    A run with nothing to stream never asks for it, and so starts no JVM. `master` is for one of the run's own.
+    A run with nothing to stream never asks for it, and so starts no JVM. `master` is for one of the run's own, in which
+    an interrupt ends the run without a word of py4j's.
     """
 
     def __init__(self, spark: SparkSession | None, name: str, master: str | None = None) -> None:
@@ -19,13 +23,15 @@ class RunSession:
         self._name = name
         self._master = master
         self._ours = False
+        self._stack = ExitStack()
 
     def __enter__(self) -> RunSession:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._spark is not None and self._ours:
-            self._spark.stop()
+        with self._stack:
+            if self._spark is not None and self._ours:
+                self._spark.stop()
 
     @property
     def held(self) -> SparkSession | None:
@@ -40,5 +46,10 @@ class RunSession:
             from kraftlake.spark_jobs.session import LOCAL, spark_session
 
             self._ours = SparkContext._active_spark_context is None
-            self._spark = spark_session(self._name, master=self._master or LOCAL)
+            if not self._ours:
+                self._spark = spark_session(self._name, master=self._master or LOCAL)
+                return self._spark
+            self._stack.enter_context(silent_interrupts())
+            with interrupt_handler_kept():
+                self._spark = spark_session(self._name, master=self._master or LOCAL)
         return self._spark

@@ -5,42 +5,70 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from typing import Any, Final
 
 from kraftlake.runtime.errors import KraftlakeError
 from kraftlake.spark_jobs.jobs import JOBS, run_job
 
+SNAPSHOT: Final = "snapshot"
+"""The job that is no stream: see `build_snapshot`."""
+
+_OF_STREAMS: Final = ("trigger", "max_files_per_trigger", "max_bytes_per_trigger", "checkpoint")
+
 
 def main(arguments: list[str] | None = None, prog: str = "kraftlake.spark_jobs.submit") -> int:
     """Run a job; prints one JSON object that says what it did. The exit code is kraftlake's."""
-    parser = argparse.ArgumentParser(prog=prog, description="Keep derived tables of a lake up to date by a stream.")
-    parser.add_argument("job", choices=JOBS, help="which tables: see `kraftlake spark --help`")
-    parser.add_argument("lake", help="the lake's folder")
-    parser.add_argument(
-        "--trigger",
-        default="available-now",
-        help='available-now (the default) ends when all is done; an interval such as "2 seconds" goes on',
-    )
-    parser.add_argument("--max-files-per-trigger", type=int, metavar="N", help="files of the log in a micro-batch")
-    parser.add_argument("--max-bytes-per-trigger", type=int, metavar="N", help="about so many bytes of them")
-    parser.add_argument("--checkpoint", metavar="FOLDER", help="the stream's checkpoint, in the lake by default")
+    parser = _parser(prog)
     given = parser.parse_args(arguments)
+    if given.job == SNAPSHOT:
+        for name in _OF_STREAMS:
+            if getattr(given, name) is not None:
+                parser.error(f"--{name.replace('_', '-')} is for streams, and {SNAPSHOT} is none")
+    elif given.at_offset is not None:
+        parser.error(f"--at-offset is for {SNAPSHOT}: what a stream writes reaches to the end of the log")
     try:
-        from kraftlake.spark_jobs.stream_options import StreamOptions
-
-        options = StreamOptions.of(
-            trigger=given.trigger,
-            max_files=given.max_files_per_trigger,
-            max_bytes=given.max_bytes_per_trigger,
-            checkpoint=given.checkpoint,
-        )
-        result = run_job(given.job, given.lake, options=options)
+        told = _run(given)
     except KraftlakeError as fault:
         sys.stderr.write(f"{fault}\n")
         return fault.exit_code
     except KeyboardInterrupt:
         return 130
-    sys.stdout.write(json.dumps(result.to_json()) + "\n")
+    sys.stdout.write(json.dumps(told) + "\n")
     return 0
+
+
+def _parser(prog: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog=prog, description="Keep derived tables of a lake up to date by a stream, or fold its log into a snapshot."
+    )
+    parser.add_argument("job", choices=[*JOBS, SNAPSHOT], help="which tables: see `kraftlake spark --help`")
+    parser.add_argument("lake", help="the lake's folder")
+    parser.add_argument(
+        "--trigger", help='available-now (the default) ends when all is done; an interval such as "2 seconds" goes on'
+    )
+    parser.add_argument("--max-files-per-trigger", type=int, metavar="N", help="files of the log in a micro-batch")
+    parser.add_argument("--max-bytes-per-trigger", type=int, metavar="N", help="about so many bytes of them")
+    parser.add_argument("--checkpoint", metavar="FOLDER", help="the stream's checkpoint, in the lake by default")
+    parser.add_argument(
+        "--at-offset", type=int, metavar="N", help=f"of {SNAPSHOT}: its last offset, the end of the log by default"
+    )
+    return parser
+
+
+def _run(given: argparse.Namespace) -> dict[str, Any]:
+    if given.job == SNAPSHOT:
+        from kraftlake.spark_jobs.fold.build_snapshot import run_snapshot
+
+        return run_snapshot(given.lake, given.at_offset).to_json()
+    from kraftlake.spark_jobs.stream_options import AVAILABLE_NOW, StreamOptions
+
+    options = StreamOptions.of(
+        trigger=given.trigger or AVAILABLE_NOW,
+        max_files=given.max_files_per_trigger,
+        max_bytes=given.max_bytes_per_trigger,
+        checkpoint=given.checkpoint,
+    )
+    return run_job(given.job, given.lake, options=options).to_json()
 
 
 if __name__ == "__main__":

@@ -5,61 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import pyarrow as pa
 
-from kraftlake.delta import MetadataDelta
 from kraftlake.image import MetadataImage
 from kraftlake.metadata_log.location import Location
-from kraftlake.replay.manifest import LogDeltaManifest
+from kraftlake.replay.changes import Published
 from kraftlake.spark_jobs.lake_table import LakeTable, TableDescription
 
 if TYPE_CHECKING:
     from kraftlake.replay.open_reader import LakeReader
 
+__all__ = ["Published", "RowBuffer", "TableWriter"]
+
 _ROWS_HELD_AS_OBJECTS = 10_000
-
-
-@attrs.frozen
-class Published:
-    """A change of the image that was published: of a log batch, or of a whole metadata transaction at its end.
-
-    `delta` has led from `before` to `image`. Batches of nothing but no-op records are not published: `before` is the
-    image after those.
-    `of_snapshot`: it is the load of the snapshot that covers the start of a log which starts above 0.
-    """
-
-    delta: MetadataDelta
-    image: MetadataImage
-    manifest: LogDeltaManifest
-    of_snapshot: bool = False
-
-    @property
-    def before(self) -> MetadataImage:
-        """The image before the change."""
-        return self.delta.image
-
-    @property
-    def offset(self) -> int:
-        """The last offset of the change: of a log batch, or of the EndTransactionRecord of a transaction."""
-        return self.manifest.provenance.offset
-
-    @property
-    def epoch(self) -> int:
-        """The epoch of that offset's batch."""
-        return self.manifest.provenance.epoch
-
-    @property
-    def timestamp(self) -> int | None:
-        """The time of that offset's batch in epoch microseconds, None where it has none."""
-        timestamp = self.manifest.provenance.timestamp
-        return None if timestamp < 0 else timestamp * 1000
-
-    @property
-    def elected(self) -> int | None:
-        """The controller that leads the quorum since this change, None where that is as before or is not told."""
-        is_new = not self.of_snapshot and self.epoch != self.before.provenance.epoch
-        return self.manifest.leader_id if is_new else None
 
 
 class RowBuffer:

@@ -152,11 +152,17 @@ def test_an_image_without_a_record_says_that_it_has_diverged(tmp_path: Path) -> 
         (["image", DIRECTORY, "--foo"], "--foo"),
         (["image", DIRECTORY, "--at-offset", "x"], "'x' is not an offset"),
         (["image", DIRECTORY, "--at-offset", "-1"], "-1 is not an offset"),
-        (["image", DIRECTORY, "--at-offset", 2**63], "is not an offset"),
         (["image", DIRECTORY, "--at-offset", 1, "--at-time", "2026-01-01"], "not both"),
         (["image", DIRECTORY, "--at-time", "yesterday"], "is not a time"),
         (["image", DIRECTORY, "--at-time", "9" * 30], "is not a time"),
         (["image", DIRECTORY, "--part", "nope"], "nope"),
+        (["image", DIRECTORY, "--at-offset", 2**63], "64 bits"),
+        (["image", ""], "it is empty"),
+        (["import", DIRECTORY, ""], "it is empty"),
+        (["import", DIRECTORY, "gs://bucket/lake"], "a scheme that is not known here"),
+        (["image", DIRECTORY, "--broker", -1], "-1 is not a broker's id"),
+        (["replay", DIRECTORY, "--broker", 2**31], "is not a broker's id"),
+        (["local-changes", DIRECTORY, "--broker", "one", "--from", 1], "'one' is not a broker's id"),
         (["diff", DIRECTORY, 1], "M"),
         (["diff", DIRECTORY, -2, 1], "-2 is not an offset"),
         (["local-changes", DIRECTORY, "--from", 1], "--broker"),
@@ -234,6 +240,46 @@ def test_an_interrupt_ends_the_command_silently() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (128 + signal.SIGINT, "", "")
+
+
+def test_an_interrupt_while_the_command_is_still_being_imported_ends_it_silently() -> None:
+    program = (
+        "import importlib.abc, sys\n"
+        "class Interrupting(importlib.abc.MetaPathFinder):\n"
+        "    def find_spec(self, name, path, target=None):\n"
+        "        if name == 'kraftlake.cli.application':\n"
+        "            raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupting())\n"
+        "from kraftlake.cli import main\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (128 + signal.SIGINT, "", "")
+
+
+def test_a_closed_stdout_is_told_and_a_closed_stderr_hides_nothing_but_words() -> None:
+    def run_closed(redirection: str, *words: object) -> subprocess.CompletedProcess[str]:
+        line = f'"$@" {redirection}'
+        command = ["sh", "-c", line, "sh", sys.executable, "-m", "kraftlake.cli", *map(str, words)]
+        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+    without_stdout = run_closed(">&-", "image", DIRECTORY)
+    assert without_stdout.returncode == 1
+    assert without_stdout.stderr == "error: stdout is closed, so the answer can't be written\n"
+    without_stderr = run_closed("2>&-", "image", TORN, "--json")
+    assert without_stderr.returncode == 0
+    assert json.loads(without_stderr.stdout) == json.loads(run("image", TORN, "--json").stdout)
+    assert run_closed("2>&-", "image", DIRECTORY / "nowhere").returncode == 1
+
+
+@pytest.mark.parametrize(
+    "command", [["image"], ["metrics"], ["local-changes", "--from", 3], ["replay", "--from", 5730]], ids=lambda c: c[0]
+)
+def test_a_broker_that_is_not_registered_is_doubted(command: list[object]) -> None:
+    doubted = run(*command, DIRECTORY, "--broker", 99)
+    assert "broker 99 is not registered" in doubted.stderr
+    assert "registered brokers: 1, 2, 3, 4" in doubted.stderr
+    assert "registered" not in run(*command, DIRECTORY, "--broker", 3).stderr
 
 
 def test_a_full_disk_under_stdout_is_told() -> None:

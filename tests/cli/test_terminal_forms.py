@@ -124,9 +124,18 @@ def test_asked_for_topics_are_drawn_partition_by_partition() -> None:
     assert "big-a" not in printed
     assert "brokers" not in printed
     offline = run("image", DIRECTORY, "--topic", "elr-a").stdout
-    assert "offline, eligible to lead: 4" in offline
+    assert "offline, eligible to lead: 4 (fenced)" in offline
     assert "4~" in offline
     assert "2✗" in offline
+
+
+def test_why_a_partition_has_no_leader_is_told_from_who_may_lead_it() -> None:
+    def partitions(at: int) -> str:
+        return run("image", DIRECTORY, "--topic", "t-1-bkq", "--at-offset", at).stdout
+
+    assert "offline, last in sync: 3 (fenced)" in partitions(458)
+    assert "offline, last in sync: 2 (shutting down)" in partitions(236)
+    assert "offline, last in sync: 3 (not elected)" in partitions(475)
 
 
 def test_a_topic_that_does_not_exist_is_told() -> None:
@@ -240,10 +249,18 @@ def test_local_changes_are_summed_up_and_listed() -> None:
     assert "4 partitions to delete, 7 partitions to lead (7 newly elected), 3 partitions to follow" in printed
     lines = [line.split() for line in printed.splitlines()]
     assert ["delete", "t-7-f9j-3"] in [line[:2] for line in lines]
-    assert ["lead", "(elected)", "t-7-f9j-0", "1", "1", "4", "1", "4", "8/24", "wOwVcDUrUs8hEmvD_IidUw"] in lines
+    state = ["elected", "t-7-f9j-0", "1", "1", "4", "1", "4", "8/24"]
+    assert [*state, "log", "directory", "wOwVcDUrUs8hEmvD_IidUw"] in lines
     assert ["follow", "t-100-14z-1", "3"] in [line[:3] for line in lines]
     quiet = run("local-changes", DIRECTORY, "--broker", 1, "--from", 74, "--to", 119).stdout
     assert "no record of these offsets is about a topic" in quiet
+
+
+def test_local_changes_keep_a_partition_on_one_line_of_80_columns() -> None:
+    printed = run("local-changes", DIRECTORY, "--broker", 2, "--from", 402, "--to", 458, width=80).stdout
+    rows = printed.splitlines()[5:-1]
+    assert len(rows) == 12
+    assert all(row.endswith("under-replicated") for row in rows)
 
 
 def test_a_verification_shows_its_checks_and_the_first_bad_offset() -> None:

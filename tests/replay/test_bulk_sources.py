@@ -14,7 +14,8 @@ from kraftlake.image import image_to_json
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.batch_values import BatchValues
-from kraftlake.replay import bulk
+from kraftlake.replay import bulk, parts
+from kraftlake.replay.fork import fork_source
 from kraftlake.replay.import_log import import_source
 from kraftlake.runtime.errors import CorruptDataError
 
@@ -29,11 +30,13 @@ LOGS = [
 @pytest.fixture
 def always_bulk(monkeypatch):
     monkeypatch.setattr(bulk, "BULK_FROM", 0)
+    monkeypatch.setattr(parts, "BULK_FROM", 0)
     monkeypatch.setattr(bulk, "BULK_SNAPSHOT_BYTES", 0)
 
 
 def never_bulk(monkeypatch):
     monkeypatch.setattr(bulk, "BULK_FROM", 10**12)
+    monkeypatch.setattr(parts, "BULK_FROM", 10**12)
     monkeypatch.setattr(bulk, "BULK_SNAPSHOT_BYTES", 10**12)
     monkeypatch.setattr(bulk, "BULK_SNAPSHOT_RECORDS", 10**12)
 
@@ -59,6 +62,26 @@ def test_a_lake_answers_the_same_in_bulk(tmp_path, monkeypatch, always_bulk):
     ours = answers(kraftlake.open(tmp_path / "lake"))
     never_bulk(monkeypatch)
     assert ours == answers(kraftlake.open(LOGS[0]))
+
+
+@pytest.mark.parametrize("path", LOGS, ids=lambda path: path.parts[-3])
+def test_lakes_that_are_made_in_bulk_are_the_same(path, tmp_path, monkeypatch, always_bulk):
+    def made(folder):
+        folder.mkdir()
+        source = kraftlake.open(path)
+        import_source(source, folder / "imported")
+        fork_source(source, folder / "fork")
+        fork_source(kraftlake.open(folder / "imported"), folder / "fork of the lake")
+        logs = [MetadataLog.open(lake) for lake in sorted(folder.iterdir())]
+        kept = [(snapshot, list(snapshot.batches())) for log in logs for snapshot in log.snapshots()]
+        return [log.rows(log.start_offset, log.end_offset - 1) for log in logs], kept
+
+    in_bulk = made(tmp_path / "in bulk")
+    never_bulk(monkeypatch)
+    rows, kept = made(tmp_path / "one by one")
+    assert all(one.equals(other) for one, other in zip(in_bulk[0], rows, strict=True))
+    assert in_bulk[1] == kept
+    assert len(kept) >= 3
 
 
 def test_bulk_replay_takes_nearly_all_batches_of_a_source(tmp_path):

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pytest
@@ -72,6 +73,20 @@ def lake_of(live: LiveDirectory) -> Path:
     return live.path.parent / "lake"
 
 
+def rewritten(live: LiveDirectory, cut: int, records: int) -> None:
+    """The tail from an offset on is another leader's."""
+    live.truncate(cut)
+    live.append(leader_change(cut, 4))
+    more(live, records, epoch=4)
+
+
+def following(live: LiveDirectory, **options: Any) -> LogFollower:
+    """A follower that has taken what there is."""
+    follower = LogFollower(live.path, lake_of(live), **options)
+    follower.step()
+    return follower
+
+
 def in_lake(live: LiveDirectory) -> list[RecordBatch]:
     return list(MetadataLog.open(lake_of(live)).batches())
 
@@ -113,8 +128,7 @@ def test_with_the_uncommitted_everything_whole_is_taken_at_once(live: LiveDirect
 
 
 def test_a_batch_that_is_being_written_is_left_for_the_next_time(live: LiveDirectory) -> None:
-    follower = LogFollower(live.path, lake_of(live), include_uncommitted=True)
-    follower.step()
+    follower = following(live, include_uncommitted=True)
     batch = no_op(live.end, epoch=3)
     data = encode_batch(batch)
     for cut in (1, 30, 61, len(data) - 1):
@@ -128,8 +142,7 @@ def test_a_batch_that_is_being_written_is_left_for_the_next_time(live: LiveDirec
 
 
 def test_segments_may_roll_and_old_ones_go(live: LiveDirectory) -> None:
-    follower = LogFollower(live.path, lake_of(live), include_uncommitted=True)
-    follower.step()
+    follower = following(live, include_uncommitted=True)
     for _ in range(4):
         more(live, 2)
         old = live.segment
@@ -162,8 +175,7 @@ def test_a_segment_may_go_while_following_begins(live: LiveDirectory) -> None:
 
 
 def test_what_was_deleted_before_it_was_read_is_named(live: LiveDirectory) -> None:
-    follower = LogFollower(live.path, lake_of(live), include_uncommitted=True)
-    follower.step()
+    follower = following(live, include_uncommitted=True)
     end = live.end
     more(live, 2)
     old = live.segment
@@ -175,8 +187,7 @@ def test_what_was_deleted_before_it_was_read_is_named(live: LiveDirectory) -> No
 
 
 def test_a_truncated_tail_is_told_and_a_rewritten_one_ends_the_following(live: LiveDirectory) -> None:
-    follower = LogFollower(live.path, lake_of(live), include_uncommitted=True)
-    follower.step()
+    follower = following(live, include_uncommitted=True)
     more(live, 4)
     follower.step()
     cut = live.end - 2
@@ -195,27 +206,21 @@ def test_a_truncated_tail_is_told_and_a_rewritten_one_ends_the_following(live: L
 
 
 def test_a_tail_that_was_rewritten_between_two_looks_is_found_too(live: LiveDirectory) -> None:
-    follower = LogFollower(live.path, lake_of(live), include_uncommitted=True)
-    follower.step()
+    follower = following(live, include_uncommitted=True)
     more(live, 4)
     follower.step()
     cut = live.end - 3
-    live.truncate(cut)
-    live.append(leader_change(cut, 4))
-    more(live, 6, epoch=4)
+    rewritten(live, cut, 6)
     with pytest.raises(ImportConflictError, match=f"at offset {cut} .*above .* known to be committed"):
         follower.step()
 
 
 def test_a_truncation_above_what_was_taken_costs_a_committed_lake_nothing(live: LiveDirectory) -> None:
-    follower = LogFollower(live.path, lake_of(live))
-    follower.step()
+    follower = following(live)
     more(live, 4)
     follower.step()
     cut = live.end - 3
-    live.truncate(cut)
-    live.append(leader_change(cut, 4))
-    more(live, 6, epoch=4)
+    rewritten(live, cut, 6)
     follower.step()
     step = follower.step()
     assert (step.end_offset, step.committed_to) == (cut, cut)
@@ -250,17 +255,14 @@ def test_with_a_quorum_all_that_it_has_committed_is_taken_at_once(live: LiveDire
 
 def test_the_tail_of_a_node_that_was_cut_off_is_not_what_the_quorum_committed(live: LiveDirectory) -> None:
     at = Quorum(3, live.end)
-    follower = LogFollower(live.path, lake_of(live), quorum=lambda: at)
-    follower.step()
+    follower = following(live, quorum=lambda: at)
     cut = live.end
     more(live, 5)
     at = Quorum(4, cut + 4)  # a new leader committed others at these offsets
     for _ in range(2):
         assert follower.step().end_offset == cut
     assert LogFollower(live.path, lake_of(live), quorum=lambda: at).step().end_offset == cut
-    live.truncate(cut)
-    live.append(leader_change(cut, 4))
-    more(live, 3, epoch=4)
+    rewritten(live, cut, 3)
     follower.step()
     follower.step()
     assert in_lake(live) == live.batches
@@ -293,8 +295,7 @@ def test_only_a_directory_is_followed(tmp_path: Path, live: LiveDirectory) -> No
 
 
 def test_damage_with_something_behind_it_is_no_batch_in_the_making(live: LiveDirectory) -> None:
-    follower = LogFollower(live.path, lake_of(live), include_uncommitted=True)
-    follower.step()
+    follower = following(live, include_uncommitted=True)
     with live.segment.open("ab") as file:
         file.write(b"garbage" * 20)
     end = live.end

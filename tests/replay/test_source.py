@@ -102,6 +102,29 @@ def test_a_time_before_the_first_batch_is_an_error_naming_the_first_time(source:
         source.image(at(TIME - 1))
 
 
+def test_what_happened_since_a_time_begins_after_the_last_batch_before_it(source: Source, tmp_path: Path) -> None:
+    import_source(source, tmp_path / "lake")
+    for either in (source, kraftlake.open(tmp_path / "lake")):
+        assert either.offset_since(at(0)) == 0
+        for millis in range(TIME, TIME + 17):
+            assert either.offset_since(at(millis + 1)) == either.offset_at(at(millis)) + 1
+        assert either.offset_since(at(TIME + 6) + timedelta(microseconds=1)) == either.offset_at(at(TIME + 6)) + 1
+        with pytest.raises(OffsetError, match=r"last batch .* is of 2023-11-14T22:13:20\.017\+00:00"):
+            either.offset_since(at(TIME + 10**9))
+
+
+def test_since_a_time_is_what_was_written_at_it_though_the_clock_has_run_backwards_since() -> None:
+    log = MadeLog(records=(no_op(0, time=50), no_op(1, time=90), no_op(2, time=60)))
+    assert [made(log).offset_since(at(time)) for time in (50, 51, 60, 61, 90)] == [0, 1, 1, 1, 1]
+    with pytest.raises(OffsetError, match="before the time asked for"):
+        made(log).offset_since(at(91))
+
+
+def test_nothing_is_since_a_time_where_no_batch_has_one() -> None:
+    with pytest.raises(OffsetError, match="no batch with a time"):
+        made(MadeLog(records=(no_op(0, time=-1),))).offset_since(at(5))
+
+
 def test_a_time_without_a_zone_is_utc_and_another_zone_is_converted(source: Source) -> None:
     naive = at(TIME + 6).replace(tzinfo=None)
     elsewhere = at(TIME + 6).astimezone(timezone(timedelta(hours=5)))

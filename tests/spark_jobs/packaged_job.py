@@ -1,4 +1,4 @@
-"""What spark-submit runs of a packaged kraftlake: where it comes from, here and on the executors, and a job."""
+"""What spark-submit runs of a packaged kraftlake: where it comes from, here and on the executors, and two jobs."""
 
 from __future__ import annotations
 
@@ -30,4 +30,4 @@ if __name__ == "__main__":
         "master": spark.sparkContext.master,
     }
     sys.stdout.write(json.dumps(answer) + "\n")
-    sys.exit(main(["records", sys.argv[1]]))
+    sys.exit(main(["snapshot", sys.argv[1]]) or main(["records", sys.argv[1]]))

@@ -20,6 +20,7 @@ from kraftlake.spark_jobs.local_changes_writer import LocalChangesWriter
 from kraftlake.spark_jobs.log_fold import LogFold, TableFeed
 from kraftlake.spark_jobs.snapshot_publisher import SnapshotPublisher
 from tests.replay.made_logs import abort, begin, data, end, metadata_version, partition, topic
+from tests.spark_jobs.folding import CoveringTable
 from tests.spark_jobs.sample_log import append_in, batches_between, image_without_spark
 
 SNAPSHOT_BYTES = 20_000
@@ -75,16 +76,6 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def reader(lake: Path) -> LakeReader:
     return LakeReader(MetadataLog.open(lake))
-
-
-class CoveringTable:
-    """A table of which all that matters is how far it is."""
-
-    def __init__(self, covers: int | None) -> None:
-        self._covers = covers
-
-    def last_offset(self) -> int | None:
-        return self._covers
 
 
 class Folded:

@@ -14,6 +14,7 @@ import pyspark
 import pytest
 from deltalake import DeltaTable
 
+from kraftlake.metadata_log import MetadataLog
 from kraftlake.spark_jobs.java import java_home
 from tests.spark_cluster import REPOSITORY, SparkCluster, driver_environment
 from tests.spark_jobs.sample_log import LAST_OFFSET, lake_of
@@ -62,7 +63,7 @@ def test_the_wheel_holds_all_that_the_package_has(wheel: Path) -> None:
 
 
 @on_a_cluster
-def test_spark_submit_runs_a_job_of_the_wheel_on_a_cluster(
+def test_spark_submit_runs_jobs_of_the_wheel_on_a_cluster(
     wheel: Path, spark_cluster: SparkCluster, tmp_path: Path
 ) -> None:
     lake = tmp_path / "lake"
@@ -79,11 +80,13 @@ def test_spark_submit_runs_a_job_of_the_wheel_on_a_cluster(
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     # spark-submit shows what the driver's Python says on stderr among what it prints
-    seen, result = (json.loads(line) for line in done.stdout.splitlines() if line.startswith("{"))
+    seen, snapshot, result = (json.loads(line) for line in done.stdout.splitlines() if line.startswith("{"))
     assert "kraftlake.zip" in seen["driver"]
     assert seen["executors"]
     assert all("kraftlake.zip" in origin and origin.endswith(" True") for origin in seen["executors"])
     assert seen["master"] == spark_cluster.master_url
+    assert (snapshot["offset"], snapshot["written"]) == (LAST_OFFSET, True)
+    assert [snapshot["name"]] == [kept.name for kept in MetadataLog.open(lake).snapshots()]
     assert result["rows"] == {"records": LAST_OFFSET + 1}
     assert DeltaTable(lake / "records").to_pyarrow_table().num_rows == LAST_OFFSET + 1
 

@@ -60,6 +60,30 @@ def test_the_program_can_be_given_to_spark_submit(tmp_path: Path) -> None:
     assert json.loads(done.stdout.splitlines()[-1])["microBatches"] == 1
 
 
+ASKS_THE_JVM = """
+from kraftlake.spark_jobs import spark_session
+spark = spark_session("long-lived", master="local[1]", long_lived=True)
+beans = spark.sparkContext._jvm.java.lang.management.ManagementFactory
+print(*beans.getRuntimeMXBean().getInputArguments())
+print(spark.conf.get("spark.executor.extraJavaOptions"))
+"""
+
+
+@pytest.mark.spark
+def test_a_long_lived_session_compiles_what_is_hot(spark: SparkSession) -> None:
+    quick = spark.conf.get("spark.driver.extraJavaOptions")
+    assert quick is not None
+    assert "TieredStopAtLevel=1" in quick
+    assert "arrow.enable_unsafe_memory_access=true" in quick
+    done = run([sys.executable, "-c", ASKS_THE_JVM])
+    assert done.returncode == 0, done.stderr[-2000:]
+    of_driver, of_executors = done.stdout.splitlines()
+    assert "TieredStopAtLevel" not in of_driver
+    assert "-XX:Tier4CompileThreshold=" in of_driver
+    assert "-Darrow.enable_unsafe_memory_access=true" in of_driver
+    assert "-Darrow.enable_unsafe_memory_access=true" in of_executors
+
+
 @pytest.mark.spark
 @pytest.mark.usefixtures("spark")
 def test_a_jvm_that_does_not_start_is_one_sentence(tmp_path: Path) -> None:

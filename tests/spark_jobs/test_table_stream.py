@@ -261,6 +261,27 @@ def test_as_a_program_it_prints_one_object(tmp_path: Path, capsys: pytest.Captur
     assert "There is no lake at" in capsys.readouterr().err
 
 
+def test_as_a_program_snapshots_have_an_offset_and_streams_have_not(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lake_of(tmp_path / "lake", commits=1, last=100)
+    lake = str(tmp_path / "lake")
+    assert run_job("replay", lake, options=StreamOptions()).snapshots == (101,)
+    assert main(["snapshot", lake, "--at-offset", "100"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert (printed["offset"], printed["written"]) == (100, False)
+    assert main(["snapshot", str(tmp_path / "nowhere")]) == 1
+    assert "There is no lake at" in capsys.readouterr().err
+    for arguments, complaint in (
+        (["snapshot", lake, "--trigger", "2 seconds"], "--trigger is for streams"),
+        (["snapshot", lake, "--checkpoint", "c"], "--checkpoint is for streams"),
+        (["events", lake, "--at-offset", "5"], "--at-offset is for snapshot"),
+    ):
+        with pytest.raises(SystemExit):
+            main(arguments)
+        assert complaint in capsys.readouterr().err
+
+
 def test_an_unknown_job_and_options_without_sense_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="there is no job 'sing'"):
         run_job("sing", tmp_path)

@@ -8,12 +8,13 @@ import click
 
 from kraftlake.cli.command import Argument, Example, Group, Option
 from kraftlake.cli.controlled import Change, changing
+from kraftlake.cli.parameters import BROKER
 from kraftlake.cli.sections import CHANGE
 
 if TYPE_CHECKING:
     from kraftlake.controller.brokers import BrokerHeartbeatReply
 
-_ID = click.argument("broker", cls=Argument, type=click.IntRange(min=0), metavar="ID", help="The broker's id.")
+_ID = click.argument("broker", cls=Argument, type=BROKER, metavar="ID", help="The broker's id.")
 
 
 @click.group(

@@ -7,6 +7,7 @@ import click
 from kraftlake.cli.command import Example, Option
 from kraftlake.cli.image_parts import PARTS, cut
 from kraftlake.cli.options import SAMPLE, Call, command
+from kraftlake.cli.parameters import BROKER
 from kraftlake.cli.sections import LOOK
 
 
@@ -28,7 +29,7 @@ from kraftlake.cli.sections import LOOK
 @click.option(
     "--topic", "topics", cls=Option, multiple=True, metavar="NAME", help="Only this topic; * and ? match. Repeatable."
 )
-@click.option("--broker", cls=Option, type=int, metavar="ID", help="Only this broker and the partitions it hosts.")
+@click.option("--broker", cls=Option, type=BROKER, metavar="ID", help="Only this broker and the partitions it hosts.")
 @click.option(
     "--part",
     "parts",
@@ -51,13 +52,17 @@ def image(
 
     opened = call.open(source)
     replay = call.replay(opened, call.at)
-    form = cut(image_to_json(replay.image, show_secrets=call.show_secrets), parts=parts, topics=topics, broker=broker)
+    whole = image_to_json(replay.image, show_secrets=call.show_secrets)
+    form = cut(whole, parts=parts, topics=topics, broker=broker)
     if replay.diverged:
         import attrs
 
         form["skippedRecords"] = [attrs.asdict(record) for record in replay.skipped]
     if topics and not form["topics"]:
         call.terminal.warn(f"no topic matches {', '.join(topics)} at offset {form['offset']}")
+    if broker is not None and not form.get("topics"):
+        registered = replay.image.cluster.brokers
+        call.tell_unregistered(broker, registered, where=f"at offset {form['offset']}")
     if call.as_json:
         call.terminal.json(form)
         return
@@ -65,4 +70,12 @@ def image(
 
     timestamp = replay.image.provenance.timestamp
     detailed = everything or bool(topics)
-    call.terminal.render(draw_image(form, cluster_id=opened.cluster_id, timestamp=timestamp, everything=detailed))
+    call.terminal.render(
+        draw_image(
+            form,
+            cluster_id=opened.cluster_id,
+            timestamp=timestamp,
+            everything=detailed,
+            brokers=whole["brokers"],
+        )
+    )

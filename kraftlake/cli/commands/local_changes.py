@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import click
 
 from kraftlake.cli.command import Example, Option
 from kraftlake.cli.options import SAMPLE, Call, command
-from kraftlake.cli.parameters import OFFSET, OFFSET_OR_EMPTY
+from kraftlake.cli.parameters import BROKER, MOMENT, MOMENT_OR_EMPTY
 from kraftlake.cli.sections import LOOK
 
 
@@ -22,28 +24,34 @@ from kraftlake.cli.sections import LOOK
         Example("for other programs", f"kraftlake local-changes {SAMPLE} --broker 3 --from -1 --to 5736 --json"),
     ),
 )
-@click.option("--broker", cls=Option, type=click.IntRange(min=0), required=True, metavar="ID", help="The broker's id.")
+@click.option("--broker", cls=Option, type=BROKER, required=True, metavar="ID", help="The broker's id.")
 @click.option(
     "--from",
     "first",
     cls=Option,
-    type=OFFSET_OR_EMPTY,
+    type=MOMENT_OR_EMPTY,
     required=True,
     metavar="N",
-    help="The offset of the image that the change starts from, -1 for the empty one.",
+    help="The offset or time of the image that the change starts from, -1 for the empty one.",
 )
 @click.option(
-    "--to", "last", cls=Option, type=OFFSET, metavar="M", help="The change's last offset, by default the log's."
+    "--to", "last", cls=Option, type=MOMENT, metavar="M", help="The change's last offset or time, by default the log's."
 )
 @click.option("--all", "everything", cls=Option, is_flag=True, help="Draw every partition, not the first of them.")
-def local_changes(call: Call, source: str, broker: int, first: int, last: int | None, *, everything: bool) -> None:
+def local_changes(
+    call: Call, source: str, broker: int, first: int | datetime, last: int | datetime | None, *, everything: bool
+) -> None:
     """Show what one metadata delta of the offsets after N up to M means to a broker, as Kafka's brokers compute it.
 
     Partitions to delete, to lead (elected: with a new leader epoch) and to follow, and the log directories assigned.
     """
-    answer = call.open(source).local_changes(broker, first, last, lenient=not call.strict)
+    opened = call.open(source)
+    begin, end = opened.offset_at(first), None if last is None else opened.offset_at(last)
+    answer = opened.local_changes(broker, begin, end, lenient=not call.strict)
     call.tell_skipped(answer.skipped)
     changes = answer.to_json()
+    if not any(changes[kind] for kind in ("deletes", "leaders", "followers")):
+        call.tell_unregistered(broker, answer.registered_brokers, where=f"after offset {begin} up to {changes['to']}")
     if call.as_json:
         call.terminal.json(changes)
         return

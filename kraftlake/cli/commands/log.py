@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import click
 
 from kraftlake.cli.command import Example, Option
 from kraftlake.cli.options import SAMPLE, Call, command
-from kraftlake.cli.parameters import OFFSET, RECORD_TYPE
+from kraftlake.cli.parameters import MOMENT, RECORD_TYPE
 from kraftlake.cli.sections import LOOK
 
 if TYPE_CHECKING:
@@ -26,13 +27,18 @@ NO_OP = "NO_OP_RECORD"
     secrets=True,
     examples=(
         Example("the records of a range of offsets, both ends included", f"kraftlake log {SAMPLE} --from 60 --to 80"),
+        Example(
+            "the records of half a second",
+            f"kraftlake log {SAMPLE} --from 2026-11-21T07:46:16.2Z --to 2026-11-21T07:46:16.7Z",
+        ),
         Example("topics that came and went", f"kraftlake log {SAMPLE} --type topic --type remove_topic"),
+        Example("all that was written about a topic", f"kraftlake log {SAMPLE} --topic elr-a"),
         Example("without the no-ops that fill an idle log", f"kraftlake log {SAMPLE} --no-noop"),
         Example("for other programs, one JSON object a line", f"kraftlake log {SAMPLE} --json"),
     ),
 )
-@click.option("--from", "first", cls=Option, type=OFFSET, metavar="N", help="From this offset on.")
-@click.option("--to", "last", cls=Option, type=OFFSET, metavar="N", help="Up to this offset, itself included.")
+@click.option("--from", "first", cls=Option, type=MOMENT, metavar="N", help="From this offset or time on.")
+@click.option("--to", "last", cls=Option, type=MOMENT, metavar="N", help="Up to this offset or time, itself included.")
 @click.option(
     "--type",
     "types",
@@ -42,32 +48,61 @@ NO_OP = "NO_OP_RECORD"
     metavar="TYPE",
     help="Only records of this type, in any case, with or without _RECORD. Repeatable.",
 )
+@click.option(
+    "--topic",
+    "topics",
+    cls=Option,
+    multiple=True,
+    metavar="NAME",
+    help="Only records of this topic, its partitions and its configs; * and ? match. Repeatable.",
+)
 @click.option("--no-noop", cls=Option, is_flag=True, help="Leave out the no-ops of an idle controller.")
-def log(call: Call, source: str, *, first: int | None, last: int | None, types: tuple[str, ...], no_noop: bool) -> None:
+def log(
+    call: Call,
+    source: str,
+    *,
+    first: int | datetime | None,
+    last: int | datetime | None,
+    types: tuple[str, ...],
+    topics: tuple[str, ...],
+    no_noop: bool,
+) -> None:
     """List the records of SOURCE in the order of their offsets, control records included.
 
     A line is a record: offset, epoch, time, type, and what it says. A snapshot file lists the snapshot's own records,
     whose offsets count from 0.
     """
     opened = call.open(source)
-    records = opened.records(first, last, types=types or None)
+    from kraftlake.cli.log_names import matches, names_before, of_topics
+    from kraftlake.cli.views.record_summary import Names
+
+    begin, end = call.offsets(opened, first, last)
+    records = opened.records(begin, end, types=types or None)
     if no_noop:
         records = _without_noops(records)
+    names = names_before(opened, begin) if topics or not call.as_json else Names()
+    if topics:
+        records = of_topics(records, topics, names)
     if call.as_json:
-        from kraftlake.records.redaction import redact_record_json
+        _as_json(call, records)
+    else:
+        from kraftlake.cli.views.log_view import LogView
 
+        view = LogView(call.terminal, names, show_secrets=call.show_secrets)
         for record in records:
-            form = record.to_json()
-            if not call.show_secrets:
-                form["data"] = redact_record_json(form["type"], form["data"])
-            call.terminal.json(form)
-        return
-    from kraftlake.cli.views.log_view import LogView
+            view.show(record)
+    if topics and not any(matches(name, topics) for name in names.topics.values()):
+        call.terminal.warn(f"no topic matches {', '.join(topics)} up to there")
 
-    view = LogView(call.terminal, show_secrets=call.show_secrets)
-    view.learn_topics(opened, before=first)
+
+def _as_json(call: Call, records: Iterable[LogRecord]) -> None:
+    from kraftlake.records.redaction import redact_record_json
+
     for record in records:
-        view.show(record)
+        form = record.to_json()
+        if not call.show_secrets:
+            form["data"] = redact_record_json(form["type"], form["data"])
+        call.terminal.json(form)
 
 
 def _without_noops(records: Iterator[LogRecord]) -> Iterator[LogRecord]:

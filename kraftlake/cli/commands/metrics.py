@@ -8,6 +8,7 @@ import click
 
 from kraftlake.cli.command import Example, Option
 from kraftlake.cli.options import SAMPLE, Call, command
+from kraftlake.cli.parameters import BROKER
 from kraftlake.cli.sections import LOOK
 
 
@@ -22,7 +23,7 @@ from kraftlake.cli.sections import LOOK
         Example("the partitions behind the numbers of a broker", f"kraftlake metrics {SAMPLE} --broker 1 --json"),
     ),
 )
-@click.option("--broker", cls=Option, type=int, metavar="ID", help="Name the partitions of this broker.")
+@click.option("--broker", cls=Option, type=BROKER, metavar="ID", help="Name the partitions of this broker.")
 def metrics(call: Call, source: str, *, broker: int | None) -> None:
     """Show Kafka's controller metrics as they were after an offset, by default the last, and each broker's partitions.
 
@@ -37,6 +38,8 @@ def metrics(call: Call, source: str, *, broker: int | None) -> None:
     form: dict[str, Any] = {"offset": image.offset, "epoch": image.provenance.epoch}
     if broker is not None:
         lists = attrs.asdict(partitions_of(image, broker), recurse=False)
+        if not any(lists.values()):
+            call.tell_unregistered(broker, image.cluster.brokers, where=f"at offset {image.offset}")
         form |= {"broker": broker} | {_camel(kind): [f"{n}-{p}" for n, p in names] for kind, names in lists.items()}
     else:
         counts = count_partitions_of_brokers(image)
@@ -47,7 +50,8 @@ def metrics(call: Call, source: str, *, broker: int | None) -> None:
         return
     from kraftlake.cli.views.metrics_view import draw_broker_partitions, draw_metrics
 
-    call.terminal.render(*(draw_metrics(form) if broker is None else draw_broker_partitions(form)))
+    draw = draw_metrics if broker is None else draw_broker_partitions
+    call.terminal.render(*draw(form, image.provenance.timestamp))
 
 
 def _camel(name: str) -> str:

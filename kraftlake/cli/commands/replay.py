@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import click
 
 from kraftlake.cli.command import Example, Option
 from kraftlake.cli.options import SAMPLE, Call, command
-from kraftlake.cli.parameters import OFFSET, PathParameter
+from kraftlake.cli.parameters import BROKER, MOMENT, PathParameter
 from kraftlake.cli.sections import LOOK
 
 if TYPE_CHECKING:
@@ -32,16 +33,16 @@ if TYPE_CHECKING:
         Example("for other programs", f"kraftlake replay {SAMPLE} --broker 1 --to 1059 --json"),
     ),
 )
-@click.option("--broker", cls=Option, type=click.IntRange(min=0), required=True, metavar="ID", help="The broker's id.")
+@click.option("--broker", cls=Option, type=BROKER, required=True, metavar="ID", help="The broker's id.")
 @click.option(
     "--from",
     "first",
     cls=Option,
-    type=OFFSET,
+    type=MOMENT,
     metavar="N",
-    help="Begin with what the broker hosts before this offset, by default with the start of the log.",
+    help="Begin with what the broker hosts before this offset or time, by default with the start of the log.",
 )
-@click.option("--to", "last", cls=Option, type=OFFSET, metavar="M", help="Up to this offset, itself included.")
+@click.option("--to", "last", cls=Option, type=MOMENT, metavar="M", help="Up to this offset or time, itself included.")
 @click.option("--step", cls=Option, is_flag=True, help="Stop after each delta and take commands.")
 @click.option(
     "--log-dirs",
@@ -71,8 +72,8 @@ def replay(
     source: str,
     *,
     broker: int,
-    first: int | None,
-    last: int | None,
+    first: int | datetime | None,
+    last: int | datetime | None,
     step: bool,
     log_dirs: tuple[str, ...],
     listener: str | None,
@@ -94,11 +95,11 @@ def replay(
 
     check_log_dirs(log_dirs)
     with without_logs(unless=call.verbose):
+        opened = call.open(source)
         driven = BrokerReplay(
-            call.open(source),
+            opened,
             broker,
-            first,
-            last,
+            *call.offsets(opened, first, last),
             lenient=not call.strict,
             inter_broker_listener=listener,
             num_replica_fetchers=fetchers,
@@ -149,9 +150,5 @@ def _in_words(call: Call, driven: BrokerReplay, log_dirs: tuple[str, ...]) -> No
 def _tell_strangers(call: Call, driven: BrokerReplay) -> None:
     """Warn where a broker id looks like a mistake."""
     broker, image = driven.broker, driven.broker.image
-    if broker.broker_id not in image.cluster.brokers and not any(broker.roles()):
-        known = ", ".join(map(str, sorted(image.cluster.brokers))) or "none"
-        call.terminal.warn(
-            f"broker {broker.broker_id} is not registered at offset {image.offset} and hosts nothing; "
-            f"registered brokers: {known}"
-        )
+    if not any(broker.roles()):
+        call.tell_unregistered(broker.broker_id, image.cluster.brokers, where=f"at offset {image.offset}")

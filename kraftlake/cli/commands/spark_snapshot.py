@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from kraftlake.cli.command import Argument, Example, Option
 from kraftlake.cli.options import Call, command
 from kraftlake.cli.parameters import LAKE
-
-if TYPE_CHECKING:
-    from kraftlake.spark_jobs import BuiltSnapshot
 
 
 @command(
@@ -56,19 +51,6 @@ def snapshot(call: Call, lake: str, *, to_offset: int | None, master: str) -> No
         progress("folding", 0, 0)
         built = run_snapshot(lake, to_offset, master=master)
     if call.as_json:
-        call.terminal.json(_summary(built))
+        call.terminal.json(built.to_json())
     else:
         show_snapshot(call.terminal, built)
-
-
-def _summary(built: BuiltSnapshot) -> dict[str, object]:
-    return {
-        "name": built.name,
-        "offset": built.offset,
-        "epoch": built.epoch,
-        "records": built.records,
-        "topics": built.topics,
-        "partitions": built.partitions,
-        "written": built.written,
-        "from": built.base,
-    }

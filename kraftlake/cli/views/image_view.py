@@ -30,11 +30,18 @@ SCRAM_SECRETS = ("salt", "storedKey", "serverKey")
 REDACTED = "(redacted)"
 
 
-def draw_image(image: dict[str, Any], *, cluster_id: str | None, timestamp: int, everything: bool) -> Tree:
+def draw_image(
+    image: dict[str, Any],
+    *,
+    cluster_id: str | None,
+    timestamp: int,
+    everything: bool,
+    brokers: dict[str, Any] | None = None,
+) -> Tree:
     """The tree of `image`, which may lack parts that nobody asked for.
 
-    `timestamp` (epoch ms, −1 for none) is the image's time. Without `everything`, a long part shows its first entries
-    and says how to see all.
+    `timestamp` (epoch ms, −1 for none) is the image's time; `brokers` are all that it has, where `image` has only some
+    of them. Without `everything`, a long part shows its first entries and says how to see all.
     """
     root = tree(("cluster ", Style.STRONG), (cluster_id or "of unknown id", Style.HEADING))
     offset, epoch = image["offset"], image["epoch"]
@@ -50,7 +57,8 @@ def draw_image(image: dict[str, Any], *, cluster_id: str | None, timestamp: int,
     if "controllers" in image:
         _add_controllers(root, image["controllers"])
     if "topics" in image:
-        add_topics(root, image["topics"], limit=None if everything else FIRST_TOPICS)
+        known = image.get("brokers") if brokers is None else brokers
+        add_topics(root, image["topics"], limit=None if everything else FIRST_TOPICS, brokers=known)
     if "configs" in image:
         _add_configs(root, image["configs"], everything)
     if "clientQuotas" in image:
@@ -80,7 +88,7 @@ def _add_brokers(root: Tree, brokers: dict[str, Any]) -> None:
         return
     states = [broker_state(broker) for broker in brokers.values()]
     summary: list[Piece] = [counted(len(brokers), "broker")]
-    for state, style in dict.fromkeys(states):
+    for state, style in sorted(dict.fromkeys(states)):  # by name: active, fenced, shutting down
         summary += [", ", (f"{states.count((state, style))} {state}", style)]
     node = branch(root, "brokers", *summary)
     rows = table("id", "state", "rack", "epoch", "listeners", "log directories", right=("id", "epoch"))

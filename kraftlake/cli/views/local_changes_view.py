@@ -29,15 +29,14 @@ def draw_local_changes(changes: dict[str, Any], *, everything: bool) -> list[Ren
     rows = _rows(changes)
     if not rows:
         return [title, text(("topics changed, but nothing that this broker hosts", Style.QUIET))]
-    drawn = table("", "partition", "leader", "in sync", "replicas", "epochs", "log directory", "", right=("leader",))
+    drawn = table("", "partition", "leader", "in sync", "replicas", "epochs", "", right=("leader",))
     shown = rows if everything or len(rows) <= FIRST else rows[:FIRST]
     for action, name, partition, directory in shown:
         drawn.add_row(
             text(action),
             text((name, Style.NAME)),
             *_state(partition),
-            text((directory, Style.QUIET)),
-            text(*(troubles(partition) if partition else ())),
+            text(*_remarks(partition, directory)),
         )
     drawing = [title, _summary(changes), text(), drawn]
     if len(shown) < len(rows):
@@ -70,9 +69,17 @@ def _rows(changes: dict[str, Any]) -> list[tuple[Piece, str, dict[str, Any] | No
     for key, word, style in (("leaders", "lead", Style.GOOD), ("followers", "follow", Style.NAME)):
         for name, change in sorted(changes[key].items()):
             elected = key == "leaders" and name in changes["electedLeaders"]
-            action = (f"{word} (elected)" if elected else word, style)
+            action = ("elected" if elected else word, style)
             rows.append((action, name, change["partition"], directories.pop(name, "")))
     return rows + [(("assign", Style.QUIET), name, None, directory) for name, directory in sorted(directories.items())]
+
+
+def _remarks(partition: dict[str, Any] | None, directory: str) -> list[Piece]:
+    """What is not as usual, and the log directory that was assigned."""
+    pieces = troubles(partition) if partition else []
+    if directory:
+        pieces += [", " if pieces else "", (f"log directory {directory}", Style.QUIET)]
+    return pieces
 
 
 def _state(partition: dict[str, Any] | None) -> list[RenderableType]:

@@ -12,49 +12,26 @@ from kraftlake.cli.views.words import Piece, moment
 from kraftlake.cli.visible import visible
 
 if TYPE_CHECKING:
-    from kraftlake.records.batch import RecordBatch
     from kraftlake.records.log_record import LogRecord
-    from kraftlake.replay import Source
 
 _TYPE_WIDTH = 19
 _NARROW = 110
-_NAMING_API_KEYS = frozenset({2, 18})
-"""TopicRecord and AccessControlEntryRecord: what gives ids a name."""
-
 _ENDINGS = {"REMOVE": Style.BAD, "UNREGISTER": Style.BAD, "ABORT": Style.BAD}
 
 
 class LogView:
-    """Writes records as lines: offset, epoch, time, type, summary.
+    """Writes records as lines: offset, epoch, time, type, summary; `names` are those known before the first of them.
 
     A narrow terminal gets the time of day, and a line of its own where the date changes. Lines are cut to a
     terminal's width, never when stdout is piped.
     """
 
-    def __init__(self, terminal: Terminal, *, show_secrets: bool) -> None:
+    def __init__(self, terminal: Terminal, names: Names, *, show_secrets: bool) -> None:
         self._terminal = terminal
         self._show_secrets = show_secrets
-        self._names = Names()
+        self._names = names
         self._day = ""
         self._by_day = terminal.interactive and terminal.width < _NARROW
-
-    def learn_topics(self, source: Source, *, before: int | None) -> None:
-        """Learn the names of topics from what lies before the first record that is shown."""
-        if before is None or source.start_offset > 0:
-            for snapshot in source.snapshots:
-                if snapshot.finished and (before is None or snapshot.end_offset <= max(before, source.start_offset)):
-                    self._learn(snapshot.batches())
-        if before is not None and before > source.start_offset:
-            self._learn(source.batches(None, before - 1))
-
-    def _learn(self, batches: Iterable[RecordBatch]) -> None:
-        for batch in batches:
-            if not batch.control and any(value[1] in _NAMING_API_KEYS for value in batch.values if len(value) > 1):
-                from kraftlake.records.log_record import log_records
-
-                for record in log_records(batch):
-                    form = record.to_json()
-                    self._names.learn(form["type"], form["data"])
 
     def show(self, record: LogRecord) -> None:
         """Write the line of one record."""

@@ -17,8 +17,11 @@ FEW_PARTITIONS = 24
 """Up to so many partitions are drawn one by one without being asked for."""
 
 
-def add_topics(root: Tree, topics: dict[str, Any], *, limit: int | None) -> None:
-    """Add the branch of topics; without a `limit` all of them, partition by partition."""
+def add_topics(root: Tree, topics: dict[str, Any], *, limit: int | None, brokers: dict[str, Any] | None) -> None:
+    """Add the branch of topics; without a `limit` all of them, partition by partition.
+
+    `brokers` are those of the image: they tell why a partition has no leader.
+    """
     partitions = [partition for topic in topics.values() for partition in topic["partitions"].values()]
     if not topics:
         branch(root, "topics", ("none", Style.QUIET))
@@ -26,10 +29,10 @@ def add_topics(root: Tree, topics: dict[str, Any], *, limit: int | None) -> None
     summary: list[Piece] = [f"{counted(len(topics), 'topic')} with {counted(len(partitions), 'partition')}"]
     node = branch(root, "topics", *summary, *_health(partitions))
     if limit is None:
-        _add_partitions(node, topics)
+        _add_partitions(node, topics, brokers)
         return
     if len(partitions) <= FEW_PARTITIONS:
-        _add_few_partitions(node, topics)
+        _add_few_partitions(node, topics, brokers)
         return
     node.add(_topic_table(dict(sorted(topics.items())[:limit])))
     if len(topics) > limit:
@@ -39,7 +42,7 @@ def add_topics(root: Tree, topics: dict[str, Any], *, limit: int | None) -> None
         node.add(text(("--topic NAME shows a topic's partitions", Style.QUIET)))
 
 
-def partition_table(partitions: dict[str, Any], *, heading: str) -> Table:
+def partition_table(partitions: dict[str, Any], brokers: dict[str, Any] | None, *, heading: str) -> Table:
     """A row for each partition of {name or number: PARTITION}, in the order given."""
     rows = table(heading, "leader", "in sync", "replicas", "epochs", "", right=("#", "leader"))
     for name, partition in partitions.items():
@@ -49,7 +52,7 @@ def partition_table(partitions: dict[str, Any], *, heading: str) -> Table:
             text(numbers(partition["isr"])),
             replicas(partition),
             text((f"{partition['leaderEpoch']}/{partition['partitionEpoch']}", Style.QUIET)),
-            text(*troubles(partition)),
+            text(*troubles(partition, brokers)),
         )
     return rows
 
@@ -74,24 +77,46 @@ def replicas(partition: dict[str, Any]) -> Text:
     return text(*pieces) if pieces else text(NONE)
 
 
-def troubles(partition: dict[str, Any]) -> list[Piece]:
-    """What is not as usual in a PARTITION, in words."""
+_MAY_LEAD = (("isr", "last in sync"), ("elr", "eligible to lead"), ("lastKnownElr", "last known eligible"))
+"""Who may lead a partition that has no leader: the first of these lists that has anybody in it."""
+
+
+def troubles(partition: dict[str, Any], brokers: dict[str, Any] | None = None) -> list[Piece]:
+    """What is not as usual in a PARTITION, in words; with the image's `brokers` also why nobody leads it."""
     pieces: list[Piece] = []
+    told: list[int] = []
     if partition["leader"] < 0:
         pieces.append(("offline", Style.BAD))
+        key, word = next((may for may in _MAY_LEAD if partition[may[0]]), ("", "nobody was in sync"))
+        if told := partition.get(key, []):
+            states = " ".join(f"{id_}{_state(id_, brokers)}" for id_ in told)
+            pieces.append((f"{word}: {states}", Style.WARNING))
+        else:
+            pieces.append((word, Style.WARNING))
     elif len(partition["isr"]) < len(partition["replicas"]):
         pieces.append(("under-replicated", Style.WARNING))
     for key, word in (
-        ("elr", "eligible to lead"),
-        ("lastKnownElr", "last known eligible"),
+        *_MAY_LEAD[1:],
         ("addingReplicas", "adding"),
         ("removingReplicas", "removing"),
     ):
-        if partition[key]:
+        if partition[key] and partition[key] != told:
             pieces.append((f"{word}: {numbers(partition[key])}", Style.WARNING))
     if partition["leaderRecoveryState"]:
         pieces.append(("recovering from an unclean election", Style.WARNING))
     return [piece for index, one in enumerate(pieces) for piece in ([", ", one] if index else [one])]
+
+
+def _state(id_: int, brokers: dict[str, Any] | None) -> str:
+    """Why a broker doesn't lead, as a remark in parentheses; nothing where it is not known who is there."""
+    if brokers is None:
+        return ""
+    broker = brokers.get(str(id_))
+    if broker is None:
+        return " (not registered)"
+    if broker["fenced"]:
+        return " (fenced)"
+    return " (shutting down)" if broker["inControlledShutdown"] else " (not elected)"
 
 
 def _health(partitions: list[dict[str, Any]]) -> list[Piece]:
@@ -139,20 +164,20 @@ def _leaders(partitions: list[dict[str, Any]]) -> Text:
     return text(*pieces) if pieces else text(("none", Style.BAD))
 
 
-def _add_few_partitions(node: Tree, topics: dict[str, Any]) -> None:
+def _add_few_partitions(node: Tree, topics: dict[str, Any], brokers: dict[str, Any] | None) -> None:
     """One table of the partitions of all topics."""
     rows = {f"{name}-{id_}": one for name, topic in sorted(topics.items()) for id_, one in _by_number(topic).items()}
-    node.add(partition_table(rows, heading="partition"))
+    node.add(partition_table(rows, brokers, heading="partition"))
     _explain_marks(node, list(rows.values()))
 
 
-def _add_partitions(node: Tree, topics: dict[str, Any]) -> None:
+def _add_partitions(node: Tree, topics: dict[str, Any], brokers: dict[str, Any] | None) -> None:
     """A branch for each topic, with its id and a table of its partitions."""
     for name, topic in sorted(topics.items()):
         partitions = _by_number(topic)
         leaf = branch(node, name, (topic["id"], Style.QUIET))
         if partitions:
-            leaf.add(partition_table(partitions, heading="#"))
+            leaf.add(partition_table(partitions, brokers, heading="#"))
     _explain_marks(node, [one for topic in topics.values() for one in topic["partitions"].values()])
 
 

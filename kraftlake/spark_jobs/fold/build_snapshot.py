@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -46,6 +46,19 @@ class BuiltSnapshot:
     written: bool
     base: str | None = None
     shards: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """The machine form."""
+        return {
+            "name": self.name,
+            "offset": self.offset,
+            "epoch": self.epoch,
+            "records": self.records,
+            "topics": self.topics,
+            "partitions": self.partitions,
+            "written": self.written,
+            "from": self.base,
+        }
 
 
 def build_snapshot(

@@ -11,8 +11,9 @@ from kraftlake.image import TopicsImage
 from kraftlake.replay import topics_from_arrow, topics_to_arrow
 from kraftlake.runtime.errors import KraftlakeError
 from kraftlake.spark_jobs.fold.chunks import BASE, CHECK, FAULT, Chunk, batch_of, chunks_of, fault_to_json, raise_first
+from kraftlake.spark_jobs.fold.log_values import LogValues
 from kraftlake.spark_jobs.fold.shard import ShardFold
-from kraftlake.spark_jobs.fold.transactions import TransactionFilter
+from kraftlake.spark_jobs.transactions import TransactionFilter
 
 FOLDED_SCHEMA = pa.schema(
     [
@@ -58,14 +59,15 @@ def shards_in(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Iterator
 
 def fold_shard(chunks: Iterable[Chunk], *, split_at: int | None = None, base_last: int = -1) -> ShardFold:
     """Replay a shard's chunks, in order; those of the base take effect at `base_last`. Raises as `ShardFold` does."""
-    fold, transactions = ShardFold(split_at), TransactionFilter()
+    fold, transactions = ShardFold(split_at), TransactionFilter[LogValues]()
     for chunk in chunks:
         values = chunk.values()
         if chunk.part == BASE:
             fold.replay(values, base_last)
         else:
-            for taken, effective_at in transactions.take(values):
-                fold.replay(taken, effective_at)
+            for taken, mark in transactions.take(values, values.keys):
+                for part in taken:
+                    fold.replay(part, None if mark is None else int(values.offsets[mark]))
     return fold
 
 

@@ -30,6 +30,7 @@ from kraftlake.spark_jobs.fold.folded import (
     row_of_shard,
     shards_in,
 )
+from kraftlake.spark_jobs.fold.others import fold_others
 from kraftlake.spark_jobs.fold.plan import FoldPlan, base_is_sound, check_piece, plan_fold, plans, read_chunks
 
 if TYPE_CHECKING:
@@ -77,12 +78,14 @@ def folded_frame(spark: SparkSession, plan: FoldPlan) -> DataFrame:
 
 
 def of_topics(plan: FoldPlan, shards: Iterable[tuple[int, Iterator[Chunk]]]) -> Iterator[tuple[int, Iterator[Chunk]]]:
-    """The shards of topics; raises the fault of a reader, if there was one, and leaves out the rest."""
+    """The shards of topics. Raises the fault of a reader, if there was one, and that of a record of features."""
     for shard, chunks in shards:
         if shard < plan.shards:
             yield shard, chunks
         else:
-            raise_first(bytes(chunk.payload).decode() for chunk in chunks if chunk.part == FAULT)
+            others = list(chunks)
+            raise_first(bytes(chunk.payload).decode() for chunk in others if chunk.part == FAULT)
+            fold_others(others)
 
 
 def sound_plan(

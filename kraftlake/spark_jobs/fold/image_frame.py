@@ -28,7 +28,7 @@ def image_frame(
     shards: int | None = None,
     from_snapshot: bool | None = None,
 ) -> DataFrame:
-    """The partitions of the image at `at_offset` (the end of the log where None), a row each: PARTITION_COLUMNS.
+    """The partitions of the image at `at_offset` (the end of the log where None), a row each: PARTITION_SCHEMA.
 
     Folded on the executors when the frame is used, from the newest snapshot at or before that offset. Records of a
     metadata transaction that is open there are not in it. Raises OffsetError for an offset without an image; what is

@@ -7,8 +7,8 @@ from typing import Any
 import attrs
 import numpy as np
 
-from kraftlake.records.serde import AnyMessage, decode_value
-from kraftlake.runtime.errors import CorruptDataError
+from kraftlake.records.serde import AnyMessage
+from kraftlake.replay.record_faults import decode_record
 
 NO_KEY = 255
 """What `keys` says of a value without a plain frame: no type of Kafka's has this key."""
@@ -62,6 +62,10 @@ class LogValues:
             stops=np.ascontiguousarray(self.stops[first:last]),
         )
 
+    def kept(self) -> LogValues:
+        """Itself: what one chunk holds is little."""
+        return self
+
     def value(self, place: int) -> bytes:
         """One record's value."""
         value: bytes = self.data[self.starts[place] : self.stops[place]].tobytes()
@@ -69,8 +73,4 @@ class LogValues:
 
     def message(self, place: int) -> AnyMessage:
         """One record, decoded; CorruptDataError with its offset where it can't be."""
-        offset = int(self.offsets[place])
-        try:
-            return decode_value(self.value(place)).message
-        except CorruptDataError as error:
-            raise CorruptDataError(f"The record at offset {offset} can't be decoded: {error}") from error
+        return decode_record(self.value(place), int(self.offsets[place]))

@@ -14,7 +14,7 @@ from kraftlake.replay.quorum import QuorumState
 from kraftlake.runtime.errors import CorruptDataError, ReplayError
 from kraftlake.spark_jobs.fold.chunks import BASE, CHECK, Chunk
 from kraftlake.spark_jobs.fold.log_values import LogValues
-from kraftlake.spark_jobs.fold.transactions import TransactionFilter
+from kraftlake.spark_jobs.transactions import TransactionFilter
 
 
 @attrs.frozen(kw_only=True)
@@ -63,7 +63,7 @@ class _Gathered:
 
     def __init__(self) -> None:
         self.quorum = QuorumState()
-        self.filter = TransactionFilter()
+        self.filter = TransactionFilter[LogValues]()
         self.of_the_base: list[AnyMessage] = []
         self.effective: list[tuple[int, AnyMessage]] = []
 
@@ -80,8 +80,9 @@ class _Gathered:
         if part == BASE:
             self.of_the_base += map(values.message, range(len(values)))
             return
-        for taken, _ in self.filter.take(values):
-            self.effective += _numbered(taken)
+        for taken, _ in self.filter.take(values, values.keys):
+            for each in taken:
+                self.effective += _numbered(each)
 
 
 def _numbered(values: LogValues) -> Iterator[tuple[int, AnyMessage]]:

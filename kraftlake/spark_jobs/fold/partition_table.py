@@ -20,34 +20,19 @@ from kraftlake.image.partition_rows import (
     SHAPE,
     WIDTH,
 )
+from kraftlake.spark_jobs.partition_columns import PARTITION_STATE
 
-_INTS = pa.list_(pa.int32())
 _LISTS = ("replicas", "isr", "directories", "adding_replicas", "removing_replicas", "elr", "last_known_elr")
 """In the order in which the heap has them."""
 _FIRST_COLUMNS = (0, ISR, DIRECTORIES)
 
-PARTITION_COLUMNS: tuple[tuple[pa.Field, str], ...] = (
-    (pa.field("topic", pa.string(), nullable=False), "the topic's name"),
-    (pa.field("topic_id", pa.string(), nullable=False), "the topic's id in Kafka's 22-character base64"),
-    (pa.field("partition", pa.int32(), nullable=False), "the partition's number in its topic"),
-    (pa.field("leader", pa.int32(), nullable=False), "the leader's broker id, -1 for none"),
-    (pa.field("leader_epoch", pa.int32(), nullable=False), "how often the leader changed"),
-    (pa.field("partition_epoch", pa.int32(), nullable=False), "how often anything changed"),
-    (pa.field("leader_recovery_state", pa.int32(), nullable=False), "0 recovered, 1 recovering"),
-    (pa.field("replicas", _INTS, nullable=False), "the brokers that host it, preferred leader first"),
-    (pa.field("isr", _INTS, nullable=False), "the replicas that are in sync"),
-    (pa.field("adding_replicas", _INTS, nullable=False), "the replicas that a reassignment adds"),
-    (pa.field("removing_replicas", _INTS, nullable=False), "the replicas that it removes"),
-    (pa.field("elr", _INTS, nullable=False), "the eligible leader replicas"),
-    (pa.field("last_known_elr", _INTS, nullable=False), "the last known ones"),
-    (
-        pa.field("directories", pa.list_(pa.string()), nullable=False),
-        "for each replica the id of its log directory",
-    ),
-)
-"""The columns of a table of partitions, each with its meaning."""
+_ORDER = (
+    "topic", "topic_id", "partition", "leader", "leader_epoch", "partition_epoch", "leader_recovery_state", "replicas",
+    "isr", "adding_replicas", "removing_replicas", "elr", "last_known_elr", "directories",
+)  # fmt: skip
+_FIELDS = {field.name: field for field, _ in PARTITION_STATE}
 
-PARTITION_SCHEMA = pa.schema([field for field, _ in PARTITION_COLUMNS])
+PARTITION_SCHEMA = pa.schema([_FIELDS[name] for name in _ORDER])
 
 
 def partition_table(topics: TopicsImage) -> pa.Table:

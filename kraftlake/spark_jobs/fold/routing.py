@@ -13,6 +13,7 @@ from kraftlake.records.metadata_records import (
     AbortTransactionRecord,
     BeginTransactionRecord,
     ClearElrRecord,
+    FeatureLevelRecord,
     NoOpRecord,
     PartitionChangeRecord,
     PartitionRecord,
@@ -25,6 +26,10 @@ COLUMNS = ("offset", "api_key", "control", "payload")
 """The columns of the log that routing reads."""
 
 _CHUNKS_AT = 16 << 20
+_OF_EVERY_IMAGE = (
+    FeatureLevelRecord.API_KEY,
+    *range(BeginTransactionRecord.API_KEY, AbortTransactionRecord.API_KEY + 1),
+)
 _MASK = (1 << 64) - 1
 
 
@@ -33,7 +38,8 @@ class Router:
 
     Shard numbers depend on topic ids and `shards` alone, so that every process deals alike. The marks of transactions
     and ClearElrRecords go to all shards; no-ops to none; records that are of no topic, marks too, to the number
-    `shards`. With `topics_only` that one gets nothing.
+    `shards`. With `topics_only` that one gets what decides whether there can be an image: records of features, in
+    which a metadata.version may be that is not replayed, and the marks.
     """
 
     def __init__(self, shards: int, part: int, *, topics_only: bool = False) -> None:
@@ -84,17 +90,26 @@ class Router:
             begins, places = _begins(sizes), _begins(counts)
         first = int(offsets[0])
         relative = (offsets - first).astype(np.int32)
-        kinds = np.where(control.astype(bool), rows["api_key"].to_numpy().astype(np.int32), np.int32(-1))
+        keys = rows["api_key"].to_numpy()
+        kinds = np.where(control.astype(bool), keys.astype(np.int32), np.int32(-1))
         for shard in np.flatnonzero(counts).tolist():
             if shard == self._shards and self._topics_only:
-                continue
-            chosen = sources[places[shard] : places[shard + 1]]
+                chosen = sources[places[shard] :]
+                chosen = chosen[(kinds[chosen] < 0) & np.isin(keys[chosen], _OF_EVERY_IMAGE)]
+                if not len(chosen):
+                    continue
+                payload = b"".join(data[starts[place] : stops[place]].tobytes() for place in chosen.tolist())
+                lengths = (stops - starts)[chosen].astype(np.int32)
+            else:
+                chosen = sources[places[shard] : places[shard + 1]]
+                payload = into[begins[shard] : begins[shard + 1]].tobytes()
+                lengths = ends[places[shard] : places[shard + 1]]
             yield Chunk(
                 shard=shard,
                 part=self._part,
                 first=first,
-                payload=into[begins[shard] : begins[shard + 1]].tobytes(),
-                sizes=ends[places[shard] : places[shard + 1]].tobytes(),
+                payload=payload,
+                sizes=lengths.tobytes(),
                 offsets=relative[chosen].tobytes(),
                 kinds=kinds[chosen].tobytes() if shard == self._shards else b"",
             )

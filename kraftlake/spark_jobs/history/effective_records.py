@@ -15,15 +15,14 @@ import pyarrow as pa
 
 from kraftlake import kernels
 from kraftlake.records.batch import RecordBatch
-from kraftlake.records.metadata_records import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
+from kraftlake.records.metadata_records import AbortTransactionRecord, BeginTransactionRecord
 from kraftlake.records.rows import from_rows
-from kraftlake.runtime.errors import ReplayError
+from kraftlake.spark_jobs.transactions import TransactionFilter
 
 if TYPE_CHECKING:
     from kraftlake.records.batch_values import BatchValues
 
 BEGIN: Final = BeginTransactionRecord.API_KEY
-END: Final = EndTransactionRecord.API_KEY
 ABORT: Final = AbortTransactionRecord.API_KEY
 _KINDS: Final = 128
 UNKNOWN_KIND: Final = -1
@@ -64,6 +63,17 @@ class EffectiveRecords:
             times=self.times[chosen],
         )
 
+    def part(self, first: int, last: int) -> EffectiveRecords:
+        """The records [first, last)."""
+        return self.where(np.s_[first:last])
+
+    def kept(self) -> EffectiveRecords:
+        """The same with a copy of their bytes alone, for they may be held for long."""
+        first, last = int(self.starts[0]), int(self.stops[-1])
+        return attrs.evolve(
+            self, data=self.data[first:last].copy(), starts=self.starts - first, stops=self.stops - first
+        )
+
     def value(self, index: int) -> bytes:
         """One record's value."""
         return self.data[self.starts[index] : self.stops[index]].tobytes()  # type: ignore[no-any-return]
@@ -79,13 +89,12 @@ class TransactionReader:
     """
 
     def __init__(self) -> None:
-        self._begin_offset: int | None = None
-        self._held: list[EffectiveRecords] = []
+        self._filter = TransactionFilter[EffectiveRecords]()
 
     @property
     def open_since(self) -> int | None:
         """The offset of the BeginTransactionRecord of the transaction that is open, None without one."""
-        return self._begin_offset
+        return self._filter.open_since
 
     def take(self, part: BatchValues | RecordBatch | EffectiveRecords) -> Iterator[EffectiveRecords]:
         """The records that take effect with the part, in order and in pieces.
@@ -94,43 +103,15 @@ class TransactionReader:
         contradicts what is there.
         """
         records = part if isinstance(part, EffectiveRecords) else standing_alone(part)
-        markers = np.flatnonzero((records.kinds >= BEGIN) & (records.kinds <= ABORT))
-        start = 0
-        for marker in markers.tolist():
-            yield from self._pass(records, start, marker)
-            yield from self._mark(records, marker)
-            start = marker + 1
-        yield from self._pass(records, start, len(records))
-
-    def _pass(self, records: EffectiveRecords, start: int, stop: int) -> Iterator[EffectiveRecords]:
-        if start == stop:
-            return
-        if self._begin_offset is None:
-            yield records if stop - start == len(records) else records.where(np.s_[start:stop])
-        else:
-            self._held.append(_copied(records, start, stop))
-
-    def _mark(self, records: EffectiveRecords, marker: int) -> Iterator[EffectiveRecords]:
-        kind, offset = int(records.kinds[marker]), int(records.offsets[marker])
-        if kind == BEGIN:
-            if self._begin_offset is not None:
-                raise ReplayError(
-                    f"Offset {offset}, BEGIN_TRANSACTION_RECORD: the transaction that began at offset "
-                    f"{self._begin_offset} is still open.",
-                    offset=offset,
-                )
-            self._begin_offset = offset
-            return
-        if self._begin_offset is None:
-            raise ReplayError(f"Offset {offset}: a transaction ends that never began.", offset=offset)
-        self._begin_offset = None
-        held, self._held = self._held, []
-        if kind == END and held:
-            whole = joined(held)
+        for pieces, mark in self._filter.take(records, records.kinds):
+            if mark is None:
+                yield from pieces
+                continue
+            whole = joined(pieces)
             yield attrs.evolve(
                 whole,
-                effective=np.full(len(whole), offset, np.int64),
-                times=np.full(len(whole), records.times[marker], np.int64),
+                effective=np.full(len(whole), records.offsets[mark], np.int64),
+                times=np.full(len(whole), records.times[mark], np.int64),
             )
 
 
@@ -187,13 +168,4 @@ def joined(pieces: list[EffectiveRecords]) -> EffectiveRecords:
         offsets=np.concatenate([piece.offsets for piece in pieces]),
         effective=np.concatenate([piece.effective for piece in pieces]),
         times=np.concatenate([piece.times for piece in pieces]),
-    )
-
-
-def _copied(records: EffectiveRecords, start: int, stop: int) -> EffectiveRecords:
-    """Some records with a copy of their bytes alone, for they may be held for long."""
-    first, last = int(records.starts[start]), int(records.stops[stop - 1])
-    part = records.where(np.s_[start:stop])
-    return attrs.evolve(
-        part, data=records.data[first:last].copy(), starts=part.starts - first, stops=part.stops - first
     )

@@ -23,7 +23,7 @@ from kraftlake.replay.open_reader import LakeReader
 from kraftlake.runtime.errors import OffsetError, ReplayError, UnwritableMetadataError, UsageError
 from kraftlake.spark_jobs import build_snapshot, image_frame, local_changes_frame
 from kraftlake.spark_jobs.fold.local_changes_frame import batch_of_rows, head_of_rows
-from kraftlake.spark_jobs.fold.partition_table import PARTITION_COLUMNS, PARTITION_SCHEMA, partition_table
+from kraftlake.spark_jobs.fold.partition_table import PARTITION_SCHEMA, partition_table
 from kraftlake.spark_jobs.fold.plan import provenance_at
 from kraftlake.spark_jobs.local_changes import SCHEMA, local_change_rows
 from tests.histories import uuid_of
@@ -213,5 +213,5 @@ def test_the_example_in_the_docs_runs(spark: SparkSession, tmp_path: Path) -> No
     log = lake_of(tmp_path / "lake", commits=1)
     exec(program.replace('"LAKE"', repr(str(tmp_path / "lake"))), {"spark": spark})
     assert [snapshot.end_offset for snapshot in log.snapshots()] == [LAST_OFFSET + 1]
-    for field, _ in PARTITION_COLUMNS:
-        assert f"`{field.name}`" in section
+    for name in PARTITION_SCHEMA.names:
+        assert f"`{name}`" in section

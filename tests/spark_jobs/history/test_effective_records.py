@@ -73,7 +73,7 @@ def test_an_aborted_transaction_has_no_effect() -> None:
 def test_markers_that_contradict_what_is_there_are_named() -> None:
     with pytest.raises(ReplayError, match=r"Offset 1, BEGIN_TRANSACTION_RECORD: .* offset 0 is still open"):
         [*TransactionReader().take(data(0, begin(), begin()))]
-    with pytest.raises(ReplayError, match="Offset 7: a transaction ends that never began"):
+    with pytest.raises(ReplayError, match="Offset 7: EndTransactionRecord without a BeginTransactionRecord"):
         [*TransactionReader().take(data(7, end()))]
 
 

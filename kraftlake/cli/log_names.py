@@ -1,0 +1,70 @@
+"""What ids stand for in a log, learnt before its records are shown, and the records that are of some topics."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from kraftlake.cli.views.record_summary import Names
+
+if TYPE_CHECKING:
+    from kraftlake.records.batch import RecordBatch
+    from kraftlake.records.log_record import LogRecord
+    from kraftlake.replay import Source
+
+_NAMING_API_KEYS = frozenset({2, 18})
+"""TopicRecord and AccessControlEntryRecord: what gives ids a name."""
+
+_TOPIC_CONFIG = 2
+_OF_A_TOPIC_BY_ID = ("PARTITION_RECORD", "PARTITION_CHANGE_RECORD", "REMOVE_TOPIC_RECORD")
+
+
+def names_before(source: Source, before: int | None) -> Names:
+    """The names that lie before the offset `before`, in snapshots and in the log; None is the log's start."""
+    names = Names()
+    if before is None or source.start_offset > 0:
+        for snapshot in source.snapshots:
+            if snapshot.finished and (before is None or snapshot.end_offset <= max(before, source.start_offset)):
+                _learn(names, snapshot.batches())
+    if before is not None and before > source.start_offset:
+        _learn(names, source.batches(None, before - 1))
+    return names
+
+
+def _learn(names: Names, batches: Iterable[RecordBatch]) -> None:
+    for batch in batches:
+        if not batch.control and any(value[1] in _NAMING_API_KEYS for value in batch.values if len(value) > 1):
+            from kraftlake.records.log_record import log_records
+
+            for record in log_records(batch):
+                form = record.to_json()
+                names.learn(form["type"], form["data"])
+
+
+def of_topics(records: Iterable[LogRecord], patterns: Sequence[str], known: Names) -> Iterator[LogRecord]:
+    """The records of topics whose names match: the topics themselves, their partitions and their configs.
+
+    `known` are the names that lie before the records; they learn those that lie in them.
+    """
+    for record in records:
+        data = record.to_json()["data"]
+        known.learn(record.type, data)
+        if (name := _topic_of(record.type, data, known)) is not None and (not name or matches(name, patterns)):
+            yield record
+
+
+def matches(name: str, patterns: Sequence[str]) -> bool:
+    """Whether a name matches any of these shell patterns."""
+    return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _topic_of(type_: str, data: Any, known: Names) -> str | None:
+    """The topic that a record is of, empty where it is of all of them; None where it is of none."""
+    if type_ == "TOPIC_RECORD":
+        return str(data["name"])
+    if type_ in _OF_A_TOPIC_BY_ID:
+        return known.topics.get(data["topicId"])
+    if type_ == "CONFIG_RECORD":
+        return data["resourceName"] if data["resourceType"] == _TOPIC_CONFIG else None
+    return data["topicName"] if type_ == "CLEAR_ELR_RECORD" else None

@@ -1,0 +1,34 @@
+"""What can be wrong with one record of a log, and how messages call it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kraftlake.records.schema import type_name
+from kraftlake.records.serde import AnyMessage, UnknownRecord, decode_value
+from kraftlake.runtime.errors import CorruptDataError, ReplayError, UnknownRecordError
+
+RECORD_FAULTS: Final = (CorruptDataError, ReplayError, UnknownRecordError)
+"""What is wrong with a record, and so may be skipped; what a publisher raises is not."""
+UNDECODABLE: Final = "UNDECODABLE"
+
+
+def decode_record(value: bytes, offset: int) -> AnyMessage:
+    """The message in a value of the log; CorruptDataError with its offset where it can't be decoded."""
+    try:
+        return decode_value(value).message
+    except CorruptDataError as error:
+        raise CorruptDataError(f"The record at offset {offset} can't be decoded: {error}") from error
+
+
+def type_of(message: AnyMessage) -> str:
+    """The type of a record, as `kraftlake log` prints it."""
+    return "UNKNOWN" if isinstance(message, UnknownRecord) else type_name(type(message))
+
+
+def type_at(value: bytes) -> str:
+    """The same of a value, which may be broken."""
+    try:
+        return type_of(decode_value(value).message)
+    except CorruptDataError:
+        return UNDECODABLE

@@ -1,0 +1,54 @@
+"""Metadata transactions: what stands inside of one waits for its end."""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+from kraftlake.records.metadata_records import (
+    METADATA_RECORDS,
+    AbortTransactionRecord,
+    BeginTransactionRecord,
+    EndTransactionRecord,
+)
+from kraftlake.runtime.errors import ReplayError
+
+T = TypeVar("T")
+
+
+class OpenTransaction(Generic[T]):
+    """The metadata transaction (KIP-868) that is open at some place of a log, if one is.
+
+    Whatever of the log is inside of it is held back, in any form, until its EndTransactionRecord lets it take effect
+    or its AbortTransactionRecord drops it. Source: org.apache.kafka.image.loader.MetadataBatchLoader.
+    """
+
+    def __init__(self) -> None:
+        self.begin_offset: int | None = None
+        """The offset of its BeginTransactionRecord; None where no transaction is open."""
+        self._held: list[T] = []
+
+    def hold(self, part: T) -> None:
+        """Hold back what stands behind all that is held."""
+        assert self.begin_offset is not None, "only what is inside of a transaction waits"
+        self._held.append(part)
+
+    def mark(self, api_key: int, offset: int) -> list[T]:
+        """Take in the mark of a transaction at an offset; gives what takes effect there, in its order.
+
+        Raises ReplayError naming the offset for a mark that contradicts those before it, which then stand.
+        """
+        if api_key == BeginTransactionRecord.API_KEY:
+            if self.begin_offset is not None:
+                raise ReplayError(
+                    f"Offset {offset}, BEGIN_TRANSACTION_RECORD: the transaction that began at offset "
+                    f"{self.begin_offset} is still open.",
+                    offset=offset,
+                )
+            self.begin_offset = offset
+            return []
+        name = METADATA_RECORDS[api_key].__name__
+        assert api_key in (EndTransactionRecord.API_KEY, AbortTransactionRecord.API_KEY), f"{name} is no mark"
+        if self.begin_offset is None:
+            raise ReplayError(f"Offset {offset}: {name} without a BeginTransactionRecord before it.", offset=offset)
+        held, self._held, self.begin_offset = self._held, [], None
+        return held if api_key == EndTransactionRecord.API_KEY else []

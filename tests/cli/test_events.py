@@ -1,0 +1,131 @@
+"""`kraftlake events`: the same events as the table, without Spark, and what picks some of them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.cells import cell_len
+
+from kraftlake.generate import Plan, generate_lake
+from kraftlake.metadata_log import MetadataLog
+from kraftlake.replay import import_source
+from kraftlake.spark_jobs.events import KINDS, EventsWriter
+from tests.cli.made_logs import hostile_log, unreplayable_log
+from tests.cli.running import DIRECTORY, ROOT, TORN, fault, run
+from tests.cli.test_interactive import ANSI, on_terminal
+from tests.spark_jobs.folding import fold_into
+
+
+def told(*words: object, source: object = DIRECTORY) -> list[dict[str, Any]]:
+    lines = run("events", source, *words, "--json").stdout.splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def test_they_are_the_rows_of_the_table_events(tmp_path: Path) -> None:
+    import_source(DIRECTORY, tmp_path / "lake")
+    (rows,) = fold_into(MetadataLog.open(tmp_path / "lake"), [EventsWriter()])
+    expected = rows.to_pylist()
+    for row in expected:
+        row["timestamp"] = round(row["timestamp"].timestamp() * 1000)
+        row["topicId"] = row.pop("topic_id")
+    assert told() == expected
+    assert told(source=tmp_path / "lake") == expected
+
+
+def test_a_range_of_offsets_or_times_has_the_events_of_its_batches() -> None:
+    everything = told()
+    assert told("--from", 403, "--to", 458) == [event for event in everything if event["offset"] == 458]
+    assert told("--from", "2026-11-21T07:46:16Z", "--to", "2026-11-21T07:46:16.5Z") == told("--from", 401, "--to", 458)
+
+
+def test_topics_partitions_brokers_and_kinds_pick_events() -> None:
+    everything = told()
+    assert told("--topic", "t-2*") == [event for event in everything if (event["topic"] or "").startswith("t-2")]
+    assert told("--broker", 3) == [event for event in everything if event["broker"] == 3]
+    fenced = [event["offset"] for event in told("--broker", 3, "--kind", "Broker-Fenced")]
+    assert fenced == [458, 1277, 1747, 4905, 5639]
+    assert {event["kind"] for event in told("--kind", "broker_*fenced")} == {"broker_fenced", "broker_unfenced"}
+
+
+def test_a_partitions_events_begin_with_its_topics() -> None:
+    events = told("--partition", "t-22-3h4-2")
+    assert events[0]["kind"] == "topic_created"
+    assert events[0]["subject"] == "topic t-22-3h4"
+    assert {event["subject"] for event in events[1:]} == {"t-22-3h4-2"}
+    led = [(event["kind"], event["after"]) for event in events if event["field"] == "leader"]
+    assert led[:3] == [("leader_moved", "4"), ("leader_lost", None), ("leader_elected", "4")]
+
+
+def test_words_name_offset_and_time_and_say_so_where_nothing_happened() -> None:
+    lines = run("events", DIRECTORY, "--kind", "broker_fenced", "--broker", 3).stdout.splitlines()
+    assert lines[0] == "     458  2026-11-21 07:46:16.256Z  broker 3 is fenced"
+    assert run("events", DIRECTORY, "--topic", "nope").stdout == "nothing of that kind happened\n"
+
+
+@pytest.mark.parametrize("width", [50, 80, 120])
+def test_sentences_are_wrapped_beside_offset_and_time_on_a_terminal(width: int) -> None:
+    received = ANSI.sub("", on_terminal("events", DIRECTORY, "--to", 500, width=width))
+    lines = received.splitlines()
+    assert max(map(cell_len, lines)) <= width
+    assert ("── 2026-11-21 UTC" in lines) == (width < 110)
+    if width == 50:
+        assert any(line.startswith(" " * 20) for line in lines)
+
+
+def test_a_torn_tail_and_skipped_records_are_told_and_hostile_names_are_shown_as_escapes(tmp_path: Path) -> None:
+    assert "torn" in run("events", TORN).stderr
+    log = unreplayable_log(tmp_path)
+    assert "offset 2" in fault("events", log, "--from", 2)
+    stopped = run("events", log, code=1)
+    assert "topic foo is created" in stopped.stdout
+    assert "offset 2" in stopped.stderr
+    assert "1 record skipped" in run("events", log, "--lenient").stderr
+    shown = run("events", hostile_log(tmp_path / "hostile")).stdout
+    assert "\x1b" not in shown
+    assert r"\x1b[31mred" in shown
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--kind", "broker_fence"], "did you mean broker_fenced"),
+        (["--kind", "q"], "leader_lost"),
+        (["--from", 9, "--to", 3], "backwards"),
+        (["--from", "then"], "'then' is neither an offset nor a time"),
+        (["--partition", "foo"], "'foo' is not a partition"),
+    ],
+)
+def test_a_wrong_wish_is_named(words: list[object], sentence: str) -> None:
+    assert sentence in run("events", DIRECTORY, *words, code=2).stderr
+
+
+def test_times_with_nothing_in_between_are_told() -> None:
+    sentence = fault("events", DIRECTORY, "--from", "2026-11-21T07:46:15.9Z", "--to", "2026-11-21T07:46:16Z")
+    assert sentence == (
+        "Nothing was written to __cluster_metadata-0 between these times: offset 400 is of before them, "
+        "401 of after them."
+    )
+
+
+def test_neither_pyspark_nor_a_lake_is_needed(tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    generate_lake(lake, Plan(topics=3))
+    program = (
+        "import sys; sys.modules['pyspark'] = None; sys.modules['delta'] = None\n"
+        "from kraftlake.cli.application import application\n"
+        f"application.main(['events', {str(lake)!r}])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "is created with" in done.stdout
+
+
+def test_every_kind_can_be_asked_for() -> None:
+    from kraftlake.cli.parameters import EVENT_KIND
+
+    assert [EVENT_KIND.convert(kind, None, None) for kind in KINDS] == list(KINDS)

@@ -1,0 +1,141 @@
+"""A compiled function that numba can't make any more: the loaders go on with objects, and all is as it would be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numba
+import pytest
+
+from kraftlake import kernels
+from kraftlake.image import MetadataImage, image_to_json
+from kraftlake.kernels import batch_walk, compiled, local_changes, local_changes_all, row_lists, topic_records
+from kraftlake.kernels import indexes as index_kernels
+from kraftlake.records.batch import RecordBatch, encode_batch
+from kraftlake.records.metadata_records import RemoveTopicRecord
+from kraftlake.records.serde import ApiMessageAndVersion
+from kraftlake.replay import bulk
+from kraftlake.replay.open_reader import open_reader
+from tests.histories import uuid_of
+from tests.replay.test_bulk import TIME, batches_of, change, create, load, outcome, partition
+from tests.replay.test_loader import Recorder, Rig
+
+TOPICS, PARTITIONS = 40, 30
+
+
+def first() -> list[ApiMessageAndVersion]:
+    records = []
+    for topic in range(1001, 1001 + TOPICS):
+        records.append(create(f"t{topic}", topic))
+        records += [partition(number, 1, 2, 3, topic=topic) for number in range(PARTITIONS)]
+    return records
+
+
+def few() -> list[ApiMessageAndVersion]:
+    return [change(number, 1002, leader=2) for number in range(PARTITIONS)]
+
+
+def many() -> list[ApiMessageAndVersion]:
+    return [change(number, topic, leader=3) for topic in range(1001, 1001 + TOPICS) for number in range(PARTITIONS)]
+
+
+def topics_come_and_go() -> list[ApiMessageAndVersion]:
+    gone = ApiMessageAndVersion(RemoveTopicRecord(topic_id=uuid_of(1003)), 0)
+    return [*few(), gone, create("new", 2001), partition(0, 1, 2, topic=2001), partition(7, 1, 2, topic=2001)]
+
+
+BROKEN = [
+    (row_lists.any_differs, many),
+    (row_lists.any_differs_at, few),
+    (row_lists.scatter, many),
+    (row_lists.scatter, topics_come_and_go),
+    (local_changes.local_changes, few),
+    (local_changes.hosted_rows, topics_come_and_go),
+    (local_changes_all.local_changes_all, many),
+    (local_changes_all.deleted_rows_all, topics_come_and_go),
+    (index_kernels.index_ids, few),
+    (index_kernels.index_names, topics_come_and_go),
+    (topic_records.count_types, many),
+    (topic_records.replay, many),
+]
+
+
+@pytest.fixture
+def break_kernel(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Any], list[str]]]:
+    """Makes a kernel one that numba can't compile; gives a list that tells how often it was asked to."""
+    monkeypatch.setattr(kernels, "_given_up", [])
+    find = compiled.find_code
+
+    def break_it(kernel: Any) -> list[str]:
+        asked: list[str] = []
+        monkeypatch.setattr(kernel, "_codes", {})
+        name = f"{kernel.function.__module__}.{kernel.function.__name__}"
+
+        def compile_kernel(*_: Any) -> Any:
+            asked.append(name)
+            raise numba.TypingError("no such feature")
+
+        def find_code(of: str, types: str, compile_: Any) -> Any:
+            return compile_() if of == name else find(of, types, compile_)
+
+        monkeypatch.setattr("kraftlake.kernels.compiler.compile_kernel", compile_kernel)
+        monkeypatch.setattr(compiled, "find_code", find_code)
+        return asked
+
+    kernels.available.cache_clear()
+    yield break_it
+    kernels.available.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("kernel", "then"), BROKEN, ids=[f"{kernel.function.__name__}, {then.__name__}" for kernel, then in BROKEN]
+)
+def test_a_batch_loader_without_a_kernel_tells_the_same(
+    break_kernel: Callable[[Any], list[str]],
+    kernel: Any,
+    then: Callable[[], list[ApiMessageAndVersion]],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    before = batches_of(first(), [50])
+    end = len(first())
+    image = load(before, end, bulk=True).take_image()
+    assert not kernels._given_up
+    after = batches_of(then(), [50], start=end)
+    for batch in after:
+        object.__setattr__(batch, "epoch", 50)
+    last = after[-1].last_offset
+    expected = outcome(after, last, image=load(before, end).take_image())
+    asked = break_kernel(kernel)
+    assert outcome(after, last, image=image, bulk=True) == expected
+    assert asked
+    assert "numba does not work: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kernel", [index_kernels.index_ids, topic_records.replay, batch_walk.split_plain])
+def test_a_long_lived_loader_without_a_kernel_catches_up_and_publishes_the_same(
+    break_kernel: Callable[[Any], list[str]], kernel: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(bulk, "BULK_FROM", 0)
+    known = [*first(), *few()]
+    (tmp_path / "00000000000000000000.log").write_bytes(b"".join(map(encode_batch, batches_of(known, [50]))))
+    last = RecordBatch.of(len(known), 50, TIME, topics_come_and_go())
+
+    def published() -> list[MetadataImage]:
+        publisher, rig = Recorder(), Rig(high_watermark=0)
+        reader, _ = open_reader(str(tmp_path))
+        rig.loader.catch_up(reader)
+        rig.install(publisher)
+        rig.commit(last)
+        assert rig.loader.stopped is None
+        return publisher.images
+
+    asked = break_kernel(kernel)
+    images = published()
+    assert asked
+    monkeypatch.setattr(bulk, "BULK_FROM", 1 << 62)
+    expected = published()
+    assert [image_to_json(image) for image in images] == [image_to_json(image) for image in expected]
+    assert len(images) == 2
+    assert images == expected

@@ -1,0 +1,84 @@
+"""Items that are made ahead of their use: the same ones, the same faults, and nothing is left running."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kraftlake.runtime.one_ahead import one_ahead
+
+
+@pytest.fixture(autouse=True, params=[1, 2], ids=["one processor", "two processors"])
+def processors(request: pytest.FixtureRequest) -> Iterator[int]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "sched_getaffinity", lambda _: set(range(request.param)))
+        yield request.param
+
+
+def ours() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "one-ahead"]
+
+
+@given(st.lists(st.integers() | st.none()))
+def test_the_items_come_in_their_order(items: list[int | None]) -> None:
+    with one_ahead(items) as made:
+        assert list(made) == items
+    assert not ours()
+
+
+@given(st.integers(0, 5))
+def test_a_fault_comes_where_its_item_would(good: int) -> None:
+    def items() -> Iterator[int]:
+        yield from range(good)
+        raise ValueError("the next one")
+
+    with one_ahead(items()) as made:
+        assert [next(made) for _ in range(good)] == list(range(good))
+        with pytest.raises(ValueError, match="the next one"):
+            next(made)
+    assert not ours()
+
+
+def test_no_more_than_one_is_made_before_somebody_asks(processors: int) -> None:
+    made_so_far: list[int] = []
+    second = threading.Event()
+
+    def items() -> Iterator[int]:
+        for number in range(10):
+            made_so_far.append(number)
+            if number:
+                second.set()
+            yield number
+
+    with one_ahead(items()) as made:
+        assert next(made) == 0
+        if processors == 2:
+            assert second.wait(10)
+        assert made_so_far == list(range(processors))
+
+
+def test_who_leaves_early_leaves_nothing_running() -> None:
+    closed: list[bool] = []
+
+    def items() -> Iterator[int]:
+        try:
+            yield from range(10)
+        finally:
+            closed.append(True)
+
+    source = items()
+    with one_ahead(source) as made:
+        next(made)
+    assert not ours()
+    source.close()
+    assert closed == [True]
+
+
+def test_items_are_made_on_another_thread_where_there_is_a_processor_for_it(processors: int) -> None:
+    with one_ahead(threading.get_ident() for _ in range(2)) as made:
+        assert (set(made) == {threading.get_ident()}) == (processors == 1)

@@ -1,0 +1,65 @@
+"""A driver for the cluster: executors write a backlog of `records/`, and can be held in the middle of it.
+
+`python -m tests.spark_jobs.cluster_records MASTER LAKE GATE STAGE OFFSET`: tasks of records from OFFSET on say in the
+folder GATE that they are there, and go on when there is a file `open` in it: with STAGE `before` they have written
+nothing by then, with `after` their file, which the table doesn't know yet; with `-` none waits. It prints what was
+committed, offset by offset.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from kraftlake.metadata_log.delta_actions import AddFile
+from kraftlake.spark_jobs import records, spark_session
+
+RECORDS_A_PART = 300
+PARTS_A_COMMIT = 5
+_WAITS_AT_MOST = 300.0  # seconds
+
+WritePart = Callable[[str, tuple[int, int]], AddFile]
+
+
+def held(gate: str, stage: str, offset: int, write_part: WritePart) -> WritePart:
+    """The function with a gate. Sent to the executors as it is, for it is this program's own."""
+
+    def wait() -> None:
+        folder, deadline = Path(gate), time.monotonic() + _WAITS_AT_MOST
+        (folder / f"begun-{os.getpid()}").touch()
+        while not (folder / "open").exists() and time.monotonic() < deadline:
+            time.sleep(0.02)
+
+    def gated(lake: str, part: tuple[int, int]) -> AddFile:
+        if stage == "before" and part[0] >= offset:
+            wait()
+        made = write_part(lake, part)
+        if stage == "after" and part[0] >= offset:
+            wait()
+        return made
+
+    return gated
+
+
+def main(master: str, lake: str, gate: str, stage: str, offset: str) -> None:
+    """Write, print."""
+    spark = spark_session("records on a cluster", master=master)
+    while spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size() < 3:  # the driver and two executors
+        spark.range(1).count()
+    records.BACKLOG = 1  # type: ignore[misc]
+    records.RECORDS_A_PART = RECORDS_A_PART  # type: ignore[misc]
+    records._PARTS_A_COMMIT = PARTS_A_COMMIT
+    if stage != "-":
+        records.write_part = held(gate, stage, int(offset), records.write_part)
+    committed: list[int] = []
+    records.run_records(lake, spark=spark, on_progress=lambda last, _: committed.append(last))
+    spark.stop()
+    sys.stdout.write(json.dumps(committed) + "\n")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:6])

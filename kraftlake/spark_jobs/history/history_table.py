@@ -54,6 +54,7 @@ class HistoryTable(LakeTable):
     """A history table in a lake; `states` has the rows that are still so at the offset of the last append."""
 
     properties: ClassVar[Mapping[str, str]] = {"delta.appendOnly": "false"}
+    appends_apart = False  # it asks for rows that are still so
 
     def __init__(self, description: TableDescription, lake: Location, states: OpenRows) -> None:
         super().__init__(description, lake)
@@ -66,8 +67,6 @@ class HistoryTable(LakeTable):
         self._ended = 0
         self._appends = 0
         self._offset: int | None = None
-
-    appends_apart = False  # it asks for rows that are still so
 
     def append(self, rows: pa.Table, last_offset: int) -> None:
         """Append rows that ended at or before `last_offset`; the states are those after it by now.

@@ -24,7 +24,8 @@ class Notes:
 
     `records` (int64[n]) are the numbers of the records, `places` (int64[n]) the partitions by their place, `rows`
     (int32[n, 14]) what these are after it; `removed` (bool[n]) is true where the topic is gone, and the row is nothing;
-    `written` (bool[n]) is true where the record has written the partition's directories, be it with the same ids.
+    `did` (uint8[n]) says whether the record has written the partition's directories, be it with the same ids, or was an
+    election: DIRECTORIES_WRITTEN, DID_UNCLEAN and DID_ELIGIBLE of `partition_journal`.
     `removals` (int64[m, 2]) are the records that have removed topics, with the topics' numbers.
     """
 
@@ -32,7 +33,7 @@ class Notes:
     places: Any
     rows: Any
     removed: Any
-    written: Any
+    did: Any
     removals: Any
 
 
@@ -74,11 +75,13 @@ class NotingChange(BulkChange):
         Gives the first that was not replayed, the number of them when all were, and the notes of those before it.
         """
         cleared: list[tuple[int, Any, Any]] = []
-        at, places, rows, written = self._run(data, starts, stops, cleared)
+        at, places, rows, did = self._run(data, starts, stops, cleared)
         places, rows = places[:at], rows[:at]
         kept = np.flatnonzero(places >= 0)
-        parts = [(kept, places[kept], rows[kept], _none(len(kept)), written[kept] != 0)]
-        parts += [(np.full(len(p), record), p, r, _none(len(p)), _none(len(p))) for record, p, r in cleared]
+        parts = [(kept, places[kept], rows[kept], np.zeros(len(kept), np.bool_), did[kept])]
+        for record, some, states in cleared:
+            count = len(some)
+            parts.append((np.full(count, record), some, states, np.zeros(count, np.bool_), np.zeros(count, np.uint8)))
         removing = np.flatnonzero(places < partition_journal.NO_PLACE)
         removals = np.stack((removing, -2 - places[removing]), axis=1)
         if len(removals):
@@ -87,7 +90,7 @@ class NotingChange(BulkChange):
         if len(parts) > 1:
             order = np.argsort(joined[0], kind="stable")
             joined = [part[order] for part in joined]
-        names = ("records", "places", "rows", "removed", "written")
+        names = ("records", "places", "rows", "removed", "did")
         return at, Notes(**dict(zip(names, joined, strict=True)), removals=removals)
 
     def replay(
@@ -130,17 +133,17 @@ class NotingChange(BulkChange):
     def _run(
         self, data: Any, starts: Any, stops: Any, cleared: list[tuple[int, Any, Any]] | None
     ) -> tuple[int, Any, Any, Any]:
-        """Replay as far as that goes; how far that is, places, rows, and which have written directories."""
+        """Replay as far as that goes; how far that is, places, rows, and what else the records did."""
         count = len(starts)
         self.unshare()
         self.make_room(data, starts, stops, 0, count)
         places = np.full(count, partition_journal.NO_PLACE, np.int64)
         rows = np.empty((count, COLUMNS), np.int32)
-        written = np.zeros(count, np.uint8)
+        did = np.zeros(count, np.uint8)
         at, grown_at = 0, -1
         while True:
             status, at = partition_journal.replay_noting(
-                data, starts, stops, at, count, self.base, self.state, places, rows, written
+                data, starts, stops, at, count, self.base, self.state, places, rows, did
             )
             if status == columns.GROW:
                 assert at > grown_at, "one growth is enough for any record"
@@ -150,7 +153,7 @@ class NotingChange(BulkChange):
                 cleared += [(at, *inner) for inner in self._inner]
                 at += 1
             else:
-                return int(at), places, rows, written
+                return int(at), places, rows, did
 
     def _clears(self, value: Any) -> bool:
         """Whether the value is of a ClearElrRecord, which was replayed; what it has changed is in `_inner`."""
@@ -173,8 +176,4 @@ class NotingChange(BulkChange):
         found.append(np.flatnonzero(removed_by[fresh] >= 0) + self.packed.partition_count)
         gone = np.concatenate(found)
         rows = np.zeros((len(gone), COLUMNS), np.int32)
-        return removed_by[self.topics_at(gone)], gone, rows, np.ones(len(gone), np.bool_), _none(len(gone))
-
-
-def _none(count: int) -> Any:
-    return np.zeros(count, np.bool_)
+        return removed_by[self.topics_at(gone)], gone, rows, np.ones(len(gone), np.bool_), np.zeros(len(gone), np.uint8)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kraftlake.kernels.change_state import DIRECTORIES_WRITTEN, DONE, GROW, N_NAMES, N_TOPICS, STOPPED
+from kraftlake.kernels.change_state import DIRECTORIES_WRITTEN, DONE, GROW, N_NAMES, N_TOPICS, STOPPED, TOUCHED
 from kraftlake.kernels.compiled import compiled, inlined
 from kraftlake.kernels.indexes import find_id
 from kraftlake.kernels.partition_bytes import read_int, read_long
@@ -27,11 +27,29 @@ NO_PLACE = -1
 """The place of a record that is of no partition."""
 
 
+DID_UNCLEAN, DID_ELIGIBLE = 4, 8
+"""Beside DIRECTORIES_WRITTEN: the record was an unclean election, or one from the eligible leader replicas."""
+
+
+@inlined
+def _forget(info: Any, r: Any) -> Any:
+    """What the last record has noted of a row; it is noted no more."""
+    flags, unclean, eligible = np.int64(info[r, 0]) & DIRECTORIES_WRITTEN, info[r, 1], info[r, 2]
+    info[r, 0] &= TOUCHED
+    info[r, 1] = info[r, 2] = 0
+    return flags, unclean, eligible
+
+
+@inlined
+def _did(flags: Any, unclean: Any, eligible: Any) -> Any:
+    return flags | (DID_UNCLEAN if unclean > 0 else 0) | (DID_ELIGIBLE if eligible > 0 else 0)
+
+
 @inlined
 def _note(data: Any, p: Any, topic: Any, base: Any, state: Any, row: Any) -> Any:
-    """Copy the row of the partition that the record at `p` names; gives its place, and if it has written directories.
+    """Copy the row of the partition that the record at `p` names; gives its place, and what else the record did.
 
-    That it has is forgotten in the state, so that each record tells it of itself.
+    The state forgets the latter, so that each record tells it of itself.
     """
     partition = np.int64(read_int(data, p + 3))
     topics = len(base.ids)
@@ -40,33 +58,33 @@ def _note(data: Any, p: Any, topic: Any, base: Any, state: Any, row: Any) -> Any
         if len(state.dense_flags) > 0:
             for i in range(COLUMNS):
                 row[i] = state.dense_rows[r, i]
-            flags = np.int64(state.dense_flags[r])
-            state.dense_flags[r] = flags & ~DIRECTORIES_WRITTEN
+            flags = np.int64(state.dense_flags[r]) & DIRECTORIES_WRITTEN
+            state.dense_flags[r] &= TOUCHED
+            unclean, eligible = state.dense_elections[r, 0], state.dense_elections[r, 1]
+            state.dense_elections[r, 0] = state.dense_elections[r, 1] = 0
         else:
             at = np.int64(state.slots[r]) - 1
             for i in range(COLUMNS):
                 row[i] = state.touched_rows[at, i]
-            flags = np.int64(state.touched_info[at, 0])
-            state.touched_info[at, 0] = flags & ~DIRECTORIES_WRITTEN
-        return r, flags & DIRECTORIES_WRITTEN
+            flags, unclean, eligible = _forget(state.touched_info, at)
+        return r, _did(flags, unclean, eligible)
     at = np.int64(find_fresh(state, topic, partition, topics))
     for i in range(COLUMNS):
         row[i] = state.fresh_rows[at, i]
-    flags = np.int64(state.fresh_info[at, 0])
-    state.fresh_info[at, 0] = flags & ~DIRECTORIES_WRITTEN
-    return np.int64(len(base.rows)) + at, flags & DIRECTORIES_WRITTEN
+    flags, unclean, eligible = _forget(state.fresh_info, at)
+    return np.int64(len(base.rows)) + at, _did(flags, unclean, eligible)
 
 
 @compiled
 def replay_noting(data: Any, starts: Any, stops: Any, first: int, last: int, base: Any, state: Any, places: Any,
-                  rows: Any, written: Any) -> Any:  # fmt: skip
+                  rows: Any, did: Any) -> Any:  # fmt: skip
     """Replay the values data[starts[i]:stops[i]] for i in [first, last), of topics all of them.
 
     Gives a status and the first value that was not replayed, as `topic_records.replay` does. places[i] (int64) is the
     partition's place: its row in the base, or the number of these plus its fresh row; it never changes while the state
-    lives. rows[i] (int32[COLUMNS]) is what the partition is after the record, written[i] (uint8) is not 0 where the
-    record has written its directories. Of a RemoveTopicRecord the place is -2 - the topic's number, of a TopicRecord
-    NO_PLACE.
+    lives. rows[i] (int32[COLUMNS]) is what the partition is after the record, did[i] (uint8) says if that has written
+    directories (DIRECTORIES_WRITTEN) or was an election (DID_UNCLEAN, DID_ELIGIBLE). Of a RemoveTopicRecord the place
+    is -2 - the topic's number, of a TopicRecord NO_PLACE.
     """
     counts = state.counts
     topics = len(base.ids)
@@ -76,7 +94,7 @@ def replay_noting(data: Any, starts: Any, stops: Any, first: int, last: int, bas
             return STOPPED, i
         key, version = data[p + 1], data[p + 2]
         places[i] = NO_PLACE
-        written[i] = 0
+        did[i] = 0
         if key == PARTITION or key == CHANGE:
             if version > 2 or end - p < 23:
                 return STOPPED, i
@@ -92,7 +110,7 @@ def replay_noting(data: Any, starts: Any, stops: Any, first: int, last: int, bas
             status = replay_record(data, p, end, topic, base, state)
             if status != DONE:
                 return status, i
-            places[i], written[i] = _note(data, p, topic, base, state, rows[i])
+            places[i], did[i] = _note(data, p, topic, base, state, rows[i])
         elif key == TOPIC and version == 0:
             if counts[N_NAMES] + LONGEST_NAME + 1 > len(state.names) or counts[N_TOPICS] >= len(state.firsts):
                 return GROW, i

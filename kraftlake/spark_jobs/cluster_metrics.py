@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 import pyarrow as pa
 
-from kraftlake.delta import MetadataDelta
 from kraftlake.image import ClusterCounts, MetadataImage, count_cluster
-from kraftlake.publisher.controller_metrics import ControllerMetadataMetrics
+from kraftlake.records.metadata_records import NoOpRecord
+from kraftlake.spark_jobs.cluster_count_states import BROKER_KINDS, ClusterCountStates, Counted
+from kraftlake.spark_jobs.delta_heads import DeltaHeads
+from kraftlake.spark_jobs.delta_rows_writer import DeltaRowsWriter
+from kraftlake.spark_jobs.history.effective_records import EffectiveRecords
+from kraftlake.spark_jobs.history.partition_states import TOPIC_KINDS
 from kraftlake.spark_jobs.lake_table import TableDescription
-from kraftlake.spark_jobs.table_writer import Published, TableWriter
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -64,44 +67,52 @@ CLUSTER_METRICS = TableDescription(
 )
 
 
-class ClusterMetricsWriter(TableWriter):
-    """Makes the rows of `cluster_metrics/`: the first change that is published gets one, then each that counts."""
+class ClusterMetricsWriter(DeltaRowsWriter):
+    """Makes the rows of `cluster_metrics/`: a log's first delta gets one, then each that counts.
+
+    Where a log begins with nothing but no-op records its first delta is one like all others.
+    """
 
     description = CLUSTER_METRICS
+    kinds = (*TOPIC_KINDS, *BROKER_KINDS)
+    waits = True
 
-    def __init__(self) -> None:
+    def __init__(self, *, bulk: bool | None = None) -> None:
+        """`bulk` says whether to use compiled code, None: where there is enough to do for it."""
         super().__init__()
-        self._metrics = ControllerMetadataMetrics()
-        self._is_new = True
+        self._bulk = bulk
+        self._states = ClusterCountStates(bulk=bulk)
 
-    def begin(self, image: MetadataImage) -> None:
-        """Count the image that the table ends with."""
-        self._metrics.counts = count_cluster(image)
-        self._is_new = image.provenance.offset < 0
+    def take_rows(self, rows: pa.Table) -> None:
+        """Count the rows' metadata deltas."""
+        if self.waits and rows.column("offset")[0].as_py() == 0:
+            first = rows.column("batch").to_numpy() == 0
+            self.waits = bool((rows.column("api_key").to_numpy()[first] != NoOpRecord.API_KEY).any())
+        super().take_rows(rows)
 
-    def publish(self, change: Published) -> None:
-        """Add a row where a count is another one than before."""
-        delta = change.delta
-        if delta.topics_delta is None and delta.cluster_delta is None and not self._is_new:
-            return
-        counts = self._metrics.counts
-        unclean, eligible = self._count(delta, change)
-        if self._metrics.counts != counts or unclean or eligible or self._is_new:
-            values: tuple[Any, ...] = attrs.astuple(self._metrics.counts)
-            self.rows.add((change.offset, change.epoch, change.timestamp, *values, unclean, eligible))
-        self._is_new = False
+    def _go_on(self, image: MetadataImage, *, told: bool) -> None:
+        self.waits = not told
+        self._states = ClusterCountStates(image, bulk=self._bulk)
 
-    def _count(self, delta: MetadataDelta, change: Published) -> tuple[int, int]:
-        """Move the counts on; returns the unclean elections and those from the ELR in the change."""
-        rows = None if delta.topics_delta is None else delta.topics_delta.changed_rows()
-        if rows is not None:
-            self._metrics.counts = count_cluster(change.image)
-            return rows.unclean_elections, rows.elr_elections
-        metrics = self._metrics
-        before = (metrics.unclean_leader_elections, metrics.elections_from_eligible_leader_replicas)
-        metrics.on_metadata_update(delta, change.image, change.manifest)
-        after = (metrics.unclean_leader_elections, metrics.elections_from_eligible_leader_replicas)
-        return after[0] - before[0], after[1] - before[1]
+    def _tell_load(self, image: MetadataImage, heads: DeltaHeads) -> None:
+        self._add(heads, Counted(0, count_cluster(image), 0, 0))
+
+    def _tell(self, records: EffectiveRecords, heads: DeltaHeads) -> None:
+        before = self._states.counts
+        for counted in self._states.take(records, heads):
+            if self.waits and counted.delta > 0:
+                self._add(heads, Counted(0, before, 0, 0))
+            self.waits = False
+            self._add(heads, counted)
+        if self.waits and len(heads.offsets):
+            self.waits = False
+            self._add(heads, Counted(0, before, 0, 0))
+
+    def _add(self, heads: DeltaHeads, counted: Counted) -> None:
+        time = int(heads.times[counted.delta])
+        head = (int(heads.offsets[counted.delta]), int(heads.epochs[counted.delta]), None if time < 0 else time * 1000)
+        values: tuple[Any, ...] = attrs.astuple(counted.counts)
+        self.rows.add((*head, *values, counted.unclean, counted.eligible))
 
 
 def counts_by_minute(spark: SparkSession, lake: str | Path) -> DataFrame:

@@ -12,10 +12,11 @@ import pyarrow.compute as pc
 
 from kraftlake.image.partition_rows import LEADER, LEADER_EPOCH, PARTITION_EPOCH
 from kraftlake.kernels.broker_changes import TOO_LONG, changes_of_brokers
-from kraftlake.kernels.change_state import LONGEST, Base, State
+from kraftlake.kernels.change_state import Base, State
 from kraftlake.kernels.partition_journal import list_lengths, list_values
 from kraftlake.spark_jobs.delta_heads import DeltaHeads
 from kraftlake.spark_jobs.local_changes import CHANGES_BY_NAME, SCHEMA
+from kraftlake.spark_jobs.partition_places import has_long_lists
 
 _LISTS = 7
 _REPLICAS, _ISR = 0, 1
@@ -129,13 +130,6 @@ class _Told:
             kinds=self.kinds[order],
             directories=self.directories[order],
         )
-
-
-def has_long_lists(rows: Any, base_heap: Any, heap: Any) -> bool:
-    """Whether a row (int32[n, 14]) has a list that is too long for compiled code."""
-    lengths = np.empty((_LISTS, len(rows)), np.int32)
-    list_lengths(rows, base_heap, heap, lengths)
-    return bool((lengths > LONGEST).any())
 
 
 def _room(count: int) -> tuple[Any, Any, Any, Any]:

@@ -15,12 +15,11 @@ from kraftlake import kernels
 from kraftlake.delta import MetadataDelta, TopicsDelta
 from kraftlake.image import MetadataImage
 from kraftlake.image.topics_image import TopicsImage
-from kraftlake.records.serde import decode_value
-from kraftlake.runtime.errors import CorruptDataError
 from kraftlake.spark_jobs.delta_heads import DeltaHeads
 from kraftlake.spark_jobs.history.effective_records import EffectiveRecords
 from kraftlake.spark_jobs.history.partition_states import BULK_FROM, TOPIC_KINDS
 from kraftlake.spark_jobs.local_changes import SCHEMA, Row, local_change_rows
+from kraftlake.spark_jobs.record_messages import message_at
 from kraftlake.spark_jobs.table_writer import RowBuffer
 
 if TYPE_CHECKING:
@@ -59,8 +58,8 @@ class LocalChangeStates:
         if not len(records):
             return []
         deltas = np.searchsorted(heads.offsets, records.effective)
-        if self._bulk is not None and self._bulk.is_worn:
-            self._objects, self._bulk = self._bulk.topics(), None
+        if self._bulk is not None and self._bulk.places.is_worn:
+            self._objects, self._bulk = self._bulk.places.topics(), None
         if self._bulk is None and self._wants_bulk(len(records)):
             self._become_bulk()
         rows: list[pa.Table] = []
@@ -69,7 +68,7 @@ class LocalChangeStates:
             done, table = self._bulk.take(records, deltas, heads)
             rows.append(table)
             if done < len(records):
-                self._objects, self._bulk = self._bulk.topics(), None
+                self._objects, self._bulk = self._bulk.places.topics(), None
         if done < len(records):
             rows.append(self._take_objects(records.where(np.s_[done:]), deltas[done:], heads))
         return rows
@@ -80,13 +79,9 @@ class LocalChangeStates:
         for first, last in pairwise(edges):
             delta = MetadataDelta(MetadataImage(topics=self._objects), of_log=True)
             for index in range(first, last):
-                offset = int(records.offsets[index])
-                try:
-                    message = decode_value(records.value(index)).message
-                except CorruptDataError as error:
-                    raise CorruptDataError(f"The record at offset {offset} can't be decoded: {error}") from error
+                message = message_at(records, index)
                 if getattr(message, "API_KEY", None) in TOPIC_KINDS:
-                    delta.replay(message, offset)
+                    delta.replay(message, int(records.offsets[index]))
             topics = delta.topics_delta
             if topics is not None:
                 rows.extend(local_change_rows(topics, _head(heads, int(deltas[first]))))
@@ -99,7 +94,8 @@ class LocalChangeStates:
         return self._bulk_wanted
 
     def _become_bulk(self) -> None:
-        from kraftlake.spark_jobs.bulk_local_changes import BulkLocalChanges, fits  # imports numba
+        from kraftlake.spark_jobs.bulk_local_changes import BulkLocalChanges  # imports numba
+        from kraftlake.spark_jobs.partition_places import fits
 
         if fits(self._objects):
             self._bulk, self._objects = BulkLocalChanges(self._objects), TopicsImage.EMPTY
@@ -110,7 +106,8 @@ def rows_of_image(topics: TopicsImage, heads: DeltaHeads) -> pa.Table:
     if topics.is_empty():
         return SCHEMA.empty_table()
     if kernels.available():
-        from kraftlake.spark_jobs.bulk_local_changes import BulkLocalChanges, fits
+        from kraftlake.spark_jobs.bulk_local_changes import BulkLocalChanges
+        from kraftlake.spark_jobs.partition_places import fits
 
         if fits(topics):
             return BulkLocalChanges(topics).as_new(heads)

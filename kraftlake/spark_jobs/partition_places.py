@@ -4,17 +4,43 @@ from __future__ import annotations
 
 from typing import Any
 
+import attrs
 import numpy as np
 import pyarrow as pa
 
-from kraftlake.delta.noting_change import NotingChange
+from kraftlake.delta.noting_change import Notes, NotingChange
 from kraftlake.image.packed_topics import PackedTopics
 from kraftlake.image.partition_rows import ROW_BYTES
 from kraftlake.image.topic_table import TopicTable
 from kraftlake.image.topics_image import TopicsImage
-from kraftlake.kernels.partition_journal import heap_size, move_lists
+from kraftlake.kernels.broker_changes import HAD, HAS, WRITTEN
+from kraftlake.kernels.change_state import DIRECTORIES_WRITTEN, LONGEST
+from kraftlake.kernels.partition_journal import DID_ELIGIBLE, DID_UNCLEAN, heap_size, list_lengths, move_lists
+from kraftlake.records.metadata_records import TopicRecord
+from kraftlake.spark_jobs.history.effective_records import EffectiveRecords
 
+_LISTS = 7
 _WORN_BYTES = 1 << 26
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Moved:
+    """Partitions that metadata deltas have named: n of them, one for each partition and delta.
+
+    `done` is the first record that was not replayed. `places` (int64[n]) are the partitions, `deltas` (int64[n]) the
+    numbers of the deltas; `before` and `after` (int32[n, 14]) the rows at both ends of the delta, where `flags`
+    (uint8[n], those of `kraftlake.kernels.broker_changes`) says that they count. `unclean` and `eligible` (int64[n])
+    are how many unclean elections there were, and from the eligible leader replicas.
+    """
+
+    done: int
+    places: Any
+    deltas: Any
+    before: Any
+    after: Any
+    flags: Any
+    unclean: Any
+    eligible: Any
 
 
 class PartitionPlaces:
@@ -24,11 +50,13 @@ class PartitionPlaces:
     """
 
     def __init__(self, topics: TopicsImage) -> None:
-        """Begin with the partitions of an image, whose places are the image's rows."""
+        """Begin with the partitions of an image that `fits`; their places are the image's rows."""
         packed = topics.rows().merged()
         self.change = NotingChange(packed)
         self.rows = packed.rows.copy()
         self.there = np.ones(len(self.rows), np.bool_)
+        self._alive = np.ones(self.change.topic_total, np.bool_)
+        """Which topics are there, by number."""
         self.names: list[str] = []
         self.ids: list[str] = []
         self.directories = pa.array([], pa.string())
@@ -40,8 +68,55 @@ class PartitionPlaces:
         there = int(np.count_nonzero(self.there))
         return lists or self.change.place_count * ROW_BYTES > _WORN_BYTES + 2 * there * ROW_BYTES
 
-    def make_room(self) -> None:
-        """Room for the places that have come."""
+    def replay(self, records: EffectiveRecords, deltas: Any) -> Moved:
+        """Replay records of topics, of whole deltas, as far as that goes; `deltas` (int64) are the numbers of theirs.
+
+        Where a record is not replayed none of its delta is; nothing may be replayed after that, but `topics` asked for.
+        """
+        change, known = self.change, self.change.topic_total
+        stop, notes = change.note(records.data, records.starts, records.stops)
+        done = stop if stop == len(records) else int(np.searchsorted(deltas, deltas[stop]))
+        self._make_room()
+        moved = self._move_on(notes, done, deltas)
+        known += int(np.count_nonzero(records.kinds[:done] == TopicRecord.API_KEY))
+        self._alive = change.state.alive[:known] != 0
+        undone = notes.removals[notes.removals[:, 0] >= done, 1]
+        self._alive[undone[undone < known]] = True
+        return moved
+
+    def _move_on(self, notes: Notes, done: int, deltas: Any) -> Moved:
+        order = np.flatnonzero(notes.records < done)
+        order = order[np.argsort(notes.places[order], kind="stable")]
+        places, of_delta = notes.places[order], deltas[notes.records[order]]
+        last = np.ones(len(order), np.bool_)
+        last[:-1] = (places[1:] != places[:-1]) | (of_delta[1:] != of_delta[:-1])
+        ends = np.flatnonzero(last)
+        places, of_delta = places[ends], of_delta[ends]
+        after, there = notes.rows[order[ends]], ~notes.removed[order[ends]]
+        of_same = np.flatnonzero(places[1:] == places[:-1]) + 1
+        before, had = self.rows[places], self.there[places]
+        before[of_same], had[of_same] = after[of_same - 1], there[of_same - 1]
+        newest = np.ones(len(places), np.bool_)
+        newest[:-1] = places[1:] != places[:-1]
+        self.rows[places[newest]] = after[newest]
+        self.there[places[newest]] = there[newest]
+        did, begins = notes.did[order], np.append(0, ends[:-1] + 1)[: len(ends)]
+        written, unclean, eligible = (
+            np.add.reduceat((did & bit) != 0, begins, dtype=np.int64) if len(ends) else np.empty(0, np.int64)
+            for bit in (DIRECTORIES_WRITTEN, DID_UNCLEAN, DID_ELIGIBLE)
+        )
+        return Moved(
+            done=done,
+            places=places,
+            deltas=of_delta,
+            before=before,
+            after=after,
+            flags=(had * HAD + there * HAS + (written > 0) * WRITTEN).astype(np.uint8),
+            unclean=unclean,
+            eligible=eligible,
+        )
+
+    def _make_room(self) -> None:
         places = self.change.place_count
         if places > len(self.there):
             size = places + places // 2
@@ -56,9 +131,9 @@ class PartitionPlaces:
         if len(self.directories) < change.directory_total:
             self.directories = pa.array(map(str, change.directory_ids()), pa.string())
 
-    def topics(self, topics: Any) -> TopicsImage:
-        """The topics with these numbers (ascending), with the partitions that are there, as an image of its own."""
-        change = self.change
+    def topics(self) -> TopicsImage:
+        """The topics that are there as an image of its own."""
+        change, topics = self.change, np.flatnonzero(self._alive)
         places = np.flatnonzero(self.there)
         topic_of = np.searchsorted(topics, change.topics_at(places)).astype(np.int64)
         partitions = change.partitions_at(places)
@@ -77,6 +152,19 @@ class PartitionPlaces:
         return TopicsImage.with_rows(
             PackedTopics(table=table, rows=rows, heap=heap, directories=change.directory_ids())
         )
+
+
+def fits(topics: TopicsImage) -> bool:
+    """Whether no partition has a list that is too long for compiled code."""
+    packed = topics.rows().merged()
+    return not has_long_lists(packed.rows, packed.heap, packed.heap)
+
+
+def has_long_lists(rows: Any, base_heap: Any, heap: Any) -> bool:
+    """Whether a row (int32[n, 14]) has a list that is too long for compiled code."""
+    lengths = np.empty((_LISTS, len(rows)), np.int32)
+    list_lengths(rows, base_heap, heap, lengths)
+    return bool((lengths > LONGEST).any())
 
 
 def _grown(array: Any, size: int) -> Any:

@@ -125,6 +125,7 @@ class _TableRun:
         self._lake = lake
         self._session = session
         self._behind = behind
+        self._unpublished_bytes = 0
         self._publication: tuple[int, dict[str, int]] | None = None
         """The offset and the state of what is being written."""
         # The table's state first: whatever is appended after it comes through the stream.
@@ -236,12 +237,10 @@ class _TableRun:
 
     def _take(self, rows: pa.Table) -> None:
         """Takes rows in, and publishes what they make in pieces of bounded size."""
-        size = 0
         for piece in self._fold.take(rows):
-            size += piece
-            if size >= _PUBLISH_BYTES:
+            self._unpublished_bytes += piece
+            if self._unpublished_bytes >= _PUBLISH_BYTES:
                 self._begin_publishing()
-                size = 0
 
     def _publish(self) -> None:
         self._begin_publishing()
@@ -253,6 +252,7 @@ class _TableRun:
         Snapshots are written by now: the offsets that the tables note come last, so that a rerun misses none.
         """
         self._end_publishing()
+        self._unpublished_bytes = 0
         offset = self._fold.last_offset
         if offset < 0:
             return

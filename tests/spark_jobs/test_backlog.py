@@ -87,6 +87,20 @@ def test_who_asks_for_micro_batches_of_so_many_files_gets_them(tmp_path: Path) -
         replay(tmp_path / "lake", max_files=1)
 
 
+@pytest.mark.usefixtures("any_backlog")
+def test_it_is_published_in_pieces_of_bounded_size_whatever_the_tables_that_it_is_read_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(table_stream, "_PUBLISH_BYTES", 50_000)
+    monkeypatch.setattr("kraftlake.metadata_log.data_files.ROW_GROUP_ROWS", 200)  # a few of them make one table
+    monkeypatch.setattr("kraftlake.spark_jobs.log_fold._PIECE_ROWS", 300)
+    lake_of(tmp_path / "lake", commits=20)
+    told: list[int] = []
+    run_job("history", tmp_path / "lake", on_progress=lambda offset, _: told.append(offset))
+    assert len(told) > 5
+    assert told[-1] == LAST_OFFSET
+
+
 @pytest.mark.spark
 def test_the_stream_goes_on_behind_it(tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     lake = tmp_path / "lake"

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -8,16 +9,29 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from kraftlake.delta import topics_delta
-from kraftlake.generate import Plan, generate_lake
-from kraftlake.image import ClusterCounts, count_cluster
-from kraftlake.metadata_log import MetadataLog
+from kraftlake import kernels
+from kraftlake.delta import MetadataDelta
+from kraftlake.generate import Plan
+from kraftlake.generate.episodes import EPISODES
+from kraftlake.image import ClusterCounts, MetadataImage, count_cluster
+from kraftlake.publisher.controller_metrics import ControllerMetadataMetrics
+from kraftlake.records import metadata_records as r
+from kraftlake.records.batch import RecordBatch
+from kraftlake.records.rows import to_rows
+from kraftlake.replay.batch_loader import MetadataBatchLoader
+from kraftlake.replay.manifest import LogDeltaManifest
 from kraftlake.spark_jobs.cluster_metrics import CLUSTER_METRICS, ClusterMetricsWriter, counts_by_minute
 from kraftlake.spark_jobs.lake_table import LakeTable
 from kraftlake.spark_jobs.table_writer import Published, TableWriter
+from tests.generate.made_up import MadeUp
+from tests.metadata_logs import metadata_logs
+from tests.replay.made_logs import data, metadata_version, partition, topic
 from tests.spark_jobs.folding import fold_into
-from tests.spark_jobs.sample_log import batches_between, lake_of
+from tests.spark_jobs.sample_log import LAST_OFFSET, batches_between, lake_of
+from tests.spark_jobs.test_local_changes_writer import cut
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -75,15 +89,64 @@ def test_a_table_that_goes_on_gets_the_rows_that_it_lacks(
     assert rows.to_pylist() == [row for row in sample[0].to_pylist() if row["offset"] > end]
 
 
-def test_many_changes_at_once_are_counted_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    generate_lake(tmp_path / "lake", Plan(brokers=7, racks=3, topics=30, partitions=5, records=6_000, seed=5))
-    log = MetadataLog.open(tmp_path / "lake")
-    (one_by_one,) = fold_into(log, [ClusterMetricsWriter()])
-    monkeypatch.setattr(topics_delta, "MERGE_FROM", 1)
-    monkeypatch.setattr(topics_delta, "MERGE_COLD_FROM", 1)
-    (at_once,) = fold_into(log, [ClusterMetricsWriter()])
-    assert at_once.equals(one_by_one)
-    assert at_once.num_rows > 100
+def counted(batches: Sequence[RecordBatch]) -> list[tuple[Any, ...]]:
+    """The rows of a log as each delta's objects say: the first delta's, then of those after which a count differs."""
+    rows: list[tuple[Any, ...]] = []
+    metrics = ControllerMetadataMetrics()
+
+    def publish(delta: MetadataDelta, image: MetadataImage, manifest: LogDeltaManifest) -> None:
+        at, before = manifest.provenance, metrics.counts
+        elections = (metrics.unclean_leader_elections, metrics.elections_from_eligible_leader_replicas)
+        metrics.on_metadata_update(delta, image, manifest)
+        assert metrics.counts == count_cluster(image)
+        unclean = metrics.unclean_leader_elections - elections[0]
+        eligible = metrics.elections_from_eligible_leader_replicas - elections[1]
+        if not rows or metrics.counts != before or unclean or eligible:
+            rows.append((at.offset, at.epoch, at.timestamp, *attrs.astuple(metrics.counts), unclean, eligible))
+
+    loader = MetadataBatchLoader(publish=publish)
+    for batch in batches:
+        loader.load_batch(batch)
+        loader.flush()
+    return rows
+
+
+def written(pieces: Sequence[Sequence[RecordBatch]], *, bulk: bool) -> list[tuple[Any, ...]]:
+    writer = ClusterMetricsWriter(bulk=bulk)
+    for piece in pieces:
+        if piece:
+            writer.take_rows(to_rows(piece))
+    rows = writer.drain()
+    times = rows.column("timestamp").cast(pa.int64()).fill_null(-1000).to_pylist()
+    plain = [tuple(row.values()) for row in rows.to_pylist()]
+    return [(*row[:2], time // 1000, *row[3:]) for row, time in zip(plain, times, strict=True)]
+
+
+@given(log=metadata_logs(), cuts=st.lists(st.integers(0, 20), max_size=4), bulk=st.booleans())
+def test_every_row_is_what_the_objects_of_a_delta_count(log: list[RecordBatch], cuts: list[int], bulk: bool) -> None:
+    assert written(cut(log, cuts), bulk=bulk and kernels.available()) == counted(log)
+
+
+@pytest.mark.skipif(not kernels.available(), reason="numba is missing")
+@given(log=metadata_logs(topics_only=True, max_steps=80), cuts=st.lists(st.integers(0, 40), max_size=4))
+def test_busy_topics_are_counted_alike_in_columns(log: list[RecordBatch], cuts: list[int]) -> None:
+    assert written(cut(log, cuts), bulk=True) == counted(log)
+
+
+@pytest.mark.parametrize("bulk", [True, False])
+def test_generated_and_real_logs_are_counted_alike(bulk: bool) -> None:
+    made = MadeUp(Plan(brokers=7, racks=3, topics=30, partitions=5, seed=5))
+    for episode in EPISODES.values():
+        made.tell(episode)
+    for log in (made.batches, batches_between(0, LAST_OFFSET)):
+        assert written(cut(log, (3, 50, 200)), bulk=bulk and kernels.available()) == counted(log)
+
+
+def test_where_a_log_begins_with_no_op_records_the_first_row_is_of_what_counts() -> None:
+    log = [data(0, r.NoOpRecord()), data(1, metadata_version()), data(2, topic(1), partition(1))]
+    assert [row[0] for row in written([log], bulk=False)] == [3]
+    whole = [data(0, metadata_version()), data(1, topic(1), partition(1))]
+    assert [row[0] for row in written([whole], bulk=False)] == [0, 2]
 
 
 @pytest.mark.spark

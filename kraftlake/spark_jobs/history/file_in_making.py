@@ -10,6 +10,7 @@ from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final
 
+import attrs
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -26,6 +27,23 @@ _AHEAD: Final = 2
 _VALIDITY: Final = [field.name for field, _ in VALIDITY]
 
 
+@attrs.frozen(eq=False)
+class EncodedFile:
+    """A file that is ready but nowhere yet: a vacuum takes files that wait for their commit for too long."""
+
+    data: memoryview = attrs.field(repr=False)
+    stats: str
+
+    def write(self, disk: Disk, table: Location, last_offset: int) -> AddFile:
+        """Write it, durably; it is no part of the table before a commit adds it, which is to follow at once.
+
+        Raises LakeError when the disk refuses.
+        """
+        path = f"{last_offset:020d}-{uuid.uuid4()}.zstd.parquet"
+        write_data_file(disk, table, path, self.data)
+        return AddFile(path=path, size=self.data.nbytes, modification_time=now_ms(), stats=self.stats)
+
+
 class FileInMaking:
     """A file of rows in `schema`, which has strings as dictionaries. Each table begins with a row group of its own.
 
@@ -33,9 +51,7 @@ class FileInMaking:
     plain, which takes a third less time than looking them up and zstd makes as small.
     """
 
-    def __init__(self, disk: Disk, table: Location, schema: pa.Schema, statistics_columns: tuple[str, ...]) -> None:
-        self._disk = disk
-        self._table = table
+    def __init__(self, schema: pa.Schema, statistics_columns: tuple[str, ...]) -> None:
         self._schema = schema
         self._statistics_columns = statistics_columns
         self._known: list[pa.Table] = []
@@ -63,21 +79,15 @@ class FileInMaking:
         self._known.append(rows.select(self._statistics_columns))
         self.rows += rows.num_rows
 
-    def done(self, last_offset: int) -> AddFile:
-        """Write the file, durably; it is no part of the table before a commit adds it. Nothing may be added any more.
-
-        Raises LakeError when the disk refuses.
-        """
+    def done(self) -> EncodedFile:
+        """The file of all rows, at least one; nothing may be added any more."""
         assert self.rows, "an empty file is no file"
         with self._thread:
             while self._waiting:
                 self._waiting.popleft().result()
         self._writer.close()
-        data = memoryview(self._sink.getvalue())
-        path = f"{last_offset:020d}-{uuid.uuid4()}.zstd.parquet"
-        write_data_file(self._disk, self._table, path, data)
         statistics = file_statistics(pa.concat_tables(self._known), self._statistics_columns)
-        return AddFile(path=path, size=data.nbytes, modification_time=now_ms(), stats=statistics.to_json())
+        return EncodedFile(memoryview(self._sink.getvalue()), statistics.to_json())
 
 
 def _strings(field: pa.Field) -> list[str]:

@@ -3,7 +3,7 @@
 Rows whose interval has ended never change and are appended. Those that are still so (`valid_to_offset` is null) lie in
 files of their own, which a commit replaces as a whole: the table is always right, and no reader has to derive the ends.
 Where there are many of them a commit waits until enough has ended to be worth it, or the run ends; what has ended is
-written meanwhile, into files that are no part of the table before the commit.
+encoded meanwhile, and waits in memory as the files that the commit writes.
 
 Files follow one another by where their rows end, and have them sorted by where they begin, piece by piece: who asks for
 what was so at an offset passes over the files that end before it, and in others over the row groups that begin behind.
@@ -25,7 +25,7 @@ from kraftlake.metadata_log.location import Location, open_parquet_file
 from kraftlake.metadata_log.maintenance_commit import commit_beside_writers, upkeep_info
 from kraftlake.runtime.errors import CorruptDataError
 from kraftlake.spark_jobs.history.columns import encoded
-from kraftlake.spark_jobs.history.file_in_making import FileInMaking
+from kraftlake.spark_jobs.history.file_in_making import EncodedFile, FileInMaking
 from kraftlake.spark_jobs.lake_table import LakeTable, TableDescription
 
 AT_ONCE = 20_000
@@ -54,6 +54,7 @@ class HistoryTable(LakeTable):
     """A history table in a lake; `states` has the rows that are still so at the offset of the last append."""
 
     properties: ClassVar[Mapping[str, str]] = {"delta.appendOnly": "false"}
+    appends_apart = False  # it asks for rows that are still so
 
     def __init__(self, description: TableDescription, lake: Location, states: OpenRows) -> None:
         super().__init__(description, lake)
@@ -62,12 +63,10 @@ class HistoryTable(LakeTable):
         self._pending: list[pa.Table] = []
         self._pending_rows = 0
         self._file: FileInMaking | None = None
-        self._written: list[AddFile] = []
+        self._encoded_files: list[EncodedFile] = []
         self._ended = 0
         self._appends = 0
         self._offset: int | None = None
-
-    appends_apart = False  # it asks for rows that are still so
 
     def append(self, rows: pa.Table, last_offset: int) -> None:
         """Append rows that ended at or before `last_offset`; the states are those after it by now.
@@ -80,7 +79,7 @@ class HistoryTable(LakeTable):
         self._appends += 1
         self._offset = last_offset
         if self._pending_rows >= _MERGED_ROWS:
-            self._write_ended(last_offset)
+            self._encode_ended()
         open_count = self._states.open_count
         if open_count <= AT_ONCE or self._ended >= open_count * _TIMES or self._appends >= _APPENDS:
             self._write_states(last_offset)
@@ -103,22 +102,22 @@ class HistoryTable(LakeTable):
         rows = pa.concat_tables([empty, *parts])
         return rows.filter(pc.is_null(rows.column("valid_to_offset"))).select([*columns])
 
-    def _write_ended(self, last_offset: int) -> None:
-        """Write what waits into the file that is being made, which is no part of the table yet."""
-        self._file = self._file or self._new_file()
+    def _encode_ended(self) -> None:
+        """Put what waits into the file that is being made."""
+        self._file = self._file or FileInMaking(self._encoded, self.description.statistics_columns)
         for rows in self._pending:
             self._file.add(rows)
         self._pending, self._pending_rows = [], 0
         if self._file.rows >= _FILE_ROWS:
-            self._written.append(self._file.done(last_offset))
+            self._encoded_files.append(self._file.done())
             self._file = None
 
     def _write_states(self, last_offset: int) -> None:
         assert self._held is not None, "the table was created"
         if self._file is not None:
-            self._write_ended(last_offset)
+            self._encode_ended()
         if self._file is not None:
-            self._written.append(self._file.done(last_offset))
+            self._encoded_files.append(self._file.done())
             self._file = None
         closed = pa.concat_tables([self._encoded.empty_table(), *(rows.cast(self._encoded) for rows in self._pending)])
         self._held.check_writable()
@@ -126,7 +125,7 @@ class HistoryTable(LakeTable):
         if state is not None:
             self._held = state
             self._keep_up(state)
-        self._pending, self._pending_rows, self._written = [], 0, []
+        self._pending, self._pending_rows, self._encoded_files = [], 0, []
         self._ended = self._appends = 0
         self._offset = None
 
@@ -145,7 +144,7 @@ class HistoryTable(LakeTable):
                 return actions
             replaced, ended = self._replaced(now, closed, covered)
             adds = [
-                *self._written,
+                *(file.write(self._disk, self.path, last_offset) for file in self._encoded_files),
                 *self._one_file([ended], last_offset),
                 *self._one_file(self._states.open_tables(), last_offset),
             ]
@@ -160,13 +159,10 @@ class HistoryTable(LakeTable):
 
     def _one_file(self, tables: Iterable[pa.Table], last_offset: int) -> list[AddFile]:
         """The file of some rows; none where there are none."""
-        file = self._new_file()
+        file = FileInMaking(self._encoded, self.description.statistics_columns)
         for rows in tables:
             file.add(rows)
-        return [file.done(last_offset)] if file.rows else []
-
-    def _new_file(self) -> FileInMaking:
-        return FileInMaking(self._disk, self.path, self._encoded, self.description.statistics_columns)
+        return [file.done().write(self._disk, self.path, last_offset)] if file.rows else []
 
     def _has_begun(self, now: TableState) -> bool:
         """Whether there are other open rows than in the table, though none of those there has ended."""

@@ -105,13 +105,20 @@ class SmallStates:
         """Records that take effect at one offset."""
         touched: dict[str, dict[Key, None]] = {table.name: {} for table in self._tables}
         delta = MetadataDelta(self._image)
+        changes = False
         for offset, message in messages:
-            removed = self._replay(delta, offset, message)
+            removed = None
+            if isinstance(message, r.TopicRecord):  # most of what there is, and nothing of it is in the image
+                self._topics[message.topic_id] = message.name
+            else:
+                removed = self._replay(delta, offset, message)
+                changes = True
             for table in self._tables:
                 touched[table.name].update(dict.fromkeys(table.touched(message) or ()))
                 if removed is not None:
                     touched[table.name].update(dict.fromkeys(table.removed_topic(self._image, removed)))
-        self._image = delta.apply(self._image.provenance)
+        if changes:
+            self._image = delta.apply(self._image.provenance)
         for table in self._tables:
             for key in touched[table.name]:
                 self._change(table, key, effective, time, ended[table.name])
@@ -119,8 +126,6 @@ class SmallStates:
     def _replay(self, delta: MetadataDelta, offset: int, message: AnyMessage) -> str | None:
         """Replay a record; gives the name of the topic that it removes."""
         match message:
-            case r.TopicRecord():
-                self._topics[message.topic_id] = message.name
             case r.RemoveTopicRecord():
                 name = self._topics.pop(message.topic_id, None)
                 if name is None:

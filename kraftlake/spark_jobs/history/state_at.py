@@ -34,7 +34,9 @@ def state_frame(spark: SparkSession, lake: str | Path, offset: int, table: str =
 
     Raises LakeError where there is no such table, OffsetError for an offset that it doesn't cover yet.
     """
-    path = _covering(lake, table, offset).path
+    from kraftlake.spark_jobs.fold.plan import resolved
+
+    path = _covering(resolved(lake), table, offset).path  # Delta takes a relative path for the name of a table
     return spark.read.format("delta").load(str(path)).where(at_offset(offset))
 
 
@@ -70,7 +72,7 @@ def _schema(table: str, columns: Sequence[str] | None) -> pa.Schema:
     return pa.schema([schema.field(name) for name in names])
 
 
-def _covering(lake: str | Path, table: str, offset: int) -> TableState:
+def _covering(lake: str | Location, table: str, offset: int) -> TableState:
     """The state of a history table that covers an offset. Raises as `state_at`, and UsageError for another table."""
     if table not in HISTORY_SCHEMAS:
         raise UsageError(f"{table!r} is no history table: it is one of {', '.join(HISTORY_SCHEMAS)}")

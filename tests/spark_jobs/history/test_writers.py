@@ -117,7 +117,7 @@ def test_many_small_runs_leave_few_files_and_the_same_rows(
     assert len(DeltaTable(lake / "partition_history").file_uris()) < 12
 
 
-def test_what_has_ended_waits_in_files_of_its_own_for_a_commit_and_may_be_lost_with_its_run(
+def test_what_has_ended_waits_for_a_commit_and_may_be_lost_with_its_run(
     tmp_path: Path, expected: dict[str, list[Row]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(history_table, "AT_ONCE", 0)
@@ -128,12 +128,17 @@ def test_what_has_ended_waits_in_files_of_its_own_for_a_commit_and_may_be_lost_w
     lake_of(lake, commits=1)
     ends = [batch.last_offset for batch in batches_between(0, LAST_OFFSET)][200::150]
     table = lake / "partition_history"
+    waited = 0
     for number, to_offset in enumerate(ends):
         if number % 5 == 0:
             run = Run(lake)  # the one before is killed: what it has not committed is made again
         if run.fold.last_offset < to_offset:
             run.take(to_offset)
-    assert {path.name for path in table.glob("*.parquet")} > set(read_table(table).files), "some of it is no file yet"
+        state = read_table(table)
+        named = {*state.files, *state.tombstones.since(0)}
+        assert {path.name for path in table.glob("*.parquet")} == named, "a file that waits would be an orphan"
+        waited += state.transactions.get("kraftlake.partition_history", -1) < run.fold.last_offset
+    assert 0 < waited < len(ends)
     run_to_end(lake)
     assert tables_of(lake) == expected
 

@@ -1,0 +1,95 @@
+"""A writer whose rows are of metadata deltas, made of the log's rows: many deltas at once, none of them an object."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from kraftlake.image import MetadataImage
+from kraftlake.replay.fold import loader_at, snapshot_image
+from kraftlake.spark_jobs.delta_heads import DeltaHeads
+from kraftlake.spark_jobs.history.effective_records import (
+    ABORT,
+    BEGIN,
+    EffectiveRecords,
+    TransactionReader,
+    joined,
+    parts_of_rows,
+    standing_alone,
+)
+from kraftlake.spark_jobs.log_fold import oldest_snapshot
+from kraftlake.spark_jobs.table_writer import TableWriter
+
+if TYPE_CHECKING:
+    from kraftlake.replay.open_reader import LakeReader
+    from kraftlake.spark_jobs.lake_table import LakeTable
+
+
+class DeltaRowsWriter(TableWriter):
+    """Takes the log's rows apart into metadata deltas; images are made beside it, by whoever runs it.
+
+    `kinds` are the api keys of the records that a table asks about; deltas without any are left out unless the writer
+    `waits` for one.
+    """
+
+    wants_rows = True
+    wants_changes = False
+    wants_images = True
+    kinds: ClassVar[tuple[int, ...]]
+    waits = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._transactions = TransactionReader()
+
+    def open(self, reader: LakeReader, table: LakeTable) -> None:
+        """Become the state at the offset that the table covers.
+
+        Where it covers nothing that is the snapshot that covers the start of a log which starts above 0, told as the
+        first metadata delta.
+        """
+        covers = table.last_offset()
+        if covers is None:
+            if reader.start_offset > 0:
+                image = snapshot_image(oldest_snapshot(reader)).image
+                at = image.provenance
+                self._tell_load(image, DeltaHeads.single(at.offset, at.epoch, at.timestamp))
+                self._go_on(image, told=True)
+            return
+        loader = loader_at(reader, covers)
+        begins = loader.transaction_begin_offset
+        self._go_on(loader.take_image(), told=begins != 0)
+        if begins is not None:
+            self._transactions.go_on(reader.batches(begins, covers), begins)
+
+    def take_rows(self, rows: pa.Table) -> None:
+        """Tell the rows' metadata deltas."""
+        if self._transactions.open_since is None and not self.waits and not self._asks_about(rows):
+            return
+        for part in parts_of_rows(rows):
+            in_transaction = self._transactions.open_since is not None
+            records = standing_alone(part)
+            taken = [*self._transactions.take(records)]
+            if taken or self.waits:
+                heads = DeltaHeads.of_part(part, records, in_transaction=in_transaction)
+                self._tell(joined(taken) if taken else records.where(np.s_[:0]), heads)
+
+    def _asks_about(self, rows: pa.Table) -> Any:
+        return np.isin(rows.column("api_key").to_numpy(), (*self.kinds, *range(BEGIN, ABORT + 1))).any()
+
+    def _go_on(self, image: MetadataImage, *, told: bool) -> None:
+        """Go on from an image, which the table covers or was told as a whole; `told`: a delta has led to it."""
+        raise NotImplementedError
+
+    def _tell_load(self, image: MetadataImage, heads: DeltaHeads) -> None:
+        """Add the rows of the delta that makes an image of the empty one."""
+        raise NotImplementedError
+
+    def _tell(self, records: EffectiveRecords, heads: DeltaHeads) -> None:
+        """Add the rows of deltas; a record is of the first whose offset is at or behind the one where it takes effect.
+
+        Records of other kinds may be among them.
+        """
+        raise NotImplementedError

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from itertools import count
+from mmap import mmap
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import attrs
 
@@ -19,6 +20,7 @@ from kraftlake.records.uuid import Uuid
 from kraftlake.replay import MetadataBatchLoader
 from kraftlake.runtime.one_ahead import one_ahead
 
+Buffer: TypeAlias = bytes | mmap
 PARTITIONS_PER_TOPIC = 10
 REPLICATION_FACTOR = 3
 REPLICAS_PER_BROKER = 10_000
@@ -57,7 +59,7 @@ def merged(delta: TopicsDelta) -> TopicsDelta:
     return delta
 
 
-def load(raw: bytes, base: TopicsImage) -> TopicsImage:
+def load(raw: Buffer, base: TopicsImage) -> TopicsImage:
     """The image after a log's bytes, CRCs checked."""
     return loaded(raw, base).take_image().topics
 
@@ -77,13 +79,13 @@ def with_indexes(image: TopicsImage) -> TopicsImage:
     return image
 
 
-def loaded(raw: bytes, base: TopicsImage) -> MetadataBatchLoader:
+def loaded(raw: Buffer, base: TopicsImage) -> MetadataBatchLoader:
     """A loader that has gathered a log's bytes in one delta, as a replay does (`kraftlake.replay.bulk`)."""
     with one_ahead(parts_of(raw)) as parts:
         return loaded_parts(parts, base)
 
 
-def parts_of(raw: bytes) -> Iterable[RecordBatch | BatchValues]:
+def parts_of(raw: Buffer) -> Iterable[RecordBatch | BatchValues]:
     """A log's bytes as where the records lie in them: what the engine hands on, without an object a record."""
     return read_values(memoryview(raw), file="benchmark.log", position=0)
 

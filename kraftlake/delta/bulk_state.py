@@ -109,12 +109,14 @@ class BulkState:
         self._foreseen = min(following, _FOLLOWING)
         types = types * step * (count + self._foreseen) // max(1, count)
         count += self._foreseen
-        if not len(state.slots) and not len(state.dense_flags) and rows:
-            self._begin_sparse()
-        if rows and not len(state.dense_flags) and PATCHES_BELOW * types[topic_records.CHANGE] > rows:
-            self._become_dense()
-        elif not len(state.dense_flags):
-            self._make_room_for_touched(min(rows, int(state.counts[columns.N_TOUCHED] + types[topic_records.CHANGE])))
+        if rows and not len(state.dense_flags):
+            if PATCHES_BELOW * types[topic_records.CHANGE] > rows:
+                self._become_dense()
+            else:
+                if not len(state.slots):
+                    self._begin_sparse()
+                touched = int(state.counts[columns.N_TOUCHED] + types[topic_records.CHANGE])
+                self._make_room_for_touched(min(rows, touched))
         guess = int(types[topic_records.PARTITION])
         if guess:
             self._make_room_for_fresh(int(state.counts[columns.N_FRESH]) + min(count, guess + guess // 4))
@@ -160,7 +162,8 @@ class BulkState:
         count = int(state.counts[columns.N_TOUCHED])
         touched, info = state.touched[:count], state.touched_info[:count]
         rows = reused_memory.copy_of(self.packed.rows)
-        row_lists.scatter(rows, touched, state.touched_rows[:count], count)
+        if count:
+            row_lists.scatter(rows, touched, state.touched_rows[:count], count)
         flags, elections = np.zeros(len(rows), np.uint8), np.zeros((len(rows), 2), np.int32)
         flags[touched] = info[:, 0]
         elections[touched] = info[:, 1:]

@@ -1,26 +1,22 @@
-"""Immutable snapshots of the cluster: `MetadataImage`, its nine parts, and their forms as records and JSON. No I/O."""
+"""Immutable snapshots of the cluster: `MetadataImage`, its nine parts, and their forms as records and JSON. No I/O.
+
+What asks questions of images is imported when it is first asked for.
+"""
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from kraftlake.image.acls_image import AclsImage, StandardAcl
-from kraftlake.image.broker_partitions import (
-    BrokerCounts,
-    BrokerPartitions,
-    count_partitions_of_brokers,
-    min_insync_replicas,
-    partitions_of,
-)
 from kraftlake.image.broker_registration import BrokerRegistration
 from kraftlake.image.client_quotas_image import ClientQuotaEntity, ClientQuotaImage, ClientQuotasImage
-from kraftlake.image.cluster_counts import ClusterCounts, count_cluster
 from kraftlake.image.cluster_image import ClusterImage
 from kraftlake.image.configurations_image import ConfigResource, ConfigurationImage, ConfigurationsImage
 from kraftlake.image.controller_registration import ControllerRegistration
 from kraftlake.image.delegation_token_image import DelegationTokenData, DelegationTokenImage
-from kraftlake.image.diff import EntryChange, FieldChange, ImageDiff, diff_images
 from kraftlake.image.endpoint import Endpoint, VersionRange
 from kraftlake.image.features_image import FeaturesImage
-from kraftlake.image.json_form import image_to_json
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.partition_registration import LeaderRecoveryState, PartitionRegistration
 from kraftlake.image.producer_ids_image import ProducerIdsImage
@@ -28,6 +24,18 @@ from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.image.scram_image import ScramCredentialData, ScramImage
 from kraftlake.image.topics_image import TopicImage, TopicsImage
 from kraftlake.image.writer_options import CollectedLosses, ImageWriterOptions, LossHandler, refuse_loss
+
+if TYPE_CHECKING:
+    from kraftlake.image.broker_partitions import (
+        BrokerCounts,
+        BrokerPartitions,
+        count_partitions_of_brokers,
+        min_insync_replicas,
+        partitions_of,
+    )
+    from kraftlake.image.cluster_counts import ClusterCounts, count_cluster
+    from kraftlake.image.diff import EntryChange, FieldChange, ImageDiff, diff_images
+    from kraftlake.image.json_form import image_to_json
 
 __all__ = [
     "AclsImage",
@@ -72,3 +80,24 @@ __all__ = [
     "partitions_of",
     "refuse_loss",
 ]
+
+_HOMES = {
+    "BrokerCounts": "broker_partitions",
+    "BrokerPartitions": "broker_partitions",
+    "ClusterCounts": "cluster_counts",
+    "EntryChange": "diff",
+    "FieldChange": "diff",
+    "ImageDiff": "diff",
+    "count_cluster": "cluster_counts",
+    "count_partitions_of_brokers": "broker_partitions",
+    "diff_images": "diff",
+    "image_to_json": "json_form",
+    "min_insync_replicas": "broker_partitions",
+    "partitions_of": "broker_partitions",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from operator import attrgetter
 from typing import Any, Final, Generic, Literal, TypeVar
 
 import attrs
@@ -32,6 +33,7 @@ from kraftlake.image.producer_ids_image import ProducerIdsImage
 from kraftlake.image.scram_image import ScramCredentialData, ScramImage, mechanism_name
 from kraftlake.image.topics_image import TopicImage, TopicsImage
 from kraftlake.records.redaction import REDACTED, SCRAM_SECRETS, is_sensitive_config
+from kraftlake.records.twin import mutable_twin
 from kraftlake.records.uuid import Uuid
 
 Kind = Literal["added", "removed", "changed"]
@@ -39,7 +41,7 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
-@attrs.frozen
+@attrs.frozen(weakref_slot=False)
 class FieldChange:
     """One field, before and after, in the form that the image's JSON has it; None also stands for "not there"."""
 
@@ -48,7 +50,7 @@ class FieldChange:
     after: Any = attrs.field(repr=False)
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, weakref_slot=False)
 class EntryChange:
     """One broker, topic, partition, … that was added, removed or changed.
 
@@ -129,6 +131,8 @@ class _Entries(Generic[K, V]):
     form: Callable[[V], Json]
     separator: str = ""
     is_secret: Callable[[K, str], bool] | None = None
+    fields_changed: Callable[[V, V], tuple[FieldChange, ...]] | None = None
+    """What `form` would tell of two values that both are there, where that is found without making forms."""
 
     def changes(
         self, olds: Mapping[K, V], news: Mapping[K, V], *, within: tuple[str, ...] = (), keys: Iterable[K] | None = None
@@ -142,6 +146,12 @@ class _Entries(Generic[K, V]):
         for key in sorted({*olds, *news} if keys is None else keys, key=_ordered):
             old, new = olds.get(key), news.get(key)
             if old is new:
+                continue
+            if self.fields_changed is not None and old is not None and new is not None:
+                fields = self.fields_changed(old, new)
+                if fields:
+                    path = (*within, *self.path(key))
+                    yield _changed(self.part, path, self.separator.join(path), fields)
                 continue
             before, after = None if old is None else self.form(old), None if new is None else self.form(new)
             if before == after:
@@ -171,6 +181,26 @@ def _entry(
         names = old if old.keys() == new.keys() else old | new
         fields = [FieldChange(n, old.get(n), new.get(n)) for n in names if old.get(n) != new.get(n)]
     return EntryChange(part=part, kind=kind, path=path, key=separator.join(path), fields=tuple(fields), secret=secret)
+
+
+def _field_change(field: str, before: Any, after: Any) -> FieldChange:
+    made = _new(_FieldTwin)
+    made.field, made.before, made.after = field, before, after
+    made.__class__ = FieldChange
+    return made  # type: ignore[no-any-return]
+
+
+def _changed(part: str, path: tuple[str, ...], key: str, fields: tuple[FieldChange, ...]) -> EntryChange:
+    made = _new(_EntryTwin)
+    made.part, made.kind, made.path, made.key, made.fields, made.secret = part, "changed", path, key, fields, _NO_SECRET
+    made.__class__ = EntryChange
+    return made  # type: ignore[no-any-return]
+
+
+_new: Any = object.__new__
+_FieldTwin: Any = mutable_twin(FieldChange)
+_EntryTwin: Any = mutable_twin(EntryChange)
+_NO_SECRET: Final = frozenset[str]()
 
 
 def diff_images(before: MetadataImage, after: MetadataImage) -> ImageDiff:
@@ -222,8 +252,28 @@ def _topics(before: TopicsImage, after: TopicsImage) -> Iterator[EntryChange]:
         yield from _PARTITIONS.changes(olds, news, within=(name,), keys=ids_that_may_differ(olds, news))
 
 
+def _partition_fields_changed(old: PartitionRegistration, new: PartitionRegistration) -> tuple[FieldChange, ...]:
+    values = zip(_PARTITION_FIELDS, _partition_values(old), _partition_values(new), strict=True)
+    return tuple([_field_change(name, form(one), form(two)) for (name, form), one, two in values if one != two])
+
+
+_PARTITION_FIELDS: Final[tuple[tuple[str, Callable[[Any], Any]], ...]] = (
+    ("replicas", list), ("isr", list), ("elr", list), ("lastKnownElr", list), ("removingReplicas", list),
+    ("addingReplicas", list), ("leader", int), ("leaderEpoch", int), ("partitionEpoch", int),
+    ("leaderRecoveryState", int), ("directories", lambda ids: list(map(str, ids))),
+)  # fmt: skip
+"""The fields of `partition_json`, and what makes the form of each."""
+_partition_values = attrgetter(
+    "replicas", "isr", "elr", "last_known_elr", "removing_replicas", "adding_replicas", "leader", "leader_epoch",
+    "partition_epoch", "leader_recovery_state", "directories",
+)  # fmt: skip
+
 _PARTITIONS = _Entries[int, PartitionRegistration](
-    part="partitions", path=lambda id_: (str(id_),), form=partition_json, separator="-"
+    part="partitions",
+    path=lambda id_: (str(id_),),
+    form=partition_json,
+    separator="-",
+    fields_changed=_partition_fields_changed,
 )
 
 

@@ -6,13 +6,15 @@ import contextlib
 import functools
 import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
-from typing import Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from kraftlake.metadata_log.location import Location
 from kraftlake.metadata_log.object_path import ObjectPath
 from kraftlake.runtime.errors import UsageError
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 FOLDER_MODE = 0o700
 FILE_MODE = 0o600
@@ -125,6 +127,8 @@ class ConcurrentDisk(Disk):
         """`fsync` each of them, all at once; raises the OSError of one that failed when none is going on any more."""
         if self.durability == "os":
             return
+        from concurrent.futures import wait
+
         others = [_threads(os.getpid()).submit(self.fsync, path) for path in paths[1:]]
         try:
             for path in paths[:1]:
@@ -138,6 +142,8 @@ class ConcurrentDisk(Disk):
 @functools.cache
 def _threads(_process: int) -> ThreadPoolExecutor:
     """Those of this process: threads don't survive a fork."""
+    from concurrent.futures import ThreadPoolExecutor
+
     return ThreadPoolExecutor(4, thread_name_prefix="fsync")
 
 

@@ -12,7 +12,7 @@ from kraftlake.records.schema import Message, Primitive, Struct, Versions, array
 from kraftlake.records.uuid import Uuid
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class LeaderChangeVoter(Struct):
     """A voter as a LeaderChangeMessage names it."""
 
@@ -20,7 +20,7 @@ class LeaderChangeVoter(Struct):
     voter_directory_id: Uuid = scalar(Primitive.UUID, versions="1+")
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class LeaderChangeMessage(Message):
     """The first record of a leader's epoch: who leads, the voters, and who of them voted for it."""
 
@@ -33,7 +33,7 @@ class LeaderChangeMessage(Message):
     granting_voters: tuple[LeaderChangeVoter, ...] = array(LeaderChangeVoter)
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class SnapshotHeaderRecord(Message):
     """The first record of a snapshot: the append time of the last record that it contains, in epoch milliseconds."""
 
@@ -44,7 +44,7 @@ class SnapshotHeaderRecord(Message):
     last_contained_log_timestamp: int = scalar(Primitive.INT64)
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class SnapshotFooterRecord(Message):
     """The last record of a snapshot; one without it is unfinished."""
 
@@ -54,7 +54,7 @@ class SnapshotFooterRecord(Message):
     version: int = scalar(Primitive.INT16)
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class KRaftVersionRecord(Message):
     """The finalized kraft.version."""
 
@@ -65,7 +65,7 @@ class KRaftVersionRecord(Message):
     k_raft_version: int = scalar(Primitive.INT16)
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class VoterEndpoint(Struct):
     """A listener of a voter."""
 
@@ -74,7 +74,7 @@ class VoterEndpoint(Struct):
     port: int = scalar(Primitive.UINT16)
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class KRaftVersionFeature(Struct):
     """The kraft.version levels that a voter supports."""
 
@@ -82,7 +82,7 @@ class KRaftVersionFeature(Struct):
     max_supported_version: int = scalar(Primitive.INT16)
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class Voter(Struct):
     """A voter of a dynamic quorum (KIP-853)."""
 
@@ -92,7 +92,7 @@ class Voter(Struct):
     k_raft_version_feature: KRaftVersionFeature = struct(KRaftVersionFeature)
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class VotersRecord(Message):
     """The voter set of a dynamic quorum (KIP-853)."""
 

@@ -12,7 +12,7 @@ from kraftlake.records.schema import Message, Primitive, Struct, Versions, array
 from kraftlake.records.uuid import Uuid
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class BrokerEndpoint(Struct):
     """A listener of a broker."""
 
@@ -22,7 +22,7 @@ class BrokerEndpoint(Struct):
     security_protocol: int = scalar(Primitive.INT16)
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class BrokerFeature(Struct):
     """A feature and the levels of it that a broker supports."""
 
@@ -31,7 +31,7 @@ class BrokerFeature(Struct):
     max_supported_version: int = scalar(Primitive.INT16)
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class RegisterBrokerRecord(Message):
     """A broker process has registered: its incarnation, epoch, listeners, features, rack and log directories."""
 
@@ -51,7 +51,7 @@ class RegisterBrokerRecord(Message):
     cordoned_log_dirs: tuple[Uuid, ...] | None = array(Primitive.UUID, None, versions="4+", nullable="4+", tag=1)
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class UnregisterBrokerRecord(Message):
     """A broker has been removed from the cluster."""
 
@@ -62,7 +62,7 @@ class UnregisterBrokerRecord(Message):
     broker_epoch: int = scalar(Primitive.INT64)
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class TopicRecord(Message):
     """A topic has been created."""
 
@@ -73,7 +73,7 @@ class TopicRecord(Message):
     topic_id: Uuid = scalar(Primitive.UUID)
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class PartitionRecord(Message):
     """The whole state of a partition: on creation, and in snapshots."""
 
@@ -95,7 +95,7 @@ class PartitionRecord(Message):
     last_known_elr: tuple[int, ...] | None = array(Primitive.INT32, None, versions="2+", nullable="2+", tag=2)
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class ConfigRecord(Message):
     """A dynamic config of a resource has been set, or removed (value null)."""
 
@@ -108,7 +108,7 @@ class ConfigRecord(Message):
     value: str | None = scalar(Primitive.STRING, nullable="0+", secret=True)
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class PartitionChangeRecord(Message):
     """What changed in a partition; a field left out (null, leader -2, recovery state -1) is unchanged."""
 
@@ -128,7 +128,7 @@ class PartitionChangeRecord(Message):
     last_known_elr: tuple[int, ...] | None = array(Primitive.INT32, None, versions="2+", nullable="2+", tag=7)
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class FenceBrokerRecord(Message):
     """A broker has been fenced (before metadata.version 3.3-IV2)."""
 
@@ -139,7 +139,7 @@ class FenceBrokerRecord(Message):
     epoch: int = scalar(Primitive.INT64)
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class UnfenceBrokerRecord(Message):
     """A broker has been unfenced (before metadata.version 3.3-IV2)."""
 
@@ -150,7 +150,7 @@ class UnfenceBrokerRecord(Message):
     epoch: int = scalar(Primitive.INT64)
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class RemoveTopicRecord(Message):
     """A topic has been deleted, with its partitions and configs."""
 
@@ -160,7 +160,7 @@ class RemoveTopicRecord(Message):
     topic_id: Uuid = scalar(Primitive.UUID)
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class DelegationTokenRecord(Message):
     """A delegation token has been created or renewed."""
 
@@ -176,7 +176,7 @@ class DelegationTokenRecord(Message):
     token_id: str = scalar(Primitive.STRING)
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class UserScramCredentialRecord(Message):
     """A SCRAM credential of a user has been set."""
 
@@ -191,7 +191,7 @@ class UserScramCredentialRecord(Message):
     iterations: int = scalar(Primitive.INT32)
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class FeatureLevelRecord(Message):
     """The finalized level of a feature (metadata.version among them); 0 removes it."""
 
@@ -202,7 +202,7 @@ class FeatureLevelRecord(Message):
     feature_level: int = scalar(Primitive.INT16)
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class EntityData(Struct):
     """One part of a quota entity: a type (user, client-id, ip) and a name, null for the default."""
 
@@ -210,7 +210,7 @@ class EntityData(Struct):
     entity_name: str | None = scalar(Primitive.STRING, nullable="0+")
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class ClientQuotaRecord(Message):
     """A quota of an entity has been set or removed."""
 
@@ -223,7 +223,7 @@ class ClientQuotaRecord(Message):
     remove: bool = scalar(Primitive.BOOL)
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class ProducerIdsRecord(Message):
     """A block of producer ids has been handed out."""
 
@@ -235,7 +235,7 @@ class ProducerIdsRecord(Message):
     next_producer_id: int = scalar(Primitive.INT64)
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class BrokerRegistrationChangeRecord(Message):
     """What changed in a broker registration: fenced and in_controlled_shutdown are 1, 0 (no change) or -1."""
 
@@ -250,7 +250,7 @@ class BrokerRegistrationChangeRecord(Message):
     cordoned_log_dirs: tuple[Uuid, ...] | None = array(Primitive.UUID, None, versions="3+", nullable="3+", tag=3)
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class AccessControlEntryRecord(Message):
     """An ACL has been added."""
 
@@ -267,7 +267,7 @@ class AccessControlEntryRecord(Message):
     permission_type: int = scalar(Primitive.INT8)
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class RemoveAccessControlEntryRecord(Message):
     """An ACL has been removed."""
 
@@ -277,7 +277,7 @@ class RemoveAccessControlEntryRecord(Message):
     id: Uuid = scalar(Primitive.UUID)
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class NoOpRecord(Message):
     """Nothing; written when the controller is idle, so that the end offset moves."""
 
@@ -285,7 +285,7 @@ class NoOpRecord(Message):
     VERSIONS = Versions.parse("0")
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class ZkMigrationStateRecord(Message):
     """The state of a migration from ZooKeeper (before Kafka 4.0)."""
 
@@ -295,7 +295,7 @@ class ZkMigrationStateRecord(Message):
     zk_migration_state: int = scalar(Primitive.INT8)
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class RemoveUserScramCredentialRecord(Message):
     """A SCRAM credential of a user has been removed."""
 
@@ -306,7 +306,7 @@ class RemoveUserScramCredentialRecord(Message):
     mechanism: int = scalar(Primitive.INT8)
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class BeginTransactionRecord(Message):
     """A metadata transaction begins (KIP-868)."""
 
@@ -316,7 +316,7 @@ class BeginTransactionRecord(Message):
     name: str | None = scalar(Primitive.STRING, None, nullable="0+", tag=0)
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class EndTransactionRecord(Message):
     """The metadata transaction takes effect here."""
 
@@ -324,7 +324,7 @@ class EndTransactionRecord(Message):
     VERSIONS = Versions.parse("0")
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class AbortTransactionRecord(Message):
     """The metadata transaction is dropped."""
 
@@ -334,7 +334,7 @@ class AbortTransactionRecord(Message):
     reason: str | None = scalar(Primitive.STRING, None, nullable="0+", tag=0)
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class RemoveDelegationTokenRecord(Message):
     """A delegation token has been removed."""
 
@@ -344,7 +344,7 @@ class RemoveDelegationTokenRecord(Message):
     token_id: str = scalar(Primitive.STRING)
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class ControllerEndpoint(Struct):
     """A listener of a controller."""
 
@@ -354,7 +354,7 @@ class ControllerEndpoint(Struct):
     security_protocol: int = scalar(Primitive.INT16)
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class ControllerFeature(Struct):
     """A feature and the levels of it that a controller supports."""
 
@@ -363,7 +363,7 @@ class ControllerFeature(Struct):
     max_supported_version: int = scalar(Primitive.INT16)
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class RegisterControllerRecord(Message):
     """A controller has registered (KIP-919)."""
 
@@ -377,7 +377,7 @@ class RegisterControllerRecord(Message):
     features: tuple[ControllerFeature, ...] = array(ControllerFeature)
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class ClearElrRecord(Message):
     """The eligible leader replicas of a topic (all topics: an empty name) are cleared (KIP-966)."""
 
@@ -387,7 +387,7 @@ class ClearElrRecord(Message):
     topic_name: str = scalar(Primitive.STRING)
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class UnregisterControllerRecord(Message):
     """A controller has been removed from the cluster."""
 

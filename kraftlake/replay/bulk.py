@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 from kraftlake import kernels
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.control_records import SnapshotFooterRecord
-from kraftlake.runtime.one_ahead import one_ahead
 
 if TYPE_CHECKING:
     from kraftlake.records.batch_values import BatchValues
@@ -29,6 +28,8 @@ def load_in_bulk(loader: MetadataBatchLoader, reader: LogReader, to: int) -> Non
     stretches: Any = getattr(reader, "stretches", None)
     if to - loader.last_offset < BULK_FROM or stretches is None or not kernels.available():
         return
+    from kraftlake.runtime.one_ahead import one_ahead
+
     with one_ahead(stretches(loader.last_offset + 1, to)) as parts:
         for part in parts:
             if isinstance(part, RecordBatch):
@@ -45,6 +46,8 @@ def parts_of_snapshot(snapshot: SnapshotReader) -> Iterator[BatchValues | Record
     large = snapshot.size_in_bytes >= BULK_SNAPSHOT_BYTES or records >= BULK_SNAPSHOT_RECORDS
     after = 0
     if large and stretches is not None and kernels.available():
+        from kraftlake.runtime.one_ahead import one_ahead
+
         with one_ahead(stretches()) as parts:
             for part in parts:
                 after = part.last_offset + 1

@@ -20,7 +20,7 @@ def one_ahead(items: Iterable[T]) -> Iterator[Iterator[T]]:
     `with` waits for the item that is being made, and closes `items` where that can be. Where there is one processor
     only, no thread is started.
     """
-    if len(os.sched_getaffinity(0)) < 2:
+    if _processors() < 2:
         yield iter(items)
         return
     maker = _Maker(items)
@@ -29,6 +29,12 @@ def one_ahead(items: Iterable[T]) -> Iterator[Iterator[T]]:
         yield maker.taken()
     finally:
         maker.stop()
+
+
+def _processors() -> int:
+    """How many of them this process may use, where the system tells."""
+    allowed = getattr(os, "sched_getaffinity", None)
+    return (os.cpu_count() or 1) if allowed is None else len(allowed(0))
 
 
 class _Maker(threading.Thread):

@@ -7,8 +7,6 @@ that are gone by then.
 
 from __future__ import annotations
 
-import sys
-import threading
 from math import prod
 from typing import Any, Final
 
@@ -17,12 +15,19 @@ import numpy as np
 FROM_BYTES: Final = 1 << 20
 """Smaller arrays are the business of malloc, which keeps memory too."""
 KEPT_BYTES: Final = 192 << 20
-"""What is kept at most, in use or not; arrays that don't go with it come from the system, and go back."""
+"""How much that nobody uses is kept at most; a larger array comes from the system, and goes back to it."""
 
-_lock = threading.Lock()
-_blocks: list[Any] = []
-_UNUSED: Final = 2
-"""References to a block that nobody uses: the list's, and the one of who counts."""
+_unused: dict[int, Any] = {}
+"""Blocks that nobody uses, the oldest first. Each step on it is one that no other thread can come between."""
+
+
+class _Lease(np.ndarray[Any, Any]):
+    """A block that somebody uses: arrays made of it hold this, and when the last of them is gone, the block is kept."""
+
+    def __del__(self) -> None:
+        block = self.base
+        _unused[id(block)] = block
+        _drop_unused(KEPT_BYTES)
 
 
 def empty(shape: int | tuple[int, ...], dtype: Any) -> Any:
@@ -30,15 +35,10 @@ def empty(shape: int | tuple[int, ...], dtype: Any) -> Any:
     size = prod(shape if isinstance(shape, tuple) else (shape,)) * np.dtype(dtype).itemsize
     if not FROM_BYTES <= size <= KEPT_BYTES:
         return np.empty(shape, dtype)
-    with _lock:
-        block = _unused_block(size)
-        if block is None:
-            _drop_unused(KEPT_BYTES - size)
-            if sum(map(len, _blocks)) > KEPT_BYTES - size:
-                return np.empty(shape, dtype)
-            block = np.empty(size, np.uint8)
-            _blocks.append(block)
-        return block[:size].view(dtype).reshape(shape)
+    block = _taken(size)
+    lease = (np.empty(size, np.uint8) if block is None else block).view(_Lease)
+    held = memoryview(lease)  # type: ignore[arg-type] # of a lease itself numpy's views would pass on the block alone
+    return np.frombuffer(held, np.uint8, size).view(dtype).reshape(shape)
 
 
 def copy_of(array: Any) -> Any:
@@ -50,24 +50,25 @@ def copy_of(array: Any) -> Any:
 
 def give_back() -> None:
     """Give the memory that nobody uses back to the system."""
-    with _lock:
-        _drop_unused(0)
+    _drop_unused(0)
 
 
-def _unused_block(size: int) -> Any:
-    """The smallest that is large enough, and not much too large."""
-    fitting = [place for place, block in enumerate(_blocks) if size <= len(block) <= 2 * size]
-    for place in sorted(fitting, key=lambda place: len(_blocks[place])):
-        if sys.getrefcount(_blocks[place]) == _UNUSED:
-            return _blocks[place]
+def _taken(size: int) -> Any:
+    """The smallest unused block that is large enough, and not much too large; it is not unused any more."""
+    fitting = [(len(block), key) for key, block in list(_unused.items()) if size <= len(block) <= 2 * size]
+    for _, key in sorted(fitting):
+        block = _unused.pop(key, None)
+        if block is not None:
+            return block
     return None
 
 
 def _drop_unused(kept: int) -> None:
     """Drop blocks that nobody uses, the oldest first, until no more than `kept` bytes are left."""
-    place = 0
-    while place < len(_blocks) and sum(map(len, _blocks)) > kept:
-        if sys.getrefcount(_blocks[place]) == _UNUSED:
-            del _blocks[place]
-        else:
-            place += 1
+    blocks = list(_unused.items())
+    total = sum(len(block) for _, block in blocks)
+    for key, block in blocks:
+        if total <= kept:
+            return
+        _unused.pop(key, None)
+        total -= len(block)

@@ -6,10 +6,20 @@ from itertools import pairwise
 import attrs
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 from rpds import HashTrieMap
 
 from kraftlake.delta import MetadataDelta
-from kraftlake.image import MetadataImage, MetadataProvenance, diff_images, image_to_json
+from kraftlake.image import (
+    LeaderRecoveryState,
+    MetadataImage,
+    MetadataProvenance,
+    PartitionRegistration,
+    diff_images,
+    image_to_json,
+)
+from kraftlake.image.diff import _partition_fields_changed
+from kraftlake.image.json_form import partition_json
 from kraftlake.records import metadata_records as r
 from tests.histories import split_histories, uuid_of
 from tests.image.sample_images import expected, images
@@ -187,3 +197,27 @@ def test_a_real_log_can_be_compared_at_any_two_offsets():
         assert not diff.is_empty()
         assert diff.to_json()["to"] == other
         assert all(change.fields or change.part == "topics" for change in diff.changes)
+
+
+ids = st.lists(st.integers(1, 3), max_size=3).map(tuple)
+partitions = st.builds(
+    lambda directories, **fields: PartitionRegistration(directories=tuple(map(uuid_of, directories)), **fields),
+    ids,
+    replicas=ids,
+    isr=ids,
+    elr=ids,
+    last_known_elr=ids,
+    removing_replicas=ids,
+    adding_replicas=ids,
+    leader=st.integers(-1, 1),
+    leader_recovery_state=st.sampled_from(LeaderRecoveryState),
+    leader_epoch=st.integers(0, 1),
+    partition_epoch=st.integers(0, 1),
+)
+
+
+@given(partitions, partitions)
+def test_of_a_partition_those_fields_have_changed_whose_json_differs(old, new):
+    found = [(change.field, change.before, change.after) for change in _partition_fields_changed(old, new)]
+    forms = zip(partition_json(old).items(), partition_json(new).values(), strict=True)
+    assert found == [(name, before, after) for (name, before), after in forms if before != after]

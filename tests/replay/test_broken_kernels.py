@@ -49,7 +49,6 @@ def topics_come_and_go() -> list[ApiMessageAndVersion]:
 BROKEN = [
     (row_lists.any_differs, many),
     (row_lists.any_differs_at, few),
-    (row_lists.scatter, many),
     (row_lists.scatter, topics_come_and_go),
     (local_changes.local_changes, few),
     (local_changes.hosted_rows, topics_come_and_go),

@@ -82,3 +82,12 @@ def test_who_leaves_early_leaves_nothing_running() -> None:
 def test_items_are_made_on_another_thread_where_there_is_a_processor_for_it(processors: int) -> None:
     with one_ahead(threading.get_ident() for _ in range(2)) as made:
         assert (set(made) == {threading.get_ident()}) == (processors == 1)
+
+
+def test_a_system_that_does_not_tell_the_processors_of_a_process_has_those_of_the_machine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delattr(os, "sched_getaffinity")
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    with one_ahead(threading.get_ident() for _ in range(2)) as made:
+        assert threading.get_ident() not in set(made)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ ROWS = reused_memory.FROM_BYTES // 56 + 1
 @pytest.fixture(autouse=True)
 def nothing_kept() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reused_memory, "_blocks", [])
+        patch.setattr(reused_memory, "_unused", {})
         yield
 
 
@@ -50,15 +51,19 @@ def test_small_arrays_and_larger_ones_than_are_kept_come_from_the_system() -> No
     large = reused_memory.empty(reused_memory.KEPT_BYTES + 1, np.uint8)
     assert small.base is None
     assert large.base is None
-    assert reused_memory._blocks == []
+    del small, large
+    assert reused_memory._unused == {}
 
 
 def test_what_nobody_uses_is_given_back() -> None:
     held = reused_memory.empty((ROWS, 14), np.int32)
     reused_memory.empty((ROWS, 14), np.int32)
-    assert len(reused_memory._blocks) == 2
+    assert len(reused_memory._unused) == 1
     reused_memory.give_back()
-    assert [address(block) for block in reused_memory._blocks] == [address(held)]
+    assert reused_memory._unused == {}
+    before = address(held)
+    del held
+    assert address(reused_memory.empty((ROWS, 14), np.int32)) == before
 
 
 def test_a_copy_is_one() -> None:
@@ -73,7 +78,7 @@ def test_a_copy_is_one() -> None:
 def test_no_two_arrays_share_memory_and_the_bound_is_kept(steps: list[tuple[int, int]]) -> None:
     mb = 1 << 20
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reused_memory, "_blocks", [])
+        patch.setattr(reused_memory, "_unused", {})
         patch.setattr(reused_memory, "KEPT_BYTES", 8 * mb)
         held: list[tuple[np.ndarray, int]] = []
         for number, (size, drop) in enumerate(steps):
@@ -83,5 +88,18 @@ def test_no_two_arrays_share_memory_and_the_bound_is_kept(steps: list[tuple[int,
             del array
             if drop < len(held):
                 del held[drop]
-            assert sum(map(len, reused_memory._blocks)) <= 8 * mb
+            assert sum(map(len, reused_memory._unused.values())) <= 8 * mb
             assert all((view[:: mb // 2] == mark).all() for view, mark in held)
+
+
+def test_threads_never_get_the_same_memory() -> None:
+    def use(mark: int) -> bool:
+        for _ in range(50):
+            array = reused_memory.empty(reused_memory.FROM_BYTES, np.uint8)
+            array[:: 1 << 16] = mark
+            if (array[:: 1 << 16] != mark).any():
+                return False
+        return True
+
+    with ThreadPoolExecutor(4) as threads:
+        assert all(threads.map(use, range(4)))

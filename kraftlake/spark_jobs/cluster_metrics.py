@@ -119,9 +119,10 @@ def counts_by_minute(spark: SparkSession, lake: str | Path) -> DataFrame:
     """The counts at the end of each minute from the table's first to its last one, also where nothing changed.
 
     Columns: `minute` (timestamp, its beginning), then the counts as in the table and the elections of that minute
-    summed. Rows without a time are left out. Raises what Spark raises where there is no such table.
+    summed. Rows without a time are left out. Raises what Spark raises where there is no such table. In an object store
+    it is read by `s3a://`, which the session must know.
     """
-    path = str(lake).rstrip("/") + f"/{CLUSTER_METRICS.name}"
+    path = f"{str(lake).rstrip('/').replace('s3://', 's3a://', 1)}/{CLUSTER_METRICS.name}"
     last = ",\n".join(f"last_value({name}, true) OVER so_far AS {name}" for name in _COUNTS)
     changed = ",\n".join(f"max_by({name}, offset) AS {name}" for name in _COUNTS)
     return spark.sql(

@@ -83,6 +83,8 @@ class LakeTable:
         self._disk = disk_for(lake)
         self._policy = UpkeepPolicy()
         self._held: TableState | None = None
+        self._covered: int | None = None
+        self._asked = False
         self._commits = 0
 
     @property
@@ -96,7 +98,9 @@ class LakeTable:
         Raises LakeError, saying the way out, for a table that can't be read or that this release doesn't write.
         """
         self._held = self._open()
-        return None if self._held is None else self._held.transactions.get(self.description.app_id)
+        self._covered = None if self._held is None else self._held.transactions.get(self.description.app_id)
+        self._asked = True
+        return self._covered
 
     def create(self, log_id: str) -> None:
         """Make the empty table, its columns commented, where there is none; `log_id` is the id of the log's table.
@@ -106,6 +110,8 @@ class LakeTable:
         self._held = self._open()
         if self._held is None:
             self._held = self._create(log_id)
+        if not self._asked:
+            self._covered = self._held.transactions.get(self.description.app_id)
         made_from = self._held.metadata.configuration.get(SOURCE_LOG, log_id)
         if made_from != log_id:
             raise LakeError(f"{self.path} was made from another log than this lake's: {self._way_out}")
@@ -117,7 +123,8 @@ class LakeTable:
         """Append rows of offsets up to `last_offset` and note that the table covers them; without rows, only that.
 
         Durable when this returns. Where the table covers `last_offset` already nothing changes. The table was created
-        or asked for its `last_offset` before. Raises LakeError when the disk refuses.
+        or asked for its `last_offset` before. Raises LakeError when the disk refuses, or another run has written the
+        table since then.
         """
         files: list[AddFile] = []
 
@@ -144,8 +151,7 @@ class LakeTable:
         assert self._held is not None, "the table was created"
 
         def actions(now: TableState) -> Sequence[dict[str, Any]] | None:
-            covered = now.transactions.get(self.description.app_id)
-            if covered is not None and covered >= last_offset:
+            if not self._lacks(now, last_offset):
                 return None
             time = now_ms()
             made = [append_info(time), transaction(self.description.app_id, last_offset, time)]
@@ -154,8 +160,21 @@ class LakeTable:
         self._held.check_writable()
         state = commit_beside_writers(self._disk, self._held, actions)
         if state is not None:
-            self._held = state
+            self._held, self._covered = state, last_offset
             self._keep_up(state)
+
+    def _lacks(self, now: TableState, last_offset: int) -> bool:
+        """Whether the table as it is now does not cover `last_offset`.
+
+        Raises LakeError where it does not end where this run left it: another run, on a machine that no lock of this
+        one reaches, has written rows that this one is about to write too.
+        """
+        covered = now.transactions.get(self.description.app_id)
+        if covered is not None and covered >= last_offset:
+            return False
+        if covered != self._covered:
+            raise LakeError(f"another run writes {self.path}, it is at offset {covered}: wait until it ends")
+        return True
 
     def finish(self) -> None:
         """Called when a run has ended: what `append` was given is in the table, and its files are in order."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -17,7 +16,11 @@ import pyarrow as pa
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.delta_actions import AddFile
 from kraftlake.metadata_log.delta_log import read_table
+from kraftlake.metadata_log.location import Location, fixed_location, lake_location
 from kraftlake.records.typed_rows import PAYLOAD, record_types, typed_rows, typed_schema
+from kraftlake.runtime.errors import KraftlakeError
+from kraftlake.spark_jobs.fold.chunks import fault_to_json, raise_first
+from kraftlake.spark_jobs.fold.frames import telling_faults
 from kraftlake.spark_jobs.lake_table import LakeTable, TableDescription
 from kraftlake.spark_jobs.record_scan import RECORDS_A_PART, RecordScan, read_part
 from kraftlake.spark_jobs.run_lock import hold_tables
@@ -78,7 +81,7 @@ class RecordsWriter(TableWriter):
 
 
 def run_records(
-    lake: str | Path,
+    lake: str | Location,
     *,
     options: StreamOptions | None = None,
     spark: SparkSession | None = None,
@@ -86,7 +89,7 @@ def run_records(
     listener: ReplayListener | None = None,
 ) -> StreamResult:
     """Bring `records/` up to the end of the lake's log; as `run_tables`, but for a large backlog."""
-    lake = Path(lake).resolve()
+    lake = fixed_location(lake)
     options = options or StreamOptions()
     options.check()
     with RunSession(spark, "kraftlake records", options.master) as session:
@@ -102,10 +105,11 @@ def run_records(
         )
 
 
-def write_backlog(lake: Path, session: RunSession, on_progress: Callable[[int, int], None] | None = None) -> int:
+def write_backlog(lake: Location, session: RunSession, on_progress: Callable[[int, int], None] | None = None) -> int:
     """Let executors write what `records/` lacks, if that is much; gives how many records it was.
 
     Each commit takes whole batches and notes the offset that it ends with, so that a run that was killed goes on there.
+    Raises what reading and writing the lake raise, wherever that is, and EnvironmentFaultError when Spark fails.
     """
     log = MetadataLog.open(lake)
     with hold_tables(lake, [RECORDS.name]):
@@ -118,11 +122,22 @@ def write_backlog(lake: Path, session: RunSession, on_progress: Callable[[int, i
         context = session.get().sparkContext
         for start, last in _commits(log, first):
             parts = [(begin, min(begin + RECORDS_A_PART - 1, last)) for begin in range(start, last + 1, RECORDS_A_PART)]
-            files = context.parallelize(parts, len(parts)).map(partial(write_part, str(lake))).collect()
-            table.append_files(files, last)
+            write = partial(_written_or_told, partial(write_part, str(lake)))
+            with telling_faults():
+                made = context.parallelize(parts, len(parts)).map(write).collect()
+            raise_first(fault for fault in made if isinstance(fault, str))
+            table.append_files(made, last)
             if on_progress is not None:
                 on_progress(last, log.end_offset)
         return log.end_offset - first
+
+
+def _written_or_told(write: Callable[[tuple[int, int]], AddFile], part: tuple[int, int]) -> AddFile | str:
+    """What a task gives: the file, or a fault of ours as data."""
+    try:
+        return write(part)
+    except KraftlakeError as fault:
+        return fault_to_json(fault)
 
 
 def write_part(lake: str, part: tuple[int, int]) -> AddFile:
@@ -130,7 +145,7 @@ def write_part(lake: str, part: tuple[int, int]) -> AddFile:
     first, last = part
     scan = RecordScan(source=lake, wanted=typed_schema(), first=first, last=last)
     rows = pa.concat_tables(read_part(scan, first, last))
-    return LakeTable(RECORDS, Path(lake)).write_file(rows.cast(RECORDS.schema), last)
+    return LakeTable(RECORDS, lake_location(lake)).write_file(rows.cast(RECORDS.schema), last)
 
 
 def _commits(log: MetadataLog, first: int) -> Iterator[tuple[int, int]]:

@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Final
 
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.delta_log import TableState, read_table
+from kraftlake.metadata_log.location import Location, fixed_location
+from kraftlake.metadata_log.object_path import ObjectPath
 from kraftlake.replay.open_reader import LakeReader
-from kraftlake.runtime.errors import EnvironmentFaultError, KraftlakeError, LakeError
+from kraftlake.runtime.errors import EnvironmentFaultError, KraftlakeError, LakeError, UsageError
 from kraftlake.runtime.log import get_logger
 from kraftlake.spark_jobs.beside import Behind, ahead
 from kraftlake.spark_jobs.log_fold import LogFold, TableFeed
@@ -63,7 +65,7 @@ _MOVED_UNDER_THE_STREAM = (
 
 def run_tables(
     job: str,
-    lake: str | Path,
+    lake: str | Location,
     writers: Sequence[TableWriter],
     *,
     options: StreamOptions | None = None,
@@ -81,11 +83,14 @@ def run_tables(
 
     Raises LakeError where there is no lake, another run writes one of the tables, or a table is not of this log or of
     another release; UsageError for options that make no sense; OffsetError where the log was trimmed past a table;
-    EnvironmentFaultError when Spark fails; and what the replay of a record raises, with its offset.
+    EnvironmentFaultError when Spark fails; and what the replay of a record raises, with its offset. A lake in an object
+    store is read without Spark; only "available-now" is a trigger there.
     """
     options = options or StreamOptions()
     options.check()
-    lake = Path(lake).resolve()  # Delta takes a relative path for the name of a table
+    lake = fixed_location(lake)
+    if isinstance(lake, ObjectPath) and options.trigger != AVAILABLE_NOW:
+        raise UsageError(f"{lake} is in an object store, where a job ends with the log: leave the trigger out")
     MetadataLog.open(lake)  # says what is wrong with the lake before anything is made in it
     with ExitStack() as stack:
         stack.enter_context(hold_tables(lake, [writer.description.name for writer in writers]))
@@ -101,7 +106,7 @@ def run_tables(
             on_progress=on_progress,
             listener=listener,
         )
-        run.run(options, options.checkpoint or lake / JOBS_FOLDER / job)
+        run.run(options, options.checkpoint or Path(str(lake)) / JOBS_FOLDER / job)
         return run.result()
 
 
@@ -111,7 +116,7 @@ class _TableRun:
     def __init__(
         self,
         job: str,
-        lake: Path,
+        lake: Location,
         writers: Sequence[TableWriter],
         *,
         session: RunSession,
@@ -193,10 +198,12 @@ class _TableRun:
         )
 
     def _stream(self, options: StreamOptions, checkpoint: Path) -> None:
+        if isinstance(self._lake, ObjectPath):  # Spark has no part in it, and needs no client of the store's
+            self._catch_up(self._last_wanted(options))
+            return
         if self._has_backlog(options):
             discard(checkpoint)  # it would have the stream bring all of that once more
-            last = self._end_offset - 1
-            self._catch_up(last if options.until_offset is None else min(last, options.until_offset))
+            self._catch_up(self._last_wanted(options))
             if options.until_offset is not None and self._fold.last_offset >= options.until_offset:
                 return
         needed = self._fold.last_offset + 1
@@ -222,6 +229,10 @@ class _TableRun:
                 f"the stream over {self._lake} ended at offset {self._fold.last_offset}, but its log ends before "
                 f"{self._end_offset}: delete the stream's checkpoint and run again"
             )
+
+    def _last_wanted(self, options: StreamOptions) -> int:
+        last = self._end_offset - 1
+        return last if options.until_offset is None else min(last, options.until_offset)
 
     def _has_backlog(self, options: StreamOptions) -> bool:
         """Whether so much of the log is missing in the tables that it is read from the lake's files."""

@@ -66,6 +66,16 @@ def test_an_append_counts_once_whoever_repeats_it(table: LakeTable, tmp_path: Pa
     assert table.last_offset() == 6
 
 
+def test_of_two_runs_that_no_lock_keeps_apart_the_second_to_commit_ends(table: LakeTable, tmp_path: Path) -> None:
+    another = LakeTable(MADE_UP, tmp_path)
+    assert another.last_offset() is table.last_offset() is None
+    another.append(rows_from(0, 4), 4)
+    with pytest.raises(LakeError, match=r"another run writes .*made_up, it is at offset 4: wait until it ends"):
+        table.append(rows_from(0, 6), 6)
+    another.append(rows_from(5, 6), 6)
+    assert DeltaTable(table.path).to_pyarrow_table().sort_by("offset").equals(rows_from(0, 6))
+
+
 def test_delta_rs_reads_it_with_its_comments(table: LakeTable) -> None:
     table.append(rows_from(0, 4), 4)
     read = DeltaTable(table.path)

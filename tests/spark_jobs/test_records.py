@@ -13,7 +13,7 @@ from deltalake import DeltaTable
 from kraftlake.kafka_files import open_directory
 from kraftlake.metadata_log import MetadataLog, Upkeep
 from kraftlake.records.typed_rows import typed_rows, typed_schema
-from kraftlake.runtime.errors import OffsetError
+from kraftlake.runtime.errors import CorruptDataError, OffsetError
 from kraftlake.spark_jobs import StreamOptions, records
 from kraftlake.spark_jobs.jobs import run_job
 from kraftlake.spark_jobs.records import RECORDS, run_records
@@ -69,6 +69,26 @@ def test_executors_write_a_large_backlog_and_a_killed_run_goes_on(
     assert rows_of(lake).num_rows == told[1] + 1
     result = run_records(lake, spark=spark)
     assert result.offset == LAST_OFFSET
+    assert rows_of(lake).equals(expected(lake))
+
+
+def test_what_is_wrong_with_a_backlog_is_one_sentence_and_what_was_committed_stays(
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = tmp_path / "lake"
+    lake_of(lake, commits=5)
+    monkeypatch.setattr(records, "BACKLOG", 1000)
+    monkeypatch.setattr(records, "RECORDS_A_PART", 700)
+    monkeypatch.setattr(records, "_PARTS_A_COMMIT", 2)
+    (span,) = MetadataLog.open(lake).files_between(LAST_OFFSET, LAST_OFFSET)
+    last = lake / "log" / span.file.path
+    content = last.read_bytes()
+    last.unlink()
+    with pytest.raises(CorruptDataError, match=rf"^[^\n]*{last.name}[^\n]*$"):
+        run_records(lake, spark=spark)
+    assert 0 < rows_of(lake).num_rows < LAST_OFFSET
+    last.write_bytes(content)
+    assert run_records(lake, spark=spark).offset == LAST_OFFSET
     assert rows_of(lake).equals(expected(lake))
 
 

@@ -13,7 +13,7 @@ import attrs
 from kraftlake.image import ImageWriterOptions
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.founding import SNAPSHOTS_TABLE
-from kraftlake.metadata_log.location import Location
+from kraftlake.metadata_log.location import Location, fixed_location
 from kraftlake.metadata_log.snapshot_parts import snapshot_name, write_part
 from kraftlake.metadata_log.snapshots import SnapshotTable
 from kraftlake.runtime.errors import OffsetError
@@ -21,7 +21,7 @@ from kraftlake.spark_jobs.fold.folded import Collected
 from kraftlake.spark_jobs.fold.frames import bounded_batches, collected, folded_frame
 from kraftlake.spark_jobs.fold.layout import head_of, ranges_of, tail_of
 from kraftlake.spark_jobs.fold.others import FoldedOthers, fold_others
-from kraftlake.spark_jobs.fold.plan import FoldPlan, base_is_sound, plan_fold, plans, provenance_at, resolved
+from kraftlake.spark_jobs.fold.plan import FoldPlan, base_is_sound, plan_fold, plans, provenance_at
 from kraftlake.spark_jobs.fold.topic_files import TopicFiles
 from kraftlake.spark_jobs.run_session import RunSession
 
@@ -81,7 +81,7 @@ def build_snapshot(
     UnwritableMetadataError where the image's metadata.version does not go with what it holds; EnvironmentFaultError
     where Spark fails. The lake then has no other snapshots than before.
     """
-    place = resolved(lake)
+    place = fixed_location(lake)
     log = MetadataLog.open(place)
     at = log.end_offset - 1 if at_offset is None else at_offset
     known = _there_already(log, at)
@@ -106,7 +106,7 @@ def run_snapshot(lake: str | Path, at_offset: int | None = None, *, master: str 
 
     No JVM is started where there is no lake, or where the lake has the snapshot.
     """
-    place = resolved(lake)
+    place = fixed_location(lake)
     log = MetadataLog.open(place)
     known = _there_already(log, log.end_offset - 1 if at_offset is None else at_offset)
     if known is not None:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from kraftlake.metadata_log import MetadataLog
+from kraftlake.metadata_log.location import fixed_location
 from kraftlake.spark_jobs.fold.folded import fold_shard, shards_in
 from kraftlake.spark_jobs.fold.frames import chunks_frame, in_arrow, of_topics, sound_plan
 from kraftlake.spark_jobs.fold.partition_table import PARTITION_SCHEMA, partition_table
-from kraftlake.spark_jobs.fold.plan import resolved
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -34,7 +34,7 @@ def image_frame(
     metadata transaction that is open there are not in it. Raises OffsetError for an offset without an image; what is
     wrong with a record is raised when the frame is used.
     """
-    log = MetadataLog.open(resolved(lake))
+    log = MetadataLog.open(fixed_location(lake))
     at = log.end_offset - 1 if at_offset is None else at_offset
     plan = sound_plan(spark, log, at, shards=shards, from_snapshot=from_snapshot, topics_only=True)
 

@@ -12,11 +12,12 @@ import pyarrow as pa
 from kraftlake.delta import TopicsDelta
 from kraftlake.image import MetadataProvenance
 from kraftlake.metadata_log import MetadataLog
+from kraftlake.metadata_log.location import fixed_location
 from kraftlake.runtime.errors import OffsetError, UsageError
 from kraftlake.spark_jobs.delta_heads import DeltaHeads
 from kraftlake.spark_jobs.fold.folded import fold_shard, shards_in
 from kraftlake.spark_jobs.fold.frames import chunks_frame, in_arrow, of_topics, sound_plan
-from kraftlake.spark_jobs.fold.plan import provenance_at, resolved
+from kraftlake.spark_jobs.fold.plan import provenance_at
 from kraftlake.spark_jobs.local_changes import SCHEMA, Row, local_change_rows
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def local_changes_frame(
     image. No process holds more of an image than a shard of it. Raises UsageError for a range that runs backwards,
     OffsetError where the log does not hold it; what is wrong with a record is raised when the frame is used.
     """
-    log = MetadataLog.open(resolved(lake))
+    log = MetadataLog.open(fixed_location(lake))
     to = log.end_offset - 1 if to_offset is None else to_offset
     if from_offset > to:
         raise UsageError(f"Local changes from offset {from_offset} to {to} run backwards.")

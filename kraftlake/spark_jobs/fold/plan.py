@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import TypeAlias
 
 import attrs
@@ -13,7 +12,6 @@ import pyarrow as pa
 from kraftlake.image import MetadataProvenance
 from kraftlake.metadata_log import LakeSnapshot, MetadataLog
 from kraftlake.metadata_log.checksums import joined
-from kraftlake.metadata_log.location import Location, lake_location
 from kraftlake.metadata_log.pieces import SnapshotPiece, log_pieces, read_piece, snapshot_pieces
 from kraftlake.metadata_log.snapshot_parts import payload_checksum
 from kraftlake.replay.base import choose_base
@@ -156,9 +154,3 @@ def provenance_at(log: MetadataLog, offset: int) -> MetadataProvenance:
     return MetadataProvenance(
         offset=offset, epoch=batch.epoch, timestamp=batch.timestamp, batch_aligned=batch.last_offset == offset
     )
-
-
-def resolved(lake: str | Path) -> Location:
-    """The lake's place by a name that is the same in every process."""
-    place = lake_location(lake)
-    return place.resolve() if isinstance(place, Path) else place

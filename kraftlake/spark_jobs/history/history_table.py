@@ -123,7 +123,7 @@ class HistoryTable(LakeTable):
         self._held.check_writable()
         state = commit_beside_writers(self._disk, self._held, self._actions(closed, last_offset))
         if state is not None:
-            self._held = state
+            self._held, self._covered = state, last_offset
             self._keep_up(state)
         self._pending, self._pending_rows, self._encoded_files = [], 0, []
         self._ended = self._appends = 0
@@ -131,9 +131,9 @@ class HistoryTable(LakeTable):
 
     def _actions(self, closed: pa.Table, last_offset: int) -> Callable[[TableState], Sequence[dict[str, Any]] | None]:
         def make(now: TableState) -> Sequence[dict[str, Any]] | None:
-            covered = now.transactions.get(self.description.app_id)
-            if covered is not None and covered >= last_offset:
+            if not self._lacks(now, last_offset):
                 return None
+            covered = self._covered
             time = now_ms()
             mode = "Overwrite" if self._ended or covered is None else "Append"
             actions = [

@@ -1,0 +1,113 @@
+"""Lakes in an object store: jobs without Spark, reads and folds by Spark's executors; a real S3 server."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from deltalake import DeltaTable
+
+from kraftlake.metadata_log import MetadataLog
+from kraftlake.metadata_log.object_path import ObjectPath
+from kraftlake.runtime.errors import LakeError, UsageError
+from kraftlake.spark_jobs import StreamOptions, run_job
+from kraftlake.spark_jobs.jobs import JOBS
+from tests.cli.running import fault, run_json
+from tests.metadata_log.object_store import BUCKET, LONG, minio_binary, running_minio
+from tests.spark_jobs.in_a_lake import found
+from tests.spark_jobs.sample_log import LAST_OFFSET, append_in, batches_between, lake_of, sample_batches
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("minio")]
+
+ROOT = Path(__file__).parents[2]
+TABLES = sorted({table for job in JOBS.values() for table in job.tables})
+SNAPSHOT_BYTES = 60_000
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    binary = minio_binary()
+    if binary is None:
+        pytest.skip("no MinIO server is at hand: `make test-long` builds one with Go")
+    with running_minio(binary, tmp_path_factory.mktemp("minio")) as environment, pytest.MonkeyPatch.context() as patch:
+        for name, value in environment.items():
+            patch.setenv(name, value)
+        yield environment
+
+
+@pytest.fixture
+def lake(server: dict[str, str]) -> str:
+    return f"s3://{BUCKET}/spark{next(_numbers)}"
+
+
+def rows_of(lake: str | Path, options: dict[str, str] | None = None) -> dict[str, list[str]]:
+    tables = {name: DeltaTable(f"{lake}/{name}", storage_options=options) for name in TABLES}
+    return {name: sorted(map(str, table.to_pyarrow_table().to_pylist())) for name, table in tables.items()}
+
+
+def batches_of_snapshots(lake: str | Path) -> list[tuple[str, int, list[Any]]]:
+    """What each snapshot holds, but for the times at which they were made."""
+    kept = MetadataLog.open(lake).snapshots()
+    return [(each.name, each.record_count, [batch.values for batch in each.batches()]) for each in kept]
+
+
+def test_every_job_makes_the_tables_and_snapshots_that_it_makes_on_a_disk(
+    server: dict[str, str], lake: str, tmp_path: Path
+) -> None:
+    log = MetadataLog.create(lake)
+    whole = list(sample_batches())
+    append_in(log, 3, whole[:600])
+    first = run_job("all", lake, snapshot_every_bytes=SNAPSHOT_BYTES)
+    assert first.offset == log.end_offset - 1
+    append_in(log, 2, whole[600:])
+    for job in ("all", "records"):
+        done = run_job(job, lake, options=StreamOptions(max_files=1), snapshot_every_bytes=SNAPSHOT_BYTES)
+        assert (done.offset, done.micro_batches) == (LAST_OFFSET, 0)
+        assert set(run_job(job, lake).rows.values()) == {0}
+    lake_of(tmp_path / "lake", commits=1)
+    DeltaTable(tmp_path / "lake" / "log").optimize.compact()
+    for job in ("all", "records"):
+        run_job(job, tmp_path / "lake", snapshot_every_bytes=SNAPSHOT_BYTES)
+    found = rows_of(lake, {**server, "AWS_ALLOW_HTTP": "true"})
+    for name, rows in rows_of(tmp_path / "lake").items():
+        assert found[name] == rows, name
+    assert MetadataLog.open(lake).snapshots()
+    assert not list((ObjectPath.parse(lake) / "_spark").walk())
+
+
+def test_a_trigger_that_goes_on_is_refused_before_anything_is_made(lake: str, tmp_path: Path) -> None:
+    MetadataLog.create(lake).append(batches_between(0, 100))
+    with pytest.raises(UsageError, match=rf"^{lake} is in an object store, where a job ends with the log"):
+        run_job("events", lake, options=StreamOptions(trigger="1 second"))
+    told = fault("spark", "events", lake, "--trigger", "processing-time=1 second", code=2)
+    assert "is in an object store" in told
+    assert {path.key.split("/")[1] for path in ObjectPath.parse(lake).walk()} == {"log"}
+    with pytest.raises(LakeError, match=f"There is no lake at {lake}-nowhere"):
+        run_job("events", f"{lake}-nowhere")
+    assert run_json("spark", "events", lake)["offset"] == 100
+
+
+@pytest.mark.skipif(not LONG, reason="KRAFTLAKE_TESTS=long: a JVM of its own")
+def test_executors_read_fold_and_write_there_without_a_client_of_hadoops(
+    lake: str, tmp_path: Path, spark: SparkSession
+) -> None:
+    """In a process of its own: executors know the store by the environment with which Spark was started."""
+    append_in(MetadataLog.create(lake), 4, sample_batches())
+    lake_of(tmp_path / "lake", commits=4)
+    command = [sys.executable, "-m", "tests.spark_jobs.in_a_lake", lake]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=400, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    told = json.loads(done.stdout)
+    assert told == found(spark, str(tmp_path / "lake"))
+    assert told["records"]["committed"][-1] == LAST_OFFSET
+    assert batches_of_snapshots(lake) == batches_of_snapshots(tmp_path / "lake")

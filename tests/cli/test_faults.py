@@ -183,6 +183,14 @@ def test_a_wrong_command_line_exits_with_2_and_says_what_is_wrong(words: list[ob
     assert told in result.stderr
 
 
+@pytest.mark.parametrize("group", ["spark", "topics", "brokers", "configs", "acls", "quotas", "features"])
+def test_a_group_without_a_command_shows_its_help(group: str) -> None:
+    result = run(group, code=2)
+    assert result.stdout == ""
+    assert result.stderr.startswith(f"Usage: kraftlake {group} [OPTIONS] COMMAND")
+    assert result.stderr == run(group, "-h").stdout == run(group, "--help").stdout
+
+
 def test_a_fault_of_our_own_is_one_sentence_that_asks_for_a_report(monkeypatch: pytest.MonkeyPatch) -> None:
     import kraftlake
 

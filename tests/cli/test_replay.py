@@ -45,7 +45,7 @@ def test_two_runs_tell_the_same_in_the_same_order():
     deleted = [
         line["partition"] for line in map(json.loads, first.stdout.splitlines()[:-1]) if "log-d" in line["action"]
     ]
-    assert "big-a-100" in deleted
+    assert sum(name.startswith("big-a-") for name in deleted) > 10
 
 
 def test_the_summary_is_of_the_offset_asked_for_within_a_metadata_transaction_too():

@@ -163,7 +163,7 @@ def test_an_image_without_a_record_says_that_it_has_diverged(tmp_path: Path) -> 
         (["image", DIRECTORY, "--broker", -1], "-1 is not a broker's id"),
         (["replay", DIRECTORY, "--broker", 2**31], "is not a broker's id"),
         (["local-changes", DIRECTORY, "--broker", "one", "--from", 1], "'one' is not a broker's id"),
-        (["diff", DIRECTORY, 1], "M"),
+        (["diff", DIRECTORY, 1], "N and M"),
         (["diff", DIRECTORY, -2, 1], "-2 is not an offset"),
         (["local-changes", DIRECTORY, "--from", 1], "--broker"),
         (["local-changes", DIRECTORY, "--broker", 1], "--from"),

@@ -272,6 +272,19 @@ def test_a_diff_says_what_came_went_and_changed() -> None:
     assert "~ metadata.version  3.3-IV3 → 3.4-IV0" in run("diff", DIRECTORY, 3, 260).stdout
 
 
+def test_the_images_of_two_sources_are_compared() -> None:
+    earlier, later = (DIRECTORY / f"{end:020d}-0000000002.checkpoint" for end in (3038, 4593))
+    assert run("diff", earlier, "--with", later).stdout == run("diff", DIRECTORY, 3037, 4592).stdout
+    assert run("diff", DIRECTORY, "--with", DIRECTORY).stdout.endswith("no difference\n")
+    assert run("diff", DIRECTORY, 4592, "--with", later).stdout.endswith("no difference\n")
+    from_nothing = run("diff", DIRECTORY, -1, 3037, "--with", earlier, "--json").stdout
+    assert from_nothing == run("diff", DIRECTORY, -1, 3037, "--json").stdout
+    strange = run("diff", DIRECTORY, "--with", TORN)
+    assert "is of another cluster, 6Ptohw4ASx6dgm3MBfsbpQ" in strange.stderr
+    for words in ([], [5]):
+        assert "--with" in run("diff", DIRECTORY, *words, code=2).stderr
+
+
 def test_local_changes_are_summed_up_and_listed() -> None:
     printed = run("local-changes", DIRECTORY, "--broker", 1, "--from", 4592, "--to", 4639).stdout
     assert "4 partitions to delete, 7 partitions to lead (7 newly elected), 3 partitions to follow" in printed

@@ -36,6 +36,9 @@ for broker in 1 2 3 4; do
   run local-changes "$lake" --broker "$broker" --from 402 --to 458
 done
 
+say "What one of the partitions that broker 3 alone had went through, in sentences."
+run events "$lake" --partition t-1-bkq-1 --to 1000
+
 say "The cluster later on, just before it was shut down. --at-offset and --at-time take any moment."
 run image "$lake" --at-offset 4592
 

@@ -50,6 +50,7 @@ class Context(click.Context):
 
     def __init__(self, *args: Any, **extra: Any) -> None:
         extra.setdefault("max_content_width", _HELP_WIDTH)
+        extra.setdefault("help_option_names", ["-h", "--help"])
         if os.environ.get("NO_COLOR"):
             extra.setdefault("color", False)
         super().__init__(*args, **extra)

@@ -91,8 +91,17 @@ def changing(name: str, *, question: str, examples: Sequence[Example]) -> Callab
     def decorate(function: Callable[..., None]) -> Command:
         @functools.wraps(function)
         def run(call: Call, *, lake: str, take_over: bool, **options: Any) -> None:
+            from kraftlake.runtime.errors import FencedEpochError, LakeError
+
             change = Change(call, lake, take_over=take_over)
-            function(change, **options)
+            try:
+                function(change, **options)
+            except FencedEpochError as fault:
+                raise LakeError(
+                    f"Another command or controller has claimed {lake} meanwhile, with epoch {fault.current_epoch}: "
+                    f"what was still to be done is not in its log. See what `kraftlake log {lake}` says, and run it "
+                    "again."
+                ) from fault
             change.tell()
 
         made = command(name, section="Commands", question=question, examples=examples, source=False)(run)

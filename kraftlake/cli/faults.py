@@ -51,6 +51,9 @@ def exit_code_of(run: Callable[[], object]) -> int:
         sys.stdout.flush()
     except click.exceptions.Exit as exit_:
         return exit_.exit_code
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True, color=error.ctx.color if error.ctx else None)
+        return error.exit_code
     except click.UsageError as error:
         return _tell(f"{error.format_message().rstrip('.')}{_see_help(error.ctx)}", error.exit_code)
     except click.ClickException as error:

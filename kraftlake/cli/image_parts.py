@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 PARTS: dict[str, tuple[str, ...]] = {
@@ -21,24 +21,41 @@ PARTS: dict[str, tuple[str, ...]] = {
 """What --part takes, and the keys of the JSON form that it stands for."""
 
 
+PARTITIONS: dict[str, Callable[[dict[str, Any]], bool]] = {
+    "unavailable": lambda partition: partition["leader"] < 0,
+    "under-replicated": lambda partition: len(partition["isr"]) < len(partition["replicas"]),
+}
+"""Which partitions can be asked for, by what they are, as by Kafka's own tool for topics."""
+
+
 def cut(
-    image: dict[str, Any], *, parts: Iterable[str] = (), topics: Sequence[str] = (), broker: int | None = None
+    image: dict[str, Any],
+    *,
+    parts: Iterable[str] = (),
+    topics: Sequence[str] = (),
+    broker: int | None = None,
+    partitions: Collection[str] = (),
 ) -> dict[str, Any]:
     """The image with the asked-for parts, topics (shell patterns allowed) and what broker `broker` hosts only.
 
     Topics asked for without parts mean their partitions and configs; a broker alone its registration, its configs
-    and the partitions that it has replicas of. Offset and epoch always stay.
+    and the partitions that it has replicas of; `partitions` (of PARTITIONS) those that are any of these, without
+    configs. Offset and epoch always stay.
     """
     wanted = list(parts)
+    if not wanted and partitions:
+        wanted = ["topics"]
     if not wanted and (topics or broker is not None):
         wanted = ["topics", "configs"] + (["brokers"] if broker is not None else [])
     keys = {key for part in wanted for key in PARTS[part]} if wanted else set(image)
     made = {key: value for key, value in image.items() if key in keys or key in ("offset", "epoch")}
     if topics and "topics" in made:
-        made["topics"] = {name: topic for name, topic in image["topics"].items() if _matches(name, topics)}
+        made["topics"] = {name: topic for name, topic in image["topics"].items() if matches(name, topics)}
+    if partitions and "topics" in made:
+        made["topics"] = _with(made["topics"], lambda one: any(PARTITIONS[kind](one) for kind in partitions))
     if broker is not None:
         if "topics" in made:
-            made["topics"] = _hosted_by(made["topics"], broker)
+            made["topics"] = _with(made["topics"], lambda one: broker in one["replicas"])
         if "brokers" in made:
             made["brokers"] = {id_: value for id_, value in image["brokers"].items() if id_ == str(broker)}
     if "configs" in made and (topics or broker is not None):
@@ -46,16 +63,18 @@ def cut(
     return made
 
 
-def _matches(name: str, patterns: Sequence[str]) -> bool:
+def matches(name: str, patterns: Sequence[str]) -> bool:
+    """Whether a name is one of these, or matches one of them as a shell pattern."""
     return any(name == pattern or fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
 
 
-def _hosted_by(topics: dict[str, Any], broker: int) -> dict[str, Any]:
+def _with(topics: dict[str, Any], wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+    """The topics with such partitions, and of their partitions only these."""
     made = {}
     for name, topic in topics.items():
-        hosted = {id_: value for id_, value in topic["partitions"].items() if broker in value["replicas"]}
-        if hosted:
-            made[name] = {**topic, "partitions": hosted}
+        found = {id_: value for id_, value in topic["partitions"].items() if wanted(value)}
+        if found:
+            made[name] = {**topic, "partitions": found}
     return made
 
 
@@ -65,7 +84,7 @@ def _configs_of(configs: dict[str, Any], topics: Sequence[str], broker: int | No
         kept = {
             name: values
             for name, values in resources.items()
-            if (kind == "TOPIC" and topics and _matches(name, topics)) or (kind == "BROKER" and name == str(broker))
+            if (kind == "TOPIC" and topics and matches(name, topics)) or (kind == "BROKER" and name == str(broker))
         }
         if kept:
             made[kind] = kept

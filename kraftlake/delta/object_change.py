@@ -129,11 +129,10 @@ class ObjectChange:
             topic_ids = {topic_id}
         else:
             topic_ids = {*self.image.topics_by_id()} - self.deleted | {*self.changed}
-        for topic_id in topic_ids:
-            delta = self._delta(topic_id)
-            if delta.has_elr():
-                delta.clear_elr()
-                self.changed[topic_id] = delta
+        with_elr = [delta for topic_id in topic_ids if (delta := self._delta(topic_id)).has_elr()]
+        for delta in sorted(with_elr, key=lambda delta: delta.name):  # in an order that doesn't depend on hashes
+            delta.clear_elr()
+            self.changed[delta.id] = delta
 
     def remove_topic(self, record: RemoveTopicRecord) -> str:
         """Returns the name of the topic; ReplayError when it does not exist."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
+
 import attrs
 from rpds import HashTrieMap
 
@@ -82,7 +84,7 @@ class TopicDelta:
 
     def clear_elr(self) -> None:
         """Clear the eligible leader replicas of all partitions that have some: each becomes one change."""
-        for partition_id, partition in self._current():
+        for partition_id, partition in sorted(self._current(), key=itemgetter(0)):
             if partition.elr or partition.last_known_elr:
                 self.partition_changes[partition_id] = attrs.evolve(
                     partition, elr=(), last_known_elr=(), partition_epoch=epoch_after(partition.partition_epoch)

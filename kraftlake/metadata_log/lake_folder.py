@@ -23,6 +23,11 @@ def make_lake_folder(path: Location, disk: Disk, first_table: str) -> None:
             if path.is_dir():
                 raise LakeError(f"{path} is in the way: a new lake needs a prefix that holds nothing.")
             return
+        table = next((folder for folder in path.absolute().parents if (folder / LOG_FOLDER).is_dir()), None)
+        if table is not None:
+            raise LakeError(
+                f"{path} lies in the Delta table {table}, whose clean-up might delete it: make the lake elsewhere."
+            )
         if path.is_symlink() or path.exists():
             if not path.is_dir() or not all(_is_left_over(path, entry, first_table) for entry in path.rglob("*")):
                 raise LakeError(f"{path} is in the way: a new lake needs an empty folder, or none.")

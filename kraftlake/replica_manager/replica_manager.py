@@ -224,10 +224,11 @@ class ReplicaManager:
             self.delayed_operations.complete_when_not_leader(stop.partition)
         errors: dict[TopicPartition, Exception] = {}
         if to_delete:
-            had_log = {name for name in to_delete if self.log_manager.get_log(name) is not None}
+            had_log = [name for name in to_delete if self.log_manager.get_log(name) is not None]
             self.log_manager.delete_logs(to_delete, errors.__setitem__)
-            for name in had_log - errors.keys() if self.listener is not None else ():
-                self.tell(TransitionKind.LOG_DELETED, name, reason=to_delete[name].reason)
+            for name in had_log if self.listener is not None else ():
+                if name not in errors:
+                    self.tell(TransitionKind.LOG_DELETED, name, reason=to_delete[name].reason)
         return errors
 
     # what fetchers ask for

@@ -117,7 +117,7 @@ def _config_events(change: EntryChange) -> Iterator[Event]:
     topic = name if kind == "TOPIC" else None
     broker = int(name) if kind == "BROKER" and name.lstrip("-").isdecimal() else None
     for told in change.fields:
-        sentence = f"{subject} has {_change_words(told)}"
+        sentence = f"{subject} {'has' if name else 'have'} {_change_words(told)}"
         yield _event("config_changed", subject, sentence, field=told.field, topic=topic, broker=broker, **_sides(told))
 
 

@@ -165,6 +165,19 @@ def test_an_active_controller_is_left_alone_unless_it_is_taken_over_from(lake: P
         controller.close()
 
 
+def test_a_command_that_loses_its_claim_to_another_says_what_to_do(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    claimed = EmbeddedController.__init__
+
+    def claimed_and_lost(self: EmbeddedController, *args: Any, **options: Any) -> None:
+        claimed(self, *args, **options)
+        MetadataLog.open(str(lake)).claim(node_id=7)
+
+    monkeypatch.setattr(EmbeddedController, "__init__", claimed_and_lost)
+    told = run("topics", "create", "orders", "--lake", lake, code=1).stderr
+    assert "Another command or controller has claimed" in told
+    assert "run it again" in told
+
+
 def test_a_cluster_begins_with_the_users_that_format_was_given(tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     run("format", lake, "--release-version", "4.0", "--add-scram", "SCRAM-SHA-256=[name=alice,password=secret]")

@@ -163,7 +163,7 @@ def test_an_image_without_a_record_says_that_it_has_diverged(tmp_path: Path) -> 
         (["image", DIRECTORY, "--broker", -1], "-1 is not a broker's id"),
         (["replay", DIRECTORY, "--broker", 2**31], "is not a broker's id"),
         (["local-changes", DIRECTORY, "--broker", "one", "--from", 1], "'one' is not a broker's id"),
-        (["diff", DIRECTORY, 1], "M"),
+        (["diff", DIRECTORY, 1], "N and M"),
         (["diff", DIRECTORY, -2, 1], "-2 is not an offset"),
         (["local-changes", DIRECTORY, "--from", 1], "--broker"),
         (["local-changes", DIRECTORY, "--broker", 1], "--from"),
@@ -181,6 +181,14 @@ def test_a_wrong_command_line_exits_with_2_and_says_what_is_wrong(words: list[ob
     assert result.stderr.startswith("error: ")
     assert result.stderr.count("\n") == 1
     assert told in result.stderr
+
+
+@pytest.mark.parametrize("group", ["spark", "topics", "brokers", "configs", "acls", "quotas", "features"])
+def test_a_group_without_a_command_shows_its_help(group: str) -> None:
+    result = run(group, code=2)
+    assert result.stdout == ""
+    assert result.stderr.startswith(f"Usage: kraftlake {group} [OPTIONS] COMMAND")
+    assert result.stderr == run(group, "-h").stdout == run(group, "--help").stdout
 
 
 def test_a_fault_of_our_own_is_one_sentence_that_asks_for_a_report(monkeypatch: pytest.MonkeyPatch) -> None:

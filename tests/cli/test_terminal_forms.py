@@ -11,7 +11,7 @@ from rich.cells import cell_len
 
 from kraftlake.cli.terminal import PIPED_WIDTH, Terminal, wants_colour
 from tests.cli.made_logs import HOSTILE, hostile_log
-from tests.cli.running import DIRECTORY, LEGACY, TORN, run
+from tests.cli.running import DIRECTORY, LEGACY, TORN, run, run_json
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 FORMS: list[list[object]] = [
@@ -138,6 +138,34 @@ def test_why_a_partition_has_no_leader_is_told_from_who_may_lead_it() -> None:
     assert "offline, last in sync: 3 (not elected)" in partitions(475)
 
 
+def test_partitions_are_picked_by_what_is_wrong_with_them() -> None:
+    def partitions(*words: object) -> set[str]:
+        topics = run_json("image", DIRECTORY, "--at-offset", 458, *words)["topics"]
+        return {f"{name}-{id_}" for name, topic in topics.items() for id_ in topic["partitions"]}
+
+    everything = run_json("image", DIRECTORY, "--at-offset", 458)["topics"]
+    states = {f"{name}-{id_}": one for name, topic in everything.items() for id_, one in topic["partitions"].items()}
+    offline = {name for name, one in states.items() if one["leader"] < 0}
+    under = {name for name, one in states.items() if len(one["isr"]) < len(one["replicas"])}
+    assert (len(offline), len(under)) == (7, 48)
+    assert partitions("--unavailable-partitions") == offline
+    assert partitions("--under-replicated-partitions") == under
+    assert partitions("--unavailable-partitions", "--under-replicated-partitions") == offline | under
+    assert partitions("--under-replicated-partitions", "--topic", "fixed-a") == {f"fixed-a-{n}" for n in range(6)}
+    assert partitions("--unavailable-partitions", "--broker", 2) == set()
+    drawn = run("image", DIRECTORY, "--at-offset", 458, "--unavailable-partitions")
+    assert drawn.stdout.count("last in sync: 3 (fenced)") == 7
+    assert len(re.findall(r"partition +leader", drawn.stdout)) == 1
+    assert "no topic matches" not in run("image", DIRECTORY, "--unavailable-partitions", "--topic", "big-a").stderr
+
+
+def test_a_table_without_room_for_all_topics_begins_with_those_that_want_attention() -> None:
+    lines = run("image", DIRECTORY, "--at-offset", 458, "--part", "topics").stdout.splitlines()[5:17]
+    names = [line.strip(" │").split()[0] for line in lines]
+    assert names[:6] == ["t-1-bkq", "t-10-k3m", "t-23-eln", "t-26-rxb", "t-27-bs9", "t-8-c6v"]
+    assert all("under-replicated" in line for line in lines[6:])
+
+
 def test_a_topic_that_does_not_exist_is_told() -> None:
     assert "no topic matches nope" in run("image", DIRECTORY, "--topic", "nope").stderr
 
@@ -242,6 +270,19 @@ def test_a_diff_says_what_came_went_and_changed() -> None:
     assert "t-21-w0f-0" in run("diff", DIRECTORY, 4592, 5736, "--all").stdout
     assert "no difference" in run("diff", DIRECTORY, 7, 7).stdout
     assert "~ metadata.version  3.3-IV3 → 3.4-IV0" in run("diff", DIRECTORY, 3, 260).stdout
+
+
+def test_the_images_of_two_sources_are_compared() -> None:
+    earlier, later = (DIRECTORY / f"{end:020d}-0000000002.checkpoint" for end in (3038, 4593))
+    assert run("diff", earlier, "--with", later).stdout == run("diff", DIRECTORY, 3037, 4592).stdout
+    assert run("diff", DIRECTORY, "--with", DIRECTORY).stdout.endswith("no difference\n")
+    assert run("diff", DIRECTORY, 4592, "--with", later).stdout.endswith("no difference\n")
+    from_nothing = run("diff", DIRECTORY, -1, 3037, "--with", earlier, "--json").stdout
+    assert from_nothing == run("diff", DIRECTORY, -1, 3037, "--json").stdout
+    strange = run("diff", DIRECTORY, "--with", TORN)
+    assert "is of another cluster, 6Ptohw4ASx6dgm3MBfsbpQ" in strange.stderr
+    for words in ([], [5]):
+        assert "--with" in run("diff", DIRECTORY, *words, code=2).stderr
 
 
 def test_local_changes_are_summed_up_and_listed() -> None:

@@ -174,6 +174,14 @@ def test_a_missing_lake_and_what_is_none_are_told_apart(tmp_path: Path) -> None:
         MetadataLog.open(tmp_path / "alike")
 
 
+def test_a_lake_is_not_made_in_a_table_whose_clean_up_might_delete_it(tmp_path: Path) -> None:
+    MetadataLog.create(str(tmp_path / "lake"))
+    for inside in (tmp_path / "lake" / "log" / "inner", tmp_path / "lake" / "log" / "_delta_log" / "inner"):
+        with pytest.raises(LakeError, match=r"lies in the Delta table .*log, whose clean-up"):
+            MetadataLog.create(str(inside))
+        assert not inside.exists()
+
+
 def test_a_lake_is_made_neither_over_another_nor_over_something_else(tmp_path: Path) -> None:
     new_log(tmp_path / "lake").append([data_batch(0)])
     with pytest.raises(LakeError, match=r"There is a lake at .* already"):

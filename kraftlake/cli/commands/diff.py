@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 import click
 
 from kraftlake.cli.command import Argument, Example, Option
 from kraftlake.cli.options import SAMPLE, Call, command
-from kraftlake.cli.parameters import MOMENT_OR_EMPTY
+from kraftlake.cli.parameters import MOMENT_OR_EMPTY, SOURCE
 from kraftlake.cli.sections import LOOK
+
+if TYPE_CHECKING:
+    from kraftlake.image import MetadataImage
+    from kraftlake.replay import Source
 
 
 @command(
@@ -20,6 +25,11 @@ from kraftlake.cli.sections import LOOK
     examples=(
         Example("what the offsets 4593 to 4639 changed", f"kraftlake diff {SAMPLE} 4592 4639"),
         Example("what changed in two minutes", f"kraftlake diff {SAMPLE} 2026-11-21T07:46Z 2026-11-21T07:48Z"),
+        Example(
+            "two snapshots, wherever they come from",
+            f"kraftlake diff {SAMPLE}/00000000000000003038-0000000002.checkpoint "
+            f"--with {SAMPLE}/00000000000000004593-0000000002.checkpoint",
+        ),
         Example("everything since the beginning", f"kraftlake diff {SAMPLE} -1 260"),
         Example("for other programs", f"kraftlake diff {SAMPLE} 4592 4639 --json"),
     ),
@@ -28,26 +38,60 @@ from kraftlake.cli.sections import LOOK
     "before",
     cls=Argument,
     type=MOMENT_OR_EMPTY,
+    required=False,
     metavar="N",
     help="The offset or time of the first image, -1 for the empty one.",
 )
 @click.argument(
-    "after", cls=Argument, type=MOMENT_OR_EMPTY, metavar="M", help="The offset or time of the second image."
+    "after",
+    cls=Argument,
+    type=MOMENT_OR_EMPTY,
+    required=False,
+    metavar="M",
+    help="The offset or time of the second image.",
+)
+@click.option(
+    "--with",
+    "other",
+    cls=Option,
+    type=SOURCE,
+    metavar="SOURCE",
+    help="Take the second image from this source; N and M are then the ends of both unless they are given.",
 )
 @click.option("--all", "everything", cls=Option, is_flag=True, help="Draw long parts in full, not their beginning.")
-def diff(call: Call, source: str, before: int | datetime, after: int | datetime, everything: bool) -> None:
+def diff(
+    call: Call,
+    source: str,
+    before: int | datetime | None,
+    after: int | datetime | None,
+    *,
+    other: str | None,
+    everything: bool,
+) -> None:
     """Show what differs between the images of SOURCE at N and M, offsets or times; N is -1 for the empty image.
 
     + is what came, - what went, ~ what changed, with before → after.
     """
-    from kraftlake.image import MetadataImage, diff_images
+    from kraftlake.image import diff_images
 
+    if other is None and (before is None or after is None):
+        raise click.UsageError("Give the offsets or times N and M, or another source --with which to compare.")
     opened = call.open(source)
-    images = [MetadataImage.EMPTY if at == -1 else call.replay(opened, at).image for at in (before, after)]
-    form = diff_images(*images).to_json(show_secrets=call.show_secrets)
+    second = opened if other is None else call.open(other)
+    form = diff_images(_image(call, opened, before), _image(call, second, after)).to_json(
+        show_secrets=call.show_secrets
+    )
     if call.as_json:
         call.terminal.json(form)
         return
     from kraftlake.cli.views.diff_view import draw_diff
 
     call.terminal.render(draw_diff(form, cluster_id=opened.cluster_id, everything=everything))
+    if opened.cluster_id != second.cluster_id and None not in (opened.cluster_id, second.cluster_id):
+        call.terminal.warn(f"{second.name} is of another cluster, {second.cluster_id}")
+
+
+def _image(call: Call, source: Source, at: int | datetime | None) -> MetadataImage:
+    from kraftlake.image import MetadataImage
+
+    return MetadataImage.EMPTY if at == -1 else call.replay(source, at).image

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from kraftlake.cli.command import Example, Option
-from kraftlake.cli.image_parts import PARTS, cut
+from kraftlake.cli.image_parts import PARTS, cut, matches
 from kraftlake.cli.options import SAMPLE, Call, command
 from kraftlake.cli.parameters import BROKER
 from kraftlake.cli.sections import LOOK
@@ -22,6 +22,7 @@ from kraftlake.cli.sections import LOOK
         Example("as it was after offset 4592", f"kraftlake image {SAMPLE} --at-offset 4592"),
         Example("as it was at a moment", f"kraftlake image {SAMPLE} --at-time 2026-11-21T07:49:30Z"),
         Example("two topics, partition by partition", f"kraftlake image {SAMPLE} --topic big-a --topic 'elr-*'"),
+        Example("which partitions have no leader, and why", f"kraftlake image {SAMPLE} --unavailable-partitions"),
         Example("all ACLs and nothing else", f"kraftlake image {SAMPLE} --part acls --all"),
         Example("for other programs", f"kraftlake image {SAMPLE} --at-offset 1059 --json"),
     ),
@@ -30,6 +31,20 @@ from kraftlake.cli.sections import LOOK
     "--topic", "topics", cls=Option, multiple=True, metavar="NAME", help="Only this topic; * and ? match. Repeatable."
 )
 @click.option("--broker", cls=Option, type=BROKER, metavar="ID", help="Only this broker and the partitions it hosts.")
+@click.option(
+    "--unavailable-partitions",
+    "unavailable",
+    cls=Option,
+    is_flag=True,
+    help="Only partitions without a leader, and why.",
+)
+@click.option(
+    "--under-replicated-partitions",
+    "under_replicated",
+    cls=Option,
+    is_flag=True,
+    help="Only partitions that lack a replica in sync; with the option before it, either.",
+)
 @click.option(
     "--part",
     "parts",
@@ -41,7 +56,15 @@ from kraftlake.cli.sections import LOOK
 )
 @click.option("--all", "everything", cls=Option, is_flag=True, help="Draw long parts in full, not their beginning.")
 def image(
-    call: Call, source: str, *, topics: tuple[str, ...], broker: int | None, parts: tuple[str, ...], everything: bool
+    call: Call,
+    source: str,
+    *,
+    topics: tuple[str, ...],
+    broker: int | None,
+    unavailable: bool,
+    under_replicated: bool,
+    parts: tuple[str, ...],
+    everything: bool,
 ) -> None:
     """Show the cluster after replaying the log of SOURCE up to and including an offset, by default its last.
 
@@ -53,14 +76,15 @@ def image(
     opened = call.open(source)
     replay = call.replay(opened, call.at)
     whole = image_to_json(replay.image, show_secrets=call.show_secrets)
-    form = cut(whole, parts=parts, topics=topics, broker=broker)
+    troubles = [*["unavailable"] * unavailable, *["under-replicated"] * under_replicated]
+    form = cut(whole, parts=parts, topics=topics, broker=broker, partitions=troubles)
     if replay.diverged:
         import attrs
 
         form["skippedRecords"] = [attrs.asdict(record) for record in replay.skipped]
-    if topics and not form["topics"]:
+    if topics and not any(matches(name, topics) for name in whole["topics"]):
         call.terminal.warn(f"no topic matches {', '.join(topics)} at offset {form['offset']}")
-    if broker is not None and not form.get("topics"):
+    if broker is not None and not troubles and not form.get("topics"):
         registered = replay.image.cluster.brokers
         call.tell_unregistered(broker, registered, where=f"at offset {form['offset']}")
     if call.as_json:
@@ -69,7 +93,7 @@ def image(
     from kraftlake.cli.views.image_view import draw_image
 
     timestamp = replay.image.provenance.timestamp
-    detailed = everything or bool(topics)
+    detailed = everything or bool(topics or troubles)
     call.terminal.render(
         draw_image(
             form,
@@ -77,5 +101,6 @@ def image(
             timestamp=timestamp,
             everything=detailed,
             brokers=whole["brokers"],
+            one_table=bool(troubles) and not topics,
         )
     )

@@ -44,7 +44,8 @@ def _new(report: dict[str, Any]) -> tuple[str, list[Piece]]:
 def _lake(report: dict[str, Any]) -> tuple[str, list[Piece]]:
     made = " (new)" if report["created"] else ""
     cluster = f"cluster {report['clusterId']}" if report["clusterId"] else "a cluster of unknown id"
-    held = f"offsets {report['startOffset']} to {report['endOffset'] - 1} of {cluster}"
+    begin, end = report["startOffset"], report["endOffset"]
+    held = f"offsets {begin} to {end - 1} of {cluster}" if begin < end else f"no log yet, snapshots alone, of {cluster}"
     return "lake", [(report["lake"], Style.NAME), f"{made}: {held}"]
 
 

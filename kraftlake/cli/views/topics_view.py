@@ -17,8 +17,10 @@ FEW_PARTITIONS = 24
 """Up to so many partitions are drawn one by one without being asked for."""
 
 
-def add_topics(root: Tree, topics: dict[str, Any], *, limit: int | None, brokers: dict[str, Any] | None) -> None:
-    """Add the branch of topics; without a `limit` all of them, partition by partition.
+def add_topics(
+    root: Tree, topics: dict[str, Any], *, limit: int | None, brokers: dict[str, Any] | None, one_table: bool = False
+) -> None:
+    """Add the branch of topics; without a `limit` all of them, partition by partition, in `one_table` or one a topic.
 
     `brokers` are those of the image: they tell why a partition has no leader.
     """
@@ -28,18 +30,27 @@ def add_topics(root: Tree, topics: dict[str, Any], *, limit: int | None, brokers
         return
     summary: list[Piece] = [f"{counted(len(topics), 'topic')} with {counted(len(partitions), 'partition')}"]
     node = branch(root, "topics", *summary, *_health(partitions))
-    if limit is None:
+    if limit is None and not one_table:
         _add_partitions(node, topics, brokers)
         return
-    if len(partitions) <= FEW_PARTITIONS:
+    if limit is None or len(partitions) <= FEW_PARTITIONS:
         _add_few_partitions(node, topics, brokers)
         return
-    node.add(_topic_table(dict(sorted(topics.items())[:limit])))
+    node.add(_topic_table(dict(sorted(topics.items(), key=_worst_first)[:limit])))
     if len(topics) > limit:
         how = "--part topics --all shows them, --topic NAME one of them"
         node.add(text((f"… {len(topics) - limit:,} more topics: {how}", Style.QUIET)))
     else:
         node.add(text(("--topic NAME shows a topic's partitions", Style.QUIET)))
+
+
+def _worst_first(item: tuple[str, dict[str, Any]]) -> tuple[bool, bool, str]:
+    """What a table that has no room for all topics begins with: those that want attention, then by name."""
+    name, topic = item
+    partitions = topic["partitions"].values()
+    offline = any(partition["leader"] < 0 for partition in partitions)
+    under = any(len(partition["isr"]) < len(partition["replicas"]) for partition in partitions)
+    return not offline, not under, name
 
 
 def partition_table(partitions: dict[str, Any], brokers: dict[str, Any] | None, *, heading: str) -> Table:

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from kraftlake.metadata_log.delta_actions import AddFile
 from kraftlake.metadata_log.delta_log import NotADeltaTableError, TableState, read_table
 from kraftlake.metadata_log.derived_tables import app_id_of
-from kraftlake.metadata_log.location import Location, lake_location, open_parquet_file
+from kraftlake.metadata_log.location import Location, fixed_location, lake_location, open_parquet_file
 from kraftlake.runtime.errors import CorruptDataError, LakeError, OffsetError, UsageError
 from kraftlake.spark_jobs.history.columns import PARTITION_SCHEMA
 from kraftlake.spark_jobs.history.small_tables import SMALL_TABLES
@@ -34,9 +34,7 @@ def state_frame(spark: SparkSession, lake: str | Path, offset: int, table: str =
 
     Raises LakeError where there is no such table, OffsetError for an offset that it doesn't cover yet.
     """
-    from kraftlake.spark_jobs.fold.plan import resolved
-
-    path = _covering(resolved(lake), table, offset).path  # Delta takes a relative path for the name of a table
+    path = _covering(fixed_location(lake), table, offset).path  # Delta takes a relative path for the name of a table
     return spark.read.format("delta").load(str(path)).where(at_offset(offset))
 
 

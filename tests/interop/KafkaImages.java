@@ -227,15 +227,22 @@ public class KafkaImages {
         return json;
     }
 
-    /** The image after each offset, from one delta a record. */
-    static Map oneByOne(List batches) {
-        Map images = new HashMap();
-        MetadataImage image = MetadataImage.EMPTY;
+    /** Told of each record when it takes effect at an offset, and of each offset once it is passed. */
+    interface Replay {
+        void take(long offset, ApiMessage message);
+        void passed(long offset);
+    }
+
+    /** Tell of the records up to an offset in the order in which they take effect: a transaction's at its end. */
+    static void inEffect(List batches, long to, Replay replay) {
         List pending = null;
         for (Iterator b = batches.iterator(); b.hasNext(); ) {
-            Batch batch = (Batch) b.next();
-            images.put(Long.valueOf(batch.baseOffset()), image);
+            Batch batch = upTo((Batch) b.next(), to);
+            if (batch == null) {
+                continue;
+            }
             long offset = batch.baseOffset();
+            replay.passed(offset);
             for (Iterator r = batch.records().iterator(); r.hasNext(); offset++) {
                 ApiMessage message = ((ApiMessageAndVersion) r.next()).message();
                 if (message instanceof BeginTransactionRecord) {
@@ -244,17 +251,32 @@ public class KafkaImages {
                     pending = null;
                 } else if (message instanceof EndTransactionRecord) {
                     for (Iterator p = pending.iterator(); p.hasNext(); ) {
-                        image = after(image, (ApiMessage) p.next());
+                        replay.take(offset, (ApiMessage) p.next());
                     }
                     pending = null;
                 } else if (pending != null) {
                     pending.add(message);
                 } else {
-                    image = after(image, message);
+                    replay.take(offset, message);
                 }
-                images.put(Long.valueOf(offset), image);
+                replay.passed(offset);
             }
         }
+    }
+
+    /** The image after each offset, from one delta a record. */
+    static Map oneByOne(List batches) {
+        final Map images = new HashMap();
+        final MetadataImage[] image = {MetadataImage.EMPTY};
+        inEffect(batches, Long.MAX_VALUE, new Replay() {
+            public void take(long offset, ApiMessage message) {
+                image[0] = after(image[0], message);
+            }
+
+            public void passed(long offset) {
+                images.put(Long.valueOf(offset), image[0]);
+            }
+        });
         return images;
     }
 
@@ -328,33 +350,18 @@ public class KafkaImages {
         return localJson(deltaOver(batches, from, to), broker, from, to);
     }
 
-    static MetadataDelta deltaOver(List batches, long from, long to) {
-        MetadataDelta delta = delta(imageAt(batches, from));
-        List pending = null;
-        for (Iterator b = batches.iterator(); b.hasNext(); ) {
-            Batch batch = upTo((Batch) b.next(), to);
-            if (batch == null) {
-                continue;
-            }
-            long offset = batch.baseOffset();
-            for (Iterator r = batch.records().iterator(); r.hasNext(); offset++) {
-                ApiMessage message = ((ApiMessageAndVersion) r.next()).message();
-                if (message instanceof BeginTransactionRecord) {
-                    pending = new ArrayList();
-                } else if (message instanceof AbortTransactionRecord) {
-                    pending = null;
-                } else if (message instanceof EndTransactionRecord) {
-                    for (Iterator p = pending.iterator(); offset > from && p.hasNext(); ) {
-                        delta.replay((ApiMessage) p.next());
-                    }
-                    pending = null;
-                } else if (pending != null) {
-                    pending.add(message);
-                } else if (offset > from) {
+    static MetadataDelta deltaOver(List batches, final long from, long to) {
+        final MetadataDelta delta = delta(imageAt(batches, from));
+        inEffect(batches, to, new Replay() {
+            public void take(long offset, ApiMessage message) {
+                if (offset > from) {
                     delta.replay(message);
                 }
             }
-        }
+
+            public void passed(long offset) {
+            }
+        });
         return delta;
     }
 

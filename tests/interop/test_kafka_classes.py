@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.image import image_to_json
+from kraftlake.image import image_to_json, topics_image
 from kraftlake.kafka_files import write_segment
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.serde import ApiMessageAndVersion
@@ -81,13 +81,15 @@ def test_kafka_reads_the_checkpoints_that_are_exported(sample: str, tmp_path: Pa
         assert_same(image, kafka)
 
 
-@given(history=histories())
+@given(history=histories(), in_bulk=st.booleans())
 def test_kafka_reads_the_checkpoint_of_any_image(
-    history: list[ApiMessageAndVersion], tmp_path_factory: pytest.TempPathFactory
+    history: list[ApiMessageAndVersion], in_bulk: bool, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = tmp_path_factory.mktemp("any")
     source = open_source(segment_of(folder, [[message] for message in history]))
-    report = source.export(folder / "exported.checkpoint")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(topics_image, "PACK_FROM", 0 if in_bulk else 10**9)
+        report = source.export(folder / "exported.checkpoint")
     kafka = kafka_image_of_checkpoint(Path(report.path), end_offset=report.offset + 1, epoch=report.epoch)
     assert_same(source.image(), kafka)
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -251,15 +251,37 @@ def test_snapshots_are_due_at_the_same_places_when_batches_are_replayed_at_once(
     reader: LakeReader, batches: list[RecordBatch], every: int, knows: st.DataObject
 ) -> None:
     """Also where snapshots are there already, be it inside of batches."""
-    last = batches[-1].last_offset
-    there = knows.draw(st.sets(st.integers(1, last + 1), max_size=4))
+    there = knows.draw(st.sets(st.integers(1, batches[-1].last_offset + 1), max_size=4))
     cut = knows.draw(st.integers(0, len(batches)))
-    seen = []
-    for at_once_from in (BY_BATCH, 2):
-        fold = fold_of(reader, there=tuple(there), at_once_from=at_once_from)
-        fold.snapshots._every_bytes = every
-        for piece in (batches[:cut], batches[cut:]):
-            if piece:
-                fold.take_rows(to_rows(piece))
-        seen.append((snapshots_of(fold), fold.snapshots._bytes, fold.image, fold.fold.deltas, fold.fold.batches))
-    assert seen[0] == seen[1]
+    pieces = (batches[:cut], batches[cut:])
+    assert folded(reader, pieces, there, every, 2) == folded(reader, pieces, there, every, BY_BATCH)
+
+
+def folded(
+    reader: LakeReader, pieces: Sequence[Sequence[RecordBatch]], there: set[int], every: int, at_once_from: int
+) -> tuple[object, ...]:
+    """What became of a log: snapshots, the bytes since the last one, image and counts."""
+    fold = fold_of(reader, there=tuple(there), at_once_from=at_once_from)
+    fold.snapshots._every_bytes = every
+    for piece in pieces:
+        if piece:
+            fold.take_rows(to_rows(piece))
+    return snapshots_of(fold), fold.snapshots._bytes, fold.image, fold.fold.deltas, fold.fold.batches
+
+
+@pytest.mark.parametrize(("end_offset", "counted"), [(3, 2), (5, 0), (7, 1)])
+def test_bytes_count_from_a_snapshot_that_ends_inside_of_a_batch_of_no_op_records(
+    reader: LakeReader, end_offset: int, counted: int
+) -> None:
+    no_op = r.NoOpRecord()
+    log = [
+        data(0, metadata_version(), topic(1)),
+        data(2, no_op, no_op, no_op),
+        data(5, topic(2)),
+        data(6, no_op, no_op),
+    ]
+    last = sum(map(len, log[2].values)) if end_offset < 6 else 0
+    quiet = len(log[1].values[0])
+    expected = counted * quiet + last + (0 if end_offset == 7 else 2 * quiet)
+    for at_once_from in (2, BY_BATCH):
+        assert folded(reader, [log], {end_offset}, 1 << 30, at_once_from)[1] == expected

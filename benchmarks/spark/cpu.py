@@ -11,16 +11,29 @@ _PAGE_KIB = os.sysconf("SC_PAGE_SIZE") // 1024
 
 def tree_cpu(root: int | None = None) -> float:
     """CPU seconds so far of `root` (this process) and its descendants, those that ended and were waited for too."""
-    return sum(sum(map(int, fields[11:15])) for fields in _tree(root or os.getpid())) / _TICKS
+    return sum(sum(map(int, fields[11:15])) for fields in _tree(root or os.getpid()).values()) / _TICKS
+
+
+def cpu_by_process() -> dict[int, float]:
+    """CPU seconds so far of this process and its living descendants, each its own alone."""
+    return {pid: sum(map(int, fields[11:13])) / _TICKS for pid, fields in _tree(os.getpid()).items()}
+
+
+def cpu_since(before: dict[int, float]) -> float:
+    """CPU seconds of the processes that live now since `before`; of one that has ended meanwhile nothing is known.
+
+    For work of processes that stay: Spark's idle workers end when they like, and take with them what they had spent.
+    """
+    return sum(spent - before.get(pid, 0.0) for pid, spent in cpu_by_process().items())
 
 
 def tree_memory(root: int | None = None) -> float:
     """GiB of memory that `root` and its descendants have now; what they share counts for each."""
-    return sum(int(fields[21]) for fields in _tree(root or os.getpid())) * _PAGE_KIB / (1 << 20)
+    return sum(int(fields[21]) for fields in _tree(root or os.getpid()).values()) * _PAGE_KIB / (1 << 20)
 
 
-def _tree(root: int) -> list[list[str]]:
-    """The fields of /proc/PID/stat behind the name, of a process and its living descendants."""
+def _tree(root: int) -> dict[int, list[str]]:
+    """The fields of /proc/PID/stat behind the name, of a process and its living descendants, by PID."""
     found: dict[int, list[str]] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -28,8 +41,9 @@ def _tree(root: int) -> list[list[str]]:
         except OSError:
             continue
         found[int(stat.parent.name)] = fields
-    tree, new = [], {root}
+    tree: dict[int, list[str]] = {}
+    new = {root}
     while new:
-        tree += [found[pid] for pid in new if pid in found]
+        tree |= {pid: found[pid] for pid in new if pid in found}
         new = {pid for pid, fields in found.items() if int(fields[1]) in new}
     return tree

@@ -62,6 +62,9 @@ def test_a_lake_is_read_in_parts_whatever_its_files_are(tmp_path: Path, monkeypa
     scan = scan_of(tmp_path / "lake", show_secrets=True)
     assert parts_of(open_source(tmp_path / "lake"), 0, 5736)[1:3] == [(1000, 1999), (2000, 2999)]
     assert lines(read(scan)) == log_of(SAMPLE)
+    monkeypatch.setattr(record_scan, "RECORDS_A_PART", 300)  # a task takes up to four where there are many
+    assert parts_of(open_source(tmp_path / "lake"), 0, 5736)[1:3] == [(1200, 2399), (2400, 3599)]
+    assert lines(read(scan)) == log_of(SAMPLE)
     policy = UpkeepPolicy(compact_from=2, checkpoint_after=2, keep_commits=1, orphan_age_ms=0, exclusive=True)
     Upkeep(tmp_path / "lake", policy).run()
     assert lines(read(scan)) == log_of(SAMPLE)

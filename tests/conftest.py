@@ -8,7 +8,7 @@ import random
 import pytest
 from hypothesis import HealthCheck, settings
 
-pytest_plugins = ["tests.spark_cluster"]
+pytest_plugins = ["tests.spark_cluster", "tests.metadata_log.object_store"]
 
 settings.register_profile(
     "quick", max_examples=50, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]

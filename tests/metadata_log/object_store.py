@@ -12,6 +12,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "kraftlake" / "minio"
 MODULE = "github.com/minio/minio@latest"
 KEY = "kraftlake-tests"
@@ -82,6 +84,25 @@ def running_minio(binary: Path, folder: Path) -> Iterator[dict[str, str]]:
     finally:
         server.terminate()
         server.wait()
+
+
+@pytest.fixture(scope="session")
+def minio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """The one server of this process, for whoever reaches a bucket keeps what reaches it."""
+    binary = minio_binary()
+    if binary is None:
+        pytest.skip("no MinIO server is at hand: `make test-long` builds one with Go")
+    with running_minio(binary, tmp_path_factory.mktemp("minio")) as environment:
+        yield environment
+
+
+@pytest.fixture(scope="module")
+def server(minio: dict[str, str]) -> Iterator[dict[str, str]]:
+    """The environment by which lakes in a store are reached, and this process in it while a module's tests run."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in minio.items():
+            patch.setenv(name, value)
+        yield minio
 
 
 def _wait(port: int, server: subprocess.Popen[bytes]) -> None:

@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 
 import pytest
 from deltalake import DeltaTable
@@ -29,23 +28,12 @@ from kraftlake.runtime.errors import FencedEpochError, LakeError, UsageError
 from tests.cli.running import DIRECTORY, run_json
 from tests.metadata_log.delta_protocol import check_commits
 from tests.metadata_log.log_batches import TIME, data_batch, snapshot_batches
-from tests.metadata_log.object_store import BUCKET, LONG, minio_binary, running_minio
+from tests.metadata_log.object_store import BUCKET, LONG
 from tests.metadata_log.strategies import groupings, logs
 from tests.metadata_log.test_crashes import APPENDS, RACERS, ROOT, started_together
 
 pytestmark = pytest.mark.xdist_group("minio")
 _numbers = itertools.count()
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    binary = minio_binary()
-    if binary is None:
-        pytest.skip("no MinIO server is at hand: `make test-long` builds one with Go")
-    with running_minio(binary, tmp_path_factory.mktemp("minio")) as environment, pytest.MonkeyPatch.context() as patch:
-        for name, value in environment.items():
-            patch.setenv(name, value)
-        yield environment
 
 
 @pytest.fixture

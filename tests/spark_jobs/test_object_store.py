@@ -6,7 +6,6 @@ import itertools
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,7 @@ from kraftlake.runtime.errors import LakeError, UsageError
 from kraftlake.spark_jobs import StreamOptions, run_job
 from kraftlake.spark_jobs.jobs import JOBS
 from tests.cli.running import fault, run_json
-from tests.metadata_log.object_store import BUCKET, LONG, minio_binary, running_minio
+from tests.metadata_log.object_store import BUCKET, LONG
 from tests.spark_jobs.in_a_lake import found
 from tests.spark_jobs.sample_log import LAST_OFFSET, append_in, batches_between, lake_of, sample_batches
 
@@ -32,17 +31,6 @@ ROOT = Path(__file__).parents[2]
 TABLES = sorted({table for job in JOBS.values() for table in job.tables})
 SNAPSHOT_BYTES = 60_000
 _numbers = itertools.count()
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    binary = minio_binary()
-    if binary is None:
-        pytest.skip("no MinIO server is at hand: `make test-long` builds one with Go")
-    with running_minio(binary, tmp_path_factory.mktemp("minio")) as environment, pytest.MonkeyPatch.context() as patch:
-        for name, value in environment.items():
-            patch.setenv(name, value)
-        yield environment
 
 
 @pytest.fixture

@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from kraftlake.runtime.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from kraftlake.replay.import_log import import_source
@@ -16,22 +18,7 @@ __version__ = "0.1.0"
 
 __all__ = ["Source", "__version__", "import_source", "open"]
 
-_HOMES = {
-    "Source": ("source", "Source"),
-    "import_source": ("import_log", "import_source"),
-    "open": ("source", "open_source"),
-}
+# Nothing is imported before it is asked for: `kraftlake --help` imports this package first.
+_HOMES = {"Source": "replay.source", "import_source": "replay.import_log", "open": "replay.source:open_source"}
 
-
-def __getattr__(name: str) -> Any:
-    # Nothing is imported before it is asked for: `kraftlake --help` imports this package first.
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    module, attribute = _HOMES[name]
-    return getattr(import_module(f"kraftlake.replay.{module}"), attribute)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_exports(__name__, _HOMES, __all__)

@@ -5,8 +5,7 @@ What asks questions of images is imported when it is first asked for.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kraftlake.image.acls_image import AclsImage, StandardAcl
 from kraftlake.image.broker_registration import BrokerRegistration
@@ -24,6 +23,7 @@ from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.image.scram_image import ScramCredentialData, ScramImage
 from kraftlake.image.topics_image import TopicImage, TopicsImage
 from kraftlake.image.writer_options import CollectedLosses, ImageWriterOptions, LossHandler, refuse_loss
+from kraftlake.runtime.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from kraftlake.image.broker_partitions import (
@@ -96,12 +96,4 @@ _HOMES = {
     "partitions_of": "broker_partitions",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_exports(__name__, _HOMES, __all__)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from kraftlake.runtime.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from kraftlake.metadata_log.appending import commit_groups
@@ -39,7 +41,7 @@ __all__ = [
     "lake_location",
 ]
 
-_MODULES = {
+_HOMES = {
     "LogTail": "tail",
     "SinceSnapshot": "snapshot_policy",
     "SnapshotPolicy": "snapshot_policy",
@@ -59,15 +61,4 @@ _MODULES = {
     "lake_location": "location",
 }
 
-
-def __getattr__(name: str) -> Any:
-    # pyarrow is imported when a lake is touched, not when the command line starts.
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_exports(__name__, _HOMES, __all__)

@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from kraftlake.runtime.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from kraftlake.spark_jobs.cluster_metrics import counts_by_minute
@@ -56,7 +57,7 @@ __all__ = [
     "state_frame",
 ]
 
-_MODULES = {
+_HOMES = {
     "BuiltSnapshot": "fold.build_snapshot",
     "JOBS": "jobs",
     "Job": "jobs",
@@ -86,12 +87,4 @@ _MODULES = {
     "state_frame": "history.state_at",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_exports(__name__, _HOMES, __all__)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kraftlake.cli.command import SHARED_SECTION, Argument, Command, Example, Option
-from kraftlake.cli.parameters import OFFSET, SOURCE, TIME
+from kraftlake.cli.parameters import MOMENT, OFFSET, SOURCE, TIME
 from kraftlake.cli.terminal import Terminal
 from kraftlake.cli.views.words import counted
 
@@ -21,6 +21,19 @@ if TYPE_CHECKING:
 
 SAMPLE = "samples/kafka-4.4/log/__cluster_metadata-0"
 """The source in every example: a real log that lies in the repository."""
+
+
+from_option = click.option("--from", "first", cls=Option, type=MOMENT, metavar="N", help="From this offset or time on.")
+to_option = click.option(
+    "--to", "last", cls=Option, type=MOMENT, metavar="N", help="Up to this offset or time, itself included."
+)
+
+
+def topics_option(only: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """The option for patterns of topics' names; `only` says what is of them."""
+    return click.option(
+        "--topic", "topics", cls=Option, multiple=True, metavar="NAME", help=f"{only}; * and ? match. Repeatable."
+    )
 
 
 def source_argument() -> Argument:
@@ -83,7 +96,7 @@ class Call:
             source.offset_since(first) if isinstance(first, datetime) else first,
             source.offset_at(last) if isinstance(last, datetime) else last,
         )
-        if isinstance(first, datetime) and isinstance(last, datetime) and offsets[0] == source.offset_at(last) + 1:
+        if isinstance(first, datetime) and isinstance(last, datetime) and offsets[0] == offsets[1] + 1:
             raise OffsetError(
                 f"Nothing was written to {source.name} between these times: offset {offsets[1]} is of before them"
                 + (f", {offsets[0]} of after them." if offsets[0] < source.end_offset else ".")

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from kraftlake.cli.command import Example, Option
-from kraftlake.cli.options import SAMPLE, Call, command
-from kraftlake.cli.parameters import BROKER, EVENT_KIND, MOMENT
+from kraftlake.cli.options import SAMPLE, Call, command, from_option, to_option, topics_option
+from kraftlake.cli.parameters import BROKER, EVENT_KIND
 from kraftlake.cli.sections import LOOK
 
 if TYPE_CHECKING:
@@ -62,16 +62,9 @@ class Wanted(NamedTuple):
         Example("for other programs, one JSON object a line", f"kraftlake events {SAMPLE} --broker 3 --json"),
     ),
 )
-@click.option("--from", "first", cls=Option, type=MOMENT, metavar="N", help="From this offset or time on.")
-@click.option("--to", "last", cls=Option, type=MOMENT, metavar="N", help="Up to this offset or time, itself included.")
-@click.option(
-    "--topic",
-    "topics",
-    cls=Option,
-    multiple=True,
-    metavar="NAME",
-    help="Only of this topic; * and ? match. Repeatable.",
-)
+@from_option
+@to_option
+@topics_option("Only of this topic")
 @click.option(
     "--partition", "partitions", cls=Option, multiple=True, metavar="NAME-N", help="Only of this partition. Repeatable."
 )

@@ -6,7 +6,7 @@ import click
 
 from kraftlake.cli.command import Example, Option
 from kraftlake.cli.image_parts import PARTS, cut, matches
-from kraftlake.cli.options import SAMPLE, Call, command
+from kraftlake.cli.options import SAMPLE, Call, command, topics_option
 from kraftlake.cli.parameters import BROKER
 from kraftlake.cli.sections import LOOK
 
@@ -27,9 +27,7 @@ from kraftlake.cli.sections import LOOK
         Example("for other programs", f"kraftlake image {SAMPLE} --at-offset 1059 --json"),
     ),
 )
-@click.option(
-    "--topic", "topics", cls=Option, multiple=True, metavar="NAME", help="Only this topic; * and ? match. Repeatable."
-)
+@topics_option("Only this topic")
 @click.option("--broker", cls=Option, type=BROKER, metavar="ID", help="Only this broker and the partitions it hosts.")
 @click.option(
     "--unavailable-partitions",

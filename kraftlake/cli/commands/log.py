@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from kraftlake.cli.command import Example, Option
-from kraftlake.cli.options import SAMPLE, Call, command
-from kraftlake.cli.parameters import MOMENT, RECORD_TYPE
+from kraftlake.cli.options import SAMPLE, Call, command, from_option, to_option, topics_option
+from kraftlake.cli.parameters import RECORD_TYPE
 from kraftlake.cli.sections import LOOK
 
 if TYPE_CHECKING:
@@ -37,8 +37,8 @@ NO_OP = "NO_OP_RECORD"
         Example("for other programs, one JSON object a line", f"kraftlake log {SAMPLE} --json"),
     ),
 )
-@click.option("--from", "first", cls=Option, type=MOMENT, metavar="N", help="From this offset or time on.")
-@click.option("--to", "last", cls=Option, type=MOMENT, metavar="N", help="Up to this offset or time, itself included.")
+@from_option
+@to_option
 @click.option(
     "--type",
     "types",
@@ -48,14 +48,7 @@ NO_OP = "NO_OP_RECORD"
     metavar="TYPE",
     help="Only records of this type, in any case, with or without _RECORD. Repeatable.",
 )
-@click.option(
-    "--topic",
-    "topics",
-    cls=Option,
-    multiple=True,
-    metavar="NAME",
-    help="Only records of this topic, its partitions and its configs; * and ? match. Repeatable.",
-)
+@topics_option("Only records of this topic, its partitions and its configs")
 @click.option("--no-noop", cls=Option, is_flag=True, help="Leave out the no-ops of an idle controller.")
 def log(
     call: Call,

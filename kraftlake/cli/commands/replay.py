@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kraftlake.cli.command import Example, Option
-from kraftlake.cli.options import SAMPLE, Call, command
+from kraftlake.cli.options import SAMPLE, Call, command, to_option
 from kraftlake.cli.parameters import BROKER, MOMENT, PathParameter
 from kraftlake.cli.sections import LOOK
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     metavar="N",
     help="Begin with what the broker hosts before this offset or time, by default with the start of the log.",
 )
-@click.option("--to", "last", cls=Option, type=MOMENT, metavar="M", help="Up to this offset or time, itself included.")
+@to_option
 @click.option("--step", cls=Option, is_flag=True, help="Stop after each delta and take commands.")
 @click.option(
     "--log-dirs",

@@ -38,11 +38,19 @@ def write_row_file(
     data = memoryview(sink.getvalue())
     if check and not pq.read_table(pa.BufferReader(data)).equals(rows):
         raise CorruptDataError(f"A new file of {table} doesn't hold the rows that it was made of; it isn't used.")
+    stats = file_statistics(rows, statistics_columns).to_json()
+    return write_encoded(disk, table, data, stats, last_offset=last_offset, modification_time=modification_time)
+
+
+def write_encoded(
+    disk: Disk, table: Location, data: memoryview, stats: str, *, last_offset: int, modification_time: int | None = None
+) -> AddFile:
+    """The same of a file's bytes and statistics, compressed with zstd."""
     path = f"{last_offset:020d}-{uuid.uuid4()}.zstd.parquet"
     write_data_file(disk, table, path, data)
     return AddFile(
         path=path,
         size=data.nbytes,
         modification_time=now_ms() if modification_time is None else modification_time,
-        stats=file_statistics(rows, statistics_columns).to_json(),
+        stats=stats,
     )

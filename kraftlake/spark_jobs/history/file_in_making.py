@@ -5,7 +5,6 @@ Whoever makes the rows goes on meanwhile: on two cores a file takes as long as t
 
 from __future__ import annotations
 
-import uuid
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final
@@ -14,10 +13,10 @@ import attrs
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kraftlake.metadata_log.commit import now_ms, write_data_file
 from kraftlake.metadata_log.delta_actions import AddFile
 from kraftlake.metadata_log.disk import Disk
 from kraftlake.metadata_log.location import Location
+from kraftlake.metadata_log.row_files import write_encoded
 from kraftlake.metadata_log.statistics import file_statistics
 from kraftlake.spark_jobs.history.columns import ROW_GROUP_ROWS, VALIDITY
 
@@ -39,9 +38,7 @@ class EncodedFile:
 
         Raises LakeError when the disk refuses.
         """
-        path = f"{last_offset:020d}-{uuid.uuid4()}.zstd.parquet"
-        write_data_file(disk, table, path, self.data)
-        return AddFile(path=path, size=self.data.nbytes, modification_time=now_ms(), stats=self.stats)
+        return write_encoded(disk, table, self.data, self.stats, last_offset=last_offset)
 
 
 class FileInMaking:

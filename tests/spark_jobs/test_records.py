@@ -48,14 +48,20 @@ def test_the_table_is_the_log_whatever_runs_there_were(tmp_path: Path, spark: Sp
     assert rows_of(lake).equals(expected(lake))
 
 
-def test_executors_write_a_large_backlog_and_a_killed_run_goes_on(
-    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lake = tmp_path / "lake"
+def lake_with_a_backlog(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A lake of five files, all of which executors write in commits of 1,400 records."""
+    lake = folder / "lake"
     lake_of(lake, commits=5)
     monkeypatch.setattr(records, "BACKLOG", 1000)
     monkeypatch.setattr(records, "RECORDS_A_PART", 700)
     monkeypatch.setattr(records, "_PARTS_A_COMMIT", 2)
+    return lake
+
+
+def test_executors_write_a_large_backlog_and_a_killed_run_goes_on(
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = lake_with_a_backlog(tmp_path, monkeypatch)
     told: list[int] = []
 
     def killed(offset: int, end: int) -> None:
@@ -75,11 +81,7 @@ def test_executors_write_a_large_backlog_and_a_killed_run_goes_on(
 def test_what_is_wrong_with_a_backlog_is_one_sentence_and_what_was_committed_stays(
     tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lake = tmp_path / "lake"
-    lake_of(lake, commits=5)
-    monkeypatch.setattr(records, "BACKLOG", 1000)
-    monkeypatch.setattr(records, "RECORDS_A_PART", 700)
-    monkeypatch.setattr(records, "_PARTS_A_COMMIT", 2)
+    lake = lake_with_a_backlog(tmp_path, monkeypatch)
     (span,) = MetadataLog.open(lake).files_between(LAST_OFFSET, LAST_OFFSET)
     last = lake / "log" / span.file.path
     content = last.read_bytes()

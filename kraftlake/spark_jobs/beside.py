@@ -1,24 +1,10 @@
-"""Two thin drivers of threads: what is read ahead of who works on it, and what is written behind him."""
+"""A task that runs behind whoever has started it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
-from typing import Final, TypeVar
-
-T = TypeVar("T")
-
-_END: Final = object()
-
-
-def ahead(items: Iterator[T]) -> Iterator[T]:
-    """The same items, each made on a thread of its own while the one before is worked on. Raises what making raises."""
-    with ThreadPoolExecutor(1, "kraftlake-ahead") as pool:
-        coming: Future[T | object] = pool.submit(next, items, _END)
-        while (item := coming.result()) is not _END:
-            coming = pool.submit(next, items, _END)
-            yield item  # type: ignore[misc]
 
 
 class Behind:

@@ -9,13 +9,10 @@ import numpy as np
 from kraftlake.image.partition_registration import NO_LEADER
 from kraftlake.image.partition_rows import LEADER
 from kraftlake.kernels.broker_changes import HAD, HAS
-from kraftlake.kernels.partition_journal import list_lengths, list_values
 from kraftlake.records.metadata_records import RemoveTopicRecord, TopicRecord
 from kraftlake.spark_jobs.history.effective_records import EffectiveRecords
 from kraftlake.spark_jobs.partition_places import PartitionPlaces
-
-_LISTS = 7
-_REPLICAS = 0
+from kraftlake.spark_jobs.row_lists import RowLists
 
 
 def count_changes(places: PartitionPlaces, records: EffectiveRecords, deltas: Any, changes: Any) -> int:
@@ -45,13 +42,8 @@ def count_changes(places: PartitionPlaces, records: EffectiveRecords, deltas: An
 
 def _preferred(places: PartitionPlaces, rows: Any) -> Any:
     """The first replica of each row, or NO_LEADER."""
-    base_heap, heap = places.change.base.heap, places.change.state.heap
-    lengths = np.empty((_LISTS, len(rows)), np.int32)
-    list_lengths(rows, base_heap, heap, lengths)
-    ends = np.cumsum(lengths[_REPLICAS], dtype=np.int64)
-    replicas = np.empty(int(ends[-1]) if len(ends) else 0, np.int32)
-    list_values(rows, base_heap, heap, lengths, _REPLICAS, replicas)
+    bounds, replicas = RowLists(rows, places.change.base.heap, places.change.state.heap).flat("replicas")
     preferred = np.full(len(rows), NO_LEADER, np.int32)
-    some = np.flatnonzero(lengths[_REPLICAS])
-    preferred[some] = replicas[(ends - lengths[_REPLICAS])[some]]
+    some = np.flatnonzero(np.diff(bounds))
+    preferred[some] = replicas[bounds[some]]
     return preferred

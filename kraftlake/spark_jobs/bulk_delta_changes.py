@@ -27,8 +27,11 @@ def bulk_delta_changes(bulk: BulkChange, heads: DeltaHeads) -> Iterator[pa.Table
     table, names = bulk.packed.table, [*bulk.packed.table.names, *bulk.new_names]
     known = len(table.names)
     strings = Strings(
-        name=names.__getitem__,
-        topic_id=lambda topic: str(table.id_of(topic) if topic < known else bulk.new_id(topic - known)),
+        names=lambda topics: pa.array([names[topic] for topic in topics.tolist()], pa.string()),
+        ids=lambda topics: pa.array(
+            (str(table.id_of(topic) if topic < known else bulk.new_id(topic - known)) for topic in topics.tolist()),
+            pa.string(),
+        ),
         directories=pa.array(map(str, bulk.directory_ids()), pa.string()),
     )
     if changed.has_long_lists():

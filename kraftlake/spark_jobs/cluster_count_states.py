@@ -6,16 +6,12 @@ Most records of topics go through compiled code; what is odd about one makes the
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import attrs
 import numpy as np
 
-from kraftlake import kernels
-from kraftlake.delta import MetadataDelta
 from kraftlake.image import ClusterCounts, ClusterImage, MetadataImage, count_cluster
-from kraftlake.image.topics_image import TopicsImage
 from kraftlake.publisher.controller_metrics import ControllerMetadataMetrics
 from kraftlake.records.metadata_records import (
     BrokerRegistrationChangeRecord,
@@ -27,11 +23,9 @@ from kraftlake.records.metadata_records import (
 from kraftlake.replay.manifest import LogDeltaManifest
 from kraftlake.spark_jobs.delta_heads import DeltaHeads
 from kraftlake.spark_jobs.history.effective_records import UNKNOWN_KIND, EffectiveRecords
-from kraftlake.spark_jobs.history.partition_states import BULK_FROM, TOPIC_KINDS
-from kraftlake.spark_jobs.record_messages import message_at
-
-if TYPE_CHECKING:
-    from kraftlake.spark_jobs.partition_places import PartitionPlaces
+from kraftlake.spark_jobs.history.partition_states import TOPIC_KINDS
+from kraftlake.spark_jobs.object_deltas import object_deltas
+from kraftlake.spark_jobs.topics_in_turn import TopicsInTurn
 
 BROKER_KINDS: Final = tuple(
     cls.API_KEY
@@ -64,9 +58,8 @@ class ClusterCountStates:
     def __init__(self, image: MetadataImage = MetadataImage.EMPTY, *, bulk: bool | None = None) -> None:
         """Begin with an image; `bulk` says whether to use compiled code, None: where there is enough to do for it."""
         self.counts = count_cluster(image)
-        self._bulk_wanted = bulk
-        self._places: PartitionPlaces | None = None
-        self._topics, self._cluster = image.topics, image.cluster
+        self._topics = TopicsInTurn(image.topics, bulk=bulk)
+        self._cluster = image.cluster
 
     def take(self, records: EffectiveRecords, heads: DeltaHeads) -> Iterator[Counted]:
         """Replay the records of whole deltas, which follow those before: the deltas that have changed a count.
@@ -93,39 +86,26 @@ class ClusterCountStates:
                 yield Counted(delta, self.counts, change[UNCLEAN], change[ELIGIBLE])
 
     def _take_topics(self, records: EffectiveRecords, deltas: Any, changes: Any) -> None:
-        chosen = np.flatnonzero(np.isin(records.kinds, (*TOPIC_KINDS, UNKNOWN_KIND)))
+        chosen = records.are_of((*TOPIC_KINDS, UNKNOWN_KIND))
         records, deltas = records.where(chosen), deltas[chosen]
-        if self._places is not None and self._places.is_worn:
-            self._topics, self._places = self._places.topics(), None
-        if self._places is None and self._wants_bulk(len(records)):
-            from kraftlake.spark_jobs.partition_places import PartitionPlaces, fits  # imports numba
-
-            if fits(self._topics):
-                self._places, self._topics = PartitionPlaces(self._topics), TopicsImage.EMPTY
-        done = 0
-        if self._places is not None:
+        done, places = 0, self._topics.places(len(records))
+        if places is not None:
             from kraftlake.spark_jobs.bulk_cluster_counts import count_changes
 
-            done = count_changes(self._places, records, deltas, changes)
-            if done < len(records):
-                self._topics, self._places = self._places.topics(), None
+            done = count_changes(places, records, deltas, changes)
         if done < len(records):
             self._take_objects(records.where(np.s_[done:]), deltas[done:], changes)
 
     def _take_objects(self, records: EffectiveRecords, deltas: Any, changes: Any) -> None:
-        for first, last in _runs(deltas):
-            image = MetadataImage(topics=self._topics)
-            delta = MetadataDelta(image, of_log=True)
-            for index in range(first, last):
-                message = message_at(records, index)
-                if getattr(message, "API_KEY", None) in TOPIC_KINDS:
-                    delta.replay(message, int(records.offsets[index]))
-            after = delta.apply(image.provenance)
+        for number, delta in object_deltas(
+            records, deltas, TOPIC_KINDS, lambda: MetadataImage(topics=self._topics.image())
+        ):
+            image = delta.apply(delta.image.provenance)
+            self._topics.become(image.topics)
             metrics = ControllerMetadataMetrics()
-            metrics.on_metadata_update(delta, after, _manifest(after))
-            self._topics = after.topics
-            changes[deltas[first]] = (
-                after.topics.topic_count - image.topics.topic_count,
+            metrics.on_metadata_update(delta, image, _manifest(image))
+            changes[number] = (
+                image.topics.topic_count - delta.image.topics.topic_count,
                 metrics.counts.global_partition_count,
                 metrics.counts.offline_partitions_count,
                 metrics.counts.preferred_replica_imbalance_count,
@@ -135,28 +115,11 @@ class ClusterCountStates:
 
     def _take_brokers(self, records: EffectiveRecords, deltas: Any) -> Iterator[tuple[int, dict[str, int]]]:
         """The deltas that name brokers, with the brokers' counts behind each."""
-        chosen = np.flatnonzero(np.isin(records.kinds, (*BROKER_KINDS, UNKNOWN_KIND)))
+        chosen = records.are_of((*BROKER_KINDS, UNKNOWN_KIND))
         records, deltas = records.where(chosen), deltas[chosen]
-        for first, last in _runs(deltas):
-            image = MetadataImage(cluster=self._cluster)
-            delta = MetadataDelta(image, of_log=True)
-            for index in range(first, last):
-                message = message_at(records, index)
-                if getattr(message, "API_KEY", None) in BROKER_KINDS:
-                    delta.replay(message, int(records.offsets[index]))
-            self._cluster = delta.apply(image.provenance).cluster
-            yield int(deltas[first]), _broker_counts(self._cluster)
-
-    def _wants_bulk(self, count: int) -> bool:
-        if self._bulk_wanted is None:
-            return count >= BULK_FROM and kernels.available()
-        return self._bulk_wanted
-
-
-def _runs(deltas: Any) -> Iterator[tuple[int, int]]:
-    """Where the records of each delta begin and end."""
-    if len(deltas):
-        yield from pairwise([0, *(np.flatnonzero(np.diff(deltas)) + 1).tolist(), len(deltas)])
+        for number, delta in object_deltas(records, deltas, BROKER_KINDS, lambda: MetadataImage(cluster=self._cluster)):
+            self._cluster = delta.apply(delta.image.provenance).cluster
+            yield number, _broker_counts(self._cluster)
 
 
 def _broker_counts(cluster: ClusterImage) -> dict[str, int]:

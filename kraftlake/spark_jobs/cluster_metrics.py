@@ -109,10 +109,8 @@ class ClusterMetricsWriter(DeltaRowsWriter):
             self._add(heads, Counted(0, before, 0, 0))
 
     def _add(self, heads: DeltaHeads, counted: Counted) -> None:
-        time = int(heads.times[counted.delta])
-        head = (int(heads.offsets[counted.delta]), int(heads.epochs[counted.delta]), None if time < 0 else time * 1000)
         values: tuple[Any, ...] = attrs.astuple(counted.counts)
-        self.rows.add((*head, *values, counted.unclean, counted.eligible))
+        self.rows.add((*heads.row(counted.delta), *values, counted.unclean, counted.eligible))
 
 
 def counts_by_minute(spark: SparkSession, lake: str | Path) -> DataFrame:

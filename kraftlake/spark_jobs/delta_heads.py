@@ -8,7 +8,8 @@ import attrs
 import numpy as np
 
 from kraftlake.records.batch import RecordBatch
-from kraftlake.spark_jobs.history.effective_records import ABORT, BEGIN, EffectiveRecords
+from kraftlake.spark_jobs.history.effective_records import EffectiveRecords
+from kraftlake.spark_jobs.transactions import BEGIN, marks_among, open_around
 
 if TYPE_CHECKING:
     from kraftlake.records.batch_values import BatchValues
@@ -32,6 +33,11 @@ class DeltaHeads:
             offsets=np.array([offset], np.int64), epochs=np.array([epoch], np.int32), times=np.array([time], np.int64)
         )
 
+    def row(self, number: int) -> tuple[int, int, int | None]:
+        """One delta's as the tables' rows have them: offset, epoch, and time (epoch microseconds or None)."""
+        time = int(self.times[number])
+        return int(self.offsets[number]), int(self.epochs[number]), None if time < 0 else time * 1000
+
     @classmethod
     def of_part(cls, part: BatchValues | RecordBatch, records: EffectiveRecords, *, in_transaction: bool) -> DeltaHeads:
         """Those of a part of the log, whose `records` are given as if each stood alone.
@@ -45,13 +51,11 @@ class DeltaHeads:
             of_batch = (part.last_offsets, part.epochs, part.timestamps)
         lasts, epochs, times = (np.asarray(values, np.int64) for values in of_batch)
         offsets = lasts
-        marks = np.flatnonzero((records.kinds >= BEGIN) & (records.kinds <= ABORT))
+        marks = marks_among(records.kinds)
         if in_transaction or len(marks):
-            begins = records.kinds[marks] == BEGIN
-            # How many transactions are open behind each mark: 0 or 1.
-            opened = int(in_transaction) + np.concatenate((np.zeros(1, np.int64), np.cumsum(np.where(begins, 1, -1))))
+            opened = open_around(records.kinds[marks], in_transaction)
             closed = opened[np.searchsorted(records.offsets[marks], lasts, side="right")] == 0
-            before = records.offsets[marks[begins]] - 1
+            before = records.offsets[marks[records.kinds[marks] == BEGIN]] - 1
             offsets = np.union1d(lasts[closed], before[before >= part.base_offset])
         batches = np.searchsorted(lasts, offsets)
         return cls(offsets=offsets, epochs=epochs[batches].astype(np.int32), times=times[batches])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -11,8 +11,6 @@ from kraftlake.image import MetadataImage
 from kraftlake.replay.fold import loader_at, snapshot_image
 from kraftlake.spark_jobs.delta_heads import DeltaHeads
 from kraftlake.spark_jobs.history.effective_records import (
-    ABORT,
-    BEGIN,
     EffectiveRecords,
     TransactionReader,
     joined,
@@ -21,6 +19,7 @@ from kraftlake.spark_jobs.history.effective_records import (
 )
 from kraftlake.spark_jobs.log_fold import oldest_snapshot
 from kraftlake.spark_jobs.table_writer import TableWriter
+from kraftlake.spark_jobs.transactions import marks_among
 
 if TYPE_CHECKING:
     from kraftlake.replay.open_reader import LakeReader
@@ -76,8 +75,9 @@ class DeltaRowsWriter(TableWriter):
                 heads = DeltaHeads.of_part(part, records, in_transaction=in_transaction)
                 self._tell(joined(taken) if taken else records.where(np.s_[:0]), heads)
 
-    def _asks_about(self, rows: pa.Table) -> Any:
-        return np.isin(rows.column("api_key").to_numpy(), (*self.kinds, *range(BEGIN, ABORT + 1))).any()
+    def _asks_about(self, rows: pa.Table) -> bool:
+        keys = rows.column("api_key").to_numpy()
+        return bool(np.isin(keys, self.kinds).any()) or len(marks_among(keys)) > 0
 
     def _go_on(self, image: MetadataImage, *, told: bool) -> None:
         """Go on from an image, which the table covers or was told as a whole; `told`: a delta has led to it."""

@@ -13,13 +13,9 @@ import pyarrow.compute as pc
 from kraftlake.image.partition_rows import LEADER, LEADER_EPOCH, PARTITION_EPOCH
 from kraftlake.kernels.broker_changes import TOO_LONG, changes_of_brokers
 from kraftlake.kernels.change_state import Base, State
-from kraftlake.kernels.partition_journal import list_lengths, list_values
 from kraftlake.spark_jobs.delta_heads import DeltaHeads
 from kraftlake.spark_jobs.local_changes import CHANGES_BY_NAME, SCHEMA
-from kraftlake.spark_jobs.partition_places import has_long_lists
-
-_LISTS = 7
-_REPLICAS, _ISR = 0, 1
+from kraftlake.spark_jobs.row_lists import RowLists
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -54,15 +50,19 @@ class ChangedPartitions:
 
     def has_long_lists(self) -> bool:
         """Whether a partition has a list that is too long for compiled code."""
-        return any(has_long_lists(rows, self.base.heap, self.state.heap) for rows in (self.before, self.after))
+        return any(self.lists(rows).some_too_long() for rows in (self.before, self.after))
+
+    def lists(self, rows: Any) -> RowLists:
+        """The lists of rows, `before` or `after`."""
+        return RowLists(rows, self.base.heap, self.state.heap)
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class Strings:
-    """Names and ids of topics by number, and the ids of directories (string array) by theirs."""
+    """Names and ids (string arrays) of topics by their numbers, and the ids of directories (one) by theirs."""
 
-    name: Callable[[int], str]
-    topic_id: Callable[[int], str]
+    names: Callable[[Any], pa.Array]
+    ids: Callable[[Any], pa.Array]
     directories: pa.Array
 
 
@@ -74,8 +74,7 @@ def local_change_table(partitions: ChangedPartitions, heads: DeltaHeads, strings
     told = _Told.of(partitions)
     numbers, which = np.unique(partitions.topics, return_inverse=True)
     topics = which.reshape(-1)
-    names = pa.array([strings.name(number) for number in numbers.tolist()], pa.string())
-    ids = pa.array([strings.topic_id(number) for number in numbers.tolist()], pa.string())
+    names, ids = strings.names(numbers), strings.ids(numbers)
     told = told.take(_order(told, partitions, _ranks(names)[topics]))
     changed, deleted = told.changed, told.kinds == 0
     state = pa.array(changed, mask=deleted)
@@ -159,15 +158,5 @@ def _ranks(names: pa.Array) -> Any:
 
 
 def _lists(partitions: ChangedPartitions) -> dict[str, pa.Array]:
-    after = partitions.after
-    base_heap, heap = partitions.base.heap, partitions.state.heap
-    lengths = np.empty((_LISTS, len(after)), np.int32)
-    list_lengths(after, base_heap, heap, lengths)
-    columns = {}
-    for name, which in (("replicas", _REPLICAS), ("isr", _ISR)):
-        bounds = np.zeros(len(after) + 1, np.int32)
-        np.cumsum(lengths[which], out=bounds[1:])
-        members = np.empty(int(bounds[-1]), np.int32)
-        list_values(after, base_heap, heap, lengths, which, members)
-        columns[name] = pa.ListArray.from_arrays(pa.array(bounds), pa.array(members))
-    return columns
+    lists = partitions.lists(partitions.after)
+    return {name: pa.ListArray.from_arrays(*map(pa.array, lists.flat(name))) for name in ("replicas", "isr")}

@@ -6,21 +6,18 @@ from typing import Any
 
 import attrs
 import numpy as np
-import pyarrow as pa
 
 from kraftlake.delta.noting_change import Notes, NotingChange
 from kraftlake.image.packed_topics import PackedTopics
-from kraftlake.image.partition_rows import ROW_BYTES
 from kraftlake.image.topic_table import TopicTable
 from kraftlake.image.topics_image import TopicsImage
 from kraftlake.kernels.broker_changes import HAD, HAS, WRITTEN
-from kraftlake.kernels.change_state import DIRECTORIES_WRITTEN, LONGEST
-from kraftlake.kernels.partition_journal import DID_ELIGIBLE, DID_UNCLEAN, heap_size, list_lengths, move_lists
+from kraftlake.kernels.change_state import DIRECTORIES_WRITTEN
+from kraftlake.kernels.partition_journal import DID_ELIGIBLE, DID_UNCLEAN, heap_size, move_lists
 from kraftlake.records.metadata_records import TopicRecord
 from kraftlake.spark_jobs.history.effective_records import EffectiveRecords
-
-_LISTS = 7
-_WORN_BYTES = 1 << 26
+from kraftlake.spark_jobs.places import PlaceStrings, grown, is_worn
+from kraftlake.spark_jobs.row_lists import RowLists
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -46,7 +43,7 @@ class Moved:
 class PartitionPlaces:
     """`rows` (int32[places, 14]) has the partition at each place of `change`, where `there` (bool) says that it is.
 
-    `names`, `ids` and `directories` are the strings of topics and directories by number, once `learn` was called.
+    `strings` are those of topics and directories.
     """
 
     def __init__(self, topics: TopicsImage) -> None:
@@ -57,16 +54,12 @@ class PartitionPlaces:
         self.there = np.ones(len(self.rows), np.bool_)
         self._alive = np.ones(self.change.topic_total, np.bool_)
         """Which topics are there, by number."""
-        self.names: list[str] = []
-        self.ids: list[str] = []
-        self.directories = pa.array([], pa.string())
+        self.strings = PlaceStrings(self.change)
 
     @property
     def is_worn(self) -> bool:
         """Whether much of the memory is taken by what is gone: lists of former states, places of removed partitions."""
-        lists = self.change.state.heap.nbytes > max(_WORN_BYTES, self.change.base.heap.nbytes)
-        there = int(np.count_nonzero(self.there))
-        return lists or self.change.place_count * ROW_BYTES > _WORN_BYTES + 2 * there * ROW_BYTES
+        return is_worn(self.change, int(np.count_nonzero(self.there)))
 
     def replay(self, records: EffectiveRecords, deltas: Any) -> Moved:
         """Replay records of topics, of whole deltas, as far as that goes; `deltas` (int64) are the numbers of theirs.
@@ -120,16 +113,7 @@ class PartitionPlaces:
         places = self.change.place_count
         if places > len(self.there):
             size = places + places // 2
-            self.rows, self.there = _grown(self.rows, size), _grown(self.there, size)
-
-    def learn(self) -> None:
-        """Bring the strings of topics and directories up to date."""
-        change, known = self.change, len(self.names)
-        if known < change.topic_total:
-            self.names = [*change.packed.table.names, *change.new_names]
-            self.ids += [str(change.topic_id(number)) for number in range(known, len(self.names))]
-        if len(self.directories) < change.directory_total:
-            self.directories = pa.array(map(str, change.directory_ids()), pa.string())
+            self.rows, self.there = grown(self.rows, size, 0), grown(self.there, size, 0)
 
     def topics(self) -> TopicsImage:
         """The topics that are there as an image of its own."""
@@ -157,17 +141,4 @@ class PartitionPlaces:
 def fits(topics: TopicsImage) -> bool:
     """Whether no partition has a list that is too long for compiled code."""
     packed = topics.rows().merged()
-    return not has_long_lists(packed.rows, packed.heap, packed.heap)
-
-
-def has_long_lists(rows: Any, base_heap: Any, heap: Any) -> bool:
-    """Whether a row (int32[n, 14]) has a list that is too long for compiled code."""
-    lengths = np.empty((_LISTS, len(rows)), np.int32)
-    list_lengths(rows, base_heap, heap, lengths)
-    return bool((lengths > LONGEST).any())
-
-
-def _grown(array: Any, size: int) -> Any:
-    grown = np.zeros((size, *array.shape[1:]), array.dtype)
-    grown[: len(array)] = array
-    return grown
+    return not RowLists(packed.rows, packed.heap, packed.heap).some_too_long()

@@ -12,12 +12,10 @@ import pyarrow as pa
 
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.batch_values import BatchValues
-from kraftlake.records.metadata_records import AbortTransactionRecord, BeginTransactionRecord, NoOpRecord
+from kraftlake.records.metadata_records import NoOpRecord
 from kraftlake.records.row_values import values_of_rows
+from kraftlake.spark_jobs.transactions import marks_among, open_around
 
-_FIRST_MARK: Final = BeginTransactionRecord.API_KEY
-_LAST_MARK: Final = AbortTransactionRecord.API_KEY
-_BEGIN: Final = BeginTransactionRecord.API_KEY
 _NO_OP: Final = NoOpRecord.API_KEY
 
 
@@ -84,10 +82,9 @@ def _cut(values: BatchValues, keys: Any, in_transaction: bool) -> Iterator[Stret
 
 def _involved(keys: Any, begins: Any, in_transaction: bool) -> Any:
     """Which batches hold a mark of a metadata transaction, or any of its records."""
-    marks = np.flatnonzero((keys >= _FIRST_MARK) & (keys <= _LAST_MARK))
+    marks = marks_among(keys)
     if not len(marks):
         return np.full(len(begins), in_transaction)
-    opened = np.append(int(in_transaction), int(in_transaction) + np.cumsum(np.where(keys[marks] == _BEGIN, 1, -1)))
-    involved = opened[np.searchsorted(marks, begins)] > 0
+    involved = open_around(keys[marks], in_transaction)[np.searchsorted(marks, begins)] > 0
     involved[np.searchsorted(begins, marks, side="right") - 1] = True
     return involved

@@ -21,7 +21,8 @@ from kraftlake.metadata_log.object_path import ObjectPath
 from kraftlake.replay.open_reader import LakeReader
 from kraftlake.runtime.errors import EnvironmentFaultError, KraftlakeError, LakeError, UsageError
 from kraftlake.runtime.log import get_logger
-from kraftlake.spark_jobs.beside import Behind, ahead
+from kraftlake.runtime.one_ahead import one_ahead
+from kraftlake.spark_jobs.beside import Behind
 from kraftlake.spark_jobs.log_fold import LogFold, TableFeed
 from kraftlake.spark_jobs.row_fold import RowFold
 from kraftlake.spark_jobs.run_lock import JOBS_FOLDER, hold_tables
@@ -242,8 +243,10 @@ class _TableRun:
         """Reads from the log itself, without Spark."""
         if self._fold.last_offset < to_offset:
             # A handle of its own, for the tables are read on a thread of its own.
-            for rows in ahead(MetadataLog.open(self._lake).batch_rows(self._fold.last_offset + 1, to_offset)):
-                self._take(rows)
+            log = MetadataLog.open(self._lake)
+            with one_ahead(log.batch_rows(self._fold.last_offset + 1, to_offset)) as tables:
+                for rows in tables:
+                    self._take(rows)
         self._publish()
 
     def _take(self, rows: pa.Table) -> None:

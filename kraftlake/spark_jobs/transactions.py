@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from kraftlake.records.metadata_records import AbortTransactionRecord, BeginTran
 from kraftlake.records.serde import UnknownRecord
 from kraftlake.replay.record_faults import decode_record
 from kraftlake.replay.transactions import OpenTransaction
+
+BEGIN: Final = BeginTransactionRecord.API_KEY
+"""The api key of the first kind of marks; those of the others follow."""
 
 
 class Records(Protocol):
@@ -57,8 +60,7 @@ class TransactionFilter(Generic[P]):
         before it, CorruptDataError naming that of one which can't be decoded.
         """
         done = 0
-        marks = np.flatnonzero((keys >= BeginTransactionRecord.API_KEY) & (keys <= AbortTransactionRecord.API_KEY))
-        for place in marks.tolist():
+        for place in marks_among(keys).tolist():
             offset = int(records.offsets[place])
             message = decode_record(records.value(place), offset)
             if isinstance(message, UnknownRecord):
@@ -78,3 +80,16 @@ class TransactionFilter(Generic[P]):
             yield [part], None
         else:
             self._open.hold(part.kept())
+
+
+def marks_among(keys: Any) -> Any:
+    """The places (int64) of the marks of metadata transactions among the api keys of records."""
+    return np.flatnonzero((keys >= BEGIN) & (keys <= AbortTransactionRecord.API_KEY))
+
+
+def open_around(marks: Any, in_transaction: bool) -> Any:
+    """How many transactions (int64[n + 1]), 0 or 1, are open in front of n marks and behind the last.
+
+    `marks` are the marks' api keys; `in_transaction` says whether one is open in front of the first.
+    """
+    return int(in_transaction) + np.append(0, np.cumsum(np.where(marks == BEGIN, 1, -1)))

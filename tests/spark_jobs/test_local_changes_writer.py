@@ -21,8 +21,9 @@ from kraftlake.records.rows import to_rows
 from kraftlake.replay.batch_loader import MetadataBatchLoader
 from kraftlake.replay.manifest import LogDeltaManifest
 from kraftlake.runtime.errors import ReplayError
-from kraftlake.spark_jobs import local_change_states, partition_places
+from kraftlake.spark_jobs import partition_places
 from kraftlake.spark_jobs.delta_heads import DeltaHeads
+from kraftlake.spark_jobs.history import partition_states
 from kraftlake.spark_jobs.local_change_states import LocalChangeStates, rows_of_image
 from kraftlake.spark_jobs.local_changes import SCHEMA, Row, local_change_rows
 from kraftlake.spark_jobs.local_changes_writer import LocalChangesWriter
@@ -169,7 +170,7 @@ def test_an_odd_record_makes_its_whole_delta_go_by_objects(monkeypatch: pytest.M
 
 @pytest.mark.skipif(not kernels.available(), reason="numba is missing")
 def test_memory_of_what_is_gone_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(partition_places, "_WORN_BYTES", 1000)
+    monkeypatch.setattr("kraftlake.spark_jobs.places._WORN_BYTES", 1000)
     log = []
     for number in range(60):
         log.append(data(3 * number, topic(number), partition(number, replicas=(1, 2, 3, 4))))
@@ -194,7 +195,7 @@ def test_a_record_that_contradicts_what_is_there_is_named(bulk: bool) -> None:
 def test_few_records_go_by_objects_and_many_as_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     states = LocalChangeStates()
     assert not states.in_columns
-    monkeypatch.setattr(local_change_states, "BULK_FROM", 2)
+    monkeypatch.setattr(partition_states, "BULK_FROM", 2)
     writer = LocalChangesWriter()
     writer.take_rows(to_rows([data(0, topic(1), partition(1))]))
     assert writer._states.in_columns == kernels.available()

@@ -18,7 +18,7 @@ from kraftlake.spark_jobs.delta_heads import DeltaHeads
 from kraftlake.spark_jobs.fold.folded import fold_shard, shards_in
 from kraftlake.spark_jobs.fold.frames import chunks_frame, in_arrow, of_topics, sound_plan
 from kraftlake.spark_jobs.fold.plan import provenance_at
-from kraftlake.spark_jobs.local_changes import SCHEMA, Row, local_change_rows
+from kraftlake.spark_jobs.local_changes import SCHEMA, local_change_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -61,35 +61,33 @@ def local_changes_frame(
         from_snapshot=from_snapshot,
         topics_only=True,
     )
-    head = head_of_rows(provenance_at(log, to))
+    heads = heads_of(provenance_at(log, to))
 
     def changes(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _, chunks in of_topics(plan, shards_in(batches)):
             change = fold_shard(chunks, split_at=from_offset, base_last=plan.base_last).change()
-            yield from batches_of_change(change, head)
+            yield from batches_of_change(change, heads)
 
     return in_arrow(chunks_frame(spark, plan), changes, SCHEMA)
 
 
-def batches_of_change(change: TopicsDelta, head: Row) -> Iterator[pa.RecordBatch]:
-    """The rows of one metadata delta, in batches of bounded size; `head` is that of `head_of_rows`."""
+def batches_of_change(change: TopicsDelta, heads: DeltaHeads) -> Iterator[pa.RecordBatch]:
+    """The rows of one metadata delta, in batches of bounded size; `heads` is that of `heads_of`."""
     bulk, tables = change.as_bulk(), None
     if bulk is not None:
         from kraftlake.spark_jobs.bulk_delta_changes import bulk_delta_changes
 
-        offset, epoch, time = head
-        tables = bulk_delta_changes(bulk, DeltaHeads.single(offset, epoch, -1 if time is None else time // 1000))
+        tables = bulk_delta_changes(bulk, heads)
     for table in tables or ():
         yield from table.to_batches(max_chunksize=_ROWS_AT_ONCE)
-    rows = local_change_rows(change, head) if tables is None else iter(())
+    rows = local_change_rows(change, heads.row(0)) if tables is None else iter(())
     while some := list(islice(rows, _ROWS_AT_ONCE)):
         yield batch_of_rows(some)
 
 
-def head_of_rows(provenance: MetadataProvenance) -> tuple[int, int, int | None]:
-    """The offset, epoch and time (epoch microseconds) that all rows of a metadata delta have."""
-    time = None if provenance.timestamp < 0 else provenance.timestamp * 1000
-    return provenance.offset, provenance.epoch, time
+def heads_of(provenance: MetadataProvenance) -> DeltaHeads:
+    """The head of the one metadata delta that ends where an image does."""
+    return DeltaHeads.single(provenance.offset, provenance.epoch, provenance.timestamp)
 
 
 def batch_of_rows(rows: list[tuple[object, ...]]) -> pa.RecordBatch:

@@ -20,28 +20,17 @@ from kraftlake.image.partition_rows import (
     LEADER_EPOCH,
     PARTITION_EPOCH,
     RECOVERY,
-    ROW_BYTES,
     registration_of,
 )
 from kraftlake.image.topics_image import TopicsImage
 from kraftlake.kernels.partition_intervals import NOT_OPEN, end_intervals
-from kraftlake.kernels.partition_journal import heap_size, list_lengths, list_values, move_lists
+from kraftlake.kernels.partition_journal import heap_size, move_lists
 from kraftlake.records.metadata_records import PartitionRecord
 from kraftlake.records.uuid import Uuid
 from kraftlake.spark_jobs.history.columns import ENCODED_STATES, ROW_GROUP_ROWS, STILL_SO, times_of
 from kraftlake.spark_jobs.history.effective_records import EffectiveRecords
-
-_WORN_BYTES = 1 << 26
-_LISTS = {
-    "replicas": 0,
-    "isr": 1,
-    "directories": 2,
-    "adding_replicas": 3,
-    "removing_replicas": 4,
-    "elr": 5,
-    "last_known_elr": 6,
-}
-"""The number of each list among those of a row: see `kraftlake.image.partition_rows`."""
+from kraftlake.spark_jobs.places import PlaceStrings, grown, is_worn
+from kraftlake.spark_jobs.row_lists import LISTS, RowLists
 
 
 class _States(NamedTuple):
@@ -100,7 +89,7 @@ class BulkPartitions:
         self._since_times = np.array(since_times, np.int64)
         assert len(self._since) == len(self._since_times) == len(self._rows), "an offset and a time for each partition"
         self._ended: list[_States] = []
-        self._names = self._ids = self._directories = pa.array([], pa.string())
+        self._strings = PlaceStrings(self._change)
 
     @property
     def open_count(self) -> int:
@@ -110,8 +99,7 @@ class BulkPartitions:
     @property
     def is_worn(self) -> bool:
         """Whether much of the memory is taken by what is gone: lists of ended states, places of removed partitions."""
-        lists = self._change.state.heap.nbytes > max(_WORN_BYTES, self._change.base.heap.nbytes)
-        return lists or self._change.place_count * ROW_BYTES > _WORN_BYTES + 2 * self.open_count * ROW_BYTES
+        return is_worn(self._change, self.open_count)
 
     def renewed(self) -> BulkPartitions:
         """The same, without what is gone; this one takes nothing any more."""
@@ -164,8 +152,8 @@ class BulkPartitions:
 
     def open_states(self) -> dict[tuple[Uuid, int], tuple[str, PartitionRegistration, int, int]]:
         """The open states as objects: by topic id and partition the topic's name, the state, offset and time."""
-        self._learn()
-        names = self._names.to_pylist()
+        self._strings.learn()
+        names = self._strings.names.to_pylist()
         heap, directories = self._change.heap(), self._change.directory_ids()
         places = np.flatnonzero(self._since != NOT_OPEN)
         topics, partitions = self._change.topics_at(places), self._change.partitions_at(places)
@@ -181,19 +169,9 @@ class BulkPartitions:
         places = self._change.place_count
         if places > len(self._since):
             size = places + places // 2
-            self._rows = _grown(self._rows, size, 0)
-            self._since = _grown(self._since, size, NOT_OPEN)
-            self._since_times = _grown(self._since_times, size, NOT_OPEN)
-
-    def _learn(self) -> None:
-        """Bring the strings of topics and directories up to date."""
-        change, known = self._change, len(self._names)
-        if known < change.topic_total:
-            self._names = pa.array([*change.packed.table.names, *change.new_names], pa.string())
-            ids = [str(change.topic_id(number)) for number in range(known, len(self._names))]
-            self._ids = pa.concat_arrays([self._ids, pa.array(ids, pa.string())])
-        if len(self._directories) < change.directory_total:
-            self._directories = pa.array(map(str, change.directory_ids()), pa.string())
+            self._rows = grown(self._rows, size, 0)
+            self._since = grown(self._since, size, NOT_OPEN)
+            self._since_times = grown(self._since_times, size, NOT_OPEN)
 
     def _end_intervals(self, notes: Notes, records: EffectiveRecords) -> None:
         """End the states that the notes change, and begin what they change them to."""
@@ -222,7 +200,7 @@ class BulkPartitions:
 
         Whoever looks for what was so at an offset passes over all row groups that begin behind it.
         """
-        self._learn()
+        self._strings.learn()
         order = np.argsort(states.begins, kind="stable")
         for start in range(0, len(order), ROW_GROUP_ROWS):
             yield self._table(states.at(order[start : start + ROW_GROUP_ROWS]))
@@ -230,13 +208,13 @@ class BulkPartitions:
     def _table(self, states: _States) -> pa.Table:
         rows = states.rows
         topics = self._change.topics_at(states.places)
-        used = np.zeros(len(self._names), np.bool_)
+        used = np.zeros(len(self._strings.names), np.bool_)
         used[topics] = True
         number_of = np.cumsum(used, dtype=np.int32) - np.int32(1)
         numbers, topic = pa.array(np.flatnonzero(used)), pa.array(number_of[topics])
         columns = {
-            "topic": pa.DictionaryArray.from_arrays(topic, self._names.take(numbers)),
-            "topic_id": pa.DictionaryArray.from_arrays(topic, self._ids.take(numbers)),
+            "topic": pa.DictionaryArray.from_arrays(topic, self._strings.names.take(numbers)),
+            "topic_id": pa.DictionaryArray.from_arrays(topic, self._strings.ids.take(numbers)),
             "partition": pa.array(self._change.partitions_at(states.places), pa.int32()),
             "leader": pa.array(rows[:, LEADER]),
             "leader_epoch": pa.array(rows[:, LEADER_EPOCH]),
@@ -251,19 +229,13 @@ class BulkPartitions:
         return pa.table([columns[name] for name in ENCODED_STATES.names], schema=ENCODED_STATES)
 
     def _lists(self, rows: Any) -> dict[str, pa.Array]:
-        base_heap, heap = self._change.base.heap, self._change.state.heap
-        lengths = np.empty((len(_LISTS), len(rows)), np.int32)
-        list_lengths(rows, base_heap, heap, lengths)
-        columns = {}
-        for name, which in _LISTS.items():
-            bounds = np.zeros(len(rows) + 1, np.int64)
-            np.cumsum(lengths[which], out=bounds[1:])
-            members = np.empty(int(bounds[-1]), np.int32)
-            list_values(rows, base_heap, heap, lengths, which, members)
+        lists, columns = RowLists(rows, self._change.base.heap, self._change.state.heap), {}
+        for name in LISTS:
+            bounds, members = lists.flat(name)
             values = pa.array(members)
             if name == "directories":
-                values = pa.DictionaryArray.from_arrays(values, self._directories)
-            columns[name] = pa.ListArray.from_arrays(pa.array(bounds.astype(np.int32)), values)
+                values = pa.DictionaryArray.from_arrays(values, self._strings.directories)
+            columns[name] = pa.ListArray.from_arrays(pa.array(bounds), values)
         return columns
 
 
@@ -273,9 +245,3 @@ def _last_of_each(places: Any, offsets: Any) -> Any:
     last = np.ones(len(order), np.bool_)
     last[:-1] = (places[order][1:] != places[order][:-1]) | (offsets[order][1:] != offsets[order][:-1])
     return np.sort(order[last])
-
-
-def _grown(array: Any, size: int, fill: int) -> Any:
-    grown = np.full((size, *array.shape[1:]), fill, array.dtype)
-    grown[: len(array)] = array
-    return grown

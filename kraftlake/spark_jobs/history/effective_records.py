@@ -15,15 +15,12 @@ import pyarrow as pa
 
 from kraftlake import kernels
 from kraftlake.records.batch import RecordBatch
-from kraftlake.records.metadata_records import AbortTransactionRecord, BeginTransactionRecord
 from kraftlake.records.rows import from_rows
 from kraftlake.spark_jobs.transactions import TransactionFilter
 
 if TYPE_CHECKING:
     from kraftlake.records.batch_values import BatchValues
 
-BEGIN: Final = BeginTransactionRecord.API_KEY
-ABORT: Final = AbortTransactionRecord.API_KEY
 _KINDS: Final = 128
 UNKNOWN_KIND: Final = -1
 """The kind of a record whose frame is not the three plain bytes that all of Kafka's have so far."""
@@ -47,9 +44,13 @@ class EffectiveRecords:
 
     def of_kinds(self, kinds: Iterable[int]) -> EffectiveRecords:
         """The records of some kinds alone."""
-        wanted = np.zeros(_KINDS + 1, np.bool_)
+        return self.where(self.are_of(kinds))
+
+    def are_of(self, kinds: Iterable[int]) -> Any:
+        """Which records (bool) are of some kinds."""
+        wanted = np.zeros(_KINDS + 1, np.bool_)  # the last place is that of UNKNOWN_KIND
         wanted[[*kinds]] = True
-        return self.where(wanted[self.kinds])  # UNKNOWN_KIND is the last place, which nobody asks for
+        return wanted[self.kinds]
 
     def where(self, chosen: Any) -> EffectiveRecords:
         """The records at places that a mask or an array of indices names."""

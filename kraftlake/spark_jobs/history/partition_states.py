@@ -35,6 +35,11 @@ BULK_FROM: Final = 1000
 """From how many records, or partitions, on columns are worth it."""
 
 
+def in_columns(count: int, wanted: bool | None) -> bool:
+    """Whether to use compiled code for so many: what is `wanted`, None where nobody says so."""
+    return count >= BULK_FROM and kernels.available() if wanted is None else wanted
+
+
 class PartitionStates:
     """The open states of partitions; `take` moves them on, `ended` gives those that ended. Rows are ENCODED_STATES.
 
@@ -63,7 +68,7 @@ class PartitionStates:
         since = np.broadcast_to(np.asarray(since, np.int64), (packed.partition_count,))
         since_times = np.broadcast_to(np.asarray(since_times, np.int64), (packed.partition_count,))
         image = TopicsImage.with_rows(packed)
-        if self._wants_bulk(packed.partition_count):
+        if in_columns(packed.partition_count, self._bulk_wanted):
             self._bulk, self._objects = _bulk_partitions(image, since, since_times), None
             return
         open_: dict[Key, OpenState] = {}
@@ -86,7 +91,7 @@ class PartitionStates:
         if self._bulk is not None and self._bulk.is_worn:
             self._ended.append(self._bulk.ended())
             self._bulk = self._bulk.renewed()
-        if self._bulk is None and self._wants_bulk(len(records)):
+        if self._bulk is None and in_columns(len(records), self._bulk_wanted):
             self._become_bulk()
         if self._bulk is None:
             self._take_as_objects(records)
@@ -118,11 +123,6 @@ class PartitionStates:
         if self._bulk is not None:
             return self._bulk.open_count
         return len(self._objects.open) if self._objects is not None else 0
-
-    def _wants_bulk(self, count: int) -> bool:
-        if self._bulk_wanted is None:
-            return count >= BULK_FROM and kernels.available()
-        return self._bulk_wanted
 
     def _take_as_objects(self, records: EffectiveRecords) -> None:
         assert self._objects is not None, "one of the two is there"

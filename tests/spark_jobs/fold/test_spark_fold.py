@@ -22,7 +22,7 @@ from kraftlake.replay.fold import Replay, changes_between, image_at
 from kraftlake.replay.open_reader import LakeReader
 from kraftlake.runtime.errors import OffsetError, ReplayError, UnwritableMetadataError, UsageError
 from kraftlake.spark_jobs import build_snapshot, image_frame, local_changes_frame
-from kraftlake.spark_jobs.fold.local_changes_frame import batch_of_rows, head_of_rows
+from kraftlake.spark_jobs.fold.local_changes_frame import batch_of_rows, heads_of
 from kraftlake.spark_jobs.fold.partition_table import PARTITION_SCHEMA, partition_table
 from kraftlake.spark_jobs.fold.plan import provenance_at
 from kraftlake.spark_jobs.local_changes import SCHEMA, local_change_rows
@@ -65,7 +65,7 @@ def changes_in_one_process(log: MetadataLog, from_offset: int, to_offset: int) -
     topics = changes_between(LakeReader(log), from_offset, to_offset).delta.topics_delta
     if topics is None:
         return SCHEMA.empty_table()
-    rows = list(local_change_rows(topics, head_of_rows(provenance_at(log, to_offset))))
+    rows = list(local_change_rows(topics, heads_of(provenance_at(log, to_offset)).row(0)))
     return pa.Table.from_batches([batch_of_rows(rows)])
 
 

@@ -20,7 +20,7 @@ from kraftlake.records.schema import Message
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.records.uuid import Uuid
 from kraftlake.runtime.errors import ReplayError
-from kraftlake.spark_jobs.history import bulk_partitions
+from kraftlake.spark_jobs import places
 from kraftlake.spark_jobs.history.bulk_partitions import BulkPartitions
 from kraftlake.spark_jobs.history.columns import PARTITION_COLUMNS, PARTITION_SCHEMA
 from kraftlake.spark_jobs.history.effective_records import TransactionReader
@@ -200,7 +200,7 @@ def test_what_is_gone_can_be_dropped_at_any_time(log: list[RecordBatch], cuts: l
 
 @pytest.mark.skipif(not kernels.available(), reason="numba is not installed")
 def test_lists_of_ended_states_are_dropped_when_they_take_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bulk_partitions, "_WORN_BYTES", 1 << 19)
+    monkeypatch.setattr(places, "_WORN_BYTES", 1 << 19)
     wide = (1, 2, 3, 4)
     changes = [r.PartitionChangeRecord(partition_id=0, topic_id=uuid_of(1), isr=wide[: n % 4]) for n in range(20_000)]
     log = log_of([topic(1), partition(1, replicas=wide)], *(changes[n : n + 500] for n in range(0, 20_000, 500)))

@@ -1,0 +1,33 @@
+"""Metadata deltas as objects: for records that no compiled code takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from kraftlake.delta import MetadataDelta
+from kraftlake.image import MetadataImage
+from kraftlake.replay.record_faults import decode_record
+from kraftlake.spark_jobs.history.effective_records import EffectiveRecords
+
+
+def object_deltas(
+    records: EffectiveRecords, deltas: Any, kinds: Collection[int], image: Callable[[], MetadataImage]
+) -> Iterator[tuple[int, MetadataDelta]]:
+    """The metadata deltas of records, with the records of some kinds replayed; `deltas` (int64) are their numbers.
+
+    `image` is asked for the image in front of each when it is its turn. Raises ReplayError or CorruptDataError, naming
+    the offset, for a record that contradicts what is there.
+    """
+    edges = [0, *(np.flatnonzero(np.diff(deltas)) + 1).tolist(), len(records)] if len(records) else []
+    for first, last in pairwise(edges):
+        delta = MetadataDelta(image(), of_log=True)
+        for index in range(first, last):
+            offset = int(records.offsets[index])
+            message = decode_record(records.value(index), offset)
+            if getattr(message, "API_KEY", None) in kinds:
+                delta.replay(message, offset)
+        yield int(deltas[first]), delta

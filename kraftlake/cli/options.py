@@ -92,16 +92,14 @@ class Call:
         """
         from kraftlake.runtime.errors import OffsetError
 
-        offsets = (
-            source.offset_since(first) if isinstance(first, datetime) else first,
-            source.offset_at(last) if isinstance(last, datetime) else last,
-        )
-        if isinstance(first, datetime) and isinstance(last, datetime) and offsets[0] == offsets[1] + 1:
+        begin = source.offset_since(first) if isinstance(first, datetime) else first
+        end = source.offset_at(last) if isinstance(last, datetime) else last
+        if isinstance(first, datetime) and isinstance(last, datetime) and begin == source.offset_at(last) + 1:
             raise OffsetError(
-                f"Nothing was written to {source.name} between these times: offset {offsets[1]} is of before them"
-                + (f", {offsets[0]} of after them." if offsets[0] < source.end_offset else ".")
+                f"Nothing was written to {source.name} between these times: offset {end} is of before them"
+                + (f", {begin} of after them." if begin < source.end_offset else ".")
             )
-        return offsets
+        return begin, end
 
     def replay(self, source: Source, at: int | datetime | None) -> Replay:
         """The image at `at`; records that a lenient replay skipped are told on stderr."""

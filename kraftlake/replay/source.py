@@ -194,7 +194,10 @@ class Source:
 
         `from_offset` -1 starts from the empty image; `to_offset` None is the end. Raises as `image` does.
         """
-        to_offset = self.last_image_offset if to_offset is None else to_offset
+        if to_offset is None:
+            to_offset = max(
+                from_offset, self.last_image_offset
+            )  # past the end is an OffsetError, not a range backwards
         if from_offset > to_offset:
             raise UsageError(f"Local changes from offset {from_offset} to {to_offset} run backwards.")
         self._refuse_snapshot()

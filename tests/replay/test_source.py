@@ -98,7 +98,7 @@ def test_a_time_means_the_last_offset_whose_batch_is_not_later(source: Source) -
 
 
 def test_a_time_before_the_first_batch_is_an_error_naming_the_first_time(source: Source) -> None:
-    with pytest.raises(OffsetError, match=r"2023-11-14T22:13:20\.000\+00:00"):
+    with pytest.raises(OffsetError, match=r"2023-11-14 22:13:20\.000Z"):
         source.image(at(TIME - 1))
 
 
@@ -109,7 +109,7 @@ def test_what_happened_since_a_time_begins_after_the_last_batch_before_it(source
         for millis in range(TIME, TIME + 17):
             assert either.offset_since(at(millis + 1)) == either.offset_at(at(millis)) + 1
         assert either.offset_since(at(TIME + 6) + timedelta(microseconds=1)) == either.offset_at(at(TIME + 6)) + 1
-        with pytest.raises(OffsetError, match=r"last batch .* is of 2023-11-14T22:13:20\.017\+00:00"):
+        with pytest.raises(OffsetError, match=r"last batch .* is of 2023-11-14 22:13:20\.017Z"):
             either.offset_since(at(TIME + 10**9))
 
 

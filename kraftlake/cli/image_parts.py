@@ -1,10 +1,13 @@
-"""The parts of an image that a user can ask for, and an image's JSON form cut down to them."""
+"""The parts of an image that a user can ask for, and an image's JSON form or a diff cut down to them."""
 
 from __future__ import annotations
 
 import fnmatch
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kraftlake.image import EntryChange, ImageDiff
 
 PARTS: dict[str, tuple[str, ...]] = {
     "features": ("metadataVersion", "features", "elrEnabled"),
@@ -61,6 +64,19 @@ def cut(
     if "configs" in made and (topics or broker is not None):
         made["configs"] = _configs_of(image["configs"], topics, broker)
     return made
+
+
+def of_topics(diff: ImageDiff, topics: Sequence[str]) -> ImageDiff:
+    """Of a diff what it says of these topics (shell patterns allowed), their partitions and their configs."""
+    import attrs
+
+    return attrs.evolve(diff, changes=tuple(change for change in diff.changes if _is_of_topic(change, topics)))
+
+
+def _is_of_topic(change: EntryChange, topics: Sequence[str]) -> bool:
+    if change.part in ("topics", "partitions"):
+        return matches(change.path[0], topics)
+    return change.part == "configs" and change.path[0] == "TOPIC" and matches(change.path[1], topics)
 
 
 def matches(name: str, patterns: Sequence[str]) -> bool:

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any, Final
 from kraftlake import kernels
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.control_records import SnapshotFooterRecord
+from kraftlake.replay.progress import REPLAYING, telling
 
 if TYPE_CHECKING:
     from kraftlake.records.batch_values import BatchValues
     from kraftlake.replay.batch_loader import MetadataBatchLoader
     from kraftlake.replay.log_reader import LogReader, SnapshotReader
+    from kraftlake.replay.progress import Progress
 
 BULK_FROM: Final = 20_000
 """From how many records on loading the compiled code pays."""
@@ -23,7 +25,7 @@ BULK_SNAPSHOT_RECORDS: Final = 10_000
 """The same, where records are counted."""
 
 
-def load_in_bulk(loader: MetadataBatchLoader, reader: LogReader, to: int) -> None:
+def load_in_bulk(loader: MetadataBatchLoader, reader: LogReader, to: int, *, progress: Progress | None = None) -> None:
     """Gather the log after the loader's last offset up to `to` in bulk, as far as that goes; the rest is for others."""
     stretches: Any = getattr(reader, "stretches", None)
     if to - loader.last_offset < BULK_FROM or stretches is None or not kernels.available():
@@ -31,7 +33,7 @@ def load_in_bulk(loader: MetadataBatchLoader, reader: LogReader, to: int) -> Non
     from kraftlake.runtime.one_ahead import one_ahead
 
     with one_ahead(stretches(loader.last_offset + 1, to)) as parts:
-        for part in parts:
+        for part in telling(parts, progress, REPLAYING, to + 1):
             if isinstance(part, RecordBatch):
                 loader.load_batch(part, to_offset=to)
             else:

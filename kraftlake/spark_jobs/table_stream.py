@@ -30,7 +30,7 @@ from kraftlake.spark_jobs.run_session import RunSession
 from kraftlake.spark_jobs.snapshot_publisher import SnapshotPublisher
 from kraftlake.spark_jobs.stream_options import AVAILABLE_NOW, StreamOptions, StreamResult
 from kraftlake.spark_jobs.stream_start import StreamStart, choose_start, discard, resumable
-from kraftlake.spark_jobs.table_writer import TableWriter
+from kraftlake.spark_jobs.table_writer import TableWriter, open_rows_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -193,6 +193,7 @@ class _TableRun:
             batches=self._fold.batches,
             deltas=self._fold.deltas,
             rows=self._rows,
+            open_rows=open_rows_of(feed.writer for feed in self._feeds),
             snapshots=() if self._snapshots is None else tuple(self._snapshots.written),
             micro_batches=self._micro_batches,
             unwritable=None if self._snapshots is None else self._snapshots.unwritable,

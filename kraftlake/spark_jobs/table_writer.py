@@ -15,7 +15,7 @@ from kraftlake.spark_jobs.lake_table import LakeTable, TableDescription
 if TYPE_CHECKING:
     from kraftlake.replay.open_reader import LakeReader
 
-__all__ = ["Published", "RowBuffer", "TableWriter"]
+__all__ = ["Published", "RowBuffer", "TableWriter", "open_rows_of"]
 
 _ROWS_HELD_AS_OBJECTS = 10_000
 
@@ -79,6 +79,11 @@ class TableWriter:
     def __init__(self) -> None:
         self.rows = RowBuffer(self.description.schema)
 
+    @property
+    def open_count(self) -> int | None:
+        """How many rows of a table of states are still so, None for a table of what happened."""
+        return None
+
     def table(self, lake: Location) -> LakeTable:
         """The table in a lake that is to be written."""
         return LakeTable(self.description, lake)
@@ -108,3 +113,9 @@ class TableWriter:
     def drain(self) -> pa.Table:
         """The rows that were made since the last call."""
         return self.rows.take()
+
+
+def open_rows_of(writers: Iterable[TableWriter]) -> dict[str, int]:
+    """How many rows are still so, by table, of those tables that have such ones."""
+    counts = {writer.description.name: writer.open_count for writer in writers}
+    return {name: count for name, count in counts.items() if count is not None}

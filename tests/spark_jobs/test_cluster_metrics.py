@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +22,7 @@ from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import to_rows
 from kraftlake.replay.batch_loader import MetadataBatchLoader
 from kraftlake.replay.manifest import LogDeltaManifest
+from kraftlake.runtime.errors import LakeError
 from kraftlake.spark_jobs.cluster_metrics import CLUSTER_METRICS, ClusterMetricsWriter, counts_by_minute
 from kraftlake.spark_jobs.lake_table import LakeTable
 from kraftlake.spark_jobs.table_writer import Published, TableWriter
@@ -157,12 +157,22 @@ def test_by_minute_each_minute_has_the_counts_at_its_end(
     table.create("log-1")
     table.append(sample[0], 5736)
     minutes = [row.asDict() for row in counts_by_minute(spark, tmp_path).collect()]
-    rows = sample[0].to_pylist()
+    check_minutes([{**minute, "at": minute["minute"].timestamp()} for minute in minutes], sample[0].to_pylist())
+
+
+@pytest.mark.spark
+def test_counts_of_a_lake_without_the_table_are_refused_with_the_job_that_makes_it(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    with pytest.raises(LakeError, match="has no cluster_metrics/ yet: run `kraftlake spark metrics"):
+        counts_by_minute(spark, tmp_path)
+
+
+def check_minutes(minutes: Sequence[Row], rows: Sequence[Row]) -> None:
+    """Each minute, by its begin `at` in epoch seconds, has the counts at its end, and none is left out."""
     for minute in minutes:
-        ends = minute["minute"].timestamp() + 60
-        last = [row for row in rows if row["timestamp"].timestamp() < ends][-1]
+        last = [row for row in rows if row["timestamp"].timestamp() < minute["at"] + 60][-1]
         assert {name: minute[name] for name in NAMES} == {name: last[name] for name in NAMES}
-    gaps = {later["minute"] - minute["minute"] for minute, later in pairwise(minutes)}
-    assert gaps == {timedelta(minutes=1)}
+    assert {later["at"] - minute["at"] for minute, later in pairwise(minutes)} == {60}
     for name in ("unclean_leader_elections", "elr_leader_elections"):
         assert sum(minute[name] for minute in minutes) == sum(row[name] for row in rows)

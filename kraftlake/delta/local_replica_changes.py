@@ -58,6 +58,13 @@ class LocalReplicaChanges:
     topic_ids: Mapping[str, Uuid] = attrs.field(factory=dict)
     directory_ids: Mapping[TopicIdPartition, Uuid] = attrs.field(factory=dict)
 
+    def __repr__(self) -> str:
+        return (
+            f"<LocalReplicaChanges: {len(self.deletes):,} to delete, {len(self.leaders):,} to lead "
+            f"({len(self.elected_leaders):,} newly elected), {len(self.followers):,} to follow, "
+            f"{len(self.directory_ids):,} with a directory>"
+        )
+
     def is_empty(self) -> bool:
         """Whether the broker has nothing to do."""
         return not (self.deletes or self.leaders or self.followers or self.directory_ids)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import attrs
 
 from kraftlake.kafka_files.batch_walk import Damage, walk
-from kraftlake.kafka_files.directory import MetadataDirectory
+from kraftlake.kafka_files.directory import MetadataDirectory, check_follows
 from kraftlake.kafka_files.faults import BrokenFileError
 from kraftlake.kafka_files.segment import LogPosition, Segment, decode
 from kraftlake.kafka_files.snapshot import Snapshot
@@ -60,12 +60,10 @@ def check_directory(directory: MetadataDirectory, seen: Callable[[int], None] | 
 def _check_segment(segment: Segment, at: LogPosition, seen: Callable[[int], None] | None) -> Iterator[Problem]:
     """Report on one segment and leave `at` behind it."""
     name = segment.file.name
-    if segment.base_offset > at.offset:
-        message = f"offsets {at.offset} to {segment.base_offset - 1} are missing before this segment"
-        yield Problem(file=name, position=0, offset=at.offset, message=message)
-    elif segment.base_offset < at.offset:
-        message = f"the segment before this one goes up to offset {at.offset - 1}"
-        yield Problem(file=name, position=0, offset=segment.base_offset, message=message)
+    try:
+        check_follows(at.offset, segment)
+    except BrokenFileError as error:
+        yield Problem(file=name, position=error.position, offset=error.offset, message=error.message)
     at.offset = segment.base_offset
     after_damage = False
     for step in walk(segment.file, limit=segment.end_position):

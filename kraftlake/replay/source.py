@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, SupportsIndex
 
 from kraftlake import kernels
 from kraftlake.image import MetadataImage
@@ -104,6 +105,7 @@ class Source:
         `types` are names such as TOPIC_RECORD or LEADER_CHANGE; None is all of them. Raises OffsetError at once where
         an offset is not in the source, UsageError where the range runs backwards or a type does not exist.
         """
+        from_offset, to_offset = _whole_or_none(from_offset), _whole_or_none(to_offset)
         if from_offset is not None and to_offset is not None and from_offset > to_offset:
             raise UsageError(f"The range from offset {from_offset} to {to_offset} runs backwards.")
         self._check_held(from_offset, to_offset)
@@ -129,11 +131,12 @@ class Source:
     def offset_at(self, at: int | datetime | None) -> int:
         """The offset that `at` means: itself, the last one (None), or the last whose batch time is at or before it.
 
-        A datetime without a zone is UTC. Raises OffsetError for a time before the first batch.
+        A datetime without a zone is UTC. Raises OffsetError for a time before the first batch, UsageError for what is
+        neither an offset nor a datetime.
         """
         if at is None:
             return self.last_image_offset
-        return offset_at(self.reader, at) if isinstance(at, datetime) else at
+        return offset_at(self.reader, at) if isinstance(at, datetime) else _whole(at)
 
     def offset_since(self, time: datetime) -> int:
         """The offset after the last one whose batch time is before `time`: where what happened since then begins.
@@ -183,7 +186,7 @@ class Source:
         snapshot = snapshot_named(self.reader)
         if isinstance(at, datetime):
             at = offset_at(self.reader, at)
-        if at is not None and at != snapshot.end_offset - 1:
+        if at is not None and _whole(at) != snapshot.end_offset - 1:
             raise OffsetError(
                 f"{self.name} is a snapshot: it has one image, the one at offset {snapshot.end_offset - 1}."
             )
@@ -205,7 +208,11 @@ class Source:
         `from_offset` -1 starts from the empty image; `to_offset` None is the end. `progress` as for `replay`. Raises as
         `image` does.
         """
-        to_offset = self.last_image_offset if to_offset is None else to_offset
+        broker, from_offset, to_offset = _whole(broker, "a broker's id"), _whole(from_offset), _whole_or_none(to_offset)
+        if to_offset is None:
+            to_offset = max(
+                from_offset, self.last_image_offset
+            )  # past the end is an OffsetError, not a range backwards
         if from_offset > to_offset:
             raise UsageError(f"Local changes from offset {from_offset} to {to_offset} run backwards.")
         self._refuse_snapshot()
@@ -224,7 +231,7 @@ class Source:
         from kraftlake.replay.changes import LogChanges
 
         self._refuse_snapshot()
-        return LogChanges(self.reader, from_offset, to_offset, lenient=lenient)
+        return LogChanges(self.reader, _whole_or_none(from_offset), _whole_or_none(to_offset), lenient=lenient)
 
     def _refuse_snapshot(self) -> None:
         if self._is_snapshot:
@@ -265,3 +272,15 @@ def open_source(source: str | os.PathLike[str], *, cluster_id: str | None = None
     if cluster_id is not None and reader.cluster_id not in (None, cluster_id):
         raise UsageError(f"{path} is of cluster {reader.cluster_id}, not of cluster {cluster_id}.")
     return Source(reader, kind, path, reader.cluster_id or cluster_id)
+
+
+def _whole(given: SupportsIndex, what: str = "an offset or a datetime") -> int:
+    """An offset or an id, numpy's integers too; UsageError for anything else, such as a time as text."""
+    try:
+        return operator.index(given)
+    except TypeError:
+        raise UsageError(f"{given!r} is not {what}.") from None
+
+
+def _whole_or_none(given: SupportsIndex | None) -> int | None:
+    return None if given is None else _whole(given, "an offset")

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from kraftlake.spark_jobs.fold.build_snapshot import BuiltSnapshot, build_snapshot, run_snapshot
     from kraftlake.spark_jobs.fold.image_frame import image_frame
     from kraftlake.spark_jobs.fold.local_changes_frame import local_changes_frame
+    from kraftlake.spark_jobs.fold.partition_table import partition_table
     from kraftlake.spark_jobs.history.state_at import state_at, state_frame
     from kraftlake.spark_jobs.java import java_home
     from kraftlake.spark_jobs.jobs import JOBS, Job, run_job
@@ -48,6 +49,7 @@ __all__ = [
     "image_frame",
     "java_home",
     "local_changes_frame",
+    "partition_table",
     "read_records",
     "run_job",
     "run_replay",
@@ -80,6 +82,7 @@ _HOMES = {
     "java_home": "java",
     "read_records": "typed_read",
     "local_changes_frame": "fold.local_changes_frame",
+    "partition_table": "fold.partition_table",
     "run_job": "jobs",
     "run_replay": "replay_stream",
     "run_snapshot": "fold.build_snapshot",

@@ -100,5 +100,6 @@ def image(
             everything=detailed,
             brokers=whole["brokers"],
             one_table=bool(troubles) and not topics,
+            no_topics=f"no partition is {' or '.join(troubles)}" if troubles else "none",
         )
     )

@@ -38,12 +38,13 @@ def draw_image(
     everything: bool,
     brokers: dict[str, Any] | None = None,
     one_table: bool = False,
+    no_topics: str = "none",
 ) -> Tree:
     """The tree of `image`, which may lack parts that nobody asked for.
 
     `timestamp` (epoch ms, −1 for none) is the image's time; `brokers` are all that it has, where `image` has only some
     of them. Without `everything`, a long part shows its first entries and says how to see all. With `one_table` all
-    partitions are rows of one.
+    partitions are rows of one. `no_topics` is said where `image` has none.
     """
     root = tree(("cluster ", Style.STRONG), (cluster_id or "of unknown id", Style.HEADING))
     offset, epoch = image["offset"], image["epoch"]
@@ -60,9 +61,8 @@ def draw_image(
         _add_controllers(root, image["controllers"])
     if "topics" in image:
         known = image.get("brokers") if brokers is None else brokers
-        add_topics(
-            root, image["topics"], limit=None if everything else FIRST_TOPICS, brokers=known, one_table=one_table
-        )
+        limit = None if everything else FIRST_TOPICS
+        add_topics(root, image["topics"], limit=limit, brokers=known, one_table=one_table, none=no_topics)
     if "configs" in image:
         _add_configs(root, image["configs"], everything)
     if "clientQuotas" in image:

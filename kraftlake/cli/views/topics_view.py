@@ -18,15 +18,21 @@ FEW_PARTITIONS = 24
 
 
 def add_topics(
-    root: Tree, topics: dict[str, Any], *, limit: int | None, brokers: dict[str, Any] | None, one_table: bool = False
+    root: Tree,
+    topics: dict[str, Any],
+    *,
+    limit: int | None,
+    brokers: dict[str, Any] | None,
+    one_table: bool = False,
+    none: str = "none",
 ) -> None:
     """Add the branch of topics; without a `limit` all of them, partition by partition, in `one_table` or one a topic.
 
-    `brokers` are those of the image: they tell why a partition has no leader.
+    `brokers` are those of the image: they tell why a partition has no leader. `none` is said where there are no topics.
     """
     partitions = [partition for topic in topics.values() for partition in topic["partitions"].values()]
     if not topics:
-        branch(root, "topics", ("none", Style.QUIET))
+        branch(root, "topics", (none, Style.QUIET))
         return
     summary: list[Piece] = [f"{counted(len(topics), 'topic')} with {counted(len(partitions), 'partition')}"]
     node = branch(root, "topics", *summary, *_health(partitions))
@@ -55,7 +61,7 @@ def _worst_first(item: tuple[str, dict[str, Any]]) -> tuple[bool, bool, str]:
 
 def partition_table(partitions: dict[str, Any], brokers: dict[str, Any] | None, *, heading: str) -> Table:
     """A row for each partition of {name or number: PARTITION}, in the order given."""
-    rows = table(heading, "leader", "in sync", "replicas", "epochs", "", right=("#", "leader"))
+    rows = table(heading, "leader", "in sync", "replicas", "epochs", "", right=("#", "leader"), whole=heading)
     for name, partition in partitions.items():
         rows.add_row(
             text((name, Style.NAME)),
@@ -151,7 +157,7 @@ def _health(partitions: list[dict[str, Any]]) -> list[Piece]:
 
 
 def _topic_table(topics: dict[str, Any]) -> Table:
-    rows = table("topic", "partitions", "replicas", "leaders", "", right=("partitions", "replicas"))
+    rows = table("topic", "partitions", "replicas", "leaders", "", right=("partitions", "replicas"), whole="topic")
     for name, topic in topics.items():
         partitions = list(topic["partitions"].values())
         factors = sorted({len(partition["replicas"]) for partition in partitions})

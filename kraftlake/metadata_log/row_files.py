@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kraftlake.metadata_log.commit import now_ms, write_data_file
+from kraftlake.metadata_log.commit import write_data_file
 from kraftlake.metadata_log.delta_actions import AddFile
 from kraftlake.metadata_log.disk import Disk
 from kraftlake.metadata_log.location import Location
@@ -47,10 +47,11 @@ def write_encoded(
 ) -> AddFile:
     """The same of a file's bytes and statistics, compressed with zstd."""
     path = f"{last_offset:020d}-{uuid.uuid4()}.zstd.parquet"
+    began = disk.clock.milliseconds()
     write_data_file(disk, table, path, data)
     return AddFile(
         path=path,
         size=data.nbytes,
-        modification_time=now_ms() if modification_time is None else modification_time,
+        modification_time=began if modification_time is None else modification_time,
         stats=stats,
     )

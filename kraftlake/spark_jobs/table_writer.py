@@ -42,7 +42,8 @@ class RowBuffer:
     def add_table(self, rows: pa.Table) -> None:
         """Add rows that have the columns already."""
         self._fold()
-        self._tables.append(rows.select(self._schema.names).cast(self._schema))
+        made = rows if rows.schema.equals(self._schema) else rows.select(self._schema.names).cast(self._schema)
+        self._tables.append(made)
 
     def take(self) -> pa.Table:
         """All rows in the order in which they were added; there are none afterwards."""
@@ -72,12 +73,14 @@ class TableWriter:
     """
 
     description: TableDescription
+    encodes = False
+    """Whether the strings of its rows are dictionaries: worth it where there are many rows."""
     wants_rows = False
     wants_changes = True
     wants_images = False
 
     def __init__(self) -> None:
-        self.rows = RowBuffer(self.description.schema)
+        self.rows = RowBuffer(self.description.encoded_schema if self.encodes else self.description.schema)
 
     @property
     def open_count(self) -> int | None:

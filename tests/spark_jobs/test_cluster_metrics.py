@@ -28,7 +28,7 @@ from kraftlake.spark_jobs.lake_table import LakeTable
 from kraftlake.spark_jobs.table_writer import Published, TableWriter
 from tests.generate.made_up import MadeUp
 from tests.metadata_logs import metadata_logs
-from tests.replay.made_logs import data, metadata_version, partition, topic
+from tests.replay.made_logs import data, metadata_version, partition, topic, uuid_of
 from tests.spark_jobs.folding import fold_into
 from tests.spark_jobs.sample_log import LAST_OFFSET, batches_between, lake_of
 from tests.spark_jobs.test_local_changes_writer import cut
@@ -140,6 +140,22 @@ def test_generated_and_real_logs_are_counted_alike(bulk: bool) -> None:
         made.tell(episode)
     for log in (made.batches, batches_between(0, LAST_OFFSET)):
         assert written(cut(log, (3, 50, 200)), bulk=bulk and kernels.available()) == counted(log)
+
+
+@pytest.mark.parametrize("bulk", [True, False])
+def test_nobody_counts_the_elections_of_a_topic_that_the_same_delta_removes(bulk: bool) -> None:
+    def unclean(number: int, leader: int) -> r.PartitionChangeRecord:
+        change = {"leader": leader, "isr": (leader,), "leader_recovery_state": 1}
+        return r.PartitionChangeRecord(partition_id=0, topic_id=uuid_of(number), **change)  # type: ignore[arg-type]
+
+    log = [
+        data(0, topic(1), partition(1, isr=(1,)), topic(2), partition(2, isr=(1,))),
+        data(4, unclean(1, 2), unclean(2, 2), r.RemoveTopicRecord(topic_id=uuid_of(1))),
+        data(7, unclean(2, 1), unclean(2, 2)),
+    ]
+    rows = written([log], bulk=bulk and kernels.available())
+    assert rows == counted(log)
+    assert [row[-2] for row in rows] == [0, 1, 2]
 
 
 def test_where_a_log_begins_with_no_op_records_the_first_row_is_of_what_counts() -> None:

@@ -94,6 +94,11 @@ class LogChanges:
         self._loader = self._begin(from_offset, lenient=lenient)
 
     @property
+    def loader(self) -> MetadataBatchLoader:
+        """What the changes come from: before they are iterated it is in front of the first one of the log's own."""
+        return self._loader
+
+    @property
     def skipped(self) -> Sequence[SkippedRecord]:
         """The records that were skipped so far."""
         return self._loader.skipped

@@ -27,7 +27,9 @@ class Moved:
     `done` is the first record that was not replayed. `places` (int64[n]) are the partitions, `deltas` (int64[n]) the
     numbers of the deltas; `before` and `after` (int32[n, 14]) the rows at both ends of the delta, where `flags`
     (uint8[n], those of `kraftlake.kernels.broker_changes`) says that they count. `unclean` and `eligible` (int64[n])
-    are how many unclean elections there were, and from the eligible leader replicas.
+    are how many unclean elections there were, and from the eligible leader replicas. `removals` (int64[m, 2]) are the
+    records that have removed topics, with the topics' numbers; the topics that were created have the numbers from
+    `first_topic` on.
     """
 
     done: int
@@ -38,6 +40,8 @@ class Moved:
     flags: Any
     unclean: Any
     eligible: Any
+    removals: Any
+    first_topic: int
 
 
 class PartitionPlaces:
@@ -70,14 +74,14 @@ class PartitionPlaces:
         stop, notes = change.note(records.data, records.starts, records.stops)
         done = stop if stop == len(records) else int(np.searchsorted(deltas, deltas[stop]))
         self._make_room()
-        moved = self._move_on(notes, done, deltas)
+        moved = self._move_on(notes, done, deltas, known)
         known += int(np.count_nonzero(records.kinds[:done] == TopicRecord.API_KEY))
         self._alive = change.state.alive[:known] != 0
         undone = notes.removals[notes.removals[:, 0] >= done, 1]
         self._alive[undone[undone < known]] = True
         return moved
 
-    def _move_on(self, notes: Notes, done: int, deltas: Any) -> Moved:
+    def _move_on(self, notes: Notes, done: int, deltas: Any, known: int) -> Moved:
         order = np.flatnonzero(notes.records < done)
         order = order[np.argsort(notes.places[order], kind="stable")]
         places, of_delta = notes.places[order], deltas[notes.records[order]]
@@ -107,6 +111,8 @@ class PartitionPlaces:
             flags=(had * HAD + there * HAS + (written > 0) * WRITTEN).astype(np.uint8),
             unclean=unclean,
             eligible=eligible,
+            removals=notes.removals[notes.removals[:, 0] < done],
+            first_topic=known,
         )
 
     def _make_room(self) -> None:

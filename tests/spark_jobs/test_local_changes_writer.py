@@ -179,8 +179,9 @@ def test_memory_of_what_is_gone_is_given_back(monkeypatch: pytest.MonkeyPatch) -
     places = []
     for batch in log:
         writer.take_rows(to_rows([batch]))
-        assert writer._states._bulk is not None
-        places.append(writer._states._bulk.places.change.place_count)
+        now = writer._states._topics.places(0)
+        assert now is not None
+        places.append(now.change.place_count)
     assert writer.drain().equals(published(log))
     assert max(places) < 40, "there were 60 partitions"
 

@@ -27,7 +27,9 @@ class Moved:
     `done` is the first record that was not replayed. `places` (int64[n]) are the partitions, `deltas` (int64[n]) the
     numbers of the deltas; `before` and `after` (int32[n, 14]) the rows at both ends of the delta, where `flags`
     (uint8[n], those of `kraftlake.kernels.broker_changes`) says that they count. `unclean` and `eligible` (int64[n])
-    are how many unclean elections there were, and from the eligible leader replicas.
+    are how many unclean elections there were, and from the eligible leader replicas. `removals` (int64[m, 2]) are the
+    records that have removed topics, with the topics' numbers; the topics that were created have the numbers from
+    `first_topic` on.
     """
 
     done: int
@@ -38,6 +40,8 @@ class Moved:
     flags: Any
     unclean: Any
     eligible: Any
+    removals: Any
+    first_topic: int
 
 
 class _Notes(NamedTuple):
@@ -101,7 +105,8 @@ class PartitionPlaces:
 
         Where a record is not replayed none of its delta is; nothing may be replayed after that, but `topics` asked for.
         """
-        done, notes, of_delta = self._note(records, deltas)
+        first_topic = self.change.topic_total
+        done, notes, of_delta, removals = self._note(records, deltas)
         moves = _Moves.room(len(of_delta))
         count = move_on(notes, of_delta, self._now, moves)
         places, of_delta, before, after, flags, elections = (array[:count] for array in moves)
@@ -114,6 +119,8 @@ class PartitionPlaces:
             flags=flags,
             unclean=elections[:, 0],
             eligible=elections[:, 1],
+            removals=removals,
+            first_topic=first_topic,
         )
 
     def count(self, records: EffectiveRecords, deltas: Any, changes: Any) -> int:
@@ -122,7 +129,7 @@ class PartitionPlaces:
         They (int64[d, 5]) are by delta how many partitions there are more, offline and imbalanced ones, then how many
         unclean elections there were and from the eligible leader replicas, none of partitions that are gone behind it.
         """
-        done, notes, of_delta = self._note(records, deltas)
+        done, notes, of_delta, _ = self._note(records, deltas)
         counts = np.zeros((len(changes), 3), np.int64)
         count_on(notes, of_delta, self._now, self.change.base.heap, self.change.state.heap, counts)
         changes[:, :3] += counts
@@ -133,18 +140,19 @@ class PartitionPlaces:
     def _now(self) -> _Now:
         return _Now(self.rows, self.there.view(np.uint8), self._told)
 
-    def _note(self, records: EffectiveRecords, deltas: Any) -> tuple[int, _Notes, Any]:
-        """How far the records are replayed, the notes of these, and the notes' deltas."""
+    def _note(self, records: EffectiveRecords, deltas: Any) -> tuple[int, _Notes, Any, Any]:
+        """How far the records are replayed, the notes of these, the notes' deltas, and the removals of topics."""
         change, known = self.change, self.change.topic_total
         stop, notes = change.note(records.data, records.starts, records.stops)
         done = stop if stop == len(records) else int(np.searchsorted(deltas, deltas[stop]))
         self._make_room()
         known += int(np.count_nonzero(records.kinds[:done] == TopicRecord.API_KEY))
         self._alive = change.state.alive[:known] != 0
-        undone = notes.removals[notes.removals[:, 0] >= done, 1]
+        is_done = notes.removals[:, 0] < done
+        undone = notes.removals[~is_done, 1]
         self._alive[undone[undone < known]] = True
         count = int(np.searchsorted(notes.records, done))
-        return done, _notes_of(notes, count), deltas[notes.records[:count]]
+        return done, _notes_of(notes, count), deltas[notes.records[:count]], notes.removals[is_done]
 
     def _make_room(self) -> None:
         places = self.change.place_count

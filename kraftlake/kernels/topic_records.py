@@ -247,7 +247,7 @@ def _look_ahead(data: Any, starts: Any, stops: Any, first: int, last: int, base:
 
 
 @inlined
-def _is_change(data: Any, p: Any) -> bool:
+def _is_change(data: Any, p: Any) -> Any:
     """Whether the value at `p` begins as a PartitionChangeRecord does."""
     q = np.uint64(p)
     return data[q] == 1 and data[q + np.uint64(1)] == CHANGE and data[q + np.uint64(2)] <= 2

@@ -9,7 +9,7 @@ import click
 
 from kraftlake.cli.command import Example, Option
 from kraftlake.cli.options import SAMPLE, Call, command, to_option
-from kraftlake.cli.parameters import BROKER, MOMENT, PathParameter
+from kraftlake.cli.parameters import BROKER, MOMENT, CountParameter, PathParameter
 from kraftlake.cli.sections import LOOK
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 @click.option(
     "--fetchers",
     cls=Option,
-    type=click.IntRange(min=1),
+    type=CountParameter(min=1),
     default=1,
     metavar="N",
     help="num.replica.fetchers, 1 if not given.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 from rich.text import Text
@@ -11,7 +11,10 @@ from rich.tree import Tree
 
 from kraftlake.cli.theme import Style
 from kraftlake.cli.views.drawing import branch, table, text
-from kraftlake.cli.views.words import NONE, Piece, counted, numbers
+from kraftlake.cli.views.words import NONE, Piece, counted, moment, numbers
+
+if TYPE_CHECKING:
+    from kraftlake.replay.leaderless import Leaderless
 
 FEW_PARTITIONS = 24
 """Up to so many partitions are drawn one by one without being asked for."""
@@ -99,11 +102,14 @@ _MAY_LEAD = (("isr", "last in sync"), ("elr", "eligible to lead"), ("lastKnownEl
 
 
 def troubles(partition: dict[str, Any], brokers: dict[str, Any] | None = None) -> list[Piece]:
-    """What is not as usual in a PARTITION, in words; with the image's `brokers` also why nobody leads it."""
+    """What is not as usual in a PARTITION, in words; with the image's `brokers` also why nobody leads it.
+
+    Its key `leaderless`, where it has one, tells since when.
+    """
     pieces: list[Piece] = []
     told: list[int] = []
     if partition["leader"] < 0:
-        pieces.append(("offline", Style.BAD))
+        pieces.append((f"offline{_since(partition.get('leaderless'))}", Style.BAD))
         key, word = next((may for may in _MAY_LEAD if partition[may[0]]), ("", "nobody was in sync"))
         if told := partition.get(key, []):
             states = " ".join(f"{id_}{_state(id_, brokers)}" for id_ in told)
@@ -122,6 +128,14 @@ def troubles(partition: dict[str, Any], brokers: dict[str, Any] | None = None) -
     if partition["leaderRecoveryState"]:
         pieces.append(("recovering from an unclean election", Style.WARNING))
     return [piece for index, one in enumerate(pieces) for piece in ([", ", one] if index else [one])]
+
+
+def _since(leaderless: Leaderless | None) -> str:
+    """` since 2026-11-21 07:46:16.256Z, led by 3 before`, as far as that is known."""
+    if leaderless is None or leaderless.since < 0:
+        return ""
+    led_by = "" if leaderless.led_by is None else f", led by {leaderless.led_by} before"
+    return f" since {moment(leaderless.since)}{led_by}"
 
 
 def _state(id_: int, brokers: dict[str, Any] | None) -> str:

@@ -100,7 +100,8 @@ def test_only_what_took_the_leader_away_counts_and_no_aborted_transaction() -> N
     change = functools.partial(PartitionChangeRecord, topic_id=log.uuid_of(1), partition_id=0)
     batches = log.log_of(
         1, [log.metadata_version()], [log.topic(1), log.partition(1, leader=1)], [change(leader=-1)],
-        [change(isr=(2,))], [change(leader=-1, isr=(1,))], [log.begin(), change(leader=2), log.abort()], [change(leader=-1)],
+        [change(isr=(2,))], [change(leader=-1, isr=(1,))], [log.begin(), change(leader=2), log.abort()],
+        [change(leader=-1)],
     )  # fmt: skip
     source = Source(log.MadeLog(records=tuple(batches)), SourceKind.DIRECTORY, "made", None)
     lost = batches[3]

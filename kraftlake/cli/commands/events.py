@@ -16,6 +16,7 @@ from kraftlake.cli.parameters import BROKER, EVENT_KIND
 from kraftlake.cli.sections import LOOK
 
 if TYPE_CHECKING:
+    from kraftlake.image import MetadataImage
     from kraftlake.replay.changes import LogChanges
 
 _PARTITION = re.compile(r".+-\d+", re.DOTALL)
@@ -103,17 +104,34 @@ def events(
     changes = opened.changes(begin, end, lenient=not call.strict)
     wanted = Wanted(topics=topics, partitions=partitions, broker=broker, kinds=kinds)
     asked_for = (event for event in _events(changes) if wanted.has(event))
+    shown = 0
     if call.as_json:
-        for event in asked_for:
+        for shown, event in enumerate(asked_for, 1):  # noqa: B007 - how many there were is looked at below
             call.terminal.json(event)
     else:
         from kraftlake.cli.views.events_view import EventsView
 
         view = EventsView(call.terminal)
-        for event in asked_for:
+        for shown, event in enumerate(asked_for, 1):  # noqa: B007
             view.show(event)
         view.finish()
     call.tell_skipped(changes.skipped)
+    if not shown:
+        _tell_strangers(call, opened.image(end, lenient=not call.strict), wanted)
+
+
+def _tell_strangers(call: Call, image: MetadataImage, wanted: Wanted) -> None:
+    """Warn where what nothing happened to is not there either: its name looks like a mistake."""
+    where = f"at offset {image.offset}"
+    topics = image.topics.topics_by_name()
+    if wanted.topics and not any(fnmatch.fnmatchcase(name, pattern) for name in topics for pattern in wanted.topics):
+        call.terminal.warn(f"no topic matches {', '.join(wanted.topics)} {where}")
+    for name in wanted.partitions:
+        topic, _, number = name.rpartition("-")
+        if topic not in topics or int(number) not in topics[topic].partitions:
+            call.terminal.warn(f"there is no partition {name} {where}")
+    if wanted.broker is not None:
+        call.tell_unregistered(wanted.broker, image.cluster.brokers, where=where)
 
 
 def _events(changes: LogChanges) -> Iterator[dict[str, Any]]:

@@ -40,6 +40,18 @@ class PathParameter(click.ParamType):  # type: ignore[type-arg]  # generic in ne
         return [CompletionItem(incomplete, type="file")]
 
 
+class CountParameter(click.IntRange):
+    """A whole number within bounds; what is none is told in words."""
+
+    name = "whole number"
+
+
+class MeasureParameter(click.FloatRange):
+    """A number within bounds, with a fraction or without."""
+
+    name = "number"
+
+
 class OffsetParameter(click.ParamType):  # type: ignore[type-arg]  # generic in newer releases of click only
     """A Kafka offset; −1 is allowed where it stands for the empty image."""
 

@@ -51,10 +51,10 @@ class ConfigKey:
         try:
             number = float(text) if self.type == "DOUBLE" else int(text)
         except ValueError:
-            return f"it is no {self.type.lower()}"
+            return "it is no number" if self.type == "DOUBLE" else "it is no whole number"
         bits = _BITS.get(self.type)
         if bits is not None and not -(1 << bits - 1) <= number < 1 << bits - 1:
-            return f"it is no {self.type.lower()}"
+            return f"it needs more than {bits} bits"
         if number == self.also:
             return None
         if self.low is not None and number < self.low:

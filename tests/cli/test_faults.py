@@ -334,6 +334,13 @@ def test_a_broker_that_is_not_registered_is_doubted(command: list[object]) -> No
     assert "registered" not in run(*command, DIRECTORY, "--broker", 3).stderr
 
 
+def test_a_listener_that_no_broker_has_is_doubted() -> None:
+    words = ["replay", DIRECTORY, "--broker", 1, "--to", 30]
+    doubted = run(*words, "--listener", "INTERNAL").stderr
+    assert "no broker has a listener INTERNAL at offset 30, so nothing is fetched; there are PLAINTEXT" in doubted
+    assert "listener" not in run(*words, "--listener", "PLAINTEXT").stderr
+
+
 def test_a_full_disk_under_stdout_is_told() -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(

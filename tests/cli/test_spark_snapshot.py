@@ -35,3 +35,23 @@ def test_a_snapshot_is_built_once_and_told_in_words_and_as_json(tmp_path: Path) 
 
 def test_where_there_is_no_lake_no_jvm_is_started(tmp_path: Path) -> None:
     assert "nowhere" in fault("spark", "snapshot", tmp_path / "nowhere")
+
+
+def test_an_offset_that_the_lake_does_not_have_is_told_without_a_jvm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))  # where no JVM could be started
+    lake_of(tmp_path / "lake", commits=1, last=73)
+    told = fault("spark", "snapshot", tmp_path / "lake", "--at-offset", 999_999)
+    assert told.startswith("Offset 999999 is past the end of")
+    assert "offsets 0 to 73" in told
+    assert "the lowest is 0" in fault("spark", "snapshot", tmp_path / "lake", "--at-offset", -1, code=2)
+
+
+def test_an_empty_checkpoint_of_a_script_is_not_the_default(tmp_path: Path) -> None:
+    assert "'--checkpoint': it is empty" in fault("spark", "all", tmp_path, "--checkpoint", "", code=2)
+
+
+def test_what_is_no_number_is_told_in_words(tmp_path: Path) -> None:
+    told = fault("spark", "all", tmp_path, "--max-files-per-trigger", "many", code=2)
+    assert "'many' is not a valid whole number" in told

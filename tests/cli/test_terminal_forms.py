@@ -159,6 +159,13 @@ def test_partitions_are_picked_by_what_is_wrong_with_them() -> None:
     assert "no topic matches" not in run("image", DIRECTORY, "--unavailable-partitions", "--topic", "big-a").stderr
 
 
+def test_since_when_a_partition_has_no_leader_is_told_with_who_led_it() -> None:
+    shown = run("image", DIRECTORY, "--unavailable-partitions", "--at-offset", 458).stdout
+    assert "offline since 2026-11-21 07:46:16.256Z, led by 3 before, last in sync: 3 (fenced)" in shown
+    as_json = run("image", DIRECTORY, "--unavailable-partitions", "--at-offset", 458, "--json").stdout
+    assert "leaderless" not in as_json
+
+
 def test_that_no_partition_is_unavailable_is_not_told_as_having_no_topics() -> None:
     shown = run("image", DIRECTORY, "--unavailable-partitions", "--at-offset", 4592).stdout
     assert shown.endswith("topics  no partition is unavailable\n")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -47,6 +47,15 @@ def test_there_are_examples_of_several_pages() -> None:
 def test_the_answer_is_the_one_in_the_docs(spark: SparkSession, lake: Path, example: SqlExample) -> None:
     assert example.answer is not None, "an example has its answer behind it: python -m tests.docs.sql_examples"
     assert answer(spark, example.sql, lake) == example.answer
+
+
+@pytest.mark.spark
+def test_the_tables_are_read_without_spark_as_the_page_says(lake: Path) -> None:
+    page = (DOCS / "history-sql.md").read_text("utf-8").partition("Without Spark,")[2]
+    program = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)[0]
+    made: dict[str, Any] = {}
+    exec(program.replace('"LAKE/', f'"{lake}/'), made)
+    assert made["rows"].count_rows() == len(made["history"].to_pandas())
 
 
 @pytest.mark.spark

@@ -8,7 +8,7 @@ import click
 
 from kraftlake.cli.command import Argument, Example, Group, Option
 from kraftlake.cli.controlled import Change, changing
-from kraftlake.cli.parameters import BROKER
+from kraftlake.cli.parameters import BROKER, CountParameter
 from kraftlake.cli.sections import CHANGE
 
 if TYPE_CHECKING:
@@ -40,13 +40,22 @@ def brokers() -> None:
 @_ID
 @click.option("--rack", cls=Option, metavar="NAME", help="Where it stands.")
 @click.option("--host", cls=Option, default="127.0.0.1", show_default=True, metavar="HOST", help="Where it listens.")
-@click.option("--port", cls=Option, type=click.IntRange(0, 65535), default=9092, show_default=True, help="Its port.")
+@click.option(
+    "--port",
+    cls=Option,
+    type=CountParameter(0, 65535),
+    default=9092,
+    show_default=True,
+    metavar="PORT",
+    help="Its port.",
+)
 @click.option(
     "--directories",
     cls=Option,
-    type=click.IntRange(min=1),
+    type=CountParameter(min=1),
     default=1,
     show_default=True,
+    metavar="N",
     help="How many log directories.",
 )
 @click.option("--unfence", cls=Option, is_flag=True, help="Unfence it, as if it had caught up at once.")

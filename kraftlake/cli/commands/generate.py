@@ -10,10 +10,10 @@ import click
 
 from kraftlake.cli.command import Argument, Example, Option
 from kraftlake.cli.options import Call, command
-from kraftlake.cli.parameters import LAKE, TIME
+from kraftlake.cli.parameters import LAKE, TIME, CountParameter
 from kraftlake.cli.sections import ENGINE
 
-_COUNT = click.IntRange(min=1)
+_COUNT = CountParameter(min=1)
 _PATTERNS = (
     "rolling-restart",
     "zone-outage",
@@ -61,13 +61,13 @@ def _size(name: str, default: int, text: str) -> Callable[[Callable[..., None]],
     help="What happens, again and again in this order; may be given several times. All of them by default.",
 )  # fmt: skip
 @click.option(
-    "--quiet", cls=Option, section="The history", type=click.IntRange(min=0), default=60, show_default=True,
+    "--quiet", cls=Option, section="The history", type=CountParameter(min=0), default=60, show_default=True,
     metavar="SECONDS", help="How long nothing happens between two of them.",
 )  # fmt: skip
 @click.option("--start", cls=Option, section="The history", type=TIME, metavar="T",
               help="When it begins, by default 2026-01-01T00:00:00Z.")  # fmt: skip
 @click.option(
-    "--seed", cls=Option, section="The history", type=click.IntRange(min=0), default=0, show_default=True, metavar="N",
+    "--seed", cls=Option, section="The history", type=CountParameter(min=0), default=0, show_default=True, metavar="N",
     help="The same options and seed give the same log.",
 )  # fmt: skip
 def generate(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,6 +12,9 @@ from kraftlake.cli.image_parts import PARTS, any_matches, cut, keys_of, topics_t
 from kraftlake.cli.options import SAMPLE, Call, command, topics_option
 from kraftlake.cli.parameters import BROKER
 from kraftlake.cli.sections import LOOK
+
+if TYPE_CHECKING:
+    from kraftlake.replay import Source
 
 
 @command(
@@ -25,7 +28,9 @@ from kraftlake.cli.sections import LOOK
         Example("as it was after offset 4592", f"kraftlake image {SAMPLE} --at-offset 4592"),
         Example("as it was at a moment", f"kraftlake image {SAMPLE} --at-time 2026-11-21T07:49:30Z"),
         Example("two topics, partition by partition", f"kraftlake image {SAMPLE} --topic big-a --topic 'elr-*'"),
-        Example("which partitions have no leader, and why", f"kraftlake image {SAMPLE} --unavailable-partitions"),
+        Example(
+            "which partitions have no leader, since when, and why", f"kraftlake image {SAMPLE} --unavailable-partitions"
+        ),
         Example("all ACLs and nothing else", f"kraftlake image {SAMPLE} --part acls --all"),
         Example("for other programs", f"kraftlake image {SAMPLE} --at-offset 1059 --json"),
     ),
@@ -37,7 +42,7 @@ from kraftlake.cli.sections import LOOK
     "unavailable",
     cls=Option,
     is_flag=True,
-    help="Only partitions without a leader, and why.",
+    help="Only partitions without a leader, since when, who led them, and why.",
 )
 @click.option(
     "--under-replicated-partitions",
@@ -105,6 +110,8 @@ def image(
         return
     from kraftlake.cli.views.image_view import draw_image
 
+    if unavailable:
+        _tell_since(opened, form)
     timestamp = replay.image.provenance.timestamp
     call.terminal.render(
         draw_image(
@@ -118,3 +125,19 @@ def image(
             no_topics=f"no partition is {' or '.join(troubles)}" if troubles else "none",
         )
     )
+
+
+def _tell_since(source: Source, form: dict[str, Any]) -> None:
+    """Put into the form to draw since when each partition has had no leader, and who led it."""
+    from kraftlake.records.uuid import Uuid
+    from kraftlake.replay.leaderless import leaderless_since
+
+    shown = [
+        (Uuid.from_string(topic["id"]), int(number), partition)
+        for topic in form.get("topics", {}).values()
+        for number, partition in topic["partitions"].items()
+        if partition["leader"] < 0
+    ]
+    found = leaderless_since(source, [(id_, number) for id_, number, _ in shown], form["offset"])
+    for id_, number, partition in shown:
+        partition["leaderless"] = found.get((id_, number))

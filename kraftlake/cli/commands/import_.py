@@ -8,7 +8,7 @@ import click
 
 from kraftlake.cli.command import Argument, Example, Option
 from kraftlake.cli.options import SAMPLE, Call, command
-from kraftlake.cli.parameters import LAKE
+from kraftlake.cli.parameters import LAKE, MeasureParameter
 from kraftlake.cli.sections import MOVE
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ _UPKEEP_SECONDS = 60.0
 @click.option(
     "--poll",
     cls=Option,
-    type=click.FloatRange(min=0.01),
+    type=MeasureParameter(min=0.01),
     metavar="SECONDS",
     help="With --follow: how often to look, 0.5 if not given.",
 )

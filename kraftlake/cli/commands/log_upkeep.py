@@ -8,7 +8,7 @@ import click
 
 from kraftlake.cli.command import Argument, Example, Option
 from kraftlake.cli.options import Call, command
-from kraftlake.cli.parameters import LAKE, OFFSET
+from kraftlake.cli.parameters import LAKE, OFFSET, MeasureParameter
 from kraftlake.cli.sections import UPKEEP
 from kraftlake.cli.views.words import counted
 
@@ -84,7 +84,7 @@ def _compacted(done: Compaction) -> str:
 @click.option(
     "--stream-lag",
     cls=Option,
-    type=click.FloatRange(min=0),
+    type=MeasureParameter(min=0),
     metavar="MINUTES",
     help="Declare first how far the slowest stream over the lake may lag behind (6 hours if never declared).",
 )
@@ -136,7 +136,7 @@ def log_trim(call: Call, lake: str, *, before: int, stream_lag: float | None, fo
 @click.option(
     "--older-than",
     cls=Option,
-    type=click.FloatRange(min=15),
+    type=MeasureParameter(min=15),
     default=60.0,
     show_default=True,
     metavar="MINUTES",

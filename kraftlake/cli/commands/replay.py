@@ -9,7 +9,7 @@ import click
 
 from kraftlake.cli.command import Example, Option
 from kraftlake.cli.options import SAMPLE, Call, command, to_option
-from kraftlake.cli.parameters import BROKER, MOMENT, PathParameter
+from kraftlake.cli.parameters import BROKER, MOMENT, CountParameter, PathParameter
 from kraftlake.cli.sections import LOOK
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 @click.option(
     "--fetchers",
     cls=Option,
-    type=click.IntRange(min=1),
+    type=CountParameter(min=1),
     default=1,
     metavar="N",
     help="num.replica.fetchers, 1 if not given.",
@@ -114,7 +114,7 @@ def replay(
             _in_words(call, driven, log_dirs)
         call.tell_skipped(driven.skipped)
         if not call.as_json:
-            _tell_strangers(call, driven)
+            _tell_strangers(call, driven, listener)
 
 
 def _as_json(call: Call, driven: BrokerReplay, log_dirs: tuple[str, ...]) -> None:
@@ -147,8 +147,14 @@ def _in_words(call: Call, driven: BrokerReplay, log_dirs: tuple[str, ...]) -> No
             call.terminal.line(line)
 
 
-def _tell_strangers(call: Call, driven: BrokerReplay) -> None:
-    """Warn where a broker id looks like a mistake."""
+def _tell_strangers(call: Call, driven: BrokerReplay, listener: str | None) -> None:
+    """Warn where a broker's id or a listener's name looks like a mistake."""
     broker, image = driven.broker, driven.broker.image
     if not any(broker.roles()):
         call.tell_unregistered(broker.broker_id, image.cluster.brokers, where=f"at offset {image.offset}")
+    names = sorted({name for known in image.cluster.brokers.values() for name in known.listeners})
+    if listener is not None and names and listener not in names:
+        call.terminal.warn(
+            f"no broker has a listener {listener} at offset {image.offset}, so nothing is fetched; "
+            f"there are {', '.join(names)}"
+        )

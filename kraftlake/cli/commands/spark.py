@@ -9,7 +9,7 @@ import click
 from kraftlake.cli.command import Argument, Command, Example, Group, Option
 from kraftlake.cli.commands.spark_snapshot import snapshot
 from kraftlake.cli.options import Call, command
-from kraftlake.cli.parameters import LAKE
+from kraftlake.cli.parameters import LAKE, OUTPUT, CountParameter
 from kraftlake.cli.sections import ENGINE
 from kraftlake.spark_jobs.jobs import JOBS, REPLAY, Job, run_job
 
@@ -47,13 +47,13 @@ def _parameters() -> list[click.Parameter]:
         ),
         Option(
             ["--max-files-per-trigger", "max_files"],
-            type=click.IntRange(min=1),
+            type=CountParameter(min=1),
             metavar="N",
             help="How many files of the log a micro-batch takes.",
         ),
         Option(
             ["--max-bytes-per-trigger", "max_bytes"],
-            type=click.IntRange(min=1),
+            type=CountParameter(min=1),
             metavar="N",
             help="About how many bytes of them, 16 MiB by default; one file is the least.",
         ),
@@ -64,6 +64,7 @@ def _parameters() -> list[click.Parameter]:
         ),
         Option(
             ["--checkpoint"],
+            type=OUTPUT,
             metavar="DIR",
             help="The stream's checkpoint, in the lake by default. Losing it loses nothing.",
         ),

@@ -6,7 +6,7 @@ import click
 
 from kraftlake.cli.command import Argument, Example, Option
 from kraftlake.cli.options import Call, command
-from kraftlake.cli.parameters import LAKE
+from kraftlake.cli.parameters import LAKE, OFFSET
 
 
 @command(
@@ -25,7 +25,7 @@ from kraftlake.cli.parameters import LAKE
     "--at-offset",
     "to_offset",
     cls=Option,
-    type=click.IntRange(min=0),
+    type=OFFSET,
     metavar="N",
     help="The last offset that the snapshot holds; the end of the log by default.",
 )

@@ -11,10 +11,11 @@ from rich.tree import Tree
 
 from kraftlake.cli.theme import Style
 from kraftlake.cli.views.drawing import branch, table, text
-from kraftlake.cli.views.words import NONE, Piece, counted, numbers
+from kraftlake.cli.views.words import NONE, Piece, counted, moment, numbers
 
 if TYPE_CHECKING:
     from kraftlake.image.topics_overview import TopicsOverview
+    from kraftlake.replay.leaderless import Leaderless
 
 Counts: TypeAlias = "tuple[int, int, int, int]"
 
@@ -119,11 +120,14 @@ _MAY_LEAD = (("isr", "last in sync"), ("elr", "eligible to lead"), ("lastKnownEl
 
 
 def troubles(partition: dict[str, Any], brokers: dict[str, Any] | None = None) -> list[Piece]:
-    """What is not as usual in a PARTITION, in words; with the image's `brokers` also why nobody leads it."""
+    """What is not as usual in a PARTITION, in words; with the image's `brokers` also why nobody leads it.
+
+    Its key `leaderless`, where it has one, tells since when.
+    """
     pieces: list[Piece] = []
     told: list[int] = []
     if partition["leader"] < 0:
-        pieces.append(("offline", Style.BAD))
+        pieces.append((f"offline{_since(partition.get('leaderless'))}", Style.BAD))
         key, word = next((may for may in _MAY_LEAD if partition[may[0]]), ("", "nobody was in sync"))
         if told := partition.get(key, []):
             states = " ".join(f"{id_}{_state(id_, brokers)}" for id_ in told)
@@ -142,6 +146,14 @@ def troubles(partition: dict[str, Any], brokers: dict[str, Any] | None = None) -
     if partition["leaderRecoveryState"]:
         pieces.append(("recovering from an unclean election", Style.WARNING))
     return [piece for index, one in enumerate(pieces) for piece in ([", ", one] if index else [one])]
+
+
+def _since(leaderless: Leaderless | None) -> str:
+    """` since 2026-11-21 07:46:16.256Z, led by 3 before`, as far as that is known."""
+    if leaderless is None or leaderless.since < 0:
+        return ""
+    led_by = "" if leaderless.led_by is None else f", led by {leaderless.led_by} before"
+    return f" since {moment(leaderless.since)}{led_by}"
 
 
 def _state(id_: int, brokers: dict[str, Any] | None) -> str:

@@ -104,10 +104,13 @@ def build_snapshot(
 def run_snapshot(lake: str | Path, at_offset: int | None = None, *, master: str = "local[*]") -> BuiltSnapshot:
     """`build_snapshot` in the active Spark session or one of its own, of which `master` is the master.
 
-    No JVM is started where there is no lake, or where the lake has the snapshot.
+    No JVM is started where there is no lake, or no such offset in it, or where the lake has the snapshot.
     """
     place = fixed_location(lake)
     log = MetadataLog.open(place)
+    if at_offset is not None and at_offset >= log.end_offset:
+        held = f"offsets {log.start_offset} to {log.end_offset - 1}" if log.end_offset else "no offsets"
+        raise OffsetError(f"Offset {at_offset} is past the end of {lake}, which holds {held}.")
     known = _there_already(log, log.end_offset - 1 if at_offset is None else at_offset)
     if known is not None:
         return known

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ import pytest
 
 from kraftlake.cli.terminal import Terminal
 from kraftlake.cli.views import progress_view
-from kraftlake.cli.views.progress_view import PATIENCE_SECONDS, late_progress_bars
+from kraftlake.cli.views.progress_view import PATIENCE_SECONDS, late_progress_bars, progress_bars
 from tests.cli.running import DIRECTORY, run, run_json
 
 
@@ -42,6 +43,18 @@ def test_nothing_is_drawn_in_the_first_second_and_all_is_gone_at_the_end(monkeyp
     assert "2,500 of 3,000 offsets" in drawn
     assert "2,345" not in drawn
     assert drawn.endswith("\x1b[1A\x1b[2K")  # the line of the bar is cleared
+
+
+def test_a_phase_that_another_follows_is_told_as_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = ScreenText()
+    monkeypatch.setattr(sys, "stderr", screen)
+    with progress_bars(Terminal("always")) as progress:
+        progress("loading", 0, 0)
+        progress("checking", 2_500, 3_000)
+        progress("replaying", 100, 3_000)
+    last = screen.getvalue().rpartition("Loading a snapshot")[2]
+    assert re.search(r"Checking.*(?<! of )3,000 offsets", last)
+    assert re.search(r"Replaying.* 100 of 3,000 offsets", last)
 
 
 def test_where_nobody_sits_in_front_of_it_nobody_counts(monkeypatch: pytest.MonkeyPatch) -> None:

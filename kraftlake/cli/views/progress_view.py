@@ -44,14 +44,17 @@ def progress_bars(terminal: Terminal) -> Iterator[Progress]:
         TimeElapsedColumn(),
     ]
     tasks: dict[str, TaskID] = {}
+    totals: dict[str, int] = {}
     with Bars(*columns, console=terminal.console(sys.stderr), transient=True) as bars:
 
         def progress(phase: str, done: int, total: int) -> None:
             count = f"{done:,} of {total:,} offsets" if total else ""
             if phase not in tasks:
-                for task in tasks.values():
-                    bars.update(task, total=1, completed=1)
+                for done_before, task in tasks.items():
+                    all_of_it = f"{totals[done_before]:,} offsets" if totals[done_before] else ""
+                    bars.update(task, total=1, completed=1, count=all_of_it)
                 tasks[phase] = bars.add_task(_TITLES.get(phase, phase), total=None, count=count)
+            totals[phase] = total
             bars.update(tasks[phase], total=total or None, completed=done, count=count)
 
         yield progress

@@ -102,6 +102,8 @@ class Command(click.Command):
             row = parameter.get_help_record(ctx)
             if row is not None:
                 sections.setdefault(getattr(parameter, "section", SHARED_SECTION), []).append(row)
+        if SHARED_SECTION in sections:  # what is the command's own comes first
+            sections[SHARED_SECTION] = sections.pop(SHARED_SECTION)
         for heading, rows in sections.items():
             with formatter.section(heading):
                 formatter.write_dl(rows)

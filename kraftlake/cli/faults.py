@@ -5,9 +5,13 @@ from __future__ import annotations
 import errno
 import io
 import os
+import signal
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 
 import click
 
@@ -18,6 +22,36 @@ from kraftlake.cli.visible import visible
 INTERRUPTED = 130
 READER_LEFT = 141
 TRACEBACK_VARIABLE = "KRAFTLAKE_TRACEBACK"
+
+
+class TerminatedError(KeyboardInterrupt):
+    """SIGTERM or SIGHUP: an interrupt with an exit code of its own."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.exit_code = 128 + number
+
+
+@contextmanager
+def orderly_ends() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP end a command as an interrupt does: what is half-written is removed on the way out.
+
+    A SIGHUP that the process was told to ignore (`nohup`) stays ignored.
+    """
+
+    def end(number: int, _frame: FrameType | None) -> None:
+        raise TerminatedError(number)
+
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) is signal.SIG_DFL:
+                before[number] = signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def open_closed_streams() -> None:
@@ -41,13 +75,14 @@ class _Closed(io.TextIOBase):
 def exit_code_of(run: Callable[[], object]) -> int:
     """Run a command; its exit code, after any fault has been told on stderr.
 
-    0 done, 1 the source is unsound or the request can't be met, 2 the command line is wrong, 130 interrupted, 141 the
-    reader of stdout went away (both silent, as other programs do).
+    0 done, 1 the source is unsound or the request can't be met, 2 the command line is wrong, 130 interrupted, 129 and
+    143 hung up and terminated, 141 the reader of stdout went away (all silent, as other programs do).
     """
     from kraftlake.runtime.errors import KraftlakeError
 
     try:
-        run()
+        with orderly_ends():
+            run()
         sys.stdout.flush()
     except click.exceptions.Exit as exit_:
         return exit_.exit_code
@@ -60,12 +95,17 @@ def exit_code_of(run: Callable[[], object]) -> int:
         return _tell(error.format_message(), error.exit_code)
     except KraftlakeError as error:
         return _tell(str(error), error.exit_code)
+    except TerminatedError as end:
+        return end.exit_code
     except (KeyboardInterrupt, click.Abort):
         return INTERRUPTED
     except BrokenPipeError:
         # What is still buffered would raise again when the interpreter flushes at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return READER_LEFT
+    except MemoryError as error:
+        _raise_if_wanted(error)
+        return _tell(f"this takes more memory than there is{f': {error}' if str(error) else ''}", 1)
     except OSError as error:
         _raise_if_wanted(error)
         where = f"{error.filename}: " if error.filename else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +13,10 @@ import click
 from kraftlake.cli.command import SHARED_SECTION, Argument, Command, Example, Option
 from kraftlake.cli.parameters import MOMENT, OFFSET, SOURCE, TIME
 from kraftlake.cli.terminal import Terminal
-from kraftlake.cli.views.words import counted
+from kraftlake.cli.views.words import counted, utc
 
 if TYPE_CHECKING:
+    from kraftlake.cli.views.progress_view import Progress
     from kraftlake.replay import Source
     from kraftlake.replay.fold import Replay
     from kraftlake.replay.manifest import SkippedRecord
@@ -88,24 +90,30 @@ class Call:
     ) -> tuple[int | None, int | None]:
         """The range of offsets of `--from` and `--to`, both included.
 
-        A time stands for what was written since, or up to and at it. Raises OffsetError where nothing was in between.
+        A time stands for what was written since, or up to and at it. Raises OffsetError where nothing was in between,
+        UsageError where the times run backwards.
         """
-        from kraftlake.runtime.errors import OffsetError
+        from kraftlake.runtime.errors import OffsetError, UsageError
 
-        offsets = (
-            source.offset_since(first) if isinstance(first, datetime) else first,
-            source.offset_at(last) if isinstance(last, datetime) else last,
-        )
-        if isinstance(first, datetime) and isinstance(last, datetime) and offsets[0] == offsets[1] + 1:
-            raise OffsetError(
-                f"Nothing was written to {source.name} between these times: offset {offsets[1]} is of before them"
-                + (f", {offsets[0]} of after them." if offsets[0] < source.end_offset else ".")
-            )
-        return offsets
+        begin = source.offset_since(first) if isinstance(first, datetime) else first
+        end = source.offset_at(last) if isinstance(last, datetime) else last
+        if isinstance(first, datetime) and isinstance(last, datetime):
+            if first > last:
+                raise UsageError(f"The range from {utc(first)} to {utc(last)} runs backwards.")
+            if begin is not None and end is not None and begin > end:
+                raise OffsetError(_nothing_between(source, begin, end))
+        return begin, end
+
+    def progress(self) -> AbstractContextManager[Progress | None]:
+        """What to tell of work that may take long; see `late_progress_bars`."""
+        from kraftlake.cli.views.progress_view import late_progress_bars
+
+        return late_progress_bars(self.terminal)
 
     def replay(self, source: Source, at: int | datetime | None) -> Replay:
         """The image at `at`; records that a lenient replay skipped are told on stderr."""
-        replay = source.replay(at, lenient=not self.strict)
+        with self.progress() as progress:
+            replay = source.replay(at, lenient=not self.strict, progress=progress)
         self.tell_skipped(replay.skipped)
         return replay
 
@@ -126,6 +134,17 @@ class Call:
                 f"{counted(len(skipped), 'record')} skipped that can't be replayed, the first at offset {first.offset} "
                 f"({first.reason}): what is shown is not what the cluster had"
             )
+
+
+def _nothing_between(source: Source, begin: int, end: int) -> str:
+    """Why no record lies between two times: they are after `end` and before `begin`."""
+    if end < source.start_offset <= begin:
+        return (
+            f"The log of {source.name} does not reach back to these times: it begins with offset "
+            f"{source.start_offset}, and of what was before there are snapshots only."
+        )
+    after = f", {begin} of after them" if begin < source.end_offset else ""
+    return f"Nothing was written to {source.name} between these times: offset {end} is of before them{after}."
 
 
 def shared_options(*, source: bool, replays: bool, at: bool, secrets: bool) -> list[Option]:

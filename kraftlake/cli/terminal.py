@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import shutil
 import sys
 from typing import TYPE_CHECKING, Any, TextIO
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
 PIPED_WIDTH = 160
+_LINE_END = re.compile(r"(?:\x1b\[[0-9;]*m| )+$", re.MULTILINE)
+"""Blanks and colour codes after the last word of a line."""
 _NARROWEST = 40
 
 
@@ -56,10 +59,13 @@ class Terminal:
         sys.stderr.write(f"{paint('warning:', Style.WARNING, colour=self.error_colour)} {visible(text)}\n")
 
     def render(self, *renderables: RenderableType) -> None:
-        """Draw rich renderables on stdout."""
+        """Draw rich renderables on stdout, without the blanks that rich fills lines up with."""
         console = self.console(sys.stdout)
         for renderable in renderables:
-            console.print(renderable)
+            # rich's own writing would end the process where the reader of stdout went away; a fault ends it in our way
+            with console.capture() as drawn:
+                console.print(renderable)
+            sys.stdout.write(_LINE_END.sub(lambda end: end.group().replace(" ", ""), drawn.get()))
 
     def console(self, stream: TextIO) -> Console:
         """A rich console over `stream`, without markup, emoji codes and highlighting: strings in it are hostile."""

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import attrs
 
-from kraftlake.image.json_form import partition_json
 from kraftlake.image.partition_registration import PartitionRegistration
 from kraftlake.records.twin import mutable_twin
 from kraftlake.records.uuid import Uuid
@@ -57,6 +56,13 @@ class LocalReplicaChanges:
     followers: Mapping[TopicPartition, PartitionInfo] = attrs.field(factory=dict)
     topic_ids: Mapping[str, Uuid] = attrs.field(factory=dict)
     directory_ids: Mapping[TopicIdPartition, Uuid] = attrs.field(factory=dict)
+
+    def __repr__(self) -> str:
+        return (
+            f"<LocalReplicaChanges: {len(self.deletes):,} to delete, {len(self.leaders):,} to lead "
+            f"({len(self.elected_leaders):,} newly elected), {len(self.followers):,} to follow, "
+            f"{len(self.directory_ids):,} with a directory>"
+        )
 
     def is_empty(self) -> bool:
         """Whether the broker has nothing to do."""
@@ -123,6 +129,8 @@ def local_changes_to_json(
 
 
 def _infos_json(infos: Mapping[TopicPartition, PartitionInfo]) -> dict[str, Any]:
+    from kraftlake.image.json_form import partition_json  # most processes write none
+
     return {
         str(topic_partition): {"topicId": str(info.topic_id), "partition": partition_json(info.partition)}
         for topic_partition, info in sorted(infos.items())

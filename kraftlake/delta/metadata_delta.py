@@ -56,6 +56,11 @@ class MetadataDelta:
         self.scram_delta: ScramDelta | None = None
         self.delegation_token_delta: DelegationTokenDelta | None = None
 
+    def __repr__(self) -> str:
+        deltas = [name for name, value in vars(self).items() if name.endswith("_delta") and value is not None]
+        parts = ", ".join(name.removesuffix("_delta") for name in deltas)
+        return f"<MetadataDelta after offset {self.image.offset} of {parts or 'nothing'}>"
+
     @property
     def metadata_version_changed(self) -> MetadataVersion | None:
         """The metadata.version that a record of this delta has set last, be it the old one again."""

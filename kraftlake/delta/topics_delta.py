@@ -10,6 +10,7 @@ from kraftlake.delta.local_replica_changes import LocalReplicaChanges
 from kraftlake.delta.object_change import ObjectChange
 from kraftlake.delta.row_changes import FEW, RowChanges
 from kraftlake.delta.topic_delta import TopicDelta
+from kraftlake.image.short_repr import counted
 from kraftlake.image.topics_image import TopicsImage
 from kraftlake.records.metadata_records import (
     ClearElrRecord,
@@ -60,6 +61,10 @@ class TopicsDelta:
         self._objects: ObjectChange | None = None
         self._whole: TopicsImage | None = None
         """A whole image, where the change is all of it. What was merged: one of the three at most is there."""
+
+    def __repr__(self) -> str:  # looks at nothing: a look merges the records, and may raise
+        kept = f", {counted(records=len(self._kept))} not merged yet" if self._kept else ""
+        return f"<TopicsDelta of {self.image!r}{kept}>"
 
     def replay_topic(self, record: TopicRecord) -> None:
         """A topic begins, without partitions: also when a snapshot names one that the base image has.

@@ -57,7 +57,9 @@ class Plan:
         for name in ("brokers", "racks", "topics", "partitions", "replication_factor"):
             if getattr(self, name) < 1:
                 raise UsageError(f"--{name.replace('_', '-')} must be at least 1, not {getattr(self, name)}.")
-        for name in ("records", "seed", "start_ms", "quiet_ms"):
+        if self.start_ms < 0:
+            raise UsageError("--start is before 1970, where Kafka's times begin.")
+        for name in ("records", "seed", "quiet_ms"):
             if getattr(self, name) < 0:
                 raise UsageError(f"{name} can't be negative: {getattr(self, name)}.")
         if self.replication_factor > self.brokers:

@@ -8,6 +8,7 @@ from typing import ClassVar
 import attrs
 from rpds import HashTrieMap
 
+from kraftlake.image.short_repr import short_repr
 from kraftlake.records.metadata_records import AccessControlEntryRecord
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.records.uuid import Uuid
@@ -53,6 +54,9 @@ class AclsImage:
     EMPTY: ClassVar[AclsImage]
 
     acls: HashTrieMap[Uuid, StandardAcl] = HashTrieMap()
+
+    def __repr__(self) -> str:
+        return short_repr(self, rules=len(self.acls))
 
     def is_empty(self) -> bool:
         """Whether there is no rule."""

@@ -9,6 +9,7 @@ from typing import ClassVar
 import attrs
 from rpds import HashTrieMap
 
+from kraftlake.image.short_repr import short_repr
 from kraftlake.records.metadata_records import ClientQuotaRecord, EntityData
 from kraftlake.records.serde import ApiMessageAndVersion
 
@@ -62,6 +63,9 @@ class ClientQuotasImage:
     EMPTY: ClassVar[ClientQuotasImage]
 
     entities: HashTrieMap[ClientQuotaEntity, ClientQuotaImage] = HashTrieMap()
+
+    def __repr__(self) -> str:
+        return short_repr(self, entities=len(self.entities))
 
     def is_empty(self) -> bool:
         """Whether no entity has a quota."""

@@ -10,6 +10,7 @@ from rpds import HashTrieMap
 
 from kraftlake.image.broker_registration import BrokerRegistration
 from kraftlake.image.controller_registration import ControllerRegistration
+from kraftlake.image.short_repr import short_repr
 from kraftlake.image.writer_options import ImageWriterOptions
 from kraftlake.records.serde import ApiMessageAndVersion
 
@@ -22,6 +23,9 @@ class ClusterImage:
 
     brokers: HashTrieMap[int, BrokerRegistration] = HashTrieMap()
     controllers: HashTrieMap[int, ControllerRegistration] = HashTrieMap()
+
+    def __repr__(self) -> str:
+        return short_repr(self, brokers=len(self.brokers), controllers=len(self.controllers))
 
     def is_empty(self) -> bool:
         """Whether no node is registered."""

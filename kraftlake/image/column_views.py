@@ -20,6 +20,7 @@ from kraftlake.image.partition_rows import (
     SHAPE,
     WIDTH,
 )
+from kraftlake.image.short_repr import short_repr
 from kraftlake.records.uuid import Uuid
 
 Int32s: TypeAlias = npt.NDArray[np.int32]
@@ -36,6 +37,9 @@ class PartitionColumns:
     """
 
     _rows: PackedTopics
+
+    def __repr__(self) -> str:
+        return short_repr(self, topics=len(self._rows.table.names), partitions=self._rows.partition_count)
 
     @property
     def topic_names(self) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from typing import ClassVar, Final
 import attrs
 from rpds import HashTrieMap
 
+from kraftlake.image.short_repr import short_repr
 from kraftlake.records.metadata_records import ConfigRecord
 from kraftlake.records.serde import ApiMessageAndVersion
 
@@ -64,6 +65,9 @@ class ConfigurationsImage:
     EMPTY: ClassVar[ConfigurationsImage]
 
     resource_data: HashTrieMap[ConfigResource, ConfigurationImage] = HashTrieMap()
+
+    def __repr__(self) -> str:
+        return short_repr(self, resources=len(self.resource_data))
 
     def is_empty(self) -> bool:
         """Whether no resource has a config."""

@@ -8,6 +8,7 @@ from typing import ClassVar
 import attrs
 from rpds import HashTrieMap
 
+from kraftlake.image.short_repr import short_repr
 from kraftlake.image.writer_options import ImageWriterOptions
 from kraftlake.records.metadata_records import DelegationTokenRecord
 from kraftlake.records.serde import ApiMessageAndVersion
@@ -63,6 +64,9 @@ class DelegationTokenImage:
     EMPTY: ClassVar[DelegationTokenImage]
 
     tokens: HashTrieMap[str, DelegationTokenData] = HashTrieMap()
+
+    def __repr__(self) -> str:
+        return short_repr(self, tokens=len(self.tokens))
 
     def is_empty(self) -> bool:
         """Whether there is no token."""

@@ -31,6 +31,7 @@ from kraftlake.image.packed_partitions import ids_that_may_differ
 from kraftlake.image.partition_registration import PartitionRegistration
 from kraftlake.image.producer_ids_image import ProducerIdsImage
 from kraftlake.image.scram_image import ScramCredentialData, ScramImage, mechanism_name
+from kraftlake.image.short_repr import counted
 from kraftlake.image.topics_image import TopicImage, TopicsImage
 from kraftlake.records.redaction import REDACTED, SCRAM_SECRETS, is_sensitive_config
 from kraftlake.records.twin import mutable_twin
@@ -94,6 +95,9 @@ class ImageDiff:
     from_offset: int
     to_offset: int
     changes: tuple[EntryChange, ...]
+
+    def __repr__(self) -> str:
+        return f"<ImageDiff of offsets {self.from_offset} to {self.to_offset}: {counted(changes=len(self.changes))}>"
 
     def is_empty(self) -> bool:
         """Whether the images differ in nothing but where they come from."""

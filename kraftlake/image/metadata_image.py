@@ -16,6 +16,7 @@ from kraftlake.image.features_image import FeaturesImage
 from kraftlake.image.producer_ids_image import ProducerIdsImage
 from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.image.scram_image import ScramImage
+from kraftlake.image.short_repr import counted
 from kraftlake.image.topics_image import TopicsImage
 from kraftlake.image.writer_options import ImageWriterOptions
 from kraftlake.records.encoded_values import EncodedValues
@@ -41,6 +42,16 @@ class MetadataImage:
     acls: AclsImage = AclsImage.EMPTY
     scram: ScramImage = ScramImage.EMPTY
     delegation_tokens: DelegationTokenImage = DelegationTokenImage.EMPTY
+
+    def __repr__(self) -> str:
+        held = counted(
+            brokers=len(self.cluster.brokers),
+            topics=self.topics.topic_count,
+            partitions=self.topics.partition_count,
+            configured_resources=len(self.configs.resource_data),
+            ACLs=len(self.acls.acls),
+        )
+        return f"<MetadataImage at offset {self.offset}: {held}>"
 
     @property
     def offset(self) -> int:

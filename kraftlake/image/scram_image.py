@@ -8,6 +8,7 @@ from typing import ClassVar
 import attrs
 from rpds import HashTrieMap
 
+from kraftlake.image.short_repr import short_repr
 from kraftlake.image.writer_options import ImageWriterOptions
 from kraftlake.records.metadata_records import UserScramCredentialRecord
 from kraftlake.records.serde import ApiMessageAndVersion
@@ -63,6 +64,9 @@ class ScramImage:
     EMPTY: ClassVar[ScramImage]
 
     mechanisms: HashTrieMap[int, HashTrieMap[str, ScramCredentialData]] = HashTrieMap()
+
+    def __repr__(self) -> str:
+        return short_repr(self, credentials=sum(map(len, self.mechanisms.values())))
 
     def is_empty(self) -> bool:
         """Whether no user has a credential."""

@@ -12,6 +12,7 @@ from rpds import HashTrieMap
 from kraftlake import kernels
 from kraftlake.image.packed_partitions import PackedPartitions
 from kraftlake.image.partition_registration import PartitionRegistration
+from kraftlake.image.short_repr import counted, short_repr
 from kraftlake.image.topic_maps import TopicsById, TopicsByName
 from kraftlake.image.writer_options import ImageWriterOptions
 from kraftlake.records.encoded_values import EncodedValues
@@ -36,6 +37,9 @@ class TopicImage:
     name: str
     id: Uuid
     partitions: Mapping[int, PartitionRegistration] = HashTrieMap()
+
+    def __repr__(self) -> str:
+        return f"<TopicImage {self.name!r}: {counted(partitions=len(self.partitions))}>"
 
     def __eq__(self, other: object) -> bool:
         if self is other:
@@ -95,6 +99,9 @@ class TopicsImage:
     def with_rows(cls, rows: PackedTopics) -> TopicsImage:
         """The image that packed rows are: what `rows` of an equal one gives."""
         return cls(HashTrieMap(), HashTrieMap(), rows) if rows.table.names else cls.EMPTY
+
+    def __repr__(self) -> str:
+        return short_repr(self, topics=self.topic_count, partitions=self.partition_count)
 
     def is_empty(self) -> bool:
         """Whether there is no topic."""

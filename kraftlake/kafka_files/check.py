@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import attrs
 
 from kraftlake.kafka_files.batch_walk import Damage, walk
-from kraftlake.kafka_files.directory import MetadataDirectory
+from kraftlake.kafka_files.directory import MetadataDirectory, check_follows
 from kraftlake.kafka_files.faults import BrokenFileError
 from kraftlake.kafka_files.segment import LogPosition, Segment, decode
 from kraftlake.kafka_files.snapshot import Snapshot
@@ -33,17 +33,17 @@ class Problem:
         return f"{self.file}: position {self.position}, offset {self.offset}: {self.message}"
 
 
-def check_directory(directory: MetadataDirectory) -> Iterator[Problem]:
+def check_directory(directory: MetadataDirectory, seen: Callable[[int], None] | None = None) -> Iterator[Problem]:
     """Read every byte of the log and its snapshots and report every problem of the files, in their order.
 
     CRCs, framing of records, holes and overlaps, epochs that go down, the torn tail, snapshots that are broken or
-    unfinished. What the records mean is not looked at.
+    unfinished. What the records mean is not looked at. `seen` is called with the offset after each batch of the log.
     """
     at: LogPosition | None = None
     for segment in directory.segments:
         if at is None:
             at = LogPosition(segment.base_offset)
-        yield from _check_segment(segment, at)
+        yield from _check_segment(segment, at, seen)
     if directory.torn is not None:
         torn = directory.torn
         yield Problem(
@@ -57,15 +57,13 @@ def check_directory(directory: MetadataDirectory) -> Iterator[Problem]:
         yield from _check_snapshot(snapshot)
 
 
-def _check_segment(segment: Segment, at: LogPosition) -> Iterator[Problem]:
+def _check_segment(segment: Segment, at: LogPosition, seen: Callable[[int], None] | None) -> Iterator[Problem]:
     """Report on one segment and leave `at` behind it."""
     name = segment.file.name
-    if segment.base_offset > at.offset:
-        message = f"offsets {at.offset} to {segment.base_offset - 1} are missing before this segment"
-        yield Problem(file=name, position=0, offset=at.offset, message=message)
-    elif segment.base_offset < at.offset:
-        message = f"the segment before this one goes up to offset {at.offset - 1}"
-        yield Problem(file=name, position=0, offset=segment.base_offset, message=message)
+    try:
+        check_follows(at.offset, segment)
+    except BrokenFileError as error:
+        yield Problem(file=name, position=error.position, offset=error.offset, message=error.message)
     at.offset = segment.base_offset
     after_damage = False
     for step in walk(segment.file, limit=segment.end_position):
@@ -86,6 +84,8 @@ def _check_segment(segment: Segment, at: LogPosition) -> Iterator[Problem]:
         except BrokenFileError as error:
             yield Problem(file=name, position=error.position, offset=error.offset, message=error.message)
         at.pass_by(step.header.last_offset, step.header.epoch)
+        if seen is not None:
+            seen(at.offset)
 
 
 def _check_snapshot(snapshot: Snapshot) -> Iterator[Problem]:

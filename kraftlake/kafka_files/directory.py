@@ -83,7 +83,7 @@ def check_follows(offset: int, segment: Segment) -> None:
     """Raise BrokenFileError where `segment` does not start at `offset`, the end of the one before it."""
     start = segment.base_offset
     if start > offset:
-        message = f"offsets {offset} to {start - 1} are missing between the segment before this one and this one"
+        message = f"offsets {offset} to {start - 1} are missing before this segment"
         raise BrokenFileError(segment.file.name, 0, offset, message)
     if start < offset:
         message = f"this segment starts at offset {start}, but the one before it goes up to {offset - 1}"

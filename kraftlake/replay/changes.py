@@ -93,6 +93,9 @@ class LogChanges:
         self._of_snapshot = False
         self._loader = self._begin(from_offset, lenient=lenient)
 
+    def __repr__(self) -> str:
+        return f"<LogChanges of {self._reader.name} after offset {self._loader.last_offset} to {self._to_offset}>"
+
     @property
     def loader(self) -> MetadataBatchLoader:
         """What the changes come from: before they are iterated it is in front of the first one of the log's own."""

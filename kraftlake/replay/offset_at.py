@@ -33,7 +33,9 @@ def offset_at(reader: LogReader, time: datetime) -> int:
     times = [millis for _, millis in (*_snapshot_times(reader), *_batch_times(reader))]
     if not times:
         raise OffsetError(f"{reader.name} holds no batch with a time, so it has no image at a time.")
-    raise OffsetError(f"The first batch of {reader.name} is of {_iso(min(times))}, which is after the time asked for.")
+    raise OffsetError(
+        f"The first batch of {reader.name} is of {_iso(min(times))}, which is after the time asked for, {_iso(wanted)}."
+    )
 
 
 def offset_since(reader: LogReader, time: datetime) -> int:
@@ -54,11 +56,14 @@ def offset_since(reader: LogReader, time: datetime) -> int:
         last, previous = max(last, millis), offset
     if last < 0:
         raise OffsetError(f"{reader.name} holds no batch with a time, so nothing in it is since a time.")
-    raise OffsetError(f"The last batch of {reader.name} is of {_iso(last)}, which is before the time asked for.")
+    raise OffsetError(
+        f"The last batch of {reader.name} is of {_iso(last)}, which is before the time asked for, {_iso(before + 1)}."
+    )
 
 
 def _iso(millis: int) -> str:
-    return (_EPOCH + timedelta(milliseconds=millis)).isoformat(timespec="milliseconds")
+    time = _EPOCH + timedelta(milliseconds=millis)
+    return f"{time.replace(tzinfo=None).isoformat(sep=' ', timespec='milliseconds')}Z"
 
 
 def _offset_in_log(reader: LogReader, wanted: int) -> int:

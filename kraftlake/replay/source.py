@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, SupportsIndex
 
 from kraftlake import kernels
 from kraftlake.image import MetadataImage
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from kraftlake.image import ImageDiff
     from kraftlake.replay.changes import LogChanges
     from kraftlake.replay.export import ExportReport
+    from kraftlake.replay.progress import Progress
     from kraftlake.replay.verify_report import VerifyReport
 
 
@@ -103,6 +105,7 @@ class Source:
         `types` are names such as TOPIC_RECORD or LEADER_CHANGE; None is all of them. Raises OffsetError at once where
         an offset is not in the source, UsageError where the range runs backwards or a type does not exist.
         """
+        from_offset, to_offset = _whole_or_none(from_offset), _whole_or_none(to_offset)
         if from_offset is not None and to_offset is not None and from_offset > to_offset:
             raise UsageError(f"The range from offset {from_offset} to {to_offset} runs backwards.")
         self._check_held(from_offset, to_offset)
@@ -128,11 +131,12 @@ class Source:
     def offset_at(self, at: int | datetime | None) -> int:
         """The offset that `at` means: itself, the last one (None), or the last whose batch time is at or before it.
 
-        A datetime without a zone is UTC. Raises OffsetError for a time before the first batch.
+        A datetime without a zone is UTC. Raises OffsetError for a time before the first batch, UsageError for what is
+        neither an offset nor a datetime.
         """
         if at is None:
             return self.last_image_offset
-        return offset_at(self.reader, at) if isinstance(at, datetime) else at
+        return offset_at(self.reader, at) if isinstance(at, datetime) else _whole(at)
 
     def offset_since(self, time: datetime) -> int:
         """The offset after the last one whose batch time is before `time`: where what happened since then begins.
@@ -160,25 +164,33 @@ class Source:
 
     @kernels.retried_without
     def replay(
-        self, at: int | datetime | None = None, *, from_snapshot: bool | None = None, lenient: bool = False
+        self,
+        at: int | datetime | None = None,
+        *,
+        from_snapshot: bool | None = None,
+        lenient: bool = False,
+        progress: Progress | None = None,
     ) -> Replay:
-        """As `image`, with the snapshot that it started from and the records that were skipped."""
+        """As `image`, with the snapshot that it started from and the records that were skipped.
+
+        `progress` is called after each batch, or many of them.
+        """
         if self._is_snapshot:
-            return self._replay_snapshot(at, lenient=lenient)
+            return self._replay_snapshot(at, lenient=lenient, progress=progress)
         offset = self.offset_at(at)
         if offset < 0:  # the empty image is what changes start from, and nothing that anybody asks for
             choose_base(self.reader, offset)
-        return image_at(self.reader, offset, from_snapshot=from_snapshot, lenient=lenient)
+        return image_at(self.reader, offset, from_snapshot=from_snapshot, lenient=lenient, progress=progress)
 
-    def _replay_snapshot(self, at: int | datetime | None, *, lenient: bool) -> Replay:
+    def _replay_snapshot(self, at: int | datetime | None, *, lenient: bool, progress: Progress | None) -> Replay:
         snapshot = snapshot_named(self.reader)
         if isinstance(at, datetime):
             at = offset_at(self.reader, at)
-        if at is not None and at != snapshot.end_offset - 1:
+        if at is not None and _whole(at) != snapshot.end_offset - 1:
             raise OffsetError(
                 f"{self.name} is a snapshot: it has one image, the one at offset {snapshot.end_offset - 1}."
             )
-        return snapshot_image(snapshot, lenient=lenient)
+        return snapshot_image(snapshot, lenient=lenient, progress=progress)
 
     @kernels.retried_without
     def local_changes(
@@ -189,16 +201,24 @@ class Source:
         *,
         from_snapshot: bool | None = None,
         lenient: bool = False,
+        progress: Progress | None = None,
     ) -> LocalChanges:
         """What one metadata delta of the offsets (from_offset, to_offset] means to `broker`.
 
-        `from_offset` -1 starts from the empty image; `to_offset` None is the end. Raises as `image` does.
+        `from_offset` -1 starts from the empty image; `to_offset` None is the end. `progress` as for `replay`. Raises as
+        `image` does.
         """
-        to_offset = self.last_image_offset if to_offset is None else to_offset
+        broker, from_offset, to_offset = _whole(broker, "a broker's id"), _whole(from_offset), _whole_or_none(to_offset)
+        if to_offset is None:
+            to_offset = max(
+                from_offset, self.last_image_offset
+            )  # past the end is an OffsetError, not a range backwards
         if from_offset > to_offset:
             raise UsageError(f"Local changes from offset {from_offset} to {to_offset} run backwards.")
         self._refuse_snapshot()
-        loader = changes_between(self.reader, from_offset, to_offset, from_snapshot=from_snapshot, lenient=lenient)
+        loader = changes_between(
+            self.reader, from_offset, to_offset, from_snapshot=from_snapshot, lenient=lenient, progress=progress
+        )
         return LocalChanges.of(loader, broker, from_offset, to_offset)
 
     def changes(
@@ -211,7 +231,7 @@ class Source:
         from kraftlake.replay.changes import LogChanges
 
         self._refuse_snapshot()
-        return LogChanges(self.reader, from_offset, to_offset, lenient=lenient)
+        return LogChanges(self.reader, _whole_or_none(from_offset), _whole_or_none(to_offset), lenient=lenient)
 
     def _refuse_snapshot(self) -> None:
         if self._is_snapshot:
@@ -224,11 +244,11 @@ class Source:
         images = [MetadataImage.EMPTY if at == -1 else self.image(at, lenient=lenient) for at in (before, after)]
         return diff_images(*images)
 
-    def verify(self) -> VerifyReport:
+    def verify(self, *, progress: Progress | None = None) -> VerifyReport:
         """Every check there is: see `kraftlake.replay.verify`."""
         from kraftlake.replay.verify import verify
 
-        return verify(self)
+        return verify(self, progress=progress)
 
     def export(
         self, path: str | os.PathLike[str], at: int | datetime | None = None, *, allow_loss: bool = False
@@ -252,3 +272,15 @@ def open_source(source: str | os.PathLike[str], *, cluster_id: str | None = None
     if cluster_id is not None and reader.cluster_id not in (None, cluster_id):
         raise UsageError(f"{path} is of cluster {reader.cluster_id}, not of cluster {cluster_id}.")
     return Source(reader, kind, path, reader.cluster_id or cluster_id)
+
+
+def _whole(given: SupportsIndex, what: str = "an offset or a datetime") -> int:
+    """An offset or an id, numpy's integers too; UsageError for anything else, such as a time as text."""
+    try:
+        return operator.index(given)
+    except TypeError:
+        raise UsageError(f"{given!r} is not {what}.") from None
+
+
+def _whole_or_none(given: SupportsIndex | None) -> int | None:
+    return None if given is None else _whole(given, "an offset")

@@ -12,9 +12,11 @@ from kraftlake.runtime.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from kraftlake.spark_jobs.cluster_metrics import counts_by_minute
     from kraftlake.spark_jobs.data_source import KraftDataSource
+    from kraftlake.spark_jobs.derived_frames import table_frame
     from kraftlake.spark_jobs.fold.build_snapshot import BuiltSnapshot, build_snapshot, run_snapshot
     from kraftlake.spark_jobs.fold.image_frame import image_frame
     from kraftlake.spark_jobs.fold.local_changes_frame import local_changes_frame
+    from kraftlake.spark_jobs.fold.partition_table import partition_table
     from kraftlake.spark_jobs.history.state_at import state_at, state_frame
     from kraftlake.spark_jobs.java import java_home
     from kraftlake.spark_jobs.jobs import JOBS, Job, run_job
@@ -47,6 +49,7 @@ __all__ = [
     "image_frame",
     "java_home",
     "local_changes_frame",
+    "partition_table",
     "read_records",
     "run_job",
     "run_replay",
@@ -55,6 +58,7 @@ __all__ = [
     "spark_session",
     "state_at",
     "state_frame",
+    "table_frame",
 ]
 
 _HOMES = {
@@ -78,6 +82,7 @@ _HOMES = {
     "java_home": "java",
     "read_records": "typed_read",
     "local_changes_frame": "fold.local_changes_frame",
+    "partition_table": "fold.partition_table",
     "run_job": "jobs",
     "run_replay": "replay_stream",
     "run_snapshot": "fold.build_snapshot",
@@ -85,6 +90,7 @@ _HOMES = {
     "spark_session": "session",
     "state_at": "history.state_at",
     "state_frame": "history.state_at",
+    "table_frame": "derived_frames",
 }
 
 __getattr__, __dir__ = lazy_exports(__name__, _HOMES, __all__)

@@ -238,6 +238,18 @@ def test_a_reader_that_goes_away_ends_the_command_silently() -> None:
         assert command.stderr.read() == ""
 
 
+@pytest.mark.parametrize("command", [["image"], ["metrics"], ["diff", 402, 458]], ids=lambda c: c[0])
+def test_a_picture_whose_reader_went_away_ends_like_every_other_answer(command: list[object]) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as gone:
+        done = subprocess.run(
+            [sys.executable, "-m", "kraftlake.cli", str(command[0]), str(DIRECTORY), *map(str, command[1:])],
+            cwd=ROOT, stdout=gone, stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    assert (done.returncode, done.stderr) == (141, "")
+
+
 def test_an_interrupt_ends_the_command_silently() -> None:
     # The signal comes from within, so that it hits the command at work and not its start.
     program = (
@@ -248,6 +260,38 @@ def test_an_interrupt_ends_the_command_silently() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (128 + signal.SIGINT, "", "")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_request_to_end_leaves_nothing_half_written(number: signal.Signals, tmp_path: Path) -> None:
+    # The signal comes from within, when the log has begun to be written.
+    program = (
+        "import os, kraftlake.generate.lake as lake\n"
+        "from kraftlake.cli.application import application\n"
+        "made = lake.MetadataLog.create\n"
+        "def create(*words):\n"
+        "    made(*words)\n"
+        f"    os.kill(os.getpid(), {int(number)})\n"
+        "lake.MetadataLog.create = create\n"
+        f"application.main(['generate', {str(tmp_path / 'lake')!r}, '--records', '10'])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (128 + number, "", "")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_lack_of_memory_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def too_large(*_: object, **__: object) -> None:
+        raise MemoryError("Unable to allocate 1.46 TiB")
+
+    monkeypatch.setattr("kraftlake.open", too_large)
+    assert fault("image", DIRECTORY) == "this takes more memory than there is: Unable to allocate 1.46 TiB"
+
+
+@pytest.mark.parametrize("name", ["-", "/dev/null"])
+def test_a_snapshot_is_written_to_a_regular_file_only(name: str) -> None:
+    assert "is no regular file" in fault("export", DIRECTORY, name, "--force", code=2)
+    assert not Path("-").exists()
 
 
 def test_an_interrupt_while_the_command_is_still_being_imported_ends_it_silently() -> None:

@@ -159,6 +159,21 @@ def test_partitions_are_picked_by_what_is_wrong_with_them() -> None:
     assert "no topic matches" not in run("image", DIRECTORY, "--unavailable-partitions", "--topic", "big-a").stderr
 
 
+def test_that_no_partition_is_unavailable_is_not_told_as_having_no_topics() -> None:
+    shown = run("image", DIRECTORY, "--unavailable-partitions", "--at-offset", 4592).stdout
+    assert shown.endswith("topics  no partition is unavailable\n")
+
+
+def test_names_of_partitions_stay_whole_and_lines_end_with_their_last_word_on_80_columns() -> None:
+    words = ["image", DIRECTORY, "--unavailable-partitions", "--at-offset", 1323]
+    lines = run(*words, width=80).stdout.splitlines()
+    assert sum("__transaction_state-" in line for line in lines) == 3
+    assert not [line for line in lines if line != line.rstrip()]
+    assert max(map(len, lines)) <= 80
+    narrow = run(*words, width=60).stdout.splitlines()
+    assert max(map(len, narrow)) <= 60
+
+
 def test_a_table_without_room_for_all_topics_begins_with_those_that_want_attention() -> None:
     lines = run("image", DIRECTORY, "--at-offset", 458, "--part", "topics").stdout.splitlines()[5:17]
     names = [line.strip(" │").split()[0] for line in lines]

@@ -55,7 +55,7 @@ def test_an_overlap_and_an_epoch_that_goes_down_are_reported(tmp_path: Path) -> 
     messages = [(p.offset, p.message) for p in problems(tmp_path)]
 
     assert messages == [
-        (4, "the segment before this one goes up to offset 4"),
+        (4, "this segment starts at offset 4, but the one before it goes up to 4"),
         (4, "a batch of epoch 2 after one of epoch 3"),
     ]
 

@@ -38,6 +38,8 @@ def export(call: Call, source: str, output: str, *, allow_loss: bool, force: boo
     target = Path(output)
     if target.is_dir():
         raise click.UsageError(f"{output} is a folder: name the file to write in it.")
+    if output == "-" or (target.exists() and not target.is_file()):
+        raise click.UsageError(f"{output} is no regular file, and a snapshot is one: name a file.")
     if target.exists() and not force:
         raise click.ClickException(f"{output} exists already: give --force to overwrite it, or another name.")
     from kraftlake.cli.views.export_view import show_export_report

@@ -136,12 +136,13 @@ def _follow(call: Call, source: str, lake: str, *, include_uncommitted: bool, qu
         sys.stdout.flush()
 
     # Interrupting is how following ends; an append that is under way is finished first.
-    before = [signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGINT, signal.SIGTERM)]
+    ends = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = [(number, signal.signal(number, lambda *_: stop.set())) for number in ends]
     try:
         follower.run(tell, poll=poll, stop=stop)
     finally:
-        signal.signal(signal.SIGINT, before[0])
-        signal.signal(signal.SIGTERM, before[1])
+        for number, handler in before:
+            signal.signal(number, handler)
         for thread in upkeep:
             thread.close()
         if client is not None:

@@ -29,7 +29,7 @@ def draw_local_changes(changes: dict[str, Any], *, everything: bool) -> list[Ren
     rows = _rows(changes)
     if not rows:
         return [title, text(("topics changed, but nothing that this broker hosts", Style.QUIET))]
-    drawn = table("", "partition", "leader", "in sync", "replicas", "epochs", "", right=("leader",))
+    drawn = table("", "partition", "leader", "in sync", "replicas", "epochs", "", right=("leader",), whole="partition")
     shown = rows if everything or len(rows) <= FIRST else rows[:FIRST]
     for action, name, partition, directory in shown:
         drawn.add_row(

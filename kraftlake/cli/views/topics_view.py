@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rich.table import Table
 from rich.text import Text
@@ -13,33 +13,59 @@ from kraftlake.cli.theme import Style
 from kraftlake.cli.views.drawing import branch, table, text
 from kraftlake.cli.views.words import NONE, Piece, counted, numbers
 
+if TYPE_CHECKING:
+    from kraftlake.image.topics_overview import TopicsOverview
+
+Counts: TypeAlias = "tuple[int, int, int, int]"
+
 FEW_PARTITIONS = 24
 """Up to so many partitions are drawn one by one without being asked for."""
 
 
 def add_topics(
-    root: Tree, topics: dict[str, Any], *, limit: int | None, brokers: dict[str, Any] | None, one_table: bool = False
+    root: Tree,
+    topics: dict[str, Any],
+    *,
+    limit: int | None,
+    brokers: dict[str, Any] | None,
+    one_table: bool = False,
+    none: str = "none",
 ) -> None:
     """Add the branch of topics; without a `limit` all of them, partition by partition, in `one_table` or one a topic.
 
-    `brokers` are those of the image: they tell why a partition has no leader.
+    `brokers` are those of the image: they tell why a partition has no leader. `none` is said where there are no topics.
     """
     partitions = [partition for topic in topics.values() for partition in topic["partitions"].values()]
     if not topics:
-        branch(root, "topics", ("none", Style.QUIET))
+        branch(root, "topics", (none, Style.QUIET))
         return
-    summary: list[Piece] = [f"{counted(len(topics), 'topic')} with {counted(len(partitions), 'partition')}"]
-    node = branch(root, "topics", *summary, *_health(partitions))
+    node = _topics_branch(root, len(topics), len(partitions), _health(partitions))
     if limit is None and not one_table:
         _add_partitions(node, topics, brokers)
         return
     if limit is None or len(partitions) <= FEW_PARTITIONS:
         _add_few_partitions(node, topics, brokers)
         return
-    node.add(_topic_table(dict(sorted(topics.items(), key=_worst_first)[:limit])))
-    if len(topics) > limit:
+    _add_worst(node, dict(sorted(topics.items(), key=_worst_first)[:limit]), len(topics))
+
+
+def add_overview(root: Tree, worst: dict[str, Any], overview: TopicsOverview) -> None:
+    """The same for many topics, of which only the first ones are given, in any order."""
+    node = _topics_branch(root, overview.topic_count, overview.partition_count, overview.health)
+    _add_worst(node, {name: worst[name] for name in overview.worst}, overview.topic_count)
+
+
+def _topics_branch(root: Tree, topics: int, partitions: int, health: Counts) -> Tree:
+    return branch(
+        root, "topics", f"{counted(topics, 'topic')} with {counted(partitions, 'partition')}", *_words(health)
+    )
+
+
+def _add_worst(node: Tree, topics: dict[str, Any], of: int) -> None:
+    node.add(_topic_table(topics))
+    if of > len(topics):
         how = "--part topics --all shows them, --topic NAME one of them"
-        node.add(text((f"… {len(topics) - limit:,} more topics: {how}", Style.QUIET)))
+        node.add(text((f"… {of - len(topics):,} more topics: {how}", Style.QUIET)))
     else:
         node.add(text(("--topic NAME shows a topic's partitions", Style.QUIET)))
 
@@ -55,7 +81,7 @@ def _worst_first(item: tuple[str, dict[str, Any]]) -> tuple[bool, bool, str]:
 
 def partition_table(partitions: dict[str, Any], brokers: dict[str, Any] | None, *, heading: str) -> Table:
     """A row for each partition of {name or number: PARTITION}, in the order given."""
-    rows = table(heading, "leader", "in sync", "replicas", "epochs", "", right=("#", "leader"))
+    rows = table(heading, "leader", "in sync", "replicas", "epochs", "", right=("#", "leader"), whole=heading)
     for name, partition in partitions.items():
         rows.add_row(
             text((name, Style.NAME)),
@@ -130,28 +156,36 @@ def _state(id_: int, brokers: dict[str, Any] | None) -> str:
     return " (shutting down)" if broker["inControlledShutdown"] else " (not elected)"
 
 
-def _health(partitions: list[dict[str, Any]]) -> list[Piece]:
-    """`, 3 offline, 5 under-replicated`, nothing where all is well."""
+def _health(partitions: list[dict[str, Any]]) -> Counts:
+    """How many are offline, else under-replicated, being reassigned, recovering: as `Health` has it."""
     offline = sum(partition["leader"] < 0 for partition in partitions)
     under = sum(
         partition["leader"] >= 0 and len(partition["isr"]) < len(partition["replicas"]) for partition in partitions
     )
     moving = sum(bool(partition["addingReplicas"] or partition["removingReplicas"]) for partition in partitions)
     recovering = sum(bool(partition["leaderRecoveryState"]) for partition in partitions)
+    return offline, under, moving, recovering
+
+
+_HEALTH_WORDS = (
+    ("offline", Style.BAD),
+    ("under-replicated", Style.WARNING),
+    ("being reassigned", Style.WARNING),
+    ("recovering", Style.WARNING),
+)
+
+
+def _words(health: Counts) -> list[Piece]:
+    """`, 3 offline, 5 under-replicated`, nothing where all is well."""
     pieces: list[Piece] = []
-    for count, word, style in (
-        (offline, "offline", Style.BAD),
-        (under, "under-replicated", Style.WARNING),
-        (moving, "being reassigned", Style.WARNING),
-        (recovering, "recovering", Style.WARNING),
-    ):
+    for count, (word, style) in zip(health, _HEALTH_WORDS, strict=True):
         if count:
             pieces += [", ", (f"{count:,} {word}", style)]
     return pieces or [", ", ("all in sync", Style.GOOD)]
 
 
 def _topic_table(topics: dict[str, Any]) -> Table:
-    rows = table("topic", "partitions", "replicas", "leaders", "", right=("partitions", "replicas"))
+    rows = table("topic", "partitions", "replicas", "leaders", "", right=("partitions", "replicas"), whole="topic")
     for name, topic in topics.items():
         partitions = list(topic["partitions"].values())
         factors = sorted({len(partition["replicas"]) for partition in partitions})
@@ -160,7 +194,7 @@ def _topic_table(topics: dict[str, Any]) -> Table:
             text(f"{len(partitions):,}"),
             text("–".join(map(str, factors[:: max(1, len(factors) - 1)]))),
             _leaders(partitions),
-            text(*_health(partitions)[1:]),
+            text(*_words(_health(partitions))[1:]),
         )
     return rows
 

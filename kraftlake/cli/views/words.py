@@ -37,7 +37,12 @@ def moment(milliseconds: int | str | None) -> str:
         time = _EPOCH + timedelta(milliseconds=milliseconds)
     except OverflowError:
         return f"{milliseconds} ms"
-    return time.replace(tzinfo=None).isoformat(sep=" ", timespec="milliseconds") + "Z"
+    return utc(time)
+
+
+def utc(time: datetime) -> str:
+    """An aware time as ISO 8601 in UTC, to the millisecond: `2026-11-21 07:46:16.256Z`."""
+    return f"{time.astimezone(UTC).replace(tzinfo=None).isoformat(sep=' ', timespec='milliseconds')}Z"
 
 
 def amount(value: Any) -> str:

@@ -36,7 +36,7 @@ PARTITION_SCHEMA = pa.schema([_FIELDS[name] for name in _ORDER])
 
 
 def partition_table(topics: TopicsImage) -> pa.Table:
-    """A row for each partition, in no order, as PARTITION_SCHEMA says."""
+    """A row for each partition of `image.topics`, in no order, as PARTITION_SCHEMA says. Needs no Spark."""
     packed = topics.rows()
     table, rows = packed.table, packed.merged_rows()
     columns = topics.columns()

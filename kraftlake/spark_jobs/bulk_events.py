@@ -54,8 +54,7 @@ def _table(places: PartitionPlaces, moved: Moved, told: _TopicEvents, heads: Del
     """The events by delta, topic (those that are gone first) and partition; and the deltas of theirs."""
     change, strings = places.change, places.strings
     there = PartitionChanges(before=moved.before, after=moved.after, base_heap=change.base.heap, heap=change.state.heap)
-    some = np.flatnonzero((moved.flags & (HAD | HAS)) == (HAD | HAS))
-    some = some[there.where(some).tell()]
+    some = np.flatnonzero(((moved.flags & (HAD | HAS)) == (HAD | HAS)) & there.tell())
     partitions, topics = told.partitions[some], told.topics[some]
     events = [*told.events()]
     of_events = np.array([(event.delta, event.topic, not event.gone) for event in events], np.int64).reshape(-1, 3)

@@ -30,4 +30,4 @@ def delta_events(delta: MetadataDelta, after: MetadataImage) -> Iterator[Event]:
     """The events of a delta, which has led to an image: of topics and partitions, then of all else."""
     if delta.topics_delta is not None:
         yield from topic_events(delta.topics_delta)
-    yield from entry_events(delta.image, after)
+    yield from entry_events(delta, after)

@@ -6,32 +6,59 @@ They come from the comparison of two images that `kraftlake diff` shows, with th
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final, TypeVar
 
 import attrs
+from rpds import HashTrieMap
 
-from kraftlake.image import MetadataImage
+from kraftlake.delta import MetadataDelta
+from kraftlake.image import ClusterImage, MetadataImage, ProducerIdsImage
 from kraftlake.image.acls_image import AclsImage
+from kraftlake.image.configurations_image import ConfigurationsImage
 from kraftlake.image.diff import EntryChange, FieldChange, diff_images
 from kraftlake.image.json_form import acl_json
 from kraftlake.image.kafka_names import acl_words, quota_entity_words
+from kraftlake.image.topics_image import TopicsImage
 from kraftlake.records.uuid import Uuid
 from kraftlake.spark_jobs.partition_events import Event
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 _PARTS: Final = ("features", "cluster", "configs", "client_quotas", "acls", "scram", "delegation_tokens")
 
 
-def entry_events(before: MetadataImage, after: MetadataImage) -> Iterator[Event]:
-    """What differs between two images but topics, partitions and producer ids, in words; in the order of a diff."""
+def entry_events(delta: MetadataDelta, after: MetadataImage) -> Iterator[Event]:
+    """What a delta that has led to an image says of all but topics, partitions and producer ids, in a diff's order."""
+    before = delta.image
     if all(getattr(before, part) is getattr(after, part) for part in _PARTS):
         return
-    unlike_in_these = attrs.evolve(after, topics=before.topics, producer_ids=before.producer_ids)
-    for change in diff_images(before, unlike_in_these).changes:
+    for change in diff_images(_named(delta, before), _named(delta, after)).changes:
         if change.part == "acls":
             yield from _acl_events(change.key, before.acls, after.acls)
         else:
             yield from _EVENTS[change.part](change.redacted())
+
+
+def _named(delta: MetadataDelta, image: MetadataImage) -> MetadataImage:
+    """An image without most of what the delta does not name, so that nobody looks at all of what is there."""
+    parts: dict[str, Any] = {"topics": TopicsImage.EMPTY, "producer_ids": ProducerIdsImage.EMPTY}
+    if (cluster := delta.cluster_delta) is not None:
+        parts["cluster"] = ClusterImage(
+            brokers=_of_keys(image.cluster.brokers, cluster.changed_brokers),
+            controllers=_of_keys(image.cluster.controllers, cluster.changed_controllers),
+        )
+    if (configs := delta.configs_delta) is not None:
+        data = _of_keys(image.configs.resource_data, configs.changes)
+        parts["configs"] = ConfigurationsImage(resource_data=data)
+    if (acls := delta.acls_delta) is not None:
+        parts["acls"] = AclsImage(acls=_of_keys(image.acls.acls, acls.changes))
+    return attrs.evolve(image, **parts)
+
+
+def _of_keys(entries: HashTrieMap[K, V], keys: Iterable[K]) -> HashTrieMap[K, V]:
+    return HashTrieMap({key: entry for key in keys if (entry := entries.get(key)) is not None})
 
 
 def election_event(leader: int, epoch: int) -> Event:

@@ -119,7 +119,7 @@ class EventStates:
                 else:
                     replay_into(delta, records, number, ENTRY_KINDS)
             self._others = delta.apply(before.provenance)
-            yield from ((delta_number, event) for event in entry_events(before, self._others))
+            yield from ((delta_number, event) for event in entry_events(delta, self._others))
 
     def _take_objects(self, records: EffectiveRecords, deltas: Any) -> Iterator[tuple[int, Event]]:
         """All events of records, with the numbers of their deltas."""

@@ -5,7 +5,7 @@ The events are those that `partition_events` makes of the objects. Imports numpy
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import attrs
@@ -115,7 +115,7 @@ def _of_isrs(changes: PartitionChanges) -> StateEvents:
     prefixes = _alike(
         some,
         _pairs(unlike.codes[:count], unlike.codes[count:]),
-        lambda pair: _isr_event(*unlike.lists(*_numbers(pair))),
+        lambda pair: _isr_event(*unlike.lists(pair)),
     )
     texts = _texts(bounds, members)
     before, after = texts.slice(0, count), texts.slice(count)
@@ -126,7 +126,7 @@ def _of_isrs(changes: PartitionChanges) -> StateEvents:
     return prefixes._replace(before=before, after=after, words=words)
 
 
-def _isr_event(gone: list[int], come: list[int]) -> PartitionEvent | None:
+def _isr_event(gone: Sequence[int], come: Sequence[int]) -> PartitionEvent | None:
     kind, words = isr_words(gone, come)
     return None if kind is None else PartitionEvent(kind, "isr", None, None, words)
 
@@ -139,7 +139,7 @@ def _of_elrs(changes: PartitionChanges) -> StateEvents:
     return _alike(
         some[unlike],
         _pairs(before[unlike], after[unlike]),
-        lambda pair: next(elr_events(*elrs.lists(*_numbers(pair))), None),
+        lambda pair: next(elr_events(*elrs.lists(pair)), None),
     )
 
 
@@ -152,9 +152,12 @@ def _of_hosts(changes: PartitionChanges) -> StateEvents:
     some, codes = some[unlike], np.ascontiguousarray(codes[unlike], np.int32)
 
     def event(pattern: bytes) -> PartitionEvent | None:
-        numbers = np.frombuffer(pattern, np.int32).tolist()
-        sides = zip(*(one.lists(*numbers[2 * i : 2 * i + 2]) for i, one in enumerate(coded)), strict=True)
-        return next(replica_events(*(Hosts(*map(tuple, side)) for side in sides)), None)
+        numbers = memoryview(pattern).cast("i")
+        sides = (
+            Hosts(*(one.list_of(numbers[at + side]) for at, one in zip((0, 2, 4), coded, strict=True)))
+            for side in (0, 1)
+        )
+        return next(replica_events(*sides), None)
 
     keys = pa.Array.from_buffers(pa.binary(codes.itemsize * 6), len(some), [None, pa.py_buffer(codes)])
     return _alike(some, keys, event)
@@ -186,21 +189,29 @@ def _numbers(pair: int) -> tuple[int, int]:
 
 
 class _Coded(NamedTuple):
-    """Lists by number: `codes` (int32[n]), and the lists that these are for, as bytes."""
+    """Lists by number: `codes` (int32[n]), and the lists that these are for, as bytes until somebody looks."""
 
     codes: Any
-    known: pa.Array
+    known: list[bytes | tuple[int, ...]]
 
     @classmethod
     def of(cls, bounds: Any, members: Any) -> _Coded:
         """Lists i with the members[bounds[i]:bounds[i + 1]]."""
         buffers = [None, pa.py_buffer((bounds * 4).astype(np.int32)), pa.py_buffer(members)]
         encoded = pa.Array.from_buffers(pa.binary(), len(bounds) - 1, buffers).dictionary_encode()
-        return cls(encoded.indices.to_numpy(), encoded.dictionary)
+        return cls(encoded.indices.to_numpy(), encoded.dictionary.to_pylist())
 
-    def lists(self, *codes: int) -> Iterator[list[int]]:
-        """The lists that some codes are for."""
-        return (np.frombuffer(self.known[code].as_py(), np.int32).tolist() for code in codes)
+    def list_of(self, code: int) -> tuple[int, ...]:
+        """The list that a code is for."""
+        known = self.known[code]
+        if isinstance(known, bytes):
+            known = self.known[code] = tuple(memoryview(known).cast("i").tolist())
+        return known
+
+    def lists(self, pair: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The lists that a pair of codes is for."""
+        first, second = _numbers(pair)
+        return self.list_of(first), self.list_of(second)
 
 
 def _texts(bounds: Any, members: Any) -> pa.Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from kraftlake.delta import TopicsDelta
@@ -134,7 +134,7 @@ def isr_events(before: Collection[int], after: Collection[int]) -> Iterator[Part
         yield PartitionEvent(kind, "isr", *texts, f"{words}{texts[0]} → {texts[1]}")
 
 
-def isr_words(gone: list[int], come: list[int]) -> tuple[str | None, str]:
+def isr_words(gone: Sequence[int], come: Sequence[int]) -> tuple[str | None, str]:
     """The kind of an event of an ISR, None for none, and its words up to the lists before and after it."""
     if gone and come:
         return "isr_changed", f"has {_words(come)} in sync and no longer {_words(gone)}: "
@@ -199,7 +199,7 @@ def _list(brokers: Any) -> str:
     return str(list(brokers))
 
 
-def _words(brokers: list[int]) -> str:
+def _words(brokers: Sequence[int]) -> str:
     """`2`, `2 and 3`, `1, 2 and 3`."""
     *others, last = map(str, brokers)
     return f"{', '.join(others)} and {last}" if others else last

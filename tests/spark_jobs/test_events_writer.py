@@ -246,7 +246,7 @@ def test_an_odd_record_makes_its_whole_delta_go_by_objects(monkeypatch: pytest.M
         data(0, topic(1), partition(1), topic(5, "five"), partition(5), config("five", "5")),
         data(5, config("topic-1", "1")),
         data(6, topic(2), partition(2), changed(2, leader=2), r.RemoveTopicRecord(topic_id=uuid_of(5))),
-        data(10, changed(1, leader=2), topic(3, "föö"), partition(3), config("topic-1", "2")),
+        data(10, config("topic-1", "2"), changed(1, leader=2), topic(3, "föö"), partition(3)),
         data(14, changed(2, leader=1), config("föö", "2")),
     ]
     begun: list[int] = []

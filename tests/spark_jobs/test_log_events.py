@@ -22,9 +22,9 @@ from kraftlake.spark_jobs import log_events, whole_parts
 from kraftlake.spark_jobs.history import partition_states
 from kraftlake.spark_jobs.log_events import LogEvents
 from tests.metadata_logs import metadata_logs
-from tests.replay.made_logs import UNDECODABLE, UNKNOWN, data, partition, topic, uuid_of, write_directory
+from tests.replay.made_logs import UNDECODABLE, UNKNOWN, begin, data, end, partition, topic, uuid_of, write_directory
 from tests.spark_jobs.sample_log import SAMPLES
-from tests.spark_jobs.test_events_writer import InMemory
+from tests.spark_jobs.test_events_writer import InMemory, config, leads
 
 pytestmark = pytest.mark.skipif(not kernels.available(), reason="numba is missing")
 
@@ -97,7 +97,13 @@ def odd_logs() -> Sequence[tuple[str, list[RecordBatch]]]:
     before = [data(0, topic(1), partition(1)), data(2, r.ProducerIdsRecord(next_producer_id=5), r.NoOpRecord())]
     change = r.PartitionChangeRecord(partition_id=0, topic_id=uuid_of(1), leader=2)
     behind = [data(5, change)]
+    in_transaction = [
+        data(4, change, begin(), partition(1, leader=1)),
+        leads(7, 2, 3001),
+        data(8, UNKNOWN, config("topic-1", "1"), end(), epoch=2),
+    ]
     return [
+        ("unknown in a transaction", [*before, *in_transaction]),
         ("unknown", [*before, data(4, UNKNOWN), *behind]),
         ("undecodable", [*before, data(4, UNDECODABLE), *behind]),
         ("undecodable no-op", [*before, data(4, b"\x01\x14\x00\x00\x00"), *behind]),

@@ -13,8 +13,8 @@ import numpy as np
 from kraftlake.delta.bulk_change import BulkChange
 from kraftlake.image.packed_topics import PackedTopics
 from kraftlake.image.partition_rows import COLUMNS
+from kraftlake.kernels import NoCompiledCodeError, partition_journal, topic_records
 from kraftlake.kernels import change_state as columns
-from kraftlake.kernels import partition_journal, topic_records
 from kraftlake.records.uuid import Uuid
 
 
@@ -138,24 +138,28 @@ class NotingChange(BulkChange):
         """Replay as far as that goes; how far that is, places, rows, and what else the records did."""
         count = len(starts)
         self.unshare()
-        self.make_room(data, starts, stops, 0, count)
         places = np.full(count, partition_journal.NO_PLACE, np.int64)
         rows = np.empty((count, COLUMNS), np.int32)
         did = np.zeros(count, np.uint8)
         at, grown_at = 0, -1
-        while True:
-            status, at = partition_journal.replay_noting(
-                data, starts, stops, at, count, self.base, self.state, places, rows, did
-            )
-            if status == columns.GROW:
-                assert at > grown_at, "one growth is enough for any record"
-                grown_at = at
-                self.grow(int(data[starts[at] + 1]))
-            elif status == columns.STOPPED and cleared is not None and self._clears(data[starts[at] : stops[at]]):
-                cleared += [(at, *inner) for inner in self._inner]
-                at += 1
-            else:
-                return int(at), places, rows, did
+        try:
+            self.make_room(data, starts, stops, 0, count)
+            while True:
+                status, at = partition_journal.replay_noting(
+                    data, starts, stops, at, count, self.base, self.state, places, rows, did
+                )
+                if status == columns.GROW:
+                    assert at > grown_at, "one growth is enough for any record"
+                    grown_at = at
+                    self.grow(int(data[starts[at] + 1]))
+                elif status == columns.STOPPED and cleared is not None and self._clears(data[starts[at] : stops[at]]):
+                    cleared += [(at, *inner) for inner in self._inner]
+                    at += 1
+                else:
+                    break
+        except NoCompiledCodeError:
+            pass  # what was replayed stays; the rest is for others
+        return int(at), places, rows, did
 
     def _clears(self, value: Any) -> bool:
         """Whether the value is of a ClearElrRecord, which was replayed; what it has changed is in `_inner`."""

@@ -262,14 +262,16 @@ def _next_or_found(base: Any, topic: Any, high: Any, low: Any) -> Any:
     return np.int64(find_id(base.ids, base.index, high, low))
 
 
-@inlined
-def _plain_changes(data: Any, starts: Any, stops: Any, first: int, last: int, block: int, base: Any, state: Any) -> Any:
-    """Replay the records from `first` on that are plain changes of the base; gives the first that is not, or `last`.
+@compiled
+def changes_ahead(data: Any, starts: Any, stops: Any, first: int, last: int, base: Any, state: Any) -> Any:
+    """Look up what the records [first, last) name, and replay those that are plain changes, up to one that is not.
 
-    `state.hints` has those from `block` on.
+    Gives the first that was not replayed, or `last`. A function of its own: within `replay` it would slow down the loop
+    over new partitions.
     """
+    _look_ahead(data, starts, stops, first, last, base, state)
     for i in range(first, last):
-        k = np.uint64(i - block)
+        k = np.uint64(i - first)
         row = np.int64(state.hints[1, k])
         if row < 0 or not state.alive[np.uint64(state.hints[0, k])]:
             return i
@@ -312,18 +314,15 @@ def replay(data: Any, starts: Any, stops: Any, first: int, last: int, base: Any,
     topic = np.int64(-1)
     last_high, last_low = np.uint64(0), np.uint64(0)
     topics = len(base.ids)
-    ahead = block = at = first
-    while at < last:
+    ahead = block = replayed = first
+    for i in range(first, last):
         if topics > 0:
-            if at >= ahead:
-                block = at
-                ahead = min(at + BLOCK, last)
-                _look_ahead(data, starts, stops, block, ahead, base, state)
-            at = _plain_changes(data, starts, stops, at, ahead, block, base, state)
-            if at == ahead:
+            if i >= ahead:
+                block = i
+                ahead = min(i + BLOCK, last)
+                replayed = changes_ahead(data, starts, stops, block, ahead, base, state)
+            if i < replayed:
                 continue
-        i = at
-        at += 1
         p, end = starts[i], stops[i]
         if end - p < 3 or data[p] != 1 or data[p + 1] >= 128 or data[p + 2] >= 128:
             return STOPPED, i

@@ -7,15 +7,27 @@ from pathlib import Path
 from typing import Any
 
 import numba
+import numpy as np
 import pytest
 
 from kraftlake import kernels
-from kraftlake.image import MetadataImage, image_to_json
-from kraftlake.kernels import batch_walk, compiled, local_changes, local_changes_all, row_lists, topic_records
+from kraftlake.delta import TopicsDelta
+from kraftlake.delta.noting_change import NotingChange
+from kraftlake.image import MetadataImage, TopicsImage, image_to_json
+from kraftlake.kernels import (
+    batch_walk,
+    change_columns,
+    compiled,
+    local_changes,
+    local_changes_all,
+    partition_journal,
+    row_lists,
+    topic_records,
+)
 from kraftlake.kernels import indexes as index_kernels
 from kraftlake.records.batch import RecordBatch, encode_batch
-from kraftlake.records.metadata_records import RemoveTopicRecord
-from kraftlake.records.serde import ApiMessageAndVersion
+from kraftlake.records.metadata_records import ClearElrRecord, RemoveTopicRecord
+from kraftlake.records.serde import ApiMessageAndVersion, encode_value
 from kraftlake.replay import bulk
 from kraftlake.replay.open_reader import open_reader
 from tests.histories import uuid_of
@@ -46,6 +58,12 @@ def topics_come_and_go() -> list[ApiMessageAndVersion]:
     return [*few(), gone, create("new", 2001), partition(0, 1, 2, topic=2001), partition(7, 1, 2, topic=2001)]
 
 
+def elr_is_cleared() -> list[ApiMessageAndVersion]:
+    elr = {"eligible_leader_replicas": (1,), "last_known_elr": (2,)}
+    changes = [change(number, 1002, **elr) for number in range(PARTITIONS)]
+    return [*changes, ApiMessageAndVersion(ClearElrRecord(topic_name=""), 0), *few()]
+
+
 BROKEN = [
     (row_lists.any_differs, many),
     (row_lists.any_differs_at, few),
@@ -58,6 +76,7 @@ BROKEN = [
     (index_kernels.index_names, topics_come_and_go),
     (topic_records.count_types, many),
     (topic_records.replay, many),
+    (change_columns.write_values, elr_is_cleared),
 ]
 
 
@@ -138,3 +157,31 @@ def test_a_long_lived_loader_without_a_kernel_catches_up_and_publishes_the_same(
     assert [image_to_json(image) for image in images] == [image_to_json(image) for image in expected]
     assert len(images) == 2
     assert images == expected
+
+
+@pytest.mark.parametrize(
+    ("kernel", "done"),
+    [
+        (topic_records.count_types, 0),
+        (partition_journal.replay_noting, 0),
+        (change_columns.write_values, PARTITIONS),
+    ],
+)
+def test_notes_end_in_front_of_the_first_record_that_takes_what_is_broken(
+    break_kernel: Callable[[Any], list[str]], kernel: Any, done: int
+) -> None:
+    image = load(batches_of(first(), [50]), len(first())).take_image().topics
+    records = elr_is_cleared()
+    values = [encode_value(record.message, record.version) for record in records]
+    stops = np.cumsum([len(value) for value in values])
+    starts = stops - [len(value) for value in values]
+    asked = break_kernel(kernel)
+    change = NotingChange(image.rows())
+    stop, notes = change.note(np.frombuffer(b"".join(values), np.uint8), starts, stops)
+    assert asked
+    assert stop == done
+    assert notes.records.tolist() == list(range(done))
+    expected = TopicsDelta(image)
+    for record in records[:done]:
+        expected.keep(record.message)  # type: ignore[arg-type]
+    assert TopicsImage.with_rows(change.apply()) == expected.apply()

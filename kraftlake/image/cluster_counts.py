@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import attrs
 
+from kraftlake.image.cluster_image import ClusterImage
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.partition_registration import NO_LEADER, PartitionRegistration
 from kraftlake.image.topics_image import TopicsImage
@@ -34,18 +35,25 @@ class ClusterCounts:
 
 def count_cluster(image: MetadataImage) -> ClusterCounts:
     """The metrics of an image."""
-    brokers = image.cluster.brokers.values()
-    fenced = sum(broker.fenced for broker in brokers)
+    fenced, shutting_down = count_brokers(image.cluster)
     offline, imbalanced = _count_offline_and_imbalanced(image.topics)
     return ClusterCounts(
         active_broker_count=len(image.cluster.brokers) - fenced,
         fenced_broker_count=fenced,
-        controlled_shutdown_broker_count=sum(broker.in_controlled_shutdown for broker in brokers),
+        controlled_shutdown_broker_count=shutting_down,
         global_topic_count=image.topics.topic_count,
         global_partition_count=image.topics.partition_count,
         offline_partitions_count=offline,
         preferred_replica_imbalance_count=imbalanced,
     )
+
+
+def count_brokers(cluster: ClusterImage) -> tuple[int, int]:
+    """How many brokers are fenced, and how many in controlled shutdown."""
+    brokers = cluster.brokers.values()
+    fenced = [broker.fenced for broker in brokers]
+    shutting_down = [broker.in_controlled_shutdown for broker in brokers]
+    return fenced.count(True), shutting_down.count(True)
 
 
 def _count_offline_and_imbalanced(topics: TopicsImage) -> tuple[int, int]:

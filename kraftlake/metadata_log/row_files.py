@@ -18,6 +18,8 @@ from kraftlake.runtime.errors import CorruptDataError
 _ROW_GROUP_ROWS = 131_072
 _SORTED = ("offset",)
 """Columns of encoded rows whose neighbours differ by little."""
+_RANDOM = ("topic_id", "directory")
+"""Columns of strings whose bounds tell nothing, for each row group has nearly all there are."""
 
 
 def write_row_file(
@@ -60,6 +62,15 @@ def dictionary_paths(schema: pa.Schema) -> list[str]:
     return paths
 
 
+def bounded_columns(schema: pa.Schema) -> list[str]:
+    """The columns of encoded rows whose bounds in a row group are of use: not those of lists, nor of random ids."""
+    return [
+        field.name
+        for field in schema
+        if not pa.types.is_list(field.type) and not (pa.types.is_dictionary(field.type) and field.name in _RANDOM)
+    ]
+
+
 def _write_encoded_rows(rows: pa.Table, sink: pa.BufferOutputStream, texts: list[str]) -> None:
     with pq.ParquetWriter(
         sink,
@@ -67,6 +78,7 @@ def _write_encoded_rows(rows: pa.Table, sink: pa.BufferOutputStream, texts: list
         compression="zstd",
         use_dictionary=texts,
         column_encoding={name: "DELTA_BINARY_PACKED" for name in _SORTED if name in rows.schema.names},
+        write_statistics=bounded_columns(rows.schema),
         store_schema=False,
     ) as writer:
         for part in _with_one_dictionary(rows):

@@ -28,8 +28,8 @@ def values_of_rows(table: pa.Table) -> Iterator[BatchValues | RecordBatch]:
     whole = (
         (offsets == offsets[0] + np.arange(count)).all()
         and (offsets[begins] == batches[begins]).all()
-        and not np.isin(np.flatnonzero(np.diff(epochs)) + 1, begins, invert=True).any()
-        and not np.isin(np.flatnonzero(np.diff(control)) + 1, begins, invert=True).any()
+        and _changes_only_at(begins, epochs)
+        and _changes_only_at(begins, control)
         and (np.diff(epochs) >= 0).all()
     )
     if not whole:
@@ -53,6 +53,11 @@ def values_of_rows(table: pa.Table) -> Iterator[BatchValues | RecordBatch]:
             timestamps=latest[first:last].astype(np.int64),
             sizes=np.zeros(last - first, np.int64),
         )
+
+
+def _changes_only_at(begins: Any, values: Any) -> bool:
+    changes = np.flatnonzero(np.diff(values)) + 1
+    return not len(changes) or bool(np.isin(changes, begins).all())
 
 
 def has_plain_frames(values: BatchValues) -> bool:

@@ -12,6 +12,7 @@ import attrs
 import numpy as np
 
 from kraftlake.image import ClusterCounts, ClusterImage, MetadataImage, count_cluster
+from kraftlake.image.cluster_counts import count_brokers
 from kraftlake.publisher.controller_metrics import ControllerMetadataMetrics
 from kraftlake.records.metadata_records import (
     BrokerRegistrationChangeRecord,
@@ -123,9 +124,12 @@ class ClusterCountStates:
 
 
 def _broker_counts(cluster: ClusterImage) -> dict[str, int]:
-    counts = count_cluster(MetadataImage(cluster=cluster))
-    names = ("active_broker_count", "fenced_broker_count", "controlled_shutdown_broker_count")
-    return {name: getattr(counts, name) for name in names}
+    fenced, shutting_down = count_brokers(cluster)
+    return {
+        "active_broker_count": len(cluster.brokers) - fenced,
+        "fenced_broker_count": fenced,
+        "controlled_shutdown_broker_count": shutting_down,
+    }
 
 
 def _manifest(image: MetadataImage) -> LogDeltaManifest:

@@ -40,8 +40,10 @@ class RowLists:
     def flat(self, name: str) -> tuple[Any, Any]:
         """One list of each row: where each begins and the last ends (int32[n + 1]), and the members (int32)."""
         which = LISTS[name]
-        bounds = np.zeros(len(self._lengths[which]) + 1, np.int64)
+        bounds = np.zeros(len(self._lengths[which]) + 1, np.int32)
+        if not self._lengths[which].any():  # as most of them are
+            return bounds, np.empty(0, np.int32)
         np.cumsum(self._lengths[which], out=bounds[1:])
         members = np.empty(int(bounds[-1]), np.int32)
         list_values(*self._given, self._lengths, which, members)
-        return bounds.astype(np.int32), members
+        return bounds, members

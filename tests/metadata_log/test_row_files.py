@@ -70,3 +70,19 @@ def test_few_rows_share_a_row_group_and_many_have_one_with_words_of_their_own(
     topics = [group.column(1).statistics for group in groups]
     assert [(ends.min, ends.max) for ends in topics] == [("a-0", "c-2"), ("d-0", "d-2"), ("d-0", "d-2"), ("e-2", "e-2")]
     assert file.read().equals(pa.concat_tables(parts))
+
+
+def test_numbers_and_names_have_bounds_in_each_row_group_and_random_ids_none(tmp_path: Path) -> None:
+    add = write_row_file(
+        Disk(), tmp_path, rows(5, 9, "a").cast(ENCODED), last_offset=13, statistics_columns=("offset",)
+    )
+    group = pq.ParquetFile(tmp_path / add.path).metadata.row_group(0)
+    columns = {group.column(i).path_in_schema: group.column(i).statistics for i in range(group.num_columns)}
+    bounds = {name: known and (known.min, known.max) for name, known in columns.items()}
+    assert bounds == {
+        "offset": (5, 13),
+        "topic": ("a-0", "a-2"),
+        "directory": None,
+        "directories.list.element": None,
+        "leader": (0, 3),
+    }

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from kraftlake.metadata_log.delta_actions import AddFile
 from kraftlake.metadata_log.disk import Disk
 from kraftlake.metadata_log.location import Location
-from kraftlake.metadata_log.row_files import dictionary_paths, write_encoded
+from kraftlake.metadata_log.row_files import bounded_columns, dictionary_paths, write_encoded
 from kraftlake.metadata_log.statistics import file_statistics
 from kraftlake.spark_jobs.history.columns import ROW_GROUP_ROWS, VALIDITY
 
@@ -59,6 +59,7 @@ class FileInMaking:
             compression="zstd",
             use_dictionary=dictionary_paths(schema),
             column_encoding=dict.fromkeys(_VALIDITY, "DELTA_BINARY_PACKED"),
+            write_statistics=bounded_columns(schema),
             store_schema=False,
         )
         self._thread = ThreadPoolExecutor(1, "kraftlake-history-file")

@@ -171,8 +171,9 @@ class SparkCluster:
 
 
 def cluster_environment() -> dict[str, str]:
-    """What the cluster's processes run with: everything on loopback, small, quick to start."""
-    return _without_spark(os.environ) | {
+    """What the cluster's processes run with: everything on loopback, small, quick to start; no keys of any store."""
+    inherited = _without_spark(os.environ)
+    return {name: value for name, value in inherited.items() if not name.startswith("AWS_")} | {
         "JAVA_HOME": str(java_home()),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_DAEMON_MEMORY": "256m",

@@ -1,10 +1,13 @@
-"""The parts of an image that a user can ask for, and an image's JSON form cut down to them."""
+"""The parts of an image that a user can ask for, and an image's JSON form or a diff cut down to them."""
 
 from __future__ import annotations
 
 import fnmatch
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kraftlake.image import EntryChange, ImageDiff, TopicsImage
 
 PARTS: dict[str, tuple[str, ...]] = {
     "features": ("metadataVersion", "features", "elrEnabled"),
@@ -42,12 +45,7 @@ def cut(
     and the partitions that it has replicas of; `partitions` (of PARTITIONS) those that are any of these, without
     configs. Offset and epoch always stay.
     """
-    wanted = list(parts)
-    if not wanted and partitions:
-        wanted = ["topics"]
-    if not wanted and (topics or broker is not None):
-        wanted = ["topics", "configs"] + (["brokers"] if broker is not None else [])
-    keys = {key for part in wanted for key in PARTS[part]} if wanted else set(image)
+    keys = keys_of(parts=parts, topics=topics, broker=broker, partitions=partitions) or set(image)
     made = {key: value for key, value in image.items() if key in keys or key in ("offset", "epoch")}
     if topics and "topics" in made:
         made["topics"] = {name: topic for name, topic in image["topics"].items() if matches(name, topics)}
@@ -61,6 +59,60 @@ def cut(
     if "configs" in made and (topics or broker is not None):
         made["configs"] = _configs_of(image["configs"], topics, broker)
     return made
+
+
+def of_topics(diff: ImageDiff, topics: Sequence[str]) -> ImageDiff:
+    """Of a diff what it says of these topics (shell patterns allowed), their partitions and their configs."""
+    import attrs
+
+    return attrs.evolve(diff, changes=tuple(change for change in diff.changes if _is_of_topic(change, topics)))
+
+
+def _is_of_topic(change: EntryChange, topics: Sequence[str]) -> bool:
+    if change.part in ("topics", "partitions"):
+        return matches(change.path[0], topics)
+    return change.part == "configs" and change.path[0] == "TOPIC" and matches(change.path[1], topics)
+
+
+def keys_of(
+    *,
+    parts: Iterable[str] = (),
+    topics: Sequence[str] = (),
+    broker: int | None = None,
+    partitions: Collection[str] = (),
+) -> set[str]:
+    """The keys of the JSON form that `cut` leaves; none where it leaves all."""
+    wanted = list(parts)
+    if not wanted and partitions:
+        wanted = ["topics"]
+    if not wanted and (topics or broker is not None):
+        wanted = ["topics", "configs"] + (["brokers"] if broker is not None else [])
+    return {key for part in wanted for key in PARTS[part]}
+
+
+def topics_to_read(
+    image: TopicsImage, *, topics: Sequence[str] = (), broker: int | None = None, partitions: Collection[str] = ()
+) -> Collection[str] | None:
+    """The names of all topics that `cut` may leave anything of, from columns; None where it has to look at each."""
+    if not image.is_large or not (topics or broker is not None or partitions):
+        return None
+    from kraftlake.image import topics_overview
+
+    rows = image.rows()
+    names: Collection[str] = rows.table.names
+    if partitions:
+        names = topics_overview.topics_in_trouble(
+            rows, offline="unavailable" in partitions, under_replicated="under-replicated" in partitions
+        )
+    if broker is not None:
+        names = topics_overview.topics_hosted(rows, broker).intersection(names)
+    return [name for name in names if matches(name, topics)] if topics else names
+
+
+def any_matches(image: TopicsImage, patterns: Sequence[str]) -> bool:
+    """Whether there is a topic that is asked for."""
+    names: Iterable[str] = image.rows().table.names if image.is_large else image.topics_by_name()
+    return any(matches(name, patterns) for name in names)
 
 
 def matches(name: str, patterns: Sequence[str]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from kraftlake.cli.terminal import Terminal
 from kraftlake.cli.views.words import counted, utc
 
 if TYPE_CHECKING:
+    from kraftlake.cli.views.progress_view import Progress
     from kraftlake.replay import Source
     from kraftlake.replay.fold import Replay
     from kraftlake.replay.manifest import SkippedRecord
@@ -102,9 +104,16 @@ class Call:
                 raise OffsetError(_nothing_between(source, begin, end))
         return begin, end
 
+    def progress(self) -> AbstractContextManager[Progress | None]:
+        """What to tell of work that may take long; see `late_progress_bars`."""
+        from kraftlake.cli.views.progress_view import late_progress_bars
+
+        return late_progress_bars(self.terminal)
+
     def replay(self, source: Source, at: int | datetime | None) -> Replay:
         """The image at `at`; records that a lenient replay skipped are told on stderr."""
-        replay = source.replay(at, lenient=not self.strict)
+        with self.progress() as progress:
+            replay = source.replay(at, lenient=not self.strict, progress=progress)
         self.tell_skipped(replay.skipped)
         return replay
 

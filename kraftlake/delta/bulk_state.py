@@ -69,7 +69,7 @@ class BulkState:
             before=np.empty((7, columns.LONGEST), np.int32),
             before_lengths=np.empty(7, np.int64),
             numbers=np.empty(4, np.int32),
-            hints=np.empty((2, columns.BLOCK), np.int32),
+            hints=np.empty((3, columns.BLOCK), np.int32),
             homes=np.zeros(columns.HOMES, np.int32),
         )
         self.state.counts[columns.N_TOUCHED] = patches

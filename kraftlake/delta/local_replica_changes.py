@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import attrs
 
-from kraftlake.image.json_form import partition_json
 from kraftlake.image.partition_registration import PartitionRegistration
 from kraftlake.records.twin import mutable_twin
 from kraftlake.records.uuid import Uuid
@@ -130,6 +129,8 @@ def local_changes_to_json(
 
 
 def _infos_json(infos: Mapping[TopicPartition, PartitionInfo]) -> dict[str, Any]:
+    from kraftlake.image.json_form import partition_json  # most processes write none
+
     return {
         str(topic_partition): {"topicId": str(info.topic_id), "partition": partition_json(info.partition)}
         for topic_partition, info in sorted(infos.items())

@@ -78,7 +78,8 @@ class NotingChange(BulkChange):
         at, places, rows, did = self._run(data, starts, stops, cleared)
         places, rows = places[:at], rows[:at]
         kept = np.flatnonzero(places >= 0)
-        parts = [(kept, places[kept], rows[kept], np.zeros(len(kept), np.bool_), did[kept])]
+        noted = (places, rows, did[:at]) if len(kept) == at else (places[kept], rows[kept], did[kept])
+        parts = [(kept, *noted[:2], np.zeros(len(kept), np.bool_), noted[2])]
         for record, some, states in cleared:
             count = len(some)
             parts.append((np.full(count, record), some, states, np.zeros(count, np.bool_), np.zeros(count, np.uint8)))
@@ -86,8 +87,9 @@ class NotingChange(BulkChange):
         removals = np.stack((removing, -2 - places[removing]), axis=1)
         if len(removals):
             parts.append(self._removals(removals))
-        joined = [np.concatenate(part) for part in zip(*parts, strict=True)]
+        joined = [*parts[0]]
         if len(parts) > 1:
+            joined = [np.concatenate(part) for part in zip(*parts, strict=True)]
             order = np.argsort(joined[0], kind="stable")
             joined = [part[order] for part in joined]
         names = ("records", "places", "rows", "removed", "did")

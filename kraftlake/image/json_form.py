@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from kraftlake.image.acls_image import StandardAcl
@@ -16,15 +16,19 @@ from kraftlake.image.features_image import FeaturesImage
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.partition_registration import PartitionRegistration
 from kraftlake.image.scram_image import ScramCredentialData, mechanism_name
+from kraftlake.image.topics_image import TopicImage, TopicsImage
 from kraftlake.records.redaction import redact_config, redact_delegation_token, redact_scram
 
 Json = dict[str, Any]
 
 
-def image_to_json(image: MetadataImage, show_secrets: bool = False) -> Json:
+def image_to_json(
+    image: MetadataImage, show_secrets: bool = False, *, only_topics: Iterable[str] | None = None
+) -> Json:
     """The image as plain dicts, lists, strings and numbers; numbers that are keys are strings.
 
-    Secrets are `(redacted)` unless `show_secrets`; `records.redaction` says what is one.
+    Secrets are `(redacted)` unless `show_secrets`; `records.redaction` says what is one. With `only_topics`, names of
+    some, other topics are left out; their configs are not.
     """
     scram, token = (scram_json, delegation_token_json) if show_secrets else (_redacted_scram, _redacted_token)
     return {
@@ -40,7 +44,7 @@ def image_to_json(image: MetadataImage, show_secrets: bool = False) -> Json:
                 "id": str(topic.id),
                 "partitions": {str(id_): partition_json(p) for id_, p in sorted(topic.partitions.items())},
             }
-            for name, topic in sorted(image.topics.topics_by_name().items())
+            for name, topic in _topics(image.topics, only_topics)
         },
         "configs": _configs_json(image.configs.resource_data, show_secrets),
         "clientQuotas": [client_quota_json(entity, quota) for entity, quota in image.client_quotas.in_order()],
@@ -54,6 +58,17 @@ def image_to_json(image: MetadataImage, show_secrets: bool = False) -> Json:
             id_: token(image.delegation_tokens.tokens[id_]) for id_ in sorted(image.delegation_tokens.tokens)
         },
     }
+
+
+def _topics(topics: TopicsImage, only: Iterable[str] | None) -> Iterator[tuple[str, TopicImage]]:
+    """The topics by name."""
+    if only is None:
+        yield from sorted(topics.topics_by_name().items())
+        return
+    for name in sorted(only):
+        topic = topics.get_topic(name)
+        if topic is not None:
+            yield name, topic
 
 
 def metadata_version_json(features: FeaturesImage) -> Json | None:

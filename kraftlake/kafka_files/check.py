@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import attrs
 
@@ -33,17 +33,17 @@ class Problem:
         return f"{self.file}: position {self.position}, offset {self.offset}: {self.message}"
 
 
-def check_directory(directory: MetadataDirectory) -> Iterator[Problem]:
+def check_directory(directory: MetadataDirectory, seen: Callable[[int], None] | None = None) -> Iterator[Problem]:
     """Read every byte of the log and its snapshots and report every problem of the files, in their order.
 
     CRCs, framing of records, holes and overlaps, epochs that go down, the torn tail, snapshots that are broken or
-    unfinished. What the records mean is not looked at.
+    unfinished. What the records mean is not looked at. `seen` is called with the offset after each batch of the log.
     """
     at: LogPosition | None = None
     for segment in directory.segments:
         if at is None:
             at = LogPosition(segment.base_offset)
-        yield from _check_segment(segment, at)
+        yield from _check_segment(segment, at, seen)
     if directory.torn is not None:
         torn = directory.torn
         yield Problem(
@@ -57,7 +57,7 @@ def check_directory(directory: MetadataDirectory) -> Iterator[Problem]:
         yield from _check_snapshot(snapshot)
 
 
-def _check_segment(segment: Segment, at: LogPosition) -> Iterator[Problem]:
+def _check_segment(segment: Segment, at: LogPosition, seen: Callable[[int], None] | None) -> Iterator[Problem]:
     """Report on one segment and leave `at` behind it."""
     name = segment.file.name
     try:
@@ -84,6 +84,8 @@ def _check_segment(segment: Segment, at: LogPosition) -> Iterator[Problem]:
         except BrokenFileError as error:
             yield Problem(file=name, position=error.position, offset=error.offset, message=error.message)
         at.pass_by(step.header.last_offset, step.header.epoch)
+        if seen is not None:
+            seen(at.offset)
 
 
 def _check_snapshot(snapshot: Snapshot) -> Iterator[Problem]:

@@ -38,7 +38,7 @@ class State(NamedTuple):
     sparse is empty then (`BulkChange.gathered` makes it for those who ask). Topics of the base come first in
     `alive` and `sizes`; new ones, by T + place, have ids in `ids` and their first fresh row in `firsts`.
     `touched_info` and `fresh_info` are flags, unclean elections, elections from the ELR. `lists`, `lengths`, `before`,
-    `before_lengths`, `numbers` and `hints` (int32[2, BLOCK]) are room to work in; `homes` (int32[HOMES]) has the number
+    `before_lengths`, `numbers` and `hints` (int32[3, BLOCK]) are room to work in; `homes` (int32[HOMES]) has the number
     of a directory in which a broker's replica was seen, by broker id modulo HOMES.
     """
 

@@ -35,17 +35,18 @@ def _parse_change(data: Any, p: Any, end: int) -> Any:
     """
     if p + 4 > end:
         return np.int64(-1), np.int64(0), np.int32(-2)
-    fields = np.int64(data[p])
+    fields = np.int64(data[np.uint64(p)])
     p += 1
     members, count, leader = np.int64(0), np.int64(0), np.int32(-2)
-    if data[p] == 0:
-        count = np.int64(data[p + 2]) - 1
-        if count < 0 or count > WIDTH or np.int64(data[p + 1]) != 1 + 4 * count or p + 3 + 4 * count > end:
+    if data[np.uint64(p)] == 0:
+        count = np.int64(data[np.uint64(p + 2)]) - 1
+        size = np.int64(data[np.uint64(p + 1)])
+        if count < 0 or count > WIDTH or size != 1 + 4 * count or p + 3 + 4 * count > end:
             return np.int64(-1), count, leader
         members = p + 3
         p = members + 4 * count
         fields -= 1
-    if fields == 1 and p + 6 == end and data[p] == 1 and data[p + 1] == 4:
+    if fields == 1 and p + 6 == end and data[np.uint64(p)] == 1 and data[np.uint64(p + 1)] == 4:
         leader = read_int(data, p + 2)
         p += 6
         fields -= 1

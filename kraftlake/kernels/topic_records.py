@@ -213,30 +213,69 @@ def _partition(data: Any, p: Any, end: int, key: int, version: int, topic: Any, 
 def _look_ahead(data: Any, starts: Any, stops: Any, first: int, last: int, base: Any, state: Any) -> None:
     """Find the topics of the base that the records [first, last) name, and touch the rows that they change.
 
-    Their numbers, or -1, go to `state.hints`. All of them wait for memory at the same time so, not one after the other.
+    Their numbers, or -1, go to hints[0]; to hints[1] the rows of those that are PartitionChangeRecords of such a topic
+    without odd partition ids, or -1. All of them wait for memory at the same time so, not one after the other.
     """
     hints = state.hints
     dense = len(state.dense_flags) > 0
     topic = np.int64(-1)
+    begin, size = np.int64(0), np.int64(0)
     last_high, last_low = np.uint64(0), np.uint64(0)
     for i in range(first, last):
         k = np.uint64(i - first)
-        hints[0, k] = -1
-        p = starts[i]
-        if stops[i] - p < 23:
+        hints[0, k] = hints[1, k] = -1
+        p = starts[np.uint64(i)]
+        if stops[np.uint64(i)] - p < 23:
             continue
         high, low = read_long(data, p + 7), read_long(data, p + 15)
         if high != last_high or low != last_low:
-            topic = np.int64(find_id(base.ids, base.index, high, low))
             last_high, last_low = high, low
+            topic = np.int64(_next_or_found(base, topic, high, low))
+            if topic >= 0:
+                begin = np.int64(base.starts[np.uint64(topic)])
+                size = base.starts[np.uint64(topic + 1)] - begin
         hints[0, k] = topic
-        if topic >= 0:
-            row = np.int64(base.starts[topic]) + read_int(data, p + 3)
-            if 0 <= row < len(base.rows):
-                if dense:
-                    hints[1, k] = state.dense_rows[np.uint64(row), LEADER]
-                else:
-                    hints[1, k] = state.slots[np.uint64(row)] + base.rows[np.uint64(row), LEADER]
+        partition = np.int64(read_int(data, p + 3))
+        if topic >= 0 and 0 <= partition < size:
+            row = np.uint64(begin + partition)
+            if _is_change(data, p) and not base.sparse[np.uint64(topic)]:
+                hints[1, k] = row
+            if dense:
+                hints[2, k] = state.dense_rows[row, LEADER]
+            else:
+                hints[2, k] = state.slots[row] + base.rows[row, LEADER]
+
+
+@inlined
+def _is_change(data: Any, p: Any) -> Any:
+    """Whether the value at `p` begins as a PartitionChangeRecord does."""
+    q = np.uint64(p)
+    return data[q] == 1 and data[q + np.uint64(1)] == CHANGE and data[q + np.uint64(2)] <= 2
+
+
+@inlined
+def _next_or_found(base: Any, topic: Any, high: Any, low: Any) -> Any:
+    """The number of the topic of the base with an id, or -1; a log often names the one behind the last `topic`."""
+    following = np.uint64(topic + 1)
+    if following < np.uint64(len(base.ids)) and base.ids[following, 0] == high and base.ids[following, 1] == low:
+        return topic + 1
+    return np.int64(find_id(base.ids, base.index, high, low))
+
+
+@inlined
+def _plain_changes(data: Any, starts: Any, stops: Any, first: int, last: int, block: int, base: Any, state: Any) -> Any:
+    """Replay the records from `first` on that are plain changes of the base; gives the first that is not, or `last`.
+
+    `state.hints` has those from `block` on.
+    """
+    for i in range(first, last):
+        k = np.uint64(i - block)
+        row = np.int64(state.hints[1, k])
+        if row < 0 or not state.alive[np.uint64(state.hints[0, k])]:
+            return i
+        if plain_change(data, starts[np.uint64(i)] + 23, stops[np.uint64(i)], row, base, state) != DONE:
+            return i
+    return last
 
 
 @inlined
@@ -273,13 +312,18 @@ def replay(data: Any, starts: Any, stops: Any, first: int, last: int, base: Any,
     topic = np.int64(-1)
     last_high, last_low = np.uint64(0), np.uint64(0)
     topics = len(base.ids)
-    ahead = first
-    block = first
-    for i in range(first, last):
-        if topics > 0 and i >= ahead:
-            block = i
-            ahead = min(i + BLOCK, last)
-            _look_ahead(data, starts, stops, block, ahead, base, state)
+    ahead = block = at = first
+    while at < last:
+        if topics > 0:
+            if at >= ahead:
+                block = at
+                ahead = min(at + BLOCK, last)
+                _look_ahead(data, starts, stops, block, ahead, base, state)
+            at = _plain_changes(data, starts, stops, at, ahead, block, base, state)
+            if at == ahead:
+                continue
+        i = at
+        at += 1
         p, end = starts[i], stops[i]
         if end - p < 3 or data[p] != 1 or data[p + 1] >= 128 or data[p + 2] >= 128:
             return STOPPED, i

@@ -102,7 +102,7 @@ def write_log_file(disk: Disk, table: Location, file: LogFile, *, sync: bool = T
     add = AddFile(
         path=f"{file.first_offset:020d}-{uuid.uuid4()}.parquet",
         size=len(file.data),
-        modification_time=now_ms(),
+        modification_time=disk.clock.milliseconds(),
         stats=file.statistics,
     )
     write_data_file(disk, table, add.path, file.data, sync=sync)

@@ -11,6 +11,7 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 
@@ -19,9 +20,13 @@ from kraftlake.metadata_log.delta_log import LOG_FOLDER, TableState, commit_path
 from kraftlake.metadata_log.delta_schema import schema_string
 from kraftlake.metadata_log.disk import Disk, UnconfirmedWriteError
 from kraftlake.metadata_log.location import Location
+from kraftlake.metadata_log.upkeep_policy import LONGEST_COMMIT_MS
 from kraftlake.runtime.errors import LakeError
 
 ENGINE = "kraftlake"
+
+SAFE_FROM_VACUUM_MS = LONGEST_COMMIT_MS // 2
+"""A file of which no version says anything is not vacuumed in so short a time, whatever the vacuum's policy."""
 
 
 class CommitConflictError(LakeError):
@@ -30,6 +35,16 @@ class CommitConflictError(LakeError):
     def __init__(self, table: Location, version: int) -> None:
         super().__init__(f"Version {version} of {table} was made by another writer at the same time; try again.")
         self.version = version
+
+
+class VacuumedFileError(LakeError):
+    """A data file was deleted before the commit that was to add it; nothing of the commit is visible."""
+
+    def __init__(self, path: Location, age_ms: int) -> None:
+        super().__init__(
+            f"{path} is gone: it was written {age_ms // 60_000} minutes ago, and a vacuum takes what no version names "
+            f"for the rest of a crash. Nothing of this commit is in the lake: try again."
+        )
 
 
 class UnknownOutcomeError(LakeError):
@@ -109,7 +124,8 @@ def commit(
     `unsynced` are the files and folders of it that were written but not made durable; they are before it is visible.
 
     Raises CommitConflictError when that version exists, or did before a clean-up (nothing is visible then), LakeError
-    when the disk refuses (nothing is visible then either), UnknownOutcomeError when nobody can say.
+    when the disk refuses, VacuumedFileError when a vacuum took a file that was written long ago (nothing is visible
+    then either), UnknownOutcomeError when nobody can say.
     """
     version = state.version + 1
     target = commit_path(state.path, version)
@@ -119,6 +135,7 @@ def commit(
         # Its commits may be gone, and a commit in their place would be acknowledged, but never be read.
         raise CommitConflictError(state.path, version)
     try:
+        _check_there(state.path, actions, disk.clock.milliseconds())
         disk.put_if_absent(target, data, unsynced)
     except FileExistsError as fault:
         raise CommitConflictError(state.path, version) from fault
@@ -127,6 +144,20 @@ def commit(
     except OSError as fault:
         raise disk_fault(target, fault) from fault
     state.apply(commit_of(actions, version, str(target)))
+
+
+def _check_there(table: Location, actions: Sequence[Mapping[str, Any]], now: int) -> None:
+    """Raise VacuumedFileError for a file to add that a vacuum may have taken, and has: its writer was suspended.
+
+    A younger one no vacuum takes, so that in all other commits nobody looks; one from the future says that a clock was
+    set. Raises OSError when the disk can't say.
+    """
+    for action in actions:
+        if (add := action.get("add")) is None or 0 <= now - add["modificationTime"] < SAFE_FROM_VACUUM_MS:
+            continue
+        path = table / unquote(add["path"])
+        if not path.exists():
+            raise VacuumedFileError(path, now - add["modificationTime"])
 
 
 def commit_id_of(actions: Sequence[Mapping[str, Any]]) -> str:
@@ -154,7 +185,7 @@ def append_info(time_ms: int) -> dict[str, Any]:
 
 
 def now_ms() -> int:
-    """The wall clock in epoch milliseconds, as Delta's actions carry it; nothing is decided by it."""
+    """The wall clock in epoch milliseconds, as Delta's actions carry it."""
     return time.time_ns() // 1_000_000
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from kraftlake.metadata_log.location import Location
 from kraftlake.metadata_log.object_path import ObjectPath
+from kraftlake.runtime.clock import Clock, SystemClock
 from kraftlake.runtime.errors import UsageError
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ class Disk:
     """A local disk. Nothing written, linked or made is sure to outlive a power cut before the matching fsync."""
 
     durability: Durability = "fsync"
+    clock: Clock = SystemClock()
+    """By which the age of a file is told."""
 
     def __init__(self, durability: Durability = "fsync") -> None:
         if durability not in get_args(Durability):

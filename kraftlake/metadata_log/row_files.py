@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kraftlake.metadata_log.commit import now_ms, write_data_file
+from kraftlake.metadata_log.commit import write_data_file
 from kraftlake.metadata_log.delta_actions import AddFile
 from kraftlake.metadata_log.disk import Disk
 from kraftlake.metadata_log.location import Location
@@ -16,6 +16,8 @@ from kraftlake.metadata_log.statistics import file_statistics
 from kraftlake.runtime.errors import CorruptDataError
 
 _ROW_GROUP_ROWS = 131_072
+_SORTED = ("offset",)
+"""Columns of encoded rows whose neighbours differ by little."""
 
 
 def write_row_file(
@@ -30,11 +32,17 @@ def write_row_file(
 ) -> AddFile:
     """Write rows as a data file, durably; it is no part of the table before a commit adds it.
 
-    The file's name begins with `last_offset`. With `check` the file is read again before it is written, and a
+    Where their strings are dictionaries these are taken as they are, and numbers go into the file plainly: that takes a
+    fraction of the time that looking each of them up does, and zstd makes them as small. The file's name begins with
+    `last_offset`. With `check` the file is read again before it is written, and a
     CorruptDataError raised where it doesn't hold the rows. Raises LakeError when the disk refuses.
     """
     sink = pa.BufferOutputStream()
-    pq.write_table(rows, sink, compression="zstd", row_group_size=_ROW_GROUP_ROWS, store_schema=False)
+    texts = dictionary_paths(rows.schema)
+    if texts:
+        _write_encoded_rows(rows, sink, texts)
+    else:
+        pq.write_table(rows, sink, compression="zstd", row_group_size=_ROW_GROUP_ROWS, store_schema=False)
     data = memoryview(sink.getvalue())
     if check and not pq.read_table(pa.BufferReader(data)).equals(rows):
         raise CorruptDataError(f"A new file of {table} doesn't hold the rows that it was made of; it isn't used.")
@@ -42,15 +50,53 @@ def write_row_file(
     return write_encoded(disk, table, data, stats, last_offset=last_offset, modification_time=modification_time)
 
 
+def dictionary_paths(schema: pa.Schema) -> list[str]:
+    """The paths in a Parquet file of the strings that a schema has as dictionaries, be it in lists."""
+    paths = []
+    for field in schema:
+        listed = pa.types.is_list(field.type)
+        if pa.types.is_dictionary(field.type.value_type if listed else field.type):
+            paths.append(f"{field.name}.list.element" if listed else field.name)
+    return paths
+
+
+def _write_encoded_rows(rows: pa.Table, sink: pa.BufferOutputStream, texts: list[str]) -> None:
+    with pq.ParquetWriter(
+        sink,
+        rows.schema,
+        compression="zstd",
+        use_dictionary=texts,
+        column_encoding={name: "DELTA_BINARY_PACKED" for name in _SORTED if name in rows.schema.names},
+        store_schema=False,
+    ) as writer:
+        for part in _with_one_dictionary(rows):
+            writer.write_table(part, row_group_size=_ROW_GROUP_ROWS)
+
+
+def _with_one_dictionary(rows: pa.Table) -> Iterator[pa.Table]:
+    """The rows in parts that have one dictionary a column, each to be row groups of its own; few small ones."""
+    held: list[pa.Table] = []
+    size = 0
+    for batch in rows.to_batches():
+        held.append(pa.Table.from_batches([batch]))
+        size += batch.num_rows
+        if size >= _ROW_GROUP_ROWS // 2:
+            yield pa.concat_tables(held).unify_dictionaries()
+            held, size = [], 0
+    if held:
+        yield pa.concat_tables(held).unify_dictionaries()
+
+
 def write_encoded(
     disk: Disk, table: Location, data: memoryview, stats: str, *, last_offset: int, modification_time: int | None = None
 ) -> AddFile:
     """The same of a file's bytes and statistics, compressed with zstd."""
     path = f"{last_offset:020d}-{uuid.uuid4()}.zstd.parquet"
+    began = disk.clock.milliseconds()
     write_data_file(disk, table, path, data)
     return AddFile(
         path=path,
         size=data.nbytes,
-        modification_time=now_ms() if modification_time is None else modification_time,
+        modification_time=began if modification_time is None else modification_time,
         stats=stats,
     )

@@ -7,7 +7,7 @@ import uuid
 import attrs
 import pyarrow as pa
 
-from kraftlake.metadata_log.commit import now_ms, write_data_file
+from kraftlake.metadata_log.commit import write_data_file
 from kraftlake.metadata_log.data_files import encode_parquet, is_ascending
 from kraftlake.metadata_log.delta_actions import AddFile
 from kraftlake.metadata_log.disk import Disk
@@ -52,13 +52,14 @@ def write_part(disk: Disk, table: Location, rows: pa.Table, end_offset: int, epo
     ]
     identified = pa.table(columns, schema=SNAPSHOT_SCHEMA)
     data = encode_parquet(identified)
+    began = disk.clock.milliseconds()
     path = f"{snapshot_name(end_offset, epoch).removesuffix('.checkpoint')}-{uuid.uuid4()}.zstd.parquet"
     write_data_file(disk, table, path, data)
     checksum, payload_bytes = payload_checksum(rows)
     file = AddFile(
         path=path,
         size=data.nbytes,
-        modification_time=now_ms(),
+        modification_time=began,
         stats=file_statistics(identified, STATISTICS_COLUMNS).to_json(),
     )
     return SnapshotPart(file=file, record_count=rows.num_rows, payload_bytes=payload_bytes, checksum=checksum)

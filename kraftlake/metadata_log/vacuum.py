@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import attrs
 
-from kraftlake.metadata_log.commit import disk_fault, now_ms
+from kraftlake.metadata_log.commit import disk_fault
 from kraftlake.metadata_log.delta_log import LOG_FOLDER, read_table
 from kraftlake.metadata_log.disk import Disk
 from kraftlake.metadata_log.file_ages import modified_ms
@@ -26,7 +28,8 @@ def vacuum(table: Location, disk: Disk, policy: UpkeepPolicy, *, dry_run: bool =
 
     An orphan is a data file that no version names, or a temporary file, older than the policy's bound: a younger one
     may belong to a commit that is being made. Files are listed before the table is read, so that one which is
-    committed in between is seen as live. With `dry_run` nothing is deleted. Raises LakeError when the disk refuses.
+    committed in between is seen as live. A commit that comes too late all the same finds its file gone, and is not made
+    (`commit`). With `dry_run` nothing is deleted. Raises LakeError when the disk refuses.
     """
     try:
         found = [path for path in table.iterdir() if path.suffix == ".parquet"]
@@ -37,7 +40,7 @@ def vacuum(table: Location, disk: Disk, policy: UpkeepPolicy, *, dry_run: bool =
         raise disk_fault(table, fault) from fault
     state = read_table(table)
     live = set(state.files)
-    now = now_ms()
+    now = disk.clock.milliseconds()
     promised = max(max_stream_lag_ms(state.metadata.configuration), policy.orphan_age_ms)
     buried = state.tombstones.since(0)
     removed: list[Location] = []
@@ -60,12 +63,21 @@ def vacuum(table: Location, disk: Disk, policy: UpkeepPolicy, *, dry_run: bool =
         else:
             orphans.append(path)
     if not dry_run:
-        for path in (*removed, *orphans):
-            try:
-                disk.unlink(path)
-            except OSError as fault:
-                raise disk_fault(path, fault) from fault
+        _delete(disk, removed)
+        # A writer that was suspended for longer than the bound may have gone on, and committed, by now.
+        taken_up = read_table(table).files if orphans else {}
+        kept += sum(path.name in taken_up for path in orphans)
+        orphans = [path for path in orphans if path.name not in taken_up]
+        _delete(disk, orphans)
     return Vacuum(removed=len(removed), orphans=len(orphans), kept=kept)
+
+
+def _delete(disk: Disk, paths: Iterable[Location]) -> None:
+    for path in paths:
+        try:
+            disk.unlink(path)
+        except OSError as fault:
+            raise disk_fault(path, fault) from fault
 
 
 def _is_temporary(name: str) -> bool:

@@ -128,6 +128,8 @@ class BatchValues:
 LARGEST_PART: Final = 8 << 20
 """The values of about so many bytes come at a time, which are near the processor then when they are used."""
 _FIRST_PART = 1 << 19
+_WHOLE_BELOW: Final = 1 << 22
+"""A stretch that is smaller comes as one part."""
 
 
 def read_values(data: memoryview, *, file: str, position: int) -> Iterator[BatchValues | RecordBatch]:
@@ -158,7 +160,7 @@ def _stretch(array: Any, start: int) -> Generator[BatchValues, None, int]:
     """The plain data batches that begin at `start`; gives where they end."""
     found = np.empty(((len(array) - start) // SMALLEST_BATCH + 1, 7), np.int64)
     walked, following, position = walk_plain(array, start, LATEST_TIMESTAMP, found)
-    first, part = 0, _FIRST_PART
+    first, part = 0, _FIRST_PART if position - start >= _WHOLE_BELOW else _WHOLE_BELOW
     while first < walked:
         end = int(found[first, FIRST]) - HEADER_SIZE + part
         last = max(first + 1, int(np.searchsorted(found[:walked, STOP], end, side="right")))

@@ -97,6 +97,11 @@ class LogChanges:
         return f"<LogChanges of {self._reader.name} after offset {self._loader.last_offset} to {self._to_offset}>"
 
     @property
+    def loader(self) -> MetadataBatchLoader:
+        """What the changes come from: before they are iterated it is in front of the first one of the log's own."""
+        return self._loader
+
+    @property
     def skipped(self) -> Sequence[SkippedRecord]:
         """The records that were skipped so far."""
         return self._loader.skipped

@@ -14,6 +14,7 @@ from kraftlake.replay.bulk import load_in_bulk, parts_of_snapshot
 from kraftlake.replay.log_reader import LogReader, SnapshotReader
 from kraftlake.replay.manifest import SkippedRecord
 from kraftlake.replay.open_reader import LakeReader
+from kraftlake.replay.progress import LOADING, REPLAYING, Progress, telling
 from kraftlake.replay.quorum import QuorumState
 from kraftlake.runtime.errors import OffsetError
 
@@ -41,7 +42,7 @@ class Replay:
         return bool(self.skipped)
 
 
-def load_snapshot(loader: MetadataBatchLoader, snapshot: SnapshotReader) -> None:
+def load_snapshot(loader: MetadataBatchLoader, snapshot: SnapshotReader, *, progress: Progress | None = None) -> None:
     """Gather a whole snapshot in the loader's delta, and move the loader to the snapshot's last offset."""
     provenance = MetadataProvenance(
         offset=snapshot.end_offset - 1,
@@ -49,11 +50,17 @@ def load_snapshot(loader: MetadataBatchLoader, snapshot: SnapshotReader) -> None
         timestamp=snapshot.last_contained_log_timestamp,
         batch_aligned=True,
     )
-    loader.load_snapshot(parts_of_snapshot(snapshot), provenance, name=snapshot.name)
+    parts = telling(parts_of_snapshot(snapshot), progress, LOADING)
+    loader.load_snapshot(parts, provenance, name=snapshot.name)
 
 
 def replay_to(
-    reader: LogReader, at: int, *, from_snapshot: bool | None = None, lenient: bool = False
+    reader: LogReader,
+    at: int,
+    *,
+    from_snapshot: bool | None = None,
+    lenient: bool = False,
+    progress: Progress | None = None,
 ) -> MetadataBatchLoader:
     """A loader that has gathered everything up to and including offset `at` in one delta; -1 is the empty image.
 
@@ -61,27 +68,47 @@ def replay_to(
     """
     loader = MetadataBatchLoader(lenient=lenient)
     if at >= 0:
-        extend(loader, reader, at, base=choose_base(reader, at, from_snapshot=from_snapshot))
+        base = choose_base(reader, at, from_snapshot=from_snapshot)
+        extend(loader, reader, at, base=base, progress=progress)
     return loader
 
 
-def extend(loader: MetadataBatchLoader, reader: LogReader, to: int, *, base: SnapshotReader | None = None) -> None:
+def extend(
+    loader: MetadataBatchLoader,
+    reader: LogReader,
+    to: int,
+    *,
+    base: SnapshotReader | None = None,
+    progress: Progress | None = None,
+) -> None:
     """Gather `base`, if there is one, and the log after the loader's last offset up to and including `to`."""
     if base is not None:
-        load_snapshot(loader, base)
-    load_in_bulk(loader, reader, to)
+        load_snapshot(loader, base, progress=progress)
+    load_in_bulk(loader, reader, to, progress=progress)
     if loader.last_offset < to:
-        for batch in reader.batches(loader.last_offset + 1, to):
+        for batch in telling(reader.batches(loader.last_offset + 1, to), progress, REPLAYING, to + 1):
             loader.load_batch(batch, to_offset=to)
 
 
-def image_at(reader: LogReader, at: int, *, from_snapshot: bool | None = None, lenient: bool = False) -> Replay:
+def image_at(
+    reader: LogReader,
+    at: int,
+    *,
+    from_snapshot: bool | None = None,
+    lenient: bool = False,
+    progress: Progress | None = None,
+) -> Replay:
     """The image after offset `at`; see `replay_to`."""
-    return finish(loader_at(reader, at, from_snapshot=from_snapshot, lenient=lenient))
+    return finish(loader_at(reader, at, from_snapshot=from_snapshot, lenient=lenient, progress=progress))
 
 
 def loader_at(
-    reader: LogReader, at: int, *, from_snapshot: bool | None = None, lenient: bool = False
+    reader: LogReader,
+    at: int,
+    *,
+    from_snapshot: bool | None = None,
+    lenient: bool = False,
+    progress: Progress | None = None,
 ) -> MetadataBatchLoader:
     """As `replay_to`, for those who want the image alone: it may start from an image that a lake has as columns."""
     cached: CachedImage | None = None
@@ -94,11 +121,11 @@ def loader_at(
     base = choose_base(reader, at, from_snapshot=from_snapshot, known_as_sound=has_columns) if at >= 0 else None
     if base is None or cached is None:
         loader = MetadataBatchLoader(lenient=lenient)
-        extend(loader, reader, at, base=base)
+        extend(loader, reader, at, base=base, progress=progress)
         return loader
     loader = MetadataBatchLoader(cached.image, lenient=lenient, quorum=cached.quorum)
     loader.base_name = base.name
-    extend(loader, reader, at)
+    extend(loader, reader, at, progress=progress)
     return loader
 
 
@@ -111,10 +138,10 @@ def cached_image(reader: LogReader, base: SnapshotReader) -> CachedImage | None:
     return load_cached(reader.log.path, cast("LakeSnapshot", base))
 
 
-def snapshot_image(snapshot: SnapshotReader, *, lenient: bool = False) -> Replay:
+def snapshot_image(snapshot: SnapshotReader, *, lenient: bool = False, progress: Progress | None = None) -> Replay:
     """The image that a snapshot holds."""
     loader = MetadataBatchLoader(lenient=lenient)
-    load_snapshot(loader, snapshot)
+    load_snapshot(loader, snapshot, progress=progress)
     return finish(loader)
 
 
@@ -125,7 +152,13 @@ def finish(loader: MetadataBatchLoader) -> Replay:
 
 
 def changes_between(
-    reader: LogReader, from_offset: int, to_offset: int, *, from_snapshot: bool | None = None, lenient: bool = False
+    reader: LogReader,
+    from_offset: int,
+    to_offset: int,
+    *,
+    from_snapshot: bool | None = None,
+    lenient: bool = False,
+    progress: Progress | None = None,
 ) -> MetadataBatchLoader:
     """A loader that has gathered one metadata delta of the offsets (from_offset, to_offset].
 
@@ -135,12 +168,12 @@ def changes_between(
     above 0, the delta holds the snapshot that covers the start: what a broker with an empty image is told.
     """
     if from_offset < 0:
-        return replay_to(reader, to_offset, from_snapshot=from_snapshot, lenient=lenient)
+        return replay_to(reader, to_offset, from_snapshot=from_snapshot, lenient=lenient, progress=progress)
     if from_offset < to_offset:
         _check_covered(reader, from_offset, to_offset)
-    loader = loader_at(reader, from_offset, from_snapshot=from_snapshot, lenient=lenient)
+    loader = loader_at(reader, from_offset, from_snapshot=from_snapshot, lenient=lenient, progress=progress)
     loader.take_image()
-    extend(loader, reader, to_offset)
+    extend(loader, reader, to_offset, progress=progress)
     return loader
 
 

@@ -11,11 +11,12 @@ from kraftlake.replay.base import usable_snapshots
 from kraftlake.replay.bulk import parts_of_snapshot
 from kraftlake.replay.committed import CommittedTo
 from kraftlake.replay.image_cache import fill_cache
-from kraftlake.replay.import_plan import ImportPlan, Progress, plan_import
+from kraftlake.replay.import_plan import ImportPlan, plan_import
 from kraftlake.replay.import_report import ImportReport
 from kraftlake.replay.new_lake import check_place, discard_empty_lake, is_lake, remove_empty_folders
 from kraftlake.replay.open_reader import LakeReader
 from kraftlake.replay.parts import parts_of
+from kraftlake.replay.progress import Progress
 from kraftlake.replay.source import Source, open_source
 from kraftlake.runtime.errors import ImportConflictError, LakeError, NotASourceError
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
 
 import attrs
@@ -12,10 +12,8 @@ from kraftlake.records.serde import read_frame
 from kraftlake.replay.base import usable_snapshots
 from kraftlake.replay.log_reader import LogReader, SnapshotReader
 from kraftlake.replay.parts import Part, parts_of
+from kraftlake.replay.progress import Progress
 from kraftlake.runtime.errors import CorruptDataError, ImportConflictError
-
-Progress = Callable[[str, int, int], None]
-"""Called now and then with the phase ("checking" or "writing"), the offsets done and those there are to do."""
 
 PROGRESS_RECORDS = 1_000
 """After how many records progress is told."""

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from kraftlake.image import ImageDiff
     from kraftlake.replay.changes import LogChanges
     from kraftlake.replay.export import ExportReport
+    from kraftlake.replay.progress import Progress
     from kraftlake.replay.verify_report import VerifyReport
 
 
@@ -163,17 +164,25 @@ class Source:
 
     @kernels.retried_without
     def replay(
-        self, at: int | datetime | None = None, *, from_snapshot: bool | None = None, lenient: bool = False
+        self,
+        at: int | datetime | None = None,
+        *,
+        from_snapshot: bool | None = None,
+        lenient: bool = False,
+        progress: Progress | None = None,
     ) -> Replay:
-        """As `image`, with the snapshot that it started from and the records that were skipped."""
+        """As `image`, with the snapshot that it started from and the records that were skipped.
+
+        `progress` is called after each batch, or many of them.
+        """
         if self._is_snapshot:
-            return self._replay_snapshot(at, lenient=lenient)
+            return self._replay_snapshot(at, lenient=lenient, progress=progress)
         offset = self.offset_at(at)
         if offset < 0:  # the empty image is what changes start from, and nothing that anybody asks for
             choose_base(self.reader, offset)
-        return image_at(self.reader, offset, from_snapshot=from_snapshot, lenient=lenient)
+        return image_at(self.reader, offset, from_snapshot=from_snapshot, lenient=lenient, progress=progress)
 
-    def _replay_snapshot(self, at: int | datetime | None, *, lenient: bool) -> Replay:
+    def _replay_snapshot(self, at: int | datetime | None, *, lenient: bool, progress: Progress | None) -> Replay:
         snapshot = snapshot_named(self.reader)
         if isinstance(at, datetime):
             at = offset_at(self.reader, at)
@@ -181,7 +190,7 @@ class Source:
             raise OffsetError(
                 f"{self.name} is a snapshot: it has one image, the one at offset {snapshot.end_offset - 1}."
             )
-        return snapshot_image(snapshot, lenient=lenient)
+        return snapshot_image(snapshot, lenient=lenient, progress=progress)
 
     @kernels.retried_without
     def local_changes(
@@ -192,10 +201,12 @@ class Source:
         *,
         from_snapshot: bool | None = None,
         lenient: bool = False,
+        progress: Progress | None = None,
     ) -> LocalChanges:
         """What one metadata delta of the offsets (from_offset, to_offset] means to `broker`.
 
-        `from_offset` -1 starts from the empty image; `to_offset` None is the end. Raises as `image` does.
+        `from_offset` -1 starts from the empty image; `to_offset` None is the end. `progress` as for `replay`. Raises as
+        `image` does.
         """
         broker, from_offset, to_offset = _whole(broker, "a broker's id"), _whole(from_offset), _whole_or_none(to_offset)
         if to_offset is None:
@@ -205,7 +216,9 @@ class Source:
         if from_offset > to_offset:
             raise UsageError(f"Local changes from offset {from_offset} to {to_offset} run backwards.")
         self._refuse_snapshot()
-        loader = changes_between(self.reader, from_offset, to_offset, from_snapshot=from_snapshot, lenient=lenient)
+        loader = changes_between(
+            self.reader, from_offset, to_offset, from_snapshot=from_snapshot, lenient=lenient, progress=progress
+        )
         return LocalChanges.of(loader, broker, from_offset, to_offset)
 
     def changes(
@@ -231,11 +244,11 @@ class Source:
         images = [MetadataImage.EMPTY if at == -1 else self.image(at, lenient=lenient) for at in (before, after)]
         return diff_images(*images)
 
-    def verify(self) -> VerifyReport:
+    def verify(self, *, progress: Progress | None = None) -> VerifyReport:
         """Every check there is: see `kraftlake.replay.verify`."""
         from kraftlake.replay.verify import verify
 
-        return verify(self)
+        return verify(self, progress=progress)
 
     def export(
         self, path: str | os.PathLike[str], at: int | datetime | None = None, *, allow_loss: bool = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import pairwise
 
 from kraftlake.image import MetadataImage, diff_images
@@ -17,6 +18,7 @@ from kraftlake.replay.lake_columns import check_columns
 from kraftlake.replay.log_reader import LogReader, SnapshotReader
 from kraftlake.replay.manifest import SkippedRecord
 from kraftlake.replay.open_reader import LakeReader
+from kraftlake.replay.progress import LOADING, REPLAYING, Progress, telling
 from kraftlake.replay.references import ReferenceCheck
 from kraftlake.replay.source import Source
 from kraftlake.replay.verify_report import VerifyReport
@@ -25,16 +27,18 @@ from kraftlake.runtime.errors import CorruptDataError, KraftlakeError
 _SHOWN_DIFFERENCES = 3
 
 
-def verify(source: Source) -> VerifyReport:
+def verify(source: Source, *, progress: Progress | None = None) -> VerifyReport:
     """Check CRCs, gaps, epochs, the torn tail; decoding, transactions, replay, references; and every snapshot.
 
     A snapshot is held against the replay at its end. Never raises for what is wrong with the source: the report says
     it. Notes are no faults: replicas on brokers that are not registered, a bootstrap checkpoint that the head of the
-    log does not repeat, offsets that no snapshot covers.
+    log does not repeat, offsets that no snapshot covers. `progress` is called after each batch.
     """
     findings = Findings(source.reader)
     if isinstance(source.reader, MetadataDirectory):
-        for problem in check_directory(source.reader):
+        end = source.reader.end_offset
+        seen = None if progress is None else partial(_tell_checked, progress, end)
+        for problem in check_directory(source.reader, seen):
             findings.add(
                 problem.message,
                 offset=problem.offset,
@@ -44,7 +48,7 @@ def verify(source: Source) -> VerifyReport:
             )
     if isinstance(source.reader, LakeReader):
         check_columns(source.reader, findings)
-    run = _Verification(source.reader, findings)
+    run = _Verification(source.reader, findings, progress)
     run.load_snapshots()
     run.replay_log()
     run.check_bootstrap()
@@ -65,10 +69,15 @@ def verify(source: Source) -> VerifyReport:
     )
 
 
+def _tell_checked(progress: Progress, end: int, offset: int) -> None:
+    progress("checking", min(offset, end), end)
+
+
 class _Verification:
-    def __init__(self, reader: LogReader, findings: Findings) -> None:
+    def __init__(self, reader: LogReader, findings: Findings, progress: Progress | None) -> None:
         self._reader = reader
         self._findings = findings
+        self._progress = progress
         self._references = ReferenceCheck(findings)
         self._images: dict[int, tuple[SnapshotReader, MetadataImage]] = {}
         self.batches = self.records = self.replayed = self.snapshot_records = self.compared = 0
@@ -80,8 +89,9 @@ class _Verification:
                 continue
             loader = MetadataBatchLoader(lenient=True)
             try:
-                self.snapshot_records += sum(batch.record_count for batch in snapshot.batches())
-                load_snapshot(loader, snapshot)
+                batches = telling(snapshot.batches(), self._progress, LOADING)
+                self.snapshot_records += sum(batch.record_count for batch in batches)
+                load_snapshot(loader, snapshot, progress=self._progress)
                 image = loader.take_image()
             except KraftlakeError as error:
                 self._findings.add(str(error), file=snapshot.name, in_snapshot=True)
@@ -131,7 +141,8 @@ class _Verification:
     def _replay(self, loader: MetadataBatchLoader | None) -> None:
         known = 0
         try:
-            for batch in self._reader.batches(self._reader.start_offset):
+            batches = self._reader.batches(self._reader.start_offset)
+            for batch in telling(batches, self._progress, REPLAYING, self._reader.end_offset):
                 self.batches += 1
                 self.records += batch.record_count
                 if loader is None or batch.last_offset <= loader.last_offset:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
 from typing import Any
+
+from kraftlake.runtime.whole_import import import_whole
 
 
 def lazy_exports(
@@ -21,7 +22,7 @@ def lazy_exports(
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         module, _, attribute = homes[name].partition(":")
-        return getattr(import_module(f"{package}.{module}"), attribute or name)
+        return getattr(import_whole(f"{package}.{module}"), attribute or name)
 
     def listed() -> list[str]:
         return sorted({*vars(sys.modules[package]), *exported})

@@ -12,6 +12,7 @@ from kraftlake.runtime.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from kraftlake.spark_jobs.cluster_metrics import counts_by_minute
     from kraftlake.spark_jobs.data_source import KraftDataSource
+    from kraftlake.spark_jobs.derived_frames import table_frame
     from kraftlake.spark_jobs.fold.build_snapshot import BuiltSnapshot, build_snapshot, run_snapshot
     from kraftlake.spark_jobs.fold.image_frame import image_frame
     from kraftlake.spark_jobs.fold.local_changes_frame import local_changes_frame
@@ -57,6 +58,7 @@ __all__ = [
     "spark_session",
     "state_at",
     "state_frame",
+    "table_frame",
 ]
 
 _HOMES = {
@@ -88,6 +90,7 @@ _HOMES = {
     "spark_session": "session",
     "state_at": "history.state_at",
     "state_frame": "history.state_at",
+    "table_frame": "derived_frames",
 }
 
 __getattr__, __dir__ = lazy_exports(__name__, _HOMES, __all__)

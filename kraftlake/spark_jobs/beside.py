@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from types import TracebackType
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 class Behind:
@@ -24,6 +28,21 @@ class Behind:
         task, self._task = self._task, None
         if task is not None:
             task.result()
+
+    def along(self, task: Callable[[], None], own: Callable[[], T]) -> T:
+        """What `own` gives, which is done on this thread while `task` runs. Raises what `own` raises, or else `task`.
+
+        Both have ended when this returns or raises, but where the process is interrupted.
+        """
+        self.start(task)
+        try:
+            done = own()
+        except Exception:
+            with suppress(Exception):
+                self.wait()
+            raise
+        self.wait()
+        return done
 
     def __enter__(self) -> Behind:
         return self

@@ -39,6 +39,8 @@ def changes_as_new(topics: TopicsImage, heads: DeltaHeads) -> pa.Table:
         flags=np.full(len(none), HAS, np.uint8),
         unclean=none,
         eligible=none,
+        removals=np.empty((0, 2), np.int64),
+        first_topic=places.change.topic_total,
     )
     return _told(places, moved, heads)
 

@@ -15,6 +15,7 @@ from kraftlake.records.metadata_records import NoOpRecord
 from kraftlake.spark_jobs.cluster_count_states import BROKER_KINDS, ClusterCountStates, Counted
 from kraftlake.spark_jobs.delta_heads import DeltaHeads
 from kraftlake.spark_jobs.delta_rows_writer import DeltaRowsWriter
+from kraftlake.spark_jobs.derived_frames import table_frame
 from kraftlake.spark_jobs.history.effective_records import EffectiveRecords
 from kraftlake.spark_jobs.history.partition_states import TOPIC_KINDS
 from kraftlake.spark_jobs.lake_table import TableDescription
@@ -117,10 +118,8 @@ def counts_by_minute(spark: SparkSession, lake: str | Path) -> DataFrame:
     """The counts at the end of each minute from the table's first to its last one, also where nothing changed.
 
     Columns: `minute` (timestamp, its beginning), then the counts as in the table and the elections of that minute
-    summed. Rows without a time are left out. Raises what Spark raises where there is no such table. In an object store
-    it is read by `s3a://`, which the session must know.
+    summed. Rows without a time are left out. Raises LakeError where there is no such table.
     """
-    path = f"{str(lake).rstrip('/').replace('s3://', 's3a://', 1)}/{CLUSTER_METRICS.name}"
     last = ",\n".join(f"last_value({name}, true) OVER so_far AS {name}" for name in _COUNTS)
     changed = ",\n".join(f"max_by({name}, offset) AS {name}" for name in _COUNTS)
     return spark.sql(
@@ -129,7 +128,7 @@ def counts_by_minute(spark: SparkSession, lake: str | Path) -> DataFrame:
           SELECT date_trunc('MINUTE', timestamp) AS minute, {changed},
                  sum(unclean_leader_elections) AS unclean_leader_elections,
                  sum(elr_leader_elections) AS elr_leader_elections
-          FROM delta.`{path}` WHERE timestamp IS NOT NULL GROUP BY 1),
+          FROM {{rows}} WHERE timestamp IS NOT NULL GROUP BY 1),
         minutes AS (
           SELECT explode(sequence(min(minute), max(minute), INTERVAL 1 MINUTE)) AS minute FROM changed)
         SELECT minute, {last},
@@ -138,5 +137,6 @@ def counts_by_minute(spark: SparkSession, lake: str | Path) -> DataFrame:
         FROM minutes LEFT JOIN changed USING (minute)
         WINDOW so_far AS (ORDER BY minute)
         ORDER BY minute
-        """  # noqa: S608 - names of ours, and a path of the caller's own
+        """,  # noqa: S608 - names of ours
+        rows=table_frame(spark, lake, CLUSTER_METRICS.name),
     )

@@ -22,6 +22,8 @@ from kraftlake.spark_jobs.table_writer import TableWriter
 from kraftlake.spark_jobs.transactions import marks_among
 
 if TYPE_CHECKING:
+    from kraftlake.records.batch import RecordBatch
+    from kraftlake.records.batch_values import BatchValues
     from kraftlake.replay.open_reader import LakeReader
     from kraftlake.spark_jobs.lake_table import LakeTable
 
@@ -52,15 +54,19 @@ class DeltaRowsWriter(TableWriter):
         covers = table.last_offset()
         if covers is None:
             if reader.start_offset > 0:
-                image = snapshot_image(oldest_snapshot(reader)).image
-                at = image.provenance
-                self._tell_load(image, DeltaHeads.single(at.offset, at.epoch, at.timestamp))
-                self._go_on(image, told=True)
+                begin = snapshot_image(oldest_snapshot(reader))
+                at = begin.image.provenance
+                self._tell_load(begin.image, DeltaHeads.single(at.offset, at.epoch, at.timestamp))
+                self._go_on(begin.image, told=True)
+                self._know_leader(begin.quorum.leader_id, at.epoch)
             return
         loader = loader_at(reader, covers)
-        begins = loader.transaction_begin_offset
-        self._go_on(loader.take_image(), told=begins != 0)
+        begins, quorum = loader.transaction_begin_offset, loader.quorum
+        image = loader.take_image()
+        self._go_on(image, told=begins != 0)
+        self._know_leader(quorum.leader_id, image.provenance.epoch)
         if begins is not None:
+            self._know_leader(quorum.leader_id, loader_at(reader, begins - 1).provenance.epoch)
             self._transactions.go_on(reader.batches(begins, covers), begins)
 
     def take_rows(self, rows: pa.Table) -> None:
@@ -68,16 +74,27 @@ class DeltaRowsWriter(TableWriter):
         if self._transactions.open_since is None and not self.waits and not self._asks_about(rows):
             return
         for part in parts_of_rows(rows):
-            in_transaction = self._transactions.open_since is not None
-            records = standing_alone(part)
-            taken = [*self._transactions.take(records)]
-            if taken or self.waits:
-                heads = DeltaHeads.of_part(part, records, in_transaction=in_transaction)
-                self._tell(joined(taken) if taken else records.where(np.s_[:0]), heads)
+            self.take_part(part)
+
+    def take_part(self, part: BatchValues | RecordBatch) -> None:
+        """Tell the metadata deltas of a part of the log, which follows those before."""
+        in_transaction = self._transactions.open_since is not None
+        records = standing_alone(part)
+        taken = [*self._transactions.take(records)]
+        if self._asks_about_part(part) or taken:
+            heads = DeltaHeads.of_part(part, records, in_transaction=in_transaction)
+            self._tell(joined(taken) if taken else records.where(np.s_[:0]), heads)
 
     def _asks_about(self, rows: pa.Table) -> bool:
         keys = rows.column("api_key").to_numpy()
         return bool(np.isin(keys, self.kinds).any()) or len(marks_among(keys)) > 0
+
+    def _asks_about_part(self, part: BatchValues | RecordBatch) -> bool:  # noqa: ARG002 - of use to others
+        """Whether the deltas of a part count, be there no record in it that takes effect."""
+        return self.waits
+
+    def _know_leader(self, leader: int | None, epoch: int) -> None:
+        """Who leads the quorum where the writer begins, None where that is not told, and since which epoch."""
 
     def _go_on(self, image: MetadataImage, *, told: bool) -> None:
         """Go on from an image, which the table covers or was told as a whole; `told`: a delta has led to it."""

@@ -12,8 +12,11 @@ from typing import Any, Final
 import attrs
 
 from kraftlake.image import MetadataImage
+from kraftlake.image.acls_image import AclsImage
 from kraftlake.image.diff import EntryChange, FieldChange, diff_images
+from kraftlake.image.json_form import acl_json
 from kraftlake.image.kafka_names import acl_words, quota_entity_words
+from kraftlake.records.uuid import Uuid
 from kraftlake.spark_jobs.partition_events import Event
 
 _PARTS: Final = ("features", "cluster", "configs", "client_quotas", "acls", "scram", "delegation_tokens")
@@ -25,7 +28,10 @@ def entry_events(before: MetadataImage, after: MetadataImage) -> Iterator[Event]
         return
     unlike_in_these = attrs.evolve(after, topics=before.topics, producer_ids=before.producer_ids)
     for change in diff_images(before, unlike_in_these).changes:
-        yield from _EVENTS[change.part](change.redacted())
+        if change.part == "acls":
+            yield from _acl_events(change.key, before.acls, after.acls)
+        else:
+            yield from _EVENTS[change.part](change.redacted())
 
 
 def election_event(leader: int, epoch: int) -> Event:
@@ -128,13 +134,17 @@ def _quota_events(change: EntryChange) -> Iterator[Event]:
         yield _event("quota_changed", subject, sentence, field=told.field, **_sides(told))
 
 
-def _acl_events(change: EntryChange) -> Iterator[Event]:
-    for of, kind, words in (("before", "acl_removed", "removed"), ("after", "acl_added", "added")):
-        values = _values(change, of)
-        if any(value is not None for value in values.values()):
-            rule = acl_words(values)
+def _acl_events(id_: str, before: AclsImage, after: AclsImage) -> Iterator[Event]:
+    """One that is another under the same id was removed and added."""
+    for of, image, kind, words in (
+        ("before", before, "acl_removed", "removed"),
+        ("after", after, "acl_added", "added"),
+    ):
+        acl = image.acls.get(Uuid.from_string(id_))
+        if acl is not None:
+            rule = acl_words(acl_json(acl))
             sides: dict[str, Any] = {of: rule}
-            yield _event(kind, values["principal"], f"ACL {words}: {rule}", field=change.key, **sides)
+            yield _event(kind, acl.principal, f"ACL {words}: {rule}", field=id_, **sides)
 
 
 def _feature_events(change: EntryChange) -> Iterator[Event]:
@@ -186,8 +196,7 @@ _EVENTS: Final[Mapping[str, Callable[[EntryChange], Iterator[Event]]]] = {
     "controllers": _controller_events,
     "configs": _config_events,
     "clientQuotas": _quota_events,
-    "acls": _acl_events,
     "scram": _scram_events,
     "delegationTokens": _token_events,
 }
-"""What makes the events of a part of a diff."""
+"""What makes the events of a part of a diff but ACLs, of which a diff tells no more than what differs."""

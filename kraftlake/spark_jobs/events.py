@@ -6,15 +6,11 @@ or metadata transaction doesn't show. Secrets are redacted as everywhere.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 
-from kraftlake.spark_jobs.entry_events import election_event, entry_events
 from kraftlake.spark_jobs.lake_table import TableDescription
-from kraftlake.spark_jobs.partition_events import topic_events
-from kraftlake.spark_jobs.row_events import events_of_rows
-from kraftlake.spark_jobs.table_writer import Published, TableWriter
 
 KINDS: Final = {
     "topic_created": "a topic is there, with its partitions",
@@ -76,25 +72,3 @@ COLUMNS: Final = (
 )
 
 EVENTS = TableDescription("events", "What happened in the cluster, in words.", COLUMNS)
-
-
-class EventsWriter(TableWriter):
-    """Makes the rows of `events/`; those of a delta by what they are of: quorum, brokers, topics, configs, …"""
-
-    description = EVENTS
-
-    def publish(self, change: Published) -> None:
-        """Add the events of one metadata delta. The load of a snapshot is none: it says nothing of when."""
-        if change.of_snapshot:
-            return
-        head: tuple[Any, ...] = (change.offset, change.epoch, change.timestamp)
-        if change.elected is not None:
-            self.rows.add((*head, *election_event(change.elected, change.epoch)))
-        delta = change.delta
-        if delta.topics_delta is not None:
-            rows = delta.topics_delta.changed_rows()
-            if rows is None:
-                self.rows.extend((*head, *event) for event in topic_events(delta.topics_delta))
-            else:
-                self.rows.add_table(events_of_rows(rows, head, self.description.schema))
-        self.rows.extend((*head, *event) for event in entry_events(change.before, change.image))

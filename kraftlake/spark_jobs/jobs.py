@@ -89,7 +89,7 @@ EVENTS: Final = Job(
         "features. Secrets are redacted."
     ),
     tables=("events",),
-    writers=("events:EventsWriter",),
+    writers=("events_writer:EventsWriter",),
 )
 
 METRICS: Final = Job(

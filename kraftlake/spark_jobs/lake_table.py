@@ -57,6 +57,11 @@ class TableDescription:
         return pa.schema([field for field, _ in self.columns])
 
     @property
+    def encoded_schema(self) -> pa.Schema:
+        """The same with strings as dictionaries, which Parquet's writer takes as they are: readers see strings."""
+        return encoded(self.schema)
+
+    @property
     def commented_schema(self) -> pa.Schema:
         """The same with each column's comment in its metadata."""
         return pa.schema([field.with_metadata({COMMENT: comment.encode()}) for field, comment in self.columns])
@@ -65,6 +70,13 @@ class TableDescription:
     def statistics_columns(self) -> tuple[str, ...]:
         """The columns of which each file's smallest and largest value are noted, so that readers can skip files."""
         return tuple(field.name for field in self.schema if _is_ordered(field.type))
+
+
+def encoded(schema: pa.Schema) -> pa.Schema:
+    """A schema with its strings as dictionaries, as Parquet has them: the same rows, and readers see strings."""
+    text = pa.dictionary(pa.int32(), pa.string())
+    kinds = {pa.string(): text, pa.list_(pa.string()): pa.list_(text)}
+    return pa.schema([field.with_type(kinds.get(field.type, field.type)) for field in schema])
 
 
 def _is_ordered(kind: pa.DataType) -> bool:
@@ -122,6 +134,8 @@ class LakeTable:
     def append(self, rows: pa.Table, last_offset: int) -> None:
         """Append rows of offsets up to `last_offset` and note that the table covers them; without rows, only that.
 
+        They have the table's schema, strings as such or as dictionaries.
+
         Durable when this returns. Where the table covers `last_offset` already nothing changes. The table was created
         or asked for its `last_offset` before. Raises LakeError when the disk refuses, or another run has written the
         table since then.
@@ -130,7 +144,9 @@ class LakeTable:
 
         def written() -> Sequence[AddFile]:
             if rows.num_rows and not files:
-                files.append(self.write_file(rows.cast(self.description.schema), last_offset))
+                known = (self.description.schema, self.description.encoded_schema)
+                made = rows if rows.schema in known else rows.cast(known[0])
+                files.append(self.write_file(made, last_offset))
             return files
 
         self._commit(written, last_offset)
@@ -140,9 +156,9 @@ class LakeTable:
         self._commit(lambda: files, last_offset)
 
     def write_file(self, rows: pa.Table, last_offset: int) -> AddFile:
-        """Write rows in the table's schema as a data file, durably; it is no part of the table before it is appended.
+        """Write rows as a data file, durably; it is no part of the table before it is appended.
 
-        Raises LakeError when the disk refuses.
+        They have the table's schema, strings as such or as dictionaries. Raises LakeError when the disk refuses.
         """
         columns = self.description.statistics_columns
         return write_row_file(self._disk, self.path, rows, last_offset=last_offset, statistics_columns=columns)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 import attrs
 import numpy as np
@@ -11,11 +11,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kraftlake.image.partition_rows import LEADER, LEADER_EPOCH, PARTITION_EPOCH
-from kraftlake.kernels.broker_changes import TOO_LONG, changes_of_brokers
+from kraftlake.kernels.broker_changes import (
+    DELETE,
+    HAS,
+    TOO_LONG,
+    changes_of_brokers,
+    most_changes,
+    sort_told,
+    told_list_bounds,
+    told_lists,
+)
 from kraftlake.kernels.change_state import Base, State
 from kraftlake.spark_jobs.delta_heads import DeltaHeads
-from kraftlake.spark_jobs.local_changes import CHANGES_BY_NAME, SCHEMA
+from kraftlake.spark_jobs.local_changes import CHANGES_BY_NAME, ENCODED_SCHEMA, SCHEMA
 from kraftlake.spark_jobs.row_lists import RowLists
+
+_CHANGES: Final = pa.array(CHANGES_BY_NAME, pa.string())
+_BROKERS_APART: Final = 1 << 16
+"""Ids of brokers that lie further apart than this are numbered before they are counted."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -67,39 +80,45 @@ class Strings:
 
 
 def local_change_table(partitions: ChangedPartitions, heads: DeltaHeads, strings: Strings) -> pa.Table:
-    """The rows that `local_change_rows` makes, of each delta after the one before.
+    """The rows that `local_change_rows` makes, of each delta after the one before: ENCODED_SCHEMA.
 
     No partition has a list that is too long for compiled code.
     """
-    told = _Told.of(partitions)
-    numbers, which = np.unique(partitions.topics, return_inverse=True)
-    topics = which.reshape(-1)
+    used = np.zeros(int(partitions.topics.max(initial=-1)) + 1, np.bool_)
+    used[partitions.topics] = True
+    numbers = np.flatnonzero(used)
+    topics = (np.cumsum(used, dtype=np.int32) - np.int32(1))[partitions.topics]
     names, ids = strings.names(numbers), strings.ids(numbers)
-    told = told.take(_order(told, partitions, _ranks(names)[topics]))
-    changed, deleted = told.changed, told.kinds == 0
-    state = pa.array(changed, mask=deleted)
-    deltas, after = partitions.deltas[changed], partitions.after
-    times = heads.times[deltas]
+    told = _told(partitions, _order(partitions, _ranks(names)[topics]), len(heads.offsets))
+    changed, deleted = told.changed, told.kinds == DELETE
+    deltas, topic = partitions.deltas[changed], pa.array(topics[changed])
+    times, gone = heads.times[deltas], deleted if deleted.any() else None
+
+    def number(column: int) -> pa.Array:
+        return pa.array(partitions.after[changed, column], mask=gone)
+
     columns = {
         "offset": pa.array(heads.offsets[deltas]),
         "epoch": pa.array(heads.epochs[deltas].astype(np.int32, copy=False)),
         "timestamp": pa.array(times * 1000, mask=times < 0).cast(SCHEMA.field("timestamp").type),
         "broker": pa.array(told.brokers),
-        "change": pa.array(CHANGES_BY_NAME, pa.string()).take(pa.array(told.kinds)),
-        "topic": names.take(pa.array(topics[changed])),
-        "topic_id": ids.take(pa.array(topics[changed])),
+        "change": pa.DictionaryArray.from_arrays(pa.array(told.kinds.astype(np.int32)), _CHANGES),
+        "topic": pa.DictionaryArray.from_arrays(topic, names),
+        "topic_id": pa.DictionaryArray.from_arrays(topic, ids),
         "partition": pa.array(partitions.partitions[changed]),
-        "leader": pa.array(after[changed, LEADER], mask=deleted),
-        "leader_epoch": pa.array(after[changed, LEADER_EPOCH], mask=deleted),
-        "partition_epoch": pa.array(after[changed, PARTITION_EPOCH], mask=deleted),
-        **{name: lists.take(state) for name, lists in _lists(partitions).items()},
-        "directory": strings.directories.take(pa.array(told.directories, mask=told.directories < 0)),
+        "leader": number(LEADER),
+        "leader_epoch": number(LEADER_EPOCH),
+        "partition_epoch": number(PARTITION_EPOCH),
+        "replicas": _lists(told, partitions, 0, gone),
+        "isr": _lists(told, partitions, 1, gone),
+        "directory": pa.DictionaryArray.from_arrays(
+            pa.array(told.directories, mask=told.directories < 0), strings.directories
+        ),
     }
-    return pa.table([columns[name] for name in SCHEMA.names], schema=SCHEMA)
+    return pa.table([columns[name] for name in ENCODED_SCHEMA.names], schema=ENCODED_SCHEMA)
 
 
-@attrs.frozen(kw_only=True, eq=False)
-class _Told:
+class _Told(NamedTuple):
     """What brokers are told: see `changes_of_brokers`."""
 
     changed: Any
@@ -108,48 +127,45 @@ class _Told:
     directories: Any
 
     @classmethod
-    def of(cls, partitions: ChangedPartitions) -> _Told:
-        given = (
-            partitions.before, partitions.after, partitions.flags,
-            partitions.base.heap, partitions.state.heap, partitions.state,
-        )  # fmt: skip
-        count = changes_of_brokers(*given, *_room(0))
-        assert count != TOO_LONG, "those are for objects to do"
-        room = _room(count)
-        if count:
-            changes_of_brokers(*given, *room)
-        changed, brokers, kinds, directories = room
-        return cls(changed=changed, brokers=brokers, kinds=kinds, directories=directories)
-
-    def take(self, order: Any) -> _Told:
-        """The same in another order."""
-        return _Told(
-            changed=self.changed[order],
-            brokers=self.brokers[order],
-            kinds=self.kinds[order],
-            directories=self.directories[order],
+    def room(cls, size: int) -> _Told:
+        """Room for so many."""
+        return cls(
+            np.empty(size, np.int64), np.empty(size, np.int32), np.empty(size, np.uint8), np.empty(size, np.int32)
         )
 
 
-def _room(count: int) -> tuple[Any, Any, Any, Any]:
-    return np.empty(count, np.int64), np.empty(count, np.int32), np.empty(count, np.uint8), np.empty(count, np.int32)
+def _told(partitions: ChangedPartitions, order: Any, deltas: int) -> _Told:
+    """What brokers are told, by delta and broker, then in an order of the partitions."""
+    states = (partitions.before, partitions.after, partitions.flags, partitions.base.heap, partitions.state.heap)
+    most = most_changes(*states)
+    assert most != TOO_LONG, "those are for objects to do"
+    room = _Told.room(most)
+    count = changes_of_brokers(order, *states, partitions.state, room)
+    told, into = _Told(*(array[:count] for array in room)), _Told.room(count)
+    if not count:
+        return into
+    numbers, brokers = (
+        told.brokers.astype(np.int64) - int(told.brokers.min()),
+        int(np.ptp(told.brokers.astype(np.int64))),
+    )
+    if brokers > _BROKERS_APART + 4 * count:
+        ids, numbers = np.unique(told.brokers, return_inverse=True)
+        numbers, brokers = numbers.reshape(-1).astype(np.int64), len(ids)
+    first = np.empty(max(brokers + 1, deltas) + 1, np.int64)
+    sort_told(told, numbers, partitions.deltas, np.empty(count, np.int64), first, into)
+    return into
 
 
-def _order(told: _Told, partitions: ChangedPartitions, topics: Any) -> Any:
-    """By delta, broker, topic's name, partition, and the word for the change."""
-    if not len(told.changed):
-        return told.changed
-    width = int(partitions.partitions.max()) + 1
-    places = topics * width + partitions.partitions
-    of_place, of_delta = places[told.changed], partitions.deltas[told.changed]
-    lowest = int(told.brokers.min())
-    sizes = (
-        int(of_delta.max()) + 1, int(told.brokers.max()) - lowest + 1, int(of_place.max()) + 1, len(CHANGES_BY_NAME),
-    )  # fmt: skip
-    if sizes[0] * sizes[1] * sizes[2] * sizes[3] >= 1 << 63:
-        return np.lexsort((told.kinds, of_place, told.brokers, of_delta))
-    keys = ((of_delta * sizes[1] + (told.brokers - lowest)) * sizes[2] + of_place) * sizes[3] + told.kinds
-    return np.argsort(keys)
+def _order(partitions: ChangedPartitions, topics: Any) -> Any:
+    """By delta, topic's name and partition; of two that are the same, for the topic is another, first what is gone."""
+    count = len(partitions.flags)
+    has = ((partitions.flags & HAS) != 0).astype(np.int64)
+    numbers = partitions.partitions.astype(np.int64)
+    sizes = [int(each.max(initial=0)) + 1 for each in (partitions.deltas, topics, numbers)]
+    if 2 * sizes[0] * sizes[1] * sizes[2] >= 1 << 63:
+        return np.lexsort((has, numbers, topics, partitions.deltas))
+    keys = ((partitions.deltas * sizes[1] + topics) * sizes[2] + numbers) * 2 + has
+    return np.arange(count) if (keys[1:] >= keys[:-1]).all() else np.argsort(keys)
 
 
 def _ranks(names: pa.Array) -> Any:
@@ -157,6 +173,11 @@ def _ranks(names: pa.Array) -> Any:
     return pc.rank(names, tiebreaker="dense").to_numpy().astype(np.int64)
 
 
-def _lists(partitions: ChangedPartitions) -> dict[str, pa.Array]:
-    lists = partitions.lists(partitions.after)
-    return {name: pa.ListArray.from_arrays(*map(pa.array, lists.flat(name))) for name in ("replicas", "isr")}
+def _lists(told: _Told, partitions: ChangedPartitions, which: int, gone: Any) -> pa.Array:
+    """The replicas (0) or ISR (1) of what is told, a null where `gone` (bool, None for nowhere)."""
+    given = (told, partitions.after, which, partitions.base.heap, partitions.state.heap)
+    bounds = np.empty(len(told.kinds) + 1, np.int32)
+    members = np.empty(told_list_bounds(*given, bounds), np.int32)
+    told_lists(*given, bounds, members)
+    mask = None if gone is None else pa.array(gone)
+    return pa.ListArray.from_arrays(pa.array(bounds), pa.array(members), mask=mask)

@@ -56,6 +56,7 @@ COLUMNS: tuple[tuple[pa.Field, str], ...] = (
 
 LOCAL_CHANGES = TableDescription("local_changes", "What each metadata delta told each broker to do.", COLUMNS)
 SCHEMA = LOCAL_CHANGES.schema
+ENCODED_SCHEMA = LOCAL_CHANGES.encoded_schema
 
 Row = tuple[Any, ...]
 

@@ -16,6 +16,7 @@ class LocalChangesWriter(DeltaRowsWriter):
 
     description = LOCAL_CHANGES
     kinds = TOPIC_KINDS
+    encodes = True
 
     def __init__(self, *, bulk: bool | None = None) -> None:
         """`bulk` says whether to use compiled code, None: where there is enough to do for it."""

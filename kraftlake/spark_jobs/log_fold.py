@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -21,6 +22,7 @@ from kraftlake.replay.fold import extend, load_snapshot
 from kraftlake.replay.log_reader import LogReader, SnapshotReader
 from kraftlake.replay.manifest import LogDeltaManifest
 from kraftlake.runtime.errors import LakeError, OffsetError
+from kraftlake.spark_jobs.beside import Behind
 from kraftlake.spark_jobs.quiet_runs import QuietRun, parts
 from kraftlake.spark_jobs.table_writer import Published, TableWriter
 
@@ -88,9 +90,14 @@ class LogFold:
         snapshots: SnapshotPublisher | None = None,
         *,
         at_once_from: int = AT_ONCE_FROM,
+        beside: Behind | None = None,
     ) -> None:
-        """`at_once_from` is from how many rows on batches are replayed at once."""
+        """`at_once_from` is from how many rows on batches are replayed at once.
+
+        With `beside` writers that want rows alone make theirs on that thread while the images are made on this one.
+        """
         self._at_once_from = at_once_from
+        self._beside = beside
         self._reader = reader
         self._feeds = tuple(feeds)
         self._snapshots = snapshots
@@ -154,10 +161,17 @@ class LogFold:
     def take(self, rows: pa.Table) -> Iterator[int]:
         """Take in whole batches, sorted by offset, that follow `last_offset`; yields the size of each part of them."""
         for piece in pieces(rows):
-            size = self._take_piece(piece)
-            for feed in self._feeds:
-                feed.take_rows(piece)
+            if self._beside is None or self._wants_changes or piece.num_rows < self._at_once_from:
+                size = self._take_piece(piece)
+                self._pass_on(piece, self._feeds)
+            else:
+                pass_on, take = partial(self._pass_on, piece, self._feeds), partial(self._take_piece, piece)
+                size = self._beside.along(pass_on, take)
             yield size
+
+    def _pass_on(self, rows: pa.Table, feeds: Iterable[TableFeed]) -> None:
+        for feed in feeds:
+            feed.take_rows(rows)
 
     def finish(self) -> None:
         """A run has ended with nothing left to read: a snapshot is due."""

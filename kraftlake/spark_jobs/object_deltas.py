@@ -26,8 +26,13 @@ def object_deltas(
     for first, last in pairwise(edges):
         delta = MetadataDelta(image(), of_log=True)
         for index in range(first, last):
-            offset = int(records.offsets[index])
-            message = decode_record(records.value(index), offset)
-            if getattr(message, "API_KEY", None) in kinds:
-                delta.replay(message, offset)
+            replay_into(delta, records, index, kinds)
         yield int(deltas[first]), delta
+
+
+def replay_into(delta: MetadataDelta, records: EffectiveRecords, index: int, kinds: Collection[int]) -> None:
+    """Replay one of the records, where it is of one of the kinds; raises as `object_deltas`."""
+    offset = int(records.offsets[index])
+    message = decode_record(records.value(index), offset)
+    if getattr(message, "API_KEY", None) in kinds:
+        delta.replay(message, offset)

@@ -27,27 +27,39 @@ def topic_events(delta: TopicsDelta) -> Iterator[Event]:
     """The events of a delta: of topics that are gone, by name, then of the others, each with its partitions' ones."""
     deleted = [topic for id_ in delta.deleted_topic_ids if (topic := delta.image.get_topic_by_id(id_)) is not None]
     for topic in sorted(deleted, key=lambda topic: topic.name):
-        words = _partitions(topic.partitions)
-        sentence = f"topic {topic.name} with {words} is gone"
-        yield _of_topic("topic_deleted", (topic.name, str(topic.id)), sentence, before=words, after=None)
+        yield topic_deleted(topic.name, str(topic.id), _partitions(topic.partitions))
     for change in sorted(delta.changed_topics.values(), key=lambda change: change.name):
         name, topic_id = change.name, str(change.id)
         before = delta.image.get_topic_by_id(change.id)
         if before is None:
-            words = _partitions(change.partition_changes)
-            sentence = f"topic {name} is created with {words}"
-            yield _of_topic("topic_created", (name, topic_id), sentence, before=None, after=words)
+            yield topic_created(name, topic_id, _partitions(change.partition_changes))
             continue
         added = [number for number in change.partition_changes if number not in before.partitions]
         if added:
-            count = len(before.partitions)
-            sentence = f"topic {name} has {count + len(added)} partitions, {len(added)} more than before"
-            sides = {"before": str(count), "after": str(count + len(added))}
-            yield _of_topic("partitions_added", (name, topic_id), sentence, field="partitions", **sides)
+            yield partitions_added(name, topic_id, len(before.partitions), len(added))
         for number, state in sorted(change.partition_changes.items()):
             was = before.partitions.get(number)
             for event in () if was is None else partition_events(was, state):
                 yield event_row(event, name, topic_id, number)
+
+
+def topic_deleted(name: str, topic_id: str, partitions: str) -> Event:
+    """A topic is gone; `partitions` are the words for what it had."""
+    sentence = f"topic {name} with {partitions} is gone"
+    return _of_topic("topic_deleted", (name, topic_id), sentence, before=partitions, after=None)
+
+
+def topic_created(name: str, topic_id: str, partitions: str) -> Event:
+    """A topic is there; `partitions` are the words for what it has."""
+    sentence = f"topic {name} is created with {partitions}"
+    return _of_topic("topic_created", (name, topic_id), sentence, before=None, after=partitions)
+
+
+def partitions_added(name: str, topic_id: str, count: int, added: int) -> Event:
+    """A topic that had `count` partitions has more."""
+    sentence = f"topic {name} has {count + added} partitions, {added} more than before"
+    sides = {"before": str(count), "after": str(count + added)}
+    return _of_topic("partitions_added", (name, topic_id), sentence, field="partitions", **sides)
 
 
 def event_row(event: PartitionEvent, topic: str, topic_id: str, number: int) -> Event:
@@ -57,13 +69,33 @@ def event_row(event: PartitionEvent, topic: str, topic_id: str, number: int) -> 
     return (kind, subject, topic, topic_id, number, None, field, before, after, f"{subject} {words}")
 
 
+class Hosts(NamedTuple):
+    """Who hosts a partition."""
+
+    replicas: tuple[int, ...]
+    adding_replicas: tuple[int, ...]
+    removing_replicas: tuple[int, ...]
+
+    @property
+    def stay(self) -> list[int]:
+        """The replicas without those that are being added."""
+        return [broker for broker in self.replicas if broker not in self.adding_replicas]
+
+    @property
+    def arrive(self) -> list[int]:
+        """The replicas without those that are being removed."""
+        return [broker for broker in self.replicas if broker not in self.removing_replicas]
+
+
 def partition_events(before: PartitionRegistration, after: PartitionRegistration) -> Iterator[PartitionEvent]:
     """What differs between two states of a partition, in words."""
     yield from leader_events(before.leader, after.leader)
     yield from recovery_events(before.leader_recovery_state, after.leader_recovery_state)
     yield from isr_events(before.isr, after.isr)
-    yield from _elr_events(before, after)
-    yield from _replica_events(before, after)
+    yield from elr_events(before.elr, after.elr)
+    yield from replica_events(
+        *(Hosts(state.replicas, state.adding_replicas, state.removing_replicas) for state in (before, after))
+    )
 
 
 def leader_events(before: int, after: int) -> Iterator[PartitionEvent]:
@@ -94,49 +126,52 @@ def recovery_events(before: int, after: int) -> Iterator[PartitionEvent]:
 
 def isr_events(before: Collection[int], after: Collection[int]) -> Iterator[PartitionEvent]:
     """Which replicas are in sync; another order is no event."""
-    gone = [broker for broker in before if broker not in after]
-    come = [broker for broker in after if broker not in before]
-    texts = (_list(before), _list(after))
-    arrow = f"{texts[0]} → {texts[1]}"
+    kind, words = isr_words(
+        [broker for broker in before if broker not in after], [broker for broker in after if broker not in before]
+    )
+    if kind is not None:
+        texts = (_list(before), _list(after))
+        yield PartitionEvent(kind, "isr", *texts, f"{words}{texts[0]} → {texts[1]}")
+
+
+def isr_words(gone: list[int], come: list[int]) -> tuple[str | None, str]:
+    """The kind of an event of an ISR, None for none, and its words up to the lists before and after it."""
     if gone and come:
-        words = f"has {_words(come)} in sync and no longer {_words(gone)}: {arrow}"
-        yield PartitionEvent("isr_changed", "isr", *texts, words)
-    elif gone:
-        yield PartitionEvent("isr_shrank", "isr", *texts, f"has {_words(gone)} no longer in sync: {arrow}")
-    elif come:
-        yield PartitionEvent("isr_expanded", "isr", *texts, f"has {_words(come)} in sync as well: {arrow}")
+        return "isr_changed", f"has {_words(come)} in sync and no longer {_words(gone)}: "
+    if gone:
+        return "isr_shrank", f"has {_words(gone)} no longer in sync: "
+    if come:
+        return "isr_expanded", f"has {_words(come)} in sync as well: "
+    return None, ""
 
 
-def _elr_events(before: PartitionRegistration, after: PartitionRegistration) -> Iterator[PartitionEvent]:
-    if set(before.elr) != set(after.elr):
-        texts = (_list(before.elr), _list(after.elr))
+def elr_events(before: Collection[int], after: Collection[int]) -> Iterator[PartitionEvent]:
+    """Which replicas are eligible to lead."""
+    if set(before) != set(after):
+        texts = (_list(before), _list(after))
         yield PartitionEvent("elr_changed", "elr", *texts, f"has other replicas eligible to lead: {' → '.join(texts)}")
 
 
-def _replica_events(before: PartitionRegistration, after: PartitionRegistration) -> Iterator[PartitionEvent]:
+def replica_events(before: Hosts, after: Hosts) -> Iterator[PartitionEvent]:
+    """Who hosts a partition, and is to host it."""
     texts = (_list(before.replicas), _list(after.replicas))
     moves = [(state.adding_replicas, state.removing_replicas) for state in (before, after)]
     was_moving, is_moving = (any(move) for move in moves)
     if is_moving and not was_moving:
-        target = _list(broker for broker in after.replicas if broker not in after.removing_replicas)
+        target = _list(after.arrive)
         words = f"is being reassigned: {texts[0]} → {target}"
         yield PartitionEvent("reassignment_started", "replicas", texts[0], target, words)
     elif is_moving and moves[0] != moves[1]:
-        was, target = (
-            _list(broker for broker in state.replicas if broker not in state.removing_replicas)
-            for state in (before, after)
-        )
+        was, target = (_list(state.arrive) for state in (before, after))
         words = f"is being reassigned elsewhere: {target} instead of {was}"
         yield PartitionEvent("reassignment_changed", "replicas", was, target, words)
     elif was_moving and not is_moving:
-        stays = [broker for broker in before.replicas if broker not in before.adding_replicas]
-        arrives = [broker for broker in before.replicas if broker not in before.removing_replicas]
-        if set(after.replicas) == set(stays) != set(arrives):
+        if set(after.replicas) == set(before.stay) != set(before.arrive):
             words = f"is no longer reassigned and stays with {texts[1]}"
-            yield PartitionEvent("reassignment_cancelled", "replicas", _list(arrives), texts[1], words)
+            yield PartitionEvent("reassignment_cancelled", "replicas", _list(before.arrive), texts[1], words)
         else:
             words = f"has been reassigned to {texts[1]}"
-            yield PartitionEvent("reassignment_finished", "replicas", _list(stays), texts[1], words)
+            yield PartitionEvent("reassignment_finished", "replicas", _list(before.stay), texts[1], words)
     elif not is_moving and before.replicas != after.replicas:
         words = f"has other replicas: {texts[0]} → {texts[1]}"
         yield PartitionEvent("replicas_changed", "replicas", *texts, words)
@@ -150,10 +185,14 @@ def _of_topic(
 
 
 def _partitions(partitions: Mapping[int, PartitionRegistration]) -> str:
-    """`12 partitions, replication factor 3`."""
-    factors = sorted({len(partition.replicas) for partition in partitions.values()})
-    count = f"{len(partitions)} partition{'' if len(partitions) == 1 else 's'}"
-    return f"{count}, replication factor {' to '.join(map(str, {factors[0]: 0, factors[-1]: 0}))}" if factors else count
+    factors = [len(partition.replicas) for partition in partitions.values()]
+    return partition_words(len(partitions), min(factors, default=0), max(factors, default=0))
+
+
+def partition_words(count: int, least: int, most: int) -> str:
+    """`12 partitions, replication factor 3`; the factors are those of the partitions, if there are any."""
+    words = f"{count} partition{'' if count == 1 else 's'}"
+    return f"{words}, replication factor {least if least == most else f'{least} to {most}'}" if count else words
 
 
 def _list(brokers: Any) -> str:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import attrs
 import numpy as np
 
 from kraftlake.delta.noting_change import Notes, NotingChange
 from kraftlake.image.packed_topics import PackedTopics
+from kraftlake.image.partition_rows import COLUMNS
 from kraftlake.image.topic_table import TopicTable
 from kraftlake.image.topics_image import TopicsImage
-from kraftlake.kernels.broker_changes import HAD, HAS, WRITTEN
-from kraftlake.kernels.change_state import DIRECTORIES_WRITTEN
 from kraftlake.kernels.partition_journal import DID_ELIGIBLE, DID_UNCLEAN, heap_size, move_lists
+from kraftlake.kernels.partition_moves import count_on, move_on
 from kraftlake.records.metadata_records import TopicRecord
 from kraftlake.spark_jobs.history.effective_records import EffectiveRecords
 from kraftlake.spark_jobs.places import PlaceStrings, grown, is_worn
@@ -22,12 +22,14 @@ from kraftlake.spark_jobs.row_lists import RowLists
 
 @attrs.frozen(kw_only=True, eq=False)
 class Moved:
-    """Partitions that metadata deltas have named: n of them, one for each partition and delta.
+    """Partitions that metadata deltas have named: n of them, one for each partition and delta, by delta.
 
     `done` is the first record that was not replayed. `places` (int64[n]) are the partitions, `deltas` (int64[n]) the
     numbers of the deltas; `before` and `after` (int32[n, 14]) the rows at both ends of the delta, where `flags`
     (uint8[n], those of `kraftlake.kernels.broker_changes`) says that they count. `unclean` and `eligible` (int64[n])
-    are how many unclean elections there were, and from the eligible leader replicas.
+    are how many unclean elections there were, and from the eligible leader replicas. `removals` (int64[m, 2]) are the
+    records that have removed topics, with the topics' numbers; the topics that were created have the numbers from
+    `first_topic` on.
     """
 
     done: int
@@ -38,6 +40,42 @@ class Moved:
     flags: Any
     unclean: Any
     eligible: Any
+    removals: Any
+    first_topic: int
+
+
+class _Notes(NamedTuple):
+    """What compiled code takes of `Notes`."""
+
+    places: Any
+    rows: Any
+    removed: Any
+    did: Any
+
+
+class _Now(NamedTuple):
+    """What partitions are, by place: see `kraftlake.kernels.partition_moves`."""
+
+    rows: Any
+    there: Any
+    told: Any
+
+
+class _Moves(NamedTuple):
+    """Room for what `move_on` tells."""
+
+    places: Any
+    deltas: Any
+    before: Any
+    after: Any
+    flags: Any
+    elections: Any
+
+    @classmethod
+    def room(cls, size: int) -> _Moves:
+        """Room for so many."""
+        (places, deltas), (before, after) = np.empty((2, size), np.int64), np.empty((2, size, COLUMNS), np.int32)
+        return cls(places, deltas, before, after, np.empty(size, np.uint8), np.empty((size, 2), np.int64))
 
 
 class PartitionPlaces:
@@ -52,6 +90,7 @@ class PartitionPlaces:
         self.change = NotingChange(packed)
         self.rows = packed.rows.copy()
         self.there = np.ones(len(self.rows), np.bool_)
+        self._told = np.zeros(len(self.rows), np.int64)
         self._alive = np.ones(self.change.topic_total, np.bool_)
         """Which topics are there, by number."""
         self.strings = PlaceStrings(self.change)
@@ -66,54 +105,61 @@ class PartitionPlaces:
 
         Where a record is not replayed none of its delta is; nothing may be replayed after that, but `topics` asked for.
         """
-        change, known = self.change, self.change.topic_total
-        stop, notes = change.note(records.data, records.starts, records.stops)
-        done = stop if stop == len(records) else int(np.searchsorted(deltas, deltas[stop]))
-        self._make_room()
-        moved = self._move_on(notes, done, deltas)
-        known += int(np.count_nonzero(records.kinds[:done] == TopicRecord.API_KEY))
-        self._alive = change.state.alive[:known] != 0
-        undone = notes.removals[notes.removals[:, 0] >= done, 1]
-        self._alive[undone[undone < known]] = True
-        return moved
-
-    def _move_on(self, notes: Notes, done: int, deltas: Any) -> Moved:
-        order = np.flatnonzero(notes.records < done)
-        order = order[np.argsort(notes.places[order], kind="stable")]
-        places, of_delta = notes.places[order], deltas[notes.records[order]]
-        last = np.ones(len(order), np.bool_)
-        last[:-1] = (places[1:] != places[:-1]) | (of_delta[1:] != of_delta[:-1])
-        ends = np.flatnonzero(last)
-        places, of_delta = places[ends], of_delta[ends]
-        after, there = notes.rows[order[ends]], ~notes.removed[order[ends]]
-        of_same = np.flatnonzero(places[1:] == places[:-1]) + 1
-        before, had = self.rows[places], self.there[places]
-        before[of_same], had[of_same] = after[of_same - 1], there[of_same - 1]
-        newest = np.ones(len(places), np.bool_)
-        newest[:-1] = places[1:] != places[:-1]
-        self.rows[places[newest]] = after[newest]
-        self.there[places[newest]] = there[newest]
-        did, begins = notes.did[order], np.append(0, ends[:-1] + 1)[: len(ends)]
-        written, unclean, eligible = (
-            np.add.reduceat((did & bit) != 0, begins, dtype=np.int64) if len(ends) else np.empty(0, np.int64)
-            for bit in (DIRECTORIES_WRITTEN, DID_UNCLEAN, DID_ELIGIBLE)
-        )
+        first_topic = self.change.topic_total
+        done, notes, of_delta, removals = self._note(records, deltas)
+        moves = _Moves.room(len(of_delta))
+        count = move_on(notes, of_delta, self._now, moves)
+        places, of_delta, before, after, flags, elections = (array[:count] for array in moves)
         return Moved(
             done=done,
             places=places,
             deltas=of_delta,
             before=before,
             after=after,
-            flags=(had * HAD + there * HAS + (written > 0) * WRITTEN).astype(np.uint8),
-            unclean=unclean,
-            eligible=eligible,
+            flags=flags,
+            unclean=elections[:, 0],
+            eligible=elections[:, 1],
+            removals=removals,
+            first_topic=first_topic,
         )
+
+    def count(self, records: EffectiveRecords, deltas: Any, changes: Any) -> int:
+        """As `replay`, which gives the first record that was not replayed, and adds what that changes to `changes`.
+
+        They (int64[d, 5]) are by delta how many partitions there are more, offline and imbalanced ones, then how many
+        unclean elections there were and from the eligible leader replicas, none of partitions that are gone behind it.
+        """
+        done, notes, of_delta, _ = self._note(records, deltas)
+        counts = np.zeros((len(changes), 3), np.int64)
+        count_on(notes, of_delta, self._now, self.change.base.heap, self.change.state.heap, counts)
+        changes[:, :3] += counts
+        _count_elections(notes, of_delta, changes[:, 3:])
+        return done
+
+    @property
+    def _now(self) -> _Now:
+        return _Now(self.rows, self.there.view(np.uint8), self._told)
+
+    def _note(self, records: EffectiveRecords, deltas: Any) -> tuple[int, _Notes, Any, Any]:
+        """How far the records are replayed, the notes of these, the notes' deltas, and the removals of topics."""
+        change, known = self.change, self.change.topic_total
+        stop, notes = change.note(records.data, records.starts, records.stops)
+        done = stop if stop == len(records) else int(np.searchsorted(deltas, deltas[stop]))
+        self._make_room()
+        known += int(np.count_nonzero(records.kinds[:done] == TopicRecord.API_KEY))
+        self._alive = change.state.alive[:known] != 0
+        is_done = notes.removals[:, 0] < done
+        undone = notes.removals[~is_done, 1]
+        self._alive[undone[undone < known]] = True
+        count = int(np.searchsorted(notes.records, done))
+        return done, _notes_of(notes, count), deltas[notes.records[:count]], notes.removals[is_done]
 
     def _make_room(self) -> None:
         places = self.change.place_count
         if places > len(self.there):
             size = places + places // 2
             self.rows, self.there = grown(self.rows, size, 0), grown(self.there, size, 0)
+            self._told = grown(self._told, size, 0)
 
     def topics(self) -> TopicsImage:
         """The topics that are there as an image of its own."""
@@ -136,6 +182,24 @@ class PartitionPlaces:
         return TopicsImage.with_rows(
             PackedTopics(table=table, rows=rows, heap=heap, directories=change.directory_ids())
         )
+
+
+def _notes_of(notes: Notes, count: int) -> _Notes:
+    """The first of them."""
+    some = (notes.places, notes.rows, notes.removed.view(np.uint8), notes.did)
+    return _Notes(*(np.ascontiguousarray(array[:count]) for array in some))
+
+
+def _count_elections(notes: _Notes, deltas: Any, elections: Any) -> None:
+    """Count by delta the elections of partitions that are not gone behind it: unclean ones, and from the ELR."""
+    held = np.flatnonzero(notes.did & (DID_UNCLEAN | DID_ELIGIBLE))
+    gone = np.flatnonzero(notes.removed)
+    if len(held) and len(gone):
+        most = int(notes.places.max()) + 1
+        gone_keys = deltas[gone] * most + notes.places[gone]
+        held = held[~np.isin(deltas[held] * most + notes.places[held], gone_keys)]
+    for column, bit in enumerate((DID_UNCLEAN, DID_ELIGIBLE)):
+        np.add.at(elections[:, column], deltas[held[(notes.did[held] & bit) != 0]], 1)
 
 
 def fits(topics: TopicsImage) -> bool:

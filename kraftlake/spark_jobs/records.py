@@ -19,6 +19,7 @@ from kraftlake.metadata_log.delta_log import read_table
 from kraftlake.metadata_log.location import Location, fixed_location, lake_location
 from kraftlake.records.typed_rows import PAYLOAD, record_types, typed_rows, typed_schema
 from kraftlake.runtime.errors import KraftlakeError
+from kraftlake.spark_jobs.executor_environment import lend_store_access
 from kraftlake.spark_jobs.fold.chunks import fault_to_json, raise_first
 from kraftlake.spark_jobs.fold.frames import telling_faults
 from kraftlake.spark_jobs.lake_table import LakeTable, TableDescription
@@ -120,6 +121,7 @@ def write_backlog(lake: Location, session: RunSession, on_progress: Callable[[in
             return 0
         table.create(read_table(lake / LOG_TABLE).metadata.id)
         context = session.get().sparkContext
+        lend_store_access(context)
         for start, last in _commits(log, first):
             parts = [(begin, min(begin + RECORDS_A_PART - 1, last)) for begin in range(start, last + 1, RECORDS_A_PART)]
             write = partial(_written_or_told, partial(write_part, str(lake)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -52,8 +53,11 @@ class RowFold(LogFold):
     def take(self, rows: pa.Table) -> Iterator[int]:
         """Take in whole batches, sorted by offset, that follow `last_offset`; yields the size of each part of them."""
         for piece in pieces(rows):
-            for feed in self._feeds:
-                feed.take_rows(piece)
+            if self._beside is None or len(self._feeds) < 2 or piece.num_rows < self._at_once_from:
+                self._pass_on(piece, self._feeds)
+            else:  # of histories the first is of partitions, where most happens
+                pass_on = partial(self._pass_on, piece)
+                self._beside.along(partial(pass_on, self._feeds[1:]), partial(pass_on, self._feeds[:1]))
             self._taken_to = piece.column("offset")[-1].as_py()
             self.batches += pc.count_distinct(piece.column("batch")).as_py()
             yield pc.sum(pc.binary_length(piece.column("payload"))).as_py()

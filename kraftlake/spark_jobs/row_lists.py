@@ -33,6 +33,10 @@ class RowLists:
         """Whether one of them is too long for compiled code."""
         return bool((self._lengths > LONGEST).any())
 
+    def lengths(self, name: str) -> Any:
+        """How long one list of each row is (int32[n])."""
+        return self._lengths[LISTS[name]]
+
     def flat(self, name: str) -> tuple[Any, Any]:
         """One list of each row: where each begins and the last ends (int32[n + 1]), and the members (int32)."""
         which = LISTS[name]

@@ -20,6 +20,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from kraftlake.runtime.errors import EnvironmentFaultError
+from kraftlake.spark_jobs.executor_environment import lend_store_access
 from kraftlake.spark_jobs.jars import spark_jars, user_cache
 from kraftlake.spark_jobs.java import java_home
 
@@ -98,6 +99,7 @@ def spark_session(
         except Exception as fault:
             raise EnvironmentFaultError(f"Spark does not start: {_first_line(fault)}") from fault
         session.sparkContext.setLogLevel("ERROR")
+        lend_store_access(session.sparkContext)
         from kraftlake.spark_jobs.data_source import KraftDataSource
 
         session.dataSource.register(KraftDataSource)

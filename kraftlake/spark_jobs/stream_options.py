@@ -74,9 +74,10 @@ class StreamResult:
     `image` is the newest image (the empty one where no table is made of images) and `offset` the last
     offset taken in (its own offset is lower only where a metadata transaction is open at the end). `batches` log
     batches made `deltas` metadata deltas, which made `rows` of each table, by name; `snapshots` are the end offsets of
-    the snapshots written. All of them count this run alone. `micro_batches` counts those of the stream, `base_offset`
-    is where the run began: the last offset that all tables covered, -1 for none. `unwritable` says why the newest image
-    has no snapshot, if it should have one.
+    the snapshots written. All of them count this run alone. Of a table of states `rows` are those that have ended, and
+    `open_rows` says how many are still so at the end, whenever they began. `micro_batches` counts those of the stream,
+    `base_offset` is where the run began: the last offset that all tables covered, -1 for none. `unwritable` says why
+    the newest image has no snapshot, if it should have one.
     """
 
     image: MetadataImage
@@ -85,6 +86,7 @@ class StreamResult:
     batches: int
     deltas: int
     rows: dict[str, int]
+    open_rows: dict[str, int] = attrs.field(factory=dict)
     snapshots: tuple[int, ...] = ()
     micro_batches: int
     unwritable: str | None = None
@@ -97,6 +99,7 @@ class StreamResult:
             "batches": self.batches,
             "deltas": self.deltas,
             "rows": self.rows,
+            "openRows": self.open_rows,
             "snapshots": list(self.snapshots),
             "microBatches": self.micro_batches,
         }

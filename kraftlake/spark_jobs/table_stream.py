@@ -28,9 +28,10 @@ from kraftlake.spark_jobs.row_fold import RowFold
 from kraftlake.spark_jobs.run_lock import JOBS_FOLDER, hold_tables
 from kraftlake.spark_jobs.run_session import RunSession
 from kraftlake.spark_jobs.snapshot_publisher import SnapshotPublisher
+from kraftlake.spark_jobs.stream_faults import MovedUnderTheStreamError, worded
 from kraftlake.spark_jobs.stream_options import AVAILABLE_NOW, StreamOptions, StreamResult
 from kraftlake.spark_jobs.stream_start import StreamStart, choose_start, discard, resumable
-from kraftlake.spark_jobs.table_writer import TableWriter
+from kraftlake.spark_jobs.table_writer import TableWriter, open_rows_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,15 +54,6 @@ _LISTENING_SECONDS = 10.0
 _POLL_SECONDS = 0.2
 _RESTARTS = 5
 """How often in a row, without anything new in the tables, a stream is started again."""
-_MOVED_UNDER_THE_STREAM = (
-    "FileNotFoundException",
-    "DELTA_VERSION_NOT_FOUND",
-    "DELTA_SCHEMA_CHANGED",
-    "INCOMPATIBLE_SCHEMA_CHANGE",
-    "DELTA_VERSIONS_NOT_CONTIGUOUS",
-    "failOnDataLoss",
-)
-"""What Spark says when files or versions went, or the schema changed, while a stream read them: it starts anew."""
 
 
 def run_tables(
@@ -95,7 +87,7 @@ def run_tables(
     MetadataLog.open(lake)  # says what is wrong with the lake before anything is made in it
     with ExitStack() as stack:
         stack.enter_context(hold_tables(lake, [writer.description.name for writer in writers]))
-        behind = stack.enter_context(Behind())
+        behind, beside = stack.enter_context(Behind()), stack.enter_context(Behind())
         session = stack.enter_context(RunSession(spark, f"kraftlake {job}", options.master))
         run = _TableRun(
             job,
@@ -103,6 +95,7 @@ def run_tables(
             writers,
             session=session,
             behind=behind,
+            beside=beside,
             snapshot_every_bytes=snapshot_every_bytes,
             on_progress=on_progress,
             listener=listener,
@@ -122,6 +115,7 @@ class _TableRun:
         *,
         session: RunSession,
         behind: Behind,
+        beside: Behind,
         snapshot_every_bytes: int | None,
         on_progress: Progress | None,
         listener: ReplayListener | None,
@@ -146,7 +140,9 @@ class _TableRun:
             TableFeed(writer, table.last_offset()) for writer, table in zip(writers, self._tables, strict=True)
         ]
         images = self._snapshots is not None or any(writer.wants_changes or writer.wants_images for writer in writers)
-        self._fold = (LogFold if images else RowFold)(LakeReader(self._metadata_log), self._feeds, self._snapshots)
+        self._fold = (LogFold if images else RowFold)(
+            LakeReader(self._metadata_log), self._feeds, self._snapshots, beside=beside
+        )
         self._on_progress = on_progress
         self._rows = dict.fromkeys((table.name for table in self._tables), 0)
         self._micro_batches = 0
@@ -172,7 +168,7 @@ class _TableRun:
             try:
                 self._stream(options, checkpoint)
                 break
-            except _MovedUnderTheStreamError as moved:
+            except MovedUnderTheStreamError as moved:
                 restarts = restarts + 1 if self._fold.last_offset == before else 0
                 if restarts > _RESTARTS:
                     raise EnvironmentFaultError(str(moved)) from moved
@@ -193,6 +189,7 @@ class _TableRun:
             batches=self._fold.batches,
             deltas=self._fold.deltas,
             rows=self._rows,
+            open_rows=open_rows_of(feed.writer for feed in self._feeds),
             snapshots=() if self._snapshots is None else tuple(self._snapshots.written),
             micro_batches=self._micro_batches,
             unwritable=None if self._snapshots is None else self._snapshots.unwritable,
@@ -326,7 +323,7 @@ class _TableRun:
         try:
             return self._writer(start, options, checkpoint).start()
         except Exception as fault:
-            raise _worded(fault) from fault
+            raise worded(fault) from fault
 
     def _writer(self, start: StreamStart | None, options: StreamOptions, checkpoint: Path) -> DataStreamWriter:
         reader = self._session.get().readStream.format("delta").option("ignoreDeletes", "true")
@@ -381,19 +378,4 @@ class _TableRun:
         if self._fault is not None:
             told = self._fault if isinstance(self._fault, Exception) else told
         if told is not None:
-            raise _worded(told) from told
-
-
-class _MovedUnderTheStreamError(Exception):
-    """The log's table changed while a stream read it, as it may: the stream is to be started anew."""
-
-
-def _worded(fault: Exception) -> Exception:
-    """What a stream failed with, as one sentence."""
-    text = str(fault)
-    if any(sign in text for sign in _MOVED_UNDER_THE_STREAM):
-        return _MovedUnderTheStreamError(
-            "files or versions of the lake were removed while the stream read them: run again"
-        )
-    first = next((line.strip() for line in text.splitlines() if line.strip()), type(fault).__name__)
-    return EnvironmentFaultError(f"Spark failed: {first[:300]}")
+            raise worded(told) from told

@@ -15,7 +15,7 @@ from kraftlake.spark_jobs.lake_table import LakeTable, TableDescription
 if TYPE_CHECKING:
     from kraftlake.replay.open_reader import LakeReader
 
-__all__ = ["Published", "RowBuffer", "TableWriter"]
+__all__ = ["Published", "RowBuffer", "TableWriter", "open_rows_of"]
 
 _ROWS_HELD_AS_OBJECTS = 10_000
 
@@ -42,7 +42,8 @@ class RowBuffer:
     def add_table(self, rows: pa.Table) -> None:
         """Add rows that have the columns already."""
         self._fold()
-        self._tables.append(rows.select(self._schema.names).cast(self._schema))
+        made = rows if rows.schema.equals(self._schema) else rows.select(self._schema.names).cast(self._schema)
+        self._tables.append(made)
 
     def take(self) -> pa.Table:
         """All rows in the order in which they were added; there are none afterwards."""
@@ -72,12 +73,19 @@ class TableWriter:
     """
 
     description: TableDescription
+    encodes = False
+    """Whether the strings of its rows are dictionaries: worth it where there are many rows."""
     wants_rows = False
     wants_changes = True
     wants_images = False
 
     def __init__(self) -> None:
-        self.rows = RowBuffer(self.description.schema)
+        self.rows = RowBuffer(self.description.encoded_schema if self.encodes else self.description.schema)
+
+    @property
+    def open_count(self) -> int | None:
+        """How many rows of a table of states are still so, None for a table of what happened."""
+        return None
 
     def table(self, lake: Location) -> LakeTable:
         """The table in a lake that is to be written."""
@@ -108,3 +116,9 @@ class TableWriter:
     def drain(self) -> pa.Table:
         """The rows that were made since the last call."""
         return self.rows.take()
+
+
+def open_rows_of(writers: Iterable[TableWriter]) -> dict[str, int]:
+    """How many rows are still so, by table, of those tables that have such ones."""
+    counts = {writer.description.name: writer.open_count for writer in writers}
+    return {name: count for name, count in counts.items() if count is not None}

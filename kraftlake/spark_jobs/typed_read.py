@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from kraftlake.records.typed_rows import typed_schema
 from kraftlake.runtime.errors import UsageError
+from kraftlake.spark_jobs.executor_environment import lend_store_access
 from kraftlake.spark_jobs.record_scan import open_scanned, type_of
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ def read_records(
     path = os.fspath(lake)
     path = path if "://" in path else str(Path(path).absolute())
     open_scanned(path, start_offset, end_offset)
+    lend_store_access(spark.sparkContext)
     spark.dataSource.register(KraftDataSource)
     options = {"type": only, "startOffset": start_offset, "endOffset": end_offset, "showSecrets": show_secrets}
     reader = spark.read.format(FORMAT).schema(from_arrow_schema(schema))

@@ -14,7 +14,8 @@ from rich.cells import cell_len
 from kraftlake.generate import Plan, generate_lake
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.replay import import_source
-from kraftlake.spark_jobs.events import KINDS, EventsWriter
+from kraftlake.spark_jobs.events import KINDS
+from kraftlake.spark_jobs.events_writer import EventsWriter
 from tests.cli.made_logs import hostile_log, unreplayable_log
 from tests.cli.running import DIRECTORY, ROOT, TORN, fault, run
 from tests.cli.test_interactive import ANSI, on_terminal

@@ -14,16 +14,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kraftlake.metadata_log import trimming
-from kraftlake.metadata_log.commit import UnknownOutcomeError
+from kraftlake.metadata_log.commit import UnknownOutcomeError, VacuumedFileError, now_ms
 from kraftlake.metadata_log.disk import ObjectStoreDisk
 from kraftlake.metadata_log.location import folders_of
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.object_path import ObjectPath
 from kraftlake.metadata_log.upkeep import Upkeep
-from kraftlake.metadata_log.upkeep_policy import UpkeepPolicy
+from kraftlake.metadata_log.upkeep_policy import LONGEST_COMMIT_MS, UpkeepPolicy
+from kraftlake.metadata_log.vacuum import vacuum
 from kraftlake.records.rows import LOG_SCHEMA
 from kraftlake.replay import open_source
 from kraftlake.replay.import_log import import_source
+from kraftlake.runtime.clock import ManualClock
 from kraftlake.runtime.errors import FencedEpochError, LakeError, UsageError
 from tests.cli.running import DIRECTORY, run_json
 from tests.metadata_log.delta_protocol import check_commits
@@ -185,6 +187,34 @@ def test_a_put_that_may_land_later_is_of_unknown_outcome_until_its_version_is_ta
     disk.faults = 0
     log.append([data_batch(0)])
     assert log.outcome(caught.value) is False
+
+
+class Sleepy(ObjectStoreDisk):
+    """A store whose writer sleeps for an hour behind its next data file."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.clock = self.hands = ManualClock(now_ms())
+        self.sleeps = False
+
+    def write(self, path: ObjectPath, data: bytes | memoryview) -> None:  # type: ignore[override]
+        super().write(path, data)
+        if self.sleeps:
+            self.sleeps = False
+            self.hands.advance(3_600_000)
+            assert vacuum(path.parent, self, UpkeepPolicy(orphan_age_ms=LONGEST_COMMIT_MS)).orphans == 1
+
+
+def test_a_writer_that_slept_while_a_vacuum_took_its_object_commits_nothing(lake: str) -> None:
+    MetadataLog.create(lake)
+    disk = Sleepy()
+    log = MetadataLog.open(lake, disk=disk)
+    log.append([data_batch(0)])
+    disk.sleeps = True
+    with pytest.raises(VacuumedFileError, match="is gone: it was written 60 minutes ago"):
+        log.append([data_batch(1)])
+    log.append([data_batch(1)])
+    assert [batch.base_offset for batch in MetadataLog.open(lake).batches()] == [0, 1]
 
 
 def test_a_file_of_another_writer_is_never_overwritten(lake: str) -> None:

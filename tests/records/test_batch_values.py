@@ -17,10 +17,11 @@ from tests.histories import histories
 TIME = 1_700_000_000_000
 
 
-def read(data: bytes, first: int, largest: int) -> list[BatchValues | RecordBatch]:
+def read(data: bytes, first: int, largest: int, whole_below: int = 0) -> list[BatchValues | RecordBatch]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(batch_values, "_FIRST_PART", first)
         patch.setattr(batch_values, "LARGEST_PART", largest)
+        patch.setattr(batch_values, "_WHOLE_BELOW", whole_below)
         return list(read_values(memoryview(data), file="f", position=0))
 
 
@@ -52,3 +53,9 @@ def test_each_part_says_how_many_records_follow():
     assert len(parts) > 3
     assert [part.following for part in parts] == [99 - part.last_offset for part in parts]
     assert np.concatenate([part.times for part in parts]).tolist() == [TIME] * 100
+
+
+def test_a_short_stretch_is_one_part():
+    history = [ApiMessageAndVersion(NoOpRecord(), 0)] * 100
+    batches = [RecordBatch.of(at, 1, TIME, history[at : at + 10]) for at in range(0, 100, 10)]
+    assert len(read(b"".join(map(encode_batch, batches)), 1, 1, whole_below=1 << 20)) == 1

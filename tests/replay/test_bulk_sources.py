@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -27,8 +28,9 @@ LOGS = [
 ]
 
 
-@pytest.fixture
-def always_bulk(monkeypatch):
+@pytest.fixture(params=[0, 1 << 40], ids=["made ahead", "made when asked for"])
+def always_bulk(monkeypatch, request):
+    monkeypatch.setattr(bulk, "AHEAD_FROM_BYTES", request.param)
     monkeypatch.setattr(bulk, "BULK_FROM", 0)
     monkeypatch.setattr(parts, "BULK_FROM", 0)
     monkeypatch.setattr(bulk, "BULK_SNAPSHOT_BYTES", 0)
@@ -134,3 +136,10 @@ def test_a_small_source_is_replayed_without_numba_or_numpy():
     code = "import sys, kraftlake; kraftlake.open(sys.argv[1]).image(); print({'numba', 'numpy'} & {*sys.modules})"
     done = subprocess.run([sys.executable, "-c", code, LOGS[0]], check=True, capture_output=True, text=True)
     assert done.stdout.strip() == "set()"
+
+
+@pytest.mark.parametrize(("size", "elsewhere"), [(bulk.AHEAD_FROM_BYTES - 1, False), (bulk.AHEAD_FROM_BYTES, True)])
+def test_a_thread_is_started_for_what_takes_longer_than_its_start(monkeypatch, size, elsewhere):
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1})
+    with bulk.made_ahead((threading.get_ident() for _ in range(2)), size) as made:
+        assert (threading.get_ident() not in set(made)) == elsewhere

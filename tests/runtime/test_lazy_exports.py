@@ -9,7 +9,7 @@ import pytest
 
 from kraftlake.runtime.lazy_exports import lazy_exports
 
-HOMES = {"system": "lazy_exports:sys", "import_module": "lazy_exports"}
+HOMES = {"system": "lazy_exports:sys", "import_whole": "lazy_exports"}
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def package(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 def test_a_name_comes_from_its_home_by_its_own_name_or_another(package: ModuleType) -> None:
     get, _ = lazy_exports(package.__name__, HOMES, tuple(HOMES))
     assert get("system") is sys
-    assert get("import_module").__name__ == "import_module"
+    assert get("import_whole").__name__ == "import_whole"
 
 
 def test_a_name_that_has_no_home_is_refused_with_the_package(package: ModuleType) -> None:

@@ -1,4 +1,7 @@
-"""What Spark's executors do of a lake: `python -m tests.spark_jobs.in_a_lake LAKE` prints what they found."""
+"""What Spark's executors do of a lake: `python -m tests.spark_jobs.in_a_lake MASTER LAKE WHAT`.
+
+It prints what `everything` or `tables` found.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +11,31 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kraftlake.spark_jobs import build_snapshot, image_frame, local_changes_frame, read_records, records, spark_session
+from kraftlake.spark_jobs import (
+    build_snapshot,
+    counts_by_minute,
+    image_frame,
+    local_changes_frame,
+    read_records,
+    records,
+    run_job,
+    spark_session,
+    state_frame,
+    table_frame,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+STATE_AT = 3_000
 
-def found(spark: SparkSession, lake: str) -> dict[str, Any]:
-    """What a session reads, folds and writes, with a backlog of `records/` in three commits."""
+
+def everything(spark: SparkSession, lake: str) -> dict[str, Any]:
+    """What a session reads, folds and writes, with a backlog of `records/` in three commits, and then `tables`."""
     changes = read_records(spark, lake, "PartitionChangeRecord", columns=["offset", "leader"])
     read = changes.selectExpr("count(*)", "sum(offset)", "sum(leader)").collect()[0]
+    source = spark.read.format("kraft").option("endOffset", 2_000).load(lake)
+    typed = source.where("type = 'TOPIC_RECORD'").selectExpr("count(*)", "sum(offset)").collect()[0]
     image = image_frame(spark, lake, 4_000).selectExpr("count(*)", "sum(leader_epoch)").collect()[0]
     local = local_changes_frame(spark, lake, 3_000, 4_000).groupBy("broker").count().orderBy("broker").collect()
     built = build_snapshot(spark, lake, 5_083)
@@ -26,17 +44,37 @@ def found(spark: SparkSession, lake: str) -> dict[str, Any]:
         for name, value in (("BACKLOG", 1), ("RECORDS_A_PART", 700), ("_PARTS_A_COMMIT", 3)):
             patch.setattr(records, name, value)
         done = records.run_records(lake, spark=spark, on_progress=lambda last, _: committed.append(last))
+    for job in ("history", "metrics"):
+        run_job(job, lake, spark=spark)
     return {
         "read": list(read),
+        "typed": list(typed),
         "image": list(image),
         "local": [list(row) for row in local],
         "snapshot": built.to_json(),
         "records": {"committed": committed, "rows": done.rows},
+        **tables(spark, lake),
     }
 
 
-if __name__ == "__main__":
-    session = spark_session("in a lake")
-    told = found(session, sys.argv[1])
+def tables(spark: SparkSession, lake: str) -> dict[str, Any]:
+    """What a session reads of a lake that has histories and metrics."""
+    minutes = counts_by_minute(spark, lake).selectExpr("unix_timestamp(minute) AS at", "*").drop("minute").collect()
+    state = state_frame(spark, lake, STATE_AT).where("leader = 2").select("topic", "partition", "isr")
+    ended = table_frame(spark, lake, "topic_history", columns=["topic", "valid_to_offset"])
+    return {
+        "minutes": [row.asDict() for row in minutes],
+        "state": sorted([row.topic, row.partition, list(row.isr)] for row in state.collect()),
+        "ended": sorted(row.topic for row in ended.where("valid_to_offset IS NOT NULL").collect()),
+    }
+
+
+def main(master: str, lake: str, what: str) -> None:
+    session = spark_session("in a lake", master=master)
+    told = {"everything": everything, "tables": tables}[what](session, lake)
     session.stop()
     sys.stdout.write(json.dumps(told) + "\n")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,12 +22,13 @@ from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import to_rows
 from kraftlake.replay.batch_loader import MetadataBatchLoader
 from kraftlake.replay.manifest import LogDeltaManifest
+from kraftlake.runtime.errors import LakeError
 from kraftlake.spark_jobs.cluster_metrics import CLUSTER_METRICS, ClusterMetricsWriter, counts_by_minute
 from kraftlake.spark_jobs.lake_table import LakeTable
 from kraftlake.spark_jobs.table_writer import Published, TableWriter
 from tests.generate.made_up import MadeUp
 from tests.metadata_logs import metadata_logs
-from tests.replay.made_logs import data, metadata_version, partition, topic
+from tests.replay.made_logs import data, metadata_version, partition, topic, uuid_of
 from tests.spark_jobs.folding import fold_into
 from tests.spark_jobs.sample_log import LAST_OFFSET, batches_between, lake_of
 from tests.spark_jobs.test_local_changes_writer import cut
@@ -142,6 +142,22 @@ def test_generated_and_real_logs_are_counted_alike(bulk: bool) -> None:
         assert written(cut(log, (3, 50, 200)), bulk=bulk and kernels.available()) == counted(log)
 
 
+@pytest.mark.parametrize("bulk", [True, False])
+def test_nobody_counts_the_elections_of_a_topic_that_the_same_delta_removes(bulk: bool) -> None:
+    def unclean(number: int, leader: int) -> r.PartitionChangeRecord:
+        change = {"leader": leader, "isr": (leader,), "leader_recovery_state": 1}
+        return r.PartitionChangeRecord(partition_id=0, topic_id=uuid_of(number), **change)  # type: ignore[arg-type]
+
+    log = [
+        data(0, topic(1), partition(1, isr=(1,)), topic(2), partition(2, isr=(1,))),
+        data(4, unclean(1, 2), unclean(2, 2), r.RemoveTopicRecord(topic_id=uuid_of(1))),
+        data(7, unclean(2, 1), unclean(2, 2)),
+    ]
+    rows = written([log], bulk=bulk and kernels.available())
+    assert rows == counted(log)
+    assert [row[-2] for row in rows] == [0, 1, 2]
+
+
 def test_where_a_log_begins_with_no_op_records_the_first_row_is_of_what_counts() -> None:
     log = [data(0, r.NoOpRecord()), data(1, metadata_version()), data(2, topic(1), partition(1))]
     assert [row[0] for row in written([log], bulk=False)] == [3]
@@ -157,12 +173,22 @@ def test_by_minute_each_minute_has_the_counts_at_its_end(
     table.create("log-1")
     table.append(sample[0], 5736)
     minutes = [row.asDict() for row in counts_by_minute(spark, tmp_path).collect()]
-    rows = sample[0].to_pylist()
+    check_minutes([{**minute, "at": minute["minute"].timestamp()} for minute in minutes], sample[0].to_pylist())
+
+
+@pytest.mark.spark
+def test_counts_of_a_lake_without_the_table_are_refused_with_the_job_that_makes_it(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    with pytest.raises(LakeError, match="has no cluster_metrics/ yet: run `kraftlake spark metrics"):
+        counts_by_minute(spark, tmp_path)
+
+
+def check_minutes(minutes: Sequence[Row], rows: Sequence[Row]) -> None:
+    """Each minute, by its begin `at` in epoch seconds, has the counts at its end, and none is left out."""
     for minute in minutes:
-        ends = minute["minute"].timestamp() + 60
-        last = [row for row in rows if row["timestamp"].timestamp() < ends][-1]
+        last = [row for row in rows if row["timestamp"].timestamp() < minute["at"] + 60][-1]
         assert {name: minute[name] for name in NAMES} == {name: last[name] for name in NAMES}
-    gaps = {later["minute"] - minute["minute"] for minute, later in pairwise(minutes)}
-    assert gaps == {timedelta(minutes=1)}
+    assert {later["at"] - minute["at"] for minute, later in pairwise(minutes)} == {60}
     for name in ("unclean_leader_elections", "elr_leader_elections"):
         assert sum(minute[name] for minute in minutes) == sum(row[name] for row in rows)

@@ -7,13 +7,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from kraftlake.delta import topics_delta
-from kraftlake.generate import Plan, generate_lake
 from kraftlake.image import MetadataImage
 from kraftlake.image.diff import diff_images
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.records import metadata_records as r
-from kraftlake.spark_jobs.events import COLUMNS, EVENTS, KINDS, EventsWriter
+from kraftlake.spark_jobs.events import COLUMNS, EVENTS, KINDS
+from kraftlake.spark_jobs.events_writer import EventsWriter
 from kraftlake.spark_jobs.table_writer import Published, TableWriter
 from tests.replay.made_logs import data, partition, topic
 from tests.spark_jobs.folding import fold_into
@@ -113,25 +112,6 @@ def test_a_table_that_goes_on_gets_the_rows_that_it_lacks(
     (rows,) = fold_into(log, [EventsWriter()], covers=end)
     whole = sample[0].to_pylist()
     assert rows.to_pylist() == [row for row in whole if row["offset"] > end]
-
-
-def test_many_changes_at_once_make_the_rows_that_they_make_one_by_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    generate_lake(tmp_path / "lake", Plan(brokers=7, racks=3, topics=30, partitions=5, records=6_000, seed=3))
-    log = MetadataLog.open(tmp_path / "lake")
-    (one_by_one,) = fold_into(log, [EventsWriter()])
-    monkeypatch.setattr(topics_delta, "MERGE_FROM", 1)
-    monkeypatch.setattr(topics_delta, "MERGE_COLD_FROM", 1)
-    taken = []
-    original = topics_delta.TopicsDelta.changed_rows
-    monkeypatch.setattr(
-        topics_delta.TopicsDelta, "changed_rows", lambda delta: taken.append(original(delta)) or taken[-1]
-    )
-    (at_once,) = fold_into(log, [EventsWriter()])
-    assert sum(rows is not None for rows in taken) > 100
-    assert at_once.equals(one_by_one)
-    assert at_once.num_rows > 3_000
 
 
 def test_secrets_are_not_in_the_table(tmp_path: Path) -> None:

@@ -10,7 +10,9 @@ from deltalake import DeltaTable
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.delta_log import read_table
 from kraftlake.runtime.errors import LakeError
+from kraftlake.spark_jobs import lake_table
 from kraftlake.spark_jobs.lake_table import LakeTable, TableDescription
+from tests.metadata_log.sleepy_disk import SleepyDisk, refused
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -194,3 +196,17 @@ def test_the_log_itself_is_no_derived_table(tmp_path: Path) -> None:
     MetadataLog.create(tmp_path / "lake")
     with pytest.raises(LakeError, match="has the columns of another release"):
         LakeTable(TableDescription("log", "Not ours.", COLUMNS), tmp_path / "lake").last_offset()
+
+
+def test_an_append_whose_file_was_vacuumed_is_refused_and_can_be_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = SleepyDisk(tmp_path)
+    disk.behind = "fsync"
+    monkeypatch.setattr(lake_table, "disk_for", lambda _: disk)
+    table = LakeTable(MADE_UP, tmp_path)
+    table.create("log-1")
+    table.append(rows_from(0, 4), 4)
+    refused(disk, lambda: table.append(rows_from(5, 9), 9))
+    assert LakeTable(MADE_UP, tmp_path).last_offset() == 9
+    assert DeltaTable(table.path).to_pyarrow_table().sort_by("offset").equals(rows_from(0, 9))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -62,7 +63,7 @@ def told(pieces: Iterable[Sequence[RecordBatch]], *, bulk: bool | None) -> pa.Ta
     for piece in pieces:
         if piece:
             writer.take_rows(to_rows(piece))
-    return writer.drain()
+    return writer.drain().cast(SCHEMA)
 
 
 def cut(batches: Sequence[RecordBatch], cuts: Iterable[int]) -> list[Sequence[RecordBatch]]:
@@ -130,6 +131,36 @@ def test_a_topic_that_is_deleted_and_created_again_in_one_delta_is_deleted_first
 
 
 @pytest.mark.parametrize("bulk", WAYS)
+def test_brokers_whose_ids_lie_far_apart_are_in_their_order(bulk: bool) -> None:
+    far = (2**31 - 1, 7, 1_000_000_000, 0)
+    log = [
+        data(0, topic(1, "b"), partition(1, replicas=far, leader=7), topic(2, "a"), partition(2, replicas=far[:2])),
+        data(4, r.PartitionChangeRecord(partition_id=0, topic_id=uuid_of(1), replicas=(7, 3), isr=(7,))),
+    ]
+    rows = told([log], bulk=bulk)
+    assert rows.equals(published(log))
+    assert rows.column("broker").to_pylist() == [0, 7, 7, *far[2:3], *far[:1] * 2, 0, 3, 7, *far[2:3], *far[:1]]
+
+
+@pytest.mark.skipif(not kernels.available(), reason="numba is missing")
+def test_changes_that_no_number_can_order_are_in_order_too() -> None:
+    from kraftlake.kernels.broker_changes import HAD, HAS
+    from kraftlake.spark_jobs.local_change_columns import ChangedPartitions, _order
+    from kraftlake.spark_jobs.partition_places import PartitionPlaces
+
+    rows, deltas = np.zeros((5, 14), np.int32), np.array([1 << 40, 0, 0, 0, 0])
+    numbers, ranks = np.array([0, 1 << 30, 4, 4, 4], np.int32), np.array([0, 0, 1, 1, 0])
+    flags = np.array([HAS, HAS, HAS, HAD, HAS], np.uint8)
+    change = PartitionPlaces(MetadataImage.EMPTY.topics).change
+    changed = ChangedPartitions(
+        before=rows, after=rows, flags=flags, deltas=deltas, topics=ranks, partitions=numbers, base=change.base,
+        state=change.state,
+    )  # fmt: skip
+    assert _order(changed, ranks).tolist() == [4, 1, 3, 2, 0]
+    assert _order(changed.part(np.s_[1:]), ranks[1:]).tolist() == [3, 0, 2, 1]
+
+
+@pytest.mark.parametrize("bulk", WAYS)
 def test_a_delta_ends_before_a_transaction_that_begins_in_mid_batch(bulk: bool) -> None:
     change = r.PartitionChangeRecord(partition_id=0, topic_id=uuid_of(1), leader=2)
     log = [
@@ -179,9 +210,9 @@ def test_memory_of_what_is_gone_is_given_back(monkeypatch: pytest.MonkeyPatch) -
     places = []
     for batch in log:
         writer.take_rows(to_rows([batch]))
-        assert writer._states._bulk is not None
-        places.append(writer._states._bulk.places.change.place_count)
-    assert writer.drain().equals(published(log))
+        assert writer._states._topics._places is not None
+        places.append(writer._states._topics._places.change.place_count)
+    assert writer.drain().cast(SCHEMA).equals(published(log))
     assert max(places) < 40, "there were 60 partitions"
 
 

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import pyarrow as pa
 import pytest
@@ -16,12 +18,16 @@ from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import to_rows
 from kraftlake.replay.open_reader import LakeReader
 from kraftlake.runtime.errors import LakeError, OffsetError
+from kraftlake.spark_jobs.beside import Behind
+from kraftlake.spark_jobs.local_changes import SCHEMA
 from kraftlake.spark_jobs.local_changes_writer import LocalChangesWriter
 from kraftlake.spark_jobs.log_fold import LogFold, TableFeed
 from kraftlake.spark_jobs.snapshot_publisher import SnapshotPublisher
 from tests.replay.made_logs import abort, begin, data, end, metadata_version, partition, topic
 from tests.spark_jobs.folding import CoveringTable
 from tests.spark_jobs.sample_log import append_in, batches_between, image_without_spark
+
+T = TypeVar("T")
 
 SNAPSHOT_BYTES = 20_000
 BY_BATCH = 1 << 40
@@ -82,11 +88,18 @@ class Folded:
     """A fold with one table, and what it has made of it."""
 
     def __init__(
-        self, reader: LakeReader, covers: int | None = None, there: tuple[int, ...] = (), at_once_from: int = BY_BATCH
+        self,
+        reader: LakeReader,
+        covers: int | None = None,
+        there: tuple[int, ...] = (),
+        at_once_from: int = BY_BATCH,
+        beside: Behind | None = None,
     ) -> None:
         self.writer = LocalChangesWriter()
         self.snapshots = RecordingPublisher(ForgettingLog(), there)  # type: ignore[arg-type]
-        self.fold = LogFold(reader, [TableFeed(self.writer, covers)], self.snapshots, at_once_from=at_once_from)
+        self.fold = LogFold(
+            reader, [TableFeed(self.writer, covers)], self.snapshots, at_once_from=at_once_from, beside=beside
+        )
         self.fold.begin()
         self.writer.open(reader, CoveringTable(covers))  # type: ignore[arg-type]
 
@@ -95,7 +108,7 @@ class Folded:
             pass
 
     def drain(self) -> pa.Table:
-        return self.writer.drain()
+        return self.writer.drain().cast(SCHEMA)
 
     @property
     def image(self) -> MetadataImage:
@@ -143,15 +156,16 @@ def snapshots_of(fold: Folded) -> list[int]:
     return fold.snapshots.written
 
 
-@given(pieces=micro_batches(), at_once_from=AT_ONCE)
+@given(pieces=micro_batches(), at_once_from=AT_ONCE, beside=st.booleans())
 def test_every_cut_and_order_of_the_rows_gives_the_same(
-    reader: LakeReader, whole: tuple[Folded, pa.Table], pieces: list[pa.Table], at_once_from: int
+    reader: LakeReader, whole: tuple[Folded, pa.Table], pieces: list[pa.Table], at_once_from: int, beside: bool
 ) -> None:
-    fold = fold_of(reader, at_once_from=at_once_from)
     rows = []
-    for piece in pieces:
-        fold.take_rows(piece)
-        rows.append(fold.drain())
+    with Behind() as behind:
+        fold = Folded(reader, at_once_from=at_once_from, beside=behind if beside else None)
+        for piece in pieces:
+            fold.take_rows(piece)
+            rows.append(fold.drain())
     expected, expected_rows = whole
     assert fold.image == expected.image
     assert pa.concat_tables(rows).equals(expected_rows)
@@ -185,6 +199,26 @@ def test_the_log_itself_can_be_taken_in_place_of_rows(reader: LakeReader, whole:
     assert sum(sizes) == sum(len(value) for batch in BATCHES for value in batch.values)
     assert fold.image == whole[0].image
     assert fold.drain().equals(whole[1])
+
+
+def met(both: threading.Barrier, make: Callable[[pa.Table], T]) -> Callable[[pa.Table], T]:
+    def made(rows: pa.Table) -> T:
+        both.wait()
+        return make(rows)
+
+    return made
+
+
+def test_images_and_rows_are_made_at_the_same_time(reader: LakeReader, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each waits for the other to have begun."""
+    both = threading.Barrier(2, timeout=60)
+    with Behind() as behind:
+        fold = Folded(reader, at_once_from=1, beside=behind)
+        for maker, name in ((fold.fold, "_take_piece"), (fold.writer, "take_rows")):
+            monkeypatch.setattr(maker, name, met(both, getattr(maker, name)))
+        fold.take_rows(ROWS)
+    assert fold.last_offset == LAST
+    assert fold.drain().num_rows
 
 
 def test_a_gap_names_the_offset_that_was_due(reader: LakeReader) -> None:

@@ -15,12 +15,14 @@ from deltalake import DeltaTable
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.object_path import ObjectPath
 from kraftlake.runtime.errors import LakeError, UsageError
-from kraftlake.spark_jobs import StreamOptions, run_job
+from kraftlake.spark_jobs import StreamOptions, run_job, state_at
 from kraftlake.spark_jobs.jobs import JOBS
 from tests.cli.running import fault, run_json
 from tests.metadata_log.object_store import BUCKET, LONG
-from tests.spark_jobs.in_a_lake import found
+from tests.spark_cluster import SparkCluster, driver_environment
+from tests.spark_jobs.in_a_lake import STATE_AT, everything
 from tests.spark_jobs.sample_log import LAST_OFFSET, append_in, batches_between, lake_of, sample_batches
+from tests.spark_jobs.test_cluster_metrics import check_minutes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -85,17 +87,54 @@ def test_a_trigger_that_goes_on_is_refused_before_anything_is_made(lake: str, tm
     assert run_json("spark", "events", lake)["offset"] == 100
 
 
+@pytest.fixture
+def executors(request: pytest.FixtureRequest) -> str:
+    """The master of executors that know no store by themselves, or that inherit what this process knows."""
+    if request.param == "local":
+        return "local[2]"
+    cluster: SparkCluster = request.getfixturevalue("spark_cluster")
+    return cluster.master_url
+
+
 @pytest.mark.skipif(not LONG, reason="KRAFTLAKE_TESTS=long: a JVM of its own")
+@pytest.mark.parametrize("executors", ["local", "cluster"], indirect=True)
 def test_executors_read_fold_and_write_there_without_a_client_of_hadoops(
-    lake: str, tmp_path: Path, spark: SparkSession
+    lake: str, tmp_path: Path, spark: SparkSession, executors: str
 ) -> None:
-    """In a process of its own: executors know the store by the environment with which Spark was started."""
     append_in(MetadataLog.create(lake), 4, sample_batches())
     lake_of(tmp_path / "lake", commits=4)
-    command = [sys.executable, "-m", "tests.spark_jobs.in_a_lake", lake]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=400, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
-    told = json.loads(done.stdout)
-    assert told == found(spark, str(tmp_path / "lake"))
+    told = found_by_driver(executors, lake, "everything")
+    assert told == everything(spark, str(tmp_path / "lake"))
     assert told["records"]["committed"][-1] == LAST_OFFSET
     assert batches_of_snapshots(lake) == batches_of_snapshots(tmp_path / "lake")
+
+
+def test_a_cluster_whose_workers_know_no_store_reads_its_tables(
+    lake: str, server: dict[str, str], spark_cluster: SparkCluster
+) -> None:
+    append_in(MetadataLog.create(lake), 1, sample_batches())
+    for job in ("history", "metrics"):
+        run_job(job, lake)
+    told = found_by_driver(spark_cluster.master_url, lake, "tables")
+    options = {**server, "AWS_ALLOW_HTTP": "true"}
+    check_minutes(
+        told["minutes"], DeltaTable(f"{lake}/cluster_metrics", storage_options=options).to_pyarrow_table().to_pylist()
+    )
+    so = state_at(lake, STATE_AT, columns=["topic", "partition", "isr", "leader"]).to_pylist()
+    assert told["state"] == sorted([row["topic"], row["partition"], row["isr"]] for row in so if row["leader"] == 2)
+    topics = DeltaTable(f"{lake}/topic_history", storage_options=options).to_pyarrow_table().to_pylist()
+    assert told["ended"] == sorted(row["topic"] for row in topics if row["valid_to_offset"] is not None)
+    assert len(told["minutes"]) > 3
+    assert told["state"]
+    assert told["ended"]
+
+
+def found_by_driver(master: str, lake: str, what: str) -> dict[str, Any]:
+    """What `tests.spark_jobs.in_a_lake` finds, in a process of its own."""
+    command = [sys.executable, "-m", "tests.spark_jobs.in_a_lake", master, lake, what]
+    done = subprocess.run(
+        command, cwd=ROOT, env=driver_environment(), capture_output=True, text=True, timeout=400, check=False
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    told: dict[str, Any] = json.loads(done.stdout)
+    return told

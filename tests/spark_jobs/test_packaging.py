@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -30,9 +31,16 @@ def on_a_cluster(test: Any) -> Any:
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
+    source = folder / "source"
+    # A build in place would take along what an earlier one has left behind.
+    source.mkdir()
+    for package in ("kraftlake", "pyspark_kraft"):
+        shutil.copytree(REPOSITORY / package, source / package, ignore=shutil.ignore_patterns("__pycache__"))
+    for file in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(REPOSITORY / file, source)
     done = subprocess.run(
         [
-            sys.executable, "-m", "pip", "wheel", str(REPOSITORY), "--no-deps", "--no-build-isolation", "--quiet",
+            sys.executable, "-m", "pip", "wheel", str(source), "--no-deps", "--no-build-isolation", "--quiet",
             "--disable-pip-version-check", "--wheel-dir", str(folder),
         ],
         capture_output=True, text=True, timeout=300, check=False, cwd=folder,

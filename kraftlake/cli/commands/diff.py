@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from kraftlake.cli.command import Argument, Example, Option
-from kraftlake.cli.options import SAMPLE, Call, command
+from kraftlake.cli.image_parts import matches, of_topics
+from kraftlake.cli.options import SAMPLE, Call, command, topics_option
 from kraftlake.cli.parameters import MOMENT_OR_EMPTY, SOURCE
 from kraftlake.cli.sections import LOOK
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
             f"kraftlake diff {SAMPLE}/00000000000000003038-0000000002.checkpoint "
             f"--with {SAMPLE}/00000000000000004593-0000000002.checkpoint",
         ),
+        Example("what became of a topic", f"kraftlake diff {SAMPLE} 260 4639 --topic elr-a"),
         Example("everything since the beginning", f"kraftlake diff {SAMPLE} -1 260"),
         Example("for other programs", f"kraftlake diff {SAMPLE} 4592 4639 --json"),
     ),
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
     metavar="M",
     help="The offset or time of the second image.",
 )
+@topics_option("Only what is of this topic, its partitions and its configs")
 @click.option(
     "--with",
     "other",
@@ -65,6 +68,7 @@ def diff(
     before: int | datetime | None,
     after: int | datetime | None,
     *,
+    topics: tuple[str, ...],
     other: str | None,
     everything: bool,
 ) -> None:
@@ -78,15 +82,21 @@ def diff(
         raise click.UsageError("Give the offsets or times N and M, or another source --with which to compare.")
     opened = call.open(source)
     second = opened if other is None else call.open(other)
-    form = diff_images(_image(call, opened, before), _image(call, second, after)).to_json(
-        show_secrets=call.show_secrets
-    )
+    images = _image(call, opened, before), _image(call, second, after)
+    found = diff_images(*images)
+    if topics:
+        found = of_topics(found, topics)
+        if found.is_empty() and not any(
+            matches(name, topics) for image in images for name in image.topics.topics_by_name()
+        ):
+            call.terminal.warn(f"no topic matches {', '.join(topics)} at either offset")
+    form = found.to_json(show_secrets=call.show_secrets)
     if call.as_json:
         call.terminal.json(form)
         return
     from kraftlake.cli.views.diff_view import draw_diff
 
-    call.terminal.render(draw_diff(form, cluster_id=opened.cluster_id, everything=everything))
+    call.terminal.render(draw_diff(form, cluster_id=opened.cluster_id, everything=everything or bool(topics)))
     if opened.cluster_id != second.cluster_id and None not in (opened.cluster_id, second.cluster_id):
         call.terminal.warn(f"{second.name} is of another cluster, {second.cluster_id}")
 

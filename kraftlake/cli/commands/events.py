@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from kraftlake.cli.command import Example, Option
+from kraftlake.cli.image_parts import any_matches
 from kraftlake.cli.options import SAMPLE, Call, command, from_option, to_option, topics_option
 from kraftlake.cli.parameters import BROKER, EVENT_KIND
 from kraftlake.cli.sections import LOOK
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from kraftlake.image import MetadataImage
-    from kraftlake.replay.changes import LogChanges
 
 _PARTITION = re.compile(r".+-\d+", re.DOTALL)
-_CHANGES_AT_ONCE = 200
+_ROWS_AT_ONCE = 1000
 
 
 class Wanted(NamedTuple):
@@ -31,22 +34,38 @@ class Wanted(NamedTuple):
     broker: int | None = None
     kinds: tuple[str, ...] = ()
 
-    def has(self, event: dict[str, Any]) -> bool:
-        """Whether an event is asked for: of any of the topics or partitions, and of the broker, and of a kind."""
-        if self.topics or self.partitions:
-            of_topic = any(fnmatch.fnmatchcase(event["topic"] or "", pattern) for pattern in self.topics)
-            if not of_topic and not self._of_partition(event):
-                return False
-        if self.broker is not None and event["broker"] != self.broker:
-            return False
-        return not self.kinds or any(fnmatch.fnmatchcase(event["kind"], pattern) for pattern in self.kinds)
+    def among(self, rows: pa.Table) -> pa.Table:
+        """Those rows of `events/` that are asked for: of any of the topics or partitions, the broker and the kinds."""
+        import pyarrow.compute as pc
 
-    def _of_partition(self, event: dict[str, Any]) -> bool:
-        """A partition's own events, and those of its topic as a whole: that it came, grew and went."""
-        if event["subject"] in self.partitions:
-            return True
-        whole = event["topicId"] is not None and event["partition"] is None
-        return whole and any(event["topic"] == name.rpartition("-")[0] for name in self.partitions)
+        if self.topics or self.partitions:
+            rows = rows.filter(pc.or_(_like(rows.column("topic"), self.topics), self._of_partitions(rows)))
+        if self.broker is not None:
+            rows = rows.filter(pc.equal(rows.column("broker"), self.broker))
+        return rows.filter(_like(rows.column("kind"), self.kinds)) if self.kinds else rows
+
+    def _of_partitions(self, rows: pa.Table) -> pa.Array:
+        """Where a row is of a partition itself, or of its topic as a whole: that it came, grew and went."""
+        import pyarrow.compute as pc
+
+        own, topics = (_among(rows.column(column), names) for column, names in (
+            ("subject", self.partitions), ("topic", [name.rpartition("-")[0] for name in self.partitions])
+        ))  # fmt: skip
+        whole = pc.and_(pc.is_valid(rows.column("topic_id")), pc.is_null(rows.column("partition")))
+        return pc.or_(own, pc.and_(whole, topics))
+
+
+def _like(column: pa.ChunkedArray, patterns: Sequence[str]) -> pa.Array:
+    """Where a value matches any of some patterns; null matches none."""
+    values = [value for value in column.unique().to_pylist() if value is not None]
+    return _among(column, [value for value in values if any(fnmatch.fnmatchcase(value, p) for p in patterns)])
+
+
+def _among(column: pa.ChunkedArray, values: Sequence[str]) -> pa.Array:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    return pc.is_in(column, pa.array(values, pa.string()))
 
 
 @command(
@@ -99,11 +118,13 @@ def events(
     for name in partitions:
         if not _PARTITION.fullmatch(name):
             raise click.UsageError(f"{name!r} is not a partition: give its topic and its number, as in foo-3.")
+    from kraftlake.spark_jobs.log_events import LogEvents, form_of
+
     opened = call.open(source)
     begin, end = call.offsets(opened, first, last)
-    changes = opened.changes(begin, end, lenient=not call.strict)
+    told = LogEvents(opened.reader, partial(opened.changes, lenient=not call.strict), begin, end)
     wanted = Wanted(topics=topics, partitions=partitions, broker=broker, kinds=kinds)
-    asked_for = (event for event in _events(changes) if wanted.has(event))
+    asked_for = (form_of(row) for rows in told for row in _rows_of(wanted.among(rows)))
     shown = 0
     if call.as_json:
         for shown, event in enumerate(asked_for, 1):  # noqa: B007 - how many there were is looked at below
@@ -115,7 +136,7 @@ def events(
         for shown, event in enumerate(asked_for, 1):  # noqa: B007
             view.show(event)
         view.finish()
-    call.tell_skipped(changes.skipped)
+    call.tell_skipped([*told.skipped.values()])
     if not shown:
         _tell_strangers(call, opened.image(end, lenient=not call.strict), wanted)
 
@@ -123,38 +144,17 @@ def events(
 def _tell_strangers(call: Call, image: MetadataImage, wanted: Wanted) -> None:
     """Warn where what nothing happened to is not there either: its name looks like a mistake."""
     where = f"at offset {image.offset}"
-    topics = image.topics.topics_by_name()
-    if wanted.topics and not any(fnmatch.fnmatchcase(name, pattern) for name in topics for pattern in wanted.topics):
+    if wanted.topics and not any_matches(image.topics, wanted.topics):
         call.terminal.warn(f"no topic matches {', '.join(wanted.topics)} {where}")
     for name in wanted.partitions:
-        topic, _, number = name.rpartition("-")
-        if topic not in topics or int(number) not in topics[topic].partitions:
+        topic = image.topics.get_topic(name.rpartition("-")[0])
+        if topic is None or int(name.rpartition("-")[2]) not in topic.partitions:
             call.terminal.warn(f"there is no partition {name} {where}")
     if wanted.broker is not None:
         call.tell_unregistered(wanted.broker, image.cluster.brokers, where=where)
 
 
-def _events(changes: LogChanges) -> Iterator[dict[str, Any]]:
-    """The events of the changes, in their order."""
-    from kraftlake.runtime.errors import KraftlakeError
-    from kraftlake.spark_jobs.events import EventsWriter
-
-    writer = EventsWriter()
-    try:
-        for count, change in enumerate(changes, 1):
-            writer.publish(change)
-            if count % _CHANGES_AT_ONCE == 0:
-                yield from map(_form, writer.drain().to_pylist())
-    except KraftlakeError:  # what happened before the record that can't be replayed is told first
-        yield from map(_form, writer.drain().to_pylist())
-        raise
-    yield from map(_form, writer.drain().to_pylist())
-
-
-def _form(row: dict[str, Any]) -> dict[str, Any]:
-    """A row of the table events/ as JSON: names in camel case, the time in milliseconds since 1970."""
-    time = row.pop("timestamp")
-    form = {"offset": row.pop("offset"), "epoch": row.pop("epoch")}
-    form["timestamp"] = -1 if time is None else round(time.timestamp() * 1000)
-    form |= {"kind": row.pop("kind"), "subject": row.pop("subject"), "topic": row.pop("topic")}
-    return form | {"topicId": row.pop("topic_id")} | row
+def _rows_of(table: pa.Table) -> Iterator[dict[str, Any]]:
+    """The rows as objects, few at a time."""
+    for part in table.to_batches(max_chunksize=_ROWS_AT_ONCE):
+        yield from part.to_pylist()

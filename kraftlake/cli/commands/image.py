@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from kraftlake.cli.command import Example, Option
-from kraftlake.cli.image_parts import PARTS, cut, matches
+from kraftlake.cli.image_parts import PARTS, any_matches, cut, keys_of, topics_to_read
 from kraftlake.cli.options import SAMPLE, Call, command, topics_option
 from kraftlake.cli.parameters import BROKER
 from kraftlake.cli.sections import LOOK
@@ -80,14 +81,26 @@ def image(
 
     opened = call.open(source)
     replay = call.replay(opened, call.at)
-    whole = image_to_json(replay.image, show_secrets=call.show_secrets)
     troubles = [*["unavailable"] * unavailable, *["under-replicated"] * under_replicated]
-    form = cut(whole, parts=parts, topics=topics, broker=broker, partitions=troubles)
+    asked: dict[str, Any] = {"topics": topics, "broker": broker, "partitions": troubles}
+    detailed = everything or bool(topics or troubles)
+    keys, overview = keys_of(parts=parts, **asked), None
+    read: Collection[str] | None = ()
+    if not keys or "topics" in keys:
+        read = topics_to_read(replay.image.topics, **asked)
+        if read is None and not (call.as_json or detailed) and replay.image.topics.is_large:
+            from kraftlake.cli.views.image_view import FIRST_TOPICS
+            from kraftlake.image.topics_overview import overview_of
+
+            overview = overview_of(replay.image.topics.rows(), FIRST_TOPICS)
+            read = overview.worst
+    whole = image_to_json(replay.image, show_secrets=call.show_secrets, only_topics=read)
+    form = cut(whole, parts=parts, **asked)
     if replay.diverged:
         import attrs
 
         form["skippedRecords"] = [attrs.asdict(record) for record in replay.skipped]
-    if topics and not any(matches(name, topics) for name in whole["topics"]):
+    if topics and not any_matches(replay.image.topics, topics):
         call.terminal.warn(f"no topic matches {', '.join(topics)} at offset {form['offset']}")
     if broker is not None and not troubles and not form.get("topics"):
         registered = replay.image.cluster.brokers
@@ -100,7 +113,6 @@ def image(
     if unavailable:
         _tell_since(opened, form)
     timestamp = replay.image.provenance.timestamp
-    detailed = everything or bool(topics or troubles)
     call.terminal.render(
         draw_image(
             form,
@@ -108,6 +120,7 @@ def image(
             timestamp=timestamp,
             everything=detailed,
             brokers=whole["brokers"],
+            overview=overview,
             one_table=bool(troubles) and not topics,
             no_topics=f"no partition is {' or '.join(troubles)}" if troubles else "none",
         )

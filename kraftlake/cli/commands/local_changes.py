@@ -47,7 +47,8 @@ def local_changes(
     """
     opened = call.open(source)
     begin, end = opened.offset_at(first), None if last is None else opened.offset_at(last)
-    answer = opened.local_changes(broker, begin, end, lenient=not call.strict)
+    with call.progress() as progress:
+        answer = opened.local_changes(broker, begin, end, lenient=not call.strict, progress=progress)
     call.tell_skipped(answer.skipped)
     changes = answer.to_json()
     if not any(changes[kind] for kind in ("deletes", "leaders", "followers")):

@@ -27,7 +27,8 @@ def verify(call: Call, source: str) -> None:
     """
     import kraftlake
 
-    report = kraftlake.open(source, cluster_id=call.cluster_id).verify()
+    with call.progress() as progress:
+        report = kraftlake.open(source, cluster_id=call.cluster_id).verify(progress=progress)
     if call.as_json:
         call.terminal.json(report.to_json())
     else:

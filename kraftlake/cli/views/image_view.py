@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.tree import Tree
 
 from kraftlake.cli.theme import Style
 from kraftlake.cli.views.drawing import branch, table, text, tree
-from kraftlake.cli.views.topics_view import add_topics
+from kraftlake.cli.views.topics_view import add_overview, add_topics
 from kraftlake.cli.views.words import NONE, Piece, amount, counted, levels, moment
 from kraftlake.image.kafka_names import (
     OPERATIONS,
@@ -21,6 +21,9 @@ from kraftlake.image.kafka_names import (
     name_of,
     quota_entity_words,
 )
+
+if TYPE_CHECKING:
+    from kraftlake.image.topics_overview import TopicsOverview
 
 FIRST = 6
 """How many entries of a long part are drawn unless all are asked for."""
@@ -39,12 +42,14 @@ def draw_image(
     brokers: dict[str, Any] | None = None,
     one_table: bool = False,
     no_topics: str = "none",
+    overview: TopicsOverview | None = None,
 ) -> Tree:
     """The tree of `image`, which may lack parts that nobody asked for.
 
     `timestamp` (epoch ms, −1 for none) is the image's time; `brokers` are all that it has, where `image` has only some
     of them. Without `everything`, a long part shows its first entries and says how to see all. With `one_table` all
-    partitions are rows of one. `no_topics` is said where `image` has none.
+    partitions are rows of one. `no_topics` is said where `image` has none. With an
+    `overview` it has no more than the topics that are drawn.
     """
     root = tree(("cluster ", Style.STRONG), (cluster_id or "of unknown id", Style.HEADING))
     offset, epoch = image["offset"], image["epoch"]
@@ -62,7 +67,10 @@ def draw_image(
     if "topics" in image:
         known = image.get("brokers") if brokers is None else brokers
         limit = None if everything else FIRST_TOPICS
-        add_topics(root, image["topics"], limit=limit, brokers=known, one_table=one_table, none=no_topics)
+        if overview is None:
+            add_topics(root, image["topics"], limit=limit, brokers=known, one_table=one_table, none=no_topics)
+        else:
+            add_overview(root, image["topics"], overview)
     if "configs" in image:
         _add_configs(root, image["configs"], everything)
     if "clientQuotas" in image:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from kraftlake.cli.terminal import Terminal
@@ -12,11 +13,17 @@ from kraftlake.cli.terminal import Terminal
 Progress = Callable[[str, int, int], None]
 """Takes a phase, and how many offsets of it are done and there are to do."""
 
+PATIENCE_SECONDS = 1.0
+"""So long somebody waits without being told for what."""
+
+_BETWEEN_SECONDS = 0.1
+
 _TITLES = {
     "checking": "Checking what the log holds",
     "writing": "Appending to the lake",
     "starting": "Starting Spark",
     "replaying": "Replaying",
+    "loading": "Loading a snapshot",
     "generating": "Making up",
 }
 
@@ -46,6 +53,33 @@ def progress_bars(terminal: Terminal) -> Iterator[Progress]:
                     bars.update(task, total=1, completed=1)
                 tasks[phase] = bars.add_task(_TITLES.get(phase, phase), total=None, count=count)
             bars.update(tasks[phase], total=total or None, completed=done, count=count)
+
+        yield progress
+
+
+@contextmanager
+def late_progress_bars(terminal: Terminal, clock: Callable[[], float] = time.monotonic) -> Iterator[Progress | None]:
+    """As `progress_bars`, for what rarely takes long: nothing is drawn, nor imported for it, in the first second.
+
+    None where nobody sits in front of it, so that nobody has to count for it.
+    """
+    if not sys.stderr.isatty():
+        yield None
+        return
+    due: float | None = None
+    bars: Progress | None = None
+    with ExitStack() as stack:
+
+        def progress(phase: str, done: int, total: int) -> None:
+            nonlocal bars, due
+            now = clock()
+            due = now + PATIENCE_SECONDS if due is None else due
+            if now < due:
+                return
+            due = now + _BETWEEN_SECONDS
+            if bars is None:
+                bars = stack.enter_context(progress_bars(terminal))
+            bars(phase, done, total)
 
         yield progress
 

@@ -24,12 +24,20 @@ def show_run(terminal: Terminal, summary: dict[str, Any]) -> None:
     terminal.line(f"{heading}offsets {summary['from'] + 1} to {summary['offset']}: {', '.join(taken)}")
     rows: dict[str, int] = summary["rows"]
     width = max(len(table) for table in rows) + 1 if rows else 0
-    wrote = [f"{table + '/':{width}}  {counted(count, 'row')}" for table, count in rows.items()]
+    still_so: dict[str, int] = summary["openRows"]
+    wrote = [f"{table + '/':{width}}  {_rows(count, still_so.get(table))}" for table, count in rows.items()]
     if summary["snapshots"]:
         wrote.append(f"{'snapshots/':{width}}  {len(summary['snapshots']):,}")
     for number, line in enumerate(wrote):
         label = "" if number else "wrote"
         terminal.line(paint(f"{label:10}", Style.HEADING, colour=terminal.colour) + line)
+
+
+def _rows(count: int, still_so: int | None) -> str:
+    """The rows of a table; one of states keeps those that are still so beside those that ended in this run."""
+    if still_so is None:
+        return counted(count, "row")
+    return f"{counted(count, 'state')} ended, {still_so:,} still so"
 
 
 def show_snapshot(terminal: Terminal, built: BuiltSnapshot) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rich.table import Table
 from rich.text import Text
@@ -14,7 +14,10 @@ from kraftlake.cli.views.drawing import branch, table, text
 from kraftlake.cli.views.words import NONE, Piece, counted, moment, numbers
 
 if TYPE_CHECKING:
+    from kraftlake.image.topics_overview import TopicsOverview
     from kraftlake.replay.leaderless import Leaderless
+
+Counts: TypeAlias = "tuple[int, int, int, int]"
 
 FEW_PARTITIONS = 24
 """Up to so many partitions are drawn one by one without being asked for."""
@@ -37,18 +40,33 @@ def add_topics(
     if not topics:
         branch(root, "topics", (none, Style.QUIET))
         return
-    summary: list[Piece] = [f"{counted(len(topics), 'topic')} with {counted(len(partitions), 'partition')}"]
-    node = branch(root, "topics", *summary, *_health(partitions))
+    node = _topics_branch(root, len(topics), len(partitions), _health(partitions))
     if limit is None and not one_table:
         _add_partitions(node, topics, brokers)
         return
     if limit is None or len(partitions) <= FEW_PARTITIONS:
         _add_few_partitions(node, topics, brokers)
         return
-    node.add(_topic_table(dict(sorted(topics.items(), key=_worst_first)[:limit])))
-    if len(topics) > limit:
+    _add_worst(node, dict(sorted(topics.items(), key=_worst_first)[:limit]), len(topics))
+
+
+def add_overview(root: Tree, worst: dict[str, Any], overview: TopicsOverview) -> None:
+    """The same for many topics, of which only the first ones are given, in any order."""
+    node = _topics_branch(root, overview.topic_count, overview.partition_count, overview.health)
+    _add_worst(node, {name: worst[name] for name in overview.worst}, overview.topic_count)
+
+
+def _topics_branch(root: Tree, topics: int, partitions: int, health: Counts) -> Tree:
+    return branch(
+        root, "topics", f"{counted(topics, 'topic')} with {counted(partitions, 'partition')}", *_words(health)
+    )
+
+
+def _add_worst(node: Tree, topics: dict[str, Any], of: int) -> None:
+    node.add(_topic_table(topics))
+    if of > len(topics):
         how = "--part topics --all shows them, --topic NAME one of them"
-        node.add(text((f"… {len(topics) - limit:,} more topics: {how}", Style.QUIET)))
+        node.add(text((f"… {of - len(topics):,} more topics: {how}", Style.QUIET)))
     else:
         node.add(text(("--topic NAME shows a topic's partitions", Style.QUIET)))
 
@@ -150,21 +168,29 @@ def _state(id_: int, brokers: dict[str, Any] | None) -> str:
     return " (shutting down)" if broker["inControlledShutdown"] else " (not elected)"
 
 
-def _health(partitions: list[dict[str, Any]]) -> list[Piece]:
-    """`, 3 offline, 5 under-replicated`, nothing where all is well."""
+def _health(partitions: list[dict[str, Any]]) -> Counts:
+    """How many are offline, else under-replicated, being reassigned, recovering: as `Health` has it."""
     offline = sum(partition["leader"] < 0 for partition in partitions)
     under = sum(
         partition["leader"] >= 0 and len(partition["isr"]) < len(partition["replicas"]) for partition in partitions
     )
     moving = sum(bool(partition["addingReplicas"] or partition["removingReplicas"]) for partition in partitions)
     recovering = sum(bool(partition["leaderRecoveryState"]) for partition in partitions)
+    return offline, under, moving, recovering
+
+
+_HEALTH_WORDS = (
+    ("offline", Style.BAD),
+    ("under-replicated", Style.WARNING),
+    ("being reassigned", Style.WARNING),
+    ("recovering", Style.WARNING),
+)
+
+
+def _words(health: Counts) -> list[Piece]:
+    """`, 3 offline, 5 under-replicated`, nothing where all is well."""
     pieces: list[Piece] = []
-    for count, word, style in (
-        (offline, "offline", Style.BAD),
-        (under, "under-replicated", Style.WARNING),
-        (moving, "being reassigned", Style.WARNING),
-        (recovering, "recovering", Style.WARNING),
-    ):
+    for count, (word, style) in zip(health, _HEALTH_WORDS, strict=True):
         if count:
             pieces += [", ", (f"{count:,} {word}", style)]
     return pieces or [", ", ("all in sync", Style.GOOD)]
@@ -180,7 +206,7 @@ def _topic_table(topics: dict[str, Any]) -> Table:
             text(f"{len(partitions):,}"),
             text("–".join(map(str, factors[:: max(1, len(factors) - 1)]))),
             _leaders(partitions),
-            text(*_health(partitions)[1:]),
+            text(*_words(_health(partitions))[1:]),
         )
     return rows
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.pieces import SnapshotPiece
 from kraftlake.runtime.errors import EnvironmentFaultError, KraftlakeError
+from kraftlake.spark_jobs.executor_environment import lend_store_access
 from kraftlake.spark_jobs.fold.chunks import (
     CHUNK_SCHEMA,
     FAULT,
@@ -140,6 +141,7 @@ def in_arrow(frame: DataFrame, function: InArrow, schema: pa.Schema) -> DataFram
     """`mapInArrow` with an Arrow schema."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
+    lend_store_access(frame.sparkSession.sparkContext)
     return frame.mapInArrow(function, from_arrow_schema(schema))
 
 

@@ -79,7 +79,7 @@ def batches_of_change(change: TopicsDelta, heads: DeltaHeads) -> Iterator[pa.Rec
 
         tables = bulk_delta_changes(bulk, heads)
     for table in tables or ():
-        yield from table.to_batches(max_chunksize=_ROWS_AT_ONCE)
+        yield from table.cast(SCHEMA).to_batches(max_chunksize=_ROWS_AT_ONCE)
     rows = local_change_rows(change, heads.row(0)) if tables is None else iter(())
     while some := list(islice(rows, _ROWS_AT_ONCE)):
         yield batch_of_rows(some)

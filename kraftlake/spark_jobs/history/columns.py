@@ -6,13 +6,13 @@ from typing import Final
 
 import pyarrow as pa
 
+from kraftlake.spark_jobs.lake_table import encoded
 from kraftlake.spark_jobs.partition_columns import PARTITION_STATE
 
 Column = tuple[pa.Field, str]
 """A column and what it means."""
 
 TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
-_TEXT: Final = pa.dictionary(pa.int32(), pa.string())
 
 VALIDITY: Final[tuple[Column, ...]] = (
     (
@@ -32,12 +32,6 @@ VALIDITY: Final[tuple[Column, ...]] = (
 )
 
 PARTITION_COLUMNS: Final[tuple[Column, ...]] = (*PARTITION_STATE, *VALIDITY)
-
-
-def encoded(schema: pa.Schema) -> pa.Schema:
-    """A schema with its strings as dictionaries, as Parquet has them: the same rows, and readers see strings."""
-    kinds = {pa.string(): _TEXT, pa.list_(pa.string()): pa.list_(_TEXT)}
-    return pa.schema([field.with_type(kinds.get(field.type, field.type)) for field in schema])
 
 
 PARTITION_SCHEMA: Final = pa.schema([field for field, _ in PARTITION_COLUMNS])

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from kraftlake.metadata_log.delta_actions import AddFile
 from kraftlake.metadata_log.disk import Disk
 from kraftlake.metadata_log.location import Location
-from kraftlake.metadata_log.row_files import write_encoded
+from kraftlake.metadata_log.row_files import dictionary_paths, write_encoded
 from kraftlake.metadata_log.statistics import file_statistics
 from kraftlake.spark_jobs.history.columns import ROW_GROUP_ROWS, VALIDITY
 
@@ -57,7 +57,7 @@ class FileInMaking:
             self._sink,
             schema,
             compression="zstd",
-            use_dictionary=[path for field in schema for path in _strings(field)],
+            use_dictionary=dictionary_paths(schema),
             column_encoding=dict.fromkeys(_VALIDITY, "DELTA_BINARY_PACKED"),
             store_schema=False,
         )
@@ -85,12 +85,3 @@ class FileInMaking:
         self._writer.close()
         statistics = file_statistics(pa.concat_tables(self._known), self._statistics_columns)
         return EncodedFile(memoryview(self._sink.getvalue()), statistics.to_json())
-
-
-def _strings(field: pa.Field) -> list[str]:
-    """The paths of a column's strings in a Parquet file."""
-    if pa.types.is_dictionary(field.type):
-        return [field.name]
-    if pa.types.is_list(field.type) and pa.types.is_dictionary(field.type.value_type):
-        return [f"{field.name}.list.element"]
-    return []

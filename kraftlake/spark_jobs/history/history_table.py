@@ -24,13 +24,12 @@ from kraftlake.metadata_log.delta_log import TableState
 from kraftlake.metadata_log.location import Location, open_parquet_file
 from kraftlake.metadata_log.maintenance_commit import commit_beside_writers, upkeep_info
 from kraftlake.runtime.errors import CorruptDataError
-from kraftlake.spark_jobs.history.columns import encoded
 from kraftlake.spark_jobs.history.file_in_making import EncodedFile, FileInMaking
 from kraftlake.spark_jobs.lake_table import LakeTable, TableDescription
 
 AT_ONCE = 20_000
 """Up to so many rows that are still so each append is committed at once."""
-_TIMES = 2
+_TIMES = 8
 """More of them are written again when so many times as many have ended, or after so many appends."""
 _APPENDS = 16
 _FILE_ROWS = 1 << 20
@@ -59,7 +58,7 @@ class HistoryTable(LakeTable):
     def __init__(self, description: TableDescription, lake: Location, states: OpenRows) -> None:
         super().__init__(description, lake)
         self._states = states
-        self._encoded = encoded(description.schema)
+        self._encoded = description.encoded_schema
         self._pending: list[pa.Table] = []
         self._pending_rows = 0
         self._file: FileInMaking | None = None

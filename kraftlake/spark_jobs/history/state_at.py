@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -32,10 +33,16 @@ _FROM, _TO = "valid_from_offset", "valid_to_offset"
 def state_frame(spark: SparkSession, lake: str | Path, offset: int, table: str = PARTITIONS) -> DataFrame:
     """The rows of a history table that were so at an offset, as a DataFrame in the table's columns.
 
-    Raises LakeError where there is no such table, OffsetError for an offset that it doesn't cover yet.
+    In an object store the executors' own Python reads the table's files, else Delta's reader does. Raises LakeError
+    where there is no such table, OffsetError for an offset that it doesn't cover yet.
     """
-    path = _covering(fixed_location(lake), table, offset).path  # Delta takes a relative path for the name of a table
-    return spark.read.format("delta").load(str(path)).where(at_offset(offset))
+    state = _covering(fixed_location(lake), table, offset)  # Delta takes a relative path for the name of a table
+    if isinstance(state.path, Path):
+        return spark.read.format("delta").load(str(state.path)).where(at_offset(offset))
+    from kraftlake.spark_jobs.derived_frames import files_frame
+
+    schema = _schema(table, None)
+    return files_frame(spark, _holding(state, offset), partial(_read, offset=offset, schema=schema), schema)
 
 
 def at_offset(offset: int) -> str:
@@ -54,9 +61,7 @@ def state_at(
     """
     state = _covering(lake, table, offset)
     schema = _schema(table, columns)
-    parts = [
-        part for file in state.files.values() if _may_hold(file, offset) for part in _read(state, file, offset, schema)
-    ]
+    parts = [part for path in _holding(state, offset) for part in _read(path, offset=offset, schema=schema)]
     return pa.concat_tables([schema.empty_table(), *parts])
 
 
@@ -86,6 +91,11 @@ def _covering(lake: str | Location, table: str, offset: int) -> TableState:
     return state
 
 
+def _holding(state: TableState, offset: int) -> list[Location]:
+    """The files of which rows may have been so at the offset."""
+    return [state.path / file.path for file in state.files.values() if _may_hold(file, offset)]
+
+
 def _may_hold(file: AddFile, offset: int) -> bool:
     statistics = file.statistics
     if statistics is None:
@@ -94,8 +104,7 @@ def _may_hold(file: AddFile, offset: int) -> bool:
     return begins <= offset and (ends > offset or statistics.null_counts.get(_TO) != 0)
 
 
-def _read(state: TableState, file: AddFile, offset: int, schema: pa.Schema) -> Iterator[pa.Table]:
-    path: Location = state.path / file.path
+def _read(path: Location, *, offset: int, schema: pa.Schema) -> Iterator[pa.Table]:
     try:
         parquet = open_parquet_file(path)
         all_so, some_so = _groups(parquet, offset)
@@ -107,7 +116,7 @@ def _read(state: TableState, file: AddFile, offset: int, schema: pa.Schema) -> I
             so = rows.filter(pc.and_(pc.less_equal(rows.column(_FROM), offset), goes_on))
             yield so.select(schema.names).cast(schema)
     except (pa.ArrowException, OSError, KeyError, ValueError) as fault:
-        raise CorruptDataError(f"{path} is missing or damaged: delete {state.path}, its job makes it anew.") from fault
+        raise CorruptDataError(f"{path} is missing or damaged: delete {path.parent}, its job makes it anew.") from fault
 
 
 def _groups(parquet: pq.ParquetFile, offset: int) -> tuple[list[int], list[int]]:

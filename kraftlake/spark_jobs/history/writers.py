@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -35,17 +36,19 @@ if TYPE_CHECKING:
 
 
 class RecordSource:
-    """Makes records of the log's rows, once for all writers that share it."""
+    """Makes records of the log's rows, once for all writers that share it, on whatever threads they are."""
 
     def __init__(self) -> None:
+        self._lock = threading.Lock()
         self._rows: pa.Table | None = None
         self._records: list[EffectiveRecords] = []
 
     def records(self, rows: pa.Table) -> list[EffectiveRecords]:
         """The records in some rows, as if each took effect where it stands."""
-        if rows is not self._rows:
-            self._rows, self._records = rows, [standing_alone(part) for part in parts_of_rows(rows)]
-        return self._records
+        with self._lock:
+            if rows is not self._rows:
+                self._rows, self._records = rows, [standing_alone(part) for part in parts_of_rows(rows)]
+            return self._records
 
 
 class HistoryWriter(TableWriter):

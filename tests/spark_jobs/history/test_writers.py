@@ -25,6 +25,7 @@ from kraftlake.replay.open_reader import LakeReader
 from kraftlake.runtime.errors import LakeError, UnknownRecordError
 from kraftlake.spark_jobs.history import history_table
 from kraftlake.spark_jobs.history.small_tables import SMALL_TABLES
+from tests.cli.running import run, run_json
 from tests.metadata_logs import metadata_logs
 from tests.replay.made_logs import UNKNOWN, begin, data, end, topic
 from tests.spark_jobs.history.folding import Run, run_to_end
@@ -238,3 +239,39 @@ def test_the_job_writes_them_by_a_stream_whatever_its_micro_batches(
         "string", "string", "int", "int", "int", "int", "array<int>", "array<int>", "array<int>"
     ]  # fmt: skip
     assert rows.schema["valid_to"].dataType.simpleString() == "timestamp"
+
+
+def leave_nothing_to_stream(lake: Path) -> None:
+    """One file of the log, so that no stream has a part in the next run and no JVM is started."""
+    table = DeltaTable(lake / "log")
+    table.optimize.compact()
+    table.vacuum(retention_hours=0, dry_run=False, enforce_retention_duration=False)
+
+
+def test_a_run_tells_how_many_states_ended_and_how_many_are_still_so(tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    whole = batches_between(0, LAST_OFFSET)
+    log = MetadataLog.create(lake)
+    for part in (whole[:600], whole[600:]):
+        append_in(log, 2, part)
+        leave_nothing_to_stream(lake)
+        log.refresh()
+        before = tables_of(lake)
+        done = run_json("spark", "history", lake)
+        for name, rows in tables_of(lake).items():
+            ended = [sum(row["valid_to_offset"] is not None for row in some) for some in (before.get(name, []), rows)]
+            assert done["rows"][name] == ended[1] - ended[0]
+            assert done["openRows"][name] == len(rows) - ended[1]
+    again = run_json("spark", "history", lake)
+    assert not any(again["rows"].values())
+    assert again["openRows"] == done["openRows"]
+
+
+def test_the_command_says_so_in_words(tmp_path: Path) -> None:
+    lake_of(tmp_path / "lake", commits=2)
+    leave_nothing_to_stream(tmp_path / "lake")
+    said = run("spark", "history", tmp_path / "lake").stdout
+    rows = tables_of(tmp_path / "lake")["partition_history"]
+    open_rows = sum(row["valid_to_offset"] is None for row in rows)
+    assert f"partition_history/  {len(rows) - open_rows:,} states ended, {open_rows:,} still so\n" in said
+    assert "events" not in said

@@ -1,0 +1,88 @@
+"""The Delta tables that are derived from a lake's log as Spark frames, wherever lakes can lie.
+
+On a disk Delta's own reader has them. In an object store Spark would need a client of Hadoop's, so there the executors'
+Python reads the tables' files.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from kraftlake.metadata_log.delta_log import NotADeltaTableError, TableState, read_table
+from kraftlake.metadata_log.location import Location, fixed_location, open_parquet_file
+from kraftlake.runtime.errors import CorruptDataError, LakeError, UsageError
+from kraftlake.spark_jobs.fold.frames import in_arrow
+from kraftlake.spark_jobs.jobs import JOBS
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    FileReader = Callable[[Location], Iterable[pa.Table]]
+
+
+def table_frame(
+    spark: SparkSession, lake: str | Path | Location, table: str, *, columns: Sequence[str] | None = None
+) -> DataFrame:
+    """The rows of a derived table (`events`, `partition_history`, …) as it is now; some of its columns or all.
+
+    Raises LakeError where there is no such table, UsageError for what is no column of it.
+    """
+    state = derived_table(fixed_location(lake), table)
+    schema = _columns(state, table, columns)
+    if isinstance(state.path, Path):
+        return spark.read.format("delta").load(str(state.path)).select(*schema.names)
+    paths = [state.path / file.path for file in state.files.values()]
+    return files_frame(spark, paths, partial(_whole, schema), schema)
+
+
+def derived_table(lake: Location, table: str) -> TableState:
+    """The state of a derived table; raises LakeError, naming the job that makes it, where there is none."""
+    try:
+        return read_table(lake / table)
+    except NotADeltaTableError as fault:
+        job = next((job.name for job in JOBS.values() if table in job.tables), None)
+        first = f" yet: run `kraftlake spark {job} {lake}` first" if job else ""
+        raise LakeError(f"{lake} has no {table}/{first}.") from fault
+
+
+def files_frame(spark: SparkSession, paths: Sequence[Location], read: FileReader, schema: pa.Schema) -> DataFrame:
+    """What `read` gives of each of a table's files, on the executors, in the columns of `schema`."""
+
+    def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                for table in read(paths[number]):
+                    yield from table.to_batches()
+
+    tasks = min(len(paths), 4 * spark.sparkContext.defaultParallelism)
+    return in_arrow(spark.range(0, len(paths), 1, max(1, tasks)), rows, schema)
+
+
+def _columns(state: TableState, table: str, columns: Sequence[str] | None) -> pa.Schema:
+    from pyspark.sql.pandas.types import to_arrow_schema
+    from pyspark.sql.types import StructType
+
+    schema = to_arrow_schema(StructType.fromJson(json.loads(state.metadata.schema_string)), timezone="UTC")
+    names = schema.names if columns is None else columns
+    unknown = [name for name in names if name not in schema.names]
+    if unknown:
+        raise UsageError(f"{table}/ has no column {unknown[0]!r}: it is one of {', '.join(schema.names)}")
+    return pa.schema([schema.field(name) for name in names])
+
+
+def _whole(schema: pa.Schema, path: Location) -> Iterator[pa.Table]:
+    """All rows of a file, a row group at a time."""
+    try:
+        parquet = open_parquet_file(path)
+        for group in range(parquet.metadata.num_row_groups):
+            yield parquet.read_row_group(group, columns=schema.names).select(schema.names).cast(schema)
+    except (pa.ArrowException, OSError, KeyError, ValueError) as fault:
+        raise CorruptDataError(
+            f"{path} can't be read: {fault}. Where its table was put in order meanwhile, ask again."
+        ) from fault

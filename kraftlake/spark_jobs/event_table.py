@@ -1,0 +1,79 @@
+"""Rows of `events/` as tables: those of partitions, made by column, and such that were made one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kraftlake.spark_jobs.events import EVENTS
+
+if TYPE_CHECKING:
+    from kraftlake.spark_jobs.delta_heads import DeltaHeads
+    from kraftlake.spark_jobs.partition_event_columns import StateEvents
+    from kraftlake.spark_jobs.partition_events import Event
+
+_SCHEMA: Final = EVENTS.schema
+_ROWS_OF_A_RUN: Final = 20
+"""From how many rows on, on average, runs of rows are joined faster than rows are picked."""
+
+
+def table_of_states(
+    events: StateEvents, head: dict[str, pa.Array], topics: pa.Array, ids: pa.Array, numbers: pa.Array
+) -> pa.Table:
+    """Events of partitions; `head` has their first three columns, the others are those of what they are of."""
+    subjects = pc.binary_join_element_wise(topics, numbers.cast(pa.string()), "-")
+    columns = {
+        **head,
+        "kind": events.kind,
+        "subject": subjects,
+        "topic": topics,
+        "topic_id": ids,
+        "partition": numbers,
+        "broker": pa.nulls(len(numbers), pa.int32()),
+        "field": events.field,
+        "before": events.before,
+        "after": events.after,
+        "sentence": pc.binary_join_element_wise(subjects, events.words, " "),
+    }
+    return pa.Table.from_arrays([columns[name] for name in _SCHEMA.names], schema=_SCHEMA)
+
+
+def table_of_events(events: Sequence[Event], deltas: Any, heads: DeltaHeads) -> pa.Table:
+    """Events that were made one by one; `deltas` (int64) are the numbers of theirs."""
+    head = head_columns(heads, deltas)
+    fields = [*_SCHEMA][len(head) :]
+    columns = zip(*events, strict=True) if events else ((),) * len(fields)
+    arrays = [pa.array(values, field.type) for values, field in zip(columns, fields, strict=True)]
+    return pa.Table.from_arrays([*head.values(), *arrays], schema=_SCHEMA)
+
+
+def head_columns(heads: DeltaHeads, deltas: Any) -> dict[str, pa.Array]:
+    """The columns that say when, of rows of some deltas (int64[n])."""
+    times = heads.times[deltas]
+    return {
+        "offset": pa.array(heads.offsets[deltas]),
+        "epoch": pa.array(heads.epochs[deltas].astype(np.int32, copy=False)),
+        "timestamp": pa.array(times * 1000, mask=times < 0).cast(_SCHEMA.field("timestamp").type),
+    }
+
+
+def merged(first: pa.Table, ranks: Any, second: pa.Table, second_ranks: Any) -> pa.Table:
+    """The rows of two tables by their ranks (int64, ascending in each), those of the first before equal ones."""
+    if not second.num_rows or not first.num_rows:
+        return first if not second.num_rows else second
+    both = pa.concat_tables([first, second])
+    places = np.searchsorted(ranks, second_ranks, side="right")  # how many of the first go before each of the second
+    begins = np.flatnonzero(np.diff(places, prepend=-1))
+    if len(begins) * _ROWS_OF_A_RUN > both.num_rows:
+        order = np.argsort(np.concatenate((ranks, second_ranks)), kind="stable")
+        return both.take(pa.array(order))
+    parts, done = [], 0
+    for begin, end in zip(begins.tolist(), [*begins[1:].tolist(), len(places)], strict=True):
+        at = int(places[begin])
+        parts += [first.slice(done, at - done), second.slice(begin, end - begin)]
+        done = at
+    return pa.concat_tables([*parts, first.slice(done)]).combine_chunks()

@@ -1,0 +1,115 @@
+"""The writer of `events/`, as the streams over a lake's log take it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from kraftlake.image import MetadataImage
+from kraftlake.records.batch import RecordBatch
+from kraftlake.records.metadata_records import NoOpRecord
+from kraftlake.replay.quorum import QuorumState
+from kraftlake.spark_jobs.delta_heads import DeltaHeads
+from kraftlake.spark_jobs.delta_rows_writer import DeltaRowsWriter
+from kraftlake.spark_jobs.entry_events import election_event
+from kraftlake.spark_jobs.event_states import EVENT_KINDS, EventStates
+from kraftlake.spark_jobs.event_table import merged, table_of_events
+from kraftlake.spark_jobs.events import EVENTS
+from kraftlake.spark_jobs.history.effective_records import EffectiveRecords
+
+if TYPE_CHECKING:
+    from kraftlake.records.batch_values import BatchValues
+
+_NO_OP = NoOpRecord.API_KEY
+
+
+class EventsWriter(DeltaRowsWriter):
+    """Makes the rows of `events/`; those of a delta by what they are of: quorum, brokers, topics, configs, …
+
+    The load of a snapshot is no event: it says nothing of when.
+    """
+
+    description = EVENTS
+    kinds = EVENT_KINDS
+
+    def __init__(self, *, bulk: bool | None = None) -> None:
+        """`bulk` says whether to use compiled code, None: where there is enough to do for it."""
+        super().__init__()
+        self._bulk = bulk
+        self._states = EventStates(bulk=bulk)
+        self._quorum = QuorumState()
+        self._epoch = -1
+        """The epoch of the last delta, or of no-op records behind it."""
+        self._quiet_rises: frozenset[int] = frozenset()
+        """The last offsets of batches of nothing but no-op records that begin an epoch: they tell of no leader."""
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a metadata transaction is open behind what was taken."""
+        return self._transactions.open_since is not None
+
+    def start(self, image: MetadataImage, quorum: QuorumState, epoch: int) -> None:
+        """Begin with an image outside of a transaction, in place of what a table covers."""
+        self._go_on(image, told=True)
+        self._know_leader(quorum.leader_id, epoch)
+
+    def _go_on(self, image: MetadataImage, *, told: bool) -> None:  # noqa: ARG002 - of use to others
+        self._states = EventStates(image, bulk=self._bulk)
+
+    def _know_leader(self, leader: int | None, epoch: int) -> None:
+        self._quorum, self._epoch = QuorumState(leader_id=leader), epoch
+
+    def _tell_load(self, image: MetadataImage, heads: DeltaHeads) -> None:
+        pass
+
+    def _asks_about(self, rows: pa.Table) -> bool:
+        if super()._asks_about(rows) or (rows.column("epoch").to_numpy() != self._epoch).any():
+            return True
+        return bool(rows.column("control").to_numpy(zero_copy_only=False).any())
+
+    def _asks_about_part(self, part: BatchValues | RecordBatch) -> bool:
+        self._quiet_rises = frozenset()
+        if isinstance(part, RecordBatch):
+            if part.control:
+                for record in part.messages():
+                    self._quorum = self._quorum.after(record.message)
+            elif part.epoch != self._epoch and all(value[1] == _NO_OP for value in part.values):
+                self._quiet_rises = frozenset((part.last_offset,))
+            return part.epoch != self._epoch
+        rises = np.flatnonzero(np.diff(part.epochs, prepend=self._epoch))
+        self._quiet_rises = frozenset(int(part.last_offsets[batch]) for batch in rises if _is_quiet(part, int(batch)))
+        return len(rises) > 0
+
+    def _tell(self, records: EffectiveRecords, heads: DeltaHeads) -> None:
+        tables = [*self._states.take(records, heads)]
+        elected = self._elected(heads)
+        if len(elected):
+            deltas = np.concatenate([np.empty(0, np.int64), *(of_table for _, of_table in tables)])
+            rows = pa.concat_tables([self.description.schema.empty_table(), *(table for table, _ in tables)])
+            self.rows.add_table(merged(self._elections(elected, heads), elected, rows, deltas))
+            return
+        for table, _ in tables:
+            self.rows.add_table(table)
+
+    def _elected(self, heads: DeltaHeads) -> Any:
+        """The numbers (int64) of the deltas that begin an epoch under a leader that is known."""
+        rises = np.flatnonzero(np.diff(heads.epochs, prepend=self._epoch))
+        if len(heads.epochs):
+            self._epoch = int(heads.epochs[-1])
+        if self._quorum.leader_id is None:
+            return rises[:0]
+        return rises[[int(heads.offsets[rise]) not in self._quiet_rises for rise in rises.tolist()]]
+
+    def _elections(self, deltas: Any, heads: DeltaHeads) -> pa.Table:
+        leader = self._quorum.leader_id
+        assert leader is not None
+        events = [election_event(leader, int(heads.epochs[delta])) for delta in deltas.tolist()]
+        return table_of_events(events, deltas, heads)
+
+
+def _is_quiet(part: BatchValues, batch: int) -> bool:
+    first = int(part.last_offsets[batch - 1]) + 1 if batch else part.base_offset
+    records = slice(first - part.base_offset, int(part.last_offsets[batch]) + 1 - part.base_offset)
+    return bool((part.data[part.starts[records] + 1] == _NO_OP).all())

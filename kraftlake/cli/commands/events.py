@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from kraftlake.cli.command import Example, Option
+from kraftlake.cli.image_parts import any_matches
 from kraftlake.cli.options import SAMPLE, Call, command, from_option, to_option, topics_option
 from kraftlake.cli.parameters import BROKER, EVENT_KIND
 from kraftlake.cli.sections import LOOK
@@ -143,12 +144,11 @@ def events(
 def _tell_strangers(call: Call, image: MetadataImage, wanted: Wanted) -> None:
     """Warn where what nothing happened to is not there either: its name looks like a mistake."""
     where = f"at offset {image.offset}"
-    topics = image.topics.topics_by_name()
-    if wanted.topics and not any(fnmatch.fnmatchcase(name, pattern) for name in topics for pattern in wanted.topics):
+    if wanted.topics and not any_matches(image.topics, wanted.topics):
         call.terminal.warn(f"no topic matches {', '.join(wanted.topics)} {where}")
     for name in wanted.partitions:
-        topic, _, number = name.rpartition("-")
-        if topic not in topics or int(number) not in topics[topic].partitions:
+        topic = image.topics.get_topic(name.rpartition("-")[0])
+        if topic is None or int(name.rpartition("-")[2]) not in topic.partitions:
             call.terminal.warn(f"there is no partition {name} {where}")
     if wanted.broker is not None:
         call.tell_unregistered(wanted.broker, image.cluster.brokers, where=where)

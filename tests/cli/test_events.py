@@ -130,3 +130,21 @@ def test_every_kind_can_be_asked_for() -> None:
     from kraftlake.cli.parameters import EVENT_KIND
 
     assert [EVENT_KIND.convert(kind, None, None) for kind in KINDS] == list(KINDS)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--topic", "nix"], "no topic matches nix at offset 400"),
+        (["--partition", "fixed-a-99"], "there is no partition fixed-a-99 at offset 400"),
+        (["--partition", "nix-0"], "there is no partition nix-0 at offset 400"),
+        (
+            ["--broker", 99],
+            "broker 99 is not registered at offset 400 and hosts nothing; registered brokers: 1, 2, 3, 4",
+        ),
+    ],
+)
+def test_nothing_that_happened_to_what_is_not_there_looks_like_a_mistake(words: list[object], told: str) -> None:
+    for form in ([], ["--json"]):
+        assert told in run("events", DIRECTORY, "--from", 399, "--to", 400, *words, *form).stderr
+    assert run("events", DIRECTORY, "--from", 399, "--to", 400, "--broker", 3).stderr == ""

@@ -19,6 +19,8 @@ from kraftlake.cli.sections import LOOK
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from kraftlake.image import MetadataImage
+
 _PARTITION = re.compile(r".+-\d+", re.DOTALL)
 _ROWS_AT_ONCE = 1000
 
@@ -122,17 +124,34 @@ def events(
     told = LogEvents(opened.reader, partial(opened.changes, lenient=not call.strict), begin, end)
     wanted = Wanted(topics=topics, partitions=partitions, broker=broker, kinds=kinds)
     asked_for = (form_of(row) for rows in told for row in _rows_of(wanted.among(rows)))
+    shown = 0
     if call.as_json:
-        for event in asked_for:
+        for shown, event in enumerate(asked_for, 1):  # noqa: B007 - how many there were is looked at below
             call.terminal.json(event)
     else:
         from kraftlake.cli.views.events_view import EventsView
 
         view = EventsView(call.terminal)
-        for event in asked_for:
+        for shown, event in enumerate(asked_for, 1):  # noqa: B007
             view.show(event)
         view.finish()
     call.tell_skipped([*told.skipped.values()])
+    if not shown:
+        _tell_strangers(call, opened.image(end, lenient=not call.strict), wanted)
+
+
+def _tell_strangers(call: Call, image: MetadataImage, wanted: Wanted) -> None:
+    """Warn where what nothing happened to is not there either: its name looks like a mistake."""
+    where = f"at offset {image.offset}"
+    topics = image.topics.topics_by_name()
+    if wanted.topics and not any(fnmatch.fnmatchcase(name, pattern) for name in topics for pattern in wanted.topics):
+        call.terminal.warn(f"no topic matches {', '.join(wanted.topics)} {where}")
+    for name in wanted.partitions:
+        topic, _, number = name.rpartition("-")
+        if topic not in topics or int(number) not in topics[topic].partitions:
+            call.terminal.warn(f"there is no partition {name} {where}")
+    if wanted.broker is not None:
+        call.tell_unregistered(wanted.broker, image.cluster.brokers, where=where)
 
 
 def _rows_of(table: pa.Table) -> Iterator[dict[str, Any]]:

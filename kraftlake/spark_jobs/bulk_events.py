@@ -58,12 +58,10 @@ def _table(places: PartitionPlaces, moved: Moved, told: _TopicEvents, heads: Del
     partitions, topics = told.partitions[some], told.topics[some]
     events = [*told.events()]
     of_events = np.array([(event.delta, event.topic, not event.gone) for event in events], np.int64).reshape(-1, 3)
-    known, which = np.unique(np.concatenate((topics, of_events[:, 1])), return_inverse=True)
-    ranks = pc.rank(strings.names.take(pa.array(known)), tiebreaker="dense").to_numpy().astype(np.int64)
-    of_topic = ranks[which.reshape(-1)]
+    ranks, count = _ranks(strings.names, np.concatenate((topics, of_events[:, 1])))
     widest = _dense(partitions)
-    keys = _Keys(len(known) + 1, int(widest.max()) + 2 if len(widest) else 1)
-    states = keys.of(moved.deltas[some], 1, of_topic[: len(topics)], widest + 1)
+    keys = _Keys(count + 1, int(widest.max()) + 2 if len(widest) else 1)
+    states = keys.of(moved.deltas[some], 1, ranks[topics], widest + 1)
     order = np.argsort(states, kind="stable")
     some, states = some[order], states[order]
     found = state_events(there.where(some))
@@ -75,11 +73,21 @@ def _table(places: PartitionPlaces, moved: Moved, told: _TopicEvents, heads: Del
         strings.ids.take(topic),
         pa.array(told.partitions[rows].astype(np.int32, copy=False)),
     )
-    singles = keys.of(of_events[:, 0], of_events[:, 2], of_topic[len(topics) :], 0)
+    singles = keys.of(of_events[:, 0], of_events[:, 2], ranks[of_events[:, 1]], 0)
     sorted_ = np.argsort(singles, kind="stable")
     one_by_one = table_of_events([events[at].event for at in sorted_.tolist()], of_events[sorted_, 0], heads)
-    all_keys = np.sort(np.concatenate((states[found.changes], singles)))
+    all_keys = np.sort(np.concatenate((states[found.changes], singles[sorted_])), kind="stable")
     return merged(table, states[found.changes], one_by_one, singles[sorted_]), keys.deltas(all_keys)
+
+
+def _ranks(names: pa.Array, topics: Any) -> tuple[Any, int]:
+    """By number of a topic where its name stands among those of some topics, and how many these are at most."""
+    used = np.zeros(len(names), np.bool_)
+    used[topics] = True
+    known = np.flatnonzero(used)
+    ranks = np.zeros(len(names), np.int64)
+    ranks[known] = pc.rank(names.take(pa.array(known)), tiebreaker="dense").to_numpy()
+    return ranks, len(known)
 
 
 class _Keys(NamedTuple):

@@ -151,13 +151,12 @@ def _of_hosts(changes: PartitionChanges) -> StateEvents:
     unlike = (codes[:, ::2] != codes[:, 1::2]).any(axis=1)
     some, codes = some[unlike], np.ascontiguousarray(codes[unlike], np.int32)
 
+    replicas, adding, removing = (one.list_of for one in coded)
+
     def event(pattern: bytes) -> PartitionEvent | None:
-        numbers = memoryview(pattern).cast("i")
-        sides = (
-            Hosts(*(one.list_of(numbers[at + side]) for at, one in zip((0, 2, 4), coded, strict=True)))
-            for side in (0, 1)
-        )
-        return next(replica_events(*sides), None)
+        had, has, added, adds, removed, removes = memoryview(pattern).cast("i")
+        before = Hosts(replicas(had), adding(added), removing(removed))
+        return next(replica_events(before, Hosts(replicas(has), adding(adds), removing(removes))), None)
 
     keys = pa.Array.from_buffers(pa.binary(codes.itemsize * 6), len(some), [None, pa.py_buffer(codes)])
     return _alike(some, keys, event)

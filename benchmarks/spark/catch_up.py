@@ -33,6 +33,7 @@ WHATS: Final = {
     "history": "histories (history)",
     "metrics": "counts (metrics)",
     "events": "events (events)",
+    "all": "all of these at once (all)",
 }
 
 

@@ -113,3 +113,9 @@ def test_a_change_of_a_version_to_come_is_left_to_those_who_tell(place):
     answer = outcome([batch], start + 40, image=base(), bulk=True)
     assert answer == outcome([batch], start + 40, image=base())
     assert f"offset {start + place}" in answer[1]
+
+
+def test_changes_of_a_topic_with_odd_partition_ids_are_made_where_they_belong():
+    image, *_ = same_as_one_by_one([change(number, SPARSE, leader=3) for number in (1, 7)])
+    partitions = image["topics"][f"t{SPARSE}"]["partitions"]
+    assert {number for number, state in partitions.items() if state["leader"] == 3} == {"1", "7"}

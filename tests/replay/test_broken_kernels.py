@@ -175,9 +175,13 @@ def test_notes_end_in_front_of_the_first_record_that_takes_what_is_broken(
     values = [encode_value(record.message, record.version) for record in records]
     stops = np.cumsum([len(value) for value in values])
     starts = stops - [len(value) for value in values]
+    data = np.frombuffer(b"".join(values), np.uint8)
+    whole = NotingChange(image.rows())  # what else it takes is compiled by then
+    whole.note(data, starts[:PARTITIONS], stops[:PARTITIONS])
+    whole.apply()
     asked = break_kernel(kernel)
     change = NotingChange(image.rows())
-    stop, notes = change.note(np.frombuffer(b"".join(values), np.uint8), starts, stops)
+    stop, notes = change.note(data, starts, stops)
     assert asked
     assert stop == done
     assert notes.records.tolist() == list(range(done))

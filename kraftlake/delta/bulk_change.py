@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import attrs
 import numpy as np
 
 from kraftlake.delta.bulk_state import BulkState
@@ -18,25 +17,6 @@ from kraftlake.kernels import change_state as columns
 from kraftlake.kernels import local_changes as local
 from kraftlake.records.uuid import Uuid
 from kraftlake.runtime import reused_memory
-
-
-@attrs.frozen(kw_only=True, eq=False)
-class ChangedRows:
-    """The partitions that records have named, where no topic and no partition came or went: n of them.
-
-    `numbers` (int32[n]) are their rows in the base, whose `table` says whose they are; `before` and `after`
-    (int32[n, 14]) what they were and are, with lists of both in `heap` and directories by number (see
-    `kraftlake.image.partition_rows`). `unclean_elections` and `elr_elections` count those of all of them.
-    """
-
-    table: TopicTable
-    numbers: Any
-    before: Any
-    after: Any
-    heap: Any
-    directories: tuple[Uuid, ...]
-    unclean_elections: int
-    elr_elections: int
 
 
 class BulkChange(BulkState):
@@ -136,31 +116,6 @@ class BulkChange(BulkState):
     def _is_structural(self) -> bool:
         counts = self.state.counts
         return bool(counts[columns.N_FRESH] or counts[columns.N_TOPICS] or self.has_dead_topics)
-
-    def changed_rows(self) -> ChangedRows | None:
-        """The partitions that were changed, as rows; None where topics or partitions came or went."""
-        if self._is_structural:
-            return None
-        state, base = self.gathered(), self.packed
-        count = int(state.counts[columns.N_TOUCHED])
-        info = state.touched_info[:count]
-        named = np.flatnonzero(info[:, 0] & columns.TOUCHED)
-        numbers = state.touched[named]
-        before = base.rows[numbers]
-        if len(base.patched):
-            at = np.minimum(np.searchsorted(base.patched, numbers), len(base.patched) - 1)
-            there = base.patched[at] == numbers
-            before[there] = base.patches[at[there]]
-        return ChangedRows(
-            table=base.table,
-            numbers=numbers,
-            before=before,
-            after=state.touched_rows[named],
-            heap=self.heap(),
-            directories=self.directory_ids(),
-            unclean_elections=int(info[:, 1].sum()),
-            elr_elections=int(info[:, 2].sum()),
-        )
 
     def _rewritten(self) -> PackedTopics:
         base, state = self.packed, self.state

@@ -23,7 +23,7 @@ from kraftlake.records.uuid import Uuid
 from kraftlake.runtime.errors import ReplayError
 
 if TYPE_CHECKING:
-    from kraftlake.delta.bulk_change import BulkChange, ChangedRows
+    from kraftlake.delta.bulk_change import BulkChange
 
 MERGE_FROM: Final = 1000
 """From how many records on they are merged in bulk, where the compiled code is in use already."""
@@ -286,13 +286,6 @@ class TopicsDelta:
         if self._whole is not None:
             return self._whole
         return self.image if self._objects is None else self._objects.apply()
-
-    def changed_rows(self) -> ChangedRows | None:
-        """What changed, as rows of numbers, where many records were merged in bulk and no topic or partition came or
-        went; else None: `changed_topics` has it then.
-        """
-        self._merge()
-        return None if self._bulk is None else self._bulk.changed_rows()
 
     def as_bulk(self) -> BulkChange | None:
         """What was merged, where that was done in bulk."""

@@ -27,7 +27,14 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 TABLES = sorted({table for job in JOBS.values() for table in job.tables})
-Rows = dict[str, list[str]]
+
+
+class Rows(dict[str, list[str]]):
+    """The rows of each table, which a failure doesn't print."""
+
+    def __repr__(self) -> str:
+        return f"<rows of {len(self)} tables>"
+
 
 WRITERS_OF_COMMITS = ("lake_table", "history.history_table")
 
@@ -50,13 +57,14 @@ class Lake:
 
     def append(self, count: int, commits: int) -> None:
         batches = BATCHES[self._appended : self._appended + count]
+        if not batches:
+            return
         self._log.refresh()
         append_in(self._log, min(commits, len(batches)), batches)
         self._appended += len(batches)
 
     def append_rest(self) -> None:
-        if self._appended < len(BATCHES):
-            self.append(len(BATCHES), 2)
+        self.append(len(BATCHES), 2)
 
     def run(self, job: str, files: int, crash: tuple[str, int] | None, patch: pytest.MonkeyPatch) -> None:
         if not self._log.end_offset:
@@ -90,7 +98,9 @@ class Lake:
             DeltaTable(self.path / "log").optimize.compact()
 
     def rows(self) -> Rows:
-        return {name: sorted(map(str, DeltaTable(self.path / name).to_pyarrow_table().to_pylist())) for name in TABLES}
+        return Rows(
+            (name, sorted(map(str, DeltaTable(self.path / name).to_pyarrow_table().to_pylist()))) for name in TABLES
+        )
 
 
 def doomed(when: str, number: int) -> Callable[..., Any]:

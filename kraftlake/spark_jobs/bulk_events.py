@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from kraftlake.kernels.broker_changes import HAD, HAS
 from kraftlake.records.metadata_records import TopicRecord
 from kraftlake.spark_jobs.delta_heads import DeltaHeads
-from kraftlake.spark_jobs.event_table import head_columns, merged, table_of_events, table_of_states
+from kraftlake.spark_jobs.event_table import merged, table_of_events, table_of_states
 from kraftlake.spark_jobs.history.effective_records import EffectiveRecords
 from kraftlake.spark_jobs.partition_event_columns import PartitionChanges, state_events
 from kraftlake.spark_jobs.partition_events import (
@@ -68,7 +68,7 @@ def _table(places: PartitionPlaces, moved: Moved, told: _TopicEvents, heads: Del
     rows, topic = some[found.changes], pa.array(told.topics[some[found.changes]])
     table = table_of_states(
         found,
-        head_columns(heads, moved.deltas[rows]),
+        heads.columns(moved.deltas[rows]),
         strings.names.take(topic),
         strings.ids.take(topic),
         pa.array(told.partitions[rows].astype(np.int32, copy=False)),

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
+import pyarrow as pa
 
 from kraftlake.records.batch import RecordBatch
+from kraftlake.spark_jobs.history.columns import times_of
 from kraftlake.spark_jobs.history.effective_records import EffectiveRecords
 from kraftlake.spark_jobs.transactions import BEGIN, marks_among, open_around
 
@@ -37,6 +39,14 @@ class DeltaHeads:
         """One delta's as the tables' rows have them: offset, epoch, and time (epoch microseconds or None)."""
         time = int(self.times[number])
         return int(self.offsets[number]), int(self.epochs[number]), None if time < 0 else time * 1000
+
+    def columns(self, deltas: Any) -> dict[str, pa.Array]:
+        """The columns of tables that say which delta a row is of and when, by their names, for some (int64[n])."""
+        return {
+            "offset": pa.array(self.offsets[deltas]),
+            "epoch": pa.array(self.epochs[deltas]),
+            "timestamp": times_of(self.times[deltas]),
+        }
 
     @classmethod
     def of_part(cls, part: BatchValues | RecordBatch, records: EffectiveRecords, *, in_transaction: bool) -> DeltaHeads:

@@ -44,21 +44,11 @@ def table_of_states(
 
 def table_of_events(events: Sequence[Event], deltas: Any, heads: DeltaHeads) -> pa.Table:
     """Events that were made one by one; `deltas` (int64) are the numbers of theirs."""
-    head = head_columns(heads, deltas)
+    head = heads.columns(deltas)
     fields = [*_SCHEMA][len(head) :]
     columns = zip(*events, strict=True) if events else ((),) * len(fields)
     arrays = [pa.array(values, field.type) for values, field in zip(columns, fields, strict=True)]
     return pa.Table.from_arrays([*head.values(), *arrays], schema=_SCHEMA)
-
-
-def head_columns(heads: DeltaHeads, deltas: Any) -> dict[str, pa.Array]:
-    """The columns that say when, of rows of some deltas (int64[n])."""
-    times = heads.times[deltas]
-    return {
-        "offset": pa.array(heads.offsets[deltas]),
-        "epoch": pa.array(heads.epochs[deltas].astype(np.int32, copy=False)),
-        "timestamp": pa.array(times * 1000, mask=times < 0).cast(_SCHEMA.field("timestamp").type),
-    }
 
 
 def merged(first: pa.Table, ranks: Any, second: pa.Table, second_ranks: Any) -> pa.Table:

@@ -23,7 +23,7 @@ from kraftlake.kernels.broker_changes import (
 )
 from kraftlake.kernels.change_state import Base, State
 from kraftlake.spark_jobs.delta_heads import DeltaHeads
-from kraftlake.spark_jobs.local_changes import CHANGES_BY_NAME, ENCODED_SCHEMA, SCHEMA
+from kraftlake.spark_jobs.local_changes import CHANGES_BY_NAME, ENCODED_SCHEMA
 from kraftlake.spark_jobs.row_lists import RowLists
 
 _CHANGES: Final = pa.array(CHANGES_BY_NAME, pa.string())
@@ -92,15 +92,13 @@ def local_change_table(partitions: ChangedPartitions, heads: DeltaHeads, strings
     told = _told(partitions, _order(partitions, _ranks(names)[topics]), len(heads.offsets))
     changed, deleted = told.changed, told.kinds == DELETE
     deltas, topic = partitions.deltas[changed], pa.array(topics[changed])
-    times, gone = heads.times[deltas], deleted if deleted.any() else None
+    gone = deleted if deleted.any() else None
 
     def number(column: int) -> pa.Array:
         return pa.array(partitions.after[changed, column], mask=gone)
 
     columns = {
-        "offset": pa.array(heads.offsets[deltas]),
-        "epoch": pa.array(heads.epochs[deltas].astype(np.int32, copy=False)),
-        "timestamp": pa.array(times * 1000, mask=times < 0).cast(SCHEMA.field("timestamp").type),
+        **heads.columns(deltas),
         "broker": pa.array(told.brokers),
         "change": pa.DictionaryArray.from_arrays(pa.array(told.kinds.astype(np.int32)), _CHANGES),
         "topic": pa.DictionaryArray.from_arrays(topic, names),

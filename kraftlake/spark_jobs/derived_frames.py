@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from kraftlake.metadata_log.delta_log import NotADeltaTableError, TableState, read_table
+from kraftlake.metadata_log.delta_log import TableState
 from kraftlake.metadata_log.location import Location, fixed_location, open_parquet_file
-from kraftlake.runtime.errors import CorruptDataError, LakeError, UsageError
+from kraftlake.runtime.errors import CorruptDataError
+from kraftlake.spark_jobs.derived_tables import columns_of, derived_table
 from kraftlake.spark_jobs.fold.frames import in_arrow
-from kraftlake.spark_jobs.jobs import JOBS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -34,21 +34,11 @@ def table_frame(
     Raises LakeError where there is no such table, UsageError for what is no column of it.
     """
     state = derived_table(fixed_location(lake), table)
-    schema = _columns(state, table, columns)
+    schema = columns_of(table, _schema(state), columns)
     if isinstance(state.path, Path):
         return spark.read.format("delta").load(str(state.path)).select(*schema.names)
     paths = [state.path / file.path for file in state.files.values()]
     return files_frame(spark, paths, partial(_whole, schema), schema)
-
-
-def derived_table(lake: Location, table: str) -> TableState:
-    """The state of a derived table; raises LakeError, naming the job that makes it, where there is none."""
-    try:
-        return read_table(lake / table)
-    except NotADeltaTableError as fault:
-        job = next((job.name for job in JOBS.values() if table in job.tables), None)
-        first = f" yet: run `kraftlake spark {job} {lake}` first" if job else ""
-        raise LakeError(f"{lake} has no {table}/{first}.") from fault
 
 
 def files_frame(spark: SparkSession, paths: Sequence[Location], read: FileReader, schema: pa.Schema) -> DataFrame:
@@ -64,16 +54,11 @@ def files_frame(spark: SparkSession, paths: Sequence[Location], read: FileReader
     return in_arrow(spark.range(0, len(paths), 1, max(1, tasks)), rows, schema)
 
 
-def _columns(state: TableState, table: str, columns: Sequence[str] | None) -> pa.Schema:
+def _schema(state: TableState) -> pa.Schema:
     from pyspark.sql.pandas.types import to_arrow_schema
     from pyspark.sql.types import StructType
 
-    schema = to_arrow_schema(StructType.fromJson(json.loads(state.metadata.schema_string)), timezone="UTC")
-    names = schema.names if columns is None else columns
-    unknown = [name for name in names if name not in schema.names]
-    if unknown:
-        raise UsageError(f"{table}/ has no column {unknown[0]!r}: it is one of {', '.join(schema.names)}")
-    return pa.schema([schema.field(name) for name in names])
+    return to_arrow_schema(StructType.fromJson(json.loads(state.metadata.schema_string)), timezone="UTC")
 
 
 def _whole(schema: pa.Schema, path: Location) -> Iterator[pa.Table]:

@@ -13,7 +13,7 @@ from deltalake import DeltaTable
 from kraftlake.metadata_log.delta_log import read_table
 from kraftlake.runtime.errors import LakeError, UsageError
 from kraftlake.spark_jobs import run_job, table_frame
-from kraftlake.spark_jobs.derived_frames import _columns, _whole, files_frame
+from kraftlake.spark_jobs.derived_frames import _schema, _whole, files_frame
 from kraftlake.spark_jobs.jobs import JOBS
 from tests.spark_jobs.sample_log import lake_of
 
@@ -45,7 +45,7 @@ def rows_of(table: pa.Table) -> list[str]:
 @pytest.mark.parametrize("table", TABLES)
 def test_the_executors_read_of_each_table_what_delta_reads(spark: SparkSession, lake: Path, table: str) -> None:
     state = read_table(lake / table)
-    schema = _columns(state, table, None)
+    schema = _schema(state)
     paths = [lake / table / file.path for file in state.files.values()]
     read = files_frame(spark, paths, partial(_whole, schema), schema)
     by_delta = table_frame(spark, lake, table)

@@ -12,10 +12,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from kraftlake.metadata_log.delta_actions import AddFile
-from kraftlake.metadata_log.delta_log import NotADeltaTableError, TableState, read_table
+from kraftlake.metadata_log.delta_log import TableState
 from kraftlake.metadata_log.derived_tables import app_id_of
 from kraftlake.metadata_log.location import Location, fixed_location, lake_location, open_parquet_file
-from kraftlake.runtime.errors import CorruptDataError, LakeError, OffsetError, UsageError
+from kraftlake.runtime.errors import CorruptDataError, OffsetError, UsageError
+from kraftlake.spark_jobs.derived_tables import columns_of, derived_table
 from kraftlake.spark_jobs.history.columns import PARTITION_SCHEMA
 from kraftlake.spark_jobs.history.small_tables import SMALL_TABLES
 
@@ -41,7 +42,7 @@ def state_frame(spark: SparkSession, lake: str | Path, offset: int, table: str =
         return spark.read.format("delta").load(str(state.path)).where(at_offset(offset))
     from kraftlake.spark_jobs.derived_frames import files_frame
 
-    schema = _schema(table, None)
+    schema = HISTORY_SCHEMAS[table]
     return files_frame(spark, _holding(state, offset), partial(_read, offset=offset, schema=schema), schema)
 
 
@@ -60,19 +61,9 @@ def state_at(
     be read.
     """
     state = _covering(lake, table, offset)
-    schema = _schema(table, columns)
+    schema = columns_of(table, HISTORY_SCHEMAS[table], columns)
     parts = [part for path in _holding(state, offset) for part in _read(path, offset=offset, schema=schema)]
     return pa.concat_tables([schema.empty_table(), *parts])
-
-
-def _schema(table: str, columns: Sequence[str] | None) -> pa.Schema:
-    """The columns that are wanted of a history table."""
-    schema = HISTORY_SCHEMAS[table]
-    names = schema.names if columns is None else columns
-    unknown = [name for name in names if name not in schema.names]
-    if unknown:
-        raise UsageError(f"{table}/ has no column {unknown[0]!r}: it is one of {', '.join(schema.names)}")
-    return pa.schema([schema.field(name) for name in names])
 
 
 def _covering(lake: str | Location, table: str, offset: int) -> TableState:
@@ -80,10 +71,7 @@ def _covering(lake: str | Location, table: str, offset: int) -> TableState:
     if table not in HISTORY_SCHEMAS:
         raise UsageError(f"{table!r} is no history table: it is one of {', '.join(HISTORY_SCHEMAS)}")
     place = lake_location(lake)
-    try:
-        state = read_table(place / table)
-    except NotADeltaTableError as fault:
-        raise LakeError(f"{place} has no {table}/ yet: run `kraftlake spark history {place}` first.") from fault
+    state = derived_table(place, table)
     covers = state.transactions.get(app_id_of(table))
     if covers is None or not 0 <= offset <= covers:
         known = "nothing yet" if covers is None else f"offsets up to {covers}"

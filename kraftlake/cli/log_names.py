@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from kraftlake.cli.image_parts import matches
 from kraftlake.cli.views.record_summary import Names
 
 if TYPE_CHECKING:
@@ -52,11 +52,6 @@ def of_topics(records: Iterable[LogRecord], patterns: Sequence[str], known: Name
         known.learn(record.type, data)
         if (name := _topic_of(record.type, data, known)) is not None and (not name or matches(name, patterns)):
             yield record
-
-
-def matches(name: str, patterns: Sequence[str]) -> bool:
-    """Whether a name matches any of these shell patterns."""
-    return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def _topic_of(type_: str, data: Any, known: Names) -> str | None:

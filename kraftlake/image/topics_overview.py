@@ -36,7 +36,6 @@ class TopicsOverview:
 def overview_of(topics: PackedTopics, limit: int) -> TopicsOverview:
     """The overview with the names of at most so many: those with offline partitions first, then under-replicated."""
     troubles = _Troubles.of(topics)
-    recovering = topics.merged_rows()[:, RECOVERY] != 0
     ranks = 3 - 2 * _any_of(topics, troubles.offline) - _any_of(topics, troubles.under_replicated)
     worst: list[str] = []
     for rank in range(4):
@@ -49,7 +48,7 @@ def overview_of(topics: PackedTopics, limit: int) -> TopicsOverview:
             offline=int(troubles.offline.sum()),
             under_replicated=int((troubles.under_replicated & ~troubles.offline).sum()),
             being_reassigned=int(troubles.moving.sum()),
-            recovering=int(recovering.sum()),
+            recovering=int(troubles.recovering.sum()),
         ),
         worst=tuple(worst),
     )
@@ -69,11 +68,14 @@ def topics_hosted(topics: PackedTopics, broker: int) -> set[str]:
 
 @attrs.frozen(kw_only=True, eq=False)
 class _Troubles:
-    """bool[N]: which partitions have no leader, fewer members of the ISR than replicas, replicas that come or go."""
+    """bool[N]: which partitions have no leader, fewer members of the ISR than replicas, replicas that come or go, or
+    wait for what an unclean election has left.
+    """
 
     offline: Any
     under_replicated: Any
     moving: Any
+    recovering: Any
 
     @classmethod
     def of(cls, topics: PackedTopics) -> _Troubles:
@@ -85,7 +87,12 @@ class _Troubles:
             starts = rows[rare, 0]  # of seven lengths: replicas, ISR, directories, adding, removing, …
             replicas[rare], in_sync[rare] = topics.heap[starts], topics.heap[starts + 1]
             moving[rare] = (topics.heap[starts + 3] > 0) | (topics.heap[starts + 4] > 0)
-        return cls(offline=rows[:, LEADER] == NO_LEADER, under_replicated=in_sync < replicas, moving=moving)
+        return cls(
+            offline=rows[:, LEADER] == NO_LEADER,
+            under_replicated=in_sync < replicas,
+            moving=moving,
+            recovering=rows[:, RECOVERY] != 0,
+        )
 
 
 def _any_of(topics: PackedTopics, rows: Any) -> Any:

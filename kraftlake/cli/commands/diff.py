@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kraftlake.cli.command import Argument, Example, Option
-from kraftlake.cli.image_parts import matches, of_topics
+from kraftlake.cli.image_parts import any_matches, of_topics
 from kraftlake.cli.options import SAMPLE, Call, command, topics_option
 from kraftlake.cli.parameters import MOMENT_OR_EMPTY, SOURCE
 from kraftlake.cli.sections import LOOK
@@ -86,9 +86,7 @@ def diff(
     found = diff_images(*images)
     if topics:
         found = of_topics(found, topics)
-        if found.is_empty() and not any(
-            matches(name, topics) for image in images for name in image.topics.topics_by_name()
-        ):
+        if found.is_empty() and not any(any_matches(image.topics, topics) for image in images):
             call.terminal.warn(f"no topic matches {', '.join(topics)} at either offset")
     form = found.to_json(show_secrets=call.show_secrets)
     if call.as_json:

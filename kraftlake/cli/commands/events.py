@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from kraftlake.cli.command import Example, Option
-from kraftlake.cli.image_parts import any_matches
+from kraftlake.cli.image_parts import any_matches, matches
 from kraftlake.cli.options import SAMPLE, Call, command, from_option, to_option, topics_option
 from kraftlake.cli.parameters import BROKER, EVENT_KIND
 from kraftlake.cli.sections import LOOK
@@ -58,7 +57,7 @@ class Wanted(NamedTuple):
 def _like(column: pa.ChunkedArray, patterns: Sequence[str]) -> pa.Array:
     """Where a value matches any of some patterns; null matches none."""
     values = [value for value in column.unique().to_pylist() if value is not None]
-    return _among(column, [value for value in values if any(fnmatch.fnmatchcase(value, p) for p in patterns)])
+    return _among(column, [value for value in values if matches(value, patterns)])
 
 
 def _among(column: pa.ChunkedArray, values: Sequence[str]) -> pa.Array:

@@ -66,7 +66,8 @@ def log(
     whose offsets count from 0.
     """
     opened = call.open(source)
-    from kraftlake.cli.log_names import matches, names_before, of_topics
+    from kraftlake.cli.image_parts import matches
+    from kraftlake.cli.log_names import names_before, of_topics
     from kraftlake.cli.views.record_summary import Names
 
     begin, end = call.offsets(opened, first, last)

@@ -36,8 +36,8 @@ def write_row_file(
 
     Where their strings are dictionaries these are taken as they are, and numbers go into the file plainly: that takes a
     fraction of the time that looking each of them up does, and zstd makes them as small. The file's name begins with
-    `last_offset`. With `check` the file is read again before it is written, and a
-    CorruptDataError raised where it doesn't hold the rows. Raises LakeError when the disk refuses.
+    `last_offset`. With `check` the file is read again before it is written, and a CorruptDataError raised where it
+    doesn't hold the rows. Raises LakeError when the disk refuses.
     """
     sink = pa.BufferOutputStream()
     texts = dictionary_paths(rows.schema)

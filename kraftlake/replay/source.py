@@ -210,9 +210,8 @@ class Source:
         """
         broker, from_offset, to_offset = _whole(broker, "a broker's id"), _whole(from_offset), _whole_or_none(to_offset)
         if to_offset is None:
-            to_offset = max(
-                from_offset, self.last_image_offset
-            )  # past the end is an OffsetError, not a range backwards
+            # What begins past the end is an offset that isn't there, not a range that runs backwards.
+            to_offset = max(from_offset, self.last_image_offset)
         if from_offset > to_offset:
             raise UsageError(f"Local changes from offset {from_offset} to {to_offset} run backwards.")
         self._refuse_snapshot()

@@ -48,8 +48,8 @@ def draw_image(
 
     `timestamp` (epoch ms, −1 for none) is the image's time; `brokers` are all that it has, where `image` has only some
     of them. Without `everything`, a long part shows its first entries and says how to see all. With `one_table` all
-    partitions are rows of one. `no_topics` is said where `image` has none. With an
-    `overview` it has no more than the topics that are drawn.
+    partitions are rows of one. `no_topics` is said where `image` has none. With an `overview` it has no more than the
+    topics that are drawn.
     """
     root = tree(("cluster ", Style.STRONG), (cluster_id or "of unknown id", Style.HEADING))
     offset, epoch = image["offset"], image["epoch"]

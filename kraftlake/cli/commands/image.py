@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import functools
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -31,6 +32,10 @@ if TYPE_CHECKING:
         Example(
             "which partitions have no leader, since when, and why", f"kraftlake image {SAMPLE} --unavailable-partitions"
         ),
+        Example(
+            "which partitions have too few replicas in sync for acks=all",
+            f"kraftlake image {SAMPLE} --under-min-isr-partitions",
+        ),
         Example("all ACLs and nothing else", f"kraftlake image {SAMPLE} --part acls --all"),
         Example("for other programs", f"kraftlake image {SAMPLE} --at-offset 1059 --json"),
     ),
@@ -49,7 +54,21 @@ if TYPE_CHECKING:
     "under_replicated",
     cls=Option,
     is_flag=True,
-    help="Only partitions that lack a replica in sync; with the option before it, either.",
+    help="Only partitions that lack a replica in sync.",
+)
+@click.option(
+    "--under-min-isr-partitions",
+    "under_min_isr",
+    cls=Option,
+    is_flag=True,
+    help="Only partitions without a leader, or with fewer replicas in sync than min.insync.replicas asks for.",
+)
+@click.option(
+    "--at-min-isr-partitions",
+    "at_min_isr",
+    cls=Option,
+    is_flag=True,
+    help="Only partitions with just as many in sync; of several of these four options, any.",
 )
 @click.option(
     "--part",
@@ -69,6 +88,8 @@ def image(
     broker: int | None,
     unavailable: bool,
     under_replicated: bool,
+    under_min_isr: bool,
+    at_min_isr: bool,
     parts: tuple[str, ...],
     everything: bool,
 ) -> None:
@@ -77,17 +98,22 @@ def image(
     Brokers, controllers, topics with their partitions, configs, quotas, ACLs, SCRAM credentials, delegation tokens
     and features. Secrets are shown as (redacted) unless --show-secrets is given.
     """
+    from kraftlake.image import min_insync_replicas
     from kraftlake.image.json_form import image_to_json
 
     opened = call.open(source)
     replay = call.replay(opened, call.at)
-    troubles = [*["unavailable"] * unavailable, *["under-replicated"] * under_replicated]
+    flags = {
+        "unavailable": unavailable, "under-replicated": under_replicated,
+        "under-min-isr": under_min_isr, "at-min-isr": at_min_isr,
+    }  # fmt: skip
+    troubles = [kind for kind, wanted in flags.items() if wanted]
     asked: dict[str, Any] = {"topics": topics, "broker": broker, "partitions": troubles}
     detailed = everything or bool(topics or troubles)
     keys, overview = keys_of(parts=parts, **asked), None
     read: Collection[str] | None = ()
     if not keys or "topics" in keys:
-        read = topics_to_read(replay.image.topics, **asked)
+        read = topics_to_read(replay.image, **asked)
         if read is None and not (call.as_json or detailed) and replay.image.topics.is_large:
             from kraftlake.cli.views.image_view import FIRST_TOPICS
             from kraftlake.image.topics_overview import overview_of
@@ -95,7 +121,8 @@ def image(
             overview = overview_of(replay.image.topics.rows(), FIRST_TOPICS)
             read = overview.worst
     whole = image_to_json(replay.image, show_secrets=call.show_secrets, only_topics=read)
-    form = cut(whole, parts=parts, **asked)
+    min_isr = functools.partial(min_insync_replicas, replay.image)
+    form = cut(whole, parts=parts, min_isr=min_isr, **asked)
     if replay.diverged:
         import attrs
 
@@ -112,6 +139,8 @@ def image(
 
     if unavailable:
         _tell_since(opened, form)
+    if under_min_isr or at_min_isr:
+        _tell_min_isr(form, min_isr)
     timestamp = replay.image.provenance.timestamp
     call.terminal.render(
         draw_image(
@@ -122,7 +151,7 @@ def image(
             brokers=whole["brokers"],
             overview=overview,
             one_table=bool(troubles) and not topics,
-            no_topics=f"no partition is {' or '.join(troubles)}" if troubles else "none",
+            no_topics=f"no partition is {' or '.join(map(_in_words, troubles))}" if troubles else "none",
         )
     )
 
@@ -141,3 +170,15 @@ def _tell_since(source: Source, form: dict[str, Any]) -> None:
     found = leaderless_since(source, [(id_, number) for id_, number, _ in shown], form["offset"])
     for id_, number, partition in shown:
         partition["leaderless"] = found.get((id_, number))
+
+
+def _tell_min_isr(form: dict[str, Any], min_isr: Callable[[str], int]) -> None:
+    """Put into the form to draw what min.insync.replicas is for each partition."""
+    for name, topic in form.get("topics", {}).items():
+        for partition in topic["partitions"].values():
+            partition["minIsr"] = min_isr(name)
+
+
+def _in_words(trouble: str) -> str:
+    """A kind of PARTITIONS as the metrics call it: `under min ISR`."""
+    return trouble if "isr" not in trouble else trouble.replace("-", " ").replace("isr", "ISR")

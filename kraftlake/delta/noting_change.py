@@ -118,6 +118,15 @@ class NotingChange(BulkChange):
         """The ids of the partitions at places (int32)."""
         return self._at(places, self._base_partitions, self.state.fresh_partitions)
 
+    def places_of(self, topics: Any) -> Any:
+        """The places (int64, ascending) of all partitions, gone ones too, of topics: bool by number."""
+        known = len(self.packed.table.names)
+        fresh = self.state.fresh_topics[: self.state.counts[columns.N_FRESH]]
+        found = np.flatnonzero(topics[fresh]) + self.packed.partition_count
+        if topics[:known].any():
+            found = np.concatenate((np.flatnonzero(topics[self._base_topics]), found))
+        return found
+
     def topic_id(self, topic: int) -> Uuid:
         """The id of a topic."""
         known = len(self.packed.table.names)
@@ -174,12 +183,6 @@ class NotingChange(BulkChange):
         """A note for each partition of the topics that were removed."""
         removed_by = np.full(self.topic_total, -1, np.int64)
         removed_by[removals[:, 1]] = removals[:, 0]
-        known = len(self.packed.table.names)
-        found = []
-        if (removed_by[:known] >= 0).any():
-            found.append(np.flatnonzero(removed_by[self._base_topics] >= 0))
-        fresh = self.state.fresh_topics[: self.state.counts[columns.N_FRESH]]
-        found.append(np.flatnonzero(removed_by[fresh] >= 0) + self.packed.partition_count)
-        gone = np.concatenate(found)
+        gone = self.places_of(removed_by >= 0)
         rows = np.zeros((len(gone), COLUMNS), np.int32)
         return removed_by[self.topics_at(gone)], gone, rows, np.ones(len(gone), np.bool_), np.zeros(len(gone), np.uint8)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,9 +15,10 @@ from kraftlake.generate.cluster import Cluster
 from kraftlake.generate.episodes import EPISODES, Telling, set_up
 from kraftlake.generate.plan import Plan
 from kraftlake.generate.rows import BatchRows
+from kraftlake.generate.unfinished import unfinished
 from kraftlake.generate.writer import NO_OP_MS, HistoryWriter
 from kraftlake.metadata_log import MetadataLog
-from kraftlake.runtime.errors import LakeError
+from kraftlake.runtime.errors import LakeError, UsageError
 
 NODE_ID = 3000
 """The controller that has written it."""
@@ -77,19 +77,19 @@ def generate_lake(
     """Make a controlled lake whose log tells the plan's history; the lake is there whole or not at all.
 
     `progress` is called with the number of records that are written. Raises UsageError for a plan that makes no sense,
-    LakeError where no lake can be made: only a folder will do, which is empty or isn't there yet.
+    or that this machine plainly has no room for, LakeError where no lake can be made: only a folder will do, which is
+    empty or isn't there yet. What a run that was killed has left beside it is removed.
     """
     plan.check()
     path = _new_folder(lake)
-    unfinished = path.with_name(f".{path.name}.{uuid.uuid4()}.unfinished")
+    _check_room(plan, path.parent)
     try:
-        report = _write(unfinished, path, plan, progress or (lambda _: None))
-        # An empty folder in its place gives way; anything else, made meanwhile, does not.
-        unfinished.rename(path)
+        with unfinished(path) as folder:
+            report = _write(folder, path, plan, progress or (lambda _: None))
+            # An empty folder in its place gives way; anything else, made meanwhile, does not.
+            folder.rename(path)
     except OSError as fault:
         raise LakeError(f"{path} can't be made: {fault.strerror or fault}.") from fault
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
     return report
 
 
@@ -102,6 +102,25 @@ def _new_folder(lake: str | os.PathLike[str]) -> Path:
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise LakeError(f"{path} is in the way: a new lake needs an empty folder, or none.")
     return path
+
+
+def _check_room(plan: Plan, folder: Path) -> None:
+    memory, disk = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), shutil.disk_usage(folder).free
+    if plan.least_memory > memory:
+        raise UsageError(
+            f"A cluster of {plan.brokers:,} brokers and {plan.partition_count:,} partitions takes at least "
+            f"{_gigabytes(plan.least_memory)} of memory, and this machine has {_gigabytes(memory)}: "
+            "take fewer --topics, --partitions or --brokers."
+        )
+    if plan.least_disk > disk:
+        raise UsageError(
+            f"A log of {plan.records:,} records takes at least {_gigabytes(plan.least_disk)}, "
+            f"and {folder} has room for {_gigabytes(disk)}: take fewer --records."
+        )
+
+
+def _gigabytes(size: int) -> str:
+    return f"{size / 1e9:,.1f} GB"
 
 
 def _write(folder: Path, path: Path, plan: Plan, progress: Callable[[int], None]) -> GenerateReport:

@@ -48,6 +48,17 @@ class Plan:
         """Of all topics."""
         return self.topics * self.partitions
 
+    @property
+    def least_memory(self) -> int:
+        """Bytes that the state of the cluster takes (see `Cluster`), without all else."""
+        of_partition = 12 + 5 * self.replication_factor
+        return self.partition_count * of_partition + self.topics * 16 + (self.brokers + 1) * 29
+
+    @property
+    def least_disk(self) -> int:
+        """Bytes that the log takes even where it has nothing but no-op records, which leave little to compress."""
+        return self.records // 20
+
     def starting(self, start_ms: int) -> Plan:
         """The same history at another time."""
         return attrs.evolve(self, start_ms=start_ms)

@@ -148,13 +148,16 @@ class _TopicEvents:
                 yield _TopicEvent(delta, topic, True, topic_deleted(*self._named(topic), words))
         if not come:
             return
-        places = np.flatnonzero(self._places.there)
-        sizes = np.bincount(self._places.change.topics_at(places), minlength=self._places.change.topic_total).tolist()
+        change = self._places.change
+        grown = np.zeros(change.topic_total, np.bool_)
+        grown[[topic for _, topic in come]] = True
+        places = change.places_of(grown)
+        sizes = np.bincount(change.topics_at(places[self._places.there[places] != 0]), minlength=change.topic_total)
         for (_, topic), (count, _, _) in gone.items():
             sizes[topic] += count
         for (delta, topic), (added, _, _) in sorted(come.items(), reverse=True):
             sizes[topic] -= added
-            yield _TopicEvent(delta, topic, False, partitions_added(*self._named(topic), sizes[topic], added))
+            yield _TopicEvent(delta, topic, False, partitions_added(*self._named(topic), int(sizes[topic]), added))
 
     def _named(self, topic: int) -> tuple[str, str]:
         strings = self._places.strings

@@ -102,3 +102,23 @@ def test_without_patterns_nothing_happens_for_as_long_as_it_takes(tmp_path: Path
     assert report.end_offset == 1_000
     assert [episode.name for episode in report.episodes] == ["set-up"]
     assert PATTERNS
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"topics": 10**9, "partitions": 1000}, "1,000,000,000,000 partitions takes at least 27,016.0 GB of memory"),
+        ({"brokers": 10**13}, "take fewer --topics, --partitions or --brokers"),
+        ({"records": 10**18}, "1,000,000,000,000,000,000 records takes at least 50,000,000.0 GB, and .* fewer --rec"),
+    ],
+)
+def test_what_no_machine_has_room_for_is_refused_at_once(options: dict[str, int], said: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=said):
+        generate_lake(tmp_path / "lake", Plan(**options))
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_log_of_nothing_but_no_ops_takes_more_than_the_least_disk(tmp_path: Path) -> None:
+    plan = Plan(topics=1, partitions=1, records=300_000, patterns=())
+    generate_lake(tmp_path / "lake", plan)
+    assert sum(file.stat().st_size for file in (tmp_path / "lake").rglob("*.parquet")) > plan.least_disk

@@ -2,8 +2,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
+from kraftlake.generate.cluster import Cluster
 from kraftlake.generate.plan import PATTERNS, Plan
 from kraftlake.runtime.errors import UsageError
 
@@ -30,3 +32,10 @@ def test_a_plan_as_it_comes_makes_sense() -> None:
     assert plan.partition_count == 600
     assert plan.patterns == PATTERNS
     assert plan.starting(5).start_ms == 5
+
+
+def test_the_least_memory_is_that_of_the_arrays_of_a_cluster() -> None:
+    plan = Plan(brokers=7, topics=11, partitions=13, replication_factor=4)
+    arrays = [value for value in vars(Cluster(plan)).values() if isinstance(value, np.ndarray)]
+    ring = 4 * plan.brokers
+    assert plan.least_memory == sum(array.nbytes for array in arrays) - ring

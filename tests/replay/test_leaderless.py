@@ -13,7 +13,7 @@ from kraftlake.image import MetadataImage
 from kraftlake.kafka_files import SourceKind
 from kraftlake.records.metadata_records import PartitionChangeRecord
 from kraftlake.records.uuid import Uuid
-from kraftlake.replay import Source, import_source
+from kraftlake.replay import Source, bulk, import_source, parts
 from kraftlake.replay.leaderless import Leaderless, leaderless_since
 from tests.cli.running import DIRECTORY
 from tests.replay import made_logs as log
@@ -54,6 +54,10 @@ def found(source: Source, at: int) -> dict[Key, Leaderless]:
     return leaderless_since(source, without_leader(source.image(at)), at)
 
 
+def only(told: dict[Key, Leaderless], keys: set[Key]) -> dict[Key, Leaderless]:
+    return {key: one for key, one in told.items() if key in keys}
+
+
 def copied(folder: Path, *patterns: str) -> Source:
     for pattern in patterns:
         for file in DIRECTORY.glob(pattern):
@@ -61,27 +65,37 @@ def copied(folder: Path, *patterns: str) -> Source:
     return kraftlake.open(folder)
 
 
+@pytest.fixture(params=[False, True], ids=["batch by batch", "in bulk"])
+def any_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The log is read in either of the two ways there are."""
+    from_ = 0 if request.param else 1 << 62
+    monkeypatch.setattr(parts, "BULK_FROM", from_)
+    for name in ("BULK_SNAPSHOT_BYTES", "BULK_SNAPSHOT_RECORDS"):
+        monkeypatch.setattr(bulk, name, from_)
+
+
+@pytest.mark.usefixtures("any_way")
 @pytest.mark.parametrize("at", OFFSETS)
 def test_it_is_what_the_changes_say_at_any_offset_of_a_directory_and_a_lake(
     at: int, told_by_changes: dict[int, dict[Key, Leaderless]], tmp_path: Path
 ) -> None:
     source = kraftlake.open(DIRECTORY)
-    expected = {key: one for key, one in told_by_changes[at].items() if key in without_leader(source.image(at))}
+    expected = only(told_by_changes[at], without_leader(source.image(at)))
     assert expected
     assert found(source, at) == expected
     import_source(source, tmp_path / "lake")
     assert found(kraftlake.open(tmp_path / "lake"), at) == expected
 
 
+@pytest.mark.usefixtures("any_way")
 def test_a_log_whose_beginning_is_gone_knows_leaders_from_its_snapshot(
     told_by_changes: dict[int, dict[Key, Leaderless]], tmp_path: Path
 ) -> None:
     source = copied(tmp_path, "*3532.log", "*5488.log", "*4593-*.checkpoint")
-    assert found(source, 5736) == {
-        key: one for key, one in told_by_changes[5736].items() if key in without_leader(source.image(5736))
-    }
+    assert found(source, 5736) == only(told_by_changes[5736], without_leader(source.image(5736)))
 
 
+@pytest.mark.usefixtures("any_way")
 def test_a_log_that_is_broken_on_the_way_tells_what_is_behind_its_newest_snapshot(tmp_path: Path) -> None:
     source = copied(tmp_path, "*0000.log", "*3532.log", "*5488.log", "*.checkpoint")
     assert found(source, 5736) == found(kraftlake.open(DIRECTORY), 5736)

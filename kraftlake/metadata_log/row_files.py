@@ -22,7 +22,7 @@ _BOUNDED = (
     *("offset", "epoch", "timestamp", "valid_from_offset", "valid_to_offset", "valid_from", "valid_to"),
     *("topic", "leader"),
 )
-"""Columns along which rows lie in files, so that readers skip by them; topics, which come and go; leaders, as -1 is rare.
+"""Columns along which rows lie in files, for readers to skip by; topics, which come and go; leaders, as -1 is rare.
 
 Of any other each row group has nearly all that there is: its bounds tell nothing, and take a quarter of the encoding.
 """

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 
 from kraftlake.image import MetadataImage
 from kraftlake.metadata_log.location import Location
+from kraftlake.records.rows import BATCH_COLUMNS
 from kraftlake.replay.changes import Published
 from kraftlake.spark_jobs.lake_table import LakeTable, TableDescription
+from kraftlake.spark_jobs.later_rows import LaterRows
 
 if TYPE_CHECKING:
     from kraftlake.replay.open_reader import LakeReader
@@ -76,6 +78,8 @@ class TableWriter:
     encodes = False
     """Whether the strings of its rows are dictionaries: worth it where there are many rows."""
     wants_rows = False
+    log_columns: ClassVar[tuple[str, ...]] = BATCH_COLUMNS
+    """The columns of LOG_SCHEMA that it needs in rows, BATCH_COLUMNS and others."""
     wants_changes = True
     wants_images = False
 
@@ -111,11 +115,18 @@ class TableWriter:
         """Take a published change."""
 
     def take_rows(self, rows: pa.Table) -> None:
-        """Rows of the log in the columns of LOG_SCHEMA, sorted by offset, of whole batches; if it `wants_rows`."""
+        """Rows of the log, sorted by offset, of whole batches; if it `wants_rows`.
+
+        They have its `log_columns`, in the order of LOG_SCHEMA, and may have others.
+        """
 
     def drain(self) -> pa.Table:
         """The rows that were made since the last call."""
         return self.rows.take()
+
+    def drain_later(self) -> LaterRows:
+        """As `drain`, of rows that another thread may make while this one goes on."""
+        return LaterRows.of(self.drain())
 
 
 def open_rows_of(writers: Iterable[TableWriter]) -> dict[str, int]:

@@ -1,26 +1,56 @@
-"""The change between two images: `MetadataDelta`, its nine parts, and what it means to each broker. No I/O."""
+"""The change between two images: `MetadataDelta`, its nine parts, and what it means to each broker. No I/O.
+
+What is re-exported here is imported when it is first asked for, so that naming the room costs nothing.
+"""
 
 from __future__ import annotations
 
-from kraftlake.delta.acls_delta import AclsDelta
-from kraftlake.delta.client_quotas_delta import ClientQuotaDelta, ClientQuotasDelta
-from kraftlake.delta.cluster_delta import ClusterDelta
-from kraftlake.delta.configurations_delta import ConfigurationDelta, ConfigurationsDelta
-from kraftlake.delta.delegation_token_delta import DelegationTokenDelta
-from kraftlake.delta.features_delta import FeaturesDelta
-from kraftlake.delta.from_empty import delta_from_empty
-from kraftlake.delta.local_replica_changes import (
-    LocalReplicaChanges,
-    PartitionInfo,
-    TopicIdPartition,
-    TopicPartition,
-    local_changes_to_json,
-)
-from kraftlake.delta.metadata_delta import MetadataDelta
-from kraftlake.delta.producer_ids_delta import ProducerIdsDelta
-from kraftlake.delta.scram_delta import ScramDelta
-from kraftlake.delta.topic_delta import TopicDelta
-from kraftlake.delta.topics_delta import TopicsDelta
+from typing import TYPE_CHECKING
+
+from kraftlake.runtime.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from kraftlake.delta.acls_delta import AclsDelta
+    from kraftlake.delta.client_quotas_delta import ClientQuotaDelta, ClientQuotasDelta
+    from kraftlake.delta.cluster_delta import ClusterDelta
+    from kraftlake.delta.configurations_delta import ConfigurationDelta, ConfigurationsDelta
+    from kraftlake.delta.delegation_token_delta import DelegationTokenDelta
+    from kraftlake.delta.features_delta import FeaturesDelta
+    from kraftlake.delta.from_empty import delta_from_empty
+    from kraftlake.delta.local_replica_changes import (
+        LocalReplicaChanges,
+        PartitionInfo,
+        TopicIdPartition,
+        TopicPartition,
+        local_changes_to_json,
+    )
+    from kraftlake.delta.metadata_delta import MetadataDelta
+    from kraftlake.delta.producer_ids_delta import ProducerIdsDelta
+    from kraftlake.delta.scram_delta import ScramDelta
+    from kraftlake.delta.topic_delta import TopicDelta
+    from kraftlake.delta.topics_delta import TopicsDelta
+
+_HOMES = {
+    "AclsDelta": "acls_delta",
+    "ClientQuotaDelta": "client_quotas_delta",
+    "ClientQuotasDelta": "client_quotas_delta",
+    "ClusterDelta": "cluster_delta",
+    "ConfigurationDelta": "configurations_delta",
+    "ConfigurationsDelta": "configurations_delta",
+    "DelegationTokenDelta": "delegation_token_delta",
+    "FeaturesDelta": "features_delta",
+    "LocalReplicaChanges": "local_replica_changes",
+    "MetadataDelta": "metadata_delta",
+    "PartitionInfo": "local_replica_changes",
+    "ProducerIdsDelta": "producer_ids_delta",
+    "ScramDelta": "scram_delta",
+    "TopicDelta": "topic_delta",
+    "TopicIdPartition": "local_replica_changes",
+    "TopicPartition": "local_replica_changes",
+    "TopicsDelta": "topics_delta",
+    "delta_from_empty": "from_empty",
+    "local_changes_to_json": "local_replica_changes",
+}
 
 __all__ = [
     "AclsDelta",
@@ -43,3 +73,5 @@ __all__ = [
     "delta_from_empty",
     "local_changes_to_json",
 ]
+
+__getattr__, __dir__ = lazy_exports(__name__, _HOMES, __all__)

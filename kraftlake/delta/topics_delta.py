@@ -6,10 +6,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kraftlake import kernels
 from kraftlake.delta.faults import place_of
-from kraftlake.delta.local_replica_changes import LocalReplicaChanges
-from kraftlake.delta.object_change import ObjectChange
-from kraftlake.delta.row_changes import FEW, RowChanges
-from kraftlake.delta.topic_delta import TopicDelta
 from kraftlake.image.short_repr import counted
 from kraftlake.image.topics_image import TopicsImage
 from kraftlake.records.metadata_records import (
@@ -21,9 +17,19 @@ from kraftlake.records.metadata_records import (
 )
 from kraftlake.records.uuid import Uuid
 from kraftlake.runtime.errors import ReplayError
+from kraftlake.runtime.lazy_module import LazyModule
 
 if TYPE_CHECKING:
+    from kraftlake.delta import local_replica_changes, object_change, row_changes
     from kraftlake.delta.bulk_change import BulkChange
+    from kraftlake.delta.local_replica_changes import LocalReplicaChanges
+    from kraftlake.delta.object_change import ObjectChange
+    from kraftlake.delta.row_changes import RowChanges
+    from kraftlake.delta.topic_delta import TopicDelta
+else:  # whoever loads an image has no topic changed one by one
+    local_replica_changes = LazyModule("kraftlake.delta.local_replica_changes")
+    object_change = LazyModule("kraftlake.delta.object_change")
+    row_changes = LazyModule("kraftlake.delta.row_changes")
 
 MERGE_FROM: Final = 1000
 """From how many records on they are merged in bulk, where the compiled code is in use already."""
@@ -152,14 +158,14 @@ class TopicsDelta:
             return rows
         if (
             not kept
-            or len(kept) > FEW
+            or len(kept) > row_changes.FEW
             or self._objects is not None
             or self._bulk is not None
             or self._whole is not None
         ):
             return None
         if rows is None:
-            rows = self._rows = RowChanges(self.image)
+            rows = self._rows = row_changes.RowChanges(self.image)
         while rows.record_count < len(kept):
             if not rows.add(kept[rows.record_count]):
                 return None
@@ -216,10 +222,11 @@ class TopicsDelta:
     def _as_objects(self) -> ObjectChange:
         """Go on with objects: what was merged in bulk, or taken over whole, becomes topic deltas."""
         if self._whole is not None:
-            self._objects, self._whole = ObjectChange.of_whole(self._whole, self.image), None
+            self._objects, self._whole = object_change.ObjectChange.of_whole(self._whole, self.image), None
         if self._objects is None:
             bulk, self._bulk = self._bulk, None
-            self._objects = ObjectChange(self.image) if bulk is None else ObjectChange.of_bulk(bulk, self.image)
+            made = object_change.ObjectChange
+            self._objects = made(self.image) if bulk is None else made.of_bulk(bulk, self.image)
         return self._objects
 
     def _seen(self) -> ObjectChange:
@@ -311,8 +318,12 @@ class TopicsDelta:
             except kernels.NoCompiledCodeError:
                 return self._as_objects().local_changes(broker_id)
         if self._whole is not None:
-            return ObjectChange.of_whole(self._whole, self.image, broker_id).local_changes(broker_id)
-        return LocalReplicaChanges() if self._objects is None else self._objects.local_changes(broker_id)
+            return object_change.ObjectChange.of_whole(self._whole, self.image, broker_id).local_changes(broker_id)
+        return (
+            local_replica_changes.LocalReplicaChanges()
+            if self._objects is None
+            else self._objects.local_changes(broker_id)
+        )
 
     def local_changes_all(self) -> dict[int, LocalReplicaChanges]:
         """`local_changes` of each broker, by id, that hosts or hosted a partition that the delta touches.

@@ -12,8 +12,6 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import attrs
-
 from kraftlake.metadata_log.commit import (
     CommitConflictError,
     UnknownOutcomeError,
@@ -27,43 +25,16 @@ from kraftlake.metadata_log.delta_log import TableState, read_commit, read_table
 from kraftlake.metadata_log.delta_schema import holds_columns
 from kraftlake.metadata_log.disk import Disk
 from kraftlake.metadata_log.location import Location
+from kraftlake.metadata_log.log_facts import CLUSTER_ID, END_OFFSET, EPOCH, ROLE, START_OFFSET, LogEnd
 from kraftlake.metadata_log.log_file import LogFile
 from kraftlake.records.rows import LOG_SCHEMA
 from kraftlake.runtime.errors import EndOffsetError, FencedEpochError, LakeError
-
-CLUSTER_ID = "kraftlake.cluster_id"
-ROLE = "kraftlake.role"
-START_OFFSET = "kraftlake.log_start_offset"
-"""Properties of the table."""
-
-END_OFFSET = "kraftlake.end_offset"
-EPOCH = "kraftlake.epoch"
-COMMITTED_TO = "kraftlake.committed_to"
-"""Application ids of txn actions, whose version is the value."""
-
-NO_EPOCH = -1
-"""The epoch of a log without a record."""
 
 MAINTENANCE_RETRIES = 100
 
 
 class LogWentOnError(LakeError):
     """Somebody else appended or claimed meanwhile; nothing of ours is in the log."""
-
-
-@attrs.frozen(kw_only=True)
-class LogEnd:
-    """Where a log ends: the offset after its last one, and the epoch of its last batch."""
-
-    end_offset: int
-    epoch: int
-
-    @classmethod
-    def of(cls, state: TableState) -> LogEnd:
-        """The end of the log whose table is in this state."""
-        start = int(state.metadata.configuration[START_OFFSET])
-        facts = state.transactions
-        return cls(end_offset=facts.get(END_OFFSET, start), epoch=facts.get(EPOCH, NO_EPOCH))
 
 
 def append_file(

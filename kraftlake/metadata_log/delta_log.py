@@ -13,15 +13,18 @@ import re
 import time
 from collections.abc import Iterator
 from itertools import count
+from typing import TYPE_CHECKING
 
 import attrs
 
-from kraftlake.metadata_log.checkpoint import CheckpointFiles, read_checkpoint
 from kraftlake.metadata_log.delta_actions import Commit, Protocol, TableMetadata, decode_commit
 from kraftlake.metadata_log.live_files import LiveFiles
 from kraftlake.metadata_log.location import Location
 from kraftlake.metadata_log.tombstones import Tombstones
 from kraftlake.runtime.errors import LakeError
+
+if TYPE_CHECKING:
+    from kraftlake.metadata_log.checkpoint import CheckpointFiles
 
 LOG_FOLDER = "_delta_log"
 ATTEMPTS = 8
@@ -194,6 +197,8 @@ def _replay(path: Location, base: TableState | None) -> TableState | None:
 
 
 def _load_checkpoint(path: Location, version: int, files: CheckpointFiles) -> TableState | None:
+    from kraftlake.metadata_log.checkpoint import read_checkpoint
+
     try:
         content = read_checkpoint(files)
     except FileNotFoundError as fault:

@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from kraftlake.metadata_log.delta_log import LOG_FOLDER, NotADeltaTableError, TableState, read_table
 from kraftlake.metadata_log.delta_schema import holds_columns
-from kraftlake.metadata_log.founding import LOG_TABLE, SNAPSHOTS_TABLE
 from kraftlake.metadata_log.location import Location, folders_of
+from kraftlake.metadata_log.log_facts import LOG_TABLE, SNAPSHOTS_TABLE
 from kraftlake.runtime.errors import KraftlakeError
 from kraftlake.runtime.log import get_logger
 

@@ -11,20 +11,22 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
 
-from kraftlake.metadata_log.append_protocol import (
-    CLUSTER_ID,
-    NO_EPOCH,
-    ROLE,
-    START_OFFSET,
-    end_facts,
-    write_log_file,
-)
+from kraftlake.metadata_log.append_protocol import end_facts, write_log_file
 from kraftlake.metadata_log.appending import checked_rows, commit_groups
 from kraftlake.metadata_log.commit import CommitConflictError, UnknownOutcomeError, create_table, disk_fault
 from kraftlake.metadata_log.delta_log import NotADeltaTableError, TableState, read_table
 from kraftlake.metadata_log.disk import Disk
 from kraftlake.metadata_log.lake_folder import make_lake_folder
 from kraftlake.metadata_log.location import Location
+from kraftlake.metadata_log.log_facts import (
+    CLUSTER_ID,
+    LOG_TABLE,
+    NO_EPOCH,
+    ROLE,
+    ROLES,
+    SNAPSHOTS_TABLE,
+    START_OFFSET,
+)
 from kraftlake.metadata_log.log_file import STATISTICS_COLUMNS, LogFile
 from kraftlake.metadata_log.snapshots import SnapshotTable
 from kraftlake.records.batch import RecordBatch
@@ -33,10 +35,6 @@ from kraftlake.runtime.errors import LakeError, UsageError
 
 if TYPE_CHECKING:
     from kraftlake.records.batch_values import BatchValues
-
-LOG_TABLE = "log"
-SNAPSHOTS_TABLE = "snapshots"
-ROLES = ("imported", "controlled")
 
 
 class SnapshotToKeep(Protocol):

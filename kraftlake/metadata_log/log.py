@@ -7,34 +7,37 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from kraftlake.metadata_log.append_protocol import (
-    COMMITTED_TO,
-    ROLE,
-    START_OFFSET,
-    LogEnd,
-    LogWentOnError,
-    append_file,
-    check_claimed,
-    outcome,
-)
-from kraftlake.metadata_log.appending import check_batches, checked_rows, leader_change
-from kraftlake.metadata_log.commit import UnknownOutcomeError, now_ms
 from kraftlake.metadata_log.delta_actions import transaction
 from kraftlake.metadata_log.delta_log import NotADeltaTableError, TableState, read_table
 from kraftlake.metadata_log.delta_schema import holds_columns
 from kraftlake.metadata_log.disk import Disk, Durability, disk_for
-from kraftlake.metadata_log.founding import LOG_TABLE, ROLES, SNAPSHOTS_TABLE, Contents, found_lake
 from kraftlake.metadata_log.location import Location, lake_location
-from kraftlake.metadata_log.log_file import LogFile
+from kraftlake.metadata_log.log_facts import (
+    COMMITTED_TO,
+    LOG_TABLE,
+    ROLE,
+    ROLES,
+    SNAPSHOTS_TABLE,
+    START_OFFSET,
+    LogEnd,
+)
 from kraftlake.metadata_log.readable_log import ReadableLog
 from kraftlake.metadata_log.snapshots import LakeSnapshot, SnapshotTable
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import LOG_SCHEMA, to_rows
 from kraftlake.runtime.errors import LakeError
+from kraftlake.runtime.lazy_module import LazyModule
 
 if TYPE_CHECKING:
+    from kraftlake.metadata_log import append_protocol, appending, commit, founding, log_file
     from kraftlake.metadata_log.tail import LogTail
     from kraftlake.records.batch_values import BatchValues
+else:  # a process that only reads needs none of what writes
+    append_protocol = LazyModule("kraftlake.metadata_log.append_protocol")
+    appending = LazyModule("kraftlake.metadata_log.appending")
+    commit = LazyModule("kraftlake.metadata_log.commit")
+    founding = LazyModule("kraftlake.metadata_log.founding")
+    log_file = LazyModule("kraftlake.metadata_log.log_file")
 
 _CLAIM_RETRIES = 100
 
@@ -58,7 +61,7 @@ class MetadataLog(ReadableLog):
         role: str = "imported",
         *,
         start_offset: int = 0,
-        contents: Contents | None = None,
+        contents: founding.Contents | None = None,
         disk: Disk | None = None,
         durability: Durability = "fsync",
     ) -> MetadataLog:
@@ -69,7 +72,9 @@ class MetadataLog(ReadableLog):
         """
         path = lake_location(path)
         disk = disk or disk_for(path, durability)
-        state = found_lake(path, disk, role=role, cluster_id=cluster_id, start_offset=start_offset, contents=contents)
+        state = founding.found_lake(
+            path, disk, role=role, cluster_id=cluster_id, start_offset=start_offset, contents=contents
+        )
         return cls(path, state, disk)
 
     @classmethod
@@ -134,7 +139,7 @@ class MetadataLog(ReadableLog):
         actions: list[dict[str, Any]] = []
         committed_to = -1 if committed_to is None else min(committed_to, end_offset)
         if committed_to > self.committed_to:
-            actions.append(transaction(COMMITTED_TO, committed_to, now_ms()))
+            actions.append(transaction(COMMITTED_TO, committed_to, commit.now_ms()))
         if file is None and not actions:
             return
         self._commit_file(file, actions, epoch)
@@ -154,21 +159,22 @@ class MetadataLog(ReadableLog):
             self.refresh()
             self._state.check_writable()
             epoch = max(self.epoch, 0) + 1
-            batch = leader_change(node_id, self.end_offset, epoch, now_ms() if timestamp is None else timestamp)
+            time = commit.now_ms() if timestamp is None else timestamp
+            batch = appending.leader_change(node_id, self.end_offset, epoch, time)
             try:
-                self._commit_file(LogFile.of_batches([batch]), [], None)
-            except LogWentOnError:
+                self._commit_file(log_file.LogFile.of_batches([batch]), [], None)
+            except append_protocol.LogWentOnError:
                 continue
             return epoch
         raise LakeError(f"{self._path} was written to by others {_CLAIM_RETRIES} times in a row; try again.")
 
-    def outcome(self, fault: UnknownOutcomeError) -> bool | None:
+    def outcome(self, fault: commit.UnknownOutcomeError) -> bool | None:
         """Whether the commit of an append that ended in `fault` is in the log.
 
         None while nothing has been committed in its place: in an object store it may still land there. Raises
         LakeError when that can't be read, or was cleaned up meanwhile.
         """
-        return outcome(self._state.path, fault)
+        return append_protocol.outcome(self._state.path, fault)
 
     def tail(self, from_offset: int | None = None, *, timeout: float | None = None, poll: float = 0.001) -> LogTail:
         """The whole batches from the one that holds `from_offset` on, then each new one when it is committed.
@@ -238,27 +244,27 @@ class MetadataLog(ReadableLog):
         """Check against the newest state if this one doesn't agree: another handle may have claimed, or appended."""
         if (self.epoch, self.end_offset) != (epoch, expected_end_offset):
             self.refresh()
-        check_claimed(self._path, LogEnd.of(self._state), epoch, expected_end_offset)
+        append_protocol.check_claimed(self._path, LogEnd.of(self._state), epoch, expected_end_offset)
 
-    def _file_that_follows(self, rows: pa.Table | list[RecordBatch], epoch: int | None) -> LogFile | None:
+    def _file_that_follows(self, rows: pa.Table | list[RecordBatch], epoch: int | None) -> log_file.LogFile | None:
         """The rows as a file, None for none, if they continue the log, with a claimed append's `epoch`."""
         end = LogEnd.of(self._state)
         if isinstance(rows, pa.Table):
-            rows = checked_rows(rows, end.end_offset, end.epoch, claimed_epoch=epoch)
-            return LogFile.of_rows(rows) if rows.num_rows else None
-        check_batches(rows, end.end_offset, end.epoch, claimed_epoch=epoch)
-        return LogFile.of_batches(rows) if rows else None
+            rows = appending.checked_rows(rows, end.end_offset, end.epoch, claimed_epoch=epoch)
+            return log_file.LogFile.of_rows(rows) if rows.num_rows else None
+        appending.check_batches(rows, end.end_offset, end.epoch, claimed_epoch=epoch)
+        return log_file.LogFile.of_batches(rows) if rows else None
 
-    def _commit_file(self, file: LogFile | None, actions: list[dict[str, Any]], epoch: int | None) -> None:
+    def _commit_file(self, file: log_file.LogFile | None, actions: list[dict[str, Any]], epoch: int | None) -> None:
         """Commit rows that continue the log, and other actions; `epoch` is that of a claimed append."""
         end_offset = self.end_offset
         self._stale = True
         try:
-            self._hold(append_file(self._disk, self._state, file, actions))
-        except LogWentOnError:
+            self._hold(append_protocol.append_file(self._disk, self._state, file, actions))
+        except append_protocol.LogWentOnError:
             self.refresh()
             if epoch is not None:
-                check_claimed(self._path, LogEnd.of(self._state), epoch, end_offset)
+                append_protocol.check_claimed(self._path, LogEnd.of(self._state), epoch, end_offset)
             raise
         self._stale = False
 

@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from kraftlake.metadata_log.append_protocol import CLUSTER_ID, COMMITTED_TO, ROLE, START_OFFSET, LogEnd
 from kraftlake.metadata_log.data_files import DataFileGoneError, OffsetSpan, check_contiguous, scan
 from kraftlake.metadata_log.delta_actions import Commit
 from kraftlake.metadata_log.delta_log import TableState, read_table
-from kraftlake.metadata_log.founding import LOG_TABLE
 from kraftlake.metadata_log.location import Location
-from kraftlake.metadata_log.statistics import may_hold_time_before
+from kraftlake.metadata_log.log_facts import CLUSTER_ID, COMMITTED_TO, LOG_TABLE, ROLE, START_OFFSET, LogEnd
 from kraftlake.metadata_log.tombstones import Tombstones
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import LOG_SCHEMA, from_rows
@@ -155,6 +153,8 @@ class ReadableLog:
 
         Batches without a time are passed over. Raises OffsetError when there is no such batch.
         """
+        from kraftlake.metadata_log.statistics import may_hold_time_before
+
         wanted = _schema_of(["offset", "batch", "timestamp"])
         held = self._spans(self.start_offset, self.end_offset - 1)
         spans = [(self.end_offset - 1 if span.high is None else span.high, span) for span in held]

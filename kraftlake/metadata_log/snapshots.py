@@ -14,14 +14,6 @@ from typing import TYPE_CHECKING
 import attrs
 import pyarrow as pa
 
-from kraftlake.metadata_log.checksums import joined
-from kraftlake.metadata_log.commit import (
-    CommitConflictError,
-    append_info,
-    commit,
-    create_table,
-    now_ms,
-)
 from kraftlake.metadata_log.data_files import (
     DataFileGoneError,
     integer_bounds,
@@ -34,16 +26,7 @@ from kraftlake.metadata_log.delta_log import NotADeltaTableError, TableState, re
 from kraftlake.metadata_log.delta_schema import holds_columns
 from kraftlake.metadata_log.disk import Disk
 from kraftlake.metadata_log.location import Location
-from kraftlake.metadata_log.snapshot_parts import (
-    END_OFFSET,
-    SNAPSHOT_SCHEMA,
-    STATISTICS_COLUMNS,
-    SnapshotPart,
-    log_rows,
-    payload_checksum,
-    snapshot_name,
-    write_part,
-)
+from kraftlake.metadata_log.snapshot_rows import END_OFFSET, SNAPSHOT_SCHEMA, log_rows, payload_checksum, snapshot_name
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import LOG_SCHEMA, from_rows
 from kraftlake.runtime.errors import CorruptDataError, ImportConflictError, LakeError
@@ -52,9 +35,12 @@ from kraftlake.runtime.lazy_module import LazyModule
 if TYPE_CHECKING:
     import pyarrow.compute as pc
 
+    from kraftlake.metadata_log import commit, snapshot_parts
     from kraftlake.records.batch_values import BatchValues
-else:
+else:  # a process that only reads needs none of what writes
     pc = LazyModule("pyarrow.compute")
+    commit = LazyModule("kraftlake.metadata_log.commit")
+    snapshot_parts = LazyModule("kraftlake.metadata_log.snapshot_parts")
 
 _PREFIX = "kraftlake.snapshot."
 _RECORDS, _TIMESTAMP, _SIZE = "record_count", "last_contained_log_timestamp", "size_in_bytes"
@@ -155,15 +141,15 @@ class SnapshotTable:
         table = cls.open(path, disk)
         if table is None:
             try:
-                state = create_table(
+                state = commit.create_table(
                     disk,
                     path,
                     name="snapshots",
                     schema=SNAPSHOT_SCHEMA,
-                    statistics_columns=STATISTICS_COLUMNS,
+                    statistics_columns=snapshot_parts.STATISTICS_COLUMNS,
                     configuration={},
                 )
-            except CommitConflictError:
+            except commit.CommitConflictError:
                 state = read_table(path)
             table = cls(state, disk)
         return table
@@ -207,7 +193,7 @@ class SnapshotTable:
         rows = log_rows(rows)
         if self._has(end_offset, epoch, lambda snapshot: self.rows(snapshot.end_offset).equals(rows)):
             return False
-        part = write_part(self._disk, self.path, rows, end_offset, epoch)
+        part = snapshot_parts.write_part(self._disk, self.path, rows, end_offset, epoch)
         return self.add_parts(
             [part],
             end_offset=end_offset,
@@ -218,7 +204,7 @@ class SnapshotTable:
 
     def add_parts(
         self,
-        parts: Sequence[SnapshotPart],
+        parts: Sequence[snapshot_parts.SnapshotPart],
         *,
         end_offset: int,
         epoch: int,
@@ -230,6 +216,8 @@ class SnapshotTable:
         `parts` have its rows in their order, without a gap. Raises as `add` does; what was written is then in no
         version of the table.
         """
+        from kraftlake.metadata_log.checksums import joined
+
         self._state.check_writable()
         name = snapshot_name(end_offset, epoch)
         checksum = joined((part.checksum, part.payload_bytes) for part in parts)
@@ -243,15 +231,15 @@ class SnapshotTable:
         for _ in range(_ATTEMPTS):
             if self._has(end_offset, epoch, lambda snapshot: _is(snapshot, record_count, checksum)):
                 return False
-            now = now_ms()
+            now = commit.now_ms()
             actions = [
-                append_info(now),
+                commit.append_info(now),
                 *(transaction(f"{_PREFIX}{name}.{fact}", value, now) for fact, value in facts.items()),
                 *(part.file.to_action() for part in parts),
             ]
             try:
-                commit(self._disk, self._state, actions)
-            except CommitConflictError:
+                commit.commit(self._disk, self._state, actions)
+            except commit.CommitConflictError:
                 self._state = read_table(self.path)
             else:
                 return True

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import attrs
 
-from kraftlake.metadata_log.append_protocol import START_OFFSET, LogEnd
 from kraftlake.metadata_log.commit import now_ms
 from kraftlake.metadata_log.data_files import OffsetSpan
 from kraftlake.metadata_log.delta_actions import RemoveFile, TableMetadata
@@ -14,6 +13,7 @@ from kraftlake.metadata_log.delta_log import TableState, read_table
 from kraftlake.metadata_log.derived_tables import APPEND_ONLY, DerivedTable
 from kraftlake.metadata_log.disk import Disk
 from kraftlake.metadata_log.location import Location
+from kraftlake.metadata_log.log_facts import START_OFFSET, LogEnd
 from kraftlake.metadata_log.maintenance_commit import commit_beside_writers, upkeep_info
 from kraftlake.metadata_log.upkeep_policy import MAX_STREAM_LAG, max_stream_lag_ms
 from kraftlake.runtime.errors import LakeError, OffsetError

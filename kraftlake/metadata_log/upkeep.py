@@ -12,9 +12,9 @@ from kraftlake.metadata_log.compaction import Compaction, compact
 from kraftlake.metadata_log.delta_log import NotADeltaTableError, read_table
 from kraftlake.metadata_log.derived_tables import derived_tables
 from kraftlake.metadata_log.disk import Disk, disk_for
-from kraftlake.metadata_log.founding import LOG_TABLE, SNAPSHOTS_TABLE
 from kraftlake.metadata_log.location import Location, lake_location
 from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.metadata_log.log_facts import LOG_TABLE, SNAPSHOTS_TABLE
 from kraftlake.metadata_log.row_compaction import compact_rows
 from kraftlake.metadata_log.trimming import (
     Trim,

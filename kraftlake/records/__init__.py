@@ -2,29 +2,71 @@
 
 The Arrow forms are in `kraftlake.records.rows` and `kraftlake.records.arrow_form`, which import pyarrow; this door
 does not.
+
+What is re-exported here is imported when it is first asked for, so that naming the room costs nothing.
 """
 
-from kraftlake.records.batch import DEFAULT, BatchLimits, RecordBatch, TornBatchError, encode_batch, read_batches
-from kraftlake.records.codec import decode_message, encode_message
-from kraftlake.records.control_records import CONTROL_NAMES, CONTROL_RECORDS
-from kraftlake.records.json_form import from_json, to_json
-from kraftlake.records.log_record import LogRecord, log_records
-from kraftlake.records.metadata_records import METADATA_RECORDS
-from kraftlake.records.metadata_version import MetadataVersion
-from kraftlake.records.schema import Message, Struct, type_name
-from kraftlake.records.serde import (
-    UNKNOWN,
-    AnyMessage,
-    ApiMessageAndVersion,
-    UnknownRecord,
-    decode_control,
-    decode_value,
-    encode_control,
-    encode_value,
-    read_frame,
-    record_type,
-)
-from kraftlake.records.uuid import Uuid
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kraftlake.runtime.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from kraftlake.records.batch import DEFAULT, BatchLimits, RecordBatch, TornBatchError, encode_batch, read_batches
+    from kraftlake.records.codec import decode_message, encode_message
+    from kraftlake.records.control_records import CONTROL_NAMES, CONTROL_RECORDS
+    from kraftlake.records.json_form import from_json, to_json
+    from kraftlake.records.log_record import LogRecord, log_records
+    from kraftlake.records.metadata_records import METADATA_RECORDS
+    from kraftlake.records.metadata_version import MetadataVersion
+    from kraftlake.records.schema import Message, Struct, type_name
+    from kraftlake.records.serde import (
+        UNKNOWN,
+        AnyMessage,
+        ApiMessageAndVersion,
+        UnknownRecord,
+        decode_control,
+        decode_value,
+        encode_control,
+        encode_value,
+        read_frame,
+        record_type,
+    )
+    from kraftlake.records.uuid import Uuid
+
+_HOMES = {
+    "AnyMessage": "serde",
+    "ApiMessageAndVersion": "serde",
+    "BatchLimits": "batch",
+    "CONTROL_NAMES": "control_records",
+    "CONTROL_RECORDS": "control_records",
+    "DEFAULT": "batch",
+    "LogRecord": "log_record",
+    "METADATA_RECORDS": "metadata_records",
+    "Message": "schema",
+    "MetadataVersion": "metadata_version",
+    "RecordBatch": "batch",
+    "Struct": "schema",
+    "TornBatchError": "batch",
+    "UNKNOWN": "serde",
+    "UnknownRecord": "serde",
+    "Uuid": "uuid",
+    "decode_control": "serde",
+    "decode_message": "codec",
+    "decode_value": "serde",
+    "encode_batch": "batch",
+    "encode_control": "serde",
+    "encode_message": "codec",
+    "encode_value": "serde",
+    "from_json": "json_form",
+    "log_records": "log_record",
+    "read_batches": "batch",
+    "read_frame": "serde",
+    "record_type": "serde",
+    "to_json": "json_form",
+    "type_name": "schema",
+}
 
 __all__ = [
     "CONTROL_NAMES",
@@ -58,3 +100,5 @@ __all__ = [
     "to_json",
     "type_name",
 ]
+
+__getattr__, __dir__ = lazy_exports(__name__, _HOMES, __all__)

@@ -7,7 +7,7 @@ records, whose value is the bare message and whose type stands in the record's k
 from __future__ import annotations
 
 import struct
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import attrs
 
@@ -19,12 +19,17 @@ from kraftlake.records.codec import (
     encode_message,
     message_decoder,
 )
-from kraftlake.records.control_records import CONTROL_NAMES, CONTROL_RECORDS
 from kraftlake.records.metadata_records import METADATA_RECORDS
 from kraftlake.records.schema import Message, type_name
 from kraftlake.records.twin import mutable_twin
 from kraftlake.records.varint import MalformedError, read_uvarint, uvarint
 from kraftlake.runtime.errors import CorruptDataError, UnwritableMetadataError
+from kraftlake.runtime.lazy_module import LazyModule
+
+if TYPE_CHECKING:
+    from kraftlake.records import control_records
+else:  # few batches of a log have any
+    control_records = LazyModule("kraftlake.records.control_records")
 
 FRAME_VERSION = 1
 _LARGEST_SHORT = 0x7FFF
@@ -117,7 +122,7 @@ def decode_control(control_type: int, value: bytes) -> ApiMessageAndVersion:
     An unknown type or version gives an `UnknownRecord`. Raises CorruptDataError for bytes that are no such message.
     """
     version = control_version(value)
-    cls = CONTROL_RECORDS.get(control_type)
+    cls = control_records.CONTROL_RECORDS.get(control_type)
     if cls is None or version not in cls.VERSIONS:
         if version < 0 and cls is not None:
             raise CorruptDataError(f"A {cls.__name__} has the version {version}.")
@@ -129,7 +134,7 @@ def encode_control(message: AnyMessage) -> tuple[bytes, bytes]:
     """Key and value of a control record, written at the message's own `version`; raises as `encode_message` does."""
     if isinstance(message, UnknownRecord):
         return control_key(message.api_key), message.payload
-    if CONTROL_RECORDS.get(message.API_KEY) is not type(message):
+    if control_records.CONTROL_RECORDS.get(message.API_KEY) is not type(message):
         raise UnwritableMetadataError(f"{type(message).__name__} is not a control record.")
     version: int = message.version  # type: ignore[attr-defined] # every control record declares it
     return control_key(message.API_KEY), bytes(encode_message(message, version))
@@ -157,10 +162,10 @@ def control_version(value: bytes) -> int:
 
 def record_type(control: bool, api_key: int, version: int) -> str:
     """The name of a record's type, as Kafka's dump tool has it; `UNKNOWN` for a type or version not known here."""
-    cls = (CONTROL_RECORDS if control else METADATA_RECORDS).get(api_key)
+    cls = (control_records.CONTROL_RECORDS if control else METADATA_RECORDS).get(api_key)
     if cls is None or version not in cls.VERSIONS:
         return UNKNOWN
-    return CONTROL_NAMES[api_key] if control else type_name(cls)
+    return control_records.CONTROL_NAMES[api_key] if control else type_name(cls)
 
 
 _decoders: dict[bytes, Decoder] = {}  # by the three bytes of a frame whose numbers are below 128

@@ -14,16 +14,20 @@ from kraftlake.image import MetadataImage, MetadataProvenance
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.metadata_records import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
 from kraftlake.records.serde import AnyMessage
-from kraftlake.replay.manifest import LogDeltaManifest, SkippedRecord
-from kraftlake.replay.metadata_publisher import MetadataUpdater
 from kraftlake.replay.quorum import QuorumState
 from kraftlake.replay.record_faults import RECORD_FAULTS, UNDECODABLE, decode_record, type_at, type_of
 from kraftlake.replay.transactions import OpenTransaction
 from kraftlake.runtime.errors import CorruptDataError, KraftlakeError, ReplayError
+from kraftlake.runtime.lazy_module import LazyModule
 
 if TYPE_CHECKING:
     from kraftlake.records.batch_values import BatchEnd, BatchValues
+    from kraftlake.replay import manifest
+    from kraftlake.replay.manifest import SkippedRecord
+    from kraftlake.replay.metadata_publisher import MetadataUpdater
     from kraftlake.runtime.clock import Clock
+else:
+    manifest = LazyModule("kraftlake.replay.manifest")
 
 
 class MetadataBatchLoader:
@@ -300,7 +304,7 @@ class MetadataBatchLoader:
     def _skip_or_raise(self, offset: int, type_: str, error: KraftlakeError) -> None:
         if not self.lenient:
             raise error
-        self.skipped.append(SkippedRecord(offset=offset, type=type_, reason=str(error)))
+        self.skipped.append(manifest.SkippedRecord(offset=offset, type=type_, reason=str(error)))
 
     def _move_to(self, offset: int, batch: RecordBatch | BatchEnd) -> None:
         self._last_offset = offset
@@ -339,7 +343,7 @@ class MetadataBatchLoader:
         provenance, started_ns = self.provenance, self._now_ns()
         image = self._apply()
         delta = self.delta
-        manifest = LogDeltaManifest(
+        told = manifest.LogDeltaManifest(
             provenance=provenance,
             base_offset=base_offset,
             num_batches=self._num_batches,
@@ -351,7 +355,7 @@ class MetadataBatchLoader:
         )
         self._reset(image)
         if self.publish is not None:
-            self.publish(delta, image, manifest)
+            self.publish(delta, image, told)
         self._published_ns = self._now_ns()
 
     def pass_over(self, end: MetadataProvenance) -> None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from kraftlake import kernels
 from kraftlake.records.batch import RecordBatch
-from kraftlake.records.control_records import SnapshotFooterRecord
 from kraftlake.replay.progress import REPLAYING, telling
 
 if TYPE_CHECKING:
@@ -66,6 +65,8 @@ def parts_of_snapshot(snapshot: SnapshotReader) -> Iterator[BatchValues | Record
     large = snapshot.size_in_bytes >= BULK_SNAPSHOT_BYTES or records >= BULK_SNAPSHOT_RECORDS
     after = 0
     if large and stretches is not None and kernels.available():
+        from kraftlake.records.control_records import SnapshotFooterRecord
+
         with made_ahead(stretches(), max(snapshot.size_in_bytes, records * _RECORD_BYTES)) as parts:
             for part in parts:
                 after = part.last_offset + 1

@@ -12,7 +12,6 @@ from kraftlake.replay.base import choose_base
 from kraftlake.replay.batch_loader import MetadataBatchLoader
 from kraftlake.replay.bulk import load_in_bulk, parts_of_snapshot
 from kraftlake.replay.log_reader import LogReader, SnapshotReader
-from kraftlake.replay.manifest import SkippedRecord
 from kraftlake.replay.open_reader import LakeReader
 from kraftlake.replay.progress import LOADING, REPLAYING, Progress, telling
 from kraftlake.replay.quorum import QuorumState
@@ -21,6 +20,7 @@ from kraftlake.runtime.errors import OffsetError
 if TYPE_CHECKING:
     from kraftlake.metadata_log import LakeSnapshot
     from kraftlake.replay.image_cache import CachedImage
+    from kraftlake.replay.manifest import SkippedRecord
 
 
 @attrs.frozen(kw_only=True)

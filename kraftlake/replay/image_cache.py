@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from kraftlake.image import MetadataImage, MetadataProvenance
-from kraftlake.records.control_records import VotersRecord
 from kraftlake.records.metadata_records import PartitionRecord, TopicRecord
 from kraftlake.records.serde import decode_control, encode_control, read_frame
 from kraftlake.replay.quorum import QuorumState
@@ -127,6 +126,8 @@ def _quorum_json(quorum: QuorumState) -> dict[str, Any]:
 def _quorum_from_json(form: dict[str, Any]) -> QuorumState:
     voters = None
     if form["voters"] is not None:
+        from kraftlake.records.control_records import VotersRecord
+
         message = decode_control(VotersRecord.API_KEY, bytes.fromhex(form["voters"])).message
         if not isinstance(message, VotersRecord):
             raise ValueError("its voters are of another version")

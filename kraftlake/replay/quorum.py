@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import attrs
 
-from kraftlake.records.control_records import KRaftVersionRecord, LeaderChangeMessage, VotersRecord
+if TYPE_CHECKING:
+    from kraftlake.records.control_records import VotersRecord
 
 
 @attrs.frozen(kw_only=True)
@@ -21,6 +24,8 @@ class QuorumState:
 
     def after(self, message: object) -> QuorumState:
         """The state once the control record `message` is read; records that say nothing of it change nothing."""
+        from kraftlake.records.control_records import KRaftVersionRecord, LeaderChangeMessage, VotersRecord
+
         match message:
             case LeaderChangeMessage():
                 return attrs.evolve(self, leader_id=message.leader_id)

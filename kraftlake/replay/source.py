@@ -12,20 +12,19 @@ from typing import TYPE_CHECKING, SupportsIndex
 from kraftlake import kernels
 from kraftlake.image import MetadataImage
 from kraftlake.kafka_files import SourceKind
-from kraftlake.records.batch import RecordBatch
-from kraftlake.records.log_record import LogRecord, log_records
 from kraftlake.replay.base import choose_base, images_end, snapshot_named
 from kraftlake.replay.fold import Replay, changes_between, image_at, snapshot_image
-from kraftlake.replay.local_changes import LocalChanges
 from kraftlake.replay.log_reader import LogReader, SnapshotReader
 from kraftlake.replay.offset_at import offset_at, offset_since
-from kraftlake.replay.record_types import checked_types
 from kraftlake.runtime.errors import OffsetError, UsageError
 
 if TYPE_CHECKING:
     from kraftlake.image import ImageDiff
+    from kraftlake.records.batch import RecordBatch
+    from kraftlake.records.log_record import LogRecord
     from kraftlake.replay.changes import LogChanges
     from kraftlake.replay.export import ExportReport
+    from kraftlake.replay.local_changes import LocalChanges
     from kraftlake.replay.progress import Progress
     from kraftlake.replay.verify_report import VerifyReport
 
@@ -105,6 +104,8 @@ class Source:
         `types` are names such as TOPIC_RECORD or LEADER_CHANGE; None is all of them. Raises OffsetError at once where
         an offset is not in the source, UsageError where the range runs backwards or a type does not exist.
         """
+        from kraftlake.replay.record_types import checked_types
+
         from_offset, to_offset = _whole_or_none(from_offset), _whole_or_none(to_offset)
         if from_offset is not None and to_offset is not None and from_offset > to_offset:
             raise UsageError(f"The range from offset {from_offset} to {to_offset} runs backwards.")
@@ -112,6 +113,8 @@ class Source:
         return self._records(from_offset, to_offset, checked_types(types))
 
     def _records(self, first: int | None, last: int | None, types: frozenset[str] | None) -> Iterator[LogRecord]:
+        from kraftlake.records.log_record import log_records
+
         for batch in self.batches(first, last):
             for record in log_records(batch):
                 wanted = (first is None or record.offset >= first) and (last is None or record.offset <= last)
@@ -208,6 +211,8 @@ class Source:
         `from_offset` -1 starts from the empty image; `to_offset` None is the end. `progress` as for `replay`. Raises as
         `image` does.
         """
+        from kraftlake.replay.local_changes import LocalChanges
+
         broker, from_offset, to_offset = _whole(broker, "a broker's id"), _whole(from_offset), _whole_or_none(to_offset)
         if to_offset is None:
             # What begins past the end is an offset that isn't there, not a range that runs backwards.

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from kraftlake.metadata_log.append_protocol import LogEnd
 from kraftlake.metadata_log.disk import Disk
 from kraftlake.metadata_log.location import Location
+from kraftlake.metadata_log.log_facts import LogEnd
 from kraftlake.runtime.errors import EndOffsetError, FencedEpochError, KraftlakeError, LakeError
 from tests.metadata_log.forgetful_disk import ForgetfulDisk
 from tests.metadata_log.test_append_model import AppendMachine, FaultyDisk
 
 LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
-CHECKED = "kraftlake.metadata_log.log.check_claimed"
+CHECKED = "kraftlake.metadata_log.log.append_protocol.check_claimed"
 SEARCH = settings(
     max_examples=300,
     stateful_step_count=30,

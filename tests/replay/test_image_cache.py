@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import stat
 import subprocess
 import sys
@@ -93,6 +94,28 @@ def test_an_image_from_columns_imports_nothing_that_it_does_without(lake):
         "assert not found, found"
     )
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+UNUSED = {
+    "metadata_log": (
+        "append_protocol appending checkpoint commit founding lake_folder log_file one_block_file snapshot_parts "
+        "statistics upkeep_policy"
+    ),
+    "records": "json_form log_record",
+    "delta": "from_empty local_replica_changes object_change row_changes topic_delta",
+    "replay": "local_changes manifest metadata_publisher record_types",
+}
+"""Modules that write, follow a log or print records: a process that wants an image needs none of them."""
+
+
+def test_an_image_from_columns_imports_no_module_that_writes_or_follows(lake):
+    end = kraftlake.open(lake).snapshots[-1].end_offset
+    script = f"import kraftlake, sys; assert kraftlake.open({str(lake)!r}).image({end - 1}); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    unused = {f"kraftlake.{room}.{name}" for room, names in UNUSED.items() for name in names.split()}
+    assert all(importlib.util.find_spec(name) for name in unused), "a module has another name now"
+    found = unused & set(done.stdout.split())
+    assert not found
 
 
 def test_export_knows_the_quorum_of_a_cached_snapshot(lake, tmp_path, read_from_cache):

@@ -12,9 +12,10 @@ import attrs
 
 from kraftlake.image import ImageWriterOptions
 from kraftlake.metadata_log import MetadataLog
-from kraftlake.metadata_log.founding import SNAPSHOTS_TABLE
 from kraftlake.metadata_log.location import Location, fixed_location
-from kraftlake.metadata_log.snapshot_parts import snapshot_name, write_part
+from kraftlake.metadata_log.log_facts import SNAPSHOTS_TABLE
+from kraftlake.metadata_log.snapshot_parts import write_part
+from kraftlake.metadata_log.snapshot_rows import snapshot_name
 from kraftlake.metadata_log.snapshots import SnapshotTable
 from kraftlake.runtime.errors import OffsetError
 from kraftlake.spark_jobs.fold.folded import Collected

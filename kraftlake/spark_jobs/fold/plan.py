@@ -13,7 +13,7 @@ from kraftlake.image import MetadataProvenance
 from kraftlake.metadata_log import LakeSnapshot, MetadataLog
 from kraftlake.metadata_log.checksums import joined
 from kraftlake.metadata_log.pieces import SnapshotPiece, log_pieces, read_piece, snapshot_pieces
-from kraftlake.metadata_log.snapshot_parts import payload_checksum
+from kraftlake.metadata_log.snapshot_rows import payload_checksum
 from kraftlake.replay.base import choose_base
 from kraftlake.replay.log_reader import SnapshotReader
 from kraftlake.replay.open_reader import LakeReader

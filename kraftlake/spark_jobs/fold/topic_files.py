@@ -17,8 +17,8 @@ from kraftlake.image.topic_values import topic_values, topics_by_name
 from kraftlake.kafka_files.checkpoint import MAX_RECORDS_IN_BATCH
 from kraftlake.metadata_log.delta_actions import AddFile
 from kraftlake.metadata_log.disk import disk_for
-from kraftlake.metadata_log.founding import SNAPSHOTS_TABLE
 from kraftlake.metadata_log.location import lake_location
+from kraftlake.metadata_log.log_facts import SNAPSHOTS_TABLE
 from kraftlake.metadata_log.snapshot_parts import SnapshotPart, write_part
 from kraftlake.records.metadata_records import PartitionRecord, TopicRecord
 from kraftlake.records.rows import LOG_SCHEMA

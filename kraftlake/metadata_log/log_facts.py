@@ -1,0 +1,42 @@
+"""What a lake's log says of itself in its table, beside its rows: names, properties, and where it ends."""
+
+from __future__ import annotations
+
+import attrs
+
+from kraftlake.metadata_log.delta_log import TableState
+
+LOG_TABLE = "log"
+SNAPSHOTS_TABLE = "snapshots"
+"""The tables of a lake, as folders of it."""
+
+ROLES = ("imported", "controlled")
+"""Who appends: imports of a cluster's log, or a controller of ours."""
+
+CLUSTER_ID = "kraftlake.cluster_id"
+ROLE = "kraftlake.role"
+START_OFFSET = "kraftlake.log_start_offset"
+"""Properties of the table."""
+
+END_OFFSET = "kraftlake.end_offset"
+EPOCH = "kraftlake.epoch"
+COMMITTED_TO = "kraftlake.committed_to"
+"""Application ids of txn actions, whose version is the value."""
+
+NO_EPOCH = -1
+"""The epoch of a log without a record."""
+
+
+@attrs.frozen(kw_only=True)
+class LogEnd:
+    """Where a log ends: the offset after its last one, and the epoch of its last batch."""
+
+    end_offset: int
+    epoch: int
+
+    @classmethod
+    def of(cls, state: TableState) -> LogEnd:
+        """The end of the log whose table is in this state."""
+        start = int(state.metadata.configuration[START_OFFSET])
+        facts = state.transactions
+        return cls(end_offset=facts.get(END_OFFSET, start), epoch=facts.get(EPOCH, NO_EPOCH))

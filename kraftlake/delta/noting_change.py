@@ -62,7 +62,7 @@ class NotingChange(BulkChange):
     @property
     def topic_total(self) -> int:
         """How many topics there are, those that are gone too."""
-        return len(self.packed.table.names) + int(self.state.counts[columns.N_TOPICS])
+        return self.packed.table.topic_count + int(self.state.counts[columns.N_TOPICS])
 
     @property
     def directory_total(self) -> int:
@@ -120,7 +120,7 @@ class NotingChange(BulkChange):
 
     def topic_id(self, topic: int) -> Uuid:
         """The id of a topic."""
-        known = len(self.packed.table.names)
+        known = self.packed.table.topic_count
         return self.packed.table.id_of(topic) if topic < known else self.new_id(topic - known)
 
     def _at(self, places: Any, of_base: Any, fresh: Any) -> Any:
@@ -174,7 +174,7 @@ class NotingChange(BulkChange):
         """A note for each partition of the topics that were removed."""
         removed_by = np.full(self.topic_total, -1, np.int64)
         removed_by[removals[:, 1]] = removals[:, 0]
-        known = len(self.packed.table.names)
+        known = self.packed.table.topic_count
         found = []
         if (removed_by[:known] >= 0).any():
             found.append(np.flatnonzero(removed_by[self._base_topics] >= 0))

@@ -154,9 +154,8 @@ class BulkChange(BulkState):
         topics = known + created
         ids = np.concatenate((base.table.ids, state.ids[:created].astype(">u8").view(np.uint8).reshape(-1, 16)))
         alive = state.alive[:topics].astype(np.bool_)
-        topic_of = state.fresh_topics[:fresh]
         common: dict[str, Any] = {"heap": self.heap(), "directories": self.directory_ids()}
-        if alive.all() and not counts[columns.N_ODD] and not (topic_of[1:] < topic_of[:-1]).any():
+        if alive.all() and not counts[columns.N_ODD]:  # then the rows of each new topic lie from its first one on
             sizes = state.sizes[:topics]
             starts = np.zeros(topics + 1, np.int32)
             np.cumsum(sizes, out=starts[1:])

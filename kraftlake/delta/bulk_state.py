@@ -144,6 +144,8 @@ class BulkState:
         self._make_room_for_names(int(counts[columns.N_NAMES]))
         if api_key == topic_records.PARTITION and counts[columns.N_FRESH] >= len(state.fresh_topics):
             self._make_room_for_fresh(int(counts[columns.N_FRESH]) + 64)
+        if api_key == topic_records.PARTITION and 2 * counts[columns.N_ODD] >= len(state.fresh_index):
+            self._make_room_for_odd()
         if api_key == topic_records.TOPIC and counts[columns.N_TOPICS] >= len(state.firsts):
             self._make_room_for_topics(int(counts[columns.N_TOPICS]) + 64)
         if counts[columns.N_TOUCHED] >= len(state.touched) and not len(state.dense_flags):
@@ -208,16 +210,19 @@ class BulkState:
         if fresh <= len(state.fresh_topics):
             return
         fresh = max(fresh, 2 * len(state.fresh_topics))
-        index = np.zeros(_power_of_two(2 * fresh), np.int32)
-        if state.counts[columns.N_ODD]:
-            indexes.move_fresh(state.fresh_index, index, state.fresh_topics, state.fresh_partitions)
         self.replace(
             fresh_rows=_grown(state.fresh_rows, fresh),
             fresh_topics=_grown(state.fresh_topics, fresh),
             fresh_partitions=_grown(state.fresh_partitions, fresh),
             fresh_info=_grown(state.fresh_info, fresh),
-            fresh_index=index,
         )
+
+    def _make_room_for_odd(self) -> None:
+        """Room in the index of partitions that don't follow each other: few logs have any."""
+        state = self.state
+        index = np.zeros(_power_of_two(2 * len(state.fresh_topics)), np.int32)
+        indexes.move_fresh(state.fresh_index, index, state.fresh_topics, state.fresh_partitions)
+        self.replace(fresh_index=index)
 
     def _make_room_for_topics(self, topics: int) -> None:
         state = self.state

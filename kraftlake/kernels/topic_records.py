@@ -156,7 +156,8 @@ def _partition(data: Any, p: Any, end: int, key: int, version: int, topic: Any, 
         r = np.int64(find_fresh(state, topic, partition, topics))
         if partition < 0 or (key == CHANGE and r < 0):
             return STOPPED
-        if r < 0 and state.counts[N_FRESH] >= len(state.fresh_topics):
+        full = state.counts[N_FRESH] >= len(state.fresh_topics) or 2 * state.counts[N_ODD] >= len(state.fresh_index)
+        if r < 0 and full:
             return GROW
     there = in_base or r >= 0
     whole = key == PARTITION

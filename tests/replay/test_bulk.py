@@ -287,6 +287,19 @@ def test_names_find_room_however_short_those_were_that_it_was_guessed_from(monke
     assert in_bulk.take_image() == load(batches, len(records)).take_image()
 
 
+def test_partitions_that_come_in_any_order_are_found_again_however_many_they_are():
+    numbers = [(topic, n) for n in reversed(range(400)) for topic in (1001, 1002)]
+    records = [create("a", 1001), create("b", 1002), *[partition(n, 1, 2, topic=topic) for topic, n in numbers]]
+    records += [change(n, topic, leader=2) for topic, n in numbers]
+    parts = [RecordBatch.of(at, 1, TIME, records[at : at + 100]) for at in range(0, len(records), 100)]
+    in_bulk = MetadataBatchLoader(MetadataImage.EMPTY)
+    for part in parts:  # each finds out by itself how much room it needs
+        for values in stretches([part]):
+            in_bulk.load_values(values, to_offset=part.last_offset)
+    assert in_bulk.delta.topics_delta.takes_bulk
+    assert in_bulk.take_image() == load(parts, len(records)).take_image()
+
+
 @pytest.mark.parametrize("name", ["", "a", "b"])
 @pytest.mark.parametrize("count", [2, 120])
 def test_eligible_leader_replicas_are_cleared_in_bulk(name, count):

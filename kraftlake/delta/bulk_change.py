@@ -43,7 +43,7 @@ class BulkChange(BulkState):
             self.make_room(data, starts, stops, first, last, following=following)
             while True:
                 self.state.counts[columns.N_OTHERS] = 0
-                status, at = topic_records.replay(data, starts, stops, at, last, self.base, self.state, others)
+                status, at = topic_records.replay(data, starts, stops, at, last, *self.flattened, others)
                 seen += others[: self.state.counts[columns.N_OTHERS]].tolist()
                 if status == columns.GROW:
                     assert at > grown_at, "one growth is enough for any record"
@@ -84,14 +84,18 @@ class BulkChange(BulkState):
     @property
     def new_names(self) -> list[str]:
         """The names of the topics that were created, dead ones too."""
-        used = int(self.state.counts[columns.N_NAMES])
-        text: str = self.state.names[:used].tobytes().decode("ascii")
-        return text.split("\n")[:-1]
+        return self._names_text.decode("ascii").split("\n")[:-1]
+
+    @property
+    def _names_text(self) -> bytes:
+        text: bytes = self.state.names[: self.state.counts[columns.N_NAMES]].tobytes()
+        return text
 
     def topic_name(self, topic: int) -> str:
         """The name of a topic."""
-        known = self.packed.table.names
-        return known[topic] if topic < len(known) else self.new_names[topic - len(known)]
+        table = self.packed.table
+        known = table.topic_count
+        return table.name_of(topic) if topic < known else self.new_names[topic - known]
 
     def directory_ids(self) -> tuple[Uuid, ...]:
         """The directory ids by number."""
@@ -146,27 +150,25 @@ class BulkChange(BulkState):
     def _restructured(self) -> PackedTopics:
         base, state, counts = self.packed, self.state, self.state.counts
         fresh, created = int(counts[columns.N_FRESH]), int(counts[columns.N_TOPICS])
-        topics = len(base.table.names) + created
-        names = base.table.names + self.new_names
+        known = base.table.topic_count
+        topics = known + created
         ids = np.concatenate((base.table.ids, state.ids[:created].astype(">u8").view(np.uint8).reshape(-1, 16)))
         alive = state.alive[:topics].astype(np.bool_)
-        topic_of = state.fresh_topics[:fresh]
         common: dict[str, Any] = {"heap": self.heap(), "directories": self.directory_ids()}
-        if alive.all() and not counts[columns.N_ODD] and not (topic_of[1:] < topic_of[:-1]).any():
+        if alive.all() and not counts[columns.N_ODD]:  # then the rows of each new topic lie from its first one on
             sizes = state.sizes[:topics]
             starts = np.zeros(topics + 1, np.int32)
             np.cumsum(sizes, out=starts[1:])
-            in_order = (state.firsts[:created] == starts[len(base.table.names) : -1] - base.partition_count)[
-                sizes[len(base.table.names) :] > 0
-            ]
+            in_order = (state.firsts[:created] == starts[known:-1] - base.partition_count)[sizes[known:] > 0]
             if in_order.all():
                 if base.partition_count:
                     rows = np.concatenate((self._base_rows(), state.fresh_rows[:fresh]))
                 else:
                     rows = self._shared_fresh_rows(fresh)
+                names = base.table.names + self.new_names if known else self._names_text
                 table = TopicTable(names, ids, starts, base.table.sparse)
                 return PackedTopics(table=table, rows=rows, **common)
-        return self._sorted_anew(names, ids, alive, common)
+        return self._sorted_anew(base.table.names + self.new_names, ids, alive, common)
 
     def _shared_fresh_rows(self, count: int) -> Any:
         """The fresh rows without a copy made; what they don't use of their memory is given back."""
@@ -270,7 +272,7 @@ class BulkChange(BulkState):
         return result
 
     def _hosted_by_deleted(self, broker: int) -> Any:
-        known = len(self.packed.table.names)
+        known = self.packed.table.topic_count
         dead = np.flatnonzero(self.state.alive[:known] == 0).tolist()
         if not dead:
             return np.empty(0, np.int32)

@@ -41,7 +41,7 @@ def clear_elr(bulk: BulkChange, value: bytes) -> bool:
     changes = []
     for number, partition in found:
         table = bulk.packed.table
-        topic_id = table.id_of(number) if number < len(table.names) else bulk.new_id(number - len(table.names))
+        topic_id = table.id_of(number) if number < table.topic_count else bulk.new_id(number - table.topic_count)
         changes.append(
             PartitionChangeRecord(
                 topic_id=topic_id, partition_id=partition, eligible_leader_replicas=(), last_known_elr=()
@@ -62,7 +62,7 @@ def number_of(bulk: BulkChange, name: str) -> int:
     number = table.by_name.get(name)
     if number is not None and alive[number]:
         return number
-    for place, new_name in enumerate(bulk.new_names, start=len(table.names)):
+    for place, new_name in enumerate(bulk.new_names, start=table.topic_count):
         if new_name == name and alive[place]:
             return place
     return -1
@@ -94,7 +94,7 @@ def _with_elr(bulk: BulkChange, topic: int) -> list[tuple[int, int]] | None:
 def _rows_of_base(bulk: BulkChange, topic: int) -> tuple[Any, Any]:
     """Rows of the base as they are now, and their numbers: those of one topic, or all."""
     state, starts = bulk.state, bulk.base.starts
-    if topic >= len(bulk.packed.table.names):
+    if topic >= bulk.packed.table.topic_count:
         return bulk.base.rows[:0], np.empty(0, np.int64)
     first, last = (0, bulk.packed.partition_count) if topic < 0 else (int(starts[topic]), int(starts[topic + 1]))
     if len(state.dense_flags):

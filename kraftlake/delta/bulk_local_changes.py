@@ -45,7 +45,7 @@ def brokers_of(bulk: BulkChange) -> set[int]:
     named = np.flatnonzero(state.touched_info[:touched, 0] & TOUCHED)
     topics = np.searchsorted(bulk.base.starts, state.touched[named], side="right") - 1
     named = named[state.alive[topics] != 0]
-    dead = state.alive[: len(bulk.packed.table.names)] == 0
+    dead = state.alive[: bulk.packed.table.topic_count] == 0
     parts = [
         state.touched_rows[named],
         before[state.touched[named]],
@@ -107,7 +107,7 @@ class _View:
 
     def topic_id(self, place: int) -> Uuid:
         topic, table = self.bulk.topic_at(place), self.bulk.packed.table
-        return table.id_of(topic) if topic < len(table.names) else self.bulk.new_id(topic - len(table.names))
+        return table.id_of(topic) if topic < table.topic_count else self.bulk.new_id(topic - table.topic_count)
 
     def id_key(self, place: int) -> TopicIdPartition:
         return TopicIdPartition(self.topic_id(place), self.key(place))
@@ -127,7 +127,7 @@ class _View:
         topic = int(np.searchsorted(table.starts, row, side="right")) - 1
         place = row - int(table.starts[topic])
         ids = table.sparse.get(topic)
-        return TopicPartition(table.names[topic], place if ids is None else ids[place])
+        return TopicPartition(table.name_of(topic), place if ids is None else ids[place])
 
     def first_of_topics(self, *places: Any) -> Any:
         """One place for each topic that has any."""

@@ -37,6 +37,6 @@ _NAMES = ("deletes", "leaders", "elected_leaders", "followers", "directory_ids",
 
 def _note_all(bulk: BulkChange, brokers: Any, ends: Any, found: Any) -> None:
     kernel.local_changes_all(bulk.base, bulk.gathered(), bulk.packed.patches, brokers, ends, found)
-    dead = np.flatnonzero(bulk.state.alive[: len(bulk.packed.table.names)] == 0)
+    dead = np.flatnonzero(bulk.state.alive[: bulk.packed.table.topic_count] == 0)
     if len(dead):
         kernel.deleted_rows_all(bulk.packed.merged_rows(), dead, bulk.base, bulk.gathered(), brokers, ends, found)

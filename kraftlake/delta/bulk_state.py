@@ -11,6 +11,7 @@ from kraftlake.image.partition_rows import COLUMNS
 from kraftlake.image.topic_table import TopicTable
 from kraftlake.kernels import change_state as columns
 from kraftlake.kernels import indexes, row_lists, topic_records
+from kraftlake.kernels.arguments import Flattened
 from kraftlake.runtime import reused_memory
 
 _SAMPLES = 1024
@@ -31,7 +32,8 @@ class BulkState:
         self._foreseen = 0
         """For how many of the records that come next room was made."""
         self._gathered: columns.State | None = None
-        topics, patches = len(base.table.names), len(base.patched)
+        self._flattened: tuple[Flattened, Flattened] | None = None
+        topics, patches = base.table.topic_count, len(base.patched)
         ids, index = _id_index(base.table)
         sparse = np.zeros(topics, np.uint8)
         sparse[list(base.table.sparse)] = 1
@@ -90,12 +92,20 @@ class BulkState:
     @property
     def has_dead_topics(self) -> bool:
         """Whether a topic was removed."""
-        topics = len(self.packed.table.names) + int(self.state.counts[columns.N_TOPICS])
+        topics = self.packed.table.topic_count + int(self.state.counts[columns.N_TOPICS])
         return not self.state.alive[:topics].all()
 
     def replace(self, **arrays: Any) -> None:
         """Put arrays in the place of others."""
         self.state = self.state._replace(**arrays)
+        self._flattened = None
+
+    @property
+    def flattened(self) -> tuple[Flattened, Flattened]:
+        """`base` and `state` for the kernels that are called for each part of a log."""
+        if self._flattened is None:
+            self._flattened = Flattened(self.base), Flattened(self.state)
+        return self._flattened
 
     def make_room(self, data: Any, starts: Any, stops: Any, first: int, last: int, *, following: int = 0) -> None:
         """Guess what the records will need, and those that follow; `grow` gives more where it was too little."""
@@ -103,7 +113,7 @@ class BulkState:
         if count <= self._foreseen:
             self._foreseen -= count
             return
-        types = np.zeros(30, np.int64)
+        types = np.zeros(topic_records.TYPES + 1, np.int64)
         step = max(1, count // _SAMPLES)
         topic_records.count_types(data, starts, stops, first, last, step, types)
         self._foreseen = min(following, _FOLLOWING)
@@ -123,16 +133,19 @@ class BulkState:
         guess = int(types[topic_records.TOPIC])
         if guess:
             self._make_room_for_topics(int(state.counts[columns.N_TOPICS]) + min(count, guess + guess // 4))
+            text = min(count * topic_records.LONGEST_NAME, int(types[topic_records.TYPES]))
+            self._make_room_for_names(int(state.counts[columns.N_NAMES]) + text)
 
     def grow(self, api_key: int) -> None:
         """More room for whatever has none left when a record of this type is to be replayed."""
         state, counts = self.state, self.state.counts
         self._grow_heap()
         self._grow_directories()
-        if counts[columns.N_NAMES] + topic_records.LONGEST_NAME + 1 > len(state.names):
-            self.replace(names=_grown(state.names, len(state.names) * 2 + 4096))
+        self._make_room_for_names(int(counts[columns.N_NAMES]))
         if api_key == topic_records.PARTITION and counts[columns.N_FRESH] >= len(state.fresh_topics):
             self._make_room_for_fresh(int(counts[columns.N_FRESH]) + 64)
+        if api_key == topic_records.PARTITION and 2 * counts[columns.N_ODD] >= len(state.fresh_index):
+            self._make_room_for_odd()
         if api_key == topic_records.TOPIC and counts[columns.N_TOPICS] >= len(state.firsts):
             self._make_room_for_topics(int(counts[columns.N_TOPICS]) + 64)
         if counts[columns.N_TOUCHED] >= len(state.touched) and not len(state.dense_flags):
@@ -197,23 +210,26 @@ class BulkState:
         if fresh <= len(state.fresh_topics):
             return
         fresh = max(fresh, 2 * len(state.fresh_topics))
-        index = np.zeros(_power_of_two(2 * fresh), np.int32)
-        if state.counts[columns.N_ODD]:
-            indexes.move_fresh(state.fresh_index, index, state.fresh_topics, state.fresh_partitions)
         self.replace(
             fresh_rows=_grown(state.fresh_rows, fresh),
             fresh_topics=_grown(state.fresh_topics, fresh),
             fresh_partitions=_grown(state.fresh_partitions, fresh),
             fresh_info=_grown(state.fresh_info, fresh),
-            fresh_index=index,
         )
+
+    def _make_room_for_odd(self) -> None:
+        """Room in the index of partitions that don't follow each other: few logs have any."""
+        state = self.state
+        index = np.zeros(_power_of_two(2 * len(state.fresh_topics)), np.int32)
+        indexes.move_fresh(state.fresh_index, index, state.fresh_topics, state.fresh_partitions)
+        self.replace(fresh_index=index)
 
     def _make_room_for_topics(self, topics: int) -> None:
         state = self.state
         if topics <= len(state.firsts):
             return
         topics = max(topics, 2 * len(state.firsts))
-        known = len(self.packed.table.names)
+        known = self.packed.table.topic_count
         index = np.zeros(_power_of_two(2 * topics), np.int32)
         indexes.index_ids(state.ids, int(state.counts[columns.N_TOPICS]), index)
         size = _power_of_two(2 * (known + topics))
@@ -231,6 +247,11 @@ class BulkState:
             name_hashes=hashes,
             name_topics=owners,
         )
+
+    def _make_room_for_names(self, size: int) -> None:
+        names, size = self.state.names, size + topic_records.LONGEST_NAME + 1
+        if size > len(names):
+            self.replace(names=_grown(names, max(size, len(names) * 2 + 4096)))
 
     def _grow_heap(self) -> None:
         state = self.state

@@ -62,7 +62,7 @@ class NotingChange(BulkChange):
     @property
     def topic_total(self) -> int:
         """How many topics there are, those that are gone too."""
-        return len(self.packed.table.names) + int(self.state.counts[columns.N_TOPICS])
+        return self.packed.table.topic_count + int(self.state.counts[columns.N_TOPICS])
 
     @property
     def directory_total(self) -> int:
@@ -120,7 +120,7 @@ class NotingChange(BulkChange):
 
     def places_of(self, topics: Any) -> Any:
         """The places (int64, ascending) of all partitions, gone ones too, of topics: bool by number."""
-        known = len(self.packed.table.names)
+        known = self.packed.table.topic_count
         fresh = self.state.fresh_topics[: self.state.counts[columns.N_FRESH]]
         found = np.flatnonzero(topics[fresh]) + self.packed.partition_count
         if topics[:known].any():
@@ -129,7 +129,7 @@ class NotingChange(BulkChange):
 
     def topic_id(self, topic: int) -> Uuid:
         """The id of a topic."""
-        known = len(self.packed.table.names)
+        known = self.packed.table.topic_count
         return self.packed.table.id_of(topic) if topic < known else self.new_id(topic - known)
 
     def _at(self, places: Any, of_base: Any, fresh: Any) -> Any:

@@ -43,7 +43,7 @@ class ObjectChange:
     def of_bulk(cls, bulk: BulkChange, image: TopicsImage) -> ObjectChange:
         """The same as what was replayed in bulk."""
         change = cls(image)
-        known = len(bulk.packed.table.names)
+        known = bulk.packed.table.topic_count
         alive = bulk.state.alive.tolist()
         for place, name in enumerate(bulk.new_names):
             if alive[known + place]:

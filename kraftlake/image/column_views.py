@@ -39,7 +39,7 @@ class PartitionColumns:
     _rows: PackedTopics
 
     def __repr__(self) -> str:
-        return short_repr(self, topics=len(self._rows.table.names), partitions=self._rows.partition_count)
+        return short_repr(self, topics=self._rows.table.topic_count, partitions=self._rows.partition_count)
 
     @property
     def topic_names(self) -> tuple[str, ...]:

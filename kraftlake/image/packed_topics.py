@@ -158,7 +158,7 @@ def merged_patches(patched: Int32s, patches: Int32s, new: Int32s, values: Int32s
 def _without(table: TopicTable, rows: Int32s, left_out: list[int]) -> tuple[TopicTable, Int32s]:
     if not left_out:
         return table, rows
-    kept = np.ones(len(table.names), np.bool_)
+    kept = np.ones(table.topic_count, np.bool_)
     kept[left_out] = False
     return without_topics(table, rows, kept)
 

@@ -88,7 +88,7 @@ def rows_hosting(topics: PackedTopics, broker: int) -> npt.NDArray[np.int64]:
 def min_isr_of_topics(topics: PackedTopics, default: int, of_topic: Mapping[str, int]) -> Int32s:
     """int32[T]: `default` but for the topics in `of_topic`."""
     largest = np.iinfo(np.int32).max
-    values = np.full(len(topics.table.names), min(default, largest), np.int32)
+    values = np.full(topics.table.topic_count, min(default, largest), np.int32)
     numbers = topics.table.by_name
     for name, value in of_topic.items():
         if name in numbers:

@@ -41,7 +41,7 @@ class TopicsById(Mapping[Uuid, "TopicImage"]):
             yield topic.id
 
     def __len__(self) -> int:
-        beside, count = self._beside, len(self._table.names)
+        beside, count = self._beside, self._table.topic_count
         if len(beside) == 0:  # not a reason to make the index by id
             return count
         known = self._table.by_id

@@ -21,14 +21,22 @@ SEARCHES: Final = 8
 class TopicTable:
     """Which topics there are, and which rows are theirs: shared by all images between which no topic comes or goes.
 
-    `ids` is uint8[T, 16]; the partitions of topic t are the rows [starts[t], starts[t+1]), by partition id. Partition
-    ids are 0, 1, 2, … but for the topics in `sparse`, which has theirs. Immutable, but for the indexes by name and by
-    id: the first few look-ups go over all topics, so that one question of an image does not wait for an index.
+    `names` are given as a list, or as one ASCII text with a newline behind each, which becomes a list when somebody
+    wants that: whoever opens a large image waits for no string a topic. `ids` is uint8[T, 16]; the partitions of topic
+    t are the rows [starts[t], starts[t+1]), by partition id. Partition ids are 0, 1, 2, … but for the topics in
+    `sparse`, which has theirs. Immutable, but for the indexes by name and by id: the first few look-ups go over all
+    topics, so that one question of an image does not wait for an index.
     """
 
-    def __init__(self, names: list[str], ids: Bytes, starts: Int32s, sparse: Mapping[int, tuple[int, ...]]) -> None:
-        assert len(names) == len(ids) == len(starts) - 1, "a name and an id for each topic"
-        self.names = names
+    def __init__(
+        self, names: list[str] | bytes, ids: Bytes, starts: Int32s, sparse: Mapping[int, tuple[int, ...]]
+    ) -> None:
+        count = names.count(b"\n") if isinstance(names, bytes) else len(names)
+        assert count == len(ids) == len(starts) - 1, "a name and an id for each topic"
+        self._text: bytes = names if isinstance(names, bytes) else b""
+        self._names: list[str] | None = None if isinstance(names, bytes) else names
+        self._name_ends: memoryview | None = None
+        self.topic_count: Final = count
         self.ids: Bytes = _frozen(ids)
         self.starts: Int32s = _frozen(starts)
         self.sparse = sparse
@@ -38,6 +46,25 @@ class TopicTable:
         self.known_ids: dict[bytes, int] = {}
         """`by_id` once that was made, empty before."""
         self._searches_left = {"by_name": SEARCHES, "by_id": SEARCHES}
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the topics."""
+        text, names = self._text, self._names  # in this order: the text goes when the list is there
+        if names is None:
+            names = text.decode("ascii").split("\n")
+            names.pop()
+            self._names, self._text, self._name_ends = names, b"", None
+        return names
+
+    def name_of(self, number: int) -> str:
+        """The name of a topic, without a list of all names made for it."""
+        text, names, ends = self._text, self._names, self._name_ends
+        if names is not None:
+            return names[number]
+        if ends is None:
+            ends = self._name_ends = np.flatnonzero(np.frombuffer(text, np.uint8) == ord("\n")).data
+        return text[ends[number - 1] + 1 if number else 0 : ends[number]].decode("ascii")
 
     @cached_property
     def by_name(self) -> dict[str, int]:
@@ -60,8 +87,11 @@ class TopicTable:
         """The number of the topic with a name. Whoever is in a hurry asks `known_names` first."""
         if not self._may_search("by_name"):
             return self.by_name.get(name)
+        text, names = self._text, self._names
+        if names is None:
+            return _place_in(text, name)
         try:
-            return self.names.index(name)
+            return names.index(name)
         except ValueError:
             return None
 
@@ -92,6 +122,17 @@ class TopicTable:
     def id_of(self, number: int) -> Uuid:
         """The id of a topic."""
         return Uuid(self.ids[number].tobytes())
+
+
+def _place_in(text: bytes, name: str) -> int | None:
+    """Which line of a text, each with a newline behind it, is `name`."""
+    if not name.isascii() or "\n" in name:
+        return None
+    line = f"{name}\n".encode()
+    if text.startswith(line):
+        return 0
+    at = text.find(b"\n" + line)
+    return None if at < 0 else text.count(b"\n", 0, at + 1)
 
 
 def _frozen(array: Any) -> Any:

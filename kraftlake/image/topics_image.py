@@ -98,7 +98,7 @@ class TopicsImage:
     @classmethod
     def with_rows(cls, rows: PackedTopics) -> TopicsImage:
         """The image that packed rows are: what `rows` of an equal one gives."""
-        return cls(HashTrieMap(), HashTrieMap(), rows) if rows.table.names else cls.EMPTY
+        return cls(HashTrieMap(), HashTrieMap(), rows) if rows.table.topic_count else cls.EMPTY
 
     def __repr__(self) -> str:
         return short_repr(self, topics=self.topic_count, partitions=self.partition_count)
@@ -137,7 +137,7 @@ class TopicsImage:
 
     def _make(self, base: PackedTopics, number: int) -> TopicImage:
         topic = _new(_TopicTwin)
-        topic.name = base.table.names[number]
+        topic.name = base.table.name_of(number)
         topic.id = base.table.id_of(number)
         topic.partitions = PackedPartitions(base, number, self._rows)
         topic.__class__ = TopicImage
@@ -244,7 +244,7 @@ class TopicsImage:
         if number is None:
             number = table.number_of_id(topic_id)
         assert number is not None, "the topic is the base's"
-        return table.names[number]
+        return table.name_of(number)
 
     def with_states(self, rows: Mapping[int, PartitionRegistration]) -> TopicsImage:
         """The image with new states of partitions of the base, by row."""
@@ -333,7 +333,7 @@ class TopicsImage:
             return
         table = self._base.table
         for row in rows:
-            yield table.names[bisect_right(table.bounds, row) - 1]
+            yield table.name_of(bisect_right(table.bounds, row) - 1)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, TopicsImage):

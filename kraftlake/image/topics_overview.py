@@ -45,7 +45,7 @@ def overview_of(topics: PackedTopics, limit: int) -> TopicsOverview:
         names = (topics.table.names[number] for number in np.flatnonzero(ranks == rank).tolist())
         worst += heapq.nsmallest(limit - len(worst), names)
     return TopicsOverview(
-        topic_count=len(topics.table.names),
+        topic_count=topics.table.topic_count,
         partition_count=topics.partition_count,
         health=Health(
             offline=int(troubles.offline.sum()),
@@ -120,7 +120,7 @@ class _Troubles:
 
 def _any_of(topics: PackedTopics, rows: Any) -> Any:
     """int64[T]: 1 for each topic that has one of the rows (bool[N])."""
-    found = np.zeros(len(topics.table.names), np.int64)
+    found = np.zeros(topics.table.topic_count, np.int64)
     found[_numbers_at(topics, np.flatnonzero(rows))] = 1
     return found
 

@@ -16,6 +16,22 @@ ARRAY_TYPES: Final = {
 """A letter for each type of element, in the machine's byte order."""
 
 
+class Flattened:
+    """A named tuple of arrays for kernels that are called with the same ones again and again: flattened once.
+
+    The arrays must stay where they are.
+    """
+
+    __slots__ = ("numbers", "types", "value")
+
+    def __init__(self, value: tuple[Any, ...]) -> None:
+        types: list[str] = []
+        self.numbers: list[int] = []
+        flatten((value,), types, self.numbers)
+        self.types = "".join(types)
+        self.value = value
+
+
 def flatten(arguments: Iterable[Any], types: list[str], numbers: list[int]) -> None:
     """Add the types of `arguments` and their numbers: an int itself; of an array address and shape; a tuple's fields.
 
@@ -34,6 +50,9 @@ def flatten(arguments: Iterable[Any], types: list[str], numbers: list[int]) -> N
             types.append(str(argument.ndim))
             numbers.append(argument.__array_interface__["data"][0])
             numbers.extend(argument.shape)
+        elif kind is Flattened:
+            types.append(argument.types)
+            numbers += argument.numbers
         elif isinstance(argument, tuple):
             types.append(f"{kind.__name__}(")
             flatten(argument, types, numbers)

@@ -7,7 +7,7 @@ from functools import update_wrapper
 from typing import Any, TypeVar
 
 from kraftlake.kernels import NoCompiledCodeError, give_up
-from kraftlake.kernels.arguments import flatten
+from kraftlake.kernels.arguments import Flattened, flatten
 from kraftlake.kernels.machine_code import LoadedCode, cache_folder, find_code
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -16,8 +16,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 def compiled(function: F) -> F:
     """`function` as machine code for the types that it is called with, releasing the GIL.
 
-    It takes ints, C-contiguous numpy arrays and named tuples of these, and gives nothing, a number or some of them. It
-    must neither allocate nor raise. The code is found in the user's cache, or compiled (numba) at the first call.
+    It takes ints, C-contiguous numpy arrays and named tuples of these, `Flattened` or not, and gives nothing, a number
+    or some of them. It must neither allocate nor raise. The code is found in the user's cache, or compiled (numba) at
+    the first call.
     """
     made: Any = Kernel(function, inline=False)
     return made  # type: ignore[no-any-return]
@@ -57,7 +58,8 @@ class Kernel:
             try:
                 from kraftlake.kernels.compiler import compile_kernel
 
-                return compile_kernel(self, arguments)
+                plain = [each.value if isinstance(each, Flattened) else each for each in arguments]
+                return compile_kernel(self, tuple(plain))
             except Exception as fault:  # an installation can be broken in any way
                 give_up(fault)
                 raise NoCompiledCodeError(

@@ -102,39 +102,26 @@ def plain_change(data: Any, p: Any, end: int, base_row: Any, base: Any, state: A
 
 @inlined
 def _parse_partition(data: Any, p: Any, end: int) -> Any:
-    """A PartitionRecord behind its partition id, of version 1 or 2: the position behind it, or -1; replicas, ISR."""
+    """A PartitionRecord of version 1 or 2 behind its partition id: where the leader lies, or -1; replicas, ISR."""
     bad = np.int64(-1)
-    replicas = np.int64(data[p]) - 1
+    replicas = np.int64(data[np.uint64(p)]) - 1
     if replicas < 1 or replicas > WIDTH or p + 1 + 4 * replicas >= end:
         return bad, replicas, np.int64(0)
     p += 1 + 4 * replicas
-    members = np.int64(data[p]) - 1
+    members = np.int64(data[np.uint64(p)]) - 1
     if members < 0 or members > WIDTH or p + 4 * members + 16 * replicas + 17 != end:
         return bad, replicas, members
-    p += 1 + 4 * members
-    if data[p] != 1 or data[p + 1] != 1 or np.int64(data[p + 14]) != replicas + 1 or data[end - 1] != 0:
+    q = np.uint64(p + 1 + 4 * members)
+    if data[q] != 1 or data[q + np.uint64(1)] != 1 or data[np.uint64(end - 1)] != 0:
         return bad, replicas, members
-    return p + 2, replicas, members
+    if np.int64(data[q + np.uint64(14)]) != replicas + 1:
+        return bad, replicas, members
+    return np.int64(q) + 2, replicas, members
 
 
 @inlined
-def plain_partition(data: Any, p: Any, end: int, topic: Any, partition: Any, topics: int, state: Any) -> Any:
-    """Replay a PartitionRecord of version 1 or 2 that follows the last one of its new topic; `p` is at the replicas."""
-    counts = state.counts
-    r = counts[N_FRESH]
-    size = np.int64(state.sizes[topic])
-    if size > 0 and np.int64(state.firsts[topic - topics]) + partition != r:
-        return OTHER
-    if p >= end or partition < 0:
-        return OTHER
-    numbers, replicas, members = _parse_partition(data, p, end)
-    if numbers < 0:
-        return OTHER
-    if r >= len(state.fresh_topics) or counts[N_DIRECTORIES] + WIDTH > len(state.directories):
-        return GROW
-    row = np.uint64(r)
+def _write_partition(data: Any, at: Any, numbers: Any, replicas: Any, members: Any, row: Any, state: Any) -> None:
     rows = state.fresh_rows
-    at = p + 1
     isr = at + 4 * replicas + 1
     ids = numbers + 13
     for i in range(WIDTH):
@@ -149,12 +136,35 @@ def plain_partition(data: Any, p: Any, end: int, topic: Any, partition: Any, top
         rows[row, LEADER + i] = read_int(data, numbers + 4 * i)
     rows[row, LEADER + 3] = 0
     rows[row, SHAPE] = replicas | members << 8
+
+
+@inlined
+def plain_partition(data: Any, p: Any, end: int, topic: Any, partition: Any, topics: int, state: Any) -> Any:
+    """Replay a PartitionRecord of version 1 or 2 that follows the last one of its new topic; `p` is at the replicas."""
+    counts = state.counts
+    r = counts[N_FRESH]
+    place, created = np.uint64(topic), np.uint64(topic - topics)
+    size = np.int64(state.sizes[place])
+    if size > 0 and np.int64(state.firsts[created]) + partition != r:
+        return OTHER
+    if p >= end or partition < 0:
+        return OTHER
+    numbers, replicas, members = _parse_partition(data, p, end)
+    if numbers < 0:
+        return OTHER
+    if r >= len(state.fresh_topics) or counts[N_DIRECTORIES] + WIDTH > len(state.directories):
+        return GROW
+    row = np.uint64(r)
+    if replicas == WIDTH and members == WIDTH:  # what most are, without a branch
+        _write_partition(data, p + 1, numbers, WIDTH, WIDTH, row, state)
+    else:
+        _write_partition(data, p + 1, numbers, replicas, members, row, state)
     state.fresh_topics[row] = topic
     state.fresh_partitions[row] = partition
     state.fresh_info[row, 0] = TOUCHED | DIRECTORIES_WRITTEN
     state.fresh_info[row, 1] = state.fresh_info[row, 2] = 0
     if size == 0:
-        state.firsts[topic - topics] = r - partition
-    state.sizes[topic] = size + 1
+        state.firsts[created] = r - partition
+    state.sizes[place] = size + 1
     counts[N_FRESH] = r + 1
     return DONE

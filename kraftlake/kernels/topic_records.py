@@ -39,6 +39,7 @@ LONGEST_NAME = 249
 """Characters of a topic's name, as Kafka has it."""
 
 TOPIC, PARTITION, CHANGE, REMOVE, NO_OP, CLEAR_ELR = 2, 3, 5, 9, 20, 28
+TYPES = 30
 
 
 @inlined
@@ -155,7 +156,8 @@ def _partition(data: Any, p: Any, end: int, key: int, version: int, topic: Any, 
         r = np.int64(find_fresh(state, topic, partition, topics))
         if partition < 0 or (key == CHANGE and r < 0):
             return STOPPED
-        if r < 0 and state.counts[N_FRESH] >= len(state.fresh_topics):
+        full = state.counts[N_FRESH] >= len(state.fresh_topics) or 2 * state.counts[N_ODD] >= len(state.fresh_index)
+        if r < 0 and full:
             return GROW
     there = in_base or r >= 0
     whole = key == PARTITION
@@ -323,10 +325,11 @@ def replay(data: Any, starts: Any, stops: Any, first: int, last: int, base: Any,
                 replayed = changes_ahead(data, starts, stops, block, ahead, base, state)
             if i < replayed:
                 continue
-        p, end = starts[i], stops[i]
-        if end - p < 3 or data[p] != 1 or data[p + 1] >= 128 or data[p + 2] >= 128:
+        p, end = starts[np.uint64(i)], stops[np.uint64(i)]
+        q = np.uint64(p)
+        if end - p < 3 or data[q] != 1 or data[q + np.uint64(1)] >= 128 or data[q + np.uint64(2)] >= 128:
             return STOPPED, i
-        key, version = data[p + 1], data[p + 2]
+        key, version = data[q + np.uint64(1)], data[q + np.uint64(2)]
         if key == PARTITION or key == CHANGE:
             if version > 2 or end - p < 23:
                 return STOPPED, i
@@ -340,7 +343,7 @@ def replay(data: Any, starts: Any, stops: Any, first: int, last: int, base: Any,
                     topic += topics
                     last_high, last_low = high, low
                 known = topic
-            if not state.alive[known]:
+            if not state.alive[np.uint64(known)]:
                 return STOPPED, i
             status = replay_record(data, p, end, known, base, state)
             if status != DONE:
@@ -388,8 +391,9 @@ def remove_topic(data: Any, p: Any, end: int, base: Any, state: Any) -> Any:
 
 @compiled
 def count_types(data: Any, starts: Any, stops: Any, first: int, last: int, step: int, counts: Any) -> None:
-    """How many values are of each type (below 30), of one in `step`; which one differs, as logs repeat themselves."""
+    """How many values are of each type and, last, the bytes of TopicRecords: of one in `step`."""
     for block in range(first, last, step):
-        i = block + (block - first) // step * 7919 % step
-        if i < last and stops[i] - starts[i] >= 3 and data[starts[i] + 1] < 30:
+        i = block + (block - first) // step * 7919 % step  # which one differs, as logs repeat themselves
+        if i < last and stops[i] - starts[i] >= 3 and data[starts[i] + 1] < TYPES:
             counts[data[starts[i] + 1]] += 1
+            counts[TYPES] += stops[i] - starts[i] if data[starts[i] + 1] == TOPIC else 0

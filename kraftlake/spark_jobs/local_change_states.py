@@ -5,6 +5,7 @@ Most records go through compiled code, as columns; what is odd about a record ma
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -80,8 +81,9 @@ def rows_of_image(topics: TopicsImage, heads: DeltaHeads) -> pa.Table:
         from kraftlake.spark_jobs.bulk_local_changes import changes_as_new
         from kraftlake.spark_jobs.partition_places import fits
 
-        if fits(topics):
-            return changes_as_new(topics, heads)
+        with suppress(kernels.NoCompiledCodeError):
+            if fits(topics):
+                return changes_as_new(topics, heads)
     delta = TopicsDelta(TopicsImage.EMPTY)
     delta.take_all_of(topics)
     rows = RowBuffer(SCHEMA)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from kraftlake.image.topics_image import TopicsImage
+from kraftlake.kernels import NoCompiledCodeError
 from kraftlake.spark_jobs.history.partition_states import in_columns
 
 if TYPE_CHECKING:
@@ -32,8 +34,9 @@ class TopicsInTurn:
         if self._places is None and in_columns(count, self._wanted):
             from kraftlake.spark_jobs.partition_places import PartitionPlaces, fits  # imports numba
 
-            if fits(self._image):
-                self._places, self._image = PartitionPlaces(self._image), TopicsImage.EMPTY
+            with suppress(NoCompiledCodeError):  # then they stay an image
+                if fits(self._image):
+                    self._places, self._image = PartitionPlaces(self._image), TopicsImage.EMPTY
         return self._places
 
     def image(self) -> TopicsImage:

@@ -17,6 +17,7 @@ import pytest
 
 from kraftlake import kernels
 from kraftlake.kernels import machine_code
+from kraftlake.kernels.arguments import Flattened
 from kraftlake.kernels.compiled import compiled, inlined
 
 
@@ -77,6 +78,17 @@ def test_arrays_named_tuples_and_numbers_go_in_and_numbers_come_out(cache: Path)
     numbers = np.arange(4, dtype=np.int32)
     assert no_result(numbers) is None
     assert numbers.tolist() == [-1, 0, 1, 2]
+
+
+def test_what_was_flattened_once_is_the_same_as_what_it_was_made_of(cache: Path) -> None:
+    pair = Pair(np.zeros(2, np.int64), np.frombuffer(b"abc", np.uint8))
+    table = np.arange(6, dtype=np.int32).reshape(2, 3)
+    flattened = Flattened(pair)
+    for factor in (-2, 3):
+        assert several_results(flattened, table, factor) == (15 * factor, True, 2**64 - 1, ord("c"))
+        assert pair.numbers[0] == 15 * factor
+    assert several_results(pair, table, 1)[0] == 15
+    assert len([*cache.glob("several_results-*.code")]) == 1, "one code for both"
 
 
 def test_code_is_found_again_and_not_compiled(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:

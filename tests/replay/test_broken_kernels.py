@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numba
 import numpy as np
 import pytest
 
@@ -17,7 +16,6 @@ from kraftlake.image import MetadataImage, TopicsImage, image_to_json
 from kraftlake.kernels import (
     batch_walk,
     change_columns,
-    compiled,
     local_changes,
     local_changes_all,
     partition_journal,
@@ -30,6 +28,7 @@ from kraftlake.records.metadata_records import ClearElrRecord, RemoveTopicRecord
 from kraftlake.records.serde import ApiMessageAndVersion, encode_value
 from kraftlake.replay import bulk
 from kraftlake.replay.open_reader import open_reader
+from tests.broken_kernels import breaking
 from tests.histories import uuid_of
 from tests.replay.test_bulk import TIME, batches_of, change, create, load, outcome, partition
 from tests.replay.test_loader import Recorder, Rig
@@ -82,29 +81,7 @@ BROKEN = [
 
 @pytest.fixture
 def break_kernel(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Any], list[str]]]:
-    """Makes a kernel one that numba can't compile; gives a list that tells how often it was asked to."""
-    monkeypatch.setattr(kernels, "_given_up", [])
-    find = compiled.find_code
-
-    def break_it(kernel: Any) -> list[str]:
-        asked: list[str] = []
-        monkeypatch.setattr(kernel, "_codes", {})
-        name = f"{kernel.function.__module__}.{kernel.function.__name__}"
-
-        def compile_kernel(*_: Any) -> Any:
-            asked.append(name)
-            raise numba.TypingError("no such feature")
-
-        def find_code(of: str, types: str, compile_: Any) -> Any:
-            return compile_() if of == name else find(of, types, compile_)
-
-        monkeypatch.setattr("kraftlake.kernels.compiler.compile_kernel", compile_kernel)
-        monkeypatch.setattr(compiled, "find_code", find_code)
-        return asked
-
-    kernels.available.cache_clear()
-    yield break_it
-    kernels.available.cache_clear()
+    yield from breaking(monkeypatch)
 
 
 @pytest.mark.parametrize(

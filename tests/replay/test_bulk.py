@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.delta import LocalReplicaChanges, local_changes_to_json
+from kraftlake.delta import LocalReplicaChanges, bulk_state, local_changes_to_json
 from kraftlake.image import MetadataImage, image_to_json
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch, encode_batch
@@ -276,6 +276,28 @@ def test_few_changes_that_become_many_are_the_same_as_one_by_one():
         ours, theirs = (each.delta.topics_delta.local_changes(broker) for each in (loader, one_by_one))
         assert ours == theirs
     assert loader.take_image() == one_by_one.take_image()
+
+
+def test_names_find_room_however_short_those_were_that_it_was_guessed_from(monkeypatch):
+    monkeypatch.setattr(bulk_state, "_SAMPLES", 1)
+    records = [create("a", 1), *[create(f"{n}".ljust(249, "x"), n) for n in range(2, 100)]]
+    batches = batches_of(records, [60])
+    in_bulk = load(batches, len(records), bulk=True)
+    assert in_bulk.delta.topics_delta.takes_bulk
+    assert in_bulk.take_image() == load(batches, len(records)).take_image()
+
+
+def test_partitions_that_come_in_any_order_are_found_again_however_many_they_are():
+    numbers = [(topic, n) for n in reversed(range(400)) for topic in (1001, 1002)]
+    records = [create("a", 1001), create("b", 1002), *[partition(n, 1, 2, topic=topic) for topic, n in numbers]]
+    records += [change(n, topic, leader=2) for topic, n in numbers]
+    parts = [RecordBatch.of(at, 1, TIME, records[at : at + 100]) for at in range(0, len(records), 100)]
+    in_bulk = MetadataBatchLoader(MetadataImage.EMPTY)
+    for part in parts:  # each finds out by itself how much room it needs
+        for values in stretches([part]):
+            in_bulk.load_values(values, to_offset=part.last_offset)
+    assert in_bulk.delta.topics_delta.takes_bulk
+    assert in_bulk.take_image() == load(parts, len(records)).take_image()
 
 
 @pytest.mark.parametrize("name", ["", "a", "b"])

@@ -31,7 +31,7 @@ from kraftlake.records.uuid import Uuid
 from kraftlake.spark_jobs.history.columns import ENCODED_STATES, ROW_GROUP_ROWS, STILL_SO, times_of
 from kraftlake.spark_jobs.history.effective_records import EffectiveRecords
 from kraftlake.spark_jobs.later_rows import LaterRows
-from kraftlake.spark_jobs.places import PlaceStrings, grown, is_worn
+from kraftlake.spark_jobs.places import PlaceStrings, grown, have_code, is_worn
 from kraftlake.spark_jobs.row_lists import LISTS, RowLists
 
 
@@ -136,7 +136,11 @@ class BulkPartitions:
     """
 
     def __init__(self, topics: TopicsImage, since: Any, since_times: Any) -> None:
-        """Begin with the partitions of an image, open since some offsets, in the order of the image's rows."""
+        """Begin with the partitions of an image, open since some offsets, in the order of the image's rows.
+
+        Raises NoCompiledCodeError where there is some code missing: nothing that is done later raises that.
+        """
+        _have_code()
         packed = topics.rows().merged()
         self._change = NotingChange(packed)
         self._rows = packed.rows.copy()
@@ -265,6 +269,15 @@ class BulkPartitions:
             ids=strings.ids,
             directories=strings.directories,
         )
+
+
+def _have_code() -> None:
+    """See `have_code`."""
+    have_code()
+    states, heap, flags = _States.room(0), np.empty(0, np.int32), np.empty(0, np.uint8)
+    none, rows = states.places, states.rows
+    now = _Now(rows, none, none)
+    end_intervals(_Notes(none, rows, flags), none, none, flags, heap, heap, now, states)
 
 
 def _last_of_each(places: Any, offsets: Any) -> Any:

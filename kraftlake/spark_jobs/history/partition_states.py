@@ -6,6 +6,7 @@ Most records go through compiled code, as columns; what is odd about a record ma
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -70,8 +71,9 @@ class PartitionStates:
         since_times = np.broadcast_to(np.asarray(since_times, np.int64), (packed.partition_count,))
         image = TopicsImage.with_rows(packed)
         if in_columns(packed.partition_count, self._bulk_wanted):
-            self._bulk, self._objects = _bulk_partitions(image, since, since_times), None
-            return
+            with suppress(kernels.NoCompiledCodeError):
+                self._bulk, self._objects = _bulk_partitions(image, since, since_times), None
+                return
         open_: dict[Key, OpenState] = {}
         for number, name in enumerate(packed.table.names):
             first, topic_id = int(packed.table.starts[number]), packed.table.id_of(number)
@@ -158,7 +160,8 @@ class PartitionStates:
         ]
         since = np.array([open_[key].since for key in keys], np.int64)
         since_times = np.array([open_[key].since_time for key in keys], np.int64)
-        self._bulk, self._objects = _bulk_partitions(TopicsImage.with_rows(packed), since, since_times), None
+        with suppress(kernels.NoCompiledCodeError):  # then they stay objects
+            self._bulk, self._objects = _bulk_partitions(TopicsImage.with_rows(packed), since, since_times), None
 
 
 def _bulk_partitions(topics: TopicsImage, since: Any, since_times: Any) -> BulkPartitions:

@@ -12,10 +12,11 @@ from kraftlake.image.short_repr import short_repr
 from kraftlake.records.metadata_records import AccessControlEntryRecord
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.records.uuid import Uuid
+from kraftlake.runtime.value import Value
 
 
-@attrs.frozen(kw_only=True)
-class StandardAcl:
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class StandardAcl(Value):
     """One rule; types, operation and permission are the codes of Kafka's enums, `principal` is `Type:name`.
 
     Source: org.apache.kafka.metadata.authorizer.StandardAcl.
@@ -47,8 +48,8 @@ class StandardAcl:
         return ApiMessageAndVersion(AccessControlEntryRecord(id=acl_id, **attrs.asdict(self)), 0)
 
 
-@attrs.frozen(kw_only=True)
-class AclsImage:
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class AclsImage(Value):
     """The rules by id. Source: org.apache.kafka.image.AclsImage."""
 
     EMPTY: ClassVar[AclsImage]

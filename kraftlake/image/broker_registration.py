@@ -11,14 +11,15 @@ from kraftlake.records.metadata_records import BrokerEndpoint, BrokerFeature, Re
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.records.uuid import Uuid
 from kraftlake.runtime.errors import ReplayError
+from kraftlake.runtime.value import Value
 
 
 def _sorted(directories: tuple[Uuid, ...]) -> tuple[Uuid, ...]:
     return tuple(sorted(directories, key=Uuid.sort_key))
 
 
-@attrs.frozen(kw_only=True)
-class BrokerRegistration:
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class BrokerRegistration(Value):
     """One incarnation of a broker: `epoch` is the offset of its registration.
 
     `directories` are the log directories that are online, in the order of their ids; `cordoned_directories` those

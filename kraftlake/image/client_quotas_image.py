@@ -12,6 +12,7 @@ from rpds import HashTrieMap
 from kraftlake.image.short_repr import short_repr
 from kraftlake.records.metadata_records import ClientQuotaRecord, EntityData
 from kraftlake.records.serde import ApiMessageAndVersion
+from kraftlake.runtime.value import Value
 
 
 @attrs.frozen
@@ -34,8 +35,8 @@ class ClientQuotaEntity:
         return json.dumps(dict(self.entries), ensure_ascii=False, separators=(",", ":"))
 
 
-@attrs.frozen
-class ClientQuotaImage:
+@attrs.frozen(eq=False, repr=False)
+class ClientQuotaImage(Value):
     """The quotas of one entity: values by quota key. Source: org.apache.kafka.image.ClientQuotaImage."""
 
     EMPTY: ClassVar[ClientQuotaImage]
@@ -56,8 +57,8 @@ class ClientQuotaImage:
 ClientQuotaImage.EMPTY = ClientQuotaImage()
 
 
-@attrs.frozen(kw_only=True)
-class ClientQuotasImage:
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class ClientQuotasImage(Value):
     """Quotas by entity; an entity without any is not there. Source: org.apache.kafka.image.ClientQuotasImage."""
 
     EMPTY: ClassVar[ClientQuotasImage]

@@ -11,6 +11,7 @@ from rpds import HashTrieMap
 from kraftlake.image.short_repr import short_repr
 from kraftlake.records.metadata_records import ConfigRecord
 from kraftlake.records.serde import ApiMessageAndVersion
+from kraftlake.runtime.value import Value
 
 TOPIC_RESOURCE: Final = 2
 BROKER_RESOURCE: Final = 4
@@ -38,8 +39,8 @@ class ConfigResource:
         return RESOURCE_TYPES.get(self.type, f"UNKNOWN({self.type})")
 
 
-@attrs.frozen(kw_only=True)
-class ConfigurationImage:
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class ConfigurationImage(Value):
     """The configs of one resource: values by name. Source: org.apache.kafka.image.ConfigurationImage."""
 
     resource: ConfigResource
@@ -58,8 +59,8 @@ class ConfigurationImage:
             yield ApiMessageAndVersion(record, 0)
 
 
-@attrs.frozen(kw_only=True)
-class ConfigurationsImage:
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class ConfigurationsImage(Value):
     """Configs by resource; a resource without any is not there. Source: org.apache.kafka.image.ConfigurationsImage."""
 
     EMPTY: ClassVar[ConfigurationsImage]

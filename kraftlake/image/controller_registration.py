@@ -10,10 +10,11 @@ from kraftlake.records.metadata_records import ControllerEndpoint, ControllerFea
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.records.uuid import Uuid
 from kraftlake.runtime.errors import ReplayError
+from kraftlake.runtime.value import Value
 
 
-@attrs.frozen(kw_only=True)
-class ControllerRegistration:
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class ControllerRegistration(Value):
     """One incarnation of a controller (KIP-919). Source: org.apache.kafka.metadata.ControllerRegistration."""
 
     id: int

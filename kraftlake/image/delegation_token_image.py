@@ -13,10 +13,11 @@ from kraftlake.image.writer_options import ImageWriterOptions
 from kraftlake.records.metadata_records import DelegationTokenRecord
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.runtime.errors import ReplayError
+from kraftlake.runtime.value import Value
 
 
-@attrs.frozen(kw_only=True)
-class DelegationTokenData:
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class DelegationTokenData(Value):
     """One token; principals are `Type:name`, times epoch ms. Source: org.apache.kafka.metadata.DelegationTokenData."""
 
     token_id: str
@@ -57,8 +58,8 @@ class DelegationTokenData:
         return ApiMessageAndVersion(record, 0)
 
 
-@attrs.frozen(kw_only=True)
-class DelegationTokenImage:
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class DelegationTokenImage(Value):
     """Tokens by id. Source: org.apache.kafka.image.DelegationTokenImage."""
 
     EMPTY: ClassVar[DelegationTokenImage]

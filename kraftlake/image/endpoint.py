@@ -8,12 +8,14 @@ from typing import Any
 import attrs
 from rpds import HashTrieMap
 
+from kraftlake.runtime.value import Value
+
 SECURITY_PROTOCOLS: Mapping[int, str] = {0: "PLAINTEXT", 1: "SSL", 2: "SASL_PLAINTEXT", 3: "SASL_SSL"}
 """Kafka's SecurityProtocol by id."""
 
 
-@attrs.frozen(kw_only=True)
-class Endpoint:
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class Endpoint(Value):
     """Where a listener is reached; `security_protocol` is the id of Kafka's SecurityProtocol."""
 
     host: str
@@ -21,8 +23,8 @@ class Endpoint:
     security_protocol: int
 
 
-@attrs.frozen
-class VersionRange:
+@attrs.frozen(eq=False, repr=False)
+class VersionRange(Value):
     """The levels of a feature that a process supports, both ends included."""
 
     min: int

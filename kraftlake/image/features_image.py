@@ -12,6 +12,7 @@ from kraftlake.image.writer_options import ImageWriterOptions
 from kraftlake.records.metadata_records import FeatureLevelRecord
 from kraftlake.records.metadata_version import MetadataVersion
 from kraftlake.records.serde import ApiMessageAndVersion
+from kraftlake.runtime.value import Value
 
 METADATA_VERSION: Final = "metadata.version"
 KRAFT_VERSION: Final = "kraft.version"
@@ -19,8 +20,8 @@ KRAFT_VERSION: Final = "kraft.version"
 ELR_VERSION: Final = "eligible.leader.replicas.version"
 
 
-@attrs.frozen(kw_only=True)
-class FeaturesImage:
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class FeaturesImage(Value):
     """Levels by feature name, `metadata_version` apart from them. Source: org.apache.kafka.image.FeaturesImage."""
 
     EMPTY: ClassVar[FeaturesImage]

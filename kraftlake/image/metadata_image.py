@@ -21,10 +21,11 @@ from kraftlake.image.topics_image import TopicsImage
 from kraftlake.image.writer_options import ImageWriterOptions
 from kraftlake.records.encoded_values import EncodedValues
 from kraftlake.records.serde import ApiMessageAndVersion
+from kraftlake.runtime.value import Value
 
 
-@attrs.frozen(kw_only=True)
-class MetadataImage:
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class MetadataImage(Value):
     """Everything that the log says up to `provenance`, immutable: what it shares with another image is one object.
 
     Source: org.apache.kafka.image.MetadataImage.

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import attrs
 import numpy as np
-import numpy.typing as npt
 
 from kraftlake.image.partition_registration import PartitionRegistration
 from kraftlake.image.partition_rows import COLUMNS, RARE, ROW, ROW_BYTES, SHAPE, RowWriter, registration_of
 from kraftlake.image.topic_table import TopicTable
 from kraftlake.records.uuid import Uuid
 
-Int32s: TypeAlias = npt.NDArray[np.int32]
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Int32s: TypeAlias = npt.NDArray[np.int32]
 
 PATCHES_BELOW: Final = 8
 """Changes of fewer than one in so many partitions become patches of a base, not a copy of it."""

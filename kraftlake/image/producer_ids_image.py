@@ -9,10 +9,11 @@ import attrs
 
 from kraftlake.records.metadata_records import ProducerIdsRecord
 from kraftlake.records.serde import ApiMessageAndVersion
+from kraftlake.runtime.value import Value
 
 
-@attrs.frozen(kw_only=True)
-class ProducerIdsImage:
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class ProducerIdsImage(Value):
     """The first producer id of the next block, -1 before any. Source: org.apache.kafka.image.ProducerIdsImage."""
 
     EMPTY: ClassVar[ProducerIdsImage]

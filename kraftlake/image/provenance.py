@@ -6,9 +6,11 @@ from typing import ClassVar
 
 import attrs
 
+from kraftlake.runtime.value import Value
 
-@attrs.frozen(kw_only=True)
-class MetadataProvenance:
+
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class MetadataProvenance(Value):
     """The last offset that an image holds.
 
     `epoch` is that of the offset's batch, `timestamp` the batch's in epoch milliseconds (-1: unknown), and

@@ -12,6 +12,7 @@ from kraftlake.image.short_repr import short_repr
 from kraftlake.image.writer_options import ImageWriterOptions
 from kraftlake.records.metadata_records import UserScramCredentialRecord
 from kraftlake.records.serde import ApiMessageAndVersion
+from kraftlake.runtime.value import Value
 
 SCRAM_MECHANISMS: Mapping[int, str] = {0: "UNKNOWN", 1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 """Kafka's ScramMechanism by type."""
@@ -22,8 +23,8 @@ def mechanism_name(mechanism: int) -> str:
     return SCRAM_MECHANISMS.get(mechanism, f"UNKNOWN({mechanism})")
 
 
-@attrs.frozen(kw_only=True)
-class ScramCredentialData:
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class ScramCredentialData(Value):
     """One credential; its keys never appear in a repr. Source: org.apache.kafka.metadata.ScramCredentialData."""
 
     salt: bytes = attrs.field(repr=False)
@@ -54,8 +55,8 @@ class ScramCredentialData:
         return ApiMessageAndVersion(record, 0)
 
 
-@attrs.frozen(kw_only=True)
-class ScramImage:
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class ScramImage(Value):
     """Credentials by mechanism (a key of SCRAM_MECHANISMS) and user; a mechanism without users is not there.
 
     Source: org.apache.kafka.image.ScramImage.

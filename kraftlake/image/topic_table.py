@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from kraftlake.records.uuid import Uuid
 
-Int32s: TypeAlias = npt.NDArray[np.int32]
-Bytes: TypeAlias = npt.NDArray[np.uint8]
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Int32s: TypeAlias = npt.NDArray[np.int32]
+    Bytes: TypeAlias = npt.NDArray[np.uint8]
 
 SEARCHES: Final = 8
 """How many topics are searched for before an index pays: it takes about as long as this many searches."""

@@ -9,6 +9,7 @@ import attrs
 
 from kraftlake.records.metadata_version import MINIMUM_OF_KAFKA_4, MetadataVersion
 from kraftlake.runtime.errors import UnwritableMetadataError
+from kraftlake.runtime.value import Value
 
 if TYPE_CHECKING:
     from kraftlake.image.metadata_image import MetadataImage
@@ -41,8 +42,8 @@ class CollectedLosses:
         return tuple(self._losses)
 
 
-@attrs.frozen(kw_only=True)
-class ImageWriterOptions:
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class ImageWriterOptions(Value):
     """The metadata.version to write records for, whether ELR is enabled, and the handler of losses.
 
     `loss_handler` may raise (the default does, UnwritableMetadataError) or note the loss and return. Kafka drops

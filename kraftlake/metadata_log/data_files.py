@@ -18,6 +18,7 @@ from kraftlake.metadata_log.delta_actions import AddFile
 from kraftlake.metadata_log.location import Location, open_parquet_file
 from kraftlake.runtime.errors import CorruptDataError
 from kraftlake.runtime.lazy_module import LazyModule
+from kraftlake.runtime.value import Value
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc
@@ -43,8 +44,8 @@ class DataFileGoneError(Exception):
         self.path = path
 
 
-@attrs.frozen(kw_only=True)
-class OffsetSpan:
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class OffsetSpan(Value):
     """A file, the offsets that it may hold, both ends included, and the first batch of which it may hold a part.
 
     -1 (low, first_batch) and None (high) where its add doesn't say.
@@ -140,8 +141,8 @@ def scan(table: Location, spans: Iterable[OffsetSpan], low: int, high: int, sche
         yield _sorted(held)
 
 
-@attrs.frozen(kw_only=True)
-class _RowGroup:
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class _RowGroup(Value):
     path: Location
     parquet: pq.ParquetFile
     index: int

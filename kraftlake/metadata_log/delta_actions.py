@@ -13,10 +13,11 @@ from urllib.parse import quote, unquote
 import attrs
 
 from kraftlake.runtime.errors import CorruptDataError, LakeError
+from kraftlake.runtime.value import Value
 
 
-@attrs.frozen(kw_only=True)
-class FileStatistics:
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class FileStatistics(Value):
     """What an add says about its rows. Times in `min_values` and `max_values` are ISO 8601 strings."""
 
     record_count: int
@@ -36,8 +37,8 @@ class FileStatistics:
         )
 
 
-@attrs.frozen(kw_only=True)
-class AddFile:
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class AddFile(Value):
     """A data file of a table: `path` relative to the table, decoded; `modification_time` in epoch milliseconds."""
 
     path: str
@@ -94,8 +95,8 @@ class AddFile:
             return None
 
 
-@attrs.frozen(kw_only=True)
-class RemoveFile:
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class RemoveFile(Value):
     """A file that is no part of a table any more since `deletion_timestamp` (epoch ms, None where nothing tells)."""
 
     path: str
@@ -124,8 +125,8 @@ def check_data_path(encoded: str, file: str) -> str:
     return path
 
 
-@attrs.frozen(kw_only=True)
-class Protocol:
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class Protocol(Value):
     """Which readers and writers a table asks for."""
 
     min_reader_version: int
@@ -148,8 +149,8 @@ class Protocol:
         )
 
 
-@attrs.frozen(kw_only=True)
-class TableMetadata:
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class TableMetadata(Value):
     """A table's identity, schema (Spark's JSON form) and properties."""
 
     id: str
@@ -189,8 +190,8 @@ class TableMetadata:
         )
 
 
-@attrs.frozen(kw_only=True)
-class Commit:
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class Commit(Value):
     """One version of a table. `transactions` holds the txn actions, application id to version."""
 
     version: int

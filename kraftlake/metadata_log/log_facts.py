@@ -5,6 +5,7 @@ from __future__ import annotations
 import attrs
 
 from kraftlake.metadata_log.delta_log import TableState
+from kraftlake.runtime.value import Value
 
 LOG_TABLE = "log"
 SNAPSHOTS_TABLE = "snapshots"
@@ -27,8 +28,8 @@ NO_EPOCH = -1
 """The epoch of a log without a record."""
 
 
-@attrs.frozen(kw_only=True)
-class LogEnd:
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class LogEnd(Value):
     """Where a log ends: the offset after its last one, and the epoch of its last batch."""
 
     end_offset: int

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from kraftlake.runtime.errors import EnvironmentFaultError, UsageError
+from kraftlake.runtime.value import Value
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
@@ -31,8 +32,8 @@ def is_object_uri(place: object) -> bool:
     return isinstance(place, ObjectPath) or str(place).startswith(tuple(f"{scheme}://" for scheme in SCHEMES))
 
 
-@attrs.frozen(repr=False)
-class ObjectPath:
+@attrs.frozen(eq=False, repr=False)
+class ObjectPath(Value):
     """The object, or the prefix that stands for a folder, `key` of the store `bucket` (as s3://name)."""
 
     bucket: str

@@ -31,6 +31,7 @@ from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import LOG_SCHEMA, from_rows
 from kraftlake.runtime.errors import CorruptDataError, ImportConflictError, LakeError
 from kraftlake.runtime.lazy_module import LazyModule
+from kraftlake.runtime.value import Value
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc
@@ -48,8 +49,8 @@ _CHECKSUM = "crc32c"
 _ATTEMPTS = 100
 
 
-@attrs.frozen(kw_only=True)
-class LakeSnapshot:
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class LakeSnapshot(Value):
     """A whole snapshot in a lake: it holds what the offsets below `end_offset` say, the last of them of `epoch`.
 
     `last_contained_log_timestamp` is the append time of the last of them in epoch ms; `size_in_bytes` that of Kafka's

@@ -40,6 +40,7 @@ from kraftlake.records.torn import whole_batch_behind, zeros_from
 from kraftlake.records.twin import mutable_twin
 from kraftlake.records.varint import MalformedError
 from kraftlake.runtime.errors import CorruptDataError, UnwritableMetadataError
+from kraftlake.runtime.value import Value
 
 _ZEROS_OF_A_TORN_WRITE = 8  # a shorter run of zeros at the end is as likely to be data
 NO_TIMESTAMP = -1
@@ -62,8 +63,8 @@ class TornBatchError(CorruptDataError):
         super().__init__(f"{file}: the batch at position {position}{offset} is torn: {reason}.")
 
 
-@attrs.frozen(kw_only=True)
-class BatchLimits:
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class BatchLimits(Value):
     """What a batch may hold before it is refused, in bytes and records. Kafka's own stay below 8 MiB."""
 
     batch_bytes: int = 32 * 1024 * 1024
@@ -74,8 +75,8 @@ class BatchLimits:
 DEFAULT = BatchLimits()
 
 
-@attrs.frozen(kw_only=True, weakref_slot=False)
-class RecordBatch:
+@attrs.frozen(kw_only=True, eq=False, repr=False, weakref_slot=False)
+class RecordBatch(Value):
     """The records that were appended together: they are in the log all or not at all.
 
     `base_offset` is the first record's offset, `epoch` the partition leader epoch, `timestamp` the largest of
@@ -216,8 +217,8 @@ _Twin = mutable_twin(RecordBatch)
 _new = object.__new__
 
 
-@attrs.frozen
-class _Reader:
+@attrs.frozen(eq=False, repr=False)
+class _Reader(Value):
     """Bytes of a file, which begin at `position` in it."""
 
     view: memoryview

@@ -10,12 +10,12 @@ import re
 from collections.abc import Callable
 from enum import Enum
 from functools import cache
-from operator import attrgetter
 from typing import Any, ClassVar, TypeVar
 
 import attrs
 
 from kraftlake.records.uuid import Uuid
+from kraftlake.runtime.value import Value
 
 SPEC = "kraftlake.spec"
 
@@ -51,14 +51,15 @@ _ZERO: dict[Primitive, Any] = {
 }
 
 
-@attrs.frozen
-class Versions:
+@attrs.frozen(eq=False, repr=False)
+class Versions(Value):
     """An inclusive range of versions; `high` None is open-ended."""
 
     low: int
     high: int | None
 
     @classmethod
+    @memoized
     def parse(cls, text: str) -> Versions:
         """Kafka's notation: "0", "0-4" or "1+"."""
         if text.endswith("+"):
@@ -70,8 +71,8 @@ class Versions:
         return version >= self.low and (self.high is None or version <= self.high)
 
 
-@attrs.frozen(kw_only=True)
-class FieldSpec:
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class FieldSpec(Value):
     """What the declaration of one field says.
 
     `type` is a `Primitive` or the class of a struct; `nullable` the versions in which null may be written; a field
@@ -115,32 +116,10 @@ def _parse(versions: str | None) -> Versions | None:
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
-class Struct:
-    """Anything with declared fields. Tagged fields that the declaration does not know are kept, in tag order.
-
-    Equality, hash and repr are what attrs would write for each class; once here, they need not be compiled for forty
-    of them at the start of each process.
-    """
+class Struct(Value):
+    """Anything with declared fields. Tagged fields that the declaration does not know are kept, in tag order."""
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = attrs.field(default=(), repr=False)
-
-    def __eq__(self, other: object) -> bool:
-        if type(other) is not type(self):
-            return NotImplemented
-        values = _all_values(type(self))
-        return bool(values(self) == values(other))
-
-    def __hash__(self) -> int:
-        return hash((type(self), _all_values(type(self))(self)))
-
-    def __repr__(self) -> str:
-        shown = (f"{field.name}={getattr(self, field.name)!r}" for field in attrs.fields(type(self)) if field.repr)
-        return f"{type(self).__name__}({', '.join(shown)})"
-
-
-@memoized
-def _all_values(cls: type[Struct]) -> attrgetter[Any]:
-    return attrgetter(*(field.name for field in attrs.fields(cls)))
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)

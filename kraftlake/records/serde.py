@@ -25,6 +25,7 @@ from kraftlake.records.twin import mutable_twin
 from kraftlake.records.varint import MalformedError, read_uvarint, uvarint
 from kraftlake.runtime.errors import CorruptDataError, UnwritableMetadataError
 from kraftlake.runtime.lazy_module import LazyModule
+from kraftlake.runtime.value import Value
 
 if TYPE_CHECKING:
     from kraftlake.records import control_records
@@ -40,8 +41,8 @@ UNKNOWN = "UNKNOWN"
 """The type name of a record that this release does not know."""
 
 
-@attrs.frozen
-class UnknownRecord:
+@attrs.frozen(eq=False, repr=False)
+class UnknownRecord(Value):
     """A record of a type or version that this release does not know, kept as it was.
 
     `api_key` is the control type of a control record; `payload` is the whole value, frame included.
@@ -55,8 +56,8 @@ class UnknownRecord:
 AnyMessage: TypeAlias = Message | UnknownRecord
 
 
-@attrs.frozen(weakref_slot=False)
-class ApiMessageAndVersion:
+@attrs.frozen(eq=False, repr=False, weakref_slot=False)
+class ApiMessageAndVersion(Value):
     """A message and the version that it was read at or is to be written at."""
 
     message: AnyMessage

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import base64
 import binascii
 import struct
-import uuid
 from typing import ClassVar
 
 _URL_SAFE = bytes.maketrans(b"+/", b"-_")
@@ -24,6 +22,8 @@ class Uuid(bytes):
     @classmethod
     def from_string(cls, text: str) -> Uuid:
         """The Uuid that Kafka prints as `text`; ValueError when it is not 22 characters of base64."""
+        import base64
+
         try:
             raw = base64.b64decode(text + "==", altchars=b"-_", validate=True)
         except (binascii.Error, ValueError):
@@ -35,6 +35,8 @@ class Uuid(bytes):
     @classmethod
     def random(cls) -> Uuid:
         """A new one whose text doesn't begin with a dash, which a command line would take for an option."""
+        import uuid
+
         while str(made := cls(uuid.uuid4().bytes)).startswith("-"):
             pass
         return made

@@ -16,6 +16,7 @@ from kraftlake.replay.open_reader import LakeReader
 from kraftlake.replay.progress import LOADING, REPLAYING, Progress, telling
 from kraftlake.replay.quorum import QuorumState
 from kraftlake.runtime.errors import OffsetError
+from kraftlake.runtime.value import Value
 
 if TYPE_CHECKING:
     from kraftlake.metadata_log import LakeSnapshot
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
     from kraftlake.replay.manifest import SkippedRecord
 
 
-@attrs.frozen(kw_only=True)
-class Replay:
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class Replay(Value):
     """An image and how it came about.
 
     `base` names the snapshot that the replay started from (None: the empty image); `skipped` are the records that a

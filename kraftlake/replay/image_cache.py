@@ -21,6 +21,7 @@ from kraftlake.records.metadata_records import PartitionRecord, TopicRecord
 from kraftlake.records.serde import decode_control, encode_control, read_frame
 from kraftlake.replay.quorum import QuorumState
 from kraftlake.runtime.errors import KraftlakeError, ReplayError
+from kraftlake.runtime.value import Value
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,8 +36,8 @@ _FORMAT = "kraftlake image columns 2"
 _MAGIC, _HEADER_BYTES = b"KLIMAGE\x01", 64
 
 
-@attrs.frozen(kw_only=True)
-class CachedImage:
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class CachedImage(Value):
     """The image of a snapshot, and what its control records say of the quorum."""
 
     image: MetadataImage

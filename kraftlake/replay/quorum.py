@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from kraftlake.runtime.value import Value
+
 if TYPE_CHECKING:
     from kraftlake.records.control_records import VotersRecord
 
 
-@attrs.frozen(kw_only=True)
-class QuorumState:
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class QuorumState(Value):
     """The newest control records up to an offset.
 
     They change no image, but a snapshot file carries kraft.version and voters (KIP-853) in its header batch.

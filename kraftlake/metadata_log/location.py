@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import unquote, urlsplit
@@ -49,6 +49,16 @@ def fixed_location(place: str | os.PathLike[str] | Location) -> Location:
     return location.resolve() if isinstance(location, Path) else location
 
 
-def open_parquet_file(place: Location) -> pq.ParquetFile:
-    """A Parquet file for reading; raises FileNotFoundError, OSError, pyarrow's errors."""
-    return pq.ParquetFile(place.open() if isinstance(place, ObjectPath) else str(place))
+def open_parquet_file(place: Location, *, dictionaries: Collection[str] = ()) -> pq.ParquetFile:
+    """A Parquet file for reading; raises FileNotFoundError, OSError, pyarrow's errors.
+
+    `dictionaries` names columns of strings, or of lists of them, that are to be read as dictionaries.
+    """
+    source = place.open() if isinstance(place, ObjectPath) else str(place)
+    parquet = pq.ParquetFile(source)
+    if not dictionaries:
+        return parquet
+    leaves = parquet.metadata.schema
+    paths = [leaves.column(index).path for index in range(len(leaves))]
+    chosen = [path for path in paths if path.partition(".")[0] in dictionaries]
+    return pq.ParquetFile(source, metadata=parquet.metadata, read_dictionary=chosen)

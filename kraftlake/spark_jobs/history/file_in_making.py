@@ -20,6 +20,7 @@ from kraftlake.metadata_log.row_files import bounded_columns, dictionary_paths, 
 from kraftlake.metadata_log.statistics import file_statistics
 from kraftlake.spark_jobs.history.columns import ROW_GROUP_ROWS, VALIDITY
 from kraftlake.spark_jobs.later_rows import LaterRows
+from kraftlake.spark_jobs.partition_columns import INTS
 
 _AHEAD: Final = 2
 """So many tables may wait for the thread; more would be memory for nothing."""
@@ -46,7 +47,8 @@ class FileInMaking:
     """A file of rows in `schema`, which has strings as dictionaries. Each table begins with a row group of its own.
 
     Strings are dictionaries in the file, the ends of intervals differences of their neighbours; other numbers are
-    plain, which takes a third less time than looking them up and zstd makes as small.
+    plain, which takes a third less time than looking them up and zstd makes as small. The statistics of a row group say
+    which of its lists are all empty, as most are: nobody needs to read them.
     """
 
     def __init__(self, schema: pa.Schema, statistics_columns: tuple[str, ...]) -> None:
@@ -54,13 +56,14 @@ class FileInMaking:
         self._statistics_columns = statistics_columns
         self._known: list[pa.Table] = []
         self._sink = pa.BufferOutputStream()
+        lists = [f"{field.name}.list.element" for field in schema if field.type == INTS]
         self._writer = pq.ParquetWriter(
             self._sink,
             schema,
             compression="zstd",
             use_dictionary=dictionary_paths(schema),
             column_encoding=dict.fromkeys(_VALIDITY, "DELTA_BINARY_PACKED"),
-            write_statistics=bounded_columns(schema),
+            write_statistics=[*bounded_columns(schema), *lists],
             store_schema=False,
         )
         self._thread = ThreadPoolExecutor(1, "kraftlake-history-file")

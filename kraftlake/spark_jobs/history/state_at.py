@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from kraftlake.metadata_log.delta_actions import AddFile
 from kraftlake.metadata_log.delta_log import NotADeltaTableError, TableState, read_table
 from kraftlake.metadata_log.derived_tables import app_id_of
-from kraftlake.metadata_log.location import Location, fixed_location, lake_location, open_parquet_file
-from kraftlake.runtime.errors import CorruptDataError, LakeError, OffsetError, UsageError
+from kraftlake.metadata_log.location import Location, fixed_location, lake_location
+from kraftlake.runtime.errors import LakeError, OffsetError, UsageError
 from kraftlake.spark_jobs.history.columns import PARTITION_SCHEMA
+from kraftlake.spark_jobs.history.rows_at import FROM, TO, rows_at
 from kraftlake.spark_jobs.history.small_tables import SMALL_TABLES
+from kraftlake.spark_jobs.lake_table import encoded
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -26,8 +28,6 @@ PARTITIONS: Final = "partition_history"
 
 HISTORY_SCHEMAS: Final = {PARTITIONS: PARTITION_SCHEMA, **{table.name: table.schema for table in SMALL_TABLES}}
 """The columns of each history table, by its name."""
-
-_FROM, _TO = "valid_from_offset", "valid_to_offset"
 
 
 def state_frame(spark: SparkSession, lake: str | Path, offset: int, table: str = PARTITIONS) -> DataFrame:
@@ -42,27 +42,36 @@ def state_frame(spark: SparkSession, lake: str | Path, offset: int, table: str =
     from kraftlake.spark_jobs.derived_frames import files_frame
 
     schema = _schema(table, None)
-    return files_frame(spark, _holding(state, offset), partial(_read, offset=offset, schema=schema), schema)
+    return files_frame(spark, _holding(state, offset), partial(rows_at, offset=offset, schema=schema), schema)
 
 
 def at_offset(offset: int) -> str:
     """The SQL condition on a history table's rows that were so at an offset."""
-    return f"{_FROM} <= {offset} AND ({_TO} > {offset} OR {_TO} IS NULL)"
+    return f"{FROM} <= {offset} AND ({TO} > {offset} OR {TO} IS NULL)"
 
 
 def state_at(
-    lake: str | Path, offset: int, table: str = PARTITIONS, *, columns: Sequence[str] | None = None
+    lake: str | Path,
+    offset: int,
+    table: str = PARTITIONS,
+    *,
+    columns: Sequence[str] | None = None,
+    dictionaries: bool = False,
 ) -> pa.Table:
     """The rows of a history table that were so at an offset, without Spark; some of its columns or all, in no order.
 
-    Files and row groups that can't hold one are passed over. Raises UsageError for what is no column, LakeError where
-    there is no such table, OffsetError for an offset that it doesn't cover yet, CorruptDataError for a file that can't
-    be read.
+    Files and row groups that can't hold one are passed over. With `dictionaries` strings are what the files have, int32
+    indices of dictionaries, also in lists: less time and memory, and categories in pandas.
+
+    Raises UsageError for what is no column, LakeError where there is no such table, OffsetError for an offset that it
+    doesn't cover yet, CorruptDataError for a file that can't be read.
     """
     state = _covering(lake, table, offset)
     schema = _schema(table, columns)
-    parts = [part for path in _holding(state, offset) for part in _read(path, offset=offset, schema=schema)]
-    return pa.concat_tables([schema.empty_table(), *parts])
+    schema = encoded(schema) if dictionaries else schema
+    with ThreadPoolExecutor(os.cpu_count(), "kraftlake-state-at") as threads:
+        files = threads.map(lambda path: [*rows_at(path, offset=offset, schema=schema)], _holding(state, offset))
+        return pa.concat_tables([schema.empty_table(), *(part for parts in files for part in parts)])
 
 
 def _schema(table: str, columns: Sequence[str] | None) -> pa.Schema:
@@ -100,43 +109,5 @@ def _may_hold(file: AddFile, offset: int) -> bool:
     statistics = file.statistics
     if statistics is None:
         return True
-    begins, ends = statistics.min_values.get(_FROM, offset), statistics.max_values.get(_TO, offset + 1)
-    return begins <= offset and (ends > offset or statistics.null_counts.get(_TO) != 0)
-
-
-def _read(path: Location, *, offset: int, schema: pa.Schema) -> Iterator[pa.Table]:
-    try:
-        parquet = open_parquet_file(path)
-        all_so, some_so = _groups(parquet, offset)
-        if all_so:
-            yield parquet.read_row_groups(all_so, columns=schema.names).select(schema.names).cast(schema)
-        if some_so:
-            rows = parquet.read_row_groups(some_so, columns=[*dict.fromkeys((*schema.names, _FROM, _TO))])
-            goes_on = pc.fill_null(pc.greater(rows.column(_TO), offset), True)
-            so = rows.filter(pc.and_(pc.less_equal(rows.column(_FROM), offset), goes_on))
-            yield so.select(schema.names).cast(schema)
-    except (pa.ArrowException, OSError, KeyError, ValueError) as fault:
-        raise CorruptDataError(f"{path} is missing or damaged: delete {path.parent}, its job makes it anew.") from fault
-
-
-def _groups(parquet: pq.ParquetFile, offset: int) -> tuple[list[int], list[int]]:
-    """The row groups all of whose rows were so at the offset, and those of which some may have been."""
-    metadata = parquet.metadata
-    places = {metadata.schema.column(index).path: index for index in range(metadata.num_columns)}
-    all_so: list[int] = []
-    some_so: list[int] = []
-    for group in range(metadata.num_row_groups):
-        columns = metadata.row_group(group)
-        begins, ends = (columns.column(places[name]).statistics for name in (_FROM, _TO))
-        nulls = ends.null_count if ends is not None and ends.has_null_count else None
-        first_end, last_end = (ends.min, ends.max) if ends is not None and ends.has_min_max else (None, None)
-        none_ends = nulls == columns.num_rows
-        if begins is None or not begins.has_min_max:
-            some_so.append(group)
-        elif begins.min > offset or (nulls == 0 and last_end is not None and last_end <= offset):
-            continue
-        elif begins.max <= offset and (none_ends or (first_end is not None and first_end > offset)):
-            all_so.append(group)
-        else:
-            some_so.append(group)
-    return all_so, some_so
+    begins, ends = statistics.min_values.get(FROM, offset), statistics.max_values.get(TO, offset + 1)
+    return begins <= offset and (ends > offset or statistics.null_counts.get(TO) != 0)

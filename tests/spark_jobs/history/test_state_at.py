@@ -55,6 +55,11 @@ def test_it_gives_the_rows_that_the_whole_table_has_for_it(lake: Path, offset: i
     found = state_at(lake, offset, table)
     assert plain(found.to_pylist(), KEYS[table]) == expected
     assert found.schema.equals(HISTORY_SCHEMAS[table])
+    encoded = state_at(lake, offset, table, dictionaries=True)
+    assert plain(encoded.to_pylist(), KEYS[table]) == expected
+    assert any(map(pa.types.is_dictionary, encoded.schema.types)) or not any(
+        map(pa.types.is_string, found.schema.types)
+    )
     few = [*KEYS[table], "valid_from"]
     assert state_at(lake, offset, table, columns=few).column_names == few
     assert state_at(lake, offset, table, columns=few).num_rows == len(expected)
@@ -91,15 +96,14 @@ def test_files_of_what_had_ended_by_then_are_not_opened(tmp_path: Path, lake: Pa
 
 def test_row_groups_of_what_began_later_or_had_ended_are_passed_over(lake: Path) -> None:
     from kraftlake.metadata_log.location import open_parquet_file
-    from kraftlake.spark_jobs.history.state_at import _groups
+    from kraftlake.spark_jobs.history.rows_at import groups_at
 
     table = lake / "partition_history"
     read = rows = 0
     for path in table.glob("*.parquet"):
         parquet = open_parquet_file(path)
-        chosen = _groups(parquet, 2500)
-        assert not set(chosen[0]) & set(chosen[1])
-        read += sum(parquet.metadata.row_group(group).num_rows for group in (*chosen[0], *chosen[1]))
+        chosen = groups_at(parquet.metadata, 2500)
+        read += sum(group.rows for group in chosen)
         rows += parquet.metadata.num_rows
     assert state_at(lake, 2500).num_rows <= read < rows / 2
 

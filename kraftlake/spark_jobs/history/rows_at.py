@@ -1,0 +1,149 @@
+"""The rows of one file of a history table that were so at an offset, with no more work for them than they need.
+
+Strings stay numbers of their dictionaries until it is known which rows are wanted. Columns of which a row group's
+statistics tell all, since its lists are all empty or its values all null, are made and not read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from kraftlake.metadata_log.location import Location, open_parquet_file
+from kraftlake.runtime.errors import CorruptDataError
+
+FROM: Final = "valid_from_offset"
+TO: Final = "valid_to_offset"
+
+
+class Group(NamedTuple):
+    """A row group of a file: its number, its rows, and whether all of them were so."""
+
+    number: int
+    rows: int
+    all_so: bool
+
+
+def rows_at(path: Location, *, offset: int, schema: pa.Schema) -> Iterator[pa.Table]:
+    """The rows of a file that were so at an offset, in the columns of `schema`, strings as such or as dictionaries.
+
+    Raises CorruptDataError for a file that is missing or can't be read.
+    """
+    try:
+        yield from _FileAt(path, offset, schema).tables()
+    except (pa.ArrowException, OSError, KeyError, ValueError) as fault:
+        raise CorruptDataError(f"{path} is missing or damaged: delete {path.parent}, its job makes it anew.") from fault
+
+
+def groups_at(metadata: pq.FileMetaData, offset: int) -> list[Group]:
+    """The row groups of which some rows may have been so at the offset, or all were: others are passed over."""
+    places = _places(metadata)
+    found: list[Group] = []
+    for number in range(metadata.num_row_groups):
+        columns = metadata.row_group(number)
+        begins, ends = (columns.column(places[name]).statistics for name in (FROM, TO))
+        nulls = ends.null_count if ends is not None and ends.has_null_count else None
+        first_end, last_end = (ends.min, ends.max) if ends is not None and ends.has_min_max else (None, None)
+        if begins is None or not begins.has_min_max:
+            found.append(Group(number, columns.num_rows, all_so=False))
+        elif begins.min <= offset and (nulls != 0 or last_end is None or last_end > offset):
+            go_on = nulls == columns.num_rows or (first_end is not None and first_end > offset)
+            found.append(Group(number, columns.num_rows, all_so=begins.max <= offset and go_on))
+    return found
+
+
+class _FileAt:
+    """A file that is asked for what was so at an offset."""
+
+    def __init__(self, path: Location, offset: int, schema: pa.Schema) -> None:
+        self._offset = offset
+        self._schema = schema
+        self._parquet = open_parquet_file(path, dictionaries=[field.name for field in schema if _has_texts(field.type)])
+        self._places = _places(self._parquet.metadata)
+
+    def tables(self) -> Iterator[pa.Table]:
+        """The rows, in a table for each sort of row groups: those that need the same to be read."""
+
+        def sort(group: Group) -> tuple[bool, tuple[str, ...]]:
+            return group.all_so, tuple(field.name for field in self._schema if self._tells(group, field))
+
+        groups = sorted(groups_at(self._parquet.metadata, self._offset), key=sort)
+        for (all_so, told), alike in groupby(groups, sort):
+            names = [name for name in self._schema.names if name not in told]
+            rows = self._rows([*alike], names, all_so=all_so)
+            columns = [
+                _nothing(field.type, rows.num_rows) if field.name in told else rows.column(field.name).cast(field.type)
+                for field in self._schema
+            ]
+            yield pa.table(columns, schema=self._schema)
+
+    def _tells(self, group: Group, field: pa.Field) -> bool:
+        """Whether the statistics say that a column's values are all null, or its lists, which are never null, empty."""
+        if pa.types.is_list(field.type) == field.nullable or field.name not in self._places:
+            return False
+        column = self._parquet.metadata.row_group(group.number).column(self._places[field.name])
+        known = column.statistics
+        return known is not None and known.has_null_count and known.null_count == column.num_values == group.rows
+
+    def _rows(self, groups: Sequence[Group], names: Sequence[str], *, all_so: bool) -> pa.Table:
+        """Those of the rows of some row groups that were so, in more columns than those that are named or the same."""
+        if all_so:
+            return self._read(groups, names or [FROM])
+        rows = self._read(groups, [*dict.fromkeys((*names, FROM, TO))])
+        starts = np.cumsum([0, *(group.rows for group in groups)]).tolist()
+        parts = [rows.slice(start, group.rows) for start, group in zip(starts, groups, strict=False)]
+        return pa.concat_tables([_chosen(part, self._offset) for part in parts])
+
+    def _read(self, groups: Sequence[Group], names: Sequence[str]) -> pa.Table:
+        """All rows of some row groups, strings as dictionaries."""
+        numbers = [group.number for group in groups]
+        lists = [name for name in names if pa.types.is_list(self._type(name)) and _has_texts(self._type(name))]
+        others = [name for name in names if name not in lists]
+        columns = {name: self._lists_of_texts(name, numbers) for name in lists}
+        if others:
+            columns |= dict(
+                zip(others, self._parquet.read_row_groups(numbers, columns=others).select(others), strict=True)
+            )
+        return pa.table(columns)
+
+    def _type(self, name: str) -> pa.DataType:
+        return self._schema.field(name).type if name in self._schema.names else pa.int64()
+
+    def _lists_of_texts(self, name: str, numbers: Sequence[int]) -> pa.ChunkedArray:
+        """A column of lists of strings; with dictionaries Arrow reads these a row group at a time, one of each."""
+        parts = [self._parquet.read_row_group(number, columns=[name]).column(0) for number in numbers]
+        return pa.chunked_array([chunk for part in parts for chunk in part.chunks], parts[0].type)
+
+
+def _places(metadata: pq.FileMetaData) -> dict[str, int]:
+    """The place of each column, the first where it has many, among those of the file."""
+    places: dict[str, int] = {}
+    for index in range(metadata.num_columns):
+        places.setdefault(metadata.schema.column(index).path.partition(".")[0], index)
+    return places
+
+
+def _has_texts(kind: pa.DataType) -> bool:
+    values = kind.value_type if pa.types.is_list(kind) else kind
+    return bool(pa.types.is_string(values) or pa.types.is_dictionary(values))
+
+
+def _nothing(kind: pa.DataType, count: int) -> pa.Array:
+    """So many empty lists, or nulls of another type."""
+    if not pa.types.is_list(kind):
+        return pa.nulls(count, kind)
+    return pa.ListArray.from_arrays(pa.array(np.zeros(count + 1, np.int32)), pa.array([], kind.value_type))
+
+
+def _chosen(rows: pa.Table, offset: int) -> pa.Table:
+    """Those of the rows that were so: without copying them where they are the first ones, as in files in order."""
+    go_on = pc.fill_null(pc.greater(rows.column(TO), offset), True)
+    so = pc.and_(pc.less_equal(rows.column(FROM), offset), go_on)
+    count = pc.sum(so, min_count=0).as_py()
+    return rows.slice(0, count) if pc.all(so.slice(0, count), min_count=0).as_py() else rows.filter(so)

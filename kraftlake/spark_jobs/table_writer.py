@@ -28,7 +28,7 @@ class RowBuffer:
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema
         self._tuples: list[tuple[Any, ...]] = []
-        self._tables: list[pa.Table] = []
+        self._tables: list[LaterRows] = []
 
     def add(self, row: tuple[Any, ...]) -> None:
         """Add one row: a value for each column, in their order."""
@@ -43,15 +43,26 @@ class RowBuffer:
 
     def add_table(self, rows: pa.Table) -> None:
         """Add rows that have the columns already."""
+        self.add_later(LaterRows.of(rows))
+
+    def add_later(self, rows: LaterRows) -> None:
+        """Add rows that will have the columns."""
         self._fold()
-        made = rows if rows.schema.equals(self._schema) else rows.select(self._schema.names).cast(self._schema)
-        self._tables.append(made)
+        self._tables.append(rows)
 
     def take(self) -> pa.Table:
         """All rows in the order in which they were added; there are none afterwards."""
+        return self.take_later().table()
+
+    def take_later(self) -> LaterRows:
+        """As `take`, with rows that are still to be made."""
         self._fold()
         tables, self._tables = self._tables, []
-        return pa.concat_tables(tables) if tables else self._schema.empty_table()
+        return LaterRows(lambda: pa.concat_tables([self._schema.empty_table(), *map(self._with_columns, tables)]))
+
+    def _with_columns(self, rows: LaterRows) -> pa.Table:
+        made = rows.table()
+        return made if made.schema.equals(self._schema) else made.select(self._schema.names).cast(self._schema)
 
     def _fold(self) -> None:
         if not self._tuples:
@@ -59,7 +70,7 @@ class RowBuffer:
         columns = zip(*self._tuples, strict=True)
         arrays = [pa.array(values, field.type) for values, field in zip(columns, self._schema, strict=True)]
         self._tuples = []
-        self._tables.append(pa.Table.from_arrays(arrays, schema=self._schema))
+        self._tables.append(LaterRows.of(pa.Table.from_arrays(arrays, schema=self._schema)))
 
 
 class TableWriter:

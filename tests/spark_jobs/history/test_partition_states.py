@@ -63,8 +63,9 @@ def history(pieces: Iterable[Sequence[RecordBatch]], *, bulk: bool, states: Part
         for part in values_of_rows(to_rows(piece)) if piece else ():
             for records in reader.take(part):
                 states.take(records)
-        ended.append(states.ended().table())
-    return plain(pa.concat_tables([*ended, *states.open_tables()]).to_pylist(), KEY)
+        ended.append(states.ended())
+    # Rows are made when the states have long moved on.
+    return plain(pa.concat_tables([*(rows.table() for rows in ended), *states.open_tables()]).to_pylist(), KEY)
 
 
 def cut(batches: Sequence[RecordBatch], cuts: Iterable[int]) -> list[Sequence[RecordBatch]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -139,14 +140,15 @@ class QuorumReport:
         }
 
 
-def describe_quorum(sources: Sequence[str]) -> QuorumReport:
-    """Read the copies at these paths, and hold them against each other.
+def describe_quorum(sources: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> QuorumReport:
+    """Read the copies at these paths, or at one, and hold them against each other.
 
     Raises UsageError where they are of several clusters, and for none; NotASourceError where one is no log.
     """
     if not sources:
         raise UsageError("Name the metadata directory of at least one node.")
-    copies = tuple(read_log_copy(source) for source in sources)
+    paths = [sources] if isinstance(sources, (str, os.PathLike)) else sources
+    copies = tuple(read_log_copy(os.fspath(path)) for path in paths)
     known = {copy.properties.cluster_id: copy.path for copy in copies if copy.properties.cluster_id is not None}
     if len(known) > 1:
         told = ", ".join(f"{path} of {cluster_id}" for cluster_id, path in known.items())

@@ -15,6 +15,8 @@ ASKED = [
     ("--topic", "big-*"),
     ("--topic", "elr-a", "--topic", "nothing*"),
     ("--topic", "no such topic"),
+    ("--topic-id", "nANz2uTcTHue83qLIJ1OVA"),
+    ("--topic-id", "95eekTTkQIyb_UAiwezePg", "--topic", "elr-a"),
     ("--broker", "2"),
     ("--broker", "2", "--topic", "t-1*"),
     ("--broker", "99"),

@@ -229,6 +229,14 @@ def test_a_topic_that_does_not_exist_is_told() -> None:
     assert "no topic matches nope" in run("image", DIRECTORY, "--topic", "nope").stderr
 
 
+def test_a_topic_is_asked_for_by_its_id() -> None:
+    told = run_json("image", DIRECTORY, "--topic-id", "95eekTTkQIyb_UAiwezePg")
+    assert told == run_json("image", DIRECTORY, "--topic", "t-22-3h4")
+    gone = run("image", DIRECTORY, "--topic-id", "nANz2uTcTHue83qLIJ1OVA")
+    assert "no topic matches nANz2uTcTHue83qLIJ1OVA at offset 5736" in gone.stderr
+    assert gone.stdout.endswith("topics  none\n")
+
+
 def test_a_part_asked_for_is_drawn_alone_and_in_full() -> None:
     short = run("image", DIRECTORY, "--part", "acls").stdout
     full = run("image", DIRECTORY, "--part", "acls", "--all").stdout

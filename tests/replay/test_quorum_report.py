@@ -82,7 +82,8 @@ def roles(report: QuorumReport) -> list[Role]:
 
 
 def test_a_quorum_of_one_node_is_that_node() -> None:
-    report = describe_quorum([str(KAFKA_44)])
+    report = describe_quorum(KAFKA_44)
+    assert report == describe_quorum([str(KAFKA_44)])
     assert (report.electable, report.needed, report.has_all_committed, report.on_majority) == ((3000,), 1, True, 5736)
     assert [(voter.id, voter.endpoints) for voter in report.voters] == [(3000, ("CONTROLLER://127.0.0.1:19180",))]
 

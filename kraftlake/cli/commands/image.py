@@ -10,11 +10,13 @@ import click
 
 from kraftlake.cli.command import Example, Option
 from kraftlake.cli.image_parts import PARTS, any_matches, cut, keys_of, topics_to_read
-from kraftlake.cli.options import SAMPLE, Call, command, topics_option
+from kraftlake.cli.options import SAMPLE, Call, command, topic_ids_option, topics_option
 from kraftlake.cli.parameters import BROKER
 from kraftlake.cli.sections import LOOK
 
 if TYPE_CHECKING:
+    from kraftlake.image import MetadataImage
+    from kraftlake.image.topics_overview import TopicsOverview
     from kraftlake.replay import Source
 
 
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     ),
 )
 @topics_option("Only this topic")
+@topic_ids_option("Only the topic of this id")
 @click.option("--broker", cls=Option, type=BROKER, metavar="ID", help="Only this broker and the partitions it hosts.")
 @click.option(
     "--unavailable-partitions",
@@ -85,6 +88,7 @@ def image(
     source: str,
     *,
     topics: tuple[str, ...],
+    topic_ids: tuple[str, ...],
     broker: int | None,
     unavailable: bool,
     under_replicated: bool,
@@ -108,18 +112,15 @@ def image(
         "under-min-isr": under_min_isr, "at-min-isr": at_min_isr,
     }  # fmt: skip
     troubles = [kind for kind, wanted in flags.items() if wanted]
+    topics += tuple(_name_of(replay.image, id_) for id_ in topic_ids)
     asked: dict[str, Any] = {"topics": topics, "broker": broker, "partitions": troubles}
     detailed = everything or bool(topics or troubles)
-    keys, overview = keys_of(parts=parts, **asked), None
-    read: Collection[str] | None = ()
-    if not keys or "topics" in keys:
-        read = topics_to_read(replay.image, **asked)
-        if read is None and not (call.as_json or detailed) and replay.image.topics.is_large:
-            from kraftlake.cli.views.image_view import FIRST_TOPICS
-            from kraftlake.image.topics_overview import overview_of
-
-            overview = overview_of(replay.image.topics.rows(), FIRST_TOPICS)
-            read = overview.worst
+    keys = keys_of(parts=parts, **asked)
+    read: Collection[str] | None = () if keys and "topics" not in keys else topics_to_read(replay.image, **asked)
+    overview = None
+    if read is None and not (call.as_json or detailed):
+        overview = _overview(replay.image)
+        read = None if overview is None else overview.worst
     whole = image_to_json(replay.image, show_secrets=call.show_secrets, only_topics=read)
     min_isr = functools.partial(min_insync_replicas, replay.image)
     form = cut(whole, parts=parts, min_isr=min_isr, **asked)
@@ -127,11 +128,7 @@ def image(
         import attrs
 
         form["skippedRecords"] = [attrs.asdict(record) for record in replay.skipped]
-    if topics and not any_matches(replay.image.topics, topics):
-        call.terminal.warn(f"no topic matches {', '.join(topics)} at offset {form['offset']}")
-    if broker is not None and not troubles and not form.get("topics"):
-        registered = replay.image.cluster.brokers
-        call.tell_unregistered(broker, registered, where=f"at offset {form['offset']}")
+    _tell_strangers(call, replay.image, topics, None if troubles or form.get("topics") else broker)
     if call.as_json:
         call.terminal.json(form)
         return
@@ -154,6 +151,33 @@ def image(
             no_topics=f"no partition is {' or '.join(map(_in_words, troubles))}" if troubles else "none",
         )
     )
+
+
+def _tell_strangers(call: Call, image: MetadataImage, topics: tuple[str, ...], broker: int | None) -> None:
+    """Warn of topics, and of a broker that hosts nothing, that are not there: their names look like mistakes."""
+    where = f"at offset {image.offset}"
+    if topics and not any_matches(image.topics, topics):
+        call.terminal.warn(f"no topic matches {', '.join(topics)} {where}")
+    if broker is not None:
+        call.tell_unregistered(broker, image.cluster.brokers, where=where)
+
+
+def _overview(image: MetadataImage) -> TopicsOverview | None:
+    """The topics of a large image at one glance, None of a small one."""
+    if not image.topics.is_large:
+        return None
+    from kraftlake.cli.views.image_view import FIRST_TOPICS
+    from kraftlake.image.topics_overview import overview_of
+
+    return overview_of(image.topics.rows(), FIRST_TOPICS)
+
+
+def _name_of(image: MetadataImage, topic_id: str) -> str:
+    """The name of the topic that has an id; where none has it the id itself, so that it is told as matching nothing."""
+    from kraftlake.records.uuid import Uuid
+
+    topic = image.topics.get_topic_by_id(Uuid.from_string(topic_id))
+    return topic_id if topic is None else topic.name
 
 
 def _tell_since(source: Source, form: dict[str, Any]) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -70,9 +68,8 @@ def state_at(
     state = _covering(lake, table, offset)
     schema = columns_of(table, HISTORY_SCHEMAS[table], columns)
     schema = encoded(schema) if dictionaries else schema
-    with ThreadPoolExecutor(os.cpu_count(), "kraftlake-state-at") as threads:
-        files = threads.map(lambda path: [*rows_at(path, offset=offset, schema=schema)], _holding(state, offset))
-        return pa.concat_tables([schema.empty_table(), *(part for parts in files for part in parts)])
+    parts = [part for path in _holding(state, offset) for part in rows_at(path, offset=offset, schema=schema)]
+    return pa.concat_tables([schema.empty_table(), *parts])
 
 
 def _covering(lake: str | Location, table: str, offset: int) -> TableState:

@@ -48,7 +48,7 @@ def states_alone(lake: Path) -> float:
         started = time.process_time()
         for records in reader.take(part):
             states.take(records)
-        states.ended()
+        states.ended().table()
         spent += time.process_time() - started
     started = time.process_time()
     for _ in states.open_tables():

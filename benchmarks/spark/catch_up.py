@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from benchmarks.spark.__main__ import number
 from kraftlake.generate import Plan, generate_lake
+from kraftlake.runtime.pandas_unseen import leave_pandas_out
 
 GOAL: Final = 1_000_000
 """Records a second."""
@@ -53,6 +54,7 @@ def lake_of(name: str, folder: Path, records: int, partitions: int) -> Path:
 def run(what: str, lake: Path) -> dict[str, float]:
     """Take the lake's log in, as one of WHATS, in this process."""
     started, cpu = time.perf_counter(), time.process_time()
+    leave_pandas_out()  # as `kraftlake spark` does
     from kraftlake.spark_jobs import run_job
     from kraftlake.spark_jobs.snapshot_publisher import DEFAULT_SNAPSHOT_BYTES
     from kraftlake.spark_jobs.table_stream import run_tables

@@ -33,6 +33,7 @@ from kraftlake.metadata_log.row_compaction import compact_rows
 from kraftlake.metadata_log.row_files import write_row_file
 from kraftlake.metadata_log.vacuum import vacuum
 from kraftlake.runtime.errors import CorruptDataError, LakeError
+from kraftlake.spark_jobs.later_rows import LaterRows
 
 
 @attrs.frozen
@@ -131,10 +132,16 @@ class LakeTable:
     appends_apart: ClassVar[bool] = True
     """Whether `append` may run beside the one that makes the next rows."""
 
-    def append(self, rows: pa.Table, last_offset: int) -> None:
+    @property
+    def waits(self) -> bool:
+        """Whether rows that were appended are not in the table yet: the next append may bring them there."""
+        return False
+
+    def append(self, rows: pa.Table | LaterRows, last_offset: int, *, goes_on: bool = False) -> None:  # noqa: ARG002
         """Append rows of offsets up to `last_offset` and note that the table covers them; without rows, only that.
 
-        They have the table's schema, strings as such or as dictionaries.
+        They have the table's schema, strings as such or as dictionaries. With `goes_on` more follows soon, for which a
+        table of another kind may wait.
 
         Durable when this returns. Where the table covers `last_offset` already nothing changes. The table was created
         or asked for its `last_offset` before. Raises LakeError when the disk refuses, or another run has written the
@@ -145,7 +152,8 @@ class LakeTable:
         def written() -> Sequence[AddFile]:
             if rows.num_rows and not files:
                 known = (self.description.schema, self.description.encoded_schema)
-                made = rows if rows.schema in known else rows.cast(known[0])
+                made = rows.table() if isinstance(rows, LaterRows) else rows
+                made = made if made.schema in known else made.cast(known[0])
                 files.append(self.write_file(made, last_offset))
             return files
 

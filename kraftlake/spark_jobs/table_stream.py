@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
     from kraftlake.spark_jobs.lake_table import LakeTable
+    from kraftlake.spark_jobs.later_rows import LaterRows
     from kraftlake.spark_jobs.replay_listener import ReplayListener
 
 Progress = Callable[[int, int], None]
@@ -251,14 +252,14 @@ class _TableRun:
         for piece in self._fold.take(rows):
             self._unpublished_bytes += piece
             if self._unpublished_bytes >= _PUBLISH_BYTES:
-                self._begin_publishing()
+                self._begin_publishing(goes_on=True)
 
     def _publish(self) -> None:
-        self._begin_publishing()
+        self._begin_publishing(goes_on=False)
         self._end_publishing()
 
-    def _begin_publishing(self) -> None:
-        """Begin to write what there is; the fold may go on meanwhile.
+    def _begin_publishing(self, *, goes_on: bool) -> None:
+        """Begin to write what there is; the fold may go on meanwhile. `goes_on`: `_publish` is called soon.
 
         Snapshots are written by now: the offsets that the tables note come last, so that a rerun misses none.
         """
@@ -267,18 +268,18 @@ class _TableRun:
         offset = self._fold.last_offset
         if offset < 0:
             return
-        appends: list[tuple[LakeTable, pa.Table]] = []
+        appends: list[tuple[LakeTable, LaterRows]] = []
         for table, feed in zip(self._tables, self._feeds, strict=True):
-            if feed.covers is not None and feed.covers >= offset:
+            if feed.covers is not None and feed.covers >= offset and not table.waits:
                 continue
-            appends.append((table, feed.writer.drain()))
+            appends.append((table, feed.writer.drain_later()))
             feed.covers = offset
         self._publication = offset, self._state(offset)
 
         def append(*, apart: bool) -> None:
             for table, rows in appends:
                 if table.appends_apart is apart:
-                    table.append(rows, offset)
+                    table.append(rows, offset, goes_on=goes_on)
                     self._rows[table.name] += rows.num_rows
 
         self._behind.start(lambda: append(apart=True))

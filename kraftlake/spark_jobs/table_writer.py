@@ -11,6 +11,7 @@ from kraftlake.image import MetadataImage
 from kraftlake.metadata_log.location import Location
 from kraftlake.replay.changes import Published
 from kraftlake.spark_jobs.lake_table import LakeTable, TableDescription
+from kraftlake.spark_jobs.later_rows import LaterRows
 
 if TYPE_CHECKING:
     from kraftlake.replay.open_reader import LakeReader
@@ -116,6 +117,10 @@ class TableWriter:
     def drain(self) -> pa.Table:
         """The rows that were made since the last call."""
         return self.rows.take()
+
+    def drain_later(self) -> LaterRows:
+        """As `drain`, of rows that another thread may make while this one goes on."""
+        return LaterRows.of(self.drain())
 
 
 def open_rows_of(writers: Iterable[TableWriter]) -> dict[str, int]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+import attrs
 import numpy as np
 import pyarrow as pa
 
@@ -29,6 +30,7 @@ from kraftlake.records.metadata_records import PartitionRecord
 from kraftlake.records.uuid import Uuid
 from kraftlake.spark_jobs.history.columns import ENCODED_STATES, ROW_GROUP_ROWS, STILL_SO, times_of
 from kraftlake.spark_jobs.history.effective_records import EffectiveRecords
+from kraftlake.spark_jobs.later_rows import LaterRows
 from kraftlake.spark_jobs.places import PlaceStrings, grown, is_worn
 from kraftlake.spark_jobs.row_lists import LISTS, RowLists
 
@@ -72,6 +74,59 @@ class _Now(NamedTuple):
     rows: Any
     begins: Any
     begin_times: Any
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class _InColumns:
+    """Makes rows of states, on any thread: places and lists of former states stay what they are while others follow."""
+
+    change: NotingChange
+    heaps: tuple[Any, Any]
+    names: pa.Array
+    ids: pa.Array
+    directories: pa.Array
+
+    def tables(self, states: _States) -> Iterator[pa.Table]:
+        """States sorted by where they begin, as rows: each table one row group of a file, with dictionaries of its own.
+
+        Whoever looks for what was so at an offset passes over all row groups that begin behind it.
+        """
+        order = np.argsort(states.begins, kind="stable")
+        for start in range(0, len(order), ROW_GROUP_ROWS):
+            yield self._table(states.at(order[start : start + ROW_GROUP_ROWS]))
+
+    def _table(self, states: _States) -> pa.Table:
+        rows = states.rows
+        topics = self.change.topics_at(states.places)
+        used = np.zeros(len(self.names), np.bool_)
+        used[topics] = True
+        number_of = np.cumsum(used, dtype=np.int32) - np.int32(1)
+        numbers, topic = pa.array(np.flatnonzero(used)), pa.array(number_of[topics])
+        columns = {
+            "topic": pa.DictionaryArray.from_arrays(topic, self.names.take(numbers)),
+            "topic_id": pa.DictionaryArray.from_arrays(topic, self.ids.take(numbers)),
+            "partition": pa.array(self.change.partitions_at(states.places), pa.int32()),
+            "leader": pa.array(rows[:, LEADER]),
+            "leader_epoch": pa.array(rows[:, LEADER_EPOCH]),
+            "partition_epoch": pa.array(rows[:, PARTITION_EPOCH]),
+            "leader_recovery_state": pa.array(rows[:, RECOVERY]),
+            **self._lists(rows),
+            "valid_from_offset": pa.array(states.begins),
+            "valid_to_offset": pa.array(states.ends, mask=states.ends == STILL_SO),
+            "valid_from": times_of(states.begin_times),
+            "valid_to": times_of(states.end_times),
+        }
+        return pa.table([columns[name] for name in ENCODED_STATES.names], schema=ENCODED_STATES)
+
+    def _lists(self, rows: Any) -> dict[str, pa.Array]:
+        lists, columns = RowLists(rows, *self.heaps), {}
+        for name in LISTS:
+            bounds, members = lists.flat(name)
+            values = pa.array(members)
+            if name == "directories":
+                values = pa.DictionaryArray.from_arrays(values, self.directories)
+            columns[name] = pa.ListArray.from_arrays(pa.array(bounds), values)
+        return columns
 
 
 class BulkPartitions:
@@ -133,16 +188,20 @@ class BulkPartitions:
         self._end_intervals(notes, records)
         return stop
 
-    def ended(self) -> pa.Table:
+    def ended(self) -> LaterRows:
         """The states that ended since the last call, sorted by where they began: ENCODED_STATES."""
         parts, self._ended = self._ended, []
-        return pa.concat_tables([ENCODED_STATES.empty_table(), *(self._tables(_States.joined(parts)) if parts else ())])
+        tables = self._in_columns().tables
+        return LaterRows(
+            sum(len(part.places) for part in parts),
+            lambda: pa.concat_tables([ENCODED_STATES.empty_table(), *(tables(_States.joined(parts)) if parts else ())]),
+        )
 
     def open_tables(self) -> Iterator[pa.Table]:
         """The open states, sorted by where they began, in tables of ROW_GROUP_ROWS at most: ENCODED_STATES."""
         places = np.flatnonzero(self._since != NOT_OPEN)
         still = np.full(len(places), STILL_SO, np.int64)
-        return self._tables(
+        return self._in_columns().tables(
             _States(places, self._rows[places], self._since[places], self._since_times[places], still, still)
         )
 
@@ -195,48 +254,17 @@ class BulkPartitions:
         if count:
             self._ended.append(ended.at(np.s_[:count]))
 
-    def _tables(self, states: _States) -> Iterator[pa.Table]:
-        """States sorted by where they begin, as rows: each table one row group of a file, with dictionaries of its own.
-
-        Whoever looks for what was so at an offset passes over all row groups that begin behind it.
-        """
-        self._strings.learn()
-        order = np.argsort(states.begins, kind="stable")
-        for start in range(0, len(order), ROW_GROUP_ROWS):
-            yield self._table(states.at(order[start : start + ROW_GROUP_ROWS]))
-
-    def _table(self, states: _States) -> pa.Table:
-        rows = states.rows
-        topics = self._change.topics_at(states.places)
-        used = np.zeros(len(self._strings.names), np.bool_)
-        used[topics] = True
-        number_of = np.cumsum(used, dtype=np.int32) - np.int32(1)
-        numbers, topic = pa.array(np.flatnonzero(used)), pa.array(number_of[topics])
-        columns = {
-            "topic": pa.DictionaryArray.from_arrays(topic, self._strings.names.take(numbers)),
-            "topic_id": pa.DictionaryArray.from_arrays(topic, self._strings.ids.take(numbers)),
-            "partition": pa.array(self._change.partitions_at(states.places), pa.int32()),
-            "leader": pa.array(rows[:, LEADER]),
-            "leader_epoch": pa.array(rows[:, LEADER_EPOCH]),
-            "partition_epoch": pa.array(rows[:, PARTITION_EPOCH]),
-            "leader_recovery_state": pa.array(rows[:, RECOVERY]),
-            **self._lists(rows),
-            "valid_from_offset": pa.array(states.begins),
-            "valid_to_offset": pa.array(states.ends, mask=states.ends == STILL_SO),
-            "valid_from": times_of(states.begin_times),
-            "valid_to": times_of(states.end_times),
-        }
-        return pa.table([columns[name] for name in ENCODED_STATES.names], schema=ENCODED_STATES)
-
-    def _lists(self, rows: Any) -> dict[str, pa.Array]:
-        lists, columns = RowLists(rows, self._change.base.heap, self._change.state.heap), {}
-        for name in LISTS:
-            bounds, members = lists.flat(name)
-            values = pa.array(members)
-            if name == "directories":
-                values = pa.DictionaryArray.from_arrays(values, self._strings.directories)
-            columns[name] = pa.ListArray.from_arrays(pa.array(bounds), values)
-        return columns
+    def _in_columns(self) -> _InColumns:
+        """What makes rows of the states up to here."""
+        strings, change = self._strings, self._change
+        strings.learn()
+        return _InColumns(
+            change=change,
+            heaps=(change.base.heap, change.state.heap),
+            names=strings.names,
+            ids=strings.ids,
+            directories=strings.directories,
+        )
 
 
 def _last_of_each(places: Any, offsets: Any) -> Any:

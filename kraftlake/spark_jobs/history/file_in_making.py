@@ -19,6 +19,7 @@ from kraftlake.metadata_log.location import Location
 from kraftlake.metadata_log.row_files import bounded_columns, dictionary_paths, write_encoded
 from kraftlake.metadata_log.statistics import file_statistics
 from kraftlake.spark_jobs.history.columns import ROW_GROUP_ROWS, VALIDITY
+from kraftlake.spark_jobs.later_rows import LaterRows
 from kraftlake.spark_jobs.partition_columns import INTS
 
 _AHEAD: Final = 2
@@ -69,23 +70,31 @@ class FileInMaking:
         self._waiting: deque[Future[None]] = deque()
         self.rows = 0
 
-    def add(self, rows: pa.Table) -> None:
-        """Add rows, of the file's schema or with plain strings; they are not to be changed any more."""
+    def add(self, rows: LaterRows) -> None:
+        """Add rows, of the file's schema or with plain strings; the thread has them made."""
         if not rows.num_rows:
             return
-        rows = rows if rows.schema.equals(self._schema) else rows.cast(self._schema)
         while len(self._waiting) >= _AHEAD:
             self._waiting.popleft().result()
-        self._waiting.append(self._thread.submit(self._writer.write_table, rows, ROW_GROUP_ROWS))
-        self._known.append(rows.select(self._statistics_columns))
+        self._waiting.append(self._thread.submit(self._write, rows))
         self.rows += rows.num_rows
 
-    def done(self) -> EncodedFile:
-        """The file of all rows, at least one; nothing may be added any more."""
+    def _write(self, rows: LaterRows) -> None:
+        made = rows.table()
+        made = made if made.schema.equals(self._schema) else made.cast(self._schema)
+        self._writer.write_table(made, ROW_GROUP_ROWS)
+        self._known.append(made.select(self._statistics_columns))
+
+    def done(self) -> Future[EncodedFile]:
+        """The file of all rows, at least one, when the thread is through with them; nothing may be added any more."""
         assert self.rows, "an empty file is no file"
-        with self._thread:
-            while self._waiting:
-                self._waiting.popleft().result()
+        file = self._thread.submit(self._finished)
+        self._thread.shutdown(wait=False)
+        return file
+
+    def _finished(self) -> EncodedFile:
+        while self._waiting:
+            self._waiting.popleft().result()  # raises what the writing of rows has raised
         self._writer.close()
         statistics = file_statistics(pa.concat_tables(self._known), self._statistics_columns)
         return EncodedFile(memoryview(self._sink.getvalue()), statistics.to_json())

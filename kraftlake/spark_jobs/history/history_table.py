@@ -12,6 +12,7 @@ what was so at an offset passes over the files that end before it, and in others
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from typing import Any, ClassVar, Protocol
 
 import pyarrow as pa
@@ -26,6 +27,7 @@ from kraftlake.metadata_log.maintenance_commit import commit_beside_writers, upk
 from kraftlake.runtime.errors import CorruptDataError
 from kraftlake.spark_jobs.history.file_in_making import EncodedFile, FileInMaking
 from kraftlake.spark_jobs.lake_table import LakeTable, TableDescription
+from kraftlake.spark_jobs.later_rows import LaterRows
 
 AT_ONCE = 20_000
 """Up to so many rows that are still so each append is committed at once."""
@@ -59,19 +61,21 @@ class HistoryTable(LakeTable):
         super().__init__(description, lake)
         self._states = states
         self._encoded = description.encoded_schema
-        self._pending: list[pa.Table] = []
+        self._pending: list[LaterRows] = []
         self._pending_rows = 0
         self._file: FileInMaking | None = None
-        self._encoded_files: list[EncodedFile] = []
+        self._encoded_files: list[Future[EncodedFile]] = []
         self._ended = 0
         self._appends = 0
         self._offset: int | None = None
 
-    def append(self, rows: pa.Table, last_offset: int) -> None:
+    def append(self, rows: pa.Table | LaterRows, last_offset: int, *, goes_on: bool = False) -> None:
         """Append rows that ended at or before `last_offset`; the states are those after it by now.
 
-        They are in the table when this returns, or later: at the latest when the run ends (`finish`).
+        They are in the table when this returns, or later: with `goes_on` most of them are, and all at the latest when
+        the run ends (`finish`).
         """
+        rows = rows if isinstance(rows, LaterRows) else LaterRows.of(rows)
         self._pending.append(rows)
         self._pending_rows += rows.num_rows
         self._ended += rows.num_rows
@@ -80,8 +84,15 @@ class HistoryTable(LakeTable):
         if self._pending_rows >= _MERGED_ROWS:
             self._encode_ended()
         open_count = self._states.open_count
-        if open_count <= AT_ONCE or self._ended >= open_count * _TIMES or self._appends >= _APPENDS:
+        least = max(open_count, AT_ONCE) if goes_on else open_count
+        at_once = open_count <= AT_ONCE and not goes_on
+        if at_once or self._ended >= least * _TIMES or self._appends >= _APPENDS:
             self._write_states(last_offset)
+
+    @property
+    def waits(self) -> bool:
+        """Whether rows that were appended are not in the table yet."""
+        return self._offset is not None
 
     def finish(self) -> None:
         """Commit what waits, and put the files in order."""
@@ -118,7 +129,8 @@ class HistoryTable(LakeTable):
         if self._file is not None:
             self._encoded_files.append(self._file.done())
             self._file = None
-        closed = pa.concat_tables([self._encoded.empty_table(), *(rows.cast(self._encoded) for rows in self._pending)])
+        pending = (rows.table().cast(self._encoded) for rows in self._pending)
+        closed = pa.concat_tables([self._encoded.empty_table(), *pending])
         self._held.check_writable()
         state = commit_beside_writers(self._disk, self._held, self._actions(closed, last_offset))
         if state is not None:
@@ -143,7 +155,7 @@ class HistoryTable(LakeTable):
                 return actions
             replaced, ended = self._replaced(now, closed, covered)
             adds = [
-                *(file.write(self._disk, self.path, last_offset) for file in self._encoded_files),
+                *(file.result().write(self._disk, self.path, last_offset) for file in self._encoded_files),
                 *self._one_file([ended], last_offset),
                 *self._one_file(self._states.open_tables(), last_offset),
             ]
@@ -160,8 +172,8 @@ class HistoryTable(LakeTable):
         """The file of some rows; none where there are none."""
         file = FileInMaking(self._encoded, self.description.statistics_columns)
         for rows in tables:
-            file.add(rows)
-        return [file.done().write(self._disk, self.path, last_offset)] if file.rows else []
+            file.add(LaterRows.of(rows))
+        return [file.done().result().write(self._disk, self.path, last_offset)] if file.rows else []
 
     def _has_begun(self, now: TableState) -> bool:
         """Whether there are other open rows than in the table, though none of those there has ended."""

@@ -22,6 +22,7 @@ from kraftlake.records.metadata_records import (
 from kraftlake.spark_jobs.history.columns import ENCODED_STATES, PARTITION_SCHEMA
 from kraftlake.spark_jobs.history.effective_records import EffectiveRecords
 from kraftlake.spark_jobs.history.object_partitions import Key, ObjectPartitions, OpenState
+from kraftlake.spark_jobs.later_rows import LaterRows
 
 if TYPE_CHECKING:
     from kraftlake.spark_jobs.history.bulk_partitions import BulkPartitions
@@ -52,7 +53,7 @@ class PartitionStates:
         self._bulk_wanted = bulk
         self._bulk: BulkPartitions | None = None
         self._objects: ObjectPartitions | None = ObjectPartitions(TopicsImage.EMPTY, {})
-        self._ended: list[pa.Table] = []
+        self._ended: list[LaterRows] = []
 
     def begin(self, topics: TopicsImage, since: Any, since_times: Any) -> None:
         """Begin with the partitions of an image: each is what it is since an offset and a time.
@@ -103,12 +104,17 @@ class PartitionStates:
             self._become_objects()
             self._take_as_objects(records.where(np.s_[stop:]))
 
-    def ended(self) -> pa.Table:
-        """The states that ended since the last call, as rows of `partition_history/`."""
-        tables, self._ended = self._ended, []
+    def ended(self) -> LaterRows:
+        """The states that ended since the last call, as rows of `partition_history/`; other threads may make them."""
+        parts, self._ended = self._ended, []
         if self._bulk is not None:
-            tables.append(self._bulk.ended())
-        return pa.concat_tables([ENCODED_STATES.empty_table(), *tables])
+            parts.append(self._bulk.ended())
+        if len(parts) == 1:
+            return parts[0]
+        return LaterRows(
+            sum(part.num_rows for part in parts),
+            lambda: pa.concat_tables([ENCODED_STATES.empty_table(), *(part.table() for part in parts)]),
+        )
 
     def open_tables(self) -> Iterator[pa.Table]:
         """The states that go on, as rows of `partition_history/`, a bounded number of them in each table."""
@@ -128,7 +134,7 @@ class PartitionStates:
         assert self._objects is not None, "one of the two is there"
         ended = self._objects.take(records)
         if ended.num_rows:
-            self._ended.append(ended.sort_by("valid_from_offset").cast(ENCODED_STATES))
+            self._ended.append(LaterRows.of(ended.sort_by("valid_from_offset").cast(ENCODED_STATES)))
 
     def _become_objects(self) -> None:
         bulk = self._bulk
@@ -168,4 +174,4 @@ def partition_states(events: EffectiveRecords, before: PartitionStates | None = 
     """
     states = before or PartitionStates()
     states.take(events)
-    return pa.concat_tables([states.ended(), *states.open_tables()]).cast(PARTITION_SCHEMA)
+    return pa.concat_tables([states.ended().table(), *states.open_tables()]).cast(PARTITION_SCHEMA)

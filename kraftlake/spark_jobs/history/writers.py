@@ -28,6 +28,7 @@ from kraftlake.spark_jobs.history.partition_states import PartitionStates
 from kraftlake.spark_jobs.history.small_states import SmallStates
 from kraftlake.spark_jobs.history.small_tables import SMALL_TABLES, SmallTable
 from kraftlake.spark_jobs.lake_table import LakeTable, TableDescription
+from kraftlake.spark_jobs.later_rows import LaterRows
 from kraftlake.spark_jobs.log_fold import oldest_snapshot
 from kraftlake.spark_jobs.table_writer import TableWriter
 
@@ -130,6 +131,10 @@ class PartitionHistoryWriter(HistoryWriter):
 
     def drain(self) -> pa.Table:
         """The states that ended since the last call."""
+        return self.drain_later().table()
+
+    def drain_later(self) -> LaterRows:
+        """The same, still to be made."""
         return self._states.ended()
 
     def _begin(self, image: MetadataImage, table: HistoryTable | None) -> None:

@@ -24,18 +24,18 @@ class Run:
             table.create("log-1")
             writer.open(LakeReader(self.log), table)
 
-    def take(self, to_offset: int) -> None:
+    def take(self, to_offset: int, *, goes_on: bool = False) -> None:
         """Go on to an offset, and publish."""
         for rows in self.log.batch_rows(self.fold.last_offset + 1, to_offset):
             for _ in self.fold.take(rows):
                 pass
-        self.publish(len(self.tables))
+        self.publish(len(self.tables), goes_on=goes_on)
 
-    def publish(self, tables: int) -> None:
+    def publish(self, tables: int, *, goes_on: bool = False) -> None:
         """Append to some of the tables: a run may be killed before it gets to the others."""
         for feed, table in [*zip(self.feeds, self.tables, strict=True)][:tables]:
-            if feed.covers is None or feed.covers < self.fold.last_offset:
-                table.append(feed.writer.drain(), self.fold.last_offset)
+            if feed.covers is None or feed.covers < self.fold.last_offset or table.waits:
+                table.append(feed.writer.drain_later(), self.fold.last_offset, goes_on=goes_on)
 
     def finish(self) -> None:
         for table in self.tables:

@@ -63,7 +63,7 @@ def history(pieces: Iterable[Sequence[RecordBatch]], *, bulk: bool, states: Part
         for part in values_of_rows(to_rows(piece)) if piece else ():
             for records in reader.take(part):
                 states.take(records)
-        ended.append(states.ended())
+        ended.append(states.ended().table())
     return plain(pa.concat_tables([*ended, *states.open_tables()]).to_pylist(), KEY)
 
 

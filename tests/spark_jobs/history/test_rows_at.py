@@ -16,6 +16,7 @@ from kraftlake.spark_jobs.history import rows_at as module
 from kraftlake.spark_jobs.history.columns import ENCODED_STATES, PARTITION_SCHEMA, times_of
 from kraftlake.spark_jobs.history.file_in_making import FileInMaking
 from kraftlake.spark_jobs.history.rows_at import groups_at, rows_at
+from kraftlake.spark_jobs.later_rows import LaterRows
 from tests.spark_jobs.history.reference import KEYS, plain
 
 _KEY = KEYS["partition_history"]
@@ -54,8 +55,8 @@ def _write(rows: pa.Table, path: Path, writer: str) -> Path:
     if writer == "the job":
         file = FileInMaking(ENCODED_STATES, ("valid_from_offset", "valid_to_offset"))
         for start in range(0, rows.num_rows, _GROUP):
-            file.add(rows.slice(start, _GROUP))
-        path.write_bytes(file.done().data)
+            file.add(LaterRows.of(rows.slice(start, _GROUP)))
+        path.write_bytes(file.done().result().data)
         return path
     others = {
         "an earlier release": {"write_statistics": ["valid_from_offset", "valid_to_offset"]},

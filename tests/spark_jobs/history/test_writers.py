@@ -144,6 +144,29 @@ def test_what_has_ended_waits_for_a_commit_and_may_be_lost_with_its_run(
     assert tables_of(lake) == expected
 
 
+def test_while_more_follows_tables_of_few_rows_wait_too(tmp_path: Path, expected: dict[str, list[Row]]) -> None:
+    lake = tmp_path / "lake"
+    lake_of(lake, commits=1)
+    run = Run(lake)
+
+    def covered() -> set[int | None]:
+        return {read_table(lake / name).transactions.get(f"kraftlake.{name}") for name in KEYS}
+
+    first, second, third = (batches_between(0, last)[-1].last_offset for last in (700, 1400, 2100))
+    run.take(first, goes_on=True)
+    assert covered() == {None}
+    assert all(table.waits for table in run.tables)
+    run.take(second)
+    assert covered() == {second}
+    run.take(third, goes_on=True)
+    assert covered() == {second}
+    run.publish(len(run.tables))  # nothing is new, but all that waits goes along
+    assert covered() == {third}
+    assert not any(table.waits for table in run.tables)
+    run_to_end(lake)
+    assert tables_of(lake) == expected
+
+
 def test_a_table_that_others_have_compacted_goes_on(tmp_path: Path, expected: dict[str, list[Row]]) -> None:
     lake = tmp_path / "lake"
     lake_of(lake, commits=1)

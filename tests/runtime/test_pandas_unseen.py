@@ -1,0 +1,46 @@
+"""pyarrow without pandas in a process of kraftlake's own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+
+def _told(code: str) -> str:
+    ran = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout.strip()
+
+
+LEFT_OUT = """
+import sys
+from kraftlake.runtime.pandas_unseen import leave_pandas_out
+finders = list(sys.meta_path)
+leave_pandas_out()
+assert sys.meta_path == finders
+import pyarrow as pa
+made = pa.array(["a", None]), pa.array([1, 2]).to_numpy(), pa.scalar(3)
+assert "pandas" not in sys.modules
+"""
+
+
+def test_pyarrow_converts_what_is_pythons_without_it() -> None:
+    _told(LEFT_OUT)
+
+
+def test_who_asks_for_it_gets_it() -> None:
+    code = LEFT_OUT + "print(list(pa.table({'x': [5, 6]}).to_pandas()['x']), len(__import__('pandas').Series([1])))"
+    assert _told(code) == "[5, 6] 1"
+
+
+def test_where_it_is_there_pyarrow_knows_it() -> None:
+    code = (
+        "import pandas\n"
+        "from kraftlake.runtime.pandas_unseen import leave_pandas_out\n"
+        "leave_pandas_out()\n"
+        "import pyarrow as pa\n"
+        "print(pa.array(pandas.Series([1.0, float('nan')])).null_count)"
+    )
+    assert _told(code) == "1"

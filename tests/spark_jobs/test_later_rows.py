@@ -1,0 +1,36 @@
+"""Rows that are made when somebody asks for them."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from kraftlake.spark_jobs.later_rows import LaterRows
+
+ROWS = pa.table({"offset": [1, 2, 3]})
+
+
+def test_they_are_made_once_and_not_before_somebody_asks() -> None:
+    made: list[int] = []
+
+    def make() -> pa.Table:
+        made.append(1)
+        return ROWS
+
+    later = LaterRows(3, make)
+    assert later.num_rows == 3
+    assert not made
+    assert later.table() is later.table() is ROWS
+    assert made == [1]
+
+
+def test_rows_that_are_there_are_they_themselves() -> None:
+    later = LaterRows.of(ROWS)
+    assert (later.num_rows, later.table()) == (3, ROWS)
+
+
+def test_what_the_making_raises_comes_to_who_asks_each_time() -> None:
+    later = LaterRows(1, lambda: pa.array(["x"], pa.int64()))
+    for _ in range(2):
+        with pytest.raises(pa.ArrowInvalid):
+            later.table()

@@ -19,9 +19,10 @@ from kraftlake.records.batch_values import BatchValues
 from kraftlake.records.control_records import LeaderChangeMessage
 from kraftlake.records.row_values import values_of_rows
 from kraftlake.records.rows import to_rows
+from kraftlake.records.schema import Message
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.replay.changes import LogChanges
-from kraftlake.runtime.errors import ReplayError
+from kraftlake.runtime.errors import ReplayError, UnknownRecordError
 from kraftlake.spark_jobs.change_events import change_events
 from kraftlake.spark_jobs.event_states import EventStates
 from kraftlake.spark_jobs.events import EVENTS
@@ -257,6 +258,20 @@ def test_a_record_that_contradicts_what_is_there_is_named(bulk: bool) -> None:
         told([[data(0, topic(1), partition(1), change)]], bulk=bulk)
     with pytest.raises(ReplayError, match=r"offset 2, FENCE_BROKER_RECORD: broker 7 is not registered"):
         told([[data(0, topic(1), partition(1), r.FenceBrokerRecord(id=7, epoch=1))]], bulk=bulk)
+
+
+@pytest.mark.parametrize("bulk", WAYS)
+@pytest.mark.parametrize("record", [changed(1, leader=2), begin(), end()], ids=lambda record: type(record).__name__)
+def test_a_version_that_nobody_knows_is_refused_as_by_a_loader(record: Message, bulk: bool) -> None:
+    (value,) = data(0, record).values
+    log = [data(0, topic(1), partition(1)), data(2, value[:2] + b"\x09" + value[3:]), data(3, changed(1, leader=2))]
+    faults = []
+    for tell in (published, lambda log: told([log], bulk=bulk)):
+        with pytest.raises(UnknownRecordError, match="in version 9 is not known to this release") as fault:
+            tell(log)
+        faults.append((str(fault.value), fault.value.offset))
+    assert faults[0] == faults[1]
+    assert faults[0][1] == 2
 
 
 def test_few_records_go_by_objects_and_many_as_columns(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -120,10 +120,19 @@ class ReadableLog:
         for table in self.batch_rows(from_offset, to_offset):
             yield from from_rows(table)
 
-    def batch_rows(self, from_offset: int | None = None, to_offset: int | None = None) -> Iterator[pa.Table]:
-        """As `batches`, as tables of rows that are sorted by offset and hold whole batches."""
+    def batch_rows(
+        self,
+        from_offset: int | None = None,
+        to_offset: int | None = None,
+        *,
+        columns: Sequence[str] = tuple(LOG_SCHEMA.names),
+    ) -> Iterator[pa.Table]:
+        """As `batches`, as tables of rows that are sorted by offset and hold whole batches.
+
+        `columns` are those of the log that they have; `offset` and `batch` are among them.
+        """
         low, high = self._clip(from_offset, to_offset)
-        yield from self._whole_batches(low, high, LOG_SCHEMA)
+        yield from self._whole_batches(low, high, _schema_of(columns))
 
     def stretches(self, from_offset: int, to_offset: int) -> Iterator[BatchValues | RecordBatch]:
         """As `batches`, many at once: see `kraftlake.records.batch_values`."""

@@ -35,6 +35,9 @@ value exactly as Kafka writes it."""
 
 _NEEDED = ("offset", "batch", "epoch", "control", "api_key", "payload")
 
+BATCH_COLUMNS = tuple(name for name in LOG_SCHEMA.names if name in (*_NEEDED, "timestamp"))
+"""The columns that make up batches: a record's type and version stand in its value as well."""
+
 _Kind = tuple[str, int, int]  # type name, api key, version
 
 

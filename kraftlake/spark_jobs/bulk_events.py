@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,13 +30,12 @@ from kraftlake.spark_jobs.row_lists import RowLists
 class BulkEvents(NamedTuple):
     """What records of topics were: `done` is the first that was not replayed.
 
-    `rows` are the events of topics and partitions, `deltas` (int64) the numbers of theirs; `removed` has the records
-    that have removed topics, with the topics' names.
+    `rows` makes the events of topics and partitions, and the numbers of their deltas (int64), on whatever thread;
+    `removed` has the records that have removed topics, with the topics' names.
     """
 
     done: int
-    rows: pa.Table
-    deltas: Any
+    rows: Callable[[], tuple[pa.Table, Any]]
     removed: list[tuple[int, str]]
 
 
@@ -43,34 +43,46 @@ def bulk_events(places: PartitionPlaces, records: EffectiveRecords, deltas: Any,
     """Replay records of topics as `PartitionPlaces.replay` does; the events of their deltas."""
     moved = places.replay(records, deltas)
     places.strings.learn()
-    told = _TopicEvents(places, moved, records, deltas)
-    rows, of_delta = _table(places, moved, told, heads)
-    names = places.strings.names
-    removed = [(record, names[topic].as_py()) for record, topic in moved.removals.tolist()]
-    return BulkEvents(moved.done, rows, of_delta, removed)
-
-
-def _table(places: PartitionPlaces, moved: Moved, told: _TopicEvents, heads: DeltaHeads) -> tuple[pa.Table, Any]:
-    """The events by delta, topic (those that are gone first) and partition; and the deltas of theirs."""
-    change, strings = places.change, places.strings
+    topics = _TopicEvents(places, moved, records, deltas)
+    change, names = places.change, places.strings.names
     there = PartitionChanges(before=moved.before, after=moved.after, base_heap=change.base.heap, heap=change.state.heap)
+    told = _Told(moved, there, topics.topics, topics.partitions, [*topics.events()], names, places.strings.ids)
+    removed = [(record, names[topic].as_py()) for record, topic in moved.removals.tolist()]
+    return BulkEvents(moved.done, partial(_table, told, heads), removed)
+
+
+class _Told(NamedTuple):
+    """What events are made of. Nothing in it changes while the places move on."""
+
+    moved: Moved
+    there: PartitionChanges
+    topics: Any
+    partitions: Any
+    events: list[_TopicEvent]
+    names: pa.Array
+    ids: pa.Array
+
+
+def _table(told: _Told, heads: DeltaHeads) -> tuple[pa.Table, Any]:
+    """The events by delta, topic (those that are gone first) and partition; and the deltas of theirs."""
+    moved, there, events = told.moved, told.there, told.events
     some = np.flatnonzero(((moved.flags & (HAD | HAS)) == (HAD | HAS)) & there.tell())
     partitions, topics = told.partitions[some], told.topics[some]
-    events = [*told.events()]
     of_events = np.array([(event.delta, event.topic, not event.gone) for event in events], np.int64).reshape(-1, 3)
-    ranks, count = _ranks(strings.names, np.concatenate((topics, of_events[:, 1])))
+    ranks, count = _ranks(told.names, np.concatenate((topics, of_events[:, 1])))
     widest = _dense(partitions)
     keys = _Keys(count + 1, int(widest.max()) + 2 if len(widest) else 1)
     states = keys.of(moved.deltas[some], 1, ranks[topics], widest + 1)
     order = np.argsort(states, kind="stable")
     some, states = some[order], states[order]
     found = state_events(there.where(some))
-    rows, topic = some[found.changes], pa.array(told.topics[some[found.changes]])
+    rows = some[found.changes]
+    topic, names, ids = _topics(told, rows)
     table = table_of_states(
         found,
         heads.columns(moved.deltas[rows]),
-        strings.names.take(topic),
-        strings.ids.take(topic),
+        pa.DictionaryArray.from_arrays(topic, names),
+        pa.DictionaryArray.from_arrays(topic, ids),
         pa.array(told.partitions[rows].astype(np.int32, copy=False)),
     )
     singles = keys.of(of_events[:, 0], of_events[:, 2], ranks[of_events[:, 1]], 0)
@@ -78,6 +90,16 @@ def _table(places: PartitionPlaces, moved: Moved, told: _TopicEvents, heads: Del
     one_by_one = table_of_events([events[at].event for at in sorted_.tolist()], of_events[sorted_, 0], heads)
     all_keys = np.sort(np.concatenate((states[found.changes], singles[sorted_])), kind="stable")
     return merged(table, states[found.changes], one_by_one, singles[sorted_]), keys.deltas(all_keys)
+
+
+def _topics(told: _Told, rows: Any) -> tuple[pa.Array, pa.Array, pa.Array]:
+    """The topics of some partitions by number, and the names and ids that these numbers are for."""
+    topics = told.topics[rows]
+    used = np.zeros(len(told.names), np.bool_)
+    used[topics] = True
+    known = pa.array(np.flatnonzero(used))
+    numbers = np.cumsum(used, dtype=np.int32) - np.int32(1)
+    return pa.array(numbers[topics]), told.names.take(known), told.ids.take(known)
 
 
 def _ranks(names: pa.Array, topics: Any) -> tuple[Any, int]:

@@ -6,7 +6,8 @@ objects.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final
@@ -56,6 +57,10 @@ EVENT_KINDS: Final = (*TOPIC_KINDS, *ENTRY_KINDS)
 """The api keys of the records that events are of."""
 
 
+Rows = Callable[[], tuple[pa.Table, Any]]
+"""Makes rows of `events/`, and the numbers of their deltas."""
+
+
 class EventStates:
     """The image after a metadata delta; `take` moves it on over further deltas.
 
@@ -72,13 +77,13 @@ class EventStates:
         """Whether compiled code is at work."""
         return self._topics.in_places
 
-    def take(self, records: EffectiveRecords, heads: DeltaHeads) -> Iterator[tuple[pa.Table, Any]]:
+    def take(self, records: EffectiveRecords, heads: DeltaHeads) -> Iterator[Rows]:
         """Replay the records of whole deltas, which follow those before.
 
-        Gives the rows of `events/` in order, but for those of elections of controllers, with the numbers (int64,
-        ascending) of their deltas. A record is of the first delta whose last offset is at or behind the one at which
-        it takes effect. Records of other kinds than `EVENT_KINDS` are left out. Raises ReplayError or CorruptDataError,
-        naming the offset, for a record that contradicts what is there.
+        Gives what makes, on whatever thread, the rows of `events/` in order, but for those of elections of controllers,
+        with the numbers (int64, ascending) of their deltas. A record is of the first delta whose last offset is at or
+        behind the one at which it takes effect. Records of other kinds than `EVENT_KINDS` are left out. Raises
+        ReplayError or CorruptDataError, naming the offset, for a record that contradicts what is there.
         """
         records = records.of_kinds((*EVENT_KINDS, UNKNOWN_KIND))
         if not len(records):
@@ -96,10 +101,10 @@ class EventStates:
                 done = int(np.searchsorted(deltas, deltas[of_topics[told.done]]))
             removed = {int(of_topics[place]): name for place, name in told.removed}
             events = [*self._take_others(records, deltas, done, removed)]
-            yield _with(told.rows, told.deltas, events, heads)
+            yield partial(_with, told.rows, events, heads)
         if done < len(records):
             events = [*self._take_objects(records.where(np.s_[done:]), deltas[done:])]
-            yield _with(None, None, events, heads)
+            yield partial(_with, None, events, heads)
 
     def _take_others(
         self, records: EffectiveRecords, deltas: Any, end: int, removed: dict[int, str]
@@ -134,14 +139,13 @@ class EventStates:
             self._others = attrs.evolve(after, topics=TopicsImage.EMPTY)
 
 
-def _with(
-    rows: pa.Table | None, deltas: Any, events: Sequence[tuple[int, Event]], heads: DeltaHeads
-) -> tuple[pa.Table, Any]:
+def _with(made: Rows | None, events: Sequence[tuple[int, Event]], heads: DeltaHeads) -> tuple[pa.Table, Any]:
     """Rows with the events that come behind those of their delta."""
     of_events = np.array([delta for delta, _ in events], np.int64)
     more = table_of_events([event for _, event in events], of_events, heads)
-    if rows is None:
+    if made is None:
         return more, of_events
+    rows, deltas = made()
     if not events:
         return rows, deltas
     return merged(rows, deltas, more, of_events), np.sort(np.concatenate((deltas, of_events)))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,10 +17,11 @@ from kraftlake.replay.quorum import QuorumState
 from kraftlake.spark_jobs.delta_heads import DeltaHeads
 from kraftlake.spark_jobs.delta_rows_writer import DeltaRowsWriter
 from kraftlake.spark_jobs.entry_events import election_event
-from kraftlake.spark_jobs.event_states import EVENT_KINDS, EventStates
+from kraftlake.spark_jobs.event_states import EVENT_KINDS, EventStates, Rows
 from kraftlake.spark_jobs.event_table import merged, table_of_events
-from kraftlake.spark_jobs.events import EVENTS
+from kraftlake.spark_jobs.events import ENCODED_EVENTS, EVENTS
 from kraftlake.spark_jobs.history.effective_records import EffectiveRecords
+from kraftlake.spark_jobs.later_rows import LaterRows
 
 if TYPE_CHECKING:
     from kraftlake.records.batch_values import BatchValues
@@ -32,6 +36,7 @@ class EventsWriter(DeltaRowsWriter):
     """
 
     description = EVENTS
+    encodes = True
     kinds = EVENT_KINDS
 
     def __init__(self, *, bulk: bool | None = None) -> None:
@@ -39,11 +44,16 @@ class EventsWriter(DeltaRowsWriter):
         super().__init__()
         self._bulk = bulk
         self._states = EventStates(bulk=bulk)
+        self._maker: ThreadPoolExecutor | None = None
         self._quorum = QuorumState()
         self._epoch = -1
         """The epoch of the last delta, or of no-op records behind it."""
         self._quiet_rises: frozenset[int] = frozenset()
         """The last offsets of batches of nothing but no-op records that begin an epoch: they tell of no leader."""
+
+    def drain_later(self) -> LaterRows:
+        """The rows that were made since the last call, or are being made."""
+        return self.rows.take_later()
 
     @property
     def in_transaction(self) -> bool:
@@ -83,15 +93,18 @@ class EventsWriter(DeltaRowsWriter):
         return len(rises) > 0
 
     def _tell(self, records: EffectiveRecords, heads: DeltaHeads) -> None:
-        tables = [*self._states.take(records, heads)]
+        told = [*self._states.take(records, heads)]
         elected = self._elected(heads)
-        if len(elected):
-            deltas = np.concatenate([np.empty(0, np.int64), *(of_table for _, of_table in tables)])
-            rows = pa.concat_tables([self.description.schema.empty_table(), *(table for table, _ in tables)])
-            self.rows.add_table(merged(self._elections(elected, heads), elected, rows, deltas))
-            return
-        for table, _ in tables:
-            self.rows.add_table(table)
+        elections = self._elections(elected, heads) if len(elected) else None
+        self.rows.add_later(self._later(partial(_joined, told, elections, elected)))
+
+    def _later(self, make: Callable[[], pa.Table]) -> LaterRows:
+        """Rows that are made on a thread of their own, where records are replayed by compiled code."""
+        if not self._states.in_columns:
+            return LaterRows.of(make())
+        if self._maker is None:
+            self._maker = ThreadPoolExecutor(1, "kraftlake-events")
+        return LaterRows(self._maker.submit(make).result)
 
     def _elected(self, heads: DeltaHeads) -> Any:
         """The numbers (int64) of the deltas that begin an epoch under a leader that is known."""
@@ -107,6 +120,15 @@ class EventsWriter(DeltaRowsWriter):
         assert leader is not None
         events = [election_event(leader, int(heads.epochs[delta])) for delta in deltas.tolist()]
         return table_of_events(events, deltas, heads)
+
+
+def _joined(told: Sequence[Rows], elections: pa.Table | None, elected: Any) -> pa.Table:
+    """All the rows of deltas; elections of controllers come first among those of theirs."""
+    tables = [make() for make in told]
+    rows = pa.concat_tables([ENCODED_EVENTS.empty_table(), *(table for table, _ in tables)])
+    if elections is None:
+        return rows
+    return merged(elections, elected, rows, np.concatenate([np.empty(0, np.int64), *(deltas for _, deltas in tables)]))
 
 
 def _is_quiet(part: BatchValues, batch: int) -> bool:

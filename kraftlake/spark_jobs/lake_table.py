@@ -8,7 +8,7 @@ by the log's own writer: put-if-absent and durable, in milliseconds and without 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
 import attrs
@@ -40,12 +40,14 @@ from kraftlake.spark_jobs.later_rows import LaterRows
 class TableDescription:
     """A table's name, which is its folder in a lake, what it holds, and its columns with what each of them means.
 
-    The first column is `offset`: the last offset of what a row tells, by which rows are appended.
+    The first column is `offset`: the last offset of what a row tells, by which rows are appended. `unlike` are columns
+    of strings that are seldom the same twice.
     """
 
     name: str
     comment: str
     columns: tuple[tuple[pa.Field, str], ...]
+    unlike: tuple[str, ...] = ()
 
     @property
     def app_id(self) -> str:
@@ -59,8 +61,11 @@ class TableDescription:
 
     @property
     def encoded_schema(self) -> pa.Schema:
-        """The same with strings as dictionaries, which Parquet's writer takes as they are: readers see strings."""
-        return encoded(self.schema)
+        """The same with strings as dictionaries, which Parquet's writer takes as they are: readers see strings.
+
+        Those that are `unlike` stay strings.
+        """
+        return encoded(self.schema, self.unlike)
 
     @property
     def commented_schema(self) -> pa.Schema:
@@ -73,11 +78,13 @@ class TableDescription:
         return tuple(field.name for field in self.schema if _is_ordered(field.type))
 
 
-def encoded(schema: pa.Schema) -> pa.Schema:
+def encoded(schema: pa.Schema, but: Collection[str] = ()) -> pa.Schema:
     """A schema with its strings as dictionaries, as Parquet has them: the same rows, and readers see strings."""
     text = pa.dictionary(pa.int32(), pa.string())
     kinds = {pa.string(): text, pa.list_(pa.string()): pa.list_(text)}
-    return pa.schema([field.with_type(kinds.get(field.type, field.type)) for field in schema])
+    return pa.schema(
+        [field if field.name in but else field.with_type(kinds.get(field.type, field.type)) for field in schema]
+    )
 
 
 def _is_ordered(kind: pa.DataType) -> bool:

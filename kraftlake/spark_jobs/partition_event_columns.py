@@ -58,7 +58,8 @@ class PartitionChanges:
 class StateEvents(NamedTuple):
     """Events in the order of partitions, and of `partition_events` for each: their columns, all of one length.
 
-    `changes` (int64) are the numbers of the partitions, `words` the sentences without the partition in front.
+    `kind` and `field` are dictionaries, the other texts strings. `changes` (int64) are the numbers of the partitions,
+    `words` the sentences without the partition in front.
     """
 
     changes: Any
@@ -170,11 +171,21 @@ def _alike(changes: Any, patterns: pa.Array, make: Callable[[Any], PartitionEven
     if None in made:
         told = np.flatnonzero(np.array([event is not None for event in made], np.bool_)[pattern_of.to_numpy()])
         changes, pattern_of = changes[told], pattern_of.take(pa.array(told))
-    columns = (
-        pa.array([None if event is None else event[part] for event in made], pa.string()).take(pattern_of)
-        for part in range(5)
+    kind, field, *others = (
+        pa.array([None if event is None else event[part] for event in made], pa.string()) for part in range(5)
     )
-    return StateEvents(changes, *columns)
+    return StateEvents(
+        changes,
+        _as_dictionary(kind, pattern_of),
+        _as_dictionary(field, pattern_of),
+        *(o.take(pattern_of) for o in others),
+    )
+
+
+def _as_dictionary(texts: pa.Array, which: pa.Array) -> pa.DictionaryArray:
+    """Some of texts, of which many are the same."""
+    encoded = texts.dictionary_encode()
+    return pa.DictionaryArray.from_arrays(encoded.indices.take(which), encoded.dictionary)
 
 
 def _pairs(first: Any, second: Any) -> pa.Array:

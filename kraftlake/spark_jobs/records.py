@@ -17,6 +17,7 @@ from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.delta_actions import AddFile
 from kraftlake.metadata_log.delta_log import read_table
 from kraftlake.metadata_log.location import Location, fixed_location, lake_location
+from kraftlake.records.rows import LOG_SCHEMA
 from kraftlake.records.typed_rows import PAYLOAD, record_types, typed_rows, typed_schema
 from kraftlake.runtime.errors import KraftlakeError
 from kraftlake.spark_jobs.executor_environment import lend_store_access
@@ -74,6 +75,7 @@ class RecordsWriter(TableWriter):
 
     description = RECORDS
     wants_rows = True
+    log_columns = tuple(LOG_SCHEMA.names)
     wants_changes = False
 
     def take_rows(self, rows: pa.Table) -> None:

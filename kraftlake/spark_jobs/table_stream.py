@@ -18,6 +18,7 @@ from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.delta_log import TableState, read_table
 from kraftlake.metadata_log.location import Location, fixed_location
 from kraftlake.metadata_log.object_path import ObjectPath
+from kraftlake.records.rows import LOG_SCHEMA
 from kraftlake.replay.open_reader import LakeReader
 from kraftlake.runtime.errors import EnvironmentFaultError, KraftlakeError, LakeError, UsageError
 from kraftlake.runtime.log import get_logger
@@ -242,7 +243,9 @@ class _TableRun:
         if self._fold.last_offset < to_offset:
             # A handle of its own, for the tables are read on a thread of its own.
             log = MetadataLog.open(self._lake)
-            with one_ahead(log.batch_rows(self._fold.last_offset + 1, to_offset)) as tables:
+            wanted = {name for feed in self._feeds for name in feed.writer.log_columns}
+            columns = [name for name in LOG_SCHEMA.names if name in wanted]
+            with one_ahead(log.batch_rows(self._fold.last_offset + 1, to_offset, columns=columns)) as tables:
                 for rows in tables:
                     self._take(rows)
         self._publish()

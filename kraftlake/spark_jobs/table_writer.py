@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 
 from kraftlake.image import MetadataImage
 from kraftlake.metadata_log.location import Location
+from kraftlake.records.rows import BATCH_COLUMNS
 from kraftlake.replay.changes import Published
 from kraftlake.spark_jobs.lake_table import LakeTable, TableDescription
 from kraftlake.spark_jobs.later_rows import LaterRows
@@ -27,7 +28,7 @@ class RowBuffer:
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema
         self._tuples: list[tuple[Any, ...]] = []
-        self._tables: list[pa.Table] = []
+        self._tables: list[LaterRows] = []
 
     def add(self, row: tuple[Any, ...]) -> None:
         """Add one row: a value for each column, in their order."""
@@ -42,15 +43,26 @@ class RowBuffer:
 
     def add_table(self, rows: pa.Table) -> None:
         """Add rows that have the columns already."""
+        self.add_later(LaterRows.of(rows))
+
+    def add_later(self, rows: LaterRows) -> None:
+        """Add rows that will have the columns."""
         self._fold()
-        made = rows if rows.schema.equals(self._schema) else rows.select(self._schema.names).cast(self._schema)
-        self._tables.append(made)
+        self._tables.append(rows)
 
     def take(self) -> pa.Table:
         """All rows in the order in which they were added; there are none afterwards."""
+        return self.take_later().table()
+
+    def take_later(self) -> LaterRows:
+        """As `take`, with rows that are still to be made."""
         self._fold()
         tables, self._tables = self._tables, []
-        return pa.concat_tables(tables) if tables else self._schema.empty_table()
+        return LaterRows(lambda: pa.concat_tables([self._schema.empty_table(), *map(self._with_columns, tables)]))
+
+    def _with_columns(self, rows: LaterRows) -> pa.Table:
+        made = rows.table()
+        return made if made.schema.equals(self._schema) else made.select(self._schema.names).cast(self._schema)
 
     def _fold(self) -> None:
         if not self._tuples:
@@ -58,7 +70,7 @@ class RowBuffer:
         columns = zip(*self._tuples, strict=True)
         arrays = [pa.array(values, field.type) for values, field in zip(columns, self._schema, strict=True)]
         self._tuples = []
-        self._tables.append(pa.Table.from_arrays(arrays, schema=self._schema))
+        self._tables.append(LaterRows.of(pa.Table.from_arrays(arrays, schema=self._schema)))
 
 
 class TableWriter:
@@ -77,6 +89,8 @@ class TableWriter:
     encodes = False
     """Whether the strings of its rows are dictionaries: worth it where there are many rows."""
     wants_rows = False
+    log_columns: ClassVar[tuple[str, ...]] = BATCH_COLUMNS
+    """The columns of LOG_SCHEMA that it needs in rows, BATCH_COLUMNS and others."""
     wants_changes = True
     wants_images = False
 
@@ -112,7 +126,10 @@ class TableWriter:
         """Take a published change."""
 
     def take_rows(self, rows: pa.Table) -> None:
-        """Rows of the log in the columns of LOG_SCHEMA, sorted by offset, of whole batches; if it `wants_rows`."""
+        """Rows of the log, sorted by offset, of whole batches; if it `wants_rows`.
+
+        They have its `log_columns`, in the order of LOG_SCHEMA, and may have others.
+        """
 
     def drain(self) -> pa.Table:
         """The rows that were made since the last call."""

@@ -16,6 +16,7 @@ from kraftlake.replay.parts import Part, parts_of
 from kraftlake.replay.record_faults import decode_record
 from kraftlake.runtime.errors import ReplayError
 from kraftlake.spark_jobs.event_states import EVENT_KINDS
+from kraftlake.spark_jobs.events import EVENTS
 from kraftlake.spark_jobs.events_writer import EventsWriter
 from kraftlake.spark_jobs.history.effective_records import EffectiveRecords, standing_alone
 
@@ -62,7 +63,7 @@ class WholeParts:
             self._epoch = part.epoch if isinstance(part, RecordBatch) else part.last_epoch
             if not self._writer.in_transaction:
                 self.safe_from = self.told_to + 1
-            yield self._writer.drain()
+            yield self._writer.drain().cast(EVENTS.schema)
 
 
 def _check(part: Part, expected: int, epoch: int) -> None:

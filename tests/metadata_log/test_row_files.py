@@ -8,7 +8,8 @@ import pytest
 
 from kraftlake.metadata_log import row_files
 from kraftlake.metadata_log.disk import Disk
-from kraftlake.metadata_log.row_files import write_row_file
+from kraftlake.metadata_log.row_files import bounded_columns, write_row_file
+from kraftlake.spark_jobs.history.columns import PARTITION_SCHEMA
 
 TEXT = pa.dictionary(pa.int32(), pa.string())
 SCHEMA = pa.schema(
@@ -72,7 +73,7 @@ def test_few_rows_share_a_row_group_and_many_have_one_with_words_of_their_own(
     assert file.read().equals(pa.concat_tables(parts))
 
 
-def test_numbers_and_names_have_bounds_in_each_row_group_and_random_ids_none(tmp_path: Path) -> None:
+def test_what_readers_skip_by_has_bounds_in_each_row_group_and_nothing_else(tmp_path: Path) -> None:
     add = write_row_file(
         Disk(), tmp_path, rows(5, 9, "a").cast(ENCODED), last_offset=13, statistics_columns=("offset",)
     )
@@ -86,3 +87,6 @@ def test_numbers_and_names_have_bounds_in_each_row_group_and_random_ids_none(tmp
         "directories.list.element": None,
         "leader": (0, 3),
     }
+    assert bounded_columns(PARTITION_SCHEMA) == [
+        *("topic", "leader", "valid_from_offset", "valid_to_offset", "valid_from", "valid_to")
+    ]

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
 from kraftlake.metadata_log import MetadataLog
+from kraftlake.records.rows import BATCH_COLUMNS, LOG_SCHEMA
 from kraftlake.runtime.errors import UsageError
-from kraftlake.spark_jobs import StreamOptions, StreamResult, run_job, table_stream
+from kraftlake.spark_jobs import (
+    StreamOptions,
+    StreamResult,
+    TableDescription,
+    TableWriter,
+    run_job,
+    table_stream,
+)
 from kraftlake.spark_jobs.local_changes import SCHEMA
 from tests.spark_jobs.sample_log import LAST_OFFSET, append_in, batches_between, image_without_spark, lake_of
 from tests.spark_jobs.test_local_changes_writer import published
@@ -114,3 +124,30 @@ def test_the_stream_goes_on_behind_it(tmp_path: Path, spark: SparkSession, monke
     assert (done.base_offset, done.offset) == (first[-1].last_offset, LAST_OFFSET)
     assert done.micro_batches > 0
     assert local_changes(lake) == published([*first, *rest]).to_pylist()
+
+
+class ColumnsOfRows(TableWriter):
+    """A table of what it was given."""
+
+    description = TableDescription("given", "Nothing.", ((pa.field("offset", pa.int64()), "an offset"),))
+    wants_rows = True
+    wants_changes = False
+    given: ClassVar[set[tuple[str, ...]]] = set()
+
+    def take_rows(self, rows: pa.Table) -> None:
+        self.given.add(tuple(rows.column_names))
+
+
+class TypesOfRows(ColumnsOfRows):
+    log_columns = (*BATCH_COLUMNS, "type")
+
+
+@pytest.mark.usefixtures("any_backlog")
+def test_no_more_of_the_log_is_read_than_a_writer_needs(tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    lake_of(lake, commits=1, last=500)
+    for writer, columns in (ColumnsOfRows(), {*BATCH_COLUMNS}), (TypesOfRows(), {*BATCH_COLUMNS, "type"}):
+        writer.given.clear()
+        table_stream.run_tables("given", lake, [writer])
+        assert [*writer.given] == [tuple(name for name in LOG_SCHEMA.names if name in columns)]
+        shutil.rmtree(lake / "given")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -28,6 +28,7 @@ from kraftlake.spark_jobs.event_states import EventStates
 from kraftlake.spark_jobs.events import EVENTS
 from kraftlake.spark_jobs.events_writer import EventsWriter
 from kraftlake.spark_jobs.history import partition_states
+from kraftlake.spark_jobs.later_rows import LaterRows
 from tests.metadata_logs import metadata_logs
 from tests.replay.made_logs import begin, data, end, partition, topic, uuid_of
 from tests.spark_jobs.telling import (
@@ -74,9 +75,16 @@ def published(batches: Sequence[RecordBatch]) -> pa.Table:
     return table_of(rows, EVENTS.schema)
 
 
-def told(pieces: Iterable[Sequence[RecordBatch]], *, bulk: bool | None) -> pa.Table:
+class LateWriter(EventsWriter):
+    """Makes rows when somebody asks for them, be the states that they are of long gone."""
+
+    def _later(self, make: Callable[[], pa.Table]) -> LaterRows:
+        return LaterRows(make)
+
+
+def told(pieces: Iterable[Sequence[RecordBatch]], *, bulk: bool | None, late: bool = False) -> pa.Table:
     """What the writer makes of the log's rows, by batches taken so many at a time."""
-    return taken(EventsWriter(bulk=bulk), pieces, EVENTS.schema)
+    return taken((LateWriter if late else EventsWriter)(bulk=bulk), pieces, EVENTS.schema)
 
 
 @given(log=metadata_logs(), cuts=st.lists(st.integers(0, 20), max_size=4), bulk=st.booleans())
@@ -87,9 +95,13 @@ def test_every_row_is_what_the_changes_of_a_brokers_loader_tell(
 
 
 @needs_numba
-@given(log=metadata_logs(topics_only=True, max_steps=80), cuts=st.lists(st.integers(0, 40), max_size=4))
-def test_columns_tell_the_same_of_busy_topics(log: list[RecordBatch], cuts: list[int]) -> None:
-    assert told(cut(log, cuts), bulk=True).equals(published(log))
+@given(
+    log=metadata_logs(topics_only=True, max_steps=80), cuts=st.lists(st.integers(0, 40), max_size=4), late=st.booleans()
+)
+def test_columns_tell_the_same_of_busy_topics_whenever_they_are_made(
+    log: list[RecordBatch], cuts: list[int], late: bool
+) -> None:
+    assert told(cut(log, cuts), bulk=True, late=late).equals(published(log))
 
 
 @pytest.mark.parametrize("bulk", WAYS)

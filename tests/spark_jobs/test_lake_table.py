@@ -210,3 +210,11 @@ def test_an_append_whose_file_was_vacuumed_is_refused_and_can_be_made_again(
     refused(disk, lambda: table.append(rows_from(5, 9), 9))
     assert LakeTable(MADE_UP, tmp_path).last_offset() == 9
     assert DeltaTable(table.path).to_pyarrow_table().sort_by("offset").equals(rows_from(0, 9))
+
+
+def test_strings_that_are_seldom_alike_are_no_dictionaries() -> None:
+    columns = (COLUMNS[0], COLUMNS[2], (pa.field("word", pa.string()), "a word"))
+    alike, unlike = (TableDescription("words", "Words.", columns, unlike=names) for names in ((), ("word",)))
+    assert [pa.types.is_dictionary(field.type) for field in alike.encoded_schema] == [False, True, True]
+    assert [pa.types.is_dictionary(field.type) for field in unlike.encoded_schema] == [False, True, False]
+    assert unlike.schema == alike.schema

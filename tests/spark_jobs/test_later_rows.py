@@ -17,11 +17,15 @@ def test_they_are_made_once_and_not_before_somebody_asks() -> None:
         made.append(1)
         return ROWS
 
-    later = LaterRows(3, make)
+    later = LaterRows(make, 3)
     assert later.num_rows == 3
     assert not made
     assert later.table() is later.table() is ROWS
     assert made == [1]
+
+
+def test_how_many_there_are_may_be_known_by_making_them_alone() -> None:
+    assert LaterRows(lambda: ROWS).num_rows == 3
 
 
 def test_rows_that_are_there_are_they_themselves() -> None:
@@ -30,7 +34,7 @@ def test_rows_that_are_there_are_they_themselves() -> None:
 
 
 def test_what_the_making_raises_comes_to_who_asks_each_time() -> None:
-    later = LaterRows(1, lambda: pa.array(["x"], pa.int64()))
+    later = LaterRows(lambda: pa.array(["x"], pa.int64()), 1)
     for _ in range(2):
         with pytest.raises(pa.ArrowInvalid):
             later.table()

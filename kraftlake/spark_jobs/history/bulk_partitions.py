@@ -193,8 +193,8 @@ class BulkPartitions:
         parts, self._ended = self._ended, []
         tables = self._in_columns().tables
         return LaterRows(
-            sum(len(part.places) for part in parts),
             lambda: pa.concat_tables([ENCODED_STATES.empty_table(), *(tables(_States.joined(parts)) if parts else ())]),
+            sum(len(part.places) for part in parts),
         )
 
     def open_tables(self) -> Iterator[pa.Table]:

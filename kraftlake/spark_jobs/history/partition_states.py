@@ -112,8 +112,8 @@ class PartitionStates:
         if len(parts) == 1:
             return parts[0]
         return LaterRows(
-            sum(part.num_rows for part in parts),
             lambda: pa.concat_tables([ENCODED_STATES.empty_table(), *(part.table() for part in parts)]),
+            sum(part.num_rows for part in parts),
         )
 
     def open_tables(self) -> Iterator[pa.Table]:

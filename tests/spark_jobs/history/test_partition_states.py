@@ -58,8 +58,9 @@ def history(pieces: Iterable[Sequence[RecordBatch]], *, bulk: bool, states: Part
         for part in values_of_rows(to_rows(piece)) if piece else ():
             for records in reader.take(part):
                 states.take(records)
-        ended.append(states.ended().table())
-    return plain(pa.concat_tables([*ended, *states.open_tables()]).to_pylist(), KEY)
+        ended.append(states.ended())
+    # Rows are made when the states have long moved on.
+    return plain(pa.concat_tables([*(rows.table() for rows in ended), *states.open_tables()]).to_pylist(), KEY)
 
 
 @given(log=metadata_logs(), cuts=st.lists(st.integers(0, 20), max_size=4), bulk=st.booleans())

@@ -18,6 +18,7 @@ from kraftlake.cli.commands.local_changes import local_changes
 from kraftlake.cli.commands.log import log
 from kraftlake.cli.commands.log_upkeep import log_compact, log_trim, log_vacuum
 from kraftlake.cli.commands.metrics import metrics
+from kraftlake.cli.commands.quorum import quorum
 from kraftlake.cli.commands.replay import replay
 from kraftlake.cli.commands.settings import acls, configs, features, quotas
 from kraftlake.cli.commands.spark import spark
@@ -65,6 +66,7 @@ for _command in (
     local_changes,
     replay,
     metrics,
+    quorum,
     verify,
     import_,
     export,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kraftlake.image import EntryChange, ImageDiff, TopicsImage
+    from kraftlake.image import EntryChange, ImageDiff, MetadataImage, TopicsImage
 
 PARTS: dict[str, tuple[str, ...]] = {
     "features": ("metadataVersion", "features", "elrEnabled"),
@@ -24,11 +24,14 @@ PARTS: dict[str, tuple[str, ...]] = {
 """What --part takes, and the keys of the JSON form that it stands for."""
 
 
-PARTITIONS: dict[str, Callable[[dict[str, Any]], bool]] = {
-    "unavailable": lambda partition: partition["leader"] < 0,
-    "under-replicated": lambda partition: len(partition["isr"]) < len(partition["replicas"]),
+PARTITIONS: dict[str, Callable[[dict[str, Any], int], bool]] = {
+    "unavailable": lambda partition, _: partition["leader"] < 0,
+    "under-replicated": lambda partition, _: len(partition["isr"]) < len(partition["replicas"]),
+    "under-min-isr": lambda partition, min_isr: partition["leader"] < 0 or len(partition["isr"]) < min_isr,
+    "at-min-isr": lambda partition, min_isr: len(partition["isr"]) == min_isr,
 }
-"""Which partitions can be asked for, by what they are, as by Kafka's own tool for topics."""
+"""Which partitions can be asked for, by what they are, as by Kafka's own tool for topics; the second argument is what
+min.insync.replicas is for the topic."""
 
 
 def cut(
@@ -38,22 +41,25 @@ def cut(
     topics: Sequence[str] = (),
     broker: int | None = None,
     partitions: Collection[str] = (),
+    min_isr: Callable[[str], int] = lambda _: 1,
 ) -> dict[str, Any]:
     """The image with the asked-for parts, topics (shell patterns allowed) and what broker `broker` hosts only.
 
     Topics asked for without parts mean their partitions and configs; a broker alone its registration, its configs
     and the partitions that it has replicas of; `partitions` (of PARTITIONS) those that are any of these, without
-    configs. Offset and epoch always stay.
+    configs; `min_isr` says what min.insync.replicas is for a topic. Offset and epoch always stay.
     """
     keys = keys_of(parts=parts, topics=topics, broker=broker, partitions=partitions) or set(image)
     made = {key: value for key, value in image.items() if key in keys or key in ("offset", "epoch")}
     if topics and "topics" in made:
         made["topics"] = {name: topic for name, topic in image["topics"].items() if matches(name, topics)}
     if partitions and "topics" in made:
-        made["topics"] = _with(made["topics"], lambda one: any(PARTITIONS[kind](one) for kind in partitions))
+        made["topics"] = _with(
+            made["topics"], lambda one, topic: any(PARTITIONS[kind](one, min_isr(topic)) for kind in partitions)
+        )
     if broker is not None:
         if "topics" in made:
-            made["topics"] = _with(made["topics"], lambda one: broker in one["replicas"])
+            made["topics"] = _with(made["topics"], lambda one, _: broker in one["replicas"])
         if "brokers" in made:
             made["brokers"] = {id_: value for id_, value in image["brokers"].items() if id_ == str(broker)}
     if "configs" in made and (topics or broker is not None):
@@ -91,19 +97,17 @@ def keys_of(
 
 
 def topics_to_read(
-    image: TopicsImage, *, topics: Sequence[str] = (), broker: int | None = None, partitions: Collection[str] = ()
+    image: MetadataImage, *, topics: Sequence[str] = (), broker: int | None = None, partitions: Collection[str] = ()
 ) -> Collection[str] | None:
     """The names of all topics that `cut` may leave anything of, from columns; None where it has to look at each."""
-    if not image.is_large or not (topics or broker is not None or partitions):
+    if not image.topics.is_large or not (topics or broker is not None or partitions):
         return None
     from kraftlake.image import topics_overview
 
-    rows = image.rows()
+    rows = image.topics.rows()
     names: Collection[str] = rows.table.names
     if partitions:
-        names = topics_overview.topics_in_trouble(
-            rows, offline="unavailable" in partitions, under_replicated="under-replicated" in partitions
-        )
+        names = topics_overview.topics_in_trouble(image, partitions)
     if broker is not None:
         names = topics_overview.topics_hosted(rows, broker).intersection(names)
     return [name for name in names if matches(name, topics)] if topics else names
@@ -120,11 +124,11 @@ def matches(name: str, patterns: Sequence[str]) -> bool:
     return any(name == pattern or fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
 
 
-def _with(topics: dict[str, Any], wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+def _with(topics: dict[str, Any], wanted: Callable[[dict[str, Any], str], bool]) -> dict[str, Any]:
     """The topics with such partitions, and of their partitions only these."""
     made = {}
     for name, topic in topics.items():
-        found = {id_: value for id_, value in topic["partitions"].items() if wanted(value)}
+        found = {id_: value for id_, value in topic["partitions"].items() if wanted(value, name)}
         if found:
             made[name] = {**topic, "partitions": found}
     return made

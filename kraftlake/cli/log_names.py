@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kraftlake.cli.image_parts import matches
@@ -18,6 +18,7 @@ _NAMING_API_KEYS = frozenset({2, 18})
 
 _TOPIC_CONFIG = 2
 _OF_A_TOPIC_BY_ID = ("PARTITION_RECORD", "PARTITION_CHANGE_RECORD", "REMOVE_TOPIC_RECORD")
+_WITH_AN_ID = ("TOPIC_RECORD", *_OF_A_TOPIC_BY_ID)
 
 
 def names_before(source: Source, before: int | None) -> Names:
@@ -42,15 +43,23 @@ def _learn(names: Names, batches: Iterable[RecordBatch]) -> None:
                 names.learn(form["type"], form["data"])
 
 
-def of_topics(records: Iterable[LogRecord], patterns: Sequence[str], known: Names) -> Iterator[LogRecord]:
-    """The records of topics whose names match: the topics themselves, their partitions and their configs.
+def of_topics(
+    records: Iterable[LogRecord], patterns: Sequence[str], known: Names, *, ids: Collection[str] = ()
+) -> Iterator[LogRecord]:
+    """The records of topics whose names match, or that have one of the `ids`: themselves, their partitions and configs.
 
-    `known` are the names that lie before the records; they learn those that lie in them.
+    `known` are the names that lie before the records; they learn those that lie in them. What names a topic by its name
+    is of the one that was given the name last.
     """
+    newest = {name: id_ for id_, name in known.topics.items()}
     for record in records:
         data = record.to_json()["data"]
         known.learn(record.type, data)
-        if (name := _topic_of(record.type, data, known)) is not None and (not name or matches(name, patterns)):
+        if record.type == "TOPIC_RECORD":
+            newest[data["name"]] = data["topicId"]
+        name = _topic_of(record.type, data, known)
+        id_ = data["topicId"] if record.type in _WITH_AN_ID else newest.get(name or "")
+        if id_ in ids or name == "" or (name is not None and matches(name, patterns)):
             yield record
 
 

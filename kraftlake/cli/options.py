@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kraftlake.cli.command import SHARED_SECTION, Argument, Command, Example, Option
-from kraftlake.cli.parameters import MOMENT, OFFSET, SOURCE, TIME
+from kraftlake.cli.parameters import MOMENT, OFFSET, SOURCE, TIME, TOPIC_ID
 from kraftlake.cli.terminal import Terminal
 from kraftlake.cli.views.words import counted, utc
 
@@ -35,6 +35,13 @@ def topics_option(only: str) -> Callable[[Callable[..., None]], Callable[..., No
     """The option for patterns of topics' names; `only` says what is of them."""
     return click.option(
         "--topic", "topics", cls=Option, multiple=True, metavar="NAME", help=f"{only}; * and ? match. Repeatable."
+    )
+
+
+def topic_ids_option(only: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """The option for topics' ids; `only` says what is of them. Of names that were used again an id is one topic."""
+    return click.option(
+        "--topic-id", "topic_ids", cls=Option, type=TOPIC_ID, multiple=True, metavar="ID", help=f"{only}. Repeatable."
     )
 
 

@@ -89,6 +89,21 @@ class BrokerParameter(click.ParamType):  # type: ignore[type-arg]  # generic in 
         return broker
 
 
+class TopicIdParameter(click.ParamType):  # type: ignore[type-arg]  # generic in newer releases of click only
+    """The id of a topic, as Kafka prints it."""
+
+    name = "topic id"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The 22 characters, as this log's records have them."""
+        from kraftlake.records.uuid import Uuid
+
+        try:
+            return str(Uuid.from_string(value))
+        except ValueError:
+            self.fail(f"{value!r} is not a topic's id: it has 22 letters, digits, '-' and '_'.", param, ctx)
+
+
 class TimeParameter(click.ParamType):  # type: ignore[type-arg]  # generic in newer releases of click only
     """A moment: ISO 8601 (UTC unless it names a zone) or milliseconds since 1970."""
 
@@ -208,6 +223,7 @@ LAKE = PathParameter("lake", _LAKE_SCHEMES)
 OUTPUT = PathParameter("file")
 OFFSET = OffsetParameter()
 BROKER = BrokerParameter()
+TOPIC_ID = TopicIdParameter()
 TIME = TimeParameter()
 MOMENT = MomentParameter()
 MOMENT_OR_EMPTY = MomentParameter(lowest=-1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import attrs
 
@@ -11,6 +11,9 @@ from kraftlake.image.configurations_image import BROKER_RESOURCE, TOPIC_RESOURCE
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.partition_registration import NO_LEADER, PartitionRegistration
 from kraftlake.image.topics_image import TopicsImage
+
+if TYPE_CHECKING:
+    from kraftlake.image.partition_columns import Int32s
 
 PartitionName: TypeAlias = tuple[str, int]
 """A topic's name and a partition id."""
@@ -117,13 +120,10 @@ def _counted_one_by_one(
     topics = image.topics
     if not topics.is_large:
         return _every(topics)
-    from kraftlake.image.partition_columns import count_replicas, min_isr_of_topics, partitions_at, rare_rows
+    from kraftlake.image.partition_columns import count_replicas, partitions_at, rare_rows
 
     packed = topics.rows()
-    configured = [resource.name for resource in image.configs.resource_data if resource.type == TOPIC_RESOURCE]
-    default = min_insync_replicas(image, "")
-    min_isr = min_isr_of_topics(packed, default, {name: min_insync_replicas(image, name) for name in configured})
-    replicas = count_replicas(packed, min_isr)
+    replicas = count_replicas(packed, min_insync_replicas_column(image))
     for kind, each in replicas.by_kind.items():
         for broker, count in zip(replicas.brokers.tolist(), each.tolist(), strict=True):
             counts.setdefault(broker, {})[kind] = count
@@ -140,6 +140,16 @@ def min_insync_replicas(image: MetadataImage, topic: str) -> int:
         if value.isascii() and value.isdigit():
             return int(value)
     return DEFAULT_MIN_ISR
+
+
+def min_insync_replicas_column(image: MetadataImage) -> Int32s:
+    """int32[T], `min_insync_replicas` for each topic of a large image, as its packed rows order them. Imports numpy."""
+    from kraftlake.image.partition_columns import min_isr_of_topics
+
+    configured = [resource.name for resource in image.configs.resource_data if resource.type == TOPIC_RESOURCE]
+    default = min_insync_replicas(image, "")
+    of_topic = {name: min_insync_replicas(image, name) for name in configured}
+    return min_isr_of_topics(image.topics.rows(), default, of_topic)
 
 
 def _kinds(partition: PartitionRegistration, broker: int, min_isr: int) -> Iterator[str]:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
 import attrs
 import numpy as np
 
+from kraftlake.image.broker_partitions import min_insync_replicas_column
+from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.packed_topics import PackedTopics
 from kraftlake.image.partition_columns import rows_hosting
 from kraftlake.image.partition_registration import NO_LEADER
@@ -54,10 +57,26 @@ def overview_of(topics: PackedTopics, limit: int) -> TopicsOverview:
     )
 
 
-def topics_in_trouble(topics: PackedTopics, *, offline: bool, under_replicated: bool) -> set[str]:
-    """The names of the topics that have partitions without a leader, or that lack a replica in sync: either if both."""
+def topics_in_trouble(image: MetadataImage, kinds: Collection[str]) -> set[str]:
+    """The names of the topics that have partitions of any of these kinds.
+
+    They are `unavailable` (no leader), `under-replicated` (a replica is not in sync), `under-min-isr` (no leader, or
+    fewer in sync than min.insync.replicas asks for) and `at-min-isr` (just as many).
+    Source: org.apache.kafka.tools.TopicCommand.
+    """
+    topics = image.topics.rows()
     troubles = _Troubles.of(topics)
-    rows = troubles.offline & offline | troubles.under_replicated & under_replicated
+    rows = np.zeros(len(troubles.offline), np.bool_)
+    if "unavailable" in kinds:
+        rows |= troubles.offline
+    if "under-replicated" in kinds:
+        rows |= troubles.under_replicated
+    if "under-min-isr" in kinds or "at-min-isr" in kinds:
+        asked = np.repeat(min_insync_replicas_column(image), np.diff(topics.table.starts))
+        if "under-min-isr" in kinds:
+            rows |= troubles.offline | (troubles.in_sync < asked)
+        if "at-min-isr" in kinds:
+            rows |= troubles.in_sync == asked
     return _names_at(topics, np.flatnonzero(rows))
 
 
@@ -70,8 +89,11 @@ def topics_hosted(topics: PackedTopics, broker: int) -> set[str]:
 class _Troubles:
     """bool[N]: which partitions have no leader, fewer members of the ISR than replicas, replicas that come or go, or
     wait for what an unclean election has left.
+
+    `in_sync` is int32[N], how many are in the ISR.
     """
 
+    in_sync: Any
     offline: Any
     under_replicated: Any
     moving: Any
@@ -88,6 +110,7 @@ class _Troubles:
             replicas[rare], in_sync[rare] = topics.heap[starts], topics.heap[starts + 1]
             moving[rare] = (topics.heap[starts + 3] > 0) | (topics.heap[starts + 4] > 0)
         return cls(
+            in_sync=in_sync,
             offline=rows[:, LEADER] == NO_LEADER,
             under_replicated=in_sync < replicas,
             moving=moving,

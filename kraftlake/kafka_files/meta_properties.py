@@ -1,4 +1,4 @@
-"""The cluster id, from the `meta.properties` that every log directory of a node has.
+"""Which cluster and which node a log is of, from the `meta.properties` that every log directory of a node has.
 
 Source: org.apache.kafka.metadata.properties.MetaProperties.
 """
@@ -8,20 +8,44 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import attrs
+
 from kraftlake.kafka_files.file_names import META_PROPERTIES
+from kraftlake.records.uuid import Uuid
 
 MAX_SIZE = 64 * 1024
-_CLUSTER_ID = re.compile(rb"^[ \t]*cluster\.id[ \t]*[=: \t][ \t]*([\x21-\x7e]{1,255})[ \t]*\r?$", re.MULTILINE)
+_PROPERTY = re.compile(
+    rb"^[ \t]*(cluster\.id|node\.id|directory\.id)[ \t]*[=: \t][ \t]*([\x21-\x7e]{1,255})[ \t]*\r?$", re.MULTILINE
+)
+
+
+@attrs.frozen(kw_only=True)
+class MetaProperties:
+    """What a `meta.properties` says; None for what it does not, or not as Kafka would."""
+
+    cluster_id: str | None = None
+    node_id: int | None = None
+    directory_id: Uuid | None = None
+
+
+def read_properties(content: bytes) -> MetaProperties:
+    """The properties in a `meta.properties`, the last one of those that are repeated."""
+    found = {name: value.decode("ascii") for name, value in _PROPERTY.findall(content[:MAX_SIZE])}
+    node_id = found.get(b"node.id", "")
+    return MetaProperties(
+        cluster_id=found.get(b"cluster.id"),
+        node_id=int(node_id) if node_id.isdigit() and int(node_id) < 2**31 else None,
+        directory_id=_uuid(found.get(b"directory.id", "")),
+    )
 
 
 def cluster_id_in(content: bytes) -> str | None:
     """The `cluster.id` of a `meta.properties`, the last one where it is repeated; None without one."""
-    found = _CLUSTER_ID.findall(content[:MAX_SIZE])
-    return found[-1].decode("ascii") if found else None
+    return read_properties(content).cluster_id
 
 
-def find_cluster_id(directory: Path) -> str | None:
-    """The cluster id that a `meta.properties` in `directory`, beside it or one level above says; the nearest counts."""
+def find_properties(directory: Path) -> MetaProperties:
+    """What the nearest `meta.properties` with a cluster id says: in `directory`, beside it or one level above."""
     here = directory.absolute()
     for folder in (here, here.parent, here.parent.parent):
         file = folder / META_PROPERTIES
@@ -29,9 +53,21 @@ def find_cluster_id(directory: Path) -> str | None:
             if not file.is_file():
                 continue
             with file.open("rb") as stream:
-                cluster_id = cluster_id_in(stream.read(MAX_SIZE))
+                properties = read_properties(stream.read(MAX_SIZE))
         except OSError:
             continue
-        if cluster_id is not None:
-            return cluster_id
-    return None
+        if properties.cluster_id is not None:
+            return properties
+    return MetaProperties()
+
+
+def find_cluster_id(directory: Path) -> str | None:
+    """The cluster id that `find_properties` finds."""
+    return find_properties(directory).cluster_id
+
+
+def _uuid(text: str) -> Uuid | None:
+    try:
+        return Uuid.from_string(text)
+    except ValueError:
+        return None

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from kraftlake.replay.metadata_publisher import MetadataPublisher, MetadataUpdater
     from kraftlake.replay.open_reader import LakeReader
     from kraftlake.replay.quorum import QuorumState
+    from kraftlake.replay.quorum_report import QuorumReport, describe_quorum
     from kraftlake.replay.record_types import RECORD_TYPES
     from kraftlake.replay.source import Source, open_source
     from kraftlake.replay.verify_report import Problem, VerifyReport
@@ -59,6 +60,7 @@ _HOMES = {
     "MetadataUpdater": "metadata_publisher",
     "Problem": "verify_report",
     "Published": "changes",
+    "QuorumReport": "quorum_report",
     "QuorumState": "quorum",
     "RECORD_TYPES": "record_types",
     "Replay": "fold",
@@ -67,6 +69,7 @@ _HOMES = {
     "SnapshotReader": "log_reader",
     "Source": "source",
     "VerifyReport": "verify_report",
+    "describe_quorum": "quorum_report",
     "image_at": "fold",
     "import_source": "import_log",
     "load_snapshot": "fold",
@@ -98,6 +101,7 @@ __all__ = [
     "MetadataUpdater",
     "Problem",
     "Published",
+    "QuorumReport",
     "QuorumState",
     "Replay",
     "SkippedRecord",
@@ -105,6 +109,7 @@ __all__ = [
     "SnapshotReader",
     "Source",
     "VerifyReport",
+    "describe_quorum",
     "image_at",
     "import_source",
     "load_snapshot",

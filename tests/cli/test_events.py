@@ -148,3 +148,19 @@ def test_nothing_that_happened_to_what_is_not_there_looks_like_a_mistake(words: 
     for form in ([], ["--json"]):
         assert told in run("events", DIRECTORY, "--from", 399, "--to", 400, *words, *form).stderr
     assert run("events", DIRECTORY, "--from", 399, "--to", 400, "--broker", 3).stderr == ""
+
+
+def test_a_topic_is_asked_for_by_the_id_that_it_has_or_had() -> None:
+    words = ("events", DIRECTORY, "--kind", "topic_*", "--topic-id")
+    assert [line.split("Z  ", 1)[1] for line in run(*words, "nANz2uTcTHue83qLIJ1OVA").stdout.splitlines()] == [
+        "topic big-a is created with 300 partitions, replication factor 2",
+        "topic big-a with 300 partitions, replication factor 2 to 3 is gone",
+    ]
+    by_id = run("events", DIRECTORY, "--topic-id", "hurOkaHyTSargjoz9lrYFQ", "--json").stdout
+    assert {json.loads(line)["topicId"] for line in by_id.splitlines()} == {"hurOkaHyTSargjoz9lrYFQ"}
+    either = run(
+        "events", DIRECTORY, "--topic-id", "nANz2uTcTHue83qLIJ1OVA", "--partition", "fixed-a-3", "--json"
+    ).stdout
+    assert {json.loads(line)["topic"] for line in either.splitlines()} == {"big-a", "fixed-a"}
+    nobody = "AAAAAAAAAAAAAAAAAAAAAQ"
+    assert f"no topic has the id {nobody} at offset 5736" in run("events", DIRECTORY, "--topic-id", nobody).stderr

@@ -45,3 +45,29 @@ def test_patterns_types_and_words_go_together() -> None:
 def test_a_topic_that_never_was_is_doubted() -> None:
     assert "no topic matches nope" in run("log", DIRECTORY, "--topic", "nope").stderr
     assert run("log", DIRECTORY, "--topic", "elr-a", "--from", 5000).stderr == ""
+
+
+TWICE = {"nANz2uTcTHue83qLIJ1OVA": (2027, 3038), "hurOkaHyTSargjoz9lrYFQ": (3044, None)}
+"""The ids that topics called big-a had one after the other, from which record to which."""
+
+
+def test_of_a_name_that_was_used_again_an_id_is_one_topic() -> None:
+    of_name = records("--topic", "big-a")
+    of_all = [record for record in of_name if record["data"].get("topicName") == ""]
+    of_ids = {id_: [one for one in records("--topic-id", id_) if one not in of_all] for id_ in TWICE}
+    for id_, (first, last) in TWICE.items():
+        begun, ended = of_ids[id_][0], of_ids[id_][-1]
+        assert (begun["offset"], begun["data"]["name"], begun["data"]["topicId"]) == (first, "big-a", id_)
+        assert (ended["offset"] if ended["type"] == "REMOVE_TOPIC_RECORD" else None) == last
+    told = [record["offset"] for id_ in TWICE for record in of_ids[id_]]
+    assert sorted(told) == [record["offset"] for record in of_name if record not in of_all]
+
+
+def test_configs_of_an_id_are_those_that_its_name_was_given_while_it_was_there() -> None:
+    (created,) = records("--topic", "elr-a", "--type", "topic")
+    assert records("--topic-id", created["data"]["topicId"]) == records("--topic", "elr-a")
+
+
+def test_an_id_that_no_topic_had_is_doubted() -> None:
+    assert "no topic has the id AAAAAAAAAAAAAAAAAAAAAQ" in run("log", DIRECTORY, "--topic-id", "A" * 21 + "Q").stderr
+    assert "'big-a' is not a topic's id" in run("log", DIRECTORY, "--topic-id", "big-a", code=2).stderr

@@ -159,6 +159,43 @@ def test_partitions_are_picked_by_what_is_wrong_with_them() -> None:
     assert "no topic matches" not in run("image", DIRECTORY, "--unavailable-partitions", "--topic", "big-a").stderr
 
 
+def test_partitions_are_picked_by_how_many_in_sync_they_need() -> None:
+    def partitions(*words: object) -> set[str]:
+        topics = run_json("image", DIRECTORY, "--at-offset", 4592, *words)["topics"]
+        return {f"{name}-{id_}" for name, topic in topics.items() for id_ in topic["partitions"]}
+
+    everything = run_json("image", DIRECTORY, "--at-offset", 4592)
+    asked = {
+        name: int(values.get("min.insync.replicas", everything["configs"]["BROKER"][""]["min.insync.replicas"]))
+        for name, values in ((name, everything["configs"]["TOPIC"].get(name, {})) for name in everything["topics"])
+    }
+    in_sync = {
+        f"{name}-{id_}": (one["leader"], len(one["isr"]) - asked[name])
+        for name, topic in everything["topics"].items()
+        for id_, one in topic["partitions"].items()
+    }
+    under = {name for name, (leader, more) in in_sync.items() if leader < 0 or more < 0}
+    at = {name for name, (_, more) in in_sync.items() if more == 0}
+    assert (len(under), len(at)) == (17, 132)
+    assert partitions("--under-min-isr-partitions") == under
+    assert partitions("--at-min-isr-partitions") == at
+    assert partitions("--under-min-isr-partitions", "--at-min-isr-partitions") == under | at
+
+
+def test_how_many_in_sync_a_partition_needs_is_told_where_that_is_asked() -> None:
+    words = ("image", DIRECTORY, "--at-offset", 1280, "--topic", "elr-a")
+    under = run(*words, "--under-min-isr-partitions").stdout
+    assert under.count("under-replicated, under min ISR 2") == 3
+    assert "min ISR" not in run(*words).stdout
+    one_replica = run("image", DIRECTORY, "--at-offset", 4592, "--topic", "t-1-bkq", "--under-min-isr-partitions")
+    assert one_replica.stdout.count("min ISR 2 is more than its 1 replica") == 4
+    assert "minIsr" not in run(*words, "--under-min-isr-partitions", "--json").stdout
+    at = run("image", DIRECTORY, "--at-offset", 4592, "--at-min-isr-partitions").stdout
+    assert "at min ISR 2" in at
+    none = run("image", DIRECTORY, "--at-offset", 4592, "--topic", "big-a", "--under-min-isr-partitions").stdout
+    assert none.endswith("topics  no partition is under min ISR\n")
+
+
 def test_since_when_a_partition_has_no_leader_is_told_with_who_led_it() -> None:
     shown = run("image", DIRECTORY, "--unavailable-partitions", "--at-offset", 458).stdout
     assert "offline since 2026-11-21 07:46:16.256Z, led by 3 before, last in sync: 3 (fenced)" in shown
@@ -190,6 +227,14 @@ def test_a_table_without_room_for_all_topics_begins_with_those_that_want_attenti
 
 def test_a_topic_that_does_not_exist_is_told() -> None:
     assert "no topic matches nope" in run("image", DIRECTORY, "--topic", "nope").stderr
+
+
+def test_a_topic_is_asked_for_by_its_id() -> None:
+    told = run_json("image", DIRECTORY, "--topic-id", "95eekTTkQIyb_UAiwezePg")
+    assert told == run_json("image", DIRECTORY, "--topic", "t-22-3h4")
+    gone = run("image", DIRECTORY, "--topic-id", "nANz2uTcTHue83qLIJ1OVA")
+    assert "no topic matches nANz2uTcTHue83qLIJ1OVA at offset 5736" in gone.stderr
+    assert gone.stdout.endswith("topics  none\n")
 
 
 def test_a_part_asked_for_is_drawn_alone_and_in_full() -> None:

@@ -7,10 +7,13 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kraftlake.cli.image_parts import PARTITIONS
 from kraftlake.delta import MetadataDelta
 from kraftlake.image import MetadataImage, MetadataProvenance
+from kraftlake.image.configurations_image import BROKER_RESOURCE, TOPIC_RESOURCE
 from kraftlake.image.json_form import image_to_json
 from kraftlake.image.topics_overview import overview_of, topics_hosted, topics_in_trouble
+from kraftlake.records.metadata_records import ConfigRecord
 from kraftlake.records.serde import ApiMessageAndVersion
 from tests.histories import histories
 
@@ -20,6 +23,11 @@ def image_of_history(records: list[ApiMessageAndVersion]) -> MetadataImage:
     for record in records:
         delta.replay(record.message)
     return delta.apply(MetadataProvenance(offset=len(records), epoch=1))
+
+
+def min_isr_config(kind: int, name: str, value: int) -> ApiMessageAndVersion:
+    record = ConfigRecord(resource_type=kind, resource_name=name, name="min.insync.replicas", value=str(value))
+    return ApiMessageAndVersion(record, 0)
 
 
 def is_offline(partition: dict[str, Any]) -> bool:
@@ -52,15 +60,27 @@ def test_an_overview_is_what_the_topics_one_by_one_say(history: Any, limit: int)
     assert told.worst == tuple(worst[:limit])
 
 
-@given(histories(min_steps=10, topics_only=True), st.booleans(), st.booleans())
-def test_topics_in_trouble_are_found(history: Any, offline: bool, under_replicated: bool) -> None:
-    image = image_of_history(history)
-    topics = image_to_json(image)["topics"]
-    expected = (of(topics, is_offline) if offline else set()) | (
-        of(topics, is_under_replicated) if under_replicated else set()
-    )
-    found = topics_in_trouble(image.topics.rows(), offline=offline, under_replicated=under_replicated)
-    assert found == expected
+@given(
+    histories(min_steps=10, topics_only=True),
+    st.sets(st.sampled_from(sorted(PARTITIONS))),
+    st.integers(1, 4),
+    st.integers(0, 4),
+    st.data(),
+)
+def test_topics_in_trouble_are_found(
+    history: Any, kinds: set[str], default: int, own: int, data: st.DataObject
+) -> None:
+    names = sorted(image_of_history(history).topics.topics_by_name())
+    configured = data.draw(st.sets(st.sampled_from(names))) if names else set()
+    configs = [min_isr_config(TOPIC_RESOURCE, name, own) for name in sorted(configured)]
+    image = image_of_history([*history, min_isr_config(BROKER_RESOURCE, "", default), *configs])
+    expected = {
+        name
+        for name, topic in image_to_json(image)["topics"].items()
+        for partition in topic["partitions"].values()
+        if any(PARTITIONS[kind](partition, own if name in configured else default) for kind in kinds)
+    }
+    assert topics_in_trouble(image, kinds) == expected
 
 
 @given(histories(min_steps=10, topics_only=True), st.integers(0, 8))

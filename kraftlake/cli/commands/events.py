@@ -12,7 +12,7 @@ import click
 
 from kraftlake.cli.command import Example, Option
 from kraftlake.cli.image_parts import any_matches, matches
-from kraftlake.cli.options import SAMPLE, Call, command, from_option, to_option, topics_option
+from kraftlake.cli.options import SAMPLE, Call, command, from_option, to_option, topic_ids_option, topics_option
 from kraftlake.cli.parameters import BROKER, EVENT_KIND
 from kraftlake.cli.sections import LOOK
 
@@ -29,6 +29,7 @@ class Wanted(NamedTuple):
     """Which events are asked for; what is empty or None asks for all."""
 
     topics: tuple[str, ...] = ()
+    topic_ids: tuple[str, ...] = ()
     partitions: tuple[str, ...] = ()
     broker: int | None = None
     kinds: tuple[str, ...] = ()
@@ -37,8 +38,11 @@ class Wanted(NamedTuple):
         """Those rows of `events/` that are asked for: of any of the topics or partitions, the broker and the kinds."""
         import pyarrow.compute as pc
 
-        if self.topics or self.partitions:
-            rows = rows.filter(pc.or_(_like(rows.column("topic"), self.topics), self._of_partitions(rows)))
+        if self.topics or self.topic_ids or self.partitions:
+            of_topics = pc.or_(
+                _like(rows.column("topic"), self.topics), _among(rows.column("topic_id"), self.topic_ids)
+            )
+            rows = rows.filter(pc.or_(of_topics, self._of_partitions(rows)))
         if self.broker is not None:
             rows = rows.filter(pc.equal(rows.column("broker"), self.broker))
         return rows.filter(_like(rows.column("kind"), self.kinds)) if self.kinds else rows
@@ -76,6 +80,10 @@ def _among(column: pa.ChunkedArray, values: Sequence[str]) -> pa.Array:
             "what happened in a minute", f"kraftlake events {SAMPLE} --from 2026-11-21T07:46Z --to 2026-11-21T07:47Z"
         ),
         Example("everything that a partition went through", f"kraftlake events {SAMPLE} --partition t-22-3h4-2"),
+        Example(
+            "which topic had an id, and when",
+            f"kraftlake events {SAMPLE} --topic-id nANz2uTcTHue83qLIJ1OVA --kind 'topic_*'",
+        ),
         Example("which broker was fenced when", f"kraftlake events {SAMPLE} --kind 'broker_*fenced'"),
         Example("which partitions lost their leaders", f"kraftlake events {SAMPLE} --kind leader_lost --topic 't-2*'"),
         Example("for other programs, one JSON object a line", f"kraftlake events {SAMPLE} --broker 3 --json"),
@@ -84,6 +92,7 @@ def _among(column: pa.ChunkedArray, values: Sequence[str]) -> pa.Array:
 @from_option
 @to_option
 @topics_option("Only of this topic")
+@topic_ids_option("Only of the topic that has, or had, this id, without its configs")
 @click.option(
     "--partition", "partitions", cls=Option, multiple=True, metavar="NAME-N", help="Only of this partition. Repeatable."
 )
@@ -104,6 +113,7 @@ def events(
     first: int | datetime | None,
     last: int | datetime | None,
     topics: tuple[str, ...],
+    topic_ids: tuple[str, ...],
     partitions: tuple[str, ...],
     broker: int | None,
     kinds: tuple[str, ...],
@@ -122,7 +132,7 @@ def events(
     opened = call.open(source)
     begin, end = call.offsets(opened, first, last)
     told = LogEvents(opened.reader, partial(opened.changes, lenient=not call.strict), begin, end)
-    wanted = Wanted(topics=topics, partitions=partitions, broker=broker, kinds=kinds)
+    wanted = Wanted(topics=topics, topic_ids=topic_ids, partitions=partitions, broker=broker, kinds=kinds)
     asked_for = (form_of(row) for rows in told for row in _rows_of(wanted.among(rows)))
     shown = 0
     if call.as_json:
@@ -142,9 +152,14 @@ def events(
 
 def _tell_strangers(call: Call, image: MetadataImage, wanted: Wanted) -> None:
     """Warn where what nothing happened to is not there either: its name looks like a mistake."""
+    from kraftlake.records.uuid import Uuid
+
     where = f"at offset {image.offset}"
     if wanted.topics and not any_matches(image.topics, wanted.topics):
         call.terminal.warn(f"no topic matches {', '.join(wanted.topics)} {where}")
+    for id_ in wanted.topic_ids:
+        if image.topics.get_topic_by_id(Uuid.from_string(id_)) is None:
+            call.terminal.warn(f"no topic has the id {id_} {where}")
     for name in wanted.partitions:
         topic = image.topics.get_topic(name.rpartition("-")[0])
         if topic is None or int(name.rpartition("-")[2]) not in topic.partitions:

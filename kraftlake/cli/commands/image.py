@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import functools
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from kraftlake.cli.command import Example, Option
 from kraftlake.cli.image_parts import PARTS, any_matches, cut, keys_of, topics_to_read
-from kraftlake.cli.options import SAMPLE, Call, command, topics_option
+from kraftlake.cli.options import SAMPLE, Call, command, topic_ids_option, topics_option
 from kraftlake.cli.parameters import BROKER
 from kraftlake.cli.sections import LOOK
 
 if TYPE_CHECKING:
+    from kraftlake.image import MetadataImage
+    from kraftlake.image.topics_overview import TopicsOverview
     from kraftlake.replay import Source
 
 
@@ -31,11 +34,16 @@ if TYPE_CHECKING:
         Example(
             "which partitions have no leader, since when, and why", f"kraftlake image {SAMPLE} --unavailable-partitions"
         ),
+        Example(
+            "which partitions have too few replicas in sync for acks=all",
+            f"kraftlake image {SAMPLE} --under-min-isr-partitions",
+        ),
         Example("all ACLs and nothing else", f"kraftlake image {SAMPLE} --part acls --all"),
         Example("for other programs", f"kraftlake image {SAMPLE} --at-offset 1059 --json"),
     ),
 )
 @topics_option("Only this topic")
+@topic_ids_option("Only the topic of this id")
 @click.option("--broker", cls=Option, type=BROKER, metavar="ID", help="Only this broker and the partitions it hosts.")
 @click.option(
     "--unavailable-partitions",
@@ -49,7 +57,21 @@ if TYPE_CHECKING:
     "under_replicated",
     cls=Option,
     is_flag=True,
-    help="Only partitions that lack a replica in sync; with the option before it, either.",
+    help="Only partitions that lack a replica in sync.",
+)
+@click.option(
+    "--under-min-isr-partitions",
+    "under_min_isr",
+    cls=Option,
+    is_flag=True,
+    help="Only partitions without a leader, or with fewer replicas in sync than min.insync.replicas asks for.",
+)
+@click.option(
+    "--at-min-isr-partitions",
+    "at_min_isr",
+    cls=Option,
+    is_flag=True,
+    help="Only partitions with just as many in sync; of several of these four options, any.",
 )
 @click.option(
     "--part",
@@ -66,9 +88,12 @@ def image(
     source: str,
     *,
     topics: tuple[str, ...],
+    topic_ids: tuple[str, ...],
     broker: int | None,
     unavailable: bool,
     under_replicated: bool,
+    under_min_isr: bool,
+    at_min_isr: bool,
     parts: tuple[str, ...],
     everything: bool,
 ) -> None:
@@ -77,34 +102,33 @@ def image(
     Brokers, controllers, topics with their partitions, configs, quotas, ACLs, SCRAM credentials, delegation tokens
     and features. Secrets are shown as (redacted) unless --show-secrets is given.
     """
+    from kraftlake.image import min_insync_replicas
     from kraftlake.image.json_form import image_to_json
 
     opened = call.open(source)
     replay = call.replay(opened, call.at)
-    troubles = [*["unavailable"] * unavailable, *["under-replicated"] * under_replicated]
+    flags = {
+        "unavailable": unavailable, "under-replicated": under_replicated,
+        "under-min-isr": under_min_isr, "at-min-isr": at_min_isr,
+    }  # fmt: skip
+    troubles = [kind for kind, wanted in flags.items() if wanted]
+    topics += tuple(_name_of(replay.image, id_) for id_ in topic_ids)
     asked: dict[str, Any] = {"topics": topics, "broker": broker, "partitions": troubles}
     detailed = everything or bool(topics or troubles)
-    keys, overview = keys_of(parts=parts, **asked), None
-    read: Collection[str] | None = ()
-    if not keys or "topics" in keys:
-        read = topics_to_read(replay.image.topics, **asked)
-        if read is None and not (call.as_json or detailed) and replay.image.topics.is_large:
-            from kraftlake.cli.views.image_view import FIRST_TOPICS
-            from kraftlake.image.topics_overview import overview_of
-
-            overview = overview_of(replay.image.topics.rows(), FIRST_TOPICS)
-            read = overview.worst
+    keys = keys_of(parts=parts, **asked)
+    read: Collection[str] | None = () if keys and "topics" not in keys else topics_to_read(replay.image, **asked)
+    overview = None
+    if read is None and not (call.as_json or detailed):
+        overview = _overview(replay.image)
+        read = None if overview is None else overview.worst
     whole = image_to_json(replay.image, show_secrets=call.show_secrets, only_topics=read)
-    form = cut(whole, parts=parts, **asked)
+    min_isr = functools.partial(min_insync_replicas, replay.image)
+    form = cut(whole, parts=parts, min_isr=min_isr, **asked)
     if replay.diverged:
         import attrs
 
         form["skippedRecords"] = [attrs.asdict(record) for record in replay.skipped]
-    if topics and not any_matches(replay.image.topics, topics):
-        call.terminal.warn(f"no topic matches {', '.join(topics)} at offset {form['offset']}")
-    if broker is not None and not troubles and not form.get("topics"):
-        registered = replay.image.cluster.brokers
-        call.tell_unregistered(broker, registered, where=f"at offset {form['offset']}")
+    _tell_strangers(call, replay.image, topics, None if troubles or form.get("topics") else broker)
     if call.as_json:
         call.terminal.json(form)
         return
@@ -112,6 +136,8 @@ def image(
 
     if unavailable:
         _tell_since(opened, form)
+    if under_min_isr or at_min_isr:
+        _tell_min_isr(form, min_isr)
     timestamp = replay.image.provenance.timestamp
     call.terminal.render(
         draw_image(
@@ -122,9 +148,36 @@ def image(
             brokers=whole["brokers"],
             overview=overview,
             one_table=bool(troubles) and not topics,
-            no_topics=f"no partition is {' or '.join(troubles)}" if troubles else "none",
+            no_topics=f"no partition is {' or '.join(map(_in_words, troubles))}" if troubles else "none",
         )
     )
+
+
+def _tell_strangers(call: Call, image: MetadataImage, topics: tuple[str, ...], broker: int | None) -> None:
+    """Warn of topics, and of a broker that hosts nothing, that are not there: their names look like mistakes."""
+    where = f"at offset {image.offset}"
+    if topics and not any_matches(image.topics, topics):
+        call.terminal.warn(f"no topic matches {', '.join(topics)} {where}")
+    if broker is not None:
+        call.tell_unregistered(broker, image.cluster.brokers, where=where)
+
+
+def _overview(image: MetadataImage) -> TopicsOverview | None:
+    """The topics of a large image at one glance, None of a small one."""
+    if not image.topics.is_large:
+        return None
+    from kraftlake.cli.views.image_view import FIRST_TOPICS
+    from kraftlake.image.topics_overview import overview_of
+
+    return overview_of(image.topics.rows(), FIRST_TOPICS)
+
+
+def _name_of(image: MetadataImage, topic_id: str) -> str:
+    """The name of the topic that has an id; where none has it the id itself, so that it is told as matching nothing."""
+    from kraftlake.records.uuid import Uuid
+
+    topic = image.topics.get_topic_by_id(Uuid.from_string(topic_id))
+    return topic_id if topic is None else topic.name
 
 
 def _tell_since(source: Source, form: dict[str, Any]) -> None:
@@ -141,3 +194,15 @@ def _tell_since(source: Source, form: dict[str, Any]) -> None:
     found = leaderless_since(source, [(id_, number) for id_, number, _ in shown], form["offset"])
     for id_, number, partition in shown:
         partition["leaderless"] = found.get((id_, number))
+
+
+def _tell_min_isr(form: dict[str, Any], min_isr: Callable[[str], int]) -> None:
+    """Put into the form to draw what min.insync.replicas is for each partition."""
+    for name, topic in form.get("topics", {}).items():
+        for partition in topic["partitions"].values():
+            partition["minIsr"] = min_isr(name)
+
+
+def _in_words(trouble: str) -> str:
+    """A kind of PARTITIONS as the metrics call it: `under min ISR`."""
+    return trouble if "isr" not in trouble else trouble.replace("-", " ").replace("isr", "ISR")

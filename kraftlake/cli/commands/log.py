@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kraftlake.cli.command import Example, Option
-from kraftlake.cli.options import SAMPLE, Call, command, from_option, to_option, topics_option
+from kraftlake.cli.options import SAMPLE, Call, command, from_option, to_option, topic_ids_option, topics_option
 from kraftlake.cli.parameters import RECORD_TYPE
 from kraftlake.cli.sections import LOOK
 
@@ -33,6 +33,10 @@ NO_OP = "NO_OP_RECORD"
         ),
         Example("topics that came and went", f"kraftlake log {SAMPLE} --type topic --type remove_topic"),
         Example("all that was written about a topic", f"kraftlake log {SAMPLE} --topic elr-a"),
+        Example(
+            "the topic of an id, there or gone",
+            f"kraftlake log {SAMPLE} --topic-id nANz2uTcTHue83qLIJ1OVA --type topic",
+        ),
         Example("without the no-ops that fill an idle log", f"kraftlake log {SAMPLE} --no-noop"),
         Example("for other programs, one JSON object a line", f"kraftlake log {SAMPLE} --json"),
     ),
@@ -49,6 +53,7 @@ NO_OP = "NO_OP_RECORD"
     help="Only records of this type, in any case, with or without _RECORD. Repeatable.",
 )
 @topics_option("Only records of this topic, its partitions and its configs")
+@topic_ids_option("Only those of the topic that has, or had, this id")
 @click.option("--no-noop", cls=Option, is_flag=True, help="Leave out the no-ops of an idle controller.")
 def log(
     call: Call,
@@ -58,6 +63,7 @@ def log(
     last: int | datetime | None,
     types: tuple[str, ...],
     topics: tuple[str, ...],
+    topic_ids: tuple[str, ...],
     no_noop: bool,
 ) -> None:
     """List the records of SOURCE in the order of their offsets, control records included.
@@ -74,9 +80,9 @@ def log(
     records = opened.records(begin, end, types=types or None)
     if no_noop:
         records = _without_noops(records)
-    names = names_before(opened, begin) if topics or not call.as_json else Names()
-    if topics:
-        records = of_topics(records, topics, names)
+    names = names_before(opened, begin) if topics or topic_ids or not call.as_json else Names()
+    if topics or topic_ids:
+        records = of_topics(records, topics, names, ids=topic_ids)
     if call.as_json:
         _as_json(call, records)
     else:
@@ -87,6 +93,9 @@ def log(
             view.show(record)
     if topics and not any(matches(name, topics) for name in names.topics.values()):
         call.terminal.warn(f"no topic matches {', '.join(topics)} up to there")
+    for id_ in topic_ids:
+        if id_ not in names.topics:
+            call.terminal.warn(f"no topic has the id {id_} up to there")
 
 
 def _as_json(call: Call, records: Iterable[LogRecord]) -> None:

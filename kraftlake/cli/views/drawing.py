@@ -28,20 +28,34 @@ def text(*pieces: Piece) -> Text:
 
 
 class LightTable(Table):
-    """A table that breaks the names in its column `whole` over lines only where all else is as narrow as it can be."""
+    """A table that breaks lines between words only, and the names in its column `whole` nowhere, if there is room."""
 
     whole: str | None = None
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Decide it by the room there is, then draw."""
-        needed = _BETWEEN_COLUMNS * (len(self.columns) - 1)
-        for column in self.columns:
-            texts = [str(column.header), *map(str, column.cells)]
-            words = texts if column.header == self.whole else [word for one in texts for word in one.split()]
-            needed += max(map(cell_len, words), default=0)
-        for column in self.columns:
-            column.no_wrap = column.header == self.whole and needed <= options.max_width
+        """Share out the room there is, then draw."""
+        texts = ["\n".join([str(column.header), *map(str, column.cells)]) for column in self.columns]
+        natural = [max(map(cell_len, lines.splitlines()), default=0) for lines in texts]
+        longest_words = [max(map(cell_len, lines.split()), default=0) for lines in texts]
+        narrowest = [
+            full if column.header == self.whole else word
+            for column, full, word in zip(self.columns, natural, longest_words, strict=True)
+        ]
+        left = options.max_width - _BETWEEN_COLUMNS * (len(self.columns) - 1) - sum(narrowest)
+        for column, width, full in zip(self.columns, _shared_out(narrowest, natural, left), natural, strict=True):
+            column.no_wrap = column.header == self.whole and left >= 0
+            column.width = width if left >= 0 and sum(natural) - sum(narrowest) > left and full else None
         return super().__rich_console__(console, options)
+
+
+def _shared_out(narrowest: list[int], natural: list[int], left: int) -> list[int]:
+    """The widths of columns that get what is left as far as they need it, those first that need the least."""
+    widths = list(narrowest)
+    for index in sorted(range(len(widths)), key=lambda index: natural[index] - narrowest[index]):
+        more = max(0, min(natural[index] - narrowest[index], left))
+        widths[index] += more
+        left -= more
+    return widths
 
 
 def table(*headings: str, right: Iterable[str] = (), whole: str | None = None) -> Table:

@@ -122,7 +122,7 @@ _MAY_LEAD = (("isr", "last in sync"), ("elr", "eligible to lead"), ("lastKnownEl
 def troubles(partition: dict[str, Any], brokers: dict[str, Any] | None = None) -> list[Piece]:
     """What is not as usual in a PARTITION, in words; with the image's `brokers` also why nobody leads it.
 
-    Its key `leaderless`, where it has one, tells since when.
+    Its keys tell more where it has them: `leaderless` since when, `minIsr` what min.insync.replicas asks for.
     """
     pieces: list[Piece] = []
     told: list[int] = []
@@ -136,6 +136,8 @@ def troubles(partition: dict[str, Any], brokers: dict[str, Any] | None = None) -
             pieces.append((word, Style.WARNING))
     elif len(partition["isr"]) < len(partition["replicas"]):
         pieces.append(("under-replicated", Style.WARNING))
+    if partition["leader"] >= 0 and "minIsr" in partition:
+        pieces += _of_min_isr(partition)
     for key, word in (
         *_MAY_LEAD[1:],
         ("addingReplicas", "adding"),
@@ -146,6 +148,16 @@ def troubles(partition: dict[str, Any], brokers: dict[str, Any] | None = None) -
     if partition["leaderRecoveryState"]:
         pieces.append(("recovering from an unclean election", Style.WARNING))
     return [piece for index, one in enumerate(pieces) for piece in ([", ", one] if index else [one])]
+
+
+def _of_min_isr(partition: dict[str, Any]) -> list[Piece]:
+    """How many of a led PARTITION are in sync beside the number that is asked for: all of its replicas always do."""
+    in_sync, replicas, asked = len(partition["isr"]), len(partition["replicas"]), partition["minIsr"]
+    if replicas < asked:
+        return [(f"min ISR {asked} is more than its {counted(replicas, 'replica')}", Style.WARNING)]
+    if in_sync > asked:
+        return []
+    return [(f"under min ISR {asked}", Style.BAD) if in_sync < asked else (f"at min ISR {asked}", Style.WARNING)]
 
 
 def _since(leaderless: Leaderless | None) -> str:

@@ -1,0 +1,51 @@
+"""`kraftlake quorum`: what the controllers' directories say of their quorum, without any of them running."""
+
+from __future__ import annotations
+
+from kraftlake.cli.command import Argument, Example
+from kraftlake.cli.options import SAMPLE, Call, command
+from kraftlake.cli.parameters import SOURCE
+from kraftlake.cli.sections import LOOK
+
+
+@command(
+    "quorum",
+    section=LOOK,
+    source=False,
+    question="Who votes, whose log goes furthest, and can they elect a leader?",
+    examples=(
+        Example("the voters, and what one controller has", f"kraftlake quorum {SAMPLE}"),
+        Example("for other programs", f"kraftlake quorum {SAMPLE} --json"),
+    ),
+)
+def quorum(call: Call, sources: tuple[str, ...]) -> None:
+    """Show the quorum as the directories of its nodes have it: who votes, how far each log goes and in which epoch.
+
+    Name the metadata directories of all controllers that are left, of brokers too, or copies of them. It tells whether
+    these voters can elect a leader and which of them, whether all that was ever committed is among them, and what a
+    node would lose that wrote for a leader whom the others left. No node needs to run, and nothing is written.
+
+    A node's id, its directory's id and its votes stand in meta.properties beside its directory and quorum-state in it.
+    """
+    from kraftlake.replay import describe_quorum
+
+    report = describe_quorum(sources).to_json()
+    if call.as_json:
+        call.terminal.json(report)
+        return
+    from kraftlake.cli.views.quorum_view import show_quorum
+
+    show_quorum(call.terminal, report)
+
+
+quorum.params.insert(
+    0,
+    Argument(
+        ["sources"],
+        type=SOURCE,
+        nargs=-1,
+        required=True,
+        metavar="SOURCE...",
+        help="The metadata directories of the quorum's nodes, one or more.",
+    ),
+)

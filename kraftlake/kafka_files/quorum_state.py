@@ -1,0 +1,62 @@
+"""How a node stands in the quorum's elections, from the file `quorum-state` in its metadata directory.
+
+Source: org.apache.kafka.raft.FileQuorumStateStore and ElectionState.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import attrs
+
+from kraftlake.kafka_files.faults import unreadable
+from kraftlake.runtime.errors import CorruptDataError
+
+QUORUM_STATE = "quorum-state"
+MAX_SIZE = 1024 * 1024
+
+
+@attrs.frozen(kw_only=True)
+class ElectionState:
+    """The epoch that a node is in, who leads it and whom the node voted for; None for nobody that it knows of."""
+
+    leader_epoch: int
+    leader_id: int | None
+    voted_id: int | None
+
+
+def read_election_state(directory: Path) -> ElectionState | None:
+    """What `quorum-state` in `directory` says, None where there is none.
+
+    Raises CorruptDataError for one that Kafka could not read either, such as the empty file that a full disk leaves.
+    """
+    file = directory / QUORUM_STATE
+    try:
+        with file.open("rb") as stream:
+            content = stream.read(MAX_SIZE)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise unreadable(str(file), error) from None
+    if not content.strip():
+        raise CorruptDataError(f"{QUORUM_STATE} is empty")
+    try:
+        said = json.loads(content)
+        return ElectionState(
+            leader_epoch=_number(said["leaderEpoch"]),
+            leader_id=_known(_number(said["leaderId"])),
+            voted_id=_known(_number(said["votedId"])),
+        )
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise CorruptDataError(f"{QUORUM_STATE} is not what Kafka writes there") from None
+
+
+def _number(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError
+    return value
+
+
+def _known(id_: int) -> int | None:
+    return id_ if id_ >= 0 else None

@@ -15,6 +15,7 @@ from kraftlake.spark_jobs.history.effective_records import (
     TransactionReader,
     joined,
     parts_of_rows,
+    refuse_newer,
     standing_alone,
 )
 from kraftlake.spark_jobs.log_fold import oldest_snapshot
@@ -77,9 +78,13 @@ class DeltaRowsWriter(TableWriter):
             self.take_part(part)
 
     def take_part(self, part: BatchValues | RecordBatch) -> None:
-        """Tell the metadata deltas of a part of the log, which follows those before."""
+        """Tell the metadata deltas of a part of the log, which follows those before.
+
+        Raises UnknownRecordError, with the offset, for a known type of record in a version that this release lacks.
+        """
         in_transaction = self._transactions.open_since is not None
         records = standing_alone(part)
+        refuse_newer(records)
         taken = [*self._transactions.take(records)]
         if self._asks_about_part(part) or taken:
             heads = DeltaHeads.of_part(part, records, in_transaction=in_transaction)

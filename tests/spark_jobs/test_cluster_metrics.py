@@ -31,7 +31,7 @@ from tests.metadata_logs import metadata_logs
 from tests.replay.made_logs import data, metadata_version, partition, topic, uuid_of
 from tests.spark_jobs.folding import fold_into
 from tests.spark_jobs.sample_log import LAST_OFFSET, batches_between, lake_of
-from tests.spark_jobs.test_local_changes_writer import cut
+from tests.spark_jobs.telling import cut
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import attrs
@@ -12,36 +13,38 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kraftlake import kernels
-from kraftlake.generate.episodes import EPISODES
-from kraftlake.generate.plan import Plan
-from kraftlake.kafka_files import open_directory
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.batch_values import BatchValues
 from kraftlake.records.control_records import LeaderChangeMessage
 from kraftlake.records.row_values import values_of_rows
 from kraftlake.records.rows import to_rows
+from kraftlake.records.schema import Message
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.replay.changes import LogChanges
-from kraftlake.runtime.errors import ReplayError
-from kraftlake.spark_jobs import partition_places
+from kraftlake.runtime.errors import ReplayError, UnknownRecordError
 from kraftlake.spark_jobs.change_events import change_events
 from kraftlake.spark_jobs.event_states import EventStates
 from kraftlake.spark_jobs.events import EVENTS
 from kraftlake.spark_jobs.events_writer import EventsWriter
 from kraftlake.spark_jobs.history import partition_states
 from kraftlake.spark_jobs.later_rows import LaterRows
-from tests.generate.made_up import MadeUp
 from tests.metadata_logs import metadata_logs
 from tests.replay.made_logs import begin, data, end, partition, topic, uuid_of
-from tests.spark_jobs.sample_log import SAMPLES
+from tests.spark_jobs.telling import (
+    REAL_LOGS,
+    WAYS,
+    check_real_log,
+    cut,
+    generated_log,
+    images_of_places,
+    needs_numba,
+    real_log,
+    table_of,
+    taken,
+)
 
-WAYS = [
-    pytest.param(True, id="columns", marks=pytest.mark.skipif(not kernels.available(), reason="numba is missing")),
-    pytest.param(False, id="objects"),
-]
 KINDS = {"topic_created", "topic_deleted", "leader_moved", "isr_shrank", "isr_expanded", "config_changed"}
-needs_numba = pytest.mark.skipif(not kernels.available(), reason="numba is missing")
 
 
 class InMemory:
@@ -69,8 +72,7 @@ def published(batches: Sequence[RecordBatch]) -> pa.Table:
     """What the changes tell that a broker's loader publishes after each batch, by objects."""
     changes = LogChanges(InMemory(batches))  # type: ignore[arg-type]
     rows: list[tuple[Any, ...]] = [row for change in changes for row in change_events(change)]
-    columns = [pa.array([row[i] for row in rows], field.type) for i, field in enumerate(EVENTS.schema)]
-    return pa.Table.from_arrays(columns, schema=EVENTS.schema)
+    return table_of(rows, EVENTS.schema)
 
 
 class LateWriter(EventsWriter):
@@ -82,16 +84,7 @@ class LateWriter(EventsWriter):
 
 def told(pieces: Iterable[Sequence[RecordBatch]], *, bulk: bool | None, late: bool = False) -> pa.Table:
     """What the writer makes of the log's rows, by batches taken so many at a time."""
-    writer = (LateWriter if late else EventsWriter)(bulk=bulk)
-    for piece in pieces:
-        if piece:
-            writer.take_rows(to_rows(piece))
-    return writer.drain().cast(EVENTS.schema)
-
-
-def cut(batches: Sequence[RecordBatch], cuts: Iterable[int]) -> list[Sequence[RecordBatch]]:
-    ends = sorted({min(at, len(batches)) for at in cuts})
-    return [batches[start:stop] for start, stop in zip([0, *ends], [*ends, len(batches)], strict=True)]
+    return taken((LateWriter if late else EventsWriter)(bulk=bulk), pieces, EVENTS.schema)
 
 
 @given(log=metadata_logs(), cuts=st.lists(st.integers(0, 20), max_size=4), bulk=st.booleans())
@@ -112,25 +105,20 @@ def test_columns_tell_the_same_of_busy_topics_whenever_they_are_made(
 
 
 @pytest.mark.parametrize("bulk", WAYS)
-@pytest.mark.parametrize("sample", ["kafka-4.4", "crash-torn"])
+@pytest.mark.parametrize("sample", REAL_LOGS)
 def test_real_logs_tell_what_their_changes_tell(sample: str, bulk: bool) -> None:
-    batches = [*open_directory(SAMPLES / sample / "log" / "__cluster_metadata-0").batches()]
-    expected = published(batches)
-    assert expected.num_rows > 10
-    assert told([batches], bulk=bulk).equals(expected)
-    assert told(cut(batches, range(0, len(batches), 97)), bulk=bulk).equals(expected)
+    batches = real_log(sample)
+    check_real_log(batches, partial(told, bulk=bulk), published(batches))
 
 
 @pytest.mark.parametrize("bulk", WAYS)
 @pytest.mark.parametrize("factor", [2, 4])
 def test_generated_logs_do_too(bulk: bool, factor: int) -> None:
     """Four replicas are more than a row of numbers has room for."""
-    made = MadeUp(Plan(topics=7, partitions=5, replication_factor=factor, seed=3))
-    for episode in EPISODES.values():
-        made.tell(episode)
-    expected = published(made.batches)
+    batches = generated_log(factor)
+    expected = published(batches)
     assert set(expected.column("kind").to_pylist()) >= KINDS
-    assert told(cut(made.batches, (3, 50, 200)), bulk=bulk).equals(expected)
+    assert told(cut(batches, (3, 50, 200)), bulk=bulk).equals(expected)
 
 
 def changed(number: int, **values: Any) -> r.PartitionChangeRecord:
@@ -157,6 +145,13 @@ def sentences(rows: pa.Table) -> list[tuple[int, str]]:
     return [(row["offset"], row["sentence"]) for row in rows.to_pylist()]
 
 
+def check_sentences(log: Sequence[RecordBatch], bulk: bool, after: int, *expected: str) -> None:
+    """What is told of a log, and in these words behind an offset."""
+    rows = told([log], bulk=bulk)
+    assert rows.equals(published(log))
+    assert [words for offset, words in sentences(rows) if offset > after] == [*expected]
+
+
 @pytest.mark.parametrize("bulk", WAYS)
 def test_topics_that_are_gone_come_first_and_their_configs_go_last(bulk: bool) -> None:
     log = [
@@ -164,15 +159,16 @@ def test_topics_that_are_gone_come_first_and_their_configs_go_last(bulk: bool) -
         data(5, r.RemoveTopicRecord(topic_id=uuid_of(2)), changed(1, leader=2), topic(3, "a"), partition(3)),
         data(9, topic(4, "z"), partition(4), r.RemoveTopicRecord(topic_id=uuid_of(4)), config("b", "2")),
     ]
-    rows = told([log], bulk=bulk)
-    assert rows.equals(published(log))
-    assert [words for offset, words in sentences(rows) if offset > 4] == [
+    check_sentences(
+        log,
+        bulk,
+        4,
         "topic z with 1 partition, replication factor 2 is gone",
         "topic a is created with 1 partition, replication factor 2",
         "b-0 is led by 2 instead of 1",
         "topic z has retention.ms no longer set, it was 1",
         "topic b has retention.ms set to 2",
-    ]
+    )
 
 
 @pytest.mark.parametrize("bulk", WAYS)
@@ -183,14 +179,15 @@ def test_a_topic_that_grows_twice_says_how_many_it_had(bulk: bool) -> None:
         data(6, partition(1, partition_id=2), partition(1, partition_id=3)),
         data(8, r.RemoveTopicRecord(topic_id=uuid_of(1))),
     ]
-    rows = told([log], bulk=bulk)
-    assert rows.equals(published(log))
-    assert [words for offset, words in sentences(rows) if offset > 2] == [
+    check_sentences(
+        log,
+        bulk,
+        2,
         "topic topic-1 has 2 partitions, 1 more than before",
         "topic topic-2 has 2 partitions, 2 more than before",
         "topic topic-1 has 4 partitions, 2 more than before",
         "topic topic-1 with 4 partitions, replication factor 2 is gone",
-    ]
+    )
 
 
 @pytest.mark.parametrize("bulk", WAYS)
@@ -261,13 +258,7 @@ def test_an_odd_record_makes_its_whole_delta_go_by_objects(monkeypatch: pytest.M
         data(10, config("topic-1", "2"), changed(1, leader=2), topic(3, "föö"), partition(3)),
         data(14, changed(2, leader=1), config("föö", "2")),
     ]
-    begun: list[int] = []
-    images = partition_places.PartitionPlaces.topics
-    monkeypatch.setattr(
-        partition_places.PartitionPlaces,
-        "topics",
-        lambda self: begun.append(images(self).topic_count) or images(self),
-    )
+    begun = images_of_places(monkeypatch)
     assert told([log], bulk=True).equals(published(log))
     assert begun == [2], "the image before the fourth delta"
 
@@ -279,6 +270,20 @@ def test_a_record_that_contradicts_what_is_there_is_named(bulk: bool) -> None:
         told([[data(0, topic(1), partition(1), change)]], bulk=bulk)
     with pytest.raises(ReplayError, match=r"offset 2, FENCE_BROKER_RECORD: broker 7 is not registered"):
         told([[data(0, topic(1), partition(1), r.FenceBrokerRecord(id=7, epoch=1))]], bulk=bulk)
+
+
+@pytest.mark.parametrize("bulk", WAYS)
+@pytest.mark.parametrize("record", [changed(1, leader=2), begin(), end()], ids=lambda record: type(record).__name__)
+def test_a_version_that_nobody_knows_is_refused_as_by_a_loader(record: Message, bulk: bool) -> None:
+    (value,) = data(0, record).values
+    log = [data(0, topic(1), partition(1)), data(2, value[:2] + b"\x09" + value[3:]), data(3, changed(1, leader=2))]
+    faults = []
+    for tell in (published, lambda log: told([log], bulk=bulk)):
+        with pytest.raises(UnknownRecordError, match="in version 9 is not known to this release") as fault:
+            tell(log)
+        faults.append((str(fault.value), fault.value.offset))
+    assert faults[0] == faults[1]
+    assert faults[0][1] == 2
 
 
 def test_few_records_go_by_objects_and_many_as_columns(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -12,31 +13,32 @@ from hypothesis import strategies as st
 
 from kraftlake import kernels
 from kraftlake.delta import MetadataDelta
-from kraftlake.generate.episodes import EPISODES
-from kraftlake.generate.plan import Plan
 from kraftlake.image import MetadataImage
-from kraftlake.kafka_files import open_directory
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import to_rows
 from kraftlake.replay.batch_loader import MetadataBatchLoader
 from kraftlake.replay.manifest import LogDeltaManifest
 from kraftlake.runtime.errors import ReplayError
-from kraftlake.spark_jobs import partition_places
 from kraftlake.spark_jobs.delta_heads import DeltaHeads
 from kraftlake.spark_jobs.history import partition_states
 from kraftlake.spark_jobs.local_change_states import LocalChangeStates, rows_of_image
 from kraftlake.spark_jobs.local_changes import SCHEMA, Row, local_change_rows
 from kraftlake.spark_jobs.local_changes_writer import LocalChangesWriter
-from tests.generate.made_up import MadeUp
 from tests.metadata_logs import metadata_logs
 from tests.replay.made_logs import begin, data, end, partition, topic, uuid_of
-from tests.spark_jobs.sample_log import SAMPLES
-
-WAYS = [
-    pytest.param(True, id="columns", marks=pytest.mark.skipif(not kernels.available(), reason="numba is missing")),
-    pytest.param(False, id="objects"),
-]
+from tests.spark_jobs.telling import (
+    REAL_LOGS,
+    WAYS,
+    check_real_log,
+    cut,
+    generated_log,
+    images_of_places,
+    needs_numba,
+    real_log,
+    table_of,
+    taken,
+)
 
 
 def published(batches: Iterable[RecordBatch]) -> pa.Table:
@@ -53,22 +55,12 @@ def published(batches: Iterable[RecordBatch]) -> pa.Table:
     for batch in batches:
         loader.load_batch(batch)
         loader.flush()
-    columns = [pa.array([row[i] for row in rows], field.type) for i, field in enumerate(SCHEMA)]
-    return pa.Table.from_arrays(columns, schema=SCHEMA)
+    return table_of(rows, SCHEMA)
 
 
 def told(pieces: Iterable[Sequence[RecordBatch]], *, bulk: bool | None) -> pa.Table:
     """What the writer makes of the log's rows, by batches taken so many at a time."""
-    writer = LocalChangesWriter(bulk=bulk)
-    for piece in pieces:
-        if piece:
-            writer.take_rows(to_rows(piece))
-    return writer.drain().cast(SCHEMA)
-
-
-def cut(batches: Sequence[RecordBatch], cuts: Iterable[int]) -> list[Sequence[RecordBatch]]:
-    ends = sorted({min(at, len(batches)) for at in cuts})
-    return [batches[start:stop] for start, stop in zip([0, *ends], [*ends, len(batches)], strict=True)]
+    return taken(LocalChangesWriter(bulk=bulk), pieces, SCHEMA)
 
 
 @given(log=metadata_logs(), cuts=st.lists(st.integers(0, 20), max_size=4), bulk=st.booleans())
@@ -78,7 +70,7 @@ def test_every_row_is_what_the_delta_of_a_brokers_loader_tells(
     assert told(cut(log, cuts), bulk=bulk and kernels.available()).equals(published(log))
 
 
-@pytest.mark.skipif(not kernels.available(), reason="numba is missing")
+@needs_numba
 @given(log=metadata_logs(topics_only=True, max_steps=80), cuts=st.lists(st.integers(0, 40), max_size=4))
 def test_columns_tell_the_same_of_busy_topics(log: list[RecordBatch], cuts: list[int]) -> None:
     assert told(cut(log, cuts), bulk=True).equals(published(log))
@@ -96,23 +88,18 @@ def test_an_image_is_told_whole_as_the_delta_from_the_empty_one(log: list[Record
 
 
 @pytest.mark.parametrize("bulk", WAYS)
-@pytest.mark.parametrize("sample", ["kafka-4.4", "crash-torn"])
+@pytest.mark.parametrize("sample", REAL_LOGS)
 def test_real_logs_tell_what_their_deltas_tell(sample: str, bulk: bool) -> None:
-    batches = [*open_directory(SAMPLES / sample / "log" / "__cluster_metadata-0").batches()]
-    expected = published(batches)
-    assert expected.num_rows > 10
-    assert told([batches], bulk=bulk).equals(expected)
-    assert told(cut(batches, range(0, len(batches), 97)), bulk=bulk).equals(expected)
+    batches = real_log(sample)
+    check_real_log(batches, partial(told, bulk=bulk), published(batches))
 
 
 @pytest.mark.parametrize("bulk", WAYS)
 def test_generated_logs_do_too(bulk: bool) -> None:
-    made = MadeUp(Plan(topics=7, partitions=5, replication_factor=4, seed=3))
-    for episode in EPISODES.values():
-        made.tell(episode)
-    expected = published(made.batches)
+    batches = generated_log(4)
+    expected = published(batches)
     assert set(expected.column("change").to_pylist()) >= {"delete", "follower", "leader", "leader_elected"}
-    assert told(cut(made.batches, (3, 50, 200)), bulk=bulk).equals(expected)
+    assert told(cut(batches, (3, 50, 200)), bulk=bulk).equals(expected)
 
 
 @pytest.mark.parametrize("bulk", WAYS)
@@ -142,7 +129,7 @@ def test_brokers_whose_ids_lie_far_apart_are_in_their_order(bulk: bool) -> None:
     assert rows.column("broker").to_pylist() == [0, 7, 7, *far[2:3], *far[:1] * 2, 0, 3, 7, *far[2:3], *far[:1]]
 
 
-@pytest.mark.skipif(not kernels.available(), reason="numba is missing")
+@needs_numba
 def test_changes_that_no_number_can_order_are_in_order_too() -> None:
     from kraftlake.kernels.broker_changes import HAD, HAS
     from kraftlake.spark_jobs.local_change_columns import ChangedPartitions, _order
@@ -172,7 +159,7 @@ def test_a_delta_ends_before_a_transaction_that_begins_in_mid_batch(bulk: bool) 
     assert set(rows.column("offset").to_pylist()) == {1, 6}
 
 
-@pytest.mark.skipif(not kernels.available(), reason="numba is missing")
+@needs_numba
 def test_an_odd_record_makes_its_whole_delta_go_by_objects(monkeypatch: pytest.MonkeyPatch) -> None:
     """The delta of a topic with an odd name: what compiled code has replayed of it is taken back."""
     log = [
@@ -188,18 +175,12 @@ def test_an_odd_record_makes_its_whole_delta_go_by_objects(monkeypatch: pytest.M
         ),
         data(10, r.PartitionChangeRecord(partition_id=0, topic_id=uuid_of(2), leader=2)),
     ]
-    begun: list[int] = []
-    images = partition_places.PartitionPlaces.topics
-    monkeypatch.setattr(
-        partition_places.PartitionPlaces,
-        "topics",
-        lambda self: begun.append(images(self).topic_count) or images(self),
-    )
+    begun = images_of_places(monkeypatch)
     assert told([log], bulk=True).equals(published(log))
     assert begun == [2], "the image before the second delta"
 
 
-@pytest.mark.skipif(not kernels.available(), reason="numba is missing")
+@needs_numba
 def test_memory_of_what_is_gone_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kraftlake.spark_jobs.places._WORN_BYTES", 1000)
     log = []

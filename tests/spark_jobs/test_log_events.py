@@ -105,6 +105,8 @@ def odd_logs() -> Sequence[tuple[str, list[RecordBatch]]]:
     return [
         ("unknown in a transaction", [*before, *in_transaction]),
         ("unknown", [*before, data(4, UNKNOWN), *behind]),
+        ("in a newer version", [*before, data(4, b"\x01\x05\x09\x00"), *behind]),
+        ("a newer mark", [*before, data(4, b"\x01\x17\x09\x00"), *behind]),
         ("undecodable", [*before, data(4, UNDECODABLE), *behind]),
         ("undecodable no-op", [*before, data(4, b"\x01\x14\x00\x00\x00"), *behind]),
         ("contradicting", [*before, data(4, r.FenceBrokerRecord(id=3, epoch=1)), *behind]),

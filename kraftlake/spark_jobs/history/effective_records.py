@@ -14,8 +14,12 @@ import numpy as np
 import pyarrow as pa
 
 from kraftlake import kernels
+from kraftlake.delta import MetadataDelta
+from kraftlake.image import MetadataImage
 from kraftlake.records.batch import RecordBatch
+from kraftlake.records.metadata_records import METADATA_RECORDS
 from kraftlake.records.rows import from_rows
+from kraftlake.replay.record_faults import decode_record
 from kraftlake.spark_jobs.transactions import TransactionFilter
 
 if TYPE_CHECKING:
@@ -24,6 +28,9 @@ if TYPE_CHECKING:
 _KINDS: Final = 128
 UNKNOWN_KIND: Final = -1
 """The kind of a record whose frame is not the three plain bytes that all of Kafka's have so far."""
+_NEWEST: Final[Any] = np.full(_KINDS, 0x7F, np.uint8)
+"""The newest version that this release knows, by api key; of types that it doesn't know none is too new."""
+_NEWEST[[*METADATA_RECORDS]] = [record_type.VERSIONS.high for record_type in METADATA_RECORDS.values()]
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -121,6 +128,18 @@ class TransactionReader:
             records = standing_alone(batch)
             waiting = records.where(records.offsets >= begin_offset)  # an earlier one may have ended in the same batch
             assert not [*self.take(waiting)], "what is in an open transaction waits"
+
+
+def refuse_newer(records: EffectiveRecords) -> None:
+    """Raise UnknownRecordError, with the offset, for a record of a known type in a version that this release lacks.
+
+    Without it whatever it says would be missing in silence, be it the mark of a transaction.
+    """
+    framed = np.flatnonzero(records.kinds != UNKNOWN_KIND)
+    versions = records.data[records.starts[framed] + 2]
+    for place in framed[versions > _NEWEST[records.kinds[framed]]].tolist():
+        offset = int(records.offsets[place])
+        MetadataDelta(MetadataImage.EMPTY).replay(decode_record(records.value(place), offset), offset)
 
 
 def parts_of_rows(rows: pa.Table) -> Iterator[BatchValues | RecordBatch]:

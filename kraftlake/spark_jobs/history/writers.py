@@ -20,6 +20,7 @@ from kraftlake.spark_jobs.history.effective_records import (
     EffectiveRecords,
     TransactionReader,
     parts_of_rows,
+    refuse_newer,
     standing_alone,
 )
 from kraftlake.spark_jobs.history.history_table import HistoryTable
@@ -152,6 +153,7 @@ class PartitionHistoryWriter(HistoryWriter):
 def _refuse_unknown(records: EffectiveRecords) -> None:
     import numpy as np
 
+    refuse_newer(records)
     for index in np.flatnonzero(~np.isin(records.kinds, [*METADATA_RECORDS])).tolist():
         message = decode_value(records.value(index)).message
         MetadataDelta(MetadataImage.EMPTY).replay(message, int(records.offsets[index]))

@@ -8,10 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kraftlake import kernels
-from kraftlake.generate.episodes import EPISODES
-from kraftlake.generate.plan import Plan
 from kraftlake.image import MetadataImage
-from kraftlake.kafka_files import open_directory
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.row_values import values_of_rows
@@ -25,14 +22,12 @@ from kraftlake.spark_jobs.history.bulk_partitions import BulkPartitions
 from kraftlake.spark_jobs.history.columns import PARTITION_COLUMNS, PARTITION_SCHEMA
 from kraftlake.spark_jobs.history.effective_records import TransactionReader
 from kraftlake.spark_jobs.history.partition_states import PartitionStates, partition_states
-from tests.generate.made_up import MadeUp
 from tests.metadata_logs import START_TIME, metadata_logs
 from tests.replay.made_logs import abort, begin, end, topic, uuid_of
 from tests.spark_jobs.history.reference import KEYS, Row, images, partition_rows, plain
-from tests.spark_jobs.sample_log import SAMPLES
+from tests.spark_jobs.telling import REAL_LOGS, WAYS, cut, generated_log, real_log
 
 KEY = KEYS["partition_history"]
-WAYS = [pytest.param(True, id="columns"), pytest.param(False, id="objects")]
 
 
 def partition(number: int, partition_id: int = 0, replicas: tuple[int, ...] = (1, 2)) -> r.PartitionRecord:
@@ -68,11 +63,6 @@ def history(pieces: Iterable[Sequence[RecordBatch]], *, bulk: bool, states: Part
     return plain(pa.concat_tables([*(rows.table() for rows in ended), *states.open_tables()]).to_pylist(), KEY)
 
 
-def cut(batches: Sequence[RecordBatch], cuts: Iterable[int]) -> list[Sequence[RecordBatch]]:
-    ends = sorted({min(at, len(batches)) for at in cuts})
-    return [batches[start:stop] for start, stop in zip([0, *ends], [*ends, len(batches)], strict=True)]
-
-
 @given(log=metadata_logs(), cuts=st.lists(st.integers(0, 20), max_size=4), bulk=st.booleans())
 def test_every_state_is_what_an_image_after_each_record_says(
     log: list[RecordBatch], cuts: list[int], bulk: bool
@@ -101,9 +91,9 @@ def test_it_goes_on_from_any_image_and_what_was_open_there(log: list[RecordBatch
 
 
 @pytest.mark.parametrize("bulk", WAYS)
-@pytest.mark.parametrize("sample", ["kafka-4.4", "crash-torn"])
+@pytest.mark.parametrize("sample", REAL_LOGS)
 def test_real_logs_have_the_history_that_their_images_have(sample: str, bulk: bool) -> None:
-    batches = [*open_directory(SAMPLES / sample / "log" / "__cluster_metadata-0").batches()]
+    batches = real_log(sample)
     expected = partition_rows(batches)
     assert len(expected) > 10
     assert history([batches], bulk=bulk) == expected
@@ -112,12 +102,10 @@ def test_real_logs_have_the_history_that_their_images_have(sample: str, bulk: bo
 
 @pytest.mark.parametrize("bulk", WAYS)
 def test_generated_logs_have_it_too(bulk: bool) -> None:
-    made = MadeUp(Plan(topics=7, partitions=5, replication_factor=4, seed=3))
-    for episode in EPISODES.values():
-        made.tell(episode)
-    expected = partition_rows(made.batches)
+    batches = generated_log(4)
+    expected = partition_rows(batches)
     assert len(expected) > 400
-    assert history(cut(made.batches, (3, 50, 200)), bulk=bulk) == expected
+    assert history(cut(batches, (3, 50, 200)), bulk=bulk) == expected
 
 
 @pytest.mark.parametrize("bulk", WAYS)

@@ -19,6 +19,7 @@ from kraftlake.metadata_log.compaction import compact
 from kraftlake.metadata_log.delta_log import read_table
 from kraftlake.metadata_log.disk import disk_for
 from kraftlake.records.batch import RecordBatch
+from kraftlake.records.serde import UnknownRecord
 from kraftlake.replay import import_source
 from kraftlake.replay.fold import image_at
 from kraftlake.replay.open_reader import LakeReader
@@ -233,9 +234,15 @@ def test_a_run_goes_on_inside_of_a_transaction_that_began_where_another_ended(tm
     }  # fmt: skip
 
 
-def test_a_record_that_nobody_knows_is_named(tmp_path: Path) -> None:
-    MetadataLog.create(tmp_path / "lake").append([data(0, topic(1)), data(1, begin(), UNKNOWN, end())])
-    with pytest.raises(UnknownRecordError, match=r"ffset 2.*99"):
+NEWER_TOPIC = b"\x01\x02\x09" + data(0, topic(2)).values[0][3:]
+
+
+@pytest.mark.parametrize(
+    ("record", "named"), [(UNKNOWN, "99"), (NEWER_TOPIC, "2 in version 9")], ids=["type", "version"]
+)
+def test_a_record_that_nobody_knows_is_named(record: UnknownRecord | bytes, named: str, tmp_path: Path) -> None:
+    MetadataLog.create(tmp_path / "lake").append([data(0, topic(1)), data(1, begin(), record, end())])
+    with pytest.raises(UnknownRecordError, match=rf"ffset 2.*record type {named}"):
         run_to_end(tmp_path / "lake")
 
 

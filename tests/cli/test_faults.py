@@ -266,8 +266,9 @@ def test_an_interrupt_ends_the_command_silently() -> None:
 def test_a_request_to_end_leaves_nothing_half_written(number: signal.Signals, tmp_path: Path) -> None:
     # The signal comes from within, when the log has begun to be written.
     program = (
-        "import os, kraftlake.generate.lake as lake\n"
+        "import os, signal, kraftlake.generate.lake as lake\n"
         "from kraftlake.cli.application import application\n"
+        f"signal.signal({int(number)}, signal.SIG_DFL)\n"  # nohup, for one, has its children ignore SIGHUP
         "made = lake.MetadataLog.create\n"
         "def create(*words):\n"
         "    made(*words)\n"

@@ -14,18 +14,19 @@ import pyarrow as pa
 
 from kraftlake.spark_jobs import run_replay
 from kraftlake.spark_jobs.lake_table import LakeTable
+from kraftlake.spark_jobs.later_rows import LaterRows
 
 
 def main(lake: str, stage: str, number: int) -> None:
     append = LakeTable.append
     publications = 0
 
-    def deadly_append(table: LakeTable, rows: pa.Table, last_offset: int) -> None:
+    def deadly_append(table: LakeTable, rows: pa.Table | LaterRows, last_offset: int, *, goes_on: bool = False) -> None:
         nonlocal publications
         publications += 1
         if publications == number and stage == "before":
             os.kill(os.getpid(), signal.SIGKILL)
-        append(table, rows, last_offset)
+        append(table, rows, last_offset, goes_on=goes_on)
         if publications == number and stage == "after":
             os.kill(os.getpid(), signal.SIGKILL)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import click
+
 from kraftlake.cli.command import Argument, Example
 from kraftlake.cli.options import SAMPLE, Call, command
 from kraftlake.cli.parameters import SOURCE
@@ -17,6 +19,15 @@ from kraftlake.cli.sections import LOOK
         Example("the voters, and what one controller has", f"kraftlake quorum {SAMPLE}"),
         Example("for other programs", f"kraftlake quorum {SAMPLE} --json"),
     ),
+)
+@click.argument(
+    "sources",
+    cls=Argument,
+    type=SOURCE,
+    nargs=-1,
+    required=True,
+    metavar="SOURCE...",
+    help="The metadata directories of the quorum's nodes, one or more.",
 )
 def quorum(call: Call, sources: tuple[str, ...]) -> None:
     """Show the quorum as the directories of its nodes have it: who votes, how far each log goes and in which epoch.
@@ -36,16 +47,3 @@ def quorum(call: Call, sources: tuple[str, ...]) -> None:
     from kraftlake.cli.views.quorum_view import show_quorum
 
     show_quorum(call.terminal, report)
-
-
-quorum.params.insert(
-    0,
-    Argument(
-        ["sources"],
-        type=SOURCE,
-        nargs=-1,
-        required=True,
-        metavar="SOURCE...",
-        help="The metadata directories of the quorum's nodes, one or more.",
-    ),
-)

@@ -7,7 +7,7 @@ from typing import Any
 from kraftlake.cli.terminal import Terminal
 from kraftlake.cli.theme import Style, paint
 from kraftlake.cli.views.drawing import table, text
-from kraftlake.cli.views.words import NONE, Piece, counted
+from kraftlake.cli.views.words import NONE, Piece, counted, listed
 from kraftlake.cli.visible import visible
 
 _ROLES = {
@@ -84,7 +84,7 @@ def _remarks(node: dict[str, Any]) -> list[Piece]:
         pieces.append((f"from {node['otherFrom']} on not what the furthest log has: it will be cut off", Style.BAD))
     elif node["behind"]:
         pieces.append((f"{counted(node['behind'], 'offset')} behind", Style.WARNING))
-    return [piece for index, one in enumerate(pieces) for piece in ([", ", one] if index else [one])]
+    return listed(pieces)
 
 
 def _verdicts(report: dict[str, Any]) -> list[tuple[bool, str]]:

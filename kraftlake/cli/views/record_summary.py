@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from kraftlake.cli.theme import Style
-from kraftlake.cli.views.words import NONE, Piece, amount, moment, numbers
+from kraftlake.cli.views.words import NONE, Piece, amount, listed, moment, numbers
 from kraftlake.image.kafka_names import (
     CONFIG_RESOURCES,
     SCRAM_MECHANISMS,
@@ -147,8 +147,7 @@ def _registration_change(data: Data) -> list[Piece]:
         pieces.append(f"log directories {' '.join(data['logDirs'])}")
     if data.get("cordonedLogDirs") is not None:
         pieces.append(f"cordoned {' '.join(data['cordonedLogDirs']) or NONE}")
-    joined = [piece for index, one in enumerate(pieces) for piece in ([", ", one] if index else [one])]
-    return [*_id("broker", data["brokerId"]), "  ", *joined, (f"  epoch {data['brokerEpoch']}", Style.QUIET)]
+    return [*_id("broker", data["brokerId"]), "  ", *listed(pieces), (f"  epoch {data['brokerEpoch']}", Style.QUIET)]
 
 
 def _fence(data: Data) -> list[Piece]:

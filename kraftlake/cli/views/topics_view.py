@@ -11,7 +11,7 @@ from rich.tree import Tree
 
 from kraftlake.cli.theme import Style
 from kraftlake.cli.views.drawing import branch, table, text
-from kraftlake.cli.views.words import NONE, Piece, counted, moment, numbers
+from kraftlake.cli.views.words import NONE, Piece, counted, listed, moment, numbers
 
 if TYPE_CHECKING:
     from kraftlake.image.topics_overview import TopicsOverview
@@ -147,7 +147,7 @@ def troubles(partition: dict[str, Any], brokers: dict[str, Any] | None = None) -
             pieces.append((f"{word}: {numbers(partition[key])}", Style.WARNING))
     if partition["leaderRecoveryState"]:
         pieces.append(("recovering from an unclean election", Style.WARNING))
-    return [piece for index, one in enumerate(pieces) for piece in ([", ", one] if index else [one])]
+    return listed(pieces)
 
 
 def _of_min_isr(partition: dict[str, Any]) -> list[Piece]:

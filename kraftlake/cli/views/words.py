@@ -17,6 +17,11 @@ NONE = "–"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
+def listed(pieces: Sequence[Piece]) -> list[Piece]:
+    """The pieces with commas between them."""
+    return [piece for index, one in enumerate(pieces) for piece in ([", ", one] if index else [one])]
+
+
 def numbers(values: Sequence[int]) -> str:
     """`1 2 3`, or a dash for none."""
     return " ".join(map(str, values)) or NONE

@@ -97,6 +97,11 @@ class BulkChange(BulkState):
         known = table.topic_count
         return table.name_of(topic) if topic < known else self.new_names[topic - known]
 
+    def topic_id(self, topic: int) -> Uuid:
+        """The id of a topic."""
+        known = self.packed.table.topic_count
+        return self.packed.table.id_of(topic) if topic < known else self.new_id(topic - known)
+
     def directory_ids(self) -> tuple[Uuid, ...]:
         """The directory ids by number."""
         known = len(self.packed.directories)

@@ -40,11 +40,12 @@ def clear_elr(bulk: BulkChange, value: bytes) -> bool:
         return False
     changes = []
     for number, partition in found:
-        table = bulk.packed.table
-        topic_id = table.id_of(number) if number < table.topic_count else bulk.new_id(number - table.topic_count)
         changes.append(
             PartitionChangeRecord(
-                topic_id=topic_id, partition_id=partition, eligible_leader_replicas=(), last_known_elr=()
+                topic_id=bulk.topic_id(number),
+                partition_id=partition,
+                eligible_leader_replicas=(),
+                last_known_elr=(),
             )
         )
     if changes:

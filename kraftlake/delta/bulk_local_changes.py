@@ -106,8 +106,7 @@ class _View:
         return self._tables[2][self.bulk.topic_at(place)]
 
     def topic_id(self, place: int) -> Uuid:
-        topic, table = self.bulk.topic_at(place), self.bulk.packed.table
-        return table.id_of(topic) if topic < table.topic_count else self.bulk.new_id(topic - table.topic_count)
+        return self.bulk.topic_id(self.bulk.topic_at(place))
 
     def id_key(self, place: int) -> TopicIdPartition:
         return TopicIdPartition(self.topic_id(place), self.key(place))

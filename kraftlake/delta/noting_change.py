@@ -15,7 +15,6 @@ from kraftlake.image.packed_topics import PackedTopics
 from kraftlake.image.partition_rows import COLUMNS
 from kraftlake.kernels import NoCompiledCodeError, partition_journal, topic_records
 from kraftlake.kernels import change_state as columns
-from kraftlake.records.uuid import Uuid
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -126,11 +125,6 @@ class NotingChange(BulkChange):
         if topics[:known].any():
             found = np.concatenate((np.flatnonzero(topics[self._base_topics]), found))
         return found
-
-    def topic_id(self, topic: int) -> Uuid:
-        """The id of a topic."""
-        known = self.packed.table.topic_count
-        return self.packed.table.id_of(topic) if topic < known else self.new_id(topic - known)
 
     def _at(self, places: Any, of_base: Any, fresh: Any) -> Any:
         known = self.packed.partition_count

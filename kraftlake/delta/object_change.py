@@ -52,7 +52,7 @@ class ObjectChange:
         heap, directories = bulk.heap(), bulk.directory_ids()
         for place in bulk.changed_places():
             topic, partition = bulk.partition_at(place)
-            topic_id = bulk.packed.table.id_of(topic) if topic < known else bulk.new_id(topic - known)
+            topic_id = bulk.topic_id(topic)
             delta = change.changed.get(topic_id)
             if delta is None:
                 before = image.get_topic_by_id(topic_id)

@@ -24,14 +24,10 @@ def bulk_delta_changes(bulk: BulkChange, heads: DeltaHeads) -> Iterator[pa.Table
     `heads` is the delta's own. None where a partition has a list that is too long for compiled code.
     """
     changed = _changed(bulk)
-    table, names = bulk.packed.table, [*bulk.packed.table.names, *bulk.new_names]
-    known = len(table.names)
+    names = [*bulk.packed.table.names, *bulk.new_names]
     strings = Strings(
         names=lambda topics: pa.array([names[topic] for topic in topics.tolist()], pa.string()),
-        ids=lambda topics: pa.array(
-            (str(table.id_of(topic) if topic < known else bulk.new_id(topic - known)) for topic in topics.tolist()),
-            pa.string(),
-        ),
+        ids=lambda topics: pa.array((str(bulk.topic_id(topic)) for topic in topics.tolist()), pa.string()),
         directories=pa.array(map(str, bulk.directory_ids()), pa.string()),
     )
     if changed.has_long_lists():

@@ -181,7 +181,7 @@ def _with(
     added: list[tuple[int, ...]] = []
     starts = table.starts.tolist()
     sparse = dict(table.sparse)
-    for number, (_, _, partitions) in enumerate(topics, start=len(table.names)):
+    for number, (_, _, partitions) in enumerate(topics, start=table.topic_count):
         ids = sorted(partitions)
         if ids != list(range(len(ids))):
             sparse[number] = tuple(ids)

@@ -40,8 +40,8 @@ def partition_table(topics: TopicsImage) -> pa.Table:
     packed = topics.rows()
     table, rows = packed.table, packed.merged_rows()
     columns = topics.columns()
-    number = pa.array(np.repeat(np.arange(len(table.names), dtype=np.int32), np.diff(table.starts)))
-    ids = [str(table.id_of(topic)) for topic in range(len(table.names))]
+    number = pa.array(np.repeat(np.arange(table.topic_count, dtype=np.int32), np.diff(table.starts)))
+    ids = [str(table.id_of(topic)) for topic in range(table.topic_count)]
     directories = pa.array([str(directory) for directory in packed.directories], pa.string())
     made: dict[str, Any] = {
         "topic": pa.array(table.names, pa.string()).take(number),

@@ -153,7 +153,7 @@ class PartitionStates:
         packed = topics.rows().merged()
         keys = [
             (packed.table.id_of(number), partition)
-            for number in range(len(packed.table.names))
+            for number in range(packed.table.topic_count)
             for partition in packed.table.sparse.get(
                 number, range(int(packed.table.starts[number + 1] - packed.table.starts[number]))
             )

@@ -122,7 +122,7 @@ def image(
         overview = _overview(replay.image)
         read = None if overview is None else overview.worst
     whole = image_to_json(replay.image, show_secrets=call.show_secrets, only_topics=read)
-    min_isr = functools.partial(min_insync_replicas, replay.image)
+    min_isr = functools.cache(functools.partial(min_insync_replicas, replay.image))  # many partitions of one topic
     form = cut(whole, parts=parts, min_isr=min_isr, **asked)
     if replay.diverged:
         import attrs

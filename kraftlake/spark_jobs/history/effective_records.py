@@ -137,7 +137,12 @@ def refuse_newer(records: EffectiveRecords) -> None:
     """
     framed = np.flatnonzero(records.kinds != UNKNOWN_KIND)
     versions = records.data[records.starts[framed] + 2]
-    for place in framed[versions > _NEWEST[records.kinds[framed]]].tolist():
+    refuse(records, framed[versions > _NEWEST[records.kinds[framed]]])
+
+
+def refuse(records: EffectiveRecords, places: Any) -> None:
+    """Raise what a loader would at the first of some records (int64, by number) that no loader can replay."""
+    for place in places.tolist():
         offset = int(records.offsets[place])
         MetadataDelta(MetadataImage.EMPTY).replay(decode_record(records.value(place), offset), offset)
 

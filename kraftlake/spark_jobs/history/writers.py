@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from kraftlake.delta import MetadataDelta
 from kraftlake.image import MetadataImage
 from kraftlake.metadata_log.location import Location
 from kraftlake.records.metadata_records import METADATA_RECORDS
-from kraftlake.records.serde import decode_value
 from kraftlake.replay.fold import loader_at, snapshot_image
 from kraftlake.runtime.errors import LakeError
 from kraftlake.spark_jobs.history.columns import PARTITION_COLUMNS
@@ -20,6 +18,7 @@ from kraftlake.spark_jobs.history.effective_records import (
     EffectiveRecords,
     TransactionReader,
     parts_of_rows,
+    refuse,
     refuse_newer,
     standing_alone,
 )
@@ -154,9 +153,7 @@ def _refuse_unknown(records: EffectiveRecords) -> None:
     import numpy as np
 
     refuse_newer(records)
-    for index in np.flatnonzero(~np.isin(records.kinds, [*METADATA_RECORDS])).tolist():
-        message = decode_value(records.value(index)).message
-        MetadataDelta(MetadataImage.EMPTY).replay(message, int(records.offsets[index]))
+    refuse(records, np.flatnonzero(~np.isin(records.kinds, [*METADATA_RECORDS])))
 
 
 class SmallHistoryWriter(HistoryWriter):

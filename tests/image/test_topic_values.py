@@ -77,3 +77,15 @@ def test_lists_of_any_length_and_partitions_with_gaps_are_written(replicas: int)
     level = ALL[-1]
     assert written(image, _by_kernel, level, True) == written(image, _by_objects, level, True)
     assert len(written(image, topic_values, level, True)[0]["foo"]) == 4
+
+
+@pytest.mark.parametrize("length", [1, 125, 126, 127, 128, 249, 16_383, 16_384])
+def test_topics_with_names_of_any_length_are_written(length: int) -> None:
+    names = ["a" * length, "é" * (length // 2 + 1)]
+    image = image_of(
+        [ApiMessageAndVersion(TopicRecord(name=name, topic_id=uuid_of(at)), 0) for at, name in enumerate(names, 1)]
+    )
+    topics, _ = written(image, _by_kernel, ALL[-1], True)
+    assert topics == {
+        name: [encode_value(TopicRecord(name=name, topic_id=uuid_of(at)), 0)] for at, name in enumerate(names, 1)
+    }

@@ -11,6 +11,7 @@ from kraftlake.cli.commands.spark_snapshot import snapshot
 from kraftlake.cli.options import Call, command
 from kraftlake.cli.parameters import LAKE, OUTPUT, CountParameter
 from kraftlake.cli.sections import ENGINE
+from kraftlake.runtime.kept_memory import keep_freed_memory
 from kraftlake.runtime.pandas_unseen import leave_pandas_out
 from kraftlake.spark_jobs.jobs import JOBS, REPLAY, Job, run_job
 
@@ -108,6 +109,7 @@ def _run(
     from kraftlake.cli.views.progress_view import progress_bars
     from kraftlake.spark_jobs import StreamOptions
 
+    keep_freed_memory()
     leave_pandas_out()
     options = StreamOptions.of(
         trigger=trigger.removeprefix(_INTERVAL_PREFIX),

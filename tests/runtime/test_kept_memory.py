@@ -1,0 +1,68 @@
+"""Memory that is freed stays in a process of kraftlake's own."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+
+import pytest
+
+# Rounds of arrays as a job makes them; tells how many pages the kernel had to give for them after the first round.
+ROUNDS = """
+import resource, sys
+import numpy as np, pyarrow as pa
+from kraftlake.runtime.kept_memory import keep_freed_memory
+kept = keep_freed_memory()
+def faults():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+def round_of_work():
+    some = [np.ones(900_000) for _ in range(4)]
+    return pa.array(some[0]).filter(pa.array(some[1] > 0)).nbytes
+round_of_work()
+before = faults()
+for _ in range(10):
+    round_of_work()
+print(kept, faults() - before, pa.default_memory_pool().backend_name)
+"""
+
+GLIBC = platform.libc_ver()[0] == "glibc"
+
+
+def told(**environment: str) -> tuple[bool, int, str]:
+    chosen = {
+        name: value for name, value in os.environ.items() if not name.startswith(("MALLOC_", "GLIBC_", "ARROW_", "MIM"))
+    }
+    chosen["NUMPY_MADVISE_HUGEPAGE"] = "0"  # or a fault is of two megabytes where the machine has such pages
+    ran = subprocess.run(
+        [sys.executable, "-W", "error", "-c", ROUNDS],
+        env=chosen | environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    kept, faults, pool = ran.stdout.split()
+    return kept == "True", int(faults), pool
+
+
+def test_arrays_take_the_memory_of_those_before_them() -> None:
+    kept, faults, pool = told()
+    assert kept == GLIBC
+    assert pool == ("system" if GLIBC else pool)
+    assert faults < 20_000 or not GLIBC
+
+
+@pytest.mark.parametrize("name", ["MALLOC_TRIM_THRESHOLD_", "GLIBC_TUNABLES"])
+def test_what_the_user_has_chosen_stays(name: str) -> None:
+    value = "1048576" if name.startswith("MALLOC") else "glibc.malloc.trim_threshold=1048576"
+    kept, faults, pool = told(**{name: value})
+    assert not kept
+    assert faults > 50_000, "else the test before this one tells nothing"
+    assert pool != "system"
+
+
+def test_the_pool_that_the_user_has_chosen_for_arrow_stays() -> None:
+    assert told(ARROW_DEFAULT_MEMORY_POOL="mimalloc")[::2] == (GLIBC, "mimalloc")

@@ -35,3 +35,17 @@ def test_who_configures_structlog_decides() -> None:
     stdout, stderr = said("import structlog; structlog.configure(logger_factory=structlog.PrintLoggerFactory())")
     assert stderr == ""
     assert "careful" in stdout
+
+
+def test_structlog_is_imported_when_somebody_has_to_be_told() -> None:
+    count = "import sys\ndef there(): print('structlog' in sys.modules)\n"
+    told = said(count + "there(); logger.debug('unasked'); logger.bind(epoch=1).info('unasked'); there()")[0]
+    assert told.split() == ["False", "False"]
+    assert "epoch" in said("logger.bind(epoch=1).warning('careful')")[1]
+    assert "ValueError" in said("try:\n    int('x')\nexcept ValueError:\n    logger.exception('careful')")[1]
+
+
+def test_who_configures_structlog_later_is_told_what_lies_below_a_warning() -> None:
+    before = "bound = logger.bind(epoch=3)\nimport structlog\nstructlog.configure()\nbound.info('asked', at=9)"
+    stdout, _ = said(before)
+    assert all(word in stdout for word in ("asked", "epoch", "at", "unasked"))

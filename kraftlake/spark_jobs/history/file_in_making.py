@@ -64,6 +64,7 @@ class FileInMaking:
             use_dictionary=dictionary_paths(schema),
             column_encoding=dict.fromkeys(_VALIDITY, "DELTA_BINARY_PACKED"),
             write_statistics=[*bounded_columns(schema), *lists],
+            write_batch_size=ROW_GROUP_ROWS,  # pyarrow looks up which strings occur once for each of them
             store_schema=False,
         )
         self._thread = ThreadPoolExecutor(1, "kraftlake-history-file")

@@ -112,7 +112,7 @@ class BulkPartitions:
     def ended(self) -> LaterRows:
         """The states that ended since the last call, sorted by where they began: ENCODED_STATES."""
         states, tables = self._ended.take(), self._in_columns().tables
-        return LaterRows(lambda: pa.concat_tables([ENCODED_STATES.empty_table(), *tables(states)]), len(states.places))
+        return LaterRows.in_parts(lambda: tables(states), ENCODED_STATES, len(states.places))
 
     def open_tables(self) -> Iterator[pa.Table]:
         """The open states, sorted by where they began, in tables of ROW_GROUP_ROWS at most: ENCODED_STATES."""

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("numba")
 
 from kraftlake.image.topics_image import TopicsImage
-from kraftlake.kernels import indexes, partition_intervals, partition_journal, partition_moves, row_lists
+from kraftlake.kernels import indexes, partition_intervals, partition_journal, partition_moves, row_lists, state_columns
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.spark_jobs.history.bulk_partitions import BulkPartitions
@@ -32,7 +32,8 @@ SHARED = [
 ]
 NOTING = [partition_journal.replay_noting, indexes.index_ids]
 OF_PLACES = [*SHARED, partition_moves.move_on, partition_moves.count_on]
-OF_STATES = [*SHARED, partition_intervals.end_intervals]
+IN_COLUMNS = [state_columns.fill_columns, state_columns.fill_members, state_columns.renumber]
+OF_STATES = [*SHARED, *IN_COLUMNS, partition_intervals.end_intervals]
 
 
 @pytest.fixture

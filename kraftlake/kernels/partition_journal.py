@@ -174,7 +174,7 @@ def replay_noting(data: Any, starts: Any, stops: Any, first: int, last: int, bas
         if i >= ahead:
             block, ahead = i, min(i + BLOCK, last)
             _look_ahead(data, starts, stops, block, ahead, base, state)
-        p, end = np.int64(starts[np.uint64(i)]), np.int64(stops[np.uint64(i)])
+        p, end = starts[np.uint64(i)], stops[np.uint64(i)]
         q = np.uint64(p)
         if end - p < 3 or data[q] != 1 or data[q + np.uint64(1)] >= 128 or data[q + np.uint64(2)] >= 128:
             return STOPPED, i

@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 from kraftlake.kernels.broker_changes import DELETE, HAS, TOO_LONG, changes_of_brokers, most_changes
 from kraftlake.kernels.change_state import Base, State
 from kraftlake.kernels.told_rows import sort_told, told_columns
-from kraftlake.runtime import reused_memory
 from kraftlake.spark_jobs.delta_heads import DeltaHeads
 from kraftlake.spark_jobs.local_changes import CHANGES_BY_NAME, ENCODED_SCHEMA
 from kraftlake.spark_jobs.row_lists import RowLists
@@ -142,8 +141,8 @@ class _Columns(NamedTuple):
     @classmethod
     def room(cls, rows: int, replicas: int, members: int) -> _Columns:
         """Room for so many rows, replicas and members of the ISR."""
-        ends = np.cumsum([*[rows] * 8, rows + 1, replicas, rows + 1, members])
-        return cls(np.empty(rows, np.int64), *np.split(reused_memory.empty(int(ends[-1]), np.int32), ends[:-1]))
+        sizes = (*[rows] * 8, rows + 1, replicas, rows + 1, members)
+        return cls(np.empty(rows, np.int64), *(np.empty(size, np.int32) for size in sizes))
 
 
 def _told(partitions: ChangedPartitions, topics: Any, order: Any) -> _Columns:

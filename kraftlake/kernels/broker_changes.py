@@ -68,15 +68,17 @@ def _stays_where_it_is(before: Any, after: Any, r: Any, flags: Any) -> Any:
 @compiled
 def changes_of_brokers(order: Any, before: Any, after: Any, flags: Any, base_heap: Any, heap: Any, state: Any,
                        told: Any) -> Any:  # fmt: skip
-    """What the brokers are told of n changed partitions, taken in an `order` (int64[n]); gives how many rows that is.
+    """What the brokers are told of n changed partitions, taken in an `order` (int64[n]).
 
+    Gives how many rows that is, and how many replicas and members of the ISR the partitions of all rows have, none
+    where a broker is to delete one.
     `before` and `after` (int32[n, 14]) are the partitions' rows, `flags` (uint8[n]) says which of the two count. Row k
     of `told` gets `changed` (int64), the number of the partition among the n, `brokers` (int32), `kinds` (uint8) and
     `directories` (int32): the number of the directory that is assigned, -1 for none. It has room for `most_changes`,
     which has found no list too long; `state` lends room to work in.
     """
     lists, lengths, old_lists, old_lengths = state.lists, state.lengths, state.before, state.before_lengths
-    count = np.int64(0)
+    count = all_replicas = members = np.int64(0)
     for k in range(len(order)):
         r = order[k]
         had, has = (flags[r] & HAD) != 0, (flags[r] & HAS) != 0
@@ -85,7 +87,8 @@ def changes_of_brokers(order: Any, before: Any, after: Any, flags: Any, base_hea
             elected = before[r, LEADER + 1] != after[r, LEADER + 1]
             epoch_changed = before[r, LEADER + 2] != after[r, LEADER + 2]
         if _stays_where_it_is(before, after, r, flags[r]):
-            replicas = after[r, SHAPE] & 0xFF if epoch_changed else 0
+            replicas = np.int64(after[r, SHAPE]) & 0xFF if epoch_changed else np.int64(0)
+            told_before = count
             for place in range(replicas):
                 broker = after[r, place]
                 if (place > 0 and broker == after[r, 0]) or (place > 1 and broker == after[r, 1]):
@@ -96,6 +99,8 @@ def changes_of_brokers(order: Any, before: Any, after: Any, flags: Any, base_hea
                 told.changed[count], told.brokers[count] = r, broker
                 told.kinds[count], told.directories[count] = kind, -1
                 count += 1
+            all_replicas += (count - told_before) * replicas
+            members += (count - told_before) * (np.int64(after[r, SHAPE]) >> 8)
             continue
         lengths[0] = old_lengths[0] = 0
         if had:
@@ -106,6 +111,7 @@ def changes_of_brokers(order: Any, before: Any, after: Any, flags: Any, base_hea
         if had and has:
             both_migrating = all_migrating(lists, lengths) and all_migrating(old_lists, old_lengths)
             written = (flags[r] & WRITTEN) != 0
+        told_before = count
         for place in range(lengths[0]):
             broker = lists[0, place]
             if place_of(lists, lengths, broker) != place:
@@ -127,6 +133,9 @@ def changes_of_brokers(order: Any, before: Any, after: Any, flags: Any, base_hea
             told.changed[count], told.brokers[count] = r, broker
             told.kinds[count], told.directories[count] = kind, directory
             count += 1
+        if count > told_before:
+            all_replicas += (count - told_before) * lengths[0]
+            members += (count - told_before) * lengths[1]
         for place in range(old_lengths[0]):
             broker = old_lists[0, place]
             if place_of(old_lists, old_lengths, broker) != place or place_of(lists, lengths, broker) >= 0:
@@ -134,84 +143,4 @@ def changes_of_brokers(order: Any, before: Any, after: Any, flags: Any, base_hea
             told.changed[count], told.brokers[count] = r, broker
             told.kinds[count], told.directories[count] = DELETE, -1
             count += 1
-    return count
-
-
-@compiled
-def sort_told(told: Any, numbers: Any, deltas: Any, places: Any, first: Any, into: Any) -> None:
-    """Sort what brokers are told by delta, then by broker; what is of one delta and broker keeps its order.
-
-    `numbers` (int64) has a number from 0 on for the broker of each row of `told`, in their order; `deltas` (int64) the
-    delta of each changed partition. `places` (int64) lends room for all rows, `first` (int64) for one more than there
-    are numbers or deltas, whichever are more. `into` is another `told`.
-    """
-    count = len(numbers)
-    first[:] = 0
-    for k in range(count):
-        first[numbers[k] + 1] += 1
-    for number in range(1, len(first)):
-        first[number] += first[number - 1]
-    for k in range(count):
-        places[first[numbers[k]]] = k
-        first[numbers[k]] += 1
-    first[:] = 0
-    for k in range(count):
-        first[deltas[told.changed[k]] + 1] += 1
-    for number in range(1, len(first)):
-        first[number] += first[number - 1]
-    for i in range(count):
-        k = places[i]
-        delta = deltas[told.changed[k]]
-        at = first[delta]
-        first[delta] = at + 1
-        into.changed[at], into.brokers[at] = told.changed[k], told.brokers[k]
-        into.kinds[at], into.directories[at] = told.kinds[k], told.directories[k]
-
-
-@inlined
-def _list_at(rows: Any, r: Any, which: Any, base_heap: Any, heap: Any) -> Any:
-    """Where replicas (0) or ISR (1) of a row that lies in a heap begin, and how many there are."""
-    at = np.int64(rows[r, 0])
-    source = base_heap
-    if at >= len(base_heap):
-        source = heap
-        at -= len(base_heap)
-    return at + 7 + (np.int64(source[at]) if which else np.int64(0)), np.int64(source[at + which])
-
-
-@compiled
-def told_list_bounds(told: Any, rows: Any, which: int, base_heap: Any, heap: Any, bounds: Any) -> Any:
-    """Where the replicas (0) or ISR (1) of each row of `told` begin and the last end, into `bounds` (int32[n + 1]).
-
-    They are those of the changed partition's row; a DELETE has none. Gives how many members there are.
-    """
-    total = np.int64(0)
-    for k in range(len(told.kinds)):
-        bounds[k] = total
-        if told.kinds[k] != DELETE:
-            shape = np.int64(rows[told.changed[k], SHAPE])
-            if shape < 0:
-                total += _list_at(rows, told.changed[k], which, base_heap, heap)[1]
-            else:
-                total += shape >> 8 if which else shape & 0xFF
-    bounds[len(told.kinds)] = total
-    return total
-
-
-@compiled
-def told_lists(told: Any, rows: Any, which: int, base_heap: Any, heap: Any, bounds: Any, members: Any) -> None:
-    """The members of these lists, one after the other, into `members` (int32)."""
-    for k in range(len(told.kinds)):
-        begin, size = np.int64(bounds[k]), np.int64(bounds[k + 1]) - np.int64(bounds[k])
-        r = told.changed[k]
-        if rows[r, SHAPE] >= 0:
-            for i in range(size):
-                members[begin + i] = rows[r, 3 * which + i]
-        elif size > 0:
-            at = _list_at(rows, r, which, base_heap, heap)[0]
-            if np.int64(rows[r, 0]) >= len(base_heap):
-                for i in range(size):
-                    members[begin + i] = heap[at + i]
-            else:
-                for i in range(size):
-                    members[begin + i] = base_heap[at + i]
+    return count, all_replicas, members

@@ -6,10 +6,21 @@ from typing import Any
 
 import numpy as np
 
-from kraftlake.kernels.change_state import DIRECTORIES_WRITTEN, DONE, GROW, N_NAMES, N_TOPICS, STOPPED, TOUCHED
+from kraftlake.kernels.change_state import (
+    BLOCK,
+    DIRECTORIES_WRITTEN,
+    DONE,
+    GROW,
+    N_FRESH,
+    N_NAMES,
+    N_TOPICS,
+    STOPPED,
+    TOUCHED,
+)
 from kraftlake.kernels.compiled import compiled, inlined
 from kraftlake.kernels.indexes import find_id
 from kraftlake.kernels.partition_bytes import read_int, read_long
+from kraftlake.kernels.plain_records import plain_row_change
 from kraftlake.kernels.row_lists import COLUMNS, SHAPE
 from kraftlake.kernels.topic_records import (
     CHANGE,
@@ -75,6 +86,77 @@ def _note(data: Any, p: Any, topic: Any, base: Any, state: Any, row: Any) -> Any
     return np.int64(len(base.rows)) + at, _did(flags, unclean, eligible)
 
 
+@inlined
+def _topic_of(data: Any, p: Any, base: Any, state: Any) -> Any:
+    """The number of the topic whose id the record at `p` names, or -1."""
+    high, low = read_long(data, p + 7), read_long(data, p + 15)
+    topic = np.int64(find_id(base.ids, base.index, high, low))
+    if topic < 0:
+        topic = np.int64(find_id(state.ids, state.index, high, low))
+        if topic >= 0:
+            topic += len(base.ids)
+    return topic
+
+
+@inlined
+def _look_ahead(data: Any, starts: Any, stops: Any, first: int, last: int, base: Any, state: Any) -> None:
+    """Find the topics that the records [first, last) name, or -1, and touch the rows that they change.
+
+    The topics go to hints[0]; to hints[1] the row, dense or fresh, that a PartitionChangeRecord is of, or -1. All of
+    them wait for memory at the same time so, not one after the other.
+    """
+    hints, topics = state.hints, len(base.ids)
+    topic = np.int64(-1)
+    last_high, last_low = np.uint64(0), np.uint64(0)
+    for i in range(first, last):
+        k = np.uint64(i - first)
+        hints[0, k] = hints[1, k] = -1
+        p = np.int64(starts[np.uint64(i)])
+        if stops[np.uint64(i)] - p < 23:
+            continue
+        high, low = read_long(data, p + 7), read_long(data, p + 15)
+        if topic < 0 or high != last_high or low != last_low:
+            last_high, last_low = high, low
+            topic = np.int64(_topic_of(data, p, base, state))
+        hints[0, k] = topic
+        if topic < 0 or data[np.uint64(p + 1)] != CHANGE:
+            continue
+        partition = np.int64(read_int(data, p + 3))
+        if topic < topics:
+            row = np.int64(base.starts[np.uint64(topic)]) + partition
+            sound = partition >= 0 and row < base.starts[np.uint64(topic + 1)] and not base.sparse[np.uint64(topic)]
+            if sound and len(state.dense_flags) > 0:
+                hints[1, k] = row
+                hints[2, k] = state.dense_rows[np.uint64(row), SHAPE]
+        else:
+            row = np.int64(state.firsts[np.uint64(topic - topics)]) + partition
+            known = 0 <= row < state.counts[N_FRESH] and state.fresh_topics[np.uint64(row)] == topic
+            if known and state.fresh_partitions[np.uint64(row)] == partition:
+                hints[1, k] = row
+                hints[2, k] = state.fresh_rows[np.uint64(row), SHAPE]
+
+
+@inlined
+def _note_plain(data: Any, p: Any, end: int, topic: Any, row: Any, base: Any, state: Any, noted: Any) -> Any:
+    """Replay a PartitionChangeRecord on a row that `_look_ahead` has found, and copy the row; gives its place.
+
+    -1, and nothing done, where the record or the row is not plain. Neither writes directories nor is an election.
+    """
+    at = np.uint64(row)
+    if topic < len(base.ids):
+        if not plain_row_change(state.dense_rows, at, data, p + 23, end):
+            return np.int64(-1)
+        state.dense_flags[at] |= TOUCHED
+        for i in range(COLUMNS):
+            noted[i] = state.dense_rows[at, i]
+        return row
+    if not plain_row_change(state.fresh_rows, at, data, p + 23, end):
+        return np.int64(-1)
+    for i in range(COLUMNS):
+        noted[i] = state.fresh_rows[at, i]
+    return np.int64(len(base.rows)) + row
+
+
 @compiled
 def replay_noting(data: Any, starts: Any, stops: Any, first: int, last: int, base: Any, state: Any, places: Any,
                   rows: Any, did: Any) -> Any:  # fmt: skip
@@ -87,26 +169,34 @@ def replay_noting(data: Any, starts: Any, stops: Any, first: int, last: int, bas
     is -2 - the topic's number, of a TopicRecord NO_PLACE.
     """
     counts = state.counts
-    topics = len(base.ids)
+    block = ahead = first
     for i in range(first, last):
-        p, end = starts[i], stops[i]
-        if end - p < 3 or data[p] != 1 or data[p + 1] >= 128 or data[p + 2] >= 128:
+        if i >= ahead:
+            block, ahead = i, min(i + BLOCK, last)
+            _look_ahead(data, starts, stops, block, ahead, base, state)
+        p, end = starts[np.uint64(i)], stops[np.uint64(i)]
+        q = np.uint64(p)
+        if end - p < 3 or data[q] != 1 or data[q + np.uint64(1)] >= 128 or data[q + np.uint64(2)] >= 128:
             return STOPPED, i
-        key, version = data[p + 1], data[p + 2]
-        places[i] = NO_PLACE
-        did[i] = 0
+        key, version = data[q + np.uint64(1)], data[q + np.uint64(2)]
+        places[np.uint64(i)] = NO_PLACE
+        did[np.uint64(i)] = 0
         if key == PARTITION or key == CHANGE:
             if version > 2 or end - p < 23:
                 return STOPPED, i
-            high, low = read_long(data, p + 7), read_long(data, p + 15)
-            topic = np.int64(find_id(base.ids, base.index, high, low))
+            topic = np.int64(state.hints[0, np.uint64(i - block)])
             if topic < 0:
-                topic = np.int64(find_id(state.ids, state.index, high, low))
+                topic = np.int64(_topic_of(data, p, base, state))  # it may have come since
                 if topic < 0:
                     return STOPPED, i
-                topic += topics
-            if not state.alive[topic]:
+            if not state.alive[np.uint64(topic)]:
                 return STOPPED, i
+            row = np.int64(state.hints[1, np.uint64(i - block)])
+            if row >= 0:
+                place = _note_plain(data, p, end, topic, row, base, state, rows[np.uint64(i)])
+                if place >= 0:
+                    places[np.uint64(i)] = place
+                    continue
             status = replay_record(data, p, end, topic, base, state)
             if status != DONE:
                 return status, i

@@ -68,6 +68,20 @@ def _write_change(rows: Any, r: Any, data: Any, members: Any, count: Any, leader
 
 
 @inlined
+def plain_row_change(rows: Any, r: Any, data: Any, p: Any, end: int) -> bool:
+    """Replay a PartitionChangeRecord on a row; `p` is at its tagged fields. False, and nothing done, where it is not
+    plain or the row isn't.
+    """
+    if rows[r, SHAPE] < 0:
+        return False
+    members, count, leader = _parse_change(data, p, end)
+    if members < 0:
+        return False
+    _write_change(rows, r, data, members, count, leader)
+    return True
+
+
+@inlined
 def plain_change(data: Any, p: Any, end: int, base_row: Any, base: Any, state: Any) -> Any:
     """Replay a PartitionChangeRecord on a row of the base; `p` is at its tagged fields."""
     members, count, leader = _parse_change(data, p, end)

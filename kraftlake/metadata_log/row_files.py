@@ -81,6 +81,8 @@ def _write_encoded_rows(rows: pa.Table, sink: pa.BufferOutputStream, texts: list
         use_dictionary=texts,
         column_encoding={name: "DELTA_BINARY_PACKED" for name in _SORTED if name in rows.schema.names},
         write_statistics=bounded_columns(rows.schema),
+        # A batch, 1024 rows where it isn't said, looks at all of its words for their bounds: few batches, few looks.
+        write_batch_size=_ROW_GROUP_ROWS,
         store_schema=False,
     ) as writer:
         for part in _with_one_dictionary(rows):

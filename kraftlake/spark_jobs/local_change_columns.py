@@ -10,25 +10,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kraftlake.image.partition_rows import LEADER, LEADER_EPOCH, PARTITION_EPOCH
-from kraftlake.kernels.broker_changes import (
-    DELETE,
-    HAS,
-    TOO_LONG,
-    changes_of_brokers,
-    most_changes,
-    sort_told,
-    told_list_bounds,
-    told_lists,
-)
+from kraftlake.kernels.broker_changes import DELETE, HAS, TOO_LONG, changes_of_brokers, most_changes
 from kraftlake.kernels.change_state import Base, State
+from kraftlake.kernels.told_rows import sort_told, told_columns
+from kraftlake.runtime import reused_memory
 from kraftlake.spark_jobs.delta_heads import DeltaHeads
 from kraftlake.spark_jobs.local_changes import CHANGES_BY_NAME, ENCODED_SCHEMA
 from kraftlake.spark_jobs.row_lists import RowLists
 
 _CHANGES: Final = pa.array(CHANGES_BY_NAME, pa.string())
-_BROKERS_APART: Final = 1 << 16
-"""Ids of brokers that lie further apart than this are numbered before they are counted."""
+_BROKERS_APART: Final = 1 << 10
+"""Ids of brokers that lie further apart than this are numbered before they are sorted."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -89,26 +81,22 @@ def local_change_table(partitions: ChangedPartitions, heads: DeltaHeads, strings
     numbers = np.flatnonzero(used)
     topics = (np.cumsum(used, dtype=np.int32) - np.int32(1))[partitions.topics]
     names, ids = strings.names(numbers), strings.ids(numbers)
-    told = _told(partitions, _order(partitions, _ranks(names)[topics]), len(heads.offsets))
-    changed, deleted = told.changed, told.kinds == DELETE
-    deltas, topic = partitions.deltas[changed], pa.array(topics[changed])
+    told = _told(partitions, topics, _order(partitions, _ranks(names)[topics]))
+    deleted = told.kinds == DELETE
     gone = deleted if deleted.any() else None
-
-    def number(column: int) -> pa.Array:
-        return pa.array(partitions.after[changed, column], mask=gone)
-
+    topic = pa.array(told.topics)
     columns = {
-        **heads.columns(deltas),
+        **heads.columns(told.deltas),
         "broker": pa.array(told.brokers),
-        "change": pa.DictionaryArray.from_arrays(pa.array(told.kinds.astype(np.int32)), _CHANGES),
+        "change": pa.DictionaryArray.from_arrays(pa.array(told.kinds), _CHANGES),
         "topic": pa.DictionaryArray.from_arrays(topic, names),
         "topic_id": pa.DictionaryArray.from_arrays(topic, ids),
-        "partition": pa.array(partitions.partitions[changed]),
-        "leader": number(LEADER),
-        "leader_epoch": number(LEADER_EPOCH),
-        "partition_epoch": number(PARTITION_EPOCH),
-        "replicas": _lists(told, partitions, 0, gone),
-        "isr": _lists(told, partitions, 1, gone),
+        "partition": pa.array(told.partitions),
+        "leader": pa.array(told.leaders, mask=gone),
+        "leader_epoch": pa.array(told.leader_epochs, mask=gone),
+        "partition_epoch": pa.array(told.partition_epochs, mask=gone),
+        "replicas": _lists(told.replica_bounds, told.replicas, gone),
+        "isr": _lists(told.isr_bounds, told.isr, gone),
         "directory": pa.DictionaryArray.from_arrays(
             pa.array(told.directories, mask=told.directories < 0), strings.directories
         ),
@@ -117,41 +105,71 @@ def local_change_table(partitions: ChangedPartitions, heads: DeltaHeads, strings
 
 
 class _Told(NamedTuple):
-    """What brokers are told: see `changes_of_brokers`."""
+    """Room for what brokers are told: see `changes_of_brokers`."""
 
     changed: Any
     brokers: Any
     kinds: Any
     directories: Any
 
+
+class _Changed(NamedTuple):
+    """What `told_columns` takes of changed partitions."""
+
+    rows: Any
+    deltas: Any
+    topics: Any
+    partitions: Any
+
+
+class _Columns(NamedTuple):
+    """What brokers are told, as columns: see `told_columns`."""
+
+    deltas: Any
+    brokers: Any
+    kinds: Any
+    directories: Any
+    topics: Any
+    partitions: Any
+    leaders: Any
+    leader_epochs: Any
+    partition_epochs: Any
+    replica_bounds: Any
+    replicas: Any
+    isr_bounds: Any
+    isr: Any
+
     @classmethod
-    def room(cls, size: int) -> _Told:
-        """Room for so many."""
-        return cls(
-            np.empty(size, np.int64), np.empty(size, np.int32), np.empty(size, np.uint8), np.empty(size, np.int32)
-        )
+    def room(cls, rows: int, replicas: int, members: int) -> _Columns:
+        """Room for so many rows, replicas and members of the ISR."""
+        ends = np.cumsum([*[rows] * 8, rows + 1, replicas, rows + 1, members])
+        return cls(np.empty(rows, np.int64), *np.split(reused_memory.empty(int(ends[-1]), np.int32), ends[:-1]))
 
 
-def _told(partitions: ChangedPartitions, order: Any, deltas: int) -> _Told:
-    """What brokers are told, by delta and broker, then in an order of the partitions."""
-    states = (partitions.before, partitions.after, partitions.flags, partitions.base.heap, partitions.state.heap)
+def _told(partitions: ChangedPartitions, topics: Any, order: Any) -> _Columns:
+    """What brokers are told, by delta and broker, then in an order of the partitions, which is by delta.
+
+    `topics` (int32) are the partitions' topics as the columns name them.
+    """
+    heaps = partitions.base.heap, partitions.state.heap
+    states = (partitions.before, partitions.after, partitions.flags, *heaps)
     most = most_changes(*states)
     assert most != TOO_LONG, "those are for objects to do"
-    room = _Told.room(most)
-    count = changes_of_brokers(order, *states, partitions.state, room)
-    told, into = _Told(*(array[:count] for array in room)), _Told.room(count)
-    if not count:
-        return into
-    numbers, brokers = (
-        told.brokers.astype(np.int64) - int(told.brokers.min()),
-        int(np.ptp(told.brokers.astype(np.int64))),
-    )
-    if brokers > _BROKERS_APART + 4 * count:
+    room = _Told(np.empty(most, np.int64), np.empty(most, np.int32), np.empty(most, np.uint8), np.empty(most, np.int32))
+    count, replicas, members = changes_of_brokers(order, *states, partitions.state, room)
+    told, columns = _Told(*(array[:count] for array in room)), _Columns.room(count, replicas + 3, members + 3)
+    places = np.empty(count, np.int64)
+    numbers, brokers = told.brokers.astype(np.int64), 0
+    if count:
+        numbers -= int(numbers.min())
+        brokers = int(numbers.max()) + 1
+    if brokers > _BROKERS_APART:
         ids, numbers = np.unique(told.brokers, return_inverse=True)
         numbers, brokers = numbers.reshape(-1).astype(np.int64), len(ids)
-    first = np.empty(max(brokers + 1, deltas) + 1, np.int64)
-    sort_told(told, numbers, partitions.deltas, np.empty(count, np.int64), first, into)
-    return into
+    sort_told(told.changed, partitions.deltas, numbers, np.empty(brokers + 1, np.int64), places)
+    changed = _Changed(partitions.after, partitions.deltas, topics, partitions.partitions)
+    told_columns(told, places, changed, *heaps, columns)
+    return columns._replace(replicas=columns.replicas[:replicas], isr=columns.isr[:members])
 
 
 def _order(partitions: ChangedPartitions, topics: Any) -> Any:
@@ -171,11 +189,7 @@ def _ranks(names: pa.Array) -> Any:
     return pc.rank(names, tiebreaker="dense").to_numpy().astype(np.int64)
 
 
-def _lists(told: _Told, partitions: ChangedPartitions, which: int, gone: Any) -> pa.Array:
-    """The replicas (0) or ISR (1) of what is told, a null where `gone` (bool, None for nowhere)."""
-    given = (told, partitions.after, which, partitions.base.heap, partitions.state.heap)
-    bounds = np.empty(len(told.kinds) + 1, np.int32)
-    members = np.empty(told_list_bounds(*given, bounds), np.int32)
-    told_lists(*given, bounds, members)
+def _lists(bounds: Any, members: Any, gone: Any) -> pa.Array:
+    """Lists of numbers, a null where `gone` (bool, None for nowhere)."""
     mask = None if gone is None else pa.array(gone)
     return pa.ListArray.from_arrays(pa.array(bounds), pa.array(members), mask=mask)

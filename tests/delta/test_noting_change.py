@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,11 +9,15 @@ from hypothesis import strategies as st
 
 from kraftlake import kernels
 from kraftlake.delta import TopicsDelta
+from kraftlake.image import PartitionRegistration
 from kraftlake.image.partition_rows import registration_of
 from kraftlake.image.topics_image import TopicsImage
 from kraftlake.records import metadata_records as r
 from kraftlake.records.serde import ApiMessageAndVersion, encode_value
 from tests.histories import histories
+
+if TYPE_CHECKING:
+    from kraftlake.delta.noting_change import NotingChange
 
 pytestmark = pytest.mark.skipif(not kernels.available(), reason="numba is not installed")
 
@@ -26,6 +32,10 @@ def replayed(image: TopicsImage, records: list[ApiMessageAndVersion]) -> TopicsI
         else:
             delta.keep(record.message)  # type: ignore[arg-type]
     return delta.apply()
+
+
+def registration_row(change: NotingChange, row: Any) -> PartitionRegistration:
+    return registration_of(tuple(row.tolist()), change.heap(), change.directory_ids())
 
 
 @given(history=histories(topics_only=True, max_steps=60), base=st.integers(0, 60))
@@ -58,3 +68,35 @@ def test_each_note_is_the_state_after_its_record_at_a_place_that_never_changes(
                 for partition in old.partitions if old is not None else ():
                     if before.get_partition(old.id, partition) != image.get_partition(old.id, partition):
                         assert (old.id, partition) in noted
+
+
+@given(history=histories(topics_only=True, max_steps=60), base=st.integers(0, 60))
+def test_many_records_are_noted_as_one_by_one(history: list[ApiMessageAndVersion], base: int) -> None:
+    from kraftlake.delta.noting_change import NotingChange
+
+    records = [record for record in history if isinstance(record.message, _KINDS)]
+    image = replayed(TopicsImage.EMPTY, records[:base])
+    values = [encode_value(record.message, record.version) for record in records[base:]]
+    ends = np.cumsum([0, *map(len, values)], dtype=np.int64)
+    data, starts, stops = np.frombuffer(b"".join(values), np.uint8), ends[:-1].copy(), ends[1:].copy()
+    at_once, singly = NotingChange(image.rows()), NotingChange(image.rows())
+    stop, notes = at_once.note(data, starts, stops)
+    told = []
+    for record in range(stop):
+        done, note = singly.note(data, starts[record : record + 1], stops[record : record + 1])
+        assert done, "it was replayed among others"
+        for number in range(len(note.places)):
+            row = registration_row(singly, note.rows[number]) if not note.removed[number] else None
+            told.append((record, note.places[number], row, note.removed[number], note.did[number]))
+    assert [
+        (
+            notes.records[number],
+            notes.places[number],
+            registration_row(at_once, notes.rows[number]) if not notes.removed[number] else None,
+            notes.removed[number],
+            notes.did[number],
+        )
+        for number in range(len(notes.places))
+    ] == told
+    if stop < len(values):
+        assert singly.note(data, starts[stop : stop + 1], stops[stop : stop + 1])[0] == 0

@@ -5,7 +5,7 @@ Imports numpy and numba.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import attrs
 import numpy as np
@@ -34,6 +34,18 @@ class Notes:
     removed: Any
     did: Any
     removals: Any
+
+
+class Origins(NamedTuple):
+    """The numbers of the topics, and the ids (int32), of the partitions at places: those of the base, then fresh ones.
+
+    There may be room for more fresh ones than there are.
+    """
+
+    base_topics: Any
+    base_partitions: Any
+    fresh_topics: Any
+    fresh_partitions: Any
 
 
 class NotingChange(BulkChange):
@@ -108,6 +120,11 @@ class NotingChange(BulkChange):
         at, places, rows, _ = self._run(data, starts[first:last], stops[first:last], None)
         self._inner.append((places[:at], rows[:at]))
         return first + at, []
+
+    @property
+    def origins(self) -> Origins:
+        """Of which topics the partitions at the places are that there are now; it stays right for these."""
+        return Origins(self._base_topics, self._base_partitions, self.state.fresh_topics, self.state.fresh_partitions)
 
     def topics_at(self, places: Any) -> Any:
         """The numbers of the topics that places belong to (int32)."""

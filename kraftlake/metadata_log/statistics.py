@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+import attrs
 import pyarrow as pa
 
 from kraftlake.metadata_log.delta_actions import AddFile, FileStatistics
@@ -40,6 +41,30 @@ def file_statistics(rows: pa.Table, columns: Sequence[str]) -> FileStatistics:
         if bounds is not None and bounds[0] is not None:
             low[name], high[name] = bounds
     return FileStatistics(record_count=rows.num_rows, min_values=low, max_values=high, null_counts=nulls)
+
+
+class GrowingStatistics:
+    """`file_statistics` of rows that come table by table, none of which is kept."""
+
+    def __init__(self, columns: Sequence[str]) -> None:
+        self._columns = columns
+        self._record_count = 0
+        self._nulls = dict.fromkeys(columns, 0)
+        self._ends: list[pa.Table] = []
+
+    def add(self, rows: pa.Table) -> None:
+        """Add rows."""
+        columns = {name: rows.column(name) for name in self._columns}
+        self._record_count += rows.num_rows
+        for name, column in columns.items():
+            self._nulls[name] += column.null_count
+        ends = {name: [*pc.min_max(column).values()] for name, column in columns.items()}
+        self._ends.append(pa.table({name: pa.array(ends[name], column.type) for name, column in columns.items()}))
+
+    def of_all(self) -> FileStatistics:
+        """The statistics of all of them, one table at least."""
+        statistics = file_statistics(pa.concat_tables(self._ends), self._columns)
+        return attrs.evolve(statistics, record_count=self._record_count, null_counts=self._nulls)
 
 
 def column_statistics(columns: Mapping[str, Sequence[Any]], names: Sequence[str]) -> FileStatistics:

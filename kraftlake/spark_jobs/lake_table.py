@@ -136,9 +136,6 @@ class LakeTable:
         if made_from != log_id:
             raise LakeError(f"{self.path} was made from another log than this lake's: {self._way_out}")
 
-    appends_apart: ClassVar[bool] = True
-    """Whether `append` may run beside the one that makes the next rows."""
-
     @property
     def waits(self) -> bool:
         """Whether rows that were appended are not in the table yet: the next append may bring them there."""
@@ -165,6 +162,12 @@ class LakeTable:
             return files
 
         self._commit(written, last_offset)
+
+    def begin_append(
+        self, rows: pa.Table | LaterRows, last_offset: int, *, goes_on: bool = False
+    ) -> Callable[[], None]:
+        """The first step of `append`; what it gives is the other, for any thread, while the next rows are made."""
+        return lambda: self.append(rows, last_offset, goes_on=goes_on)
 
     def append_files(self, files: Sequence[AddFile], last_offset: int) -> None:
         """As `append`, of files that `write_file` wrote, here or in other processes."""
@@ -206,6 +209,10 @@ class LakeTable:
         if covered != self._covered:
             raise LakeError(f"another run writes {self.path}, it is at offset {covered}: wait until it ends")
         return True
+
+    def begin_finish(self) -> Callable[[], None]:
+        """The first step of `finish`, which has others start with what takes long; what it gives is the other."""
+        return self.finish
 
     def finish(self) -> None:
         """Called when a run has ended: what `append` was given is in the table, and its files are in order."""

@@ -178,8 +178,8 @@ class _TableRun:
                 self._log = read_table(self._lake / LOG_TABLE)
                 self._metadata_log.refresh()
                 self._end_offset = max(self._end_offset, self._metadata_log.end_offset)
-        for table in self._tables:
-            table.finish()
+        for finish in [table.begin_finish() for table in self._tables][::-1]:  # most is to be done for the first
+            finish()
         self._fold.finish()
 
     def result(self) -> StreamResult:
@@ -271,22 +271,21 @@ class _TableRun:
         offset = self._fold.last_offset
         if offset < 0:
             return
-        appends: list[tuple[LakeTable, LaterRows]] = []
+        appends: list[tuple[LakeTable, LaterRows, Callable[[], None]]] = []
         for table, feed in zip(self._tables, self._feeds, strict=True):
             if feed.covers is not None and feed.covers >= offset and not table.waits:
                 continue
-            appends.append((table, feed.writer.drain_later()))
+            rows = feed.writer.drain_later()
+            appends.append((table, rows, table.begin_append(rows, offset, goes_on=goes_on)))
             feed.covers = offset
         self._publication = offset, self._state(offset)
 
-        def append(*, apart: bool) -> None:
-            for table, rows in appends:
-                if table.appends_apart is apart:
-                    table.append(rows, offset, goes_on=goes_on)
-                    self._rows[table.name] += rows.num_rows
+        def append() -> None:
+            for table, rows, end_append in appends:
+                end_append()
+                self._rows[table.name] += rows.num_rows
 
-        self._behind.start(lambda: append(apart=True))
-        append(apart=False)
+        self._behind.start(append)
 
     def _end_publishing(self) -> None:
         self._behind.wait()

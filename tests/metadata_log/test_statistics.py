@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from kraftlake.metadata_log.delta_actions import AddFile
 from kraftlake.metadata_log.statistics import (
+    GrowingStatistics,
     epoch_milliseconds,
     file_statistics,
     iso_milliseconds,
@@ -88,3 +89,12 @@ def test_few_values_have_the_bounds_that_many_have(values: list[int | None]) -> 
     names = ["offset", "timestamp"]
     found, of_many = file_statistics(few, names), file_statistics(many, names)
     assert (found.min_values, found.max_values) == (of_many.min_values, of_many.max_values)
+
+
+@given(st.lists(st.lists(st.one_of(st.none(), st.integers(2 * FIRST_US, 2 * LAST_US)), max_size=20), min_size=1))
+def test_statistics_that_grow_are_those_of_all_rows(parts: list[list[int | None]]) -> None:
+    growing = GrowingStatistics(["timestamp", "offset"])
+    tables = [times(*part).append_column("offset", pa.array(part, pa.int64())) for part in parts]
+    for table in tables:
+        growing.add(table)
+    assert growing.of_all() == file_statistics(pa.concat_tables(tables), ["timestamp", "offset"])

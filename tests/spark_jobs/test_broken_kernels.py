@@ -18,6 +18,7 @@ from kraftlake.kernels import (
     partition_journal,
     partition_moves,
     row_lists,
+    state_columns,
 )
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
@@ -44,7 +45,8 @@ SHARED = [
 NOTING = [partition_journal.replay_noting, indexes.index_ids]
 OF_PLACES = [*SHARED, partition_moves.move_on, partition_moves.count_on]
 OF_EVENTS = [partition_events.find_events, event_texts.write_texts]
-OF_STATES = [*SHARED, partition_intervals.end_intervals]
+IN_COLUMNS = [state_columns.fill_columns, state_columns.fill_members, state_columns.renumber]
+OF_STATES = [*SHARED, *IN_COLUMNS, partition_intervals.end_intervals]
 
 
 @pytest.fixture
@@ -65,6 +67,7 @@ def log() -> list[RecordBatch]:
 
 @pytest.mark.parametrize("kernel", [*OF_STATES, *NOTING], ids=lambda kernel: kernel.__name__)
 def test_a_history_without_a_kernel_is_the_same(break_kernel: Callable[[Any], list[str]], kernel: Any) -> None:
+    assert history([[batch] for batch in log()], bulk=True) == partition_rows(log())
     asked = break_kernel(kernel)
     assert history([[batch] for batch in log()], bulk=True) == partition_rows(log())
     assert asked
@@ -73,6 +76,7 @@ def test_a_history_without_a_kernel_is_the_same(break_kernel: Callable[[Any], li
 @pytest.mark.parametrize("kernel", [*OF_PLACES, *NOTING], ids=lambda kernel: kernel.__name__)
 def test_local_changes_without_a_kernel_are_the_same(break_kernel: Callable[[Any], list[str]], kernel: Any) -> None:
     expected = published(log())
+    assert told([[batch] for batch in log()], bulk=True).equals(expected)
     asked = break_kernel(kernel)
     assert told([[batch] for batch in log()], bulk=True).equals(expected)
     assert asked

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pyarrow as pa
 import pytest
 
@@ -38,3 +40,30 @@ def test_what_the_making_raises_comes_to_who_asks_each_time() -> None:
     for _ in range(2):
         with pytest.raises(pa.ArrowInvalid):
             later.table()
+
+
+def test_parts_are_made_when_they_are_asked_for_and_make_the_same_rows() -> None:
+    made: list[int] = []
+
+    def parts() -> Iterator[pa.Table]:
+        for start in (0, 2):
+            made.append(start)
+            yield ROWS.slice(start, 2)
+
+    later = LaterRows.in_parts(parts, ROWS.schema, 3)
+    assert (later.num_rows, made) == (3, [])
+    tables = later.tables()
+    assert next(tables).num_rows == 2
+    assert made == [0]
+    assert pa.concat_tables([ROWS.slice(0, 2), *tables]) == ROWS
+    assert later.num_rows == 3
+    with pytest.raises(AssertionError, match="part by part"):
+        later.table()
+    whole = LaterRows.in_parts(parts, ROWS.schema, 3)
+    assert whole.table() == ROWS
+    assert [*whole.tables()] == [ROWS]
+    assert LaterRows.in_parts(lambda: iter([]), ROWS.schema, 0).table() == ROWS.schema.empty_table()
+
+
+def test_rows_that_have_no_parts_are_one() -> None:
+    assert [*LaterRows(lambda: ROWS).tables()] == [ROWS]

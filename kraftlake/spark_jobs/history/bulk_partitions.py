@@ -5,10 +5,9 @@ Imports numpy and numba.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-import attrs
 import numpy as np
 import pyarrow as pa
 
@@ -16,11 +15,6 @@ from kraftlake.delta.noting_change import Notes, NotingChange
 from kraftlake.image.packed_topics import PackedTopics
 from kraftlake.image.partition_registration import PartitionRegistration
 from kraftlake.image.partition_rows import (
-    COLUMNS,
-    LEADER,
-    LEADER_EPOCH,
-    PARTITION_EPOCH,
-    RECOVERY,
     registration_of,
 )
 from kraftlake.image.topics_image import TopicsImage
@@ -28,36 +22,12 @@ from kraftlake.kernels.partition_intervals import NOT_OPEN, end_intervals
 from kraftlake.kernels.partition_journal import heap_size, move_lists
 from kraftlake.records.metadata_records import PartitionRecord
 from kraftlake.records.uuid import Uuid
-from kraftlake.spark_jobs.history.columns import ENCODED_STATES, ROW_GROUP_ROWS, STILL_SO, times_of
+from kraftlake.spark_jobs.history import packed_states
+from kraftlake.spark_jobs.history.columns import ENCODED_STATES, STILL_SO
 from kraftlake.spark_jobs.history.effective_records import EffectiveRecords
+from kraftlake.spark_jobs.history.packed_states import GatheredStates, InColumns, States
 from kraftlake.spark_jobs.later_rows import LaterRows
 from kraftlake.spark_jobs.places import PlaceStrings, grown, have_code, is_worn
-from kraftlake.spark_jobs.row_lists import LISTS, RowLists
-
-
-class _States(NamedTuple):
-    """States by place, with their rows and the offsets and times (int64) at which they begin and end."""
-
-    places: Any
-    rows: Any
-    begins: Any
-    begin_times: Any
-    ends: Any
-    end_times: Any
-
-    @classmethod
-    def room(cls, size: int) -> _States:
-        """Room for so many."""
-        return cls(np.empty(size, np.int64), np.empty((size, COLUMNS), np.int32), *np.empty((4, size), np.int64))
-
-    def at(self, chosen: Any) -> _States:
-        """Those at places that an array of indices, or a slice, names."""
-        return _States(*(array[chosen] for array in self))
-
-    @staticmethod
-    def joined(parts: Sequence[_States]) -> _States:
-        """All of some, one after the other; one of them at least."""
-        return parts[0] if len(parts) == 1 else _States(*map(np.concatenate, zip(*parts, strict=True)))
 
 
 class _Notes(NamedTuple):
@@ -74,59 +44,6 @@ class _Now(NamedTuple):
     rows: Any
     begins: Any
     begin_times: Any
-
-
-@attrs.frozen(kw_only=True, eq=False)
-class _InColumns:
-    """Makes rows of states, on any thread: places and lists of former states stay what they are while others follow."""
-
-    change: NotingChange
-    heaps: tuple[Any, Any]
-    names: pa.Array
-    ids: pa.Array
-    directories: pa.Array
-
-    def tables(self, states: _States) -> Iterator[pa.Table]:
-        """States sorted by where they begin, as rows: each table one row group of a file, with dictionaries of its own.
-
-        Whoever looks for what was so at an offset passes over all row groups that begin behind it.
-        """
-        order = np.argsort(states.begins, kind="stable")
-        for start in range(0, len(order), ROW_GROUP_ROWS):
-            yield self._table(states.at(order[start : start + ROW_GROUP_ROWS]))
-
-    def _table(self, states: _States) -> pa.Table:
-        rows = states.rows
-        topics = self.change.topics_at(states.places)
-        used = np.zeros(len(self.names), np.bool_)
-        used[topics] = True
-        number_of = np.cumsum(used, dtype=np.int32) - np.int32(1)
-        numbers, topic = pa.array(np.flatnonzero(used)), pa.array(number_of[topics])
-        columns = {
-            "topic": pa.DictionaryArray.from_arrays(topic, self.names.take(numbers)),
-            "topic_id": pa.DictionaryArray.from_arrays(topic, self.ids.take(numbers)),
-            "partition": pa.array(self.change.partitions_at(states.places), pa.int32()),
-            "leader": pa.array(rows[:, LEADER]),
-            "leader_epoch": pa.array(rows[:, LEADER_EPOCH]),
-            "partition_epoch": pa.array(rows[:, PARTITION_EPOCH]),
-            "leader_recovery_state": pa.array(rows[:, RECOVERY]),
-            **self._lists(rows),
-            "valid_from_offset": pa.array(states.begins),
-            "valid_to_offset": pa.array(states.ends, mask=states.ends == STILL_SO),
-            "valid_from": times_of(states.begin_times),
-            "valid_to": times_of(states.end_times),
-        }
-        return pa.table([columns[name] for name in ENCODED_STATES.names], schema=ENCODED_STATES)
-
-    def _lists(self, rows: Any) -> dict[str, pa.Array]:
-        lists, columns = RowLists(rows, *self.heaps), {}
-        for name in LISTS:
-            bounds, members = lists.flat(name)
-            values = pa.array(members)
-            if name == "directories":
-                values = pa.DictionaryArray.from_arrays(values, self.directories)
-            columns[name] = pa.ListArray.from_arrays(pa.array(bounds), values)
-        return columns
 
 
 class BulkPartitions:
@@ -147,7 +64,7 @@ class BulkPartitions:
         self._since = np.array(since, np.int64)
         self._since_times = np.array(since_times, np.int64)
         assert len(self._since) == len(self._since_times) == len(self._rows), "an offset and a time for each partition"
-        self._ended: list[_States] = []
+        self._ended = GatheredStates()
         self._strings = PlaceStrings(self._change)
 
     @property
@@ -194,19 +111,15 @@ class BulkPartitions:
 
     def ended(self) -> LaterRows:
         """The states that ended since the last call, sorted by where they began: ENCODED_STATES."""
-        parts, self._ended = self._ended, []
-        tables = self._in_columns().tables
-        return LaterRows(
-            lambda: pa.concat_tables([ENCODED_STATES.empty_table(), *(tables(_States.joined(parts)) if parts else ())]),
-            sum(len(part.places) for part in parts),
-        )
+        states, tables = self._ended.take(), self._in_columns().tables
+        return LaterRows.in_parts(lambda: tables(states), ENCODED_STATES, len(states.places))
 
     def open_tables(self) -> Iterator[pa.Table]:
         """The open states, sorted by where they began, in tables of ROW_GROUP_ROWS at most: ENCODED_STATES."""
         places = np.flatnonzero(self._since != NOT_OPEN)
         still = np.full(len(places), STILL_SO, np.int64)
         return self._in_columns().tables(
-            _States(places, self._rows[places], self._since[places], self._since_times[places], still, still)
+            States(places, self._rows[places], self._since[places], self._since_times[places], still, still)
         )
 
     def topics(self) -> TopicsImage:
@@ -244,7 +157,7 @@ class BulkPartitions:
             last = _last_of_each(notes.places, records.effective[numbers])
             numbers, told = numbers[last], _Notes(*(array[last] for array in told))
         told = _Notes(told.places, np.ascontiguousarray(told.rows), told.removed.view(np.uint8))
-        change, ended = self._change, _States.room(len(numbers))
+        change = self._change
         count = end_intervals(
             told,
             records.effective[numbers],
@@ -253,17 +166,16 @@ class BulkPartitions:
             change.base.heap,
             change.state.heap,
             _Now(self._rows, self._since, self._since_times),
-            ended,
+            self._ended.room(len(numbers)),
         )
-        if count:
-            self._ended.append(ended.at(np.s_[:count]))
+        self._ended.keep(count)
 
-    def _in_columns(self) -> _InColumns:
+    def _in_columns(self) -> InColumns:
         """What makes rows of the states up to here."""
         strings, change = self._strings, self._change
         strings.learn()
-        return _InColumns(
-            change=change,
+        return InColumns(
+            origins=change.origins,
             heaps=(change.base.heap, change.state.heap),
             names=strings.names,
             ids=strings.ids,
@@ -274,7 +186,8 @@ class BulkPartitions:
 def _have_code() -> None:
     """See `have_code`."""
     have_code()
-    states, heap, flags = _States.room(0), np.empty(0, np.int32), np.empty(0, np.uint8)
+    packed_states.have_code()
+    states, heap, flags = States.room(0), np.empty(0, np.int32), np.empty(0, np.uint8)
     none, rows = states.places, states.rows
     now = _Now(rows, none, none)
     end_intervals(_Notes(none, rows, flags), none, none, flags, heap, heap, now, states)

@@ -17,7 +17,7 @@ from kraftlake.metadata_log.delta_actions import AddFile
 from kraftlake.metadata_log.disk import Disk
 from kraftlake.metadata_log.location import Location
 from kraftlake.metadata_log.row_files import bounded_columns, dictionary_paths, write_encoded
-from kraftlake.metadata_log.statistics import file_statistics
+from kraftlake.metadata_log.statistics import GrowingStatistics
 from kraftlake.spark_jobs.history.columns import ROW_GROUP_ROWS, VALIDITY
 from kraftlake.spark_jobs.later_rows import LaterRows
 from kraftlake.spark_jobs.partition_columns import INTS
@@ -53,8 +53,7 @@ class FileInMaking:
 
     def __init__(self, schema: pa.Schema, statistics_columns: tuple[str, ...]) -> None:
         self._schema = schema
-        self._statistics_columns = statistics_columns
-        self._known: list[pa.Table] = []
+        self._statistics = GrowingStatistics(statistics_columns)
         self._sink = pa.BufferOutputStream()
         lists = [f"{field.name}.list.element" for field in schema if field.type == INTS]
         self._writer = pq.ParquetWriter(
@@ -64,6 +63,7 @@ class FileInMaking:
             use_dictionary=dictionary_paths(schema),
             column_encoding=dict.fromkeys(_VALIDITY, "DELTA_BINARY_PACKED"),
             write_statistics=[*bounded_columns(schema), *lists],
+            write_batch_size=ROW_GROUP_ROWS,  # pyarrow looks up which strings occur once for each of them
             store_schema=False,
         )
         self._thread = ThreadPoolExecutor(1, "kraftlake-history-file")
@@ -80,10 +80,10 @@ class FileInMaking:
         self.rows += rows.num_rows
 
     def _write(self, rows: LaterRows) -> None:
-        made = rows.table()
-        made = made if made.schema.equals(self._schema) else made.cast(self._schema)
-        self._writer.write_table(made, ROW_GROUP_ROWS)
-        self._known.append(made.select(self._statistics_columns))
+        for made in rows.tables():
+            table = made if made.schema.equals(self._schema) else made.cast(self._schema)
+            self._writer.write_table(table, ROW_GROUP_ROWS)
+            self._statistics.add(table)
 
     def done(self) -> Future[EncodedFile]:
         """The file of all rows, at least one, when the thread is through with them; nothing may be added any more."""
@@ -96,5 +96,4 @@ class FileInMaking:
         while self._waiting:
             self._waiting.popleft().result()  # raises what the writing of rows has raised
         self._writer.close()
-        statistics = file_statistics(pa.concat_tables(self._known), self._statistics_columns)
-        return EncodedFile(memoryview(self._sink.getvalue()), statistics.to_json())
+        return EncodedFile(memoryview(self._sink.getvalue()), self._statistics.of_all().to_json())

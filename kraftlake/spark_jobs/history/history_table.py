@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, ClassVar, Protocol
 
+import attrs
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -31,7 +32,7 @@ from kraftlake.spark_jobs.later_rows import LaterRows
 
 AT_ONCE = 20_000
 """Up to so many rows that are still so each append is committed at once."""
-_TIMES = 8
+_TIMES = 16
 """More of them are written again when so many times as many have ended, or after so many appends."""
 _APPENDS = 16
 _FILE_ROWS = 1 << 20
@@ -51,11 +52,24 @@ class OpenRows(Protocol):
         """All of them, a bounded number in each table."""
 
 
+@attrs.frozen(kw_only=True, eq=False)
+class _Made:
+    """What a commit is made of: files that are being encoded, and ended rows that are not yet.
+
+    `open_rows` are those of the rows that are still so at `offset`, None where they are what the table has.
+    """
+
+    offset: int
+    overwrites: bool
+    pending: Sequence[LaterRows]
+    files: Sequence[Future[EncodedFile]]
+    open_rows: Sequence[Future[EncodedFile]] | None
+
+
 class HistoryTable(LakeTable):
     """A history table in a lake; `states` has the rows that are still so at the offset of the last append."""
 
     properties: ClassVar[Mapping[str, str]] = {"delta.appendOnly": "false"}
-    appends_apart = False  # it asks for rows that are still so
 
     def __init__(self, description: TableDescription, lake: Location, states: OpenRows) -> None:
         super().__init__(description, lake)
@@ -75,6 +89,12 @@ class HistoryTable(LakeTable):
         They are in the table when this returns, or later: with `goes_on` most of them are, and all at the latest when
         the run ends (`finish`).
         """
+        self.begin_append(rows, last_offset, goes_on=goes_on)()
+
+    def begin_append(
+        self, rows: pa.Table | LaterRows, last_offset: int, *, goes_on: bool = False
+    ) -> Callable[[], None]:
+        """As that of a `LakeTable`: the states may go on when this returns, but no other append may begin."""
         rows = rows if isinstance(rows, LaterRows) else LaterRows.of(rows)
         self._pending.append(rows)
         self._pending_rows += rows.num_rows
@@ -87,7 +107,8 @@ class HistoryTable(LakeTable):
         least = max(open_count, AT_ONCE) if goes_on else open_count
         at_once = open_count <= AT_ONCE and not goes_on
         if at_once or self._ended >= least * _TIMES or self._appends >= _APPENDS:
-            self._write_states(last_offset)
+            return self._begin_commit(last_offset)
+        return _do_nothing
 
     @property
     def waits(self) -> bool:
@@ -96,9 +117,18 @@ class HistoryTable(LakeTable):
 
     def finish(self) -> None:
         """Commit what waits, and put the files in order."""
-        if self._offset is not None:
-            self._write_states(self._offset)
-        super().finish()
+        self.begin_finish()()
+
+    def begin_finish(self) -> Callable[[], None]:
+        """As that of a `LakeTable`: what is to be committed is encoded meanwhile."""
+        commit = _do_nothing if self._offset is None else self._begin_commit(self._offset)
+        put_in_order = super().finish
+
+        def finish() -> None:
+            commit()
+            put_in_order()
+
+        return finish
 
     def _compact(self) -> None:
         """Nothing: each commit merges small files (`_replaced`)."""
@@ -122,43 +152,58 @@ class HistoryTable(LakeTable):
             self._encoded_files.append(self._file.done())
             self._file = None
 
-    def _write_states(self, last_offset: int) -> None:
+    def _begin_commit(self, last_offset: int) -> Callable[[], None]:
+        """Have what waits encoded, and the rows that are still so; what this gives commits them."""
         assert self._held is not None, "the table was created"
         if self._file is not None:
             self._encode_ended()
         if self._file is not None:
             self._encoded_files.append(self._file.done())
             self._file = None
-        pending = (rows.table().cast(self._encoded) for rows in self._pending)
-        closed = pa.concat_tables([self._encoded.empty_table(), *pending])
-        self._held.check_writable()
-        state = commit_beside_writers(self._disk, self._held, self._actions(closed, last_offset))
-        if state is not None:
-            self._held, self._covered = state, last_offset
-            self._keep_up(state)
+        open_count = self._states.open_count
+        changes = self._ended > 0 or _open_rows_in(self._held) != open_count
+        open_rows: list[LaterRows] | None = None
+        if changes:
+            tables = self._states.open_tables()  # as they are now, though they are made later
+            open_rows = [LaterRows.in_parts(lambda: tables, self._encoded, open_count)]
+        made = _Made(
+            offset=last_offset,
+            overwrites=self._ended > 0 or self._covered is None,
+            pending=self._pending,
+            files=self._encoded_files,
+            open_rows=None if open_rows is None else self._encode(open_rows),
+        )
         self._pending, self._pending_rows, self._encoded_files = [], 0, []
         self._ended = self._appends = 0
         self._offset = None
+        return lambda: self._commit_made(made)
 
-    def _actions(self, closed: pa.Table, last_offset: int) -> Callable[[TableState], Sequence[dict[str, Any]] | None]:
+    def _commit_made(self, made: _Made) -> None:
+        assert self._held is not None, "the table was created"
+        closed = pa.concat_tables(
+            [self._encoded.empty_table(), *(rows.table().cast(self._encoded) for rows in made.pending)]
+        )
+        self._held.check_writable()
+        state = commit_beside_writers(self._disk, self._held, self._actions(made, closed))
+        if state is not None:
+            self._held, self._covered = state, made.offset
+            self._keep_up(state)
+
+    def _actions(self, made: _Made, closed: pa.Table) -> Callable[[TableState], Sequence[dict[str, Any]] | None]:
         def make(now: TableState) -> Sequence[dict[str, Any]] | None:
-            if not self._lacks(now, last_offset):
+            if not self._lacks(now, made.offset):
                 return None
-            covered = self._covered
             time = now_ms()
-            mode = "Overwrite" if self._ended or covered is None else "Append"
+            mode = "Overwrite" if made.overwrites else "Append"
             actions = [
                 upkeep_info("WRITE", {"mode": mode, "partitionBy": "[]"}),
-                transaction(self.description.app_id, last_offset, time),
+                transaction(self.description.app_id, made.offset, time),
             ]
-            if not self._ended and not self._has_begun(now):
+            if made.open_rows is None:
                 return actions
-            replaced, ended = self._replaced(now, closed, covered)
-            adds = [
-                *(file.result().write(self._disk, self.path, last_offset) for file in self._encoded_files),
-                *self._one_file([ended], last_offset),
-                *self._one_file(self._states.open_tables(), last_offset),
-            ]
+            replaced, ended = self._replaced(now, closed, self._covered)
+            files = [*made.files, *self._encode([LaterRows.of(ended)]), *made.open_rows]
+            adds = [file.result().write(self._disk, self.path, made.offset) for file in files]
             removes = [RemoveFile(path=file.path, deletion_timestamp=time, size=file.size) for file in replaced]
             return [
                 *actions,
@@ -168,16 +213,12 @@ class HistoryTable(LakeTable):
 
         return make
 
-    def _one_file(self, tables: Iterable[pa.Table], last_offset: int) -> list[AddFile]:
-        """The file of some rows; none where there are none."""
+    def _encode(self, parts: Iterable[LaterRows]) -> list[Future[EncodedFile]]:
+        """The file of some rows, on a thread of its own; none where there are none."""
         file = FileInMaking(self._encoded, self.description.statistics_columns)
-        for rows in tables:
-            file.add(LaterRows.of(rows))
-        return [file.done().result().write(self._disk, self.path, last_offset)] if file.rows else []
-
-    def _has_begun(self, now: TableState) -> bool:
-        """Whether there are other open rows than in the table, though none of those there has ended."""
-        return sum(_open_rows_of(file) or 0 for file in now.files.values()) != self._states.open_count
+        for rows in parts:
+            file.add(rows)
+        return [file.done()] if file.rows else []
 
     def _replaced(self, now: TableState, closed: pa.Table, covered: int | None) -> tuple[list[AddFile], pa.Table]:
         """The files that the commit takes the place of, and the ended rows that it writes."""
@@ -211,6 +252,15 @@ class HistoryTable(LakeTable):
             return parquet.read(columns=[*columns]).select([*columns]).cast(schema)
         except (pa.ArrowException, OSError, KeyError, ValueError) as fault:
             raise CorruptDataError(f"{path} is missing or damaged: {self._way_out}") from fault
+
+
+def _do_nothing() -> None:
+    """The other step where the first was all."""
+
+
+def _open_rows_in(state: TableState) -> int:
+    """How many rows of a table are still so, as far as its files tell."""
+    return sum(_open_rows_of(file) or 0 for file in state.files.values())
 
 
 def _open_rows_of(file: AddFile) -> int | None:

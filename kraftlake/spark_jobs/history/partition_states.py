@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -113,8 +114,9 @@ class PartitionStates:
             parts.append(self._bulk.ended())
         if len(parts) == 1:
             return parts[0]
-        return LaterRows(
-            lambda: pa.concat_tables([ENCODED_STATES.empty_table(), *(part.table() for part in parts)]),
+        return LaterRows.in_parts(
+            lambda: chain.from_iterable(part.tables() for part in parts),
+            ENCODED_STATES,
             sum(part.num_rows for part in parts),
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from kraftlake.metadata_log import MetadataLog
@@ -26,10 +27,21 @@ class Run:
 
     def take(self, to_offset: int, *, goes_on: bool = False) -> None:
         """Go on to an offset, and publish."""
+        self.fold_to(to_offset)
+        self.publish(len(self.tables), goes_on=goes_on)
+
+    def fold_to(self, to_offset: int) -> None:
+        """Go on to an offset."""
         for rows in self.log.batch_rows(self.fold.last_offset + 1, to_offset):
             for _ in self.fold.take(rows):
                 pass
-        self.publish(len(self.tables), goes_on=goes_on)
+
+    def begin_appends(self) -> list[Callable[[], None]]:
+        """Begin to append to all tables; the other steps."""
+        return [
+            table.begin_append(feed.writer.drain_later(), self.fold.last_offset)
+            for feed, table in zip(self.feeds, self.tables, strict=True)
+        ]
 
     def publish(self, tables: int, *, goes_on: bool = False) -> None:
         """Append to some of the tables: a run may be killed before it gets to the others."""

@@ -17,7 +17,7 @@ from kraftlake.metadata_log.delta_log import read_table
 from kraftlake.replay.fold import image_at
 from kraftlake.replay.open_reader import LakeReader
 from kraftlake.runtime.errors import CorruptDataError, LakeError, OffsetError, UsageError
-from kraftlake.spark_jobs.history import bulk_partitions, file_in_making, history_table
+from kraftlake.spark_jobs.history import file_in_making, history_table, packed_states
 from kraftlake.spark_jobs.history.state_at import HISTORY_SCHEMAS, state_at
 from tests.spark_jobs.history.folding import Run
 from tests.spark_jobs.history.reference import KEYS, plain
@@ -33,7 +33,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     lake = tmp_path_factory.mktemp("at") / "lake"
     log = lake_of(lake, commits=1)
     with pytest.MonkeyPatch.context() as patch:
-        for module in (bulk_partitions, file_in_making):
+        for module in (packed_states, file_in_making):
             patch.setattr(module, "ROW_GROUP_ROWS", 60)
         patch.setattr(history_table, "_MERGED_ROWS", 100)
         patch.setattr(history_table, "_FILE_ROWS", 400)

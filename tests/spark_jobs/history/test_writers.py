@@ -168,6 +168,26 @@ def test_while_more_follows_tables_of_few_rows_wait_too(tmp_path: Path, expected
     assert tables_of(lake) == expected
 
 
+def test_an_append_writes_what_was_so_where_it_began_whatever_is_folded_until_it_ends(
+    tmp_path: Path, expected: dict[str, list[Row]]
+) -> None:
+    lake = tmp_path / "lake"
+    lake_of(lake, commits=1)
+    run = Run(lake)
+    first = batches_between(0, 2000)
+    run.take(first[0].last_offset)
+    for ends in ([first[-1].last_offset, 3000], [batches_between(0, 4500)[-1].last_offset, 5500]):
+        to_offset, further = (batches_between(0, end)[-1].last_offset for end in ends)
+        run.fold_to(to_offset)
+        begun = run.begin_appends()
+        run.fold_to(further)
+        for end_append in begun:
+            end_append()
+        assert tables_of(lake) == expected_of(batches_between(0, to_offset))
+    run_to_end(lake)
+    assert tables_of(lake) == expected
+
+
 def test_a_table_that_others_have_compacted_goes_on(tmp_path: Path, expected: dict[str, list[Row]]) -> None:
     lake = tmp_path / "lake"
     lake_of(lake, commits=1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 from kraftlake.kernels.broker_changes import HAD, HAS
 from kraftlake.records.metadata_records import TopicRecord
 from kraftlake.spark_jobs.delta_heads import DeltaHeads
-from kraftlake.spark_jobs.event_table import merged, table_of_events, table_of_states
 from kraftlake.spark_jobs.history.effective_records import EffectiveRecords
-from kraftlake.spark_jobs.partition_event_columns import PartitionChanges, state_events
+from kraftlake.spark_jobs.partition_event_columns import Partitions, States, bytes_of, events_among
+from kraftlake.spark_jobs.partition_event_table import Changed, Singles, table_of_partitions
 from kraftlake.spark_jobs.partition_events import (
     Event,
     partition_words,
@@ -30,12 +30,13 @@ from kraftlake.spark_jobs.row_lists import RowLists
 class BulkEvents(NamedTuple):
     """What records of topics were: `done` is the first that was not replayed.
 
-    `rows` makes the events of topics and partitions, and the numbers of their deltas (int64), on whatever thread;
-    `removed` has the records that have removed topics, with the topics' names.
+    `rows` makes, on whatever thread, the rows of the events of topics and partitions and of others, which are given
+    with the numbers of their deltas and come last in each, and the deltas (int64) of all of these; `removed` has the
+    records that have removed topics, with the topics' names.
     """
 
     done: int
-    rows: Callable[[], tuple[pa.Table, Any]]
+    rows: Callable[[Sequence[tuple[int, Event]]], tuple[pa.Table, Any]]
     removed: list[tuple[int, str]]
 
 
@@ -44,10 +45,11 @@ def bulk_events(places: PartitionPlaces, records: EffectiveRecords, deltas: Any,
     moved = places.replay(records, deltas)
     places.strings.learn()
     topics = _TopicEvents(places, moved, records, deltas)
-    change, names = places.change, places.strings.names
-    there = PartitionChanges(before=moved.before, after=moved.after, base_heap=change.base.heap, heap=change.state.heap)
-    told = _Told(moved, there, topics.topics, topics.partitions, [*topics.events()], names, places.strings.ids)
-    removed = [(record, names[topic].as_py()) for record, topic in moved.removals.tolist()]
+    change, strings = places.change, places.strings
+    states = States(before=moved.before, after=moved.after, base_heap=change.base.heap, heap=change.state.heap)
+    partitions = Partitions(topics.topics, topics.partitions.astype(np.int32), *bytes_of(strings.names))
+    told = _Told(moved, Changed(states, partitions, strings.names, strings.ids), [*topics.events()])
+    removed = [(record, strings.names[topic].as_py()) for record, topic in moved.removals.tolist()]
     return BulkEvents(moved.done, partial(_table, told, heads), removed)
 
 
@@ -55,51 +57,34 @@ class _Told(NamedTuple):
     """What events are made of. Nothing in it changes while the places move on."""
 
     moved: Moved
-    there: PartitionChanges
-    topics: Any
-    partitions: Any
+    changed: Changed
     events: list[_TopicEvent]
-    names: pa.Array
-    ids: pa.Array
 
 
-def _table(told: _Told, heads: DeltaHeads) -> tuple[pa.Table, Any]:
-    """The events by delta, topic (those that are gone first) and partition; and the deltas of theirs."""
-    moved, there, events = told.moved, told.there, told.events
-    some = np.flatnonzero(((moved.flags & (HAD | HAS)) == (HAD | HAS)) & there.tell())
-    partitions, topics = told.partitions[some], told.topics[some]
+def _table(told: _Told, heads: DeltaHeads, others: Sequence[tuple[int, Event]]) -> tuple[pa.Table, Any]:
+    """The events by delta, topic (those that are gone first) and partition, then the others; the deltas of theirs."""
+    moved, changed, events = told
+    some = np.flatnonzero((moved.flags & (HAD | HAS)) == (HAD | HAS))
+    numbers, topics = changed.partitions.partitions[some], changed.partitions.numbers[some]
     of_events = np.array([(event.delta, event.topic, not event.gone) for event in events], np.int64).reshape(-1, 3)
-    ranks, count = _ranks(told.names, np.concatenate((topics, of_events[:, 1])))
-    widest = _dense(partitions)
+    ranks, count = _ranks(changed.names, np.concatenate((topics, of_events[:, 1])))
+    widest = _dense(numbers)
     keys = _Keys(count + 1, int(widest.max()) + 2 if len(widest) else 1)
     states = keys.of(moved.deltas[some], 1, ranks[topics], widest + 1)
-    order = np.argsort(states, kind="stable")
+    order = np.argsort(states)
     some, states = some[order], states[order]
-    found = state_events(there.where(some))
-    rows = some[found.changes]
-    topic, names, ids = _topics(told, rows)
-    table = table_of_states(
-        found,
-        heads.columns(moved.deltas[rows]),
-        pa.DictionaryArray.from_arrays(topic, names),
-        pa.DictionaryArray.from_arrays(topic, ids),
-        pa.array(told.partitions[rows].astype(np.int32, copy=False)),
-    )
-    singles = keys.of(of_events[:, 0], of_events[:, 2], ranks[of_events[:, 1]], 0)
+    found = events_among(changed.states, some)
+    found_keys, rows = states[found.places], some[found.places]
+    of_others = keys.last(np.array([delta for delta, _ in others], np.int64))
+    singles = np.concatenate((keys.of(of_events[:, 0], of_events[:, 2], ranks[of_events[:, 1]], 0), of_others))
     sorted_ = np.argsort(singles, kind="stable")
-    one_by_one = table_of_events([events[at].event for at in sorted_.tolist()], of_events[sorted_, 0], heads)
-    all_keys = np.sort(np.concatenate((states[found.changes], singles[sorted_])), kind="stable")
-    return merged(table, states[found.changes], one_by_one, singles[sorted_]), keys.deltas(all_keys)
-
-
-def _topics(told: _Told, rows: Any) -> tuple[pa.Array, pa.Array, pa.Array]:
-    """The topics of some partitions by number, and the names and ids that these numbers are for."""
-    topics = told.topics[rows]
-    used = np.zeros(len(told.names), np.bool_)
-    used[topics] = True
-    known = pa.array(np.flatnonzero(used))
-    numbers = np.cumsum(used, dtype=np.int32) - np.int32(1)
-    return pa.array(numbers[topics]), told.names.take(known), told.ids.take(known)
+    one_by_one = [event.event for event in events] + [event for _, event in others]
+    among = Singles(
+        [one_by_one[at] for at in sorted_.tolist()],
+        keys.deltas(singles[sorted_]),
+        np.searchsorted(found_keys, singles[sorted_], side="right"),
+    )
+    return table_of_partitions(changed, found._replace(places=rows), moved.deltas[rows], among, heads)
 
 
 def _ranks(names: pa.Array, topics: Any) -> tuple[Any, int]:
@@ -120,6 +105,10 @@ class _Keys(NamedTuple):
 
     def of(self, deltas: Any, stays: Any, topics: Any, partitions: Any) -> Any:
         return ((deltas * 2 + stays) * self.topics + topics) * self.partitions + partitions
+
+    def last(self, deltas: Any) -> Any:
+        """The last key of each delta."""
+        return self.of(deltas, 1, self.topics - 1, self.partitions - 1)
 
     def deltas(self, keys: Any) -> Any:
         """The deltas that keys are of."""

@@ -23,7 +23,7 @@ from kraftlake.records import metadata_records as r
 from kraftlake.spark_jobs.change_events import delta_events
 from kraftlake.spark_jobs.delta_heads import DeltaHeads
 from kraftlake.spark_jobs.entry_events import entry_events
-from kraftlake.spark_jobs.event_table import merged, table_of_events
+from kraftlake.spark_jobs.event_table import table_of_events
 from kraftlake.spark_jobs.history.effective_records import UNKNOWN_KIND, EffectiveRecords
 from kraftlake.spark_jobs.history.partition_states import TOPIC_KINDS
 from kraftlake.spark_jobs.object_deltas import object_deltas, replay_into
@@ -69,7 +69,7 @@ class EventStates:
 
     def __init__(self, image: MetadataImage = MetadataImage.EMPTY, *, bulk: bool | None = None) -> None:
         """Begin with an image; `bulk` says whether to use compiled code, None: where there is enough to do for it."""
-        self._topics = TopicsInTurn(image.topics, bulk=bulk)
+        self._topics = TopicsInTurn(image.topics, bulk=bulk, have_code=_have_code)
         self._others = attrs.evolve(image, topics=TopicsImage.EMPTY)
 
     @property
@@ -101,10 +101,10 @@ class EventStates:
                 done = int(np.searchsorted(deltas, deltas[of_topics[told.done]]))
             removed = {int(of_topics[place]): name for place, name in told.removed}
             events = [*self._take_others(records, deltas, done, removed)]
-            yield partial(_with, told.rows, events, heads)
+            yield partial(told.rows, events)
         if done < len(records):
             events = [*self._take_objects(records.where(np.s_[done:]), deltas[done:])]
-            yield partial(_with, None, events, heads)
+            yield partial(_rows_of, events, heads)
 
     def _take_others(
         self, records: EffectiveRecords, deltas: Any, end: int, removed: dict[int, str]
@@ -139,13 +139,13 @@ class EventStates:
             self._others = attrs.evolve(after, topics=TopicsImage.EMPTY)
 
 
-def _with(made: Rows | None, events: Sequence[tuple[int, Event]], heads: DeltaHeads) -> tuple[pa.Table, Any]:
-    """Rows with the events that come behind those of their delta."""
-    of_events = np.array([delta for delta, _ in events], np.int64)
-    more = table_of_events([event for _, event in events], of_events, heads)
-    if made is None:
-        return more, of_events
-    rows, deltas = made()
-    if not events:
-        return rows, deltas
-    return merged(rows, deltas, more, of_events), np.sort(np.concatenate((deltas, of_events)))
+def _have_code() -> None:
+    from kraftlake.spark_jobs.partition_event_columns import have_code  # imports numba
+
+    have_code()
+
+
+def _rows_of(events: Sequence[tuple[int, Event]], heads: DeltaHeads) -> tuple[pa.Table, Any]:
+    """Rows of events, and the numbers of their deltas."""
+    deltas = np.array([delta for delta, _ in events], np.int64)
+    return table_of_events([event for _, event in events], deltas, heads), deltas

@@ -7,43 +7,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from kraftlake.spark_jobs.events import ENCODED_EVENTS
 
 if TYPE_CHECKING:
     from kraftlake.spark_jobs.delta_heads import DeltaHeads
-    from kraftlake.spark_jobs.partition_event_columns import StateEvents
     from kraftlake.spark_jobs.partition_events import Event
 
 _SCHEMA: Final = ENCODED_EVENTS
 _ROWS_OF_A_RUN: Final = 20
 """From how many rows on, on average, runs of rows are joined faster than rows are picked."""
-
-
-def table_of_states(
-    events: StateEvents,
-    head: dict[str, pa.Array],
-    topics: pa.DictionaryArray,
-    ids: pa.DictionaryArray,
-    numbers: pa.Array,
-) -> pa.Table:
-    """Events of partitions; `head` has their first three columns, the others are those of what they are of."""
-    subjects = pc.binary_join_element_wise(topics.dictionary_decode(), numbers.cast(pa.string()), "-")
-    columns = {
-        **head,
-        "kind": events.kind,
-        "subject": subjects,
-        "topic": topics,
-        "topic_id": ids,
-        "partition": numbers,
-        "broker": pa.nulls(len(numbers), pa.int32()),
-        "field": events.field,
-        "before": events.before,
-        "after": events.after,
-        "sentence": pc.binary_join_element_wise(subjects, events.words, " "),
-    }
-    return pa.Table.from_arrays([columns[name] for name in _SCHEMA.names], schema=_SCHEMA)
 
 
 def table_of_events(events: Sequence[Event], deltas: Any, heads: DeltaHeads) -> pa.Table:

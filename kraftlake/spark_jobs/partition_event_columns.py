@@ -1,34 +1,41 @@
-"""Events of many partitions at once: words are made for all that went through the same, or by columns.
+"""Events of many partitions at once, found and put into words by compiled code: no Python a partition.
 
 The events are those that `partition_events` makes of the objects. Imports numpy and numba.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from functools import cache
+from string import Formatter
+from typing import Any, Final, NamedTuple
 
-import attrs
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from kraftlake.image.partition_rows import ISR, LEADER, RARE, RECOVERY, SHAPE, WIDTH
-from kraftlake.kernels.list_changes import missing_members
-from kraftlake.spark_jobs.partition_events import (
-    Hosts,
-    PartitionEvent,
-    elr_events,
-    isr_words,
-    leader_events,
-    recovery_events,
-    replica_events,
+from kraftlake.image.partition_registration import LeaderRecoveryState
+from kraftlake.image.partition_rows import COLUMNS
+from kraftlake.kernels.event_kinds import LEADER_ELECTED, LEADER_LOST, MOST
+from kraftlake.kernels.event_texts import (
+    AFTER_SLOT,
+    BEFORE_SLOT,
+    COME_SLOT,
+    GONE_SLOT,
+    NO_SLOT,
+    write_texts,
 )
-from kraftlake.spark_jobs.row_lists import RowLists
+from kraftlake.kernels.partition_events import find_events, room_for_lists
+from kraftlake.runtime import reused_memory
+from kraftlake.spark_jobs.partition_events import JOINT, PARTITION_EVENTS, Event
+
+_SLOTS: Final = {"before": BEFORE_SLOT, "after": AFTER_SLOT, "gone": GONE_SLOT, "come": COME_SLOT, None: NO_SLOT}
+_KINDS: Final = [PARTITION_EVENTS[kind] for kind in range(len(PARTITION_EVENTS))]
+_LONGEST_NUMBER: Final = 11
+_SUBJECT, _BEFORE, _AFTER, _SENTENCE = 1, 7, 8, 9
+"""Where the texts of an `Event` are."""
 
 
-@attrs.frozen(kw_only=True, eq=False)
-class PartitionChanges:
+class States(NamedTuple):
     """n partitions, each before and after a change: rows (int32[n, 14], see `kraftlake.image.partition_rows`).
 
     Their lists lie in them, in `heap`, or in `base_heap`, which comes before that.
@@ -39,194 +46,204 @@ class PartitionChanges:
     base_heap: Any
     heap: Any
 
-    def lists(self, some: Any) -> RowLists:
-        """The lists of some of the partitions before the change, then those of the same after it."""
-        rows = np.concatenate((self.before[some], self.after[some]))
-        return RowLists(rows, self.base_heap, self.heap)
 
-    def tell(self) -> Any:
-        """Which of them (bool[n]) may have an event."""
-        before, after = self.before, self.after
-        told = (before[:, LEADER] != after[:, LEADER]) | (before[:, RECOVERY] != after[:, RECOVERY])
-        return told | _unlike(self, ISR, 0xFF00) | _unlike(self, 0, 0xFF)
+class Partitions(NamedTuple):
+    """The same n by the numbers of their topics (int64) and their own (int32).
 
-    def where(self, chosen: Any) -> PartitionChanges:
-        """Those at places that a mask or an array of indices names."""
-        return attrs.evolve(self, before=self.before[chosen], after=self.after[chosen])
-
-
-class StateEvents(NamedTuple):
-    """Events in the order of partitions, and of `partition_events` for each: their columns, all of one length.
-
-    `kind` and `field` are dictionaries, the other texts strings. `changes` (int64) are the numbers of the partitions,
-    `words` the sentences without the partition in front.
+    The topics' names (uint8) lie between `name_bounds` (int32), by number.
     """
 
-    changes: Any
-    kind: pa.Array
-    field: pa.Array
-    before: pa.Array
-    after: pa.Array
-    words: pa.Array
+    numbers: Any
+    partitions: Any
+    names: Any
+    name_bounds: Any
 
 
-def state_events(changes: PartitionChanges) -> StateEvents:
-    """The events of partitions."""
-    groups = (
-        _of_numbers(changes, LEADER, leader_events),
-        _of_numbers(changes, RECOVERY, recovery_events),
-        _of_isrs(changes),
-        _of_elrs(changes),
-        _of_hosts(changes),
-    )
-    ranked = np.concatenate([group.changes * len(groups) + rank for rank, group in enumerate(groups)])
-    order = np.argsort(ranked, kind="stable")
-    taken = pa.array(order)
-    columns = [pa.concat_arrays([group[part] for group in groups]).take(taken) for part in range(1, 6)]
-    return StateEvents(ranked[order] // len(groups), *columns)
+class Found(NamedTuple):
+    """Events: of which partition each is (int64), which of `kraftlake.kernels.event_kinds` (uint8).
+
+    `sizes` (int32) are the characters that its two sides take at most.
+    """
+
+    places: Any
+    kinds: Any
+    sizes: Any
+
+    @property
+    def kind_names(self) -> tuple[list[str], Any]:
+        """The kinds as they are called, and the number of each event's among them (int64)."""
+        return _numbered([told.kind for told in _KINDS], self.kinds)
+
+    @property
+    def field_names(self) -> tuple[list[str], Any]:
+        """Likewise what of a partition has changed."""
+        return _numbered([told.field for told in _KINDS], self.kinds)
+
+    @property
+    def had(self) -> Any:
+        """Which of them (bool) tell what was before."""
+        return self.kinds != LEADER_ELECTED
+
+    @property
+    def has(self) -> Any:
+        """Which of them (bool) tell what is from then on."""
+        return self.kinds != LEADER_LOST
 
 
-def _unlike(changes: PartitionChanges, first: int, lengths: int) -> Any:
-    """Where the lists whose members begin at column `first` may differ; `lengths` is their part of the shape."""
-    before, after = changes.before, changes.after
-    unlike = ((before[:, SHAPE] ^ after[:, SHAPE]) & lengths) != 0
-    unlike |= (before[:, SHAPE] == RARE) | (after[:, SHAPE] == RARE)
-    for column in range(first, first + WIDTH):
-        unlike |= before[:, column] != after[:, column]
-    return unlike
+def _numbered(names: Sequence[str], kinds: Any) -> tuple[list[str], Any]:
+    known = list(dict.fromkeys(names))
+    return known, np.array([known.index(name) for name in names], np.int64)[kinds]
 
 
-def _of_numbers(
-    changes: PartitionChanges, column: int, make: Callable[[int, int], Iterator[PartitionEvent]]
-) -> StateEvents:
-    some = np.flatnonzero(changes.before[:, column] != changes.after[:, column])
-    pairs = _pairs(changes.before[some, column], changes.after[some, column])
-    return _alike(some, pairs, lambda pair: next(make(*_numbers(pair)), None))
+class Texts(NamedTuple):
+    """Four columns of texts: their bytes (uint8), those of row i from the bound i (int32) to the next."""
 
-
-def _of_isrs(changes: PartitionChanges) -> StateEvents:
-    some = np.flatnonzero(_unlike(changes, ISR, 0xFF00))
-    count = len(some)
-    bounds, members = changes.lists(some).flat("isr")
-    missing = np.empty(len(members), np.uint8)
-    missing_members(bounds, members, count, missing)
-    so_far = np.zeros(len(members) + 1, np.int32)
-    np.cumsum(missing, out=so_far[1:])
-    unlike = _Coded.of(so_far[bounds], members[missing != 0])
-    prefixes = _alike(
-        some,
-        _pairs(unlike.codes[:count], unlike.codes[count:]),
-        lambda pair: _isr_event(*unlike.lists(pair)),
-    )
-    texts = _texts(bounds, members)
-    before, after = texts.slice(0, count), texts.slice(count)
-    if len(prefixes.changes) < count:
-        told = pa.array(np.searchsorted(some, prefixes.changes))
-        before, after = before.take(told), after.take(told)
-    words = pc.binary_join_element_wise(prefixes.words, before, " → ", after, "")
-    return prefixes._replace(before=before, after=after, words=words)
-
-
-def _isr_event(gone: Sequence[int], come: Sequence[int]) -> PartitionEvent | None:
-    kind, words = isr_words(gone, come)
-    return None if kind is None else PartitionEvent(kind, "isr", None, None, words)
-
-
-def _of_elrs(changes: PartitionChanges) -> StateEvents:
-    some = np.flatnonzero((changes.before[:, SHAPE] == RARE) | (changes.after[:, SHAPE] == RARE))
-    elrs = _Coded.of(*changes.lists(some).flat("elr"))
-    before, after = elrs.codes[: len(some)], elrs.codes[len(some) :]
-    unlike = before != after
-    return _alike(
-        some[unlike],
-        _pairs(before[unlike], after[unlike]),
-        lambda pair: next(elr_events(*elrs.lists(pair)), None),
-    )
-
-
-def _of_hosts(changes: PartitionChanges) -> StateEvents:
-    some = np.flatnonzero(_unlike(changes, 0, 0xFF))
-    lists, count = changes.lists(some), len(some)
-    coded = [_Coded.of(*lists.flat(name)) for name in ("replicas", "adding_replicas", "removing_replicas")]
-    codes = np.stack([side for one in coded for side in (one.codes[:count], one.codes[count:])], axis=1)
-    unlike = (codes[:, ::2] != codes[:, 1::2]).any(axis=1)
-    some, codes = some[unlike], np.ascontiguousarray(codes[unlike], np.int32)
-
-    replicas, adding, removing = (one.list_of for one in coded)
-
-    def event(pattern: bytes) -> PartitionEvent | None:
-        had, has, added, adds, removed, removes = memoryview(pattern).cast("i")
-        before = Hosts(replicas(had), adding(added), removing(removed))
-        return next(replica_events(before, Hosts(replicas(has), adding(adds), removing(removes))), None)
-
-    keys = pa.Array.from_buffers(pa.binary(codes.itemsize * 6), len(some), [None, pa.py_buffer(codes)])
-    return _alike(some, keys, event)
-
-
-def _alike(changes: Any, patterns: pa.Array, make: Callable[[Any], PartitionEvent | None]) -> StateEvents:
-    """The events of changes (int64[n]), made once for each of their `patterns`; None is no event."""
-    encoded = patterns.dictionary_encode()
-    made = [make(pattern) for pattern in encoded.dictionary.to_pylist()]
-    pattern_of = encoded.indices
-    if None in made:
-        told = np.flatnonzero(np.array([event is not None for event in made], np.bool_)[pattern_of.to_numpy()])
-        changes, pattern_of = changes[told], pattern_of.take(pa.array(told))
-    kind, field, *others = (
-        pa.array([None if event is None else event[part] for event in made], pa.string()) for part in range(5)
-    )
-    return StateEvents(
-        changes,
-        _as_dictionary(kind, pattern_of),
-        _as_dictionary(field, pattern_of),
-        *(o.take(pattern_of) for o in others),
-    )
-
-
-def _as_dictionary(texts: pa.Array, which: pa.Array) -> pa.DictionaryArray:
-    """Some of texts, of which many are the same."""
-    encoded = texts.dictionary_encode()
-    return pa.DictionaryArray.from_arrays(encoded.indices.take(which), encoded.dictionary)
-
-
-def _pairs(first: Any, second: Any) -> pa.Array:
-    """Pairs of int32 numbers as one number each."""
-    return pa.array((first.astype(np.int64) << 32) | (second.astype(np.int64) & 0xFFFFFFFF))
-
-
-def _numbers(pair: int) -> tuple[int, int]:
-    """The numbers of a pair."""
-    return pair >> 32, ((pair & 0xFFFFFFFF) ^ 0x80000000) - 0x80000000
-
-
-class _Coded(NamedTuple):
-    """Lists by number: `codes` (int32[n]), and the lists that these are for, as bytes until somebody looks."""
-
-    codes: Any
-    known: list[bytes | tuple[int, ...]]
+    subjects: Any
+    subject_bounds: Any
+    before: Any
+    before_bounds: Any
+    after: Any
+    after_bounds: Any
+    sentences: Any
+    sentence_bounds: Any
 
     @classmethod
-    def of(cls, bounds: Any, members: Any) -> _Coded:
-        """Lists i with the members[bounds[i]:bounds[i + 1]]."""
-        buffers = [None, pa.py_buffer((bounds * 4).astype(np.int32)), pa.py_buffer(members)]
-        encoded = pa.Array.from_buffers(pa.binary(), len(bounds) - 1, buffers).dictionary_encode()
-        return cls(encoded.indices.to_numpy(), encoded.dictionary.to_pylist())
+    def room(cls, rows: int, subjects: int, sides: int, sentences: int) -> Texts:
+        """Room for so many rows, and so many bytes in each column."""
+        sizes = (subjects, sides, sides, sentences)
+        return cls(*(array for size in sizes for array in (reused_memory.empty(size, np.uint8), _bounds(rows))))
 
-    def list_of(self, code: int) -> tuple[int, ...]:
-        """The list that a code is for."""
-        known = self.known[code]
-        if isinstance(known, bytes):
-            known = self.known[code] = tuple(memoryview(known).cast("i").tolist())
-        return known
+    @classmethod
+    def of(cls, events: Sequence[Event]) -> Texts:
+        """Those of events that were made one by one."""
+        columns = [pa.array([event[column] for event in events], pa.string()) for column in _TEXTS]
+        return cls(*(part for column in columns for part in bytes_of(column)))
 
-    def lists(self, pair: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The lists that a pair of codes is for."""
-        first, second = _numbers(pair)
-        return self.list_of(first), self.list_of(second)
+    def arrays(self, had: Any, has: Any) -> tuple[pa.Array, pa.Array, pa.Array, pa.Array]:
+        """The columns, with both sides null where these (bool) say that there is nothing."""
+        return (
+            _strings(self.subjects, self.subject_bounds),
+            _strings(self.before, self.before_bounds, had),
+            _strings(self.after, self.after_bounds, has),
+            _strings(self.sentences, self.sentence_bounds),
+        )
 
 
-def _texts(bounds: Any, members: Any) -> pa.Array:
-    """`[1, 2, 3]` of each list."""
-    brokers = pa.array(members).dictionary_encode()
-    words = brokers.dictionary.cast(pa.string()).take(brokers.indices)
-    joined = pc.binary_join(pa.ListArray.from_arrays(pa.array(bounds), words), ", ")
-    return pc.binary_join_element_wise("[", joined, "]", "")
+_TEXTS: Final = (_SUBJECT, _BEFORE, _AFTER, _SENTENCE)
+
+
+def bytes_of(strings: pa.Array) -> tuple[Any, Any]:
+    """The bytes (uint8) of strings, and where each begins and the last ends in them (int32)."""
+    if not len(strings):
+        return np.empty(0, np.uint8), np.zeros(1, np.int32)
+    _, bounds, data = strings.buffers()
+    content = np.frombuffer(data, np.uint8) if data is not None and data.size else np.empty(0, np.uint8)
+    return content, np.frombuffer(bounds, np.int32)[strings.offset : strings.offset + len(strings) + 1]
+
+
+def events_among(states: States, order: Any) -> Found:
+    """The events of some partitions (int64) in their order, by their places in that."""
+    room = len(order) * MOST
+    found = Found(np.empty(room, np.int64), np.empty(room, np.uint8), np.empty(room, np.int32))
+    count = find_events(states, order, _work(), found)
+    return Found(*(array[:count] for array in found))
+
+
+def texts_of(states: States, partitions: Partitions, found: Found, singles: Texts) -> Texts:
+    """The texts of events, the partitions of which are rows of `states`; where one is -1 - s, those of a single one."""
+    rows = found.places
+    named = partitions.numbers[rows[rows >= 0]]
+    bounds = partitions.name_bounds
+    lengths = (bounds[1:] - bounds[:-1])[named]
+    subjects = int(lengths.sum()) + len(named) * (_LONGEST_NUMBER + 1) + len(singles.subjects)
+    sides = int(found.sizes.sum(dtype=np.int64)) + len(singles.before) + len(singles.after)
+    phrases = _phrases()
+    sentences = subjects + len(named) * phrases.longest + 2 * sides + len(singles.sentences)
+    texts = Texts.room(len(rows), subjects, sides, sentences)
+    write_texts(states, _Events(rows, found.kinds), partitions, singles, phrases.given, _work(), texts)
+    return texts
+
+
+def have_code() -> None:
+    """Have the compiled code that this takes: called on nothing, before it is needed.
+
+    Raises NoCompiledCodeError where there is none.
+    """
+    rows, numbers, none = np.empty((0, COLUMNS), np.int32), np.empty(0, np.int32), np.empty(0, np.int64)
+    states = States(rows, rows, numbers, numbers)
+    partitions = Partitions(none, numbers, np.empty(0, np.uint8), np.zeros(1, np.int32))
+    texts_of(states, partitions, events_among(states, none), Texts.of(()))
+
+
+class _Events(NamedTuple):
+    """Rows to write: see `kraftlake.kernels.event_texts`."""
+
+    rows: Any
+    kinds: Any
+
+
+class _Work(NamedTuple):
+    """Room for the lists of two states."""
+
+    lists: Any
+    lengths: Any
+    lists_after: Any
+    lengths_after: Any
+
+
+class _Given(NamedTuple):
+    """The pieces of sentences: see `kraftlake.kernels.event_texts`."""
+
+    data: Any
+    pieces: Any
+    kind_bounds: Any
+    names: Any
+    name_bounds: Any
+    joint: Any
+
+
+class _Phrases(NamedTuple):
+    """The same, and how much longer than both sides twice and its subject a sentence is at most."""
+
+    given: _Given
+    longest: int
+
+
+@cache
+def _phrases() -> _Phrases:
+    """Those of all kinds of events, in the order of their numbers."""
+    data, pieces, bounds, longest = b"", list[tuple[int, int, int]](), [0], 0
+    for told in _KINDS:
+        begin = len(data)
+        for literal, slot, *_ in Formatter().parse(told.words):
+            text = literal.encode()
+            pieces.append((len(data), len(data) + len(text), _SLOTS[slot]))
+            data += text
+        longest = max(longest, len(data) - begin)
+        bounds.append(len(pieces))
+    states = (LeaderRecoveryState.RECOVERED.name.encode(), LeaderRecoveryState.RECOVERING.name.encode())
+    given = _Given(
+        data=np.frombuffer(data, np.uint8),
+        pieces=np.array(pieces, np.int64),
+        kind_bounds=np.array(bounds, np.int64),
+        names=np.frombuffer(b"".join(states), np.uint8),
+        name_bounds=np.cumsum([0, *map(len, states)], dtype=np.int64),
+        joint=np.frombuffer(JOINT.encode(), np.uint8),
+    )
+    return _Phrases(given, longest + 1 + 2 * len(JOINT))
+
+
+def _work() -> _Work:
+    return _Work(*room_for_lists(), *room_for_lists())
+
+
+def _bounds(rows: int) -> Any:
+    bounds = np.empty(rows + 1, np.int32)
+    bounds[0] = 0
+    return bounds
+
+
+def _strings(data: Any, bounds: Any, there: Any = None) -> pa.Array:
+    valid = None if there is None or there.all() else pa.py_buffer(np.packbits(there, bitorder="little"))
+    buffers = [valid, pa.py_buffer(bounds), pa.py_buffer(data[: int(bounds[-1])])]
+    return pa.Array.from_buffers(pa.string(), len(bounds) - 1, buffers)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from kraftlake.delta import TopicsDelta
 from kraftlake.image import LeaderRecoveryState, PartitionRegistration
 from kraftlake.image.partition_registration import NO_LEADER
+from kraftlake.kernels import event_kinds as kinds
 
 Event = tuple[Any, ...]
 """The columns of an event from `kind` on."""
@@ -21,6 +22,48 @@ class PartitionEvent(NamedTuple):
     before: str | None
     after: str | None
     words: str
+
+
+class Told(NamedTuple):
+    """How one kind of event of a partition is told.
+
+    `words` are its sentence without the partition in front, with places for what was `before` and is `after` it, and
+    for the members of the ISR that have `gone` and `come`.
+    """
+
+    kind: str
+    field: str
+    words: str
+
+
+PARTITION_EVENTS: Final = {
+    kinds.LEADER_MOVED: Told("leader_moved", "leader", "is led by {after} instead of {before}"),
+    kinds.LEADER_LOST: Told("leader_lost", "leader", "has no leader any more, it was {before}"),
+    kinds.LEADER_ELECTED: Told("leader_elected", "leader", "is led by {after}, it had no leader"),
+    kinds.RECOVERY_BEGUN: Told(
+        "recovery_state_changed", "leader_recovery_state", "was given a leader that may lack records"
+    ),
+    kinds.RECOVERY_DONE: Told(
+        "recovery_state_changed", "leader_recovery_state", "is done with recovering from an unclean election"
+    ),
+    kinds.ISR_SHRANK: Told("isr_shrank", "isr", "has {gone} no longer in sync: {before} → {after}"),
+    kinds.ISR_EXPANDED: Told("isr_expanded", "isr", "has {come} in sync as well: {before} → {after}"),
+    kinds.ISR_CHANGED: Told("isr_changed", "isr", "has {come} in sync and no longer {gone}: {before} → {after}"),
+    kinds.ELR_CHANGED: Told("elr_changed", "elr", "has other replicas eligible to lead: {before} → {after}"),
+    kinds.REASSIGNMENT_STARTED: Told("reassignment_started", "replicas", "is being reassigned: {before} → {after}"),
+    kinds.REASSIGNMENT_CHANGED: Told(
+        "reassignment_changed", "replicas", "is being reassigned elsewhere: {after} instead of {before}"
+    ),
+    kinds.REASSIGNMENT_FINISHED: Told("reassignment_finished", "replicas", "has been reassigned to {after}"),
+    kinds.REASSIGNMENT_CANCELLED: Told(
+        "reassignment_cancelled", "replicas", "is no longer reassigned and stays with {after}"
+    ),
+    kinds.REPLICAS_CHANGED: Told("replicas_changed", "replicas", "has other replicas: {before} → {after}"),
+}
+"""What can happen to a partition, by its number among `kraftlake.kernels.event_kinds`."""
+
+JOINT: Final = " and "
+"""What is between the last two of some brokers."""
 
 
 def topic_events(delta: TopicsDelta) -> Iterator[Event]:
@@ -103,78 +146,57 @@ def leader_events(before: int, after: int) -> Iterator[PartitionEvent]:
     if before == after:
         return
     if after == NO_LEADER:
-        yield PartitionEvent("leader_lost", "leader", str(before), None, f"has no leader any more, it was {before}")
+        yield _told(kinds.LEADER_LOST, str(before), None)
     elif before == NO_LEADER:
-        yield PartitionEvent("leader_elected", "leader", None, str(after), f"is led by {after}, it had no leader")
+        yield _told(kinds.LEADER_ELECTED, None, str(after))
     else:
-        yield PartitionEvent(
-            "leader_moved", "leader", str(before), str(after), f"is led by {after} instead of {before}"
-        )
+        yield _told(kinds.LEADER_MOVED, str(before), str(after))
 
 
 def recovery_events(before: int, after: int) -> Iterator[PartitionEvent]:
     """Whether a leader was elected that may lack records."""
     if before == after:
         return
+    begun = after == LeaderRecoveryState.RECOVERING
     names = (LeaderRecoveryState(before).name, LeaderRecoveryState(after).name)
-    if after == LeaderRecoveryState.RECOVERING:
-        words = "was given a leader that may lack records"
-    else:
-        words = "is done with recovering from an unclean election"
-    yield PartitionEvent("recovery_state_changed", "leader_recovery_state", *names, words)
+    yield _told(kinds.RECOVERY_BEGUN if begun else kinds.RECOVERY_DONE, *names)
 
 
 def isr_events(before: Collection[int], after: Collection[int]) -> Iterator[PartitionEvent]:
     """Which replicas are in sync; another order is no event."""
-    kind, words = isr_words(
-        [broker for broker in before if broker not in after], [broker for broker in after if broker not in before]
-    )
-    if kind is not None:
-        texts = (_list(before), _list(after))
-        yield PartitionEvent(kind, "isr", *texts, f"{words}{texts[0]} → {texts[1]}")
-
-
-def isr_words(gone: Sequence[int], come: Sequence[int]) -> tuple[str | None, str]:
-    """The kind of an event of an ISR, None for none, and its words up to the lists before and after it."""
-    if gone and come:
-        return "isr_changed", f"has {_words(come)} in sync and no longer {_words(gone)}: "
-    if gone:
-        return "isr_shrank", f"has {_words(gone)} no longer in sync: "
-    if come:
-        return "isr_expanded", f"has {_words(come)} in sync as well: "
-    return None, ""
+    gone = [broker for broker in before if broker not in after]
+    come = [broker for broker in after if broker not in before]
+    if gone or come:
+        kind = (kinds.ISR_CHANGED if come else kinds.ISR_SHRANK) if gone else kinds.ISR_EXPANDED
+        yield _told(kind, _list(before), _list(after), gone=_words(gone), come=_words(come))
 
 
 def elr_events(before: Collection[int], after: Collection[int]) -> Iterator[PartitionEvent]:
     """Which replicas are eligible to lead."""
     if set(before) != set(after):
-        texts = (_list(before), _list(after))
-        yield PartitionEvent("elr_changed", "elr", *texts, f"has other replicas eligible to lead: {' → '.join(texts)}")
+        yield _told(kinds.ELR_CHANGED, _list(before), _list(after))
 
 
 def replica_events(before: Hosts, after: Hosts) -> Iterator[PartitionEvent]:
     """Who hosts a partition, and is to host it."""
-    texts = (_list(before.replicas), _list(after.replicas))
     moves = [(state.adding_replicas, state.removing_replicas) for state in (before, after)]
     was_moving, is_moving = (any(move) for move in moves)
     if is_moving and not was_moving:
-        target = _list(after.arrive)
-        words = f"is being reassigned: {texts[0]} → {target}"
-        yield PartitionEvent("reassignment_started", "replicas", texts[0], target, words)
+        yield _told(kinds.REASSIGNMENT_STARTED, _list(before.replicas), _list(after.arrive))
     elif is_moving and moves[0] != moves[1]:
-        was, target = (_list(state.arrive) for state in (before, after))
-        words = f"is being reassigned elsewhere: {target} instead of {was}"
-        yield PartitionEvent("reassignment_changed", "replicas", was, target, words)
+        yield _told(kinds.REASSIGNMENT_CHANGED, _list(before.arrive), _list(after.arrive))
     elif was_moving and not is_moving:
         if set(after.replicas) == set(before.stay) != set(before.arrive):
-            words = f"is no longer reassigned and stays with {texts[1]}"
-            yield PartitionEvent("reassignment_cancelled", "replicas", _list(before.arrive), texts[1], words)
+            yield _told(kinds.REASSIGNMENT_CANCELLED, _list(before.arrive), _list(after.replicas))
         else:
-            words = f"has been reassigned to {texts[1]}"
-            yield PartitionEvent("reassignment_finished", "replicas", _list(before.stay), texts[1], words)
+            yield _told(kinds.REASSIGNMENT_FINISHED, _list(before.stay), _list(after.replicas))
     elif not is_moving and before.replicas != after.replicas:
-        words = f"has other replicas: {texts[0]} → {texts[1]}"
-        yield PartitionEvent("replicas_changed", "replicas", *texts, words)
+        yield _told(kinds.REPLICAS_CHANGED, _list(before.replicas), _list(after.replicas))
+
+
+def _told(kind: int, before: str | None, after: str | None, **lists: str) -> PartitionEvent:
+    told = PARTITION_EVENTS[kind]
+    return PartitionEvent(told.kind, told.field, before, after, told.words.format(before=before, after=after, **lists))
 
 
 def _of_topic(
@@ -200,6 +222,6 @@ def _list(brokers: Any) -> str:
 
 
 def _words(brokers: Sequence[int]) -> str:
-    """`2`, `2 and 3`, `1, 2 and 3`."""
-    *others, last = map(str, brokers)
-    return f"{', '.join(others)} and {last}" if others else last
+    """`2`, `2 and 3`, `1, 2 and 3`; nothing for none."""
+    *others, last = map(str, brokers or ("",))
+    return f"{', '.join(others)}{JOINT}{last}" if others else last

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -16,9 +17,14 @@ if TYPE_CHECKING:
 class TopicsInTurn:
     """Topics as arrays by place, for compiled code, or as an image."""
 
-    def __init__(self, topics: TopicsImage, *, bulk: bool | None) -> None:
-        """Begin with an image; `bulk` says whether to use compiled code, None: where there is enough to do for it."""
+    def __init__(self, topics: TopicsImage, *, bulk: bool | None, have_code: Callable[[], None] | None = None) -> None:
+        """Begin with an image; `bulk` says whether to use compiled code, None: where there is enough to do for it.
+
+        `have_code` is called before there are places: it has the compiled code that others do with these, or raises
+        NoCompiledCodeError.
+        """
         self._wanted = bulk
+        self._have_code = have_code
         self._image = topics
         self._places: PartitionPlaces | None = None
 
@@ -35,6 +41,8 @@ class TopicsInTurn:
             from kraftlake.spark_jobs.partition_places import PartitionPlaces, fits  # imports numba
 
             with suppress(NoCompiledCodeError):  # then they stay an image
+                if self._have_code is not None:
+                    self._have_code()
                 if fits(self._image):
                     self._places, self._image = PartitionPlaces(self._image), TopicsImage.EMPTY
         return self._places

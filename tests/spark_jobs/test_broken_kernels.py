@@ -10,15 +10,27 @@ import pytest
 pytest.importorskip("numba")
 
 from kraftlake.image.topics_image import TopicsImage
-from kraftlake.kernels import indexes, partition_intervals, partition_journal, partition_moves, row_lists, state_columns
+from kraftlake.kernels import (
+    event_texts,
+    indexes,
+    partition_events,
+    partition_intervals,
+    partition_journal,
+    partition_moves,
+    row_lists,
+    state_columns,
+)
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.spark_jobs.history.bulk_partitions import BulkPartitions
+from kraftlake.spark_jobs.partition_event_columns import have_code
 from kraftlake.spark_jobs.partition_places import PartitionPlaces
 from tests.broken_kernels import breaking
 from tests.replay.made_logs import topic, uuid_of
 from tests.spark_jobs.history.reference import partition_rows
 from tests.spark_jobs.history.test_partition_states import history, log_of, partition
+from tests.spark_jobs.test_events_writer import published as events_published
+from tests.spark_jobs.test_events_writer import told as events_told
 from tests.spark_jobs.test_local_changes_writer import published, told
 
 SHARED = [
@@ -32,6 +44,7 @@ SHARED = [
 ]
 NOTING = [partition_journal.replay_noting, indexes.index_ids]
 OF_PLACES = [*SHARED, partition_moves.move_on, partition_moves.count_on]
+OF_EVENTS = [partition_events.find_events, event_texts.write_texts]
 IN_COLUMNS = [state_columns.fill_columns, state_columns.fill_members, state_columns.renumber]
 OF_STATES = [*SHARED, *IN_COLUMNS, partition_intervals.end_intervals]
 
@@ -54,6 +67,7 @@ def log() -> list[RecordBatch]:
 
 @pytest.mark.parametrize("kernel", [*OF_STATES, *NOTING], ids=lambda kernel: kernel.__name__)
 def test_a_history_without_a_kernel_is_the_same(break_kernel: Callable[[Any], list[str]], kernel: Any) -> None:
+    assert history([[batch] for batch in log()], bulk=True) == partition_rows(log())
     asked = break_kernel(kernel)
     assert history([[batch] for batch in log()], bulk=True) == partition_rows(log())
     assert asked
@@ -62,19 +76,31 @@ def test_a_history_without_a_kernel_is_the_same(break_kernel: Callable[[Any], li
 @pytest.mark.parametrize("kernel", [*OF_PLACES, *NOTING], ids=lambda kernel: kernel.__name__)
 def test_local_changes_without_a_kernel_are_the_same(break_kernel: Callable[[Any], list[str]], kernel: Any) -> None:
     expected = published(log())
+    assert told([[batch] for batch in log()], bulk=True).equals(expected)
     asked = break_kernel(kernel)
     assert told([[batch] for batch in log()], bulk=True).equals(expected)
     assert asked
 
 
+@pytest.mark.parametrize("kernel", [*OF_EVENTS, partition_moves.move_on], ids=lambda kernel: kernel.__name__)
+def test_events_without_a_kernel_are_the_same(break_kernel: Callable[[Any], list[str]], kernel: Any) -> None:
+    expected = events_published(log())
+    assert events_told([[batch] for batch in log()], bulk=True).equals(expected)
+    asked = break_kernel(kernel)
+    assert events_told([[batch] for batch in log()], bulk=True).equals(expected)
+    assert asked
+
+
 def test_all_code_is_there_before_the_first_record(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that none can turn out to be missing when objects can't take over any more."""
-    kernels: dict[Any, dict[str, Any]] = {kernel: {} for kernel in (*OF_PLACES, *OF_STATES)}
+    kernels: dict[Any, dict[str, Any]] = {kernel: {} for kernel in (*OF_PLACES, *OF_EVENTS, *OF_STATES)}
     for kernel, codes in kernels.items():
         monkeypatch.setattr(kernel, "_codes", codes)
     PartitionPlaces(TopicsImage.EMPTY)
+    have_code()
     BulkPartitions(TopicsImage.EMPTY, [], [])
     known = {kernel.__name__: set(codes) for kernel, codes in kernels.items()}
     told([[batch] for batch in log()], bulk=True)
+    events_told([[batch] for batch in log()], bulk=True)
     history([[batch] for batch in log()], bulk=True)
     assert {kernel.__name__: set(codes) for kernel, codes in kernels.items()} == known

@@ -15,10 +15,10 @@ from kraftlake.metadata_log.derived_tables import app_id_of
 from kraftlake.metadata_log.location import Location, fixed_location, lake_location
 from kraftlake.runtime.errors import OffsetError, UsageError
 from kraftlake.spark_jobs.derived_tables import columns_of, derived_table
+from kraftlake.spark_jobs.encoded_schema import encoded
 from kraftlake.spark_jobs.history.columns import PARTITION_SCHEMA
 from kraftlake.spark_jobs.history.rows_at import FROM, TO, rows_at
 from kraftlake.spark_jobs.history.small_tables import SMALL_TABLES
-from kraftlake.spark_jobs.lake_table import encoded
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -69,7 +69,7 @@ def state_at(
     schema = columns_of(table, HISTORY_SCHEMAS[table], columns)
     schema = encoded(schema) if dictionaries else schema
     parts = [part for path in _holding(state, offset) for part in rows_at(path, offset=offset, schema=schema)]
-    return pa.concat_tables([schema.empty_table(), *parts])
+    return pa.concat_tables(parts) if parts else schema.empty_table()
 
 
 def _covering(lake: str | Location, table: str, offset: int) -> TableState:

@@ -32,16 +32,19 @@ HISTORY_SCHEMAS: Final = {PARTITIONS: PARTITION_SCHEMA, **{table.name: table.sch
 def state_frame(spark: SparkSession, lake: str | Path, offset: int, table: str = PARTITIONS) -> DataFrame:
     """The rows of a history table that were so at an offset, as a DataFrame in the table's columns.
 
-    In an object store the executors' own Python reads the table's files, else Delta's reader does. Raises LakeError
-    where there is no such table, OffsetError for an offset that it doesn't cover yet.
+    It is what the table has for it now. In an object store the executors' own Python reads the files that can hold it,
+    else Spark's reader of Parquet files does. Raises LakeError where there is no such table, OffsetError for an offset
+    that it doesn't cover yet.
     """
-    state = _covering(fixed_location(lake), table, offset)  # Delta takes a relative path for the name of a table
-    if isinstance(state.path, Path):
-        return spark.read.format("delta").load(str(state.path)).where(at_offset(offset))
-    from kraftlake.spark_jobs.derived_frames import files_frame
+    from kraftlake.spark_jobs.derived_frames import disk_files_frame, files_frame
 
+    state = _covering(fixed_location(lake), table, offset)
+    holding = _holding(state, offset)
+    on_disk = [path for path in holding if isinstance(path, Path)]
+    if isinstance(state.path, Path):
+        return disk_files_frame(spark, state, on_disk).where(at_offset(offset))
     schema = HISTORY_SCHEMAS[table]
-    return files_frame(spark, _holding(state, offset), partial(rows_at, offset=offset, schema=schema), schema)
+    return files_frame(spark, holding, partial(rows_at, offset=offset, schema=schema), schema)
 
 
 def at_offset(offset: int) -> str:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -145,17 +143,6 @@ def test_rows_behind_the_last_one_that_was_so_are_not_decoded(tmp_path: Path, mo
     wide = [count for columns, count in _reads(monkeypatch, path, offset) if "isr" in columns]
     assert len(wide) == 2
     assert wide[1] <= begun - _GROUP < _GROUP - 20
-
-
-def test_reading_imports_no_pandas(tmp_path: Path) -> None:
-    path = _write(_states(1, 400), tmp_path / "a.parquet", "the job")
-    asked = (
-        "import sys; from pathlib import Path; from kraftlake.spark_jobs.history import columns, rows_at\n"
-        f"for schema in (columns.PARTITION_SCHEMA, columns.ENCODED_STATES):\n"
-        f"    assert list(rows_at.rows_at(Path({str(path)!r}), offset=900, schema=schema))\n"
-        "assert 'pandas' not in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", asked], check=True, timeout=60)
 
 
 def test_row_groups_are_chosen_by_their_statistics(tmp_path: Path) -> None:

@@ -23,8 +23,6 @@ APPEND_ONLY = "delta.appendOnly"
 
 _GROWING = pa.schema([("offset", pa.int64())])
 
-logger = get_logger(__name__)
-
 
 def app_id_of(name: str) -> str:
     """The txnAppId of a derived table's writer; its txnVersion is the last offset that the table covers."""
@@ -57,7 +55,7 @@ def derived_tables(lake: Location, log: TableState) -> list[DerivedTable]:
         try:
             table = _derived(folder, log)
         except KraftlakeError as fault:
-            logger.warning("derived_table_unreadable", table=str(folder), reason=str(fault))
+            get_logger(__name__).warning("derived_table_unreadable", table=str(folder), reason=str(fault))
             continue
         if table is not None:
             found.append(table)

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
     FileReader = Callable[[Location], Iterable[pa.Table]]
 
+_GLOBS = "__globPaths__"
+"""Spark's option for whether characters such as `*` in a path stand for others."""
+
 
 def table_frame(
     spark: SparkSession, lake: str | Path | Location, table: str, *, columns: Sequence[str] | None = None
@@ -39,6 +42,20 @@ def table_frame(
         return spark.read.format("delta").load(str(state.path)).select(*schema.names)
     paths = [state.path / file.path for file in state.files.values()]
     return files_frame(spark, paths, partial(_whole, schema), schema)
+
+
+def disk_files_frame(spark: SparkSession, state: TableState, paths: Sequence[Path]) -> DataFrame:
+    """The rows of some of a table's files on a disk, by Spark's own reader, in all columns of the table.
+
+    Delta's reader would read the table's log first, in jobs of Spark's that take longer than a hundred thousand rows.
+    """
+    from pyspark.sql.types import StructType
+
+    schema = StructType.fromJson(json.loads(state.metadata.schema_string))
+    if not paths:
+        return spark.createDataFrame([], schema)
+    plain = spark.read.schema(schema).option(_GLOBS, "false")
+    return plain.parquet(*map(str, paths))
 
 
 def files_frame(spark: SparkSession, paths: Sequence[Location], read: FileReader, schema: pa.Schema) -> DataFrame:

@@ -8,7 +8,7 @@ by the log's own writer: put-if-absent and durable, in milliseconds and without 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import attrs
@@ -33,6 +33,7 @@ from kraftlake.metadata_log.row_compaction import compact_rows
 from kraftlake.metadata_log.row_files import write_row_file
 from kraftlake.metadata_log.vacuum import vacuum
 from kraftlake.runtime.errors import CorruptDataError, LakeError
+from kraftlake.spark_jobs.encoded_schema import encoded
 from kraftlake.spark_jobs.later_rows import LaterRows
 
 
@@ -76,15 +77,6 @@ class TableDescription:
     def statistics_columns(self) -> tuple[str, ...]:
         """The columns of which each file's smallest and largest value are noted, so that readers can skip files."""
         return tuple(field.name for field in self.schema if _is_ordered(field.type))
-
-
-def encoded(schema: pa.Schema, but: Collection[str] = ()) -> pa.Schema:
-    """A schema with its strings as dictionaries, as Parquet has them: the same rows, and readers see strings."""
-    text = pa.dictionary(pa.int32(), pa.string())
-    kinds = {pa.string(): text, pa.list_(pa.string()): pa.list_(text)}
-    return pa.schema(
-        [field if field.name in but else field.with_type(kinds.get(field.type, field.type)) for field in schema]
-    )
 
 
 def _is_ordered(kind: pa.DataType) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +14,7 @@ from deltalake import DeltaTable
 from kraftlake.metadata_log.delta_log import read_table
 from kraftlake.runtime.errors import LakeError, UsageError
 from kraftlake.spark_jobs import run_job, table_frame
-from kraftlake.spark_jobs.derived_frames import _schema, _whole, files_frame
+from kraftlake.spark_jobs.derived_frames import _schema, _whole, disk_files_frame, files_frame
 from kraftlake.spark_jobs.jobs import JOBS
 from tests.spark_jobs.sample_log import lake_of
 
@@ -52,6 +53,25 @@ def test_the_executors_read_of_each_table_what_delta_reads(spark: SparkSession, 
     assert read.schema == by_delta.schema
     assert rows_of(read.toArrow()) == rows_of(by_delta.toArrow())
     assert read.count() == DeltaTable(lake / table).to_pyarrow_table().num_rows
+    without_delta = disk_files_frame(spark, state, paths)
+    assert [(field.name, field.dataType) for field in without_delta.schema] == [
+        (field.name, field.dataType) for field in by_delta.schema
+    ]
+    assert rows_of(without_delta.toArrow()) == rows_of(by_delta.toArrow())
+
+
+def test_files_are_read_by_their_own_names_and_none_of_no_files(
+    spark: SparkSession, lake: Path, tmp_path: Path
+) -> None:
+    odd = tmp_path / "a=1 {b,c}[d]*%20#e"
+    shutil.copytree(lake / "topic_history", odd / "topic_history")
+    state = read_table(odd / "topic_history")
+    paths = [odd / "topic_history" / file.path for file in state.files.values()]
+    read = disk_files_frame(spark, state, paths)
+    assert rows_of(read.toArrow()) == rows_of(table_frame(spark, lake, "topic_history").toArrow())
+    none = disk_files_frame(spark, state, [])
+    assert none.columns == read.columns
+    assert none.count() == 0
 
 
 def test_columns_are_chosen(spark: SparkSession, lake: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from kraftlake.spark_jobs.lake_table import encoded
+from kraftlake.spark_jobs.encoded_schema import encoded
 from kraftlake.spark_jobs.partition_columns import PARTITION_STATE
 
 Column = tuple[pa.Field, str]

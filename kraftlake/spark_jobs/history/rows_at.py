@@ -1,16 +1,16 @@
 """The rows of one file of a history table that were so at an offset, with no more work for them than they need.
 
 Strings stay numbers of their dictionaries until it is known which rows are wanted. Columns of which a row group's
-statistics tell all, since its lists are all empty or its values all null, are made and not read.
+statistics tell all, since its lists are all empty or its values all null, are made and not read. Nothing here makes an
+Arrow array of what is Python's: pyarrow would import pandas for that, which takes longer than to read a large state.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
-from itertools import groupby
 from typing import Final, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -68,20 +68,25 @@ class _FileAt:
         self._places = _places(self._parquet.metadata)
 
     def tables(self) -> Iterator[pa.Table]:
-        """The rows, in a table for each sort of row groups: those that need the same to be read."""
-
-        def sort(group: Group) -> tuple[bool, tuple[str, ...]]:
-            return group.all_so, tuple(field.name for field in self._schema if self._tells(group, field))
-
-        groups = sorted(groups_at(self._parquet.metadata, self._offset), key=sort)
-        for (all_so, told), alike in groupby(groups, sort):
+        """The rows, in tables of row groups of one sort: those that need the same to be read."""
+        sorts: dict[tuple[bool, tuple[str, ...]], list[Group]] = {}
+        for group in groups_at(self._parquet.metadata, self._offset):
+            told = tuple(field.name for field in self._schema if self._tells(group, field))
+            sorts.setdefault((group.all_so, told), []).append(group)
+        for (all_so, told), groups in sorted(sorts.items()):
             names = [name for name in self._schema.names if name not in told]
-            rows = self._rows([*alike], names, all_so=all_so)
-            columns = [
-                _nothing(field.type, rows.num_rows) if field.name in told else rows.column(field.name).cast(field.type)
-                for field in self._schema
-            ]
-            yield pa.table(columns, schema=self._schema)
+            for rows in (self._read(groups, names or [FROM]),) if all_so else self._chosen(groups, names):
+                yield self._in_schema(rows, told)
+
+    def _in_schema(self, rows: pa.Table, told: Sequence[str]) -> pa.Table:
+        """Rows in the columns of the schema, those included that the statistics tell."""
+        zeros = pa.py_buffer(bytes(4 * (rows.num_rows + 1)))
+        bounds = pa.Array.from_buffers(pa.int32(), rows.num_rows + 1, [None, zeros])
+        columns = [
+            _nothing(field.type, bounds) if field.name in told else rows.column(field.name).cast(field.type)
+            for field in self._schema
+        ]
+        return pa.table(columns, schema=self._schema)
 
     def _tells(self, group: Group, field: pa.Field) -> bool:
         """Whether the statistics say that a column's values are all null, or its lists, which are never null, empty."""
@@ -91,14 +96,38 @@ class _FileAt:
         known = column.statistics
         return known is not None and known.has_null_count and known.null_count == column.num_values == group.rows
 
-    def _rows(self, groups: Sequence[Group], names: Sequence[str], *, all_so: bool) -> pa.Table:
-        """Those of the rows of some row groups that were so, in more columns than those that are named or the same."""
-        if all_so:
-            return self._read(groups, names or [FROM])
-        rows = self._read(groups, [*dict.fromkeys((*names, FROM, TO))])
-        starts = np.cumsum([0, *(group.rows for group in groups)]).tolist()
-        parts = [rows.slice(start, group.rows) for start, group in zip(starts, groups, strict=False)]
-        return pa.concat_tables([_chosen(part, self._offset) for part in parts])
+    def _chosen(self, groups: Sequence[Group], names: Sequence[str]) -> Iterator[pa.Table]:
+        """Those of the rows of some row groups that were so, in the columns that are named or more.
+
+        Their intervals are read first. Rows behind the last one that was so are not decoded: in files in order those
+        that begin later come last, and many a row group has none that was so.
+        """
+        known = self._parquet.read_row_groups([group.number for group in groups], columns=[FROM, TO])
+        others = [name for name in names if name not in (FROM, TO)]
+        start = 0
+        for group in groups:
+            intervals = known.slice(start, group.rows)
+            start += group.rows
+            so = _were_so(intervals, self._offset)
+            wanted = pc.indices_nonzero(so)
+            if not len(wanted):
+                continue
+            count = wanted[-1].as_py() + 1
+            rows = intervals.slice(0, count)
+            if others:
+                first = self._first(group, count, others)
+                rows = pa.table([*first.columns, *rows.columns], names=[*others, *rows.column_names])
+            yield rows if len(wanted) == count else rows.filter(so.slice(0, count))
+
+    def _first(self, group: Group, count: int, names: Sequence[str]) -> pa.Table:
+        """So many of the first rows of a row group, strings as dictionaries."""
+        batches, rows = [], 0
+        for batch in self._parquet.iter_batches(count, row_groups=[group.number], columns=names):
+            batches.append(batch)
+            rows += batch.num_rows
+            if rows >= count:
+                break
+        return pa.Table.from_batches(batches).select(names)
 
     def _read(self, groups: Sequence[Group], names: Sequence[str]) -> pa.Table:
         """All rows of some row groups, strings as dictionaries."""
@@ -134,16 +163,16 @@ def _has_texts(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(values) or pa.types.is_dictionary(values))
 
 
-def _nothing(kind: pa.DataType, count: int) -> pa.Array:
-    """So many empty lists, or nulls of another type."""
+def _nothing(kind: pa.DataType, bounds: pa.Array) -> pa.Array:
+    """Empty lists between some bounds, which are all zero, or as many nulls of another type."""
     if not pa.types.is_list(kind):
-        return pa.nulls(count, kind)
-    return pa.ListArray.from_arrays(pa.array(np.zeros(count + 1, np.int32)), pa.array([], kind.value_type))
+        return pa.nulls(len(bounds) - 1, kind)
+    return pa.ListArray.from_arrays(bounds, pa.nulls(0, kind.value_type))
 
 
-def _chosen(rows: pa.Table, offset: int) -> pa.Table:
-    """Those of the rows that were so: without copying them where they are the first ones, as in files in order."""
-    go_on = pc.fill_null(pc.greater(rows.column(TO), offset), True)
-    so = pc.and_(pc.less_equal(rows.column(FROM), offset), go_on)
-    count = pc.sum(so, min_count=0).as_py()
-    return rows.slice(0, count) if pc.all(so.slice(0, count), min_count=0).as_py() else rows.filter(so)
+def _were_so(intervals: pa.Table, offset: int) -> pa.ChunkedArray:
+    """Which rows were so: bool by row."""
+    at = pa.Array.from_buffers(pa.int64(), 1, [None, pa.py_buffer(offset.to_bytes(8, sys.byteorder))])[0]
+    ends = intervals.column(TO)
+    goes_on = pc.or_kleene(pc.greater(ends, at), pc.is_null(ends))
+    return pc.and_(pc.less_equal(intervals.column(FROM), at), goes_on)

@@ -15,33 +15,39 @@ from kraftlake.metadata_log.derived_tables import app_id_of
 from kraftlake.metadata_log.location import Location, fixed_location, lake_location
 from kraftlake.runtime.errors import OffsetError, UsageError
 from kraftlake.spark_jobs.derived_tables import columns_of, derived_table
+from kraftlake.spark_jobs.encoded_schema import encoded
 from kraftlake.spark_jobs.history.columns import PARTITION_SCHEMA
 from kraftlake.spark_jobs.history.rows_at import FROM, TO, rows_at
-from kraftlake.spark_jobs.history.small_tables import SMALL_TABLES
-from kraftlake.spark_jobs.lake_table import encoded
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 PARTITIONS: Final = "partition_history"
 
-HISTORY_SCHEMAS: Final = {PARTITIONS: PARTITION_SCHEMA, **{table.name: table.schema for table in SMALL_TABLES}}
-"""The columns of each history table, by its name."""
+
+def history_schemas() -> dict[str, pa.Schema]:
+    """The columns of each history table, by its name."""
+    from kraftlake.spark_jobs.history.small_tables import SMALL_TABLES  # imports images, which partitions do without
+
+    return {PARTITIONS: PARTITION_SCHEMA, **{table.name: table.schema for table in SMALL_TABLES}}
 
 
 def state_frame(spark: SparkSession, lake: str | Path, offset: int, table: str = PARTITIONS) -> DataFrame:
     """The rows of a history table that were so at an offset, as a DataFrame in the table's columns.
 
-    In an object store the executors' own Python reads the table's files, else Delta's reader does. Raises LakeError
-    where there is no such table, OffsetError for an offset that it doesn't cover yet.
+    It is what the table has for it now. In an object store the executors' own Python reads the files that can hold it,
+    else Spark's reader of Parquet files does. Raises LakeError where there is no such table, OffsetError for an offset
+    that it doesn't cover yet.
     """
-    state = _covering(fixed_location(lake), table, offset)  # Delta takes a relative path for the name of a table
-    if isinstance(state.path, Path):
-        return spark.read.format("delta").load(str(state.path)).where(at_offset(offset))
-    from kraftlake.spark_jobs.derived_frames import files_frame
+    from kraftlake.spark_jobs.derived_frames import disk_files_frame, files_frame
 
-    schema = HISTORY_SCHEMAS[table]
-    return files_frame(spark, _holding(state, offset), partial(rows_at, offset=offset, schema=schema), schema)
+    schema = _schema_of(table)
+    state = _covering(fixed_location(lake), table, offset)
+    holding = _holding(state, offset)
+    on_disk = [path for path in holding if isinstance(path, Path)]
+    if isinstance(state.path, Path):
+        return disk_files_frame(spark, state, on_disk).where(at_offset(offset))
+    return files_frame(spark, holding, partial(rows_at, offset=offset, schema=schema), schema)
 
 
 def at_offset(offset: int) -> str:
@@ -65,17 +71,25 @@ def state_at(
     Raises UsageError for what is no column, LakeError where there is no such table, OffsetError for an offset that it
     doesn't cover yet, CorruptDataError for a file that can't be read.
     """
+    schema = columns_of(table, _schema_of(table), columns)
     state = _covering(lake, table, offset)
-    schema = columns_of(table, HISTORY_SCHEMAS[table], columns)
     schema = encoded(schema) if dictionaries else schema
     parts = [part for path in _holding(state, offset) for part in rows_at(path, offset=offset, schema=schema)]
-    return pa.concat_tables([schema.empty_table(), *parts])
+    return pa.concat_tables(parts) if parts else schema.empty_table()
+
+
+def _schema_of(table: str) -> pa.Schema:
+    """The columns of a history table; raises UsageError for what is none."""
+    if table == PARTITIONS:
+        return PARTITION_SCHEMA
+    schemas = history_schemas()
+    if table not in schemas:
+        raise UsageError(f"{table!r} is no history table: it is one of {', '.join(schemas)}")
+    return schemas[table]
 
 
 def _covering(lake: str | Location, table: str, offset: int) -> TableState:
-    """The state of a history table that covers an offset. Raises as `state_at`, and UsageError for another table."""
-    if table not in HISTORY_SCHEMAS:
-        raise UsageError(f"{table!r} is no history table: it is one of {', '.join(HISTORY_SCHEMAS)}")
+    """The state of a history table that covers an offset. Raises as `state_at`."""
     place = lake_location(lake)
     state = derived_table(place, table)
     covers = state.transactions.get(app_id_of(table))

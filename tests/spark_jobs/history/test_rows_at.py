@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -104,20 +105,44 @@ def test_they_are_those_that_the_file_has_for_it_in_any_columns(
         )
 
 
+class _Watched(pq.ParquetFile):
+    """A file that notes what is read of it: which columns, and how many rows at most."""
+
+    def __init__(self, path: Path, read: list[tuple[tuple[str, ...], int]]) -> None:
+        super().__init__(path)
+        self._read = read
+
+    def read_row_groups(self, row_groups: list[int], columns: list[str]) -> pa.Table:
+        self._read.append((tuple(columns), sum(self.metadata.row_group(number).num_rows for number in row_groups)))
+        return super().read_row_groups(row_groups, columns=columns)
+
+    def iter_batches(self, batch_size: int, row_groups: list[int], columns: list[str]) -> Iterator[pa.RecordBatch]:
+        self._read.append((tuple(columns), batch_size))
+        return super().iter_batches(batch_size, row_groups=row_groups, columns=columns)
+
+
+def _reads(monkeypatch: pytest.MonkeyPatch, path: Path, offset: int) -> list[tuple[tuple[str, ...], int]]:
+    """The columns and most rows of each read that asks a file for what was so at an offset."""
+    read: list[tuple[tuple[str, ...], int]] = []
+    monkeypatch.setattr(module, "open_parquet_file", lambda path, dictionaries=(): _Watched(path, read))
+    assert sum(table.num_rows for table in rows_at(path, offset=offset, schema=PARTITION_SCHEMA)) > 10
+    return read
+
+
 def test_lists_that_are_all_empty_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = _write(_states(1, 400), tmp_path / "a.parquet", "the job")
-    read: list[tuple[str, ...]] = []
+    read = _reads(monkeypatch, _write(_states(1, 400), tmp_path / "a.parquet", "the job"), 900)
+    assert {"elr" in columns for columns, _ in read if "isr" in columns} == {True, False}
+    assert not any(name in columns for name in _EMPTY[1:] for columns, _ in read)
 
-    class Watched(pq.ParquetFile):
-        def read_row_groups(self, row_groups: list[int], columns: list[str]) -> pa.Table:
-            read.append(tuple(columns))
-            return super().read_row_groups(row_groups, columns=columns)
 
-    monkeypatch.setattr(module, "open_parquet_file", lambda path, dictionaries=(): Watched(path))
-    tables = [*rows_at(path, offset=900, schema=PARTITION_SCHEMA)]
-    assert sum(table.num_rows for table in tables) > 100
-    assert {"elr" in columns for columns in read} == {True, False}
-    assert not any(name in columns for name in _EMPTY[1:] for columns in read)
+def test_rows_behind_the_last_one_that_was_so_are_not_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = _states(1, 2 * _GROUP)
+    path = _write(rows, tmp_path / "a.parquet", "the job")
+    offset = rows.column("valid_from_offset")[_GROUP + 10].as_py()
+    begun = sum(begin <= offset for begin in rows.column("valid_from_offset").to_pylist())
+    wide = [count for columns, count in _reads(monkeypatch, path, offset) if "isr" in columns]
+    assert len(wide) == 2
+    assert wide[1] <= begun - _GROUP < _GROUP - 20
 
 
 def test_row_groups_are_chosen_by_their_statistics(tmp_path: Path) -> None:

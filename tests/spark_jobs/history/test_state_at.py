@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +20,7 @@ from kraftlake.replay.fold import image_at
 from kraftlake.replay.open_reader import LakeReader
 from kraftlake.runtime.errors import CorruptDataError, LakeError, OffsetError, UsageError
 from kraftlake.spark_jobs.history import file_in_making, history_table, packed_states
-from kraftlake.spark_jobs.history.state_at import HISTORY_SCHEMAS, state_at
+from kraftlake.spark_jobs.history.state_at import history_schemas, state_at
 from tests.spark_jobs.history.folding import Run
 from tests.spark_jobs.history.reference import KEYS, plain
 from tests.spark_jobs.sample_log import LAST_OFFSET, batches_between, lake_of
@@ -46,7 +48,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return lake
 
 
-@given(offset=st.integers(0, LAST_OFFSET), table=st.sampled_from(sorted(HISTORY_SCHEMAS)))
+@given(offset=st.integers(0, LAST_OFFSET), table=st.sampled_from(sorted(history_schemas())))
 def test_it_gives_the_rows_that_the_whole_table_has_for_it(lake: Path, offset: int, table: str) -> None:
     rows = pa.table(DeltaTable(lake / table).to_pyarrow_table())
     begun = pc.less_equal(rows.column("valid_from_offset"), offset)
@@ -54,7 +56,7 @@ def test_it_gives_the_rows_that_the_whole_table_has_for_it(lake: Path, offset: i
     expected = plain(rows.filter(pc.and_(begun, goes_on)).to_pylist(), KEYS[table])
     found = state_at(lake, offset, table)
     assert plain(found.to_pylist(), KEYS[table]) == expected
-    assert found.schema.equals(HISTORY_SCHEMAS[table])
+    assert found.schema.equals(history_schemas()[table])
     encoded = state_at(lake, offset, table, dictionaries=True)
     assert plain(encoded.to_pylist(), KEYS[table]) == expected
     assert any(map(pa.types.is_dictionary, encoded.schema.types)) or not any(
@@ -106,6 +108,16 @@ def test_row_groups_of_what_began_later_or_had_ended_are_passed_over(lake: Path)
         read += sum(group.rows for group in chosen)
         rows += parquet.metadata.num_rows
     assert state_at(lake, 2500).num_rows <= read < rows / 2
+
+
+def test_a_program_that_asks_imports_neither_pandas_nor_what_writes(lake: Path) -> None:
+    asked = (
+        "import sys; from kraftlake.spark_jobs import state_at\n"
+        f"for strings in (False, True): assert state_at({str(lake)!r}, 3000, dictionaries=strings).num_rows\n"
+        "print({'pandas', 'structlog', 'kraftlake.image', 'kraftlake.metadata_log.compaction'} & {*sys.modules})"
+    )
+    done = subprocess.run([sys.executable, "-c", asked], check=True, timeout=60, capture_output=True, text=True)
+    assert done.stdout == "set()\n"
 
 
 def test_what_it_cannot_answer_is_refused_with_the_way_out(lake: Path, tmp_path: Path) -> None:

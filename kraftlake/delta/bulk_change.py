@@ -214,7 +214,8 @@ class BulkChange(BulkState):
         count = int(alive.sum())
         starts = np.zeros(count + 1, np.int32)
         np.cumsum(np.bincount(topic_of, minlength=count), out=starts[1:])
-        odd = np.unique(topic_of[partitions != np.arange(len(partitions)) - starts[topic_of]])
+        odd = topic_of[partitions != np.arange(len(partitions)) - starts[topic_of]]
+        odd = odd[np.diff(odd, prepend=-1) > 0]  # np.unique would import numpy.ma
         sparse = {topic: tuple(partitions[starts[topic] : starts[topic + 1]].tolist()) for topic in odd.tolist()}
         names = [name for name, stays in zip(names, alive.tolist(), strict=True) if stays]
         return PackedTopics(table=TopicTable(names, ids[alive], starts, sparse), rows=rows, **common)

@@ -166,7 +166,7 @@ class NotingChange(BulkChange):
             self.make_room(data, starts, stops, 0, count)
             while True:
                 status, at = partition_journal.replay_noting(
-                    data, starts, stops, at, count, self.base, self.state, places, rows, did
+                    data, starts, stops, at, count, *self.flattened, places, rows, did
                 )
                 if status == columns.GROW:
                     assert at > grown_at, "one growth is enough for any record"

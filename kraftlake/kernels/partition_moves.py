@@ -7,12 +7,20 @@ from typing import Any
 import numpy as np
 
 from kraftlake.kernels.broker_changes import HAD, HAS, WRITTEN
-from kraftlake.kernels.change_state import DIRECTORIES_WRITTEN
+from kraftlake.kernels.change_state import BLOCK, DIRECTORIES_WRITTEN
 from kraftlake.kernels.compiled import compiled, inlined
 from kraftlake.kernels.partition_journal import DID_ELIGIBLE, DID_UNCLEAN
 from kraftlake.kernels.row_lists import COLUMNS, LEADER, SHAPE
 
 _NO_LEADER = -1
+
+
+@inlined
+def _touch(now: Any, places: Any, first: int, last: int) -> None:
+    """Look at what the partitions are that notes name, so that all of it comes from memory at the same time."""
+    for i in range(first, last):
+        place = np.uint64(places[np.uint64(i)])
+        now.touched[0] = now.told[place] + now.rows[place, 0] + now.rows[place, SHAPE]
 
 
 @compiled
@@ -25,8 +33,11 @@ def move_on(notes: Any, deltas: Any, now: Any, moved: Any) -> Any:
     `deltas`, the rows `before` and `after`, `flags` (uint8: HAD, HAS, WRITTEN), and by `elections` (int64[n, 2]) how
     many were unclean or from the eligible leader replicas. They are in the order of their first notes.
     """
-    count = np.int64(0)
+    count, ahead = np.int64(0), 0
     for i in range(len(notes.places)):
+        if i >= ahead:
+            ahead = min(i + BLOCK, len(notes.places))
+            _touch(now, notes.places, i, ahead)
         place, delta = notes.places[i], deltas[i]
         at = now.told[place]
         if at < 0 or at >= count or moved.places[at] != place or moved.deltas[at] != delta:

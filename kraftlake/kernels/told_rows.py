@@ -62,14 +62,15 @@ def _copy_list(rows: Any, r: Any, which: Any, base_heap: Any, heap: Any, members
 
 
 @compiled
-def told_columns(told: Any, places: Any, changed: Any, base_heap: Any, heap: Any, columns: Any) -> None:
+def told_columns(told: Any, places: Any, changed: Any, heads: Any, base_heap: Any, heap: Any, columns: Any) -> None:
     """The rows `places` of `told` (see `changes_of_brokers`) one after the other, as columns.
 
     `changed` has of each changed partition the row as it is after its delta (int32[n, 14]), its `deltas` (int64),
-    `topics` and `partitions` (int32). Row i of `columns` gets `deltas` (int64), and int32 all of them `brokers`,
-    `kinds`, `directories`, `topics`, `partitions`, `leaders`, `leader_epochs` and `partition_epochs`;
-    `replica_bounds` and `isr_bounds`, one longer, where its lists begin and the last end in `replicas` and `isr`, which
-    have room for three more. The numbers of a DELETE mean nothing, its lists are empty.
+    `topics` and `partitions` (int32); `heads` of each delta `offsets`, `epochs` (int32) and `times`. Row i of `columns`
+    gets `offsets` and `times` (int64), and int32 all of them `epochs`, `brokers`, `kinds`, `directories`, `topics`,
+    `partitions`, `leaders`, `leader_epochs` and `partition_epochs`; `replica_bounds` and `isr_bounds`, one longer,
+    where its lists begin and the last end in `replicas` and `isr`, which have room for three more. The numbers of a
+    DELETE mean nothing, its lists are empty.
     """
     rows = changed.rows
     replicas = members = np.int64(0)
@@ -77,7 +78,9 @@ def told_columns(told: Any, places: Any, changed: Any, base_heap: Any, heap: Any
         to = np.uint64(i)
         k = np.uint64(places[to])
         r = np.uint64(told.changed[k])
-        columns.deltas[to] = changed.deltas[r]
+        delta = np.uint64(changed.deltas[r])
+        columns.offsets[to], columns.times[to] = heads.offsets[delta], heads.times[delta]
+        columns.epochs[to] = heads.epochs[delta]
         columns.brokers[to], columns.kinds[to] = told.brokers[k], told.kinds[k]
         columns.directories[to] = told.directories[k]
         columns.topics[to], columns.partitions[to] = changed.topics[r], changed.partitions[r]

@@ -66,6 +66,7 @@ class DeltaHeads:
             opened = open_around(records.kinds[marks], in_transaction)
             closed = opened[np.searchsorted(records.offsets[marks], lasts, side="right")] == 0
             before = records.offsets[marks[records.kinds[marks] == BEGIN]] - 1
-            offsets = np.union1d(lasts[closed], before[before >= part.base_offset])
+            offsets = np.sort(np.concatenate((lasts[closed], before[before >= part.base_offset])))
+            offsets = offsets[np.diff(offsets, prepend=-1) > 0]  # np.unique would import numpy.ma
         batches = np.searchsorted(lasts, offsets)
         return cls(offsets=offsets, epochs=epochs[batches].astype(np.int32), times=times[batches])

@@ -92,7 +92,7 @@ class DeltaRowsWriter(TableWriter):
 
     def _asks_about(self, rows: pa.Table) -> bool:
         keys = rows.column("api_key").to_numpy()
-        return bool(np.isin(keys, self.kinds).any()) or len(marks_among(keys)) > 0
+        return any((keys == kind).any() for kind in self.kinds) or len(marks_among(keys)) > 0
 
     def _asks_about_part(self, part: BatchValues | RecordBatch) -> bool:  # noqa: ARG002 - of use to others
         """Whether the deltas of a part count, be there no record in it that takes effect."""

@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 from kraftlake.kernels.broker_changes import DELETE, HAS, TOO_LONG, changes_of_brokers, most_changes
 from kraftlake.kernels.change_state import Base, State
 from kraftlake.kernels.told_rows import sort_told, told_columns
-from kraftlake.runtime import reused_memory
 from kraftlake.spark_jobs.delta_heads import DeltaHeads
+from kraftlake.spark_jobs.history.columns import times_of
 from kraftlake.spark_jobs.local_changes import CHANGES_BY_NAME, ENCODED_SCHEMA
 from kraftlake.spark_jobs.row_lists import RowLists
 
@@ -81,12 +81,14 @@ def local_change_table(partitions: ChangedPartitions, heads: DeltaHeads, strings
     numbers = np.flatnonzero(used)
     topics = (np.cumsum(used, dtype=np.int32) - np.int32(1))[partitions.topics]
     names, ids = strings.names(numbers), strings.ids(numbers)
-    told = _told(partitions, topics, _order(partitions, _ranks(names)[topics]))
+    told = _told(partitions, topics, _order(partitions, _ranks(names)[topics]), heads)
     deleted = told.kinds == DELETE
     gone = deleted if deleted.any() else None
     topic = pa.array(told.topics)
     columns = {
-        **heads.columns(told.deltas),
+        "offset": pa.array(told.offsets),
+        "epoch": pa.array(told.epochs),
+        "timestamp": times_of(told.times),
         "broker": pa.array(told.brokers),
         "change": pa.DictionaryArray.from_arrays(pa.array(told.kinds), _CHANGES),
         "topic": pa.DictionaryArray.from_arrays(topic, names),
@@ -122,10 +124,20 @@ class _Changed(NamedTuple):
     partitions: Any
 
 
+class _Heads(NamedTuple):
+    """What `told_columns` takes of deltas."""
+
+    offsets: Any
+    epochs: Any
+    times: Any
+
+
 class _Columns(NamedTuple):
     """What brokers are told, as columns: see `told_columns`."""
 
-    deltas: Any
+    offsets: Any
+    times: Any
+    epochs: Any
     brokers: Any
     kinds: Any
     directories: Any
@@ -142,11 +154,11 @@ class _Columns(NamedTuple):
     @classmethod
     def room(cls, rows: int, replicas: int, members: int) -> _Columns:
         """Room for so many rows, replicas and members of the ISR."""
-        ends = np.cumsum([*[rows] * 8, rows + 1, replicas, rows + 1, members])
-        return cls(np.empty(rows, np.int64), *np.split(reused_memory.empty(int(ends[-1]), np.int32), ends[:-1]))
+        sizes = (*[rows] * 9, rows + 1, replicas, rows + 1, members)
+        return cls(np.empty(rows, np.int64), np.empty(rows, np.int64), *(np.empty(size, np.int32) for size in sizes))
 
 
-def _told(partitions: ChangedPartitions, topics: Any, order: Any) -> _Columns:
+def _told(partitions: ChangedPartitions, topics: Any, order: Any, heads: DeltaHeads) -> _Columns:
     """What brokers are told, by delta and broker, then in an order of the partitions, which is by delta.
 
     `topics` (int32) are the partitions' topics as the columns name them.
@@ -168,7 +180,8 @@ def _told(partitions: ChangedPartitions, topics: Any, order: Any) -> _Columns:
         numbers, brokers = numbers.reshape(-1).astype(np.int64), len(ids)
     sort_told(told.changed, partitions.deltas, numbers, np.empty(brokers + 1, np.int64), places)
     changed = _Changed(partitions.after, partitions.deltas, topics, partitions.partitions)
-    told_columns(told, places, changed, *heaps, columns)
+    of_deltas = _Heads(*map(np.ascontiguousarray, (heads.offsets, heads.epochs, heads.times)))
+    told_columns(told, places, changed, of_deltas, *heaps, columns)
     return columns._replace(replicas=columns.replicas[:replicas], isr=columns.isr[:members])
 
 

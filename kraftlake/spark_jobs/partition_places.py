@@ -59,6 +59,7 @@ class _Now(NamedTuple):
     rows: Any
     there: Any
     told: Any
+    touched: Any
 
 
 class _Moves(NamedTuple):
@@ -95,6 +96,7 @@ class PartitionPlaces:
         self.rows = packed.rows.copy()
         self.there = np.ones(len(self.rows), np.bool_)
         self._told = np.zeros(len(self.rows), np.int64)
+        self._touched = np.empty(1, np.int64)
         self._alive = np.ones(self.change.topic_total, np.bool_)
         """Which topics are there, by number."""
         self.strings = PlaceStrings(self.change)
@@ -142,7 +144,7 @@ class PartitionPlaces:
 
     @property
     def _now(self) -> _Now:
-        return _Now(self.rows, self.there.view(np.uint8), self._told)
+        return _Now(self.rows, self.there.view(np.uint8), self._told, self._touched)
 
     def _note(self, records: EffectiveRecords, deltas: Any) -> tuple[int, _Notes, Any, Any]:
         """How far the records are replayed, the notes of these, the notes' deltas, and the removals of topics."""
@@ -193,7 +195,7 @@ def _have_code() -> None:
     have_code()
     moves, heap = _Moves.room(0), np.empty(0, np.int32)
     none, rows, flags = moves.places, moves.after, moves.flags
-    notes, now = _Notes(none, rows, flags, flags), _Now(rows, flags, none)
+    notes, now = _Notes(none, rows, flags, flags), _Now(rows, flags, none, none)
     move_on(notes, none, now, moves)
     count_on(notes, none, now, heap, heap, np.empty((0, 3), np.int64))
 

@@ -14,7 +14,7 @@ from kraftlake.image.partition_rows import registration_of
 from kraftlake.image.topics_image import TopicsImage
 from kraftlake.records import metadata_records as r
 from kraftlake.records.serde import ApiMessageAndVersion, encode_value
-from tests.histories import histories
+from tests.histories import histories, uuid_of
 
 if TYPE_CHECKING:
     from kraftlake.delta.noting_change import NotingChange
@@ -100,3 +100,29 @@ def test_many_records_are_noted_as_one_by_one(history: list[ApiMessageAndVersion
     ] == told
     if stop < len(values):
         assert singly.note(data, starts[stop : stop + 1], stops[stop : stop + 1])[0] == 0
+
+
+def test_changes_of_partitions_that_came_out_of_their_order_are_of_these() -> None:
+    from kraftlake.delta.noting_change import NotingChange
+
+    came = [
+        r.TopicRecord(name="odd", topic_id=uuid_of(1)),
+        *(
+            r.PartitionRecord(
+                partition_id=number, topic_id=uuid_of(1), replicas=(1, 2), isr=(1, 2), leader=1, leader_epoch=0
+            )
+            for number in (0, 2, 1)
+        ),
+    ]
+    changes = [
+        r.PartitionChangeRecord(partition_id=number, topic_id=uuid_of(1), isr=(2,), leader=2) for number in (1, 0, 2, 1)
+    ]
+    change, noted = NotingChange(TopicsImage.EMPTY.rows()), []
+    for records in (came, changes):
+        values = [encode_value(record, 0) for record in records]
+        ends = np.cumsum([0, *map(len, values)], dtype=np.int64)
+        stop, notes = change.note(np.frombuffer(b"".join(values), np.uint8), ends[:-1].copy(), ends[1:].copy())
+        assert stop == len(records)
+        noted = change.partitions_at(notes.places).tolist()
+    assert noted == [1, 0, 2, 1]
+    assert [registration_row(change, row).partition_epoch for row in notes.rows] == [0, 0, 0, 1]

@@ -51,4 +51,5 @@ def times_of(times_ms: object) -> pa.Array:
     import numpy as np
 
     times = np.asarray(times_ms, np.int64)
-    return pa.array(times * 1000, mask=times < 0).cast(TIMESTAMP)
+    none = times < 0
+    return pa.array(times * 1000, mask=none if none.any() else None).cast(TIMESTAMP)

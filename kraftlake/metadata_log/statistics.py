@@ -43,28 +43,47 @@ def file_statistics(rows: pa.Table, columns: Sequence[str]) -> FileStatistics:
     return FileStatistics(record_count=rows.num_rows, min_values=low, max_values=high, null_counts=nulls)
 
 
-class GrowingStatistics:
-    """`file_statistics` of rows that come table by table, none of which is kept."""
+_HELD_ROWS = 1 << 17
 
-    def __init__(self, columns: Sequence[str]) -> None:
+
+class GrowingStatistics:
+    """`file_statistics` of rows that come table by table, few of which are kept."""
+
+    def __init__(self, columns: Sequence[str], *, held_rows: int = _HELD_ROWS) -> None:
+        """Up to `held_rows` are looked at together."""
         self._columns = columns
+        self._holds = held_rows
         self._record_count = 0
         self._nulls = dict.fromkeys(columns, 0)
+        self._held: list[pa.Table] = []
+        self._held_rows = 0
         self._ends: list[pa.Table] = []
 
     def add(self, rows: pa.Table) -> None:
         """Add rows."""
-        columns = {name: rows.column(name) for name in self._columns}
         self._record_count += rows.num_rows
+        self._held.append(rows.select(self._columns))
+        self._held_rows += rows.num_rows
+        if self._held_rows >= self._holds:
+            self._fold()
+
+    def of_all(self) -> FileStatistics:
+        """The statistics of all of them, one table at least."""
+        self._fold()
+        statistics = file_statistics(pa.concat_tables(self._ends), self._columns)
+        return attrs.evolve(statistics, record_count=self._record_count, null_counts=self._nulls)
+
+    def _fold(self) -> None:
+        """Keep of the rows that are held the smallest and largest values alone."""
+        if not self._held:
+            return
+        rows = pa.concat_tables(self._held)
+        self._held, self._held_rows = [], 0
+        columns = {name: rows.column(name) for name in self._columns}
         for name, column in columns.items():
             self._nulls[name] += column.null_count
         ends = {name: [*pc.min_max(column).values()] for name, column in columns.items()}
         self._ends.append(pa.table({name: pa.array(ends[name], column.type) for name, column in columns.items()}))
-
-    def of_all(self) -> FileStatistics:
-        """The statistics of all of them, one table at least."""
-        statistics = file_statistics(pa.concat_tables(self._ends), self._columns)
-        return attrs.evolve(statistics, record_count=self._record_count, null_counts=self._nulls)
 
 
 def column_statistics(columns: Mapping[str, Sequence[Any]], names: Sequence[str]) -> FileStatistics:

@@ -93,7 +93,7 @@ def test_few_values_have_the_bounds_that_many_have(values: list[int | None]) -> 
 
 @given(st.lists(st.lists(st.one_of(st.none(), st.integers(2 * FIRST_US, 2 * LAST_US)), max_size=20), min_size=1))
 def test_statistics_that_grow_are_those_of_all_rows(parts: list[list[int | None]]) -> None:
-    growing = GrowingStatistics(["timestamp", "offset"])
+    growing = GrowingStatistics(["timestamp", "offset"], held_rows=30)
     tables = [times(*part).append_column("offset", pa.array(part, pa.int64())) for part in parts]
     for table in tables:
         growing.add(table)

@@ -12,10 +12,14 @@ from kraftlake import kernels
 from kraftlake.generate.episodes import EPISODES
 from kraftlake.generate.plan import Plan
 from kraftlake.kafka_files import open_directory
+from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import to_rows
+from kraftlake.records.schema import Message
+from kraftlake.runtime.errors import UnknownRecordError
 from kraftlake.spark_jobs.table_writer import TableWriter
 from tests.generate.made_up import MadeUp
+from tests.replay.made_logs import begin, data, end, partition, topic, uuid_of
 from tests.spark_jobs.sample_log import SAMPLES
 
 Tell = Callable[[list[Sequence[RecordBatch]]], pa.Table]
@@ -52,6 +56,29 @@ def taken(writer: TableWriter, pieces: Iterable[Sequence[RecordBatch]], schema: 
         if piece:
             writer.take_rows(to_rows(piece))
     return writer.drain().cast(schema)
+
+
+NEWER = [
+    pytest.param(record, id=type(record).__name__)
+    for record in (r.PartitionChangeRecord(partition_id=0, topic_id=uuid_of(1), leader=2), begin(), end())
+]
+"""Records that some Kafka to come may write in another version."""
+
+
+def check_refused_in_a_newer_version(
+    record: Message, by_loader: Callable[[list[RecordBatch]], Any], told: Callable[[list[RecordBatch]], Any]
+) -> None:
+    """A record in a version that this release lacks is refused with its offset, in the words of a loader."""
+    (value,) = data(0, record).values
+    after = r.PartitionChangeRecord(partition_id=0, topic_id=uuid_of(1), leader=2)
+    log = [data(0, topic(1), partition(1)), data(2, value[:2] + b"\x09" + value[3:]), data(3, after)]
+    faults = []
+    for tell in (by_loader, told):
+        with pytest.raises(UnknownRecordError, match="in version 9 is not known to this release") as fault:
+            tell(log)
+        faults.append((str(fault.value), fault.value.offset))
+    assert faults[0] == faults[1]
+    assert faults[0][1] == 2
 
 
 def table_of(rows: Sequence[Sequence[Any]], schema: pa.Schema) -> pa.Table:

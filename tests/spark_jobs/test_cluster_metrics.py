@@ -20,6 +20,7 @@ from kraftlake.publisher.controller_metrics import ControllerMetadataMetrics
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import to_rows
+from kraftlake.records.schema import Message
 from kraftlake.replay.batch_loader import MetadataBatchLoader
 from kraftlake.replay.manifest import LogDeltaManifest
 from kraftlake.runtime.errors import LakeError
@@ -31,7 +32,7 @@ from tests.metadata_logs import metadata_logs
 from tests.replay.made_logs import data, metadata_version, partition, topic, uuid_of
 from tests.spark_jobs.folding import fold_into
 from tests.spark_jobs.sample_log import LAST_OFFSET, batches_between, lake_of
-from tests.spark_jobs.telling import cut
+from tests.spark_jobs.telling import NEWER, WAYS, check_refused_in_a_newer_version, cut
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -163,6 +164,12 @@ def test_where_a_log_begins_with_no_op_records_the_first_row_is_of_what_counts()
     assert [row[0] for row in written([log], bulk=False)] == [3]
     whole = [data(0, metadata_version()), data(1, topic(1), partition(1))]
     assert [row[0] for row in written([whole], bulk=False)] == [0, 2]
+
+
+@pytest.mark.parametrize("bulk", WAYS)
+@pytest.mark.parametrize("record", NEWER)
+def test_a_version_that_nobody_knows_is_refused_as_by_a_loader(record: Message, bulk: bool) -> None:
+    check_refused_in_a_newer_version(record, counted, lambda log: written([log], bulk=bulk))
 
 
 @pytest.mark.spark

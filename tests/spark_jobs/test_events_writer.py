@@ -22,7 +22,7 @@ from kraftlake.records.rows import to_rows
 from kraftlake.records.schema import Message
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.replay.changes import LogChanges
-from kraftlake.runtime.errors import ReplayError, UnknownRecordError
+from kraftlake.runtime.errors import ReplayError
 from kraftlake.spark_jobs.change_events import change_events
 from kraftlake.spark_jobs.event_states import EventStates
 from kraftlake.spark_jobs.events import EVENTS
@@ -32,9 +32,11 @@ from kraftlake.spark_jobs.later_rows import LaterRows
 from tests.metadata_logs import metadata_logs
 from tests.replay.made_logs import begin, data, end, partition, topic, uuid_of
 from tests.spark_jobs.telling import (
+    NEWER,
     REAL_LOGS,
     WAYS,
     check_real_log,
+    check_refused_in_a_newer_version,
     cut,
     generated_log,
     images_of_places,
@@ -273,17 +275,9 @@ def test_a_record_that_contradicts_what_is_there_is_named(bulk: bool) -> None:
 
 
 @pytest.mark.parametrize("bulk", WAYS)
-@pytest.mark.parametrize("record", [changed(1, leader=2), begin(), end()], ids=lambda record: type(record).__name__)
+@pytest.mark.parametrize("record", NEWER)
 def test_a_version_that_nobody_knows_is_refused_as_by_a_loader(record: Message, bulk: bool) -> None:
-    (value,) = data(0, record).values
-    log = [data(0, topic(1), partition(1)), data(2, value[:2] + b"\x09" + value[3:]), data(3, changed(1, leader=2))]
-    faults = []
-    for tell in (published, lambda log: told([log], bulk=bulk)):
-        with pytest.raises(UnknownRecordError, match="in version 9 is not known to this release") as fault:
-            tell(log)
-        faults.append((str(fault.value), fault.value.offset))
-    assert faults[0] == faults[1]
-    assert faults[0][1] == 2
+    check_refused_in_a_newer_version(record, published, lambda log: told([log], bulk=bulk))
 
 
 def test_few_records_go_by_objects_and_many_as_columns(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ from kraftlake.image import MetadataImage
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import to_rows
+from kraftlake.records.schema import Message
 from kraftlake.replay.batch_loader import MetadataBatchLoader
 from kraftlake.replay.manifest import LogDeltaManifest
 from kraftlake.runtime.errors import ReplayError
@@ -28,9 +29,11 @@ from kraftlake.spark_jobs.local_changes_writer import LocalChangesWriter
 from tests.metadata_logs import metadata_logs
 from tests.replay.made_logs import begin, data, end, partition, topic, uuid_of
 from tests.spark_jobs.telling import (
+    NEWER,
     REAL_LOGS,
     WAYS,
     check_real_log,
+    check_refused_in_a_newer_version,
     cut,
     generated_log,
     images_of_places,
@@ -202,6 +205,12 @@ def test_a_record_that_contradicts_what_is_there_is_named(bulk: bool) -> None:
     change = r.PartitionChangeRecord(partition_id=3, topic_id=uuid_of(1), leader=2)
     with pytest.raises(ReplayError, match=r"offset 2, PARTITION_CHANGE_RECORD: topic 'topic-1' has no partition 3"):
         told([[data(0, topic(1), partition(1), change)]], bulk=bulk)
+
+
+@pytest.mark.parametrize("bulk", WAYS)
+@pytest.mark.parametrize("record", NEWER)
+def test_a_version_that_nobody_knows_is_refused_as_by_a_loader(record: Message, bulk: bool) -> None:
+    check_refused_in_a_newer_version(record, published, lambda log: told([log], bulk=bulk))
 
 
 def test_few_records_go_by_objects_and_many_as_columns(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,8 @@ from kraftlake.kernels.state_columns import fill_columns, fill_members, renumber
 from kraftlake.spark_jobs.history.columns import ENCODED_STATES, ROW_GROUP_ROWS, STILL_SO, TIMESTAMP
 from kraftlake.spark_jobs.row_lists import LISTS
 
-_LEAST_ROOM = 1 << 12
+_ROOM = 1 << 19
+"""Room for so many states is asked for at first: what is not used of it takes no memory, growing takes a copy."""
 
 
 class States(NamedTuple):
@@ -47,13 +48,12 @@ class GatheredStates:
     def __init__(self) -> None:
         self._states = States.room(0)
         self._count = 0
-        self._usual = _LEAST_ROOM
 
     def room(self, size: int) -> States:
         """Where the next states go, so many at most."""
         needed = self._count + size
         if needed > len(self._states.places):
-            grown = States.room(max(needed, 2 * len(self._states.places), self._usual))
+            grown = States.room(max(needed, 2 * len(self._states.places), _ROOM))
             for old, new in zip(self._states, grown, strict=True):
                 new[: self._count] = old[: self._count]
             self._states = grown
@@ -66,7 +66,6 @@ class GatheredStates:
     def take(self) -> States:
         """All of them; there are none afterwards."""
         taken = self._states.part(0, self._count)
-        self._usual = max(_LEAST_ROOM, self._count + self._count // 4)
         self._states, self._count = States.room(0), 0
         return taken
 

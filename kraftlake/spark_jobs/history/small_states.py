@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
@@ -14,7 +14,6 @@ from kraftlake.image.topics_image import TopicsImage
 from kraftlake.records import metadata_records as r
 from kraftlake.records.schema import type_name
 from kraftlake.records.serde import AnyMessage, decode_value
-from kraftlake.records.uuid import Uuid
 from kraftlake.runtime.errors import CorruptDataError, ReplayError
 from kraftlake.spark_jobs.history.effective_records import EffectiveRecords
 from kraftlake.spark_jobs.history.small_tables import SMALL_TABLES, TOPICS, Key, SmallTable
@@ -38,44 +37,50 @@ class SmallStates:
     into one piece.
     """
 
-    def __init__(self, tables: Sequence[SmallTable] = SMALL_TABLES) -> None:
-        self._tables = tuple(tables)
-        self._kinds = {kind for table in tables for kind in table.kinds}
-        self._image = MetadataImage.EMPTY
-        self._topics: dict[Uuid, str] = {}
-        self._open: dict[str, dict[Key, _Open]] = {table.name: {} for table in tables}
-
-    def begin(self, image: MetadataImage, since: Since) -> None:
+    def __init__(
+        self,
+        tables: Sequence[SmallTable] = SMALL_TABLES,
+        image: MetadataImage = MetadataImage.EMPTY,
+        since: Since = lambda _, __: None,
+    ) -> None:
         """Begin with what an image has, each thing since an offset and time; its own where nothing is known."""
         self._image = attrs.evolve(image, topics=TopicsImage.EMPTY)
         self._topics = {topic_id: topic.name for topic_id, topic in image.topics.topics_by_id().items()}
-        provenance = image.provenance
-        for table in self._tables:
-            open_ = self._open[table.name] = {}
-            for key in self._topics if table is TOPICS else table.keys(image):
-                state = self._look(table, key)
-                row = table.row(key, state)
-                known = since(table, table.key_of(row)) or (provenance.offset, provenance.timestamp)
-                open_[key] = _Open(row, state, *known)
+        self._of_kind: dict[int, list[SmallTable]] = {}
+        self._open: dict[str, dict[Key, _Open]] = {}
+        for table in tables:
+            self.add(table, since)
+
+    def add(self, table: SmallTable, since: Since) -> None:
+        """Add a table, before anything is taken; `since` as where this begins."""
+        for kind in table.kinds:
+            self._of_kind.setdefault(kind, []).append(table)
+        provenance = self._image.provenance
+        open_ = self._open[table.name] = {}
+        for key in [*self._topics] if table is TOPICS else table.keys(self._image):
+            state = self._look(table, key)
+            row = table.row(key, state)
+            known = since(table, table.key_of(row)) or (provenance.offset, provenance.timestamp)
+            open_[key] = _Open(row, state, *known)
 
     def take(self, records: EffectiveRecords) -> dict[str, pa.Table]:
-        """Replay records that follow those before; the states that ended, by the name of their table.
+        """Replay records that follow those before; the states that ended, by the name of their table where there are.
 
         Records that none of the tables is made of are left out. Raises ReplayError or CorruptDataError naming the
         offset.
         """
-        records = records.of_kinds(self._kinds)
-        ended: dict[str, list[tuple[Any, ...]]] = {table.name: [] for table in self._tables}
-        effective, times = records.effective.tolist(), records.times.tolist()
+        records = records.of_kinds(self._of_kind)
+        ended: dict[SmallTable, list[tuple[Any, ...]]] = {}
+        effective, times, kinds = records.effective.tolist(), records.times.tolist(), records.kinds.tolist()
         start = 0
         while start < len(effective):
             stop = start + 1
             while stop < len(effective) and effective[stop] == effective[start]:
                 stop += 1
-            messages = [self._decode(records, index) for index in range(start, stop)]
+            messages = [(*self._decode(records, index), self._of_kind[kinds[index]]) for index in range(start, stop)]
             self._step(messages, effective[start], times[start], ended)
             start = stop
-        return {table.name: _table(table, ended[table.name]) for table in self._tables}
+        return {table.name: _table(table, rows) for table, rows in ended.items()}
 
     def open_table(self, table: SmallTable) -> pa.Table:
         """The states of a table that go on."""
@@ -83,10 +88,9 @@ class SmallStates:
             table, [(*o.row, o.since, None, _micros(o.since_time), None) for o in self._open[table.name].values()]
         )
 
-    @property
-    def open_count(self) -> int:
-        """How many states go on, of all tables."""
-        return sum(map(len, self._open.values()))
+    def open_count(self, table: SmallTable) -> int:
+        """How many states of a table go on."""
+        return len(self._open[table.name])
 
     def _decode(self, records: EffectiveRecords, index: int) -> tuple[int, AnyMessage]:
         offset = int(records.offsets[index])
@@ -97,31 +101,33 @@ class SmallStates:
 
     def _step(
         self,
-        messages: Sequence[tuple[int, AnyMessage]],
+        messages: Sequence[tuple[int, AnyMessage, Sequence[SmallTable]]],
         effective: int,
         time: int,
-        ended: Mapping[str, list[tuple[Any, ...]]],
+        ended: dict[SmallTable, list[tuple[Any, ...]]],
     ) -> None:
-        """Records that take effect at one offset."""
-        touched: dict[str, dict[Key, None]] = {table.name: {} for table in self._tables}
-        delta = MetadataDelta(self._image)
-        changes = False
-        for offset, message in messages:
+        """Records that take effect at one offset, with the tables that they are about."""
+        touched: dict[SmallTable, dict[Key, None]] = {}
+        delta: MetadataDelta | None = None
+        for offset, message, tables in messages:
             removed = None
             if isinstance(message, r.TopicRecord):  # most of what there is, and nothing of it is in the image
                 self._topics[message.topic_id] = message.name
             else:
+                if delta is None:
+                    delta = MetadataDelta(self._image)
                 removed = self._replay(delta, offset, message)
-                changes = True
-            for table in self._tables:
-                touched[table.name].update(dict.fromkeys(table.touched(message) or ()))
+            for table in tables:
+                keys = table.touched(message) or ()
                 if removed is not None:
-                    touched[table.name].update(dict.fromkeys(table.removed_topic(self._image, removed)))
-        if changes:
+                    keys = (*keys, *table.removed_topic(self._image, removed))
+                if keys:
+                    touched.setdefault(table, {}).update(dict.fromkeys(keys))
+        if delta is not None:
             self._image = delta.apply(self._image.provenance)
-        for table in self._tables:
-            for key in touched[table.name]:
-                self._change(table, key, effective, time, ended[table.name])
+        for table, keys in touched.items():
+            for key in keys:
+                self._change(table, key, effective, time, ended)
 
     def _replay(self, delta: MetadataDelta, offset: int, message: AnyMessage) -> str | None:
         """Replay a record; gives the name of the topic that it removes."""
@@ -143,7 +149,9 @@ class SmallStates:
     def _look(self, table: SmallTable, key: Key) -> Any:
         return self._topics.get(key) if table is TOPICS else table.look(self._image, key)
 
-    def _change(self, table: SmallTable, key: Key, offset: int, time: int, ended: list[tuple[Any, ...]]) -> None:
+    def _change(
+        self, table: SmallTable, key: Key, offset: int, time: int, ended: dict[SmallTable, list[tuple[Any, ...]]]
+    ) -> None:
         open_ = self._open[table.name]
         before, state = open_.get(key), self._look(table, key)
         if before is not None:
@@ -151,7 +159,8 @@ class SmallStates:
                 return
             del open_[key]
             if before.since != offset:
-                ended.append((*before.row, before.since, offset, _micros(before.since_time), _micros(time)))
+                row = (*before.row, before.since, offset, _micros(before.since_time), _micros(time))
+                ended.setdefault(table, []).append(row)
         if state is not None:
             open_[key] = _Open(table.row(key, state), state, offset, time)
 

@@ -26,7 +26,7 @@ Key = Any
 State = Any
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False)
 class SmallTable:
     """A history table of things that there are few of.
 

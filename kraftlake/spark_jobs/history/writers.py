@@ -25,7 +25,7 @@ from kraftlake.spark_jobs.history.effective_records import (
 from kraftlake.spark_jobs.history.history_table import HistoryTable
 from kraftlake.spark_jobs.history.open_since import partitions_since, things_since
 from kraftlake.spark_jobs.history.partition_states import PartitionStates
-from kraftlake.spark_jobs.history.small_states import SmallStates
+from kraftlake.spark_jobs.history.small_states import Since, SmallStates
 from kraftlake.spark_jobs.history.small_tables import SMALL_TABLES, SmallTable
 from kraftlake.spark_jobs.lake_table import LakeTable, TableDescription
 from kraftlake.spark_jobs.later_rows import LaterRows
@@ -58,11 +58,6 @@ class HistoryWriter(TableWriter):
     wants_rows = True
     wants_changes = False
 
-    def __init__(self, source: RecordSource) -> None:
-        super().__init__()
-        self._source = source
-        self._transactions = TransactionReader()
-
     def table(self, lake: Location) -> HistoryTable:
         """The table in a lake; it asks this writer for the rows that are still so."""
         return HistoryTable(self.description, lake, self)
@@ -87,27 +82,9 @@ class HistoryWriter(TableWriter):
         since the snapshot's own offset. Raises LakeError where table and log contradict each other.
         """
         assert isinstance(table, HistoryTable), "the table is the one of `table`"
-        covers = table.last_offset()
-        if covers is None:
-            if reader.start_offset > 0:
-                self._begin(snapshot_image(oldest_snapshot(reader)).image, None)
-            return
-        loader = loader_at(reader, covers)
-        self._begin(loader.take_image(), table)
-        begins = loader.transaction_begin_offset
-        if begins is not None:
-            self._transactions.go_on(reader.batches(begins, covers), begins)
+        self._open(reader, table, table.last_offset())
 
-    def take_rows(self, rows: pa.Table) -> None:
-        """Fold rows of the log."""
-        for part in self._source.records(rows):
-            for records in self._transactions.take(part):
-                self._take(records)
-
-    def _begin(self, image: MetadataImage, table: HistoryTable | None) -> None:
-        raise NotImplementedError
-
-    def _take(self, records: EffectiveRecords) -> None:
+    def _open(self, reader: LakeReader, table: HistoryTable, covers: int | None) -> None:
         raise NotImplementedError
 
 
@@ -117,7 +94,9 @@ class PartitionHistoryWriter(HistoryWriter):
     description = TableDescription("partition_history", "What each partition was, from when to when", PARTITION_COLUMNS)
 
     def __init__(self, source: RecordSource) -> None:
-        super().__init__(source)
+        super().__init__()
+        self._source = source
+        self._transactions = TransactionReader()
         self._states = PartitionStates()
 
     @property
@@ -137,16 +116,31 @@ class PartitionHistoryWriter(HistoryWriter):
         """The same, still to be made."""
         return self._states.ended()
 
-    def _begin(self, image: MetadataImage, table: HistoryTable | None) -> None:
-        provenance = image.provenance
-        since: tuple[Any, Any] = (provenance.offset, provenance.timestamp)
-        if table is not None:
+    def take_rows(self, rows: pa.Table) -> None:
+        """Fold rows of the log."""
+        for part in self._source.records(rows):
+            for records in self._transactions.take(part):
+                _refuse_unknown(records)
+                self._states.take(records)
+
+    def _open(self, reader: LakeReader, table: HistoryTable, covers: int | None) -> None:
+        image = _image_at(reader, covers, self._transactions)
+        since: tuple[Any, Any] = (image.provenance.offset, image.provenance.timestamp)
+        if covers is not None:
             since = partitions_since(image.topics, table)
         self._states.begin(image.topics, *since)
 
-    def _take(self, records: EffectiveRecords) -> None:
-        _refuse_unknown(records)
-        self._states.take(records)
+
+def _image_at(reader: LakeReader, covers: int | None, transactions: TransactionReader) -> MetadataImage:
+    """The image with which a table goes on that covers a log up to an offset; the transaction that is open is held."""
+    if covers is None:
+        return snapshot_image(oldest_snapshot(reader)).image if reader.start_offset > 0 else MetadataImage.EMPTY
+    loader = loader_at(reader, covers)
+    begins = loader.transaction_begin_offset
+    image = loader.take_image()
+    if begins is not None:
+        transactions.go_on(reader.batches(begins, covers), begins)
+    return image
 
 
 def _refuse_unknown(records: EffectiveRecords) -> None:
@@ -156,44 +150,77 @@ def _refuse_unknown(records: EffectiveRecords) -> None:
     refuse(records, np.flatnonzero(~np.isin(records.kinds, [*METADATA_RECORDS])))
 
 
-class SmallHistoryWriter(HistoryWriter):
-    """Writes one of the other history tables."""
+class SmallHistories:
+    """The states of those small tables of a run that end at one offset: they are replayed once for all of them."""
 
-    def __init__(self, source: RecordSource, table: SmallTable) -> None:
-        self.description = TableDescription(table.name, table.comment, table.columns)
-        super().__init__(source)
-        self._of = table
-        self._states = SmallStates((table,))
+    def __init__(self, source: RecordSource, reader: LakeReader, covers: int | None) -> None:
+        self._source = source
+        self._transactions = TransactionReader()
+        self._writers: dict[str, SmallHistoryWriter] = {}
+        self._taken_to = -1 if covers is None else covers
+        self.states = SmallStates((), _image_at(reader, covers, self._transactions))
+
+    def add(self, writer: SmallHistoryWriter, since: Since) -> None:
+        """Add a table by its writer: what there is of it is so since an offset and time."""
+        self._writers[writer.of.name] = writer
+        self.states.add(writer.of, since)
+
+    def take_rows(self, rows: pa.Table) -> None:
+        """Fold rows of the log for all tables, unless another's writer was given them before."""
+        last = rows.column("offset")[-1].as_py()
+        if last <= self._taken_to:
+            return
+        self._taken_to = last
+        for part in self._source.records(rows):
+            for records in self._transactions.take(part):
+                for name, ended in self.states.take(records).items():
+                    self._writers[name].rows.add_table(ended)
+
+
+class SmallHistoryWriter(HistoryWriter):
+    """Writes one of the other history tables, `of`."""
+
+    def __init__(self, source: RecordSource, of: SmallTable, together: dict[int | None, SmallHistories]) -> None:
+        """`together` has what the tables that end at an offset share; a writer adds what it is the first to need."""
+        self.description = TableDescription(of.name, of.comment, of.columns)
+        super().__init__()
+        self._source = source
+        self.of = of
+        self._all_together = together
+        self._together: SmallHistories | None = None
 
     @property
     def open_count(self) -> int:
         """How many there are."""
-        return self._states.open_count
+        return 0 if self._together is None else self._together.states.open_count(self.of)
 
     def open_tables(self) -> Iterator[pa.Table]:
         """What they are."""
-        return iter([self._states.open_table(self._of)])
+        return iter([] if self._together is None else [self._together.states.open_table(self.of)])
 
-    def _begin(self, image: MetadataImage, table: HistoryTable | None) -> None:
-        known = None if table is None else things_since(table, self._of.key)
+    def _open(self, reader: LakeReader, table: HistoryTable, covers: int | None) -> None:
+        if covers not in self._all_together:
+            self._all_together[covers] = SmallHistories(self._source, reader, covers)
+        self._together = self._all_together[covers]
+        known = None if covers is None else things_since(table, self.of.key)
 
         def since(_: SmallTable, key: tuple[Any, ...]) -> tuple[int, int] | None:
             if known is None:
                 return None
             if key not in known:
-                assert table is not None
                 raise LakeError(f"{table.path} lacks {key}, which its log has: delete {table.name}/ and run again")
             return known[key]
 
-        self._states.begin(image, since)
+        self._together.add(self, since)
 
-    def _take(self, records: EffectiveRecords) -> None:
-        ended = self._states.take(records)[self._of.name]
-        if ended.num_rows:
-            self.rows.add_table(ended)
+    def take_rows(self, rows: pa.Table) -> None:
+        """Fold rows of the log."""
+        assert self._together is not None, "the writer was opened"
+        self._together.take_rows(rows)
 
 
 def history_writers() -> list[TableWriter]:
     """A writer of each history table, for one run."""
-    source = RecordSource()
-    return [PartitionHistoryWriter(source), *(SmallHistoryWriter(source, table) for table in SMALL_TABLES)]
+    source, together = RecordSource(), dict[int | None, SmallHistories]()
+    small = (SmallHistoryWriter(source, table, together) for table in SMALL_TABLES)
+    return [PartitionHistoryWriter(source), *small]

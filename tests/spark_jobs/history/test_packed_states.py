@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from kraftlake.delta.noting_change import Origins
 from kraftlake.image.partition_rows import COLUMNS
+from kraftlake.spark_jobs.history import packed_states
 from kraftlake.spark_jobs.history.columns import STILL_SO
 from kraftlake.spark_jobs.history.packed_states import GatheredStates, InColumns, States
 
@@ -31,7 +32,10 @@ def gather(gathered: GatheredStates, numbers: list[int], kept: int) -> None:
     gathered.keep(kept)
 
 
-def test_states_that_are_gathered_stay_in_their_order_while_the_room_for_them_grows() -> None:
+def test_states_that_are_gathered_stay_in_their_order_while_the_room_for_them_grows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(packed_states, "_ROOM", 100)
     gathered = GatheredStates()
     expected: list[int] = []
     for start in range(0, 50_000, 5000):

@@ -66,8 +66,7 @@ def test_it_goes_on_from_any_image(log: list[RecordBatch], at: int) -> None:
     if reader.open_since is not None:
         return  # a snapshot is made outside of transactions only
     start = [MetadataImage.EMPTY, *images(log[:at])][-1]
-    states = SmallStates()
-    states.begin(start, lambda table, key: None)
+    states = SmallStates(image=start)
     found, seen = histories(log[at:], states), [start, *images(log[at:], start)]
     for table in SMALL_TABLES:
         assert found[table.name] == small_rows(table, seen), table.name
@@ -85,9 +84,9 @@ def test_real_logs_have_the_histories_that_their_images_have(sample: str) -> Non
 
 def test_what_a_snapshot_of_the_past_knew_is_kept_where_it_began() -> None:
     log = log_of([topic(1)], [r.ConfigRecord(resource_type=2, resource_name="topic-1", name="x", value="1")])
-    states = SmallStates()
-    states.begin(
-        [*images(log)][-1], lambda table, key: (0, 5) if (table, key) == (TOPICS, (str(uuid_of(1)),)) else None
+    states = SmallStates(
+        image=[*images(log)][-1],
+        since=lambda table, key: (0, 5) if (table, key) == (TOPICS, (str(uuid_of(1)),)) else None,
     )
     topics, configs = states.open_table(TOPICS).to_pylist(), states.open_table(CONFIGS).to_pylist()
     assert [row["valid_from_offset"] for row in (*topics, *configs)] == [0, 1]

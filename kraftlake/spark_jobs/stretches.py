@@ -13,7 +13,7 @@ import pyarrow as pa
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.batch_values import BatchValues
 from kraftlake.records.metadata_records import NoOpRecord
-from kraftlake.records.row_values import values_of_rows
+from kraftlake.spark_jobs.row_parts import shared_values
 from kraftlake.spark_jobs.transactions import marks_among, open_around
 
 _NO_OP: Final = NoOpRecord.API_KEY
@@ -53,7 +53,7 @@ def stretches(rows: pa.Table, in_transaction: Callable[[], bool]) -> Iterator[St
     """
     first = rows.column("offset")[0].as_py()
     keys = rows.column("api_key").to_numpy()
-    for part in values_of_rows(rows):
+    for part in shared_values(rows):
         if isinstance(part, RecordBatch):
             yield part
         else:

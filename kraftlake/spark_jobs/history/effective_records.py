@@ -150,9 +150,9 @@ def refuse(records: EffectiveRecords, places: Any) -> None:
 def parts_of_rows(rows: pa.Table) -> Iterator[BatchValues | RecordBatch]:
     """Rows of whole batches, sorted by offset, as parts: many batches in one where there is compiled code."""
     if kernels.available():
-        from kraftlake.records.row_values import values_of_rows
+        from kraftlake.spark_jobs.row_parts import shared_values
 
-        return values_of_rows(rows)
+        return shared_values(rows)
     return from_rows(rows)
 
 

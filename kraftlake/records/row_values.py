@@ -57,7 +57,8 @@ def values_of_rows(table: pa.Table) -> Iterator[BatchValues | RecordBatch]:
 
 def _changes_only_at(begins: Any, values: Any) -> bool:
     changes = np.flatnonzero(np.diff(values)) + 1
-    return not len(changes) or bool(np.isin(changes, begins).all())
+    places = np.searchsorted(begins, changes)
+    return bool((places < len(begins)).all() and (begins[places] == changes).all())
 
 
 def has_plain_frames(values: BatchValues) -> bool:

@@ -50,13 +50,11 @@ def lake_of(name: str, folder: Path, records: int, partitions: int) -> Path:
 
 def run(what: str, lake: Path) -> dict[str, float]:
     """Take the lake's log in, as one of WHATS, in this process, which has done nothing else."""
+    from kraftlake.runtime.own_process import settle_in
+
+    settle_in()  # as `kraftlake spark` does
     import pyarrow as pa
 
-    from kraftlake.runtime.kept_memory import keep_freed_memory
-    from kraftlake.runtime.pandas_unseen import leave_pandas_out
-
-    keep_freed_memory()  # as `kraftlake spark` does
-    leave_pandas_out()
     from kraftlake.spark_jobs import run_job
     from kraftlake.spark_jobs.snapshot_publisher import DEFAULT_SNAPSHOT_BYTES
     from kraftlake.spark_jobs.table_stream import run_tables

@@ -8,8 +8,7 @@ import sys
 from typing import Any, Final
 
 from kraftlake.runtime.errors import KraftlakeError
-from kraftlake.runtime.kept_memory import keep_freed_memory
-from kraftlake.runtime.pandas_unseen import leave_pandas_out
+from kraftlake.runtime.own_process import settle_in
 from kraftlake.spark_jobs.jobs import JOBS, run_job
 
 SNAPSHOT: Final = "snapshot"
@@ -70,8 +69,7 @@ def _run(given: argparse.Namespace) -> dict[str, Any]:
         max_bytes=given.max_bytes_per_trigger,
         checkpoint=given.checkpoint,
     )
-    keep_freed_memory()
-    leave_pandas_out()
+    settle_in()
     return run_job(given.job, given.lake, options=options).to_json()
 
 

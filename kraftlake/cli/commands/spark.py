@@ -11,8 +11,7 @@ from kraftlake.cli.commands.spark_snapshot import snapshot
 from kraftlake.cli.options import Call, command
 from kraftlake.cli.parameters import LAKE, OUTPUT, CountParameter
 from kraftlake.cli.sections import ENGINE
-from kraftlake.runtime.kept_memory import keep_freed_memory
-from kraftlake.runtime.pandas_unseen import leave_pandas_out
+from kraftlake.runtime.own_process import settle_in
 from kraftlake.spark_jobs.jobs import JOBS, REPLAY, Job, run_job
 
 if TYPE_CHECKING:
@@ -109,8 +108,7 @@ def _run(
     from kraftlake.cli.views.progress_view import progress_bars
     from kraftlake.spark_jobs import StreamOptions
 
-    keep_freed_memory()
-    leave_pandas_out()
+    settle_in()
     options = StreamOptions.of(
         trigger=trigger.removeprefix(_INTERVAL_PREFIX),
         max_files=max_files,

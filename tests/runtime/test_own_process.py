@@ -1,0 +1,40 @@
+"""A process of kraftlake's own is set up once, before it works."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TELL = """
+import sys
+from kraftlake.runtime.own_process import settle_in
+assert not {"numpy", "pyarrow"} & set(sys.modules), "or they would have begun by themselves"
+settle_in()
+import os, threading, pyarrow as pa
+print("pandas" in sys.modules, pa.default_memory_pool().backend_name, len(os.listdir("/proc/self/task")))
+"""
+
+
+def told(**environment: str) -> list[str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("OPENBLAS", "ARROW", "MALLOC"))}
+    ran = subprocess.run(
+        [sys.executable, "-c", TELL], env=kept | environment, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout.split()
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="threads are counted in Linux's /proc")
+def test_nothing_is_imported_or_started_that_nobody_uses() -> None:
+    pandas, pool, threads = told()
+    assert pandas == "False"
+    assert pool == "system" or platform.libc_ver()[0] != "glibc"
+    chosen = told(OPENBLAS_NUM_THREADS="3", ARROW_DEFAULT_MEMORY_POOL="mimalloc")
+    assert chosen[1] == "mimalloc"
+    if (os.cpu_count() or 1) > 1:
+        assert int(chosen[2]) > int(threads)

@@ -159,15 +159,24 @@ class LogFold:
         return new
 
     def take(self, rows: pa.Table) -> Iterator[int]:
-        """Take in whole batches, sorted by offset, that follow `last_offset`; yields the size of each part of them."""
+        """Take in whole batches, sorted by offset, that follow `last_offset`; yields the size of each part of them.
+
+        Writers may be behind: see `wait`.
+        """
         for piece in pieces(rows):
             if self._beside is None or self._wants_changes or piece.num_rows < self._at_once_from:
+                self.wait()
                 size = self._take_piece(piece)
                 self._pass_on(piece, self._feeds)
             else:
                 pass_on, take = partial(self._pass_on, piece, self._feeds), partial(self._take_piece, piece)
                 size = self._beside.along(pass_on, take)
             yield size
+
+    def wait(self) -> None:
+        """Wait until the writers have had all that was taken in. Raises what one of them raised."""
+        if self._beside is not None:
+            self._beside.wait()
 
     def _pass_on(self, rows: pa.Table, feeds: Iterable[TableFeed]) -> None:
         for feed in feeds:

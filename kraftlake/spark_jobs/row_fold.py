@@ -54,6 +54,7 @@ class RowFold(LogFold):
         """Take in whole batches, sorted by offset, that follow `last_offset`; yields the size of each part of them."""
         for piece in pieces(rows):
             if self._beside is None or len(self._feeds) < 2 or piece.num_rows < self._at_once_from:
+                self.wait()
                 self._pass_on(piece, self._feeds)
             else:  # of histories the first is of partitions, where most happens
                 pass_on = partial(self._pass_on, piece)

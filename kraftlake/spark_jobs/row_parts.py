@@ -11,10 +11,11 @@ import pyarrow as pa
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.batch_values import BatchValues
 from kraftlake.records.row_values import values_of_rows
+from kraftlake.spark_jobs.beside import PIECES_AHEAD
 
 _lock = threading.Lock()
 _newest: list[tuple[ref[pa.Table], _Parts]] = []
-"""The parts of the table that was asked about last, as long as somebody holds it."""
+"""The parts of the tables that were asked about last, as long as somebody holds them."""
 
 
 class _Parts:
@@ -58,10 +59,13 @@ def shared_values(rows: pa.Table) -> Iterator[BatchValues | RecordBatch]:
             if known() is rows:
                 return iter(parts)
         parts = _Parts(rows)
-        _newest[:] = [(ref(rows, _forget), parts)]
+        _newest[:] = [*_newest[-PIECES_AHEAD:], (ref(rows, _forget), parts)]
     return iter(parts)
 
 
-def _forget(gone: ref[pa.Table]) -> None:
-    """Called on any thread, be it within `_lock`: at worst parts are forgotten that would have been of use."""
-    _newest[:] = [one for one in list(_newest) if one[0] is not gone]
+def _forget(gone: ref[pa.Table], newest: list[tuple[ref[pa.Table], _Parts]] = _newest) -> None:
+    """Called on any thread, be it within `_lock`: at worst parts are forgotten that would have been of use.
+
+    When the process ends this may be called with no global name left.
+    """
+    newest[:] = [one for one in list(newest) if one[0] is not gone]

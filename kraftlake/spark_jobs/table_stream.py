@@ -23,7 +23,7 @@ from kraftlake.replay.open_reader import LakeReader
 from kraftlake.runtime.errors import EnvironmentFaultError, KraftlakeError, LakeError, UsageError
 from kraftlake.runtime.log import get_logger
 from kraftlake.runtime.one_ahead import one_ahead
-from kraftlake.spark_jobs.beside import Behind
+from kraftlake.spark_jobs.beside import PIECES_AHEAD, Behind
 from kraftlake.spark_jobs.log_fold import LogFold, TableFeed
 from kraftlake.spark_jobs.row_fold import RowFold
 from kraftlake.spark_jobs.run_lock import JOBS_FOLDER, hold_tables
@@ -89,7 +89,7 @@ def run_tables(
     MetadataLog.open(lake)  # says what is wrong with the lake before anything is made in it
     with ExitStack() as stack:
         stack.enter_context(hold_tables(lake, [writer.description.name for writer in writers]))
-        behind, beside = stack.enter_context(Behind()), stack.enter_context(Behind())
+        behind, beside = stack.enter_context(Behind()), stack.enter_context(Behind(PIECES_AHEAD))
         session = stack.enter_context(RunSession(spark, f"kraftlake {job}", options.master))
         run = _TableRun(
             job,
@@ -266,6 +266,7 @@ class _TableRun:
 
         Snapshots are written by now: the offsets that the tables note come last, so that a rerun misses none.
         """
+        self._fold.wait()
         self._end_publishing()
         self._unpublished_bytes = 0
         offset = self._fold.last_offset

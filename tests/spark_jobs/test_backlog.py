@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -151,3 +152,43 @@ def test_no_more_of_the_log_is_read_than_a_writer_needs(tmp_path: Path) -> None:
         table_stream.run_tables("given", lake, [writer])
         assert [*writer.given] == [tuple(name for name in LOG_SCHEMA.names if name in columns)]
         shutil.rmtree(lake / "given")
+
+
+class LateRows(TableWriter):
+    """A table of offsets, by a writer that is behind the images."""
+
+    description = TableDescription("late", "Nothing.", ((pa.field("offset", pa.int64()), "an offset"),))
+    wants_rows = True
+    wants_changes = False
+    wants_images = True
+
+    def __init__(self, go: threading.Event) -> None:
+        super().__init__()
+        self._go = go
+
+    def take_rows(self, rows: pa.Table) -> None:
+        self._go.wait(30)
+        self.rows.add_table(rows.select(["offset"]))
+
+
+@pytest.mark.usefixtures("any_backlog")
+def test_a_writer_that_is_behind_is_waited_for_before_its_table_covers_an_offset(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = tmp_path / "lake"
+    lake_of(lake, commits=1)
+    run_job("metrics", lake)  # compiled code is there from now on: the images take no time to speak of
+    monkeypatch.setattr(table_stream, "_PUBLISH_BYTES", 1)
+    told: list[tuple[int, int]] = []
+
+    def tell(offset: int, _: int) -> None:
+        told.append((offset, DeltaTable(lake / "late").to_pyarrow_table().num_rows))
+
+    go = threading.Event()
+    later = threading.Timer(1, go.set)
+    later.start()
+    table_stream.run_tables("late", lake, [LateRows(go)], on_progress=tell)
+    later.join()
+    assert len(told) > 1
+    assert all(rows == offset + 1 for offset, rows in told)
+    assert told[-1][0] == LAST_OFFSET

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from kraftlake.metadata_log.location import Location
 from kraftlake.records.metadata_records import METADATA_RECORDS
 from kraftlake.replay.fold import loader_at, snapshot_image
 from kraftlake.runtime.errors import LakeError
+from kraftlake.spark_jobs.beside import PIECES_AHEAD
 from kraftlake.spark_jobs.history.columns import PARTITION_COLUMNS
 from kraftlake.spark_jobs.history.effective_records import (
     EffectiveRecords,
@@ -41,15 +43,17 @@ class RecordSource:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._rows: pa.Table | None = None
-        self._records: list[EffectiveRecords] = []
+        self._newest: deque[tuple[pa.Table, list[EffectiveRecords]]] = deque(maxlen=PIECES_AHEAD + 1)
 
     def records(self, rows: pa.Table) -> list[EffectiveRecords]:
         """The records in some rows, as if each took effect where it stands."""
         with self._lock:
-            if rows is not self._rows:
-                self._rows, self._records = rows, [standing_alone(part) for part in parts_of_rows(rows)]
-            return self._records
+            for known, records in self._newest:
+                if known is rows:
+                    return records
+            records = [standing_alone(part) for part in parts_of_rows(rows)]
+            self._newest.append((rows, records))
+            return records
 
 
 class HistoryWriter(TableWriter):

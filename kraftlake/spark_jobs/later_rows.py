@@ -43,8 +43,7 @@ class LaterRows:
         with self._lock:
             if self._made is None:
                 self._made = self._make()
-                self._make = lambda: self._made
-                self._parts = None
+                self._make, self._parts = _gone, None  # and what the rows were made of is let go
                 assert self._num_rows in (None, self._made.num_rows), "the number of rows is known before"
             return self._made
 
@@ -60,4 +59,4 @@ class LaterRows:
 
 
 def _gone() -> pa.Table:
-    raise AssertionError("the rows were taken part by part")
+    raise AssertionError("the rows are made already, or were taken part by part")

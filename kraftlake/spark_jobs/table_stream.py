@@ -199,11 +199,11 @@ class _TableRun:
 
     def _stream(self, options: StreamOptions, checkpoint: Path) -> None:
         if isinstance(self._lake, ObjectPath):  # Spark has no part in it, and needs no client of the store's
-            self._catch_up(self._last_wanted(options))
+            self._catch_up(self._last_wanted(options), to_the_end=True)
             return
         if self._has_backlog(options):
             discard(checkpoint)  # it would have the stream bring all of that once more
-            self._catch_up(self._last_wanted(options))
+            self._catch_up(self._last_wanted(options), to_the_end=options.trigger == AVAILABLE_NOW)
             if options.until_offset is not None and self._fold.last_offset >= options.until_offset:
                 return
         needed = self._fold.last_offset + 1
@@ -238,8 +238,8 @@ class _TableRun:
         """Whether so much of the log is missing in the tables that it is read from the lake's files."""
         return options.max_files is None and self._end_offset - 1 - self._fold.last_offset >= BACKLOG_FROM
 
-    def _catch_up(self, to_offset: int) -> None:
-        """Reads from the log itself, without Spark."""
+    def _catch_up(self, to_offset: int, *, to_the_end: bool = False) -> None:
+        """Reads from the log itself, without Spark; `to_the_end` where nothing is to be read after that."""
         if self._fold.last_offset < to_offset:
             # A handle of its own, for the tables are read on a thread of its own.
             log = MetadataLog.open(self._lake)
@@ -248,7 +248,10 @@ class _TableRun:
             with one_ahead(log.batch_rows(self._fold.last_offset + 1, to_offset, columns=columns)) as tables:
                 for rows in tables:
                     self._take(rows)
-        self._publish()
+        self._begin_publishing(goes_on=False)
+        if to_the_end:
+            self._fold.finish()  # makes its snapshot while the rows are written
+        self._end_publishing()
 
     def _take(self, rows: pa.Table) -> None:
         """Takes rows in, and publishes what they make in pieces of bounded size."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
+from weakref import ref
 
 import pyarrow as pa
 import pytest
@@ -24,6 +26,18 @@ def test_they_are_made_once_and_not_before_somebody_asks() -> None:
     assert not made
     assert later.table() is later.table() is ROWS
     assert made == [1]
+
+
+def test_they_are_gone_as_soon_as_nobody_has_them() -> None:
+    later = LaterRows(lambda: pa.table({"offset": [1, 2, 3]}), 3)
+    rows = ref(later.table())
+    assert rows() is not None
+    gc.disable()
+    try:
+        del later
+        assert rows() is None, "hundreds of megabytes would wait for the collector"
+    finally:
+        gc.enable()
 
 
 def test_how_many_there_are_may_be_known_by_making_them_alone() -> None:

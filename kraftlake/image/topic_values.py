@@ -17,13 +17,11 @@ from kraftlake.records.encoded_values import EncodedValues
 from kraftlake.records.metadata_records import TopicRecord
 from kraftlake.records.serde import encode_value
 from kraftlake.records.uuid import Uuid
+from kraftlake.records.varint import uvarint
 
 ELR_LOST = "the eligible leader replicas of one or more partitions"
 DIRECTORIES_LOST = "the log directories of one or more replicas"
 _PARTITIONS_AT_ONCE = 65_536
-_LONG_NAME = 127
-"""From this length on a name's length takes more than a byte."""
-_ONE_BYTE = [bytes([value]) for value in range(128)]
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -105,10 +103,7 @@ def _heads(table: TopicTable, topics: Any) -> list[bytes]:
     heads = []
     for at, number in enumerate(topics.tolist()):
         name = names[number].encode()
-        if len(name) < _LONG_NAME:
-            heads.append(before + _ONE_BYTE[len(name) + 1] + name + ids[16 * at : 16 * at + 16] + behind)
-        else:
-            heads.append(encode_value(TopicRecord(name=names[number], topic_id=table.id_of(number)), 0))
+        heads.append(before + uvarint(len(name) + 1) + name + ids[16 * at : 16 * at + 16] + behind)
     return heads
 
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from kraftlake.kernels.compiled import Instruction, compiled, inlined
+from kraftlake.kernels.words import read_word
 
 LANE: Final = 256
 """Bytes of each of the three lanes; a multiple of eight."""
@@ -79,21 +80,6 @@ def _behind_a_lane(crc: Any) -> Any:
     )
 
 
-@inlined
-def _word(data: Any, p: Any) -> Any:
-    """The eight bytes at `p`, the first the lowest; written so that LLVM makes one load of it."""
-    return (
-        np.uint64(data[p])
-        | np.uint64(data[p + np.uint64(1)]) << np.uint64(8)
-        | np.uint64(data[p + np.uint64(2)]) << np.uint64(16)
-        | np.uint64(data[p + np.uint64(3)]) << np.uint64(24)
-        | np.uint64(data[p + np.uint64(4)]) << np.uint64(32)
-        | np.uint64(data[p + np.uint64(5)]) << np.uint64(40)
-        | np.uint64(data[p + np.uint64(6)]) << np.uint64(48)
-        | np.uint64(data[p + np.uint64(7)]) << np.uint64(56)
-    )
-
-
 @compiled
 def crc32c(data: Any, start: int, end: int) -> Any:
     """The CRC32C of data[start:end), as a batch has it; it costs no call into another library for each batch."""
@@ -104,14 +90,14 @@ def crc32c(data: Any, start: int, end: int) -> Any:
         second, third = np.uint64(0), np.uint64(0)
         to = p + lane
         while p < to:
-            crc = _after_eight(crc, _word(data, p))
-            second = _after_eight(second, _word(data, p + lane))
-            third = _after_eight(third, _word(data, p + lane + lane))
+            crc = _after_eight(crc, read_word(data, p))
+            second = _after_eight(second, read_word(data, p + lane))
+            third = _after_eight(third, read_word(data, p + lane + lane))
             p += eight
         crc = _behind_a_lane(_behind_a_lane(crc) ^ second) ^ third
         p += lane + lane
     while p + eight <= stop:
-        crc = _after_eight(crc, _word(data, p))
+        crc = _after_eight(crc, read_word(data, p))
         p += eight
     while p < stop:
         crc = _BY_BYTE[0, (crc ^ np.uint64(data[p])) & np.uint64(0xFF)] ^ (crc >> eight)

@@ -32,39 +32,12 @@ from kraftlake.kernels.partition_events import (
     number_size,
 )
 from kraftlake.kernels.row_lists import LEADER, load_row
+from kraftlake.kernels.words import put_word, read_word
 
 BEFORE_SLOT, AFTER_SLOT, GONE_SLOT, COME_SLOT, NO_SLOT = range(5)
 """What follows a piece of a sentence."""
 RECOVERED_TEXT, RECOVERING_TEXT = 0, 1
-COMMA, MINUS, SPACE, OPEN, CLOSE, ZERO = b", []0"[0], b"-"[0], b" "[0], b"["[0], b"]"[0], b"0"[0]
-
-
-@inlined
-def _word(data: Any, q: Any) -> Any:
-    """Eight bytes as a number; written so that LLVM makes one load of it: no index that could be negative."""
-    return (
-        np.uint64(data[q])
-        | np.uint64(data[q + np.uint64(1)]) << np.uint64(8)
-        | np.uint64(data[q + np.uint64(2)]) << np.uint64(16)
-        | np.uint64(data[q + np.uint64(3)]) << np.uint64(24)
-        | np.uint64(data[q + np.uint64(4)]) << np.uint64(32)
-        | np.uint64(data[q + np.uint64(5)]) << np.uint64(40)
-        | np.uint64(data[q + np.uint64(6)]) << np.uint64(48)
-        | np.uint64(data[q + np.uint64(7)]) << np.uint64(56)
-    )
-
-
-@inlined
-def _put_word(into: Any, q: Any, word: Any) -> None:
-    """The other way round, as one store."""
-    into[q] = np.uint8(word)
-    into[q + np.uint64(1)] = np.uint8(word >> np.uint64(8))
-    into[q + np.uint64(2)] = np.uint8(word >> np.uint64(16))
-    into[q + np.uint64(3)] = np.uint8(word >> np.uint64(24))
-    into[q + np.uint64(4)] = np.uint8(word >> np.uint64(32))
-    into[q + np.uint64(5)] = np.uint8(word >> np.uint64(40))
-    into[q + np.uint64(6)] = np.uint8(word >> np.uint64(48))
-    into[q + np.uint64(7)] = np.uint8(word >> np.uint64(56))
+COMMA, MINUS, SPACE, OPEN, CLOSE, ZERO = b","[0], b"-"[0], b" "[0], b"["[0], b"]"[0], b"0"[0]
 
 
 @inlined
@@ -73,7 +46,7 @@ def _put(into: Any, p: Any, data: Any, first: Any, last: Any) -> Any:
     size = np.uint64(last - first)
     to, at, done = np.uint64(p), np.uint64(first), np.uint64(0)
     while done + np.uint64(8) <= size:
-        _put_word(into, to + done, _word(data, at + done))
+        put_word(into, to + done, read_word(data, at + done))
         done += np.uint64(8)
     while done < size:
         into[to + done] = data[at + done]
@@ -198,20 +171,18 @@ def _put_slot(texts: Any, p: Any, slot: Any, i: Any, before: Any, after: Any, wo
 
 
 @inlined
+def _copy_text(into: Any, into_bounds: Any, i: Any, data: Any, bounds: Any, s: Any) -> None:
+    """Text s of a column as the row i of another."""
+    into_bounds[i + 1] = _put(into, into_bounds[i], data, bounds[s], bounds[s + 1])
+
+
+@inlined
 def _copy_row(texts: Any, i: Any, singles: Any, s: Any) -> None:
     """A row whose texts are there."""
-    bounds = singles.subject_bounds
-    p = texts.subject_bounds[i]
-    texts.subject_bounds[i + 1] = _put(texts.subjects, p, singles.subjects, bounds[s], bounds[s + 1])
-    bounds = singles.before_bounds
-    p = texts.before_bounds[i]
-    texts.before_bounds[i + 1] = _put(texts.before, p, singles.before, bounds[s], bounds[s + 1])
-    bounds = singles.after_bounds
-    p = texts.after_bounds[i]
-    texts.after_bounds[i + 1] = _put(texts.after, p, singles.after, bounds[s], bounds[s + 1])
-    bounds = singles.sentence_bounds
-    p = texts.sentence_bounds[i]
-    texts.sentence_bounds[i + 1] = _put(texts.sentences, p, singles.sentences, bounds[s], bounds[s + 1])
+    _copy_text(texts.subjects, texts.subject_bounds, i, singles.subjects, singles.subject_bounds, s)
+    _copy_text(texts.before, texts.before_bounds, i, singles.before, singles.before_bounds, s)
+    _copy_text(texts.after, texts.after_bounds, i, singles.after, singles.after_bounds, s)
+    _copy_text(texts.sentences, texts.sentence_bounds, i, singles.sentences, singles.sentence_bounds, s)
 
 
 @compiled

@@ -84,16 +84,15 @@ def plain_row_change(rows: Any, r: Any, data: Any, p: Any, end: int) -> bool:
 @inlined
 def plain_change(data: Any, p: Any, end: int, base_row: Any, base: Any, state: Any) -> Any:
     """Replay a PartitionChangeRecord on a row of the base; `p` is at its tagged fields."""
+    row = np.uint64(base_row)
+    if len(state.dense_flags) > 0:
+        if not plain_row_change(state.dense_rows, row, data, p, end):
+            return OTHER
+        state.dense_flags[row] |= TOUCHED
+        return DONE
     members, count, leader = _parse_change(data, p, end)
     if members < 0:
         return OTHER
-    row = np.uint64(base_row)
-    if len(state.dense_flags) > 0:
-        if state.dense_rows[row, SHAPE] < 0:
-            return OTHER
-        _write_change(state.dense_rows, row, data, members, count, leader)
-        state.dense_flags[row] |= TOUCHED
-        return DONE
     r = np.int64(state.slots[row]) - 1
     if r < 0:
         if base.rows[row, SHAPE] < 0:

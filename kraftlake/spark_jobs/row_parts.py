@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from weakref import ref
 
 import pyarrow as pa
 
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.batch_values import BatchValues
 from kraftlake.records.row_values import values_of_rows
-from kraftlake.spark_jobs.beside import PIECES_AHEAD
-
-_lock = threading.Lock()
-_newest: list[tuple[ref[pa.Table], _Parts]] = []
-"""The parts of the tables that were asked about last, as long as somebody holds them."""
+from kraftlake.spark_jobs.newest_tables import NewestTables
 
 
 class _Parts:
@@ -49,23 +44,12 @@ class _Parts:
             return self._made[number]
 
 
+_shared = NewestTables(_Parts)
+
+
 def shared_values(rows: pa.Table) -> Iterator[BatchValues | RecordBatch]:
     """As `values_of_rows`, and raises as it does; what is not one object is not the same table.
 
     Nobody may change the arrays, which others have too, on whatever threads.
     """
-    with _lock:
-        for known, parts in _newest:
-            if known() is rows:
-                return iter(parts)
-        parts = _Parts(rows)
-        _newest[:] = [*_newest[-PIECES_AHEAD:], (ref(rows, _forget), parts)]
-    return iter(parts)
-
-
-def _forget(gone: ref[pa.Table], newest: list[tuple[ref[pa.Table], _Parts]] = _newest) -> None:
-    """Called on any thread, be it within `_lock`: at worst parts are forgotten that would have been of use.
-
-    When the process ends this may be called with no global name left.
-    """
-    newest[:] = [one for one in list(newest) if one[0] is not gone]
+    return iter(_shared.of(rows))

@@ -73,7 +73,7 @@ def test_a_fault_is_told_to_everybody_where_it_is(monkeypatch: pytest.MonkeyPatc
 def test_nothing_is_held_when_the_table_is_gone() -> None:
     table = rows()
     assert [part for part in shared_values(table) if isinstance(part, RecordBatch)]
-    held = ref(row_parts._newest[-1][1])  # tables of others may be there as well
+    held = ref(row_parts._shared._newest[-1][1])  # tables of others may be there as well
     assert held() is not None
     del table
     gc.collect()

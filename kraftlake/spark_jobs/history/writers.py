@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +12,6 @@ from kraftlake.metadata_log.location import Location
 from kraftlake.records.metadata_records import METADATA_RECORDS
 from kraftlake.replay.fold import loader_at, snapshot_image
 from kraftlake.runtime.errors import LakeError
-from kraftlake.spark_jobs.beside import PIECES_AHEAD
 from kraftlake.spark_jobs.history.columns import PARTITION_COLUMNS
 from kraftlake.spark_jobs.history.effective_records import (
     EffectiveRecords,
@@ -32,28 +29,20 @@ from kraftlake.spark_jobs.history.small_tables import SMALL_TABLES, SmallTable
 from kraftlake.spark_jobs.lake_table import LakeTable, TableDescription
 from kraftlake.spark_jobs.later_rows import LaterRows
 from kraftlake.spark_jobs.log_fold import oldest_snapshot
+from kraftlake.spark_jobs.newest_tables import NewestTables
 from kraftlake.spark_jobs.table_writer import TableWriter
 
 if TYPE_CHECKING:
     from kraftlake.replay.open_reader import LakeReader
 
 
-class RecordSource:
-    """Makes records of the log's rows, once for all writers that share it, on whatever threads they are."""
+RecordSource = NewestTables[list[EffectiveRecords]]
+"""Makes records of the log's rows, once for all writers that share it."""
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._newest: deque[tuple[pa.Table, list[EffectiveRecords]]] = deque(maxlen=PIECES_AHEAD + 1)
 
-    def records(self, rows: pa.Table) -> list[EffectiveRecords]:
-        """The records in some rows, as if each took effect where it stands."""
-        with self._lock:
-            for known, records in self._newest:
-                if known is rows:
-                    return records
-            records = [standing_alone(part) for part in parts_of_rows(rows)]
-            self._newest.append((rows, records))
-            return records
+def _records_of(rows: pa.Table) -> list[EffectiveRecords]:
+    """The records in some rows, as if each took effect where it stands."""
+    return [standing_alone(part) for part in parts_of_rows(rows)]
 
 
 class HistoryWriter(TableWriter):
@@ -122,7 +111,7 @@ class PartitionHistoryWriter(HistoryWriter):
 
     def take_rows(self, rows: pa.Table) -> None:
         """Fold rows of the log."""
-        for part in self._source.records(rows):
+        for part in self._source.of(rows):
             for records in self._transactions.take(part):
                 _refuse_unknown(records)
                 self._states.take(records)
@@ -151,7 +140,7 @@ def _refuse_unknown(records: EffectiveRecords) -> None:
     import numpy as np
 
     refuse_newer(records)
-    refuse(records, np.flatnonzero(~np.isin(records.kinds, [*METADATA_RECORDS])))
+    refuse(records, np.flatnonzero(~records.are_of(METADATA_RECORDS)))
 
 
 class SmallHistories:
@@ -175,7 +164,7 @@ class SmallHistories:
         if last <= self._taken_to:
             return
         self._taken_to = last
-        for part in self._source.records(rows):
+        for part in self._source.of(rows):
             for records in self._transactions.take(part):
                 for name, ended in self.states.take(records).items():
                     self._writers[name].rows.add_table(ended)
@@ -225,6 +214,6 @@ class SmallHistoryWriter(HistoryWriter):
 
 def history_writers() -> list[TableWriter]:
     """A writer of each history table, for one run."""
-    source, together = RecordSource(), dict[int | None, SmallHistories]()
+    source, together = RecordSource(_records_of), dict[int | None, SmallHistories]()
     small = (SmallHistoryWriter(source, table, together) for table in SMALL_TABLES)
     return [PartitionHistoryWriter(source), *small]

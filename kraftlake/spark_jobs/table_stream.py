@@ -248,10 +248,7 @@ class _TableRun:
             with one_ahead(log.batch_rows(self._fold.last_offset + 1, to_offset, columns=columns)) as tables:
                 for rows in tables:
                     self._take(rows)
-        self._begin_publishing(goes_on=False)
-        if to_the_end:
-            self._fold.finish()  # makes its snapshot while the rows are written
-        self._end_publishing()
+        self._publish(to_the_end=to_the_end)
 
     def _take(self, rows: pa.Table) -> None:
         """Takes rows in, and publishes what they make in pieces of bounded size."""
@@ -260,8 +257,10 @@ class _TableRun:
             if self._unpublished_bytes >= _PUBLISH_BYTES:
                 self._begin_publishing(goes_on=True)
 
-    def _publish(self) -> None:
+    def _publish(self, *, to_the_end: bool = False) -> None:
         self._begin_publishing(goes_on=False)
+        if to_the_end:
+            self._fold.finish()  # makes its snapshot while the rows are written
         self._end_publishing()
 
     def _begin_publishing(self, *, goes_on: bool) -> None:

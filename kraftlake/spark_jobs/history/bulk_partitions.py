@@ -14,9 +14,7 @@ import pyarrow as pa
 from kraftlake.delta.noting_change import Notes, NotingChange
 from kraftlake.image.packed_topics import PackedTopics
 from kraftlake.image.partition_registration import PartitionRegistration
-from kraftlake.image.partition_rows import (
-    registration_of,
-)
+from kraftlake.image.partition_rows import registration_of
 from kraftlake.image.topics_image import TopicsImage
 from kraftlake.kernels.partition_intervals import NOT_OPEN, end_intervals
 from kraftlake.kernels.partition_journal import heap_size, move_lists

@@ -11,7 +11,7 @@ what was so at an offset passes over the files that end before it, and in others
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, ClassVar, Protocol
 
@@ -160,18 +160,16 @@ class HistoryTable(LakeTable):
         if self._file is not None:
             self._encoded_files.append(self._file.done())
             self._file = None
-        open_count = self._states.open_count
-        changes = self._ended > 0 or _open_rows_in(self._held) != open_count
-        open_rows: list[LaterRows] | None = None
-        if changes:
+        open_count, open_rows = self._states.open_count, None
+        if self._ended > 0 or _open_rows_in(self._held) != open_count:
             tables = self._states.open_tables()  # as they are now, though they are made later
-            open_rows = [LaterRows.in_parts(lambda: tables, self._encoded, open_count)]
+            open_rows = self._encode(LaterRows.in_parts(lambda: tables, self._encoded, open_count))
         made = _Made(
             offset=last_offset,
             overwrites=self._ended > 0 or self._covered is None,
             pending=self._pending,
             files=self._encoded_files,
-            open_rows=None if open_rows is None else self._encode(open_rows),
+            open_rows=open_rows,
         )
         self._pending, self._pending_rows, self._encoded_files = [], 0, []
         self._ended = self._appends = 0
@@ -202,7 +200,7 @@ class HistoryTable(LakeTable):
             if made.open_rows is None:
                 return actions
             replaced, ended = self._replaced(now, closed, self._covered)
-            files = [*made.files, *self._encode([LaterRows.of(ended)]), *made.open_rows]
+            files = [*made.files, *self._encode(LaterRows.of(ended)), *made.open_rows]
             adds = [file.result().write(self._disk, self.path, made.offset) for file in files]
             removes = [RemoveFile(path=file.path, deletion_timestamp=time, size=file.size) for file in replaced]
             return [
@@ -213,11 +211,10 @@ class HistoryTable(LakeTable):
 
         return make
 
-    def _encode(self, parts: Iterable[LaterRows]) -> list[Future[EncodedFile]]:
+    def _encode(self, rows: LaterRows) -> list[Future[EncodedFile]]:
         """The file of some rows, on a thread of its own; none where there are none."""
         file = FileInMaking(self._encoded, self.description.statistics_columns)
-        for rows in parts:
-            file.add(rows)
+        file.add(rows)
         return [file.done()] if file.rows else []
 
     def _replaced(self, now: TableState, closed: pa.Table, covered: int | None) -> tuple[list[AddFile], pa.Table]:

@@ -44,8 +44,8 @@ def state_frame(spark: SparkSession, lake: str | Path, offset: int, table: str =
     schema = _schema_of(table)
     state = _covering(fixed_location(lake), table, offset)
     holding = _holding(state, offset)
-    on_disk = [path for path in holding if isinstance(path, Path)]
     if isinstance(state.path, Path):
+        on_disk = [path for path in holding if isinstance(path, Path)]
         return disk_files_frame(spark, state, on_disk).where(at_offset(offset))
     return files_frame(spark, holding, partial(rows_at, offset=offset, schema=schema), schema)
 

@@ -32,6 +32,11 @@ class Timing:
         return statistics.median(self.cpu)
 
 
+def as_installed(folder: Path) -> dict[str, str]:
+    """The environment in which Python keeps bytecode as for an installed package, whatever is chosen for the tree."""
+    return {"PYTHONPYCACHEPREFIX": str(folder / "pyc"), "PYTHONDONTWRITEBYTECODE": ""}
+
+
 def run_once(command: Sequence[str], out: Path) -> tuple[float, float]:
     """Wall and CPU seconds of one run; its output goes to `out`. Raises where the command fails."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)

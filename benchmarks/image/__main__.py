@@ -22,7 +22,7 @@ from benchmarks.image.in_turn import Samples, compare, measure
 from benchmarks.image.kafka_side import KafkaSide
 from benchmarks.image.lake_columns import in_a_process
 from benchmarks.image.our_side import PARTITIONS_PER_TOPIC, workloads
-from benchmarks.processes import Timing, time_in_turn
+from benchmarks.processes import Timing, as_installed, time_in_turn
 
 ROOT = Path(__file__).resolve().parents[2]
 Row = dict[str, Any]
@@ -89,10 +89,7 @@ def _whole_processes(java: KafkaSide, topics: int, folder: Path, only: str, runs
             first = _fresh("time", log, XDG_CACHE_HOME=cache)
             second = _fresh("time", log, XDG_CACHE_HOME=cache)
         in_a_process("make", log, folder / "lake")
-        compiled = [
-            f"PYTHONPYCACHEPREFIX={folder / 'pyc'}",
-            "PYTHONDONTWRITEBYTECODE=",
-        ]  # as an installed package has it
+        compiled = [f"{name}={value}" for name, value in as_installed(folder).items()]
         ours = ["env", *compiled, sys.executable, "-m", "benchmarks.image.fresh"]
         commands = {
             "java": java.command("cold", log),

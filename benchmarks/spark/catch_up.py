@@ -80,14 +80,15 @@ def run(what: str, lake: Path) -> dict[str, float]:
 
 def measured(what: str, lake: Path) -> dict[str, float]:
     """The same in a process of its own, on the log alone."""
+    from benchmarks.processes import as_installed  # the process that is measured does without
+
     for made in lake.iterdir():
         if made.name != "log":
             shutil.rmtree(made) if made.is_dir() else made.unlink()
     command = [sys.executable, "-m", "benchmarks.spark.catch_up", "--child", what, str(lake)]
     started = time.perf_counter()
-    # Bytecode as an installed package has it, whatever whoever measures has chosen for the tree.
-    compiled = {"PYTHONPYCACHEPREFIX": str(lake.parent / "pyc"), "PYTHONDONTWRITEBYTECODE": ""}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | compiled)
+    environment = os.environ | as_installed(lake.parent)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     wall = time.perf_counter() - started
     if done.returncode:
         sys.exit(f"{what} on {lake} failed: {done.stderr[-2000:]}")

@@ -23,6 +23,7 @@ from kraftlake.spark_jobs import (
     table_stream,
 )
 from kraftlake.spark_jobs.local_changes import SCHEMA
+from kraftlake.spark_jobs.log_fold import LogFold
 from tests.spark_jobs.sample_log import LAST_OFFSET, append_in, batches_between, image_without_spark, lake_of
 from tests.spark_jobs.test_local_changes_writer import published
 
@@ -177,18 +178,20 @@ def test_a_writer_that_is_behind_is_waited_for_before_its_table_covers_an_offset
 ) -> None:
     lake = tmp_path / "lake"
     lake_of(lake, commits=1)
-    run_job("metrics", lake)  # compiled code is there from now on: the images take no time to speak of
     monkeypatch.setattr(table_stream, "_PUBLISH_BYTES", 1)
     told: list[tuple[int, int]] = []
 
     def tell(offset: int, _: int) -> None:
         told.append((offset, DeltaTable(lake / "late").to_pyarrow_table().num_rows))
 
-    go = threading.Event()
-    later = threading.Timer(1, go.set)
-    later.start()
+    go, wait = threading.Event(), LogFold.wait
+
+    def wait_at_last(fold: LogFold) -> None:
+        go.set()
+        wait(fold)
+
+    monkeypatch.setattr(LogFold, "wait", wait_at_last)
     table_stream.run_tables("late", lake, [LateRows(go)], on_progress=tell)
-    later.join()
     assert len(told) > 1
     assert all(rows == offset + 1 for offset, rows in told)
     assert told[-1][0] == LAST_OFFSET

@@ -23,8 +23,8 @@ def keep_freed_memory() -> bool:
     """Keep memory that was freed, for what is allocated next; gives whether that is so now.
 
     Work on columns makes and drops arrays of some megabytes all the time. By default each of them is mapped anew, and
-    the kernel clears its pages: a sixth of the CPU of a job that catches up. The peak of memory stays what it is, but
-    up to half a GiB of it is not given back before the process ends, so this is for a process of kraftlake's own.
+    the kernel clears its pages each time. The peak of memory stays what it is, but up to half a GiB of it is not given
+    back before the process ends, so this is for a process of kraftlake's own.
     numpy's arrays and Arrow's, of which those of an own pool are given back after milliseconds, come from the C library
     then. Nothing is done where that is not glibc, and nothing against what the user has chosen by an environment
     variable of glibc's or Arrow's.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import random
+import sys
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -21,6 +23,14 @@ def pytest_report_header() -> str:
     """The seed of the logs that Kafka judges: chosen here, and inherited by the workers."""
     seed = os.environ.setdefault("KRAFTLAKE_SEED", str(random.SystemRandom().randrange(2**32)))
     return f"logs for Kafka: seed {seed} (KRAFTLAKE_SEED={seed} repeats them)"
+
+
+@pytest.fixture(autouse=True)
+def _logs_as_nobody_chose_them() -> Iterator[None]:
+    """What a test, or a command that it runs, chooses for structlog is over with it."""
+    yield
+    if "structlog" in sys.modules:
+        sys.modules["structlog"].reset_defaults()
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any
 
@@ -18,6 +19,21 @@ def get_logger(*names: str) -> Any:
     default, is for answers. Configuring it, before or later, decides otherwise.
     """
     return _LaterLogger(names)
+
+
+@contextmanager
+def without_logs() -> Iterator[None]:
+    """Nothing is logged meanwhile but what is critical; then structlog is as it was before, be it that nobody chose."""
+    import structlog
+
+    before = structlog.get_config() if structlog.is_configured() else None
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    try:
+        yield
+    finally:
+        structlog.reset_defaults()
+        if before is not None:
+            structlog.configure(**before)
 
 
 class _LaterLogger:

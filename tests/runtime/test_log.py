@@ -49,3 +49,16 @@ def test_who_configures_structlog_later_is_told_what_lies_below_a_warning() -> N
     before = "bound = logger.bind(epoch=3)\nimport structlog\nstructlog.configure()\nbound.info('asked', at=9)"
     stdout, _ = said(before)
     assert all(word in stdout for word in ("asked", "epoch", "at", "unasked"))
+
+
+def test_who_is_quiet_for_a_while_leaves_what_was_chosen_before() -> None:
+    quiet = "with without_logs():\n    logger.error('unheard')\n"
+    stdout, stderr = said("from kraftlake.runtime.log import without_logs\n" + quiet)
+    assert stdout == ""
+    assert "careful" in stderr
+    assert "un" not in stderr
+    chosen = "import structlog; structlog.configure(logger_factory=structlog.PrintLoggerFactory())\n"
+    stdout, stderr = said(chosen + "from kraftlake.runtime.log import without_logs\n" + quiet)
+    assert stderr == ""
+    assert all(word in stdout for word in ("unasked", "careful"))
+    assert "unheard" not in stdout

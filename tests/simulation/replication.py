@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import heapq
-import logging
 import random
 from collections.abc import Callable
-
-import structlog
 
 from kraftlake.delta import TopicPartition
 from kraftlake.image.partition_registration import NO_LEADER
@@ -18,6 +15,7 @@ from kraftlake.replica_manager.leader_end_point import LeaderUnreachableError
 from kraftlake.replica_manager.leader_side import FetchParams, FetchPartition
 from kraftlake.replica_manager.log_dir_moves import alter_replica_log_dirs
 from kraftlake.replica_manager.replica_fetcher import ReplicaFetcher
+from kraftlake.runtime.log import without_logs
 from tests.replica_manager.cluster import Cluster, Node
 from tests.replica_manager.data_batches import batch
 
@@ -78,8 +76,10 @@ class Simulation:
 
     def run(self) -> None:
         """Random events, then peace, in which everybody is to end up with the same."""
-        with_logs = structlog.get_config()
-        structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+        with without_logs():
+            self._run()
+
+    def _run(self) -> None:
         try:
             for _ in range(STEPS):
                 event = self.chance.choices(_EVENTS, _WEIGHTS)[0]
@@ -90,8 +90,6 @@ class Simulation:
             self._make_peace()
         except AssertionError as error:
             raise AssertionError(f"seed {self.seed}, after {self.history[-12:]}: {error}") from error
-        finally:
-            structlog.configure(**with_logs)
 
     # the network and time
 

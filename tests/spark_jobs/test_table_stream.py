@@ -227,7 +227,6 @@ def test_progress_is_told_to_listeners_and_the_log(tmp_path: Path, spark: SparkS
     with structlog.testing.capture_logs() as logged:
         options = StreamOptions(max_files=1)
         done = run_job("metrics", tmp_path / "lake", spark=spark, options=options, listener=ReplayListener(hear))
-    structlog.reset_defaults()
     spark.streams.removeListener(other)
     assert enough.wait(60)
     assert [progress.query for progress in heard] == [f"kraftlake-metrics {tmp_path / 'lake'}"] * 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -90,11 +91,11 @@ def replay(
         raise click.UsageError("--step talks to somebody; --json is for programs.")
     if step and log_dirs:
         raise click.UsageError("--log-dirs compares at the end, which --step need not reach: give one of them.")
-    from kraftlake.cli.logs import without_logs
     from kraftlake.replica_manager import BrokerReplay, check_log_dirs
+    from kraftlake.runtime.log import without_logs
 
     check_log_dirs(log_dirs)
-    with without_logs(unless=call.verbose):
+    with nullcontext() if call.verbose else without_logs():  # it shows all of it itself
         opened = call.open(source)
         driven = BrokerReplay(
             opened,

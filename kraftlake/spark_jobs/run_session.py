@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+import warnings
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
 from kraftlake.spark_jobs.interrupts import interrupt_handler_kept, silent_interrupts
+from kraftlake.spark_jobs.stream_faults import beneath
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,10 +30,14 @@ class RunSession:
     def __enter__(self) -> RunSession:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, _kind: object, fault: BaseException | None, _trace: object) -> None:
         with self._stack:
             if self._spark is not None and self._ours:
-                self._spark.stop()
+                _stop(self._spark)
+        if fault is not None and (self._ours or self._spark is not None):
+            told = beneath(fault)
+            if told is not fault:
+                raise told from None if isinstance(told, KeyboardInterrupt) else fault
 
     @property
     def held(self) -> SparkSession | None:
@@ -53,3 +59,12 @@ class RunSession:
             with interrupt_handler_kept():
                 self._spark = spark_session(self._name, master=self._master or LOCAL)
         return self._spark
+
+
+def _stop(session: SparkSession) -> None:
+    """Stop a session, whether or not its JVM is still there."""
+    from py4j.protocol import Py4JError
+
+    with warnings.catch_warnings(), suppress(Py4JError, ConnectionError):
+        warnings.filterwarnings("ignore", "Unable to cleanly shutdown Spark JVM", RuntimeWarning)
+        session.stop()

@@ -1,8 +1,8 @@
-"""What a stream of Spark's over a lake's log failed with, as one of our errors."""
+"""What Spark failed with under a run, as one of our errors."""
 
 from __future__ import annotations
 
-from kraftlake.runtime.errors import EnvironmentFaultError
+from kraftlake.runtime.errors import EnvironmentFaultError, KraftlakeError
 
 _MOVED_UNDER_THE_STREAM = (
     "FileNotFoundException",
@@ -21,6 +21,9 @@ class MovedUnderTheStreamError(Exception):
 
 def worded(fault: Exception) -> Exception:
     """What a stream failed with, as one sentence."""
+    gone = jvm_gone(fault)
+    if gone is not None:
+        return gone
     text = str(fault)
     if any(sign in text for sign in _MOVED_UNDER_THE_STREAM):
         return MovedUnderTheStreamError(
@@ -28,3 +31,28 @@ def worded(fault: Exception) -> Exception:
         )
     first = next((line.strip() for line in text.splitlines() if line.strip()), type(fault).__name__)
     return EnvironmentFaultError(f"Spark failed: {first[:300]}")
+
+
+def jvm_gone(fault: BaseException) -> EnvironmentFaultError | None:
+    """The sentence for what py4j raises where nobody answers any more; None for anything else."""
+    from py4j.protocol import Py4JNetworkError
+
+    if not isinstance(fault, (Py4JNetworkError, ConnectionError)):
+        return None
+    return EnvironmentFaultError(
+        "Spark's JVM ended in the middle of the run (killed, or out of memory): run again, which goes on from there"
+    )
+
+
+def beneath(fault: BaseException) -> BaseException:
+    """What ended a run whose JVM has gone.
+
+    Then whatever is put in order on the way out fails as well, and hides an interrupt that both were sent.
+    """
+    if isinstance(fault, KraftlakeError):
+        return fault
+    chain = [fault]
+    while chain[-1].__context__ is not None:
+        chain.append(chain[-1].__context__)
+    ends = (earlier for earlier in chain if isinstance(earlier, KeyboardInterrupt))
+    return next(ends, None) or next(filter(None, map(jvm_gone, chain)), fault)

@@ -33,6 +33,7 @@ from kraftlake.spark_jobs.fold.folded import (
 )
 from kraftlake.spark_jobs.fold.others import fold_others
 from kraftlake.spark_jobs.fold.plan import FoldPlan, base_is_sound, check_piece, plan_fold, plans, read_chunks
+from kraftlake.spark_jobs.stream_faults import jvm_gone
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -166,7 +167,10 @@ def telling_faults() -> Iterator[None]:
 
     try:
         yield
-    except (PySparkException, Py4JError) as fault:
+    except (PySparkException, Py4JError, ConnectionError) as fault:
+        gone = jvm_gone(fault)
+        if gone is not None:
+            raise gone from fault
         lines = [line.strip() for line in str(fault).splitlines() if line.strip()]
         told = (lines or [type(fault).__name__])[-1 if "Python worker" in str(fault) else 0]
         raise EnvironmentFaultError(f"Spark failed: {told[:300]}") from fault

@@ -1,0 +1,84 @@
+"""A run whose JVM is gone ends with a sentence, or as the interrupt that both were sent wants it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from py4j.protocol import Py4JNetworkError
+
+from kraftlake.runtime.errors import EnvironmentFaultError, LakeError
+from kraftlake.spark_jobs.run_session import RunSession
+from kraftlake.spark_jobs.stream_faults import beneath, worded
+
+ROOT = Path(__file__).parents[2]
+
+LOSES_ITS_JVM = """
+import os, signal, sys, warnings
+from pyspark import SparkContext
+from kraftlake.cli.faults import exit_code_of
+from kraftlake.spark_jobs.run_session import RunSession
+
+warnings.simplefilter("error")
+
+def run():
+    with RunSession(None, "lost") as session:
+        spark = session.get()
+        jvm = SparkContext._gateway.proc
+        try:
+            if "interrupted" in sys.argv:
+                os.kill(os.getpid(), signal.SIGTERM)
+            jvm.kill()
+            jvm.wait()
+            spark.range(3).count()
+        finally:  # as a run stops its stream
+            jvm.kill()
+            jvm.wait()
+            spark.catalog.clearCache()
+
+sys.exit(exit_code_of(run))
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("words", "code", "told"), [((), 1, "Spark's JVM ended in the middle of the run"), (("interrupted",), 143, "")]
+)
+def test_a_command_whose_jvm_is_killed_says_so_unless_it_was_to_end_itself(
+    words: tuple[str, ...], code: int, told: str
+) -> None:
+    command = [sys.executable, "-c", LOSES_ITS_JVM, *words]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == code
+    assert told in done.stderr
+    assert len(done.stderr.splitlines()) == (1 if told else 0)
+
+
+def lost(word: str) -> Py4JNetworkError:
+    return Py4JNetworkError(word)
+
+
+def run_that_is_not_left_in_order(began: BaseException) -> None:
+    with RunSession(object(), "mine"):  # type: ignore[arg-type]
+        try:
+            raise began
+        finally:
+            raise ConnectionRefusedError(111, "Connection refused")
+
+
+def test_what_put_in_order_fails_with_hides_neither_an_interrupt_nor_what_the_jvm_ended_with() -> None:
+    with pytest.raises(KeyboardInterrupt):
+        run_that_is_not_left_in_order(KeyboardInterrupt())
+    with pytest.raises(EnvironmentFaultError, match="JVM ended"):
+        run_that_is_not_left_in_order(lost("no answer"))
+
+
+def test_other_faults_of_a_run_stay_what_they_are() -> None:
+    for fault in (LakeError("torn"), ValueError("odd"), FileNotFoundError(2, "No such file")):
+        assert beneath(fault) is fault
+
+
+def test_a_stream_whose_jvm_is_gone_is_told_in_words_for_people() -> None:
+    assert "killed, or out of memory" in str(worded(lost("Error while sending or receiving")))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar
 
 import attrs
@@ -110,6 +111,8 @@ class LakeTable:
         Raises LakeError, saying the way out, for a table that can't be read or that this release doesn't write.
         """
         self._held = self._open()
+        if self._held is not None:
+            self._check_files(self._held)
         self._covered = None if self._held is None else self._held.transactions.get(self.description.app_id)
         self._asked = True
         return self._covered
@@ -219,6 +222,8 @@ class LakeTable:
             state = read_table(self.path)
         except NotADeltaTableError:
             return None
+        except (CorruptDataError, LakeError) as fault:
+            raise LakeError(f"{str(fault).rstrip('.')}: {self._way_out}") from fault
         differing = differing_column(state.metadata.schema_string, self.description.schema, str(self.path))
         if differing is not None:
             raise LakeError(
@@ -227,6 +232,16 @@ class LakeTable:
         if self.description.app_id not in state.transactions and len(state.files):
             raise LakeError(f"{self.path} doesn't say which offsets its rows cover: {self._way_out}")
         return state
+
+    def _check_files(self, state: TableState) -> None:
+        """Raises LakeError where a file of a table on a disk is missing: a run would go on behind a hole."""
+        if not isinstance(self.path, Path):  # to list it takes a request for each thousand files
+            return
+        there = {entry.name for entry in self.path.iterdir()}
+        names = (file.path for file in state.files.values())
+        lost = next((name for name in names if name not in there and not (self.path / name).is_file()), None)
+        if lost is not None:
+            raise LakeError(f"{self.path / lost} is missing, the table has lost rows: {self._way_out}")
 
     def _create(self, log_id: str) -> TableState:
         try:

@@ -78,6 +78,24 @@ def test_of_two_runs_that_no_lock_keeps_apart_the_second_to_commit_ends(table: L
     assert DeltaTable(table.path).to_pyarrow_table().sort_by("offset").equals(rows_from(0, 6))
 
 
+def test_a_table_that_lost_a_file_or_a_commit_is_refused_with_the_way_out(table: LakeTable, tmp_path: Path) -> None:
+    table.append(rows_from(0, 4), 4)
+    table.append(rows_from(5, 6), 6)
+    folder = tmp_path / MADE_UP.name
+    (commit,) = (folder / "_delta_log").glob("*2.json")
+    data = folder / next(iter(read_table(table.path).files.values())).path
+    way_out = r": delete the folder made_up/ and run again, it is made anew from the log$"
+    data.rename(data.with_suffix(".gone"))
+    with pytest.raises(LakeError, match=rf"{data.name} is missing, the table has lost rows" + way_out):
+        table.last_offset()
+    commit.write_bytes(b'{"add')
+    with pytest.raises(LakeError, match="it is torn or was overwritten" + way_out):
+        table.last_offset()
+    commit.with_name(f"{0:020}.json").unlink()
+    with pytest.raises(LakeError, match="is missing although a later one exists" + way_out):
+        table.last_offset()
+
+
 def test_delta_rs_reads_it_with_its_comments(table: LakeTable) -> None:
     table.append(rows_from(0, 4), 4)
     read = DeltaTable(table.path)

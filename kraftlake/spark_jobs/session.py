@@ -27,6 +27,7 @@ from kraftlake.spark_jobs.java import java_home
 _LOG4J = Path(__file__).with_name("log4j2.properties")
 _STARTING = threading.Lock()
 _SAID_LINES = 3
+_FRAME = re.compile(r"at \S+\(.*\)$|\.\.\. \d+ more$")
 
 # A job here runs for seconds, most of them a cold JVM: the quick compiler alone and one collector thread halve them.
 _COLLECTOR = "-XX:+UseSerialGC"
@@ -226,12 +227,13 @@ def _environment_of_the_launch(*, loopback: bool) -> Iterator[None]:
 
 
 def _said(said: IO[bytes] | None) -> str:
-    """The last lines that the JVM printed, as one."""
+    """The last lines that the JVM printed, as one; frames of a stack tell a user nothing."""
     if said is None:
         return ""
     said.seek(0)
     lines = [line.strip() for line in said.read().decode("utf-8", "replace").splitlines() if line.strip()]
-    return " / ".join(lines[-_SAID_LINES:])[:500]
+    telling = [line for line in lines if not _FRAME.match(line)] or lines
+    return " / ".join(telling[-_SAID_LINES:])[:500]
 
 
 def _first_line(fault: BaseException) -> str:

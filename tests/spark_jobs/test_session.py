@@ -100,6 +100,15 @@ def test_a_jvm_that_does_not_start_is_one_sentence(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
+def test_a_master_that_spark_does_not_know_is_told_in_its_words(tmp_path: Path) -> None:
+    lake_of(tmp_path / "lake", commits=1, last=10)
+    done = run([sys.executable, "-m", "kraftlake.cli", "spark", "snapshot", str(tmp_path / "lake"), "--master", "foo"])
+    assert done.returncode == 1
+    assert "Master must either be yarn or start with spark, k8s, or local" in done.stderr
+    assert "SparkSubmit.scala" not in done.stderr
+
+
+@pytest.mark.spark
 def test_nothing_of_spark_listens_beyond_this_machine(spark: SparkSession) -> None:
     assert spark.conf.get("spark.driver.host") == "127.0.0.1"
     assert spark.conf.get("spark.driver.bindAddress") == "127.0.0.1"

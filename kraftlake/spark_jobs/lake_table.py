@@ -132,6 +132,11 @@ class LakeTable:
             raise LakeError(f"{self.path} was made from another log than this lake's: {self._way_out}")
 
     @property
+    def covered(self) -> int | None:
+        """The last offset that the table covers, as far as this run knows; None where it covers nothing yet."""
+        return self._covered
+
+    @property
     def waits(self) -> bool:
         """Whether rows that were appended are not in the table yet: the next append may bring them there."""
         return False

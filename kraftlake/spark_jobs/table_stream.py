@@ -162,8 +162,8 @@ class _TableRun:
             table.create(self._log.metadata.id)
         for feed, table in zip(self._feeds, self._tables, strict=True):
             feed.writer.open(LakeReader(self._metadata_log), table)
-        covered = [feed.covers for feed in self._feeds if feed.covers is not None]
-        self._published_to = self._base_offset = min(covered) if len(covered) == len(self._feeds) else -1
+        covered = [table.covered for table in self._tables if table.covered is not None]
+        self._published_to = self._base_offset = min(covered) if len(covered) == len(self._tables) else -1
         restarts = 0
         while True:
             before = self._fold.last_offset
@@ -276,7 +276,9 @@ class _TableRun:
             return
         appends: list[tuple[LakeTable, LaterRows, Callable[[], None]]] = []
         for table, feed in zip(self._tables, self._feeds, strict=True):
-            if feed.covers is not None and feed.covers >= offset and not table.waits:
+            # One that covers nothing gets what it begins with, though nothing may follow the snapshot that has it.
+            has_all = table.covered is not None and feed.covers is not None and feed.covers >= offset
+            if has_all and not table.waits:
                 continue
             rows = feed.writer.drain_later()
             appends.append((table, rows, table.begin_append(rows, offset, goes_on=goes_on)))

@@ -20,10 +20,12 @@ from kraftlake.spark_jobs import (
     TableDescription,
     TableWriter,
     run_job,
+    state_at,
     table_stream,
 )
 from kraftlake.spark_jobs.local_changes import SCHEMA
 from kraftlake.spark_jobs.log_fold import LogFold
+from tests.replay.made_logs import data, partition, topic
 from tests.spark_jobs.sample_log import LAST_OFFSET, append_in, batches_between, image_without_spark, lake_of
 from tests.spark_jobs.test_local_changes_writer import published
 
@@ -64,6 +66,25 @@ def test_the_tables_are_made_without_a_jvm(tmp_path: Path) -> None:
     assert done.image == image_without_spark(lake)
     assert len(done.snapshots) > 1
     assert local_changes(lake) == published(batches_between(0, LAST_OFFSET)).to_pylist()
+
+
+@pytest.mark.usefixtures("any_backlog")
+@pytest.mark.parametrize("job", ["history", "all"])
+def test_histories_begin_with_a_snapshot_that_nothing_follows(tmp_path: Path, job: str) -> None:
+    lake = tmp_path / "lake"
+    log = MetadataLog.create(lake, start_offset=1)
+    held = [data(1, topic(0), partition(0, replicas=(1, 2)))]
+    log.append(held)
+    log.add_snapshot(end_offset=3, epoch=1, last_contained_log_timestamp=0, batches=held)
+    for begins in (-1, 2):
+        done = run_job(job, lake)
+        assert (done.base_offset, done.offset) == (begins, 2)
+        (row,) = state_at(lake, 2).to_pylist()
+        assert (row["topic"], row["valid_from_offset"], row["valid_to_offset"]) == ("topic-0", 2, None)
+    log.append([data(3, partition(0, replicas=(1, 3)))])
+    run_job(job, lake)
+    (row,) = state_at(lake, 3).to_pylist()
+    assert (row["replicas"], row["valid_from_offset"], state_at(lake, 2).num_rows) == ([1, 3], 3, 1)
 
 
 @pytest.mark.usefixtures("any_backlog")

@@ -23,6 +23,7 @@ from kraftlake.runtime.errors import EnvironmentFaultError
 from kraftlake.spark_jobs.executor_environment import lend_store_access
 from kraftlake.spark_jobs.jars import spark_jars, user_cache
 from kraftlake.spark_jobs.java import java_home
+from kraftlake.spark_jobs.stream_faults import first_words
 
 _LOG4J = Path(__file__).with_name("log4j2.properties")
 _STARTING = threading.Lock()
@@ -98,7 +99,8 @@ def spark_session(
         try:
             session = builder.getOrCreate()
         except Exception as fault:
-            raise EnvironmentFaultError(f"Spark does not start: {_first_line(fault)}") from fault
+            where = "" if master.startswith("local") else f" on {master}"
+            raise EnvironmentFaultError(f"Spark does not start{where}: {first_words(fault)}") from fault
         session.sparkContext.setLogLevel("ERROR")
         lend_store_access(session.sparkContext)
         from kraftlake.spark_jobs.data_source import KraftDataSource
@@ -195,7 +197,7 @@ def _launch(options: dict[str, str], quiet: bool) -> None:
             with _environment_of_the_launch(loopback="spark.driver.host" in options):
                 gateway = launch_gateway(conf, streams)
         except (PySparkRuntimeError, OSError) as fault:
-            raise EnvironmentFaultError(f"Spark's JVM does not start: {_said(said) or _first_line(fault)}") from fault
+            raise EnvironmentFaultError(f"Spark's JVM does not start: {_said(said) or first_words(fault)}") from fault
     SparkContext._ensure_initialized(gateway=gateway, conf=conf)
 
 
@@ -234,7 +236,3 @@ def _said(said: IO[bytes] | None) -> str:
     lines = [line.strip() for line in said.read().decode("utf-8", "replace").splitlines() if line.strip()]
     telling = [line for line in lines if not _FRAME.match(line)] or lines
     return " / ".join(telling[-_SAID_LINES:])[:500]
-
-
-def _first_line(fault: BaseException) -> str:
-    return (str(fault).strip().splitlines() or [type(fault).__name__])[0][:300]

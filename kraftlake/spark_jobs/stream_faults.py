@@ -29,8 +29,14 @@ def worded(fault: Exception) -> Exception:
         return MovedUnderTheStreamError(
             "files or versions of the lake were removed while the stream read them: run again"
         )
-    first = next((line.strip() for line in text.splitlines() if line.strip()), type(fault).__name__)
-    return EnvironmentFaultError(f"Spark failed: {first[:300]}")
+    return EnvironmentFaultError(f"Spark failed: {first_words(fault)}")
+
+
+def first_words(fault: BaseException) -> str:
+    """The first line of what Spark says of a fault; py4j puts one before it that names nothing but its own call."""
+    lines = (line.strip().removeprefix(": ") for line in str(fault).splitlines())
+    said = (line for line in lines if line and not line.startswith("An error occurred while calling "))
+    return next(said, type(fault).__name__)[:300]
 
 
 def jvm_gone(fault: BaseException) -> EnvironmentFaultError | None:

@@ -33,7 +33,7 @@ from kraftlake.spark_jobs.fold.folded import (
 )
 from kraftlake.spark_jobs.fold.others import fold_others
 from kraftlake.spark_jobs.fold.plan import FoldPlan, base_is_sound, check_piece, plan_fold, plans, read_chunks
-from kraftlake.spark_jobs.stream_faults import jvm_gone
+from kraftlake.spark_jobs.stream_faults import first_words, jvm_gone
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -172,5 +172,5 @@ def telling_faults() -> Iterator[None]:
         if gone is not None:
             raise gone from fault
         lines = [line.strip() for line in str(fault).splitlines() if line.strip()]
-        told = (lines or [type(fault).__name__])[-1 if "Python worker" in str(fault) else 0]
-        raise EnvironmentFaultError(f"Spark failed: {told[:300]}") from fault
+        told = lines[-1][:300] if "Python worker" in str(fault) else first_words(fault)
+        raise EnvironmentFaultError(f"Spark failed: {told}") from fault

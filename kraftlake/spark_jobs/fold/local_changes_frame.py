@@ -46,6 +46,8 @@ def local_changes_frame(
     to = log.end_offset - 1 if to_offset is None else to_offset
     if from_offset > to:
         raise UsageError(f"Local changes from offset {from_offset} to {to} run backwards.")
+    if from_offset < -1:
+        raise OffsetError(f"Offset {from_offset} is no offset to begin from: the lowest is -1, the empty image.")
     if 0 <= from_offset < to and (from_offset + 1 < log.start_offset or to >= log.end_offset):
         raise OffsetError(
             f"the log of {log.path} holds offsets {log.start_offset} to {log.end_offset - 1}, "

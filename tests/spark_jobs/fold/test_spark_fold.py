@@ -143,6 +143,8 @@ def test_offsets_without_a_snapshot_are_refused_with_the_way_out(spark: SparkSes
         build_snapshot(spark, tmp_path / "lake", LAST_OFFSET)
     with pytest.raises(UsageError, match="backwards"):
         local_changes_frame(spark, tmp_path / "lake", 20, 10)
+    with pytest.raises(OffsetError, match="-2 is no offset to begin from: the lowest is -1"):
+        local_changes_frame(spark, tmp_path / "lake", -2, 10)
     assert log.snapshots() == ()
 
 

@@ -45,6 +45,16 @@ def test_nothing_is_drawn_in_the_first_second_and_all_is_gone_at_the_end(monkeyp
     assert drawn.endswith("\x1b[1A\x1b[2K")  # the line of the bar is cleared
 
 
+def test_jobs_name_spark_where_it_is_started_for_sure(monkeypatch: pytest.MonkeyPatch) -> None:
+    for phase, title in (("starting", "Starting "), ("folding", "Folding on Spark ")):
+        screen = ScreenText()
+        monkeypatch.setattr(sys, "stderr", screen)
+        with progress_bars(Terminal("never")) as progress:
+            progress(phase, 0, 0)
+        assert title in screen.getvalue()
+        assert ("Spark" in screen.getvalue()) == (phase == "folding")
+
+
 def test_a_phase_that_another_follows_is_told_as_done(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = ScreenText()
     monkeypatch.setattr(sys, "stderr", screen)

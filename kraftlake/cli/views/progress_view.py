@@ -21,7 +21,8 @@ _BETWEEN_SECONDS = 0.1
 _TITLES = {
     "checking": "Checking what the log holds",
     "writing": "Appending to the lake",
-    "starting": "Starting Spark",
+    "starting": "Starting",
+    "folding": "Folding on Spark",
     "replaying": "Replaying",
     "loading": "Loading a snapshot",
     "generating": "Making up",

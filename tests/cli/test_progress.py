@@ -49,7 +49,7 @@ def test_jobs_name_spark_where_it_is_started_for_sure(monkeypatch: pytest.Monkey
     for phase, title in (("starting", "Starting "), ("folding", "Folding on Spark ")):
         screen = ScreenText()
         monkeypatch.setattr(sys, "stderr", screen)
-        with progress_bars(Terminal("never")) as progress:
+        with progress_bars(Terminal("always")) as progress:
             progress(phase, 0, 0)
         assert title in screen.getvalue()
         assert ("Spark" in screen.getvalue()) == (phase == "folding")

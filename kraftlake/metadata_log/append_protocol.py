@@ -7,7 +7,6 @@ that the log went on without us.
 
 from __future__ import annotations
 
-import contextlib
 import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,6 +17,7 @@ from kraftlake.metadata_log.commit import (
     append_info,
     commit,
     now_ms,
+    removed_unless_committed,
     write_data_file,
 )
 from kraftlake.metadata_log.delta_actions import AddFile, Commit, TableMetadata, transaction
@@ -51,12 +51,8 @@ def append_file(
     add = write_log_file(disk, state.path, file, sync=False)
     unsynced = [state.path / add.path, state.path]
     facts = end_facts(LogEnd.of(state).end_offset + file.record_count, file.last_epoch)
-    try:
+    with removed_unless_committed(disk, unsynced[:1]):
         return commit_at_end(disk, state, [info, *actions, *facts, add.to_action()], unsynced)
-    except LogWentOnError:
-        with contextlib.suppress(OSError):
-            disk.unlink(state.path / add.path)
-        raise
 
 
 def end_facts(end_offset: int, epoch: int) -> list[dict[str, Any]]:

@@ -7,9 +7,10 @@ What is visible is therefore whole, and what is acknowledged is durable.
 
 from __future__ import annotations
 
+import contextlib
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote
 
@@ -21,7 +22,7 @@ from kraftlake.metadata_log.delta_schema import schema_string
 from kraftlake.metadata_log.disk import Disk, UnconfirmedWriteError
 from kraftlake.metadata_log.location import Location
 from kraftlake.metadata_log.upkeep_policy import LONGEST_COMMIT_MS
-from kraftlake.runtime.errors import LakeError
+from kraftlake.runtime.errors import KraftlakeError, LakeError
 
 ENGINE = "kraftlake"
 
@@ -106,14 +107,35 @@ def create_table(
 
 
 def write_data_file(disk: Disk, table: Location, name: str, data: bytes | memoryview, *, sync: bool = True) -> None:
-    """Write a data file, durably with `sync`; it is no part of the table before a commit adds it."""
+    """Write a data file, durably with `sync`; it is no part of the table before a commit adds it.
+
+    Raises LakeError when the disk refuses; no part of the file stays then.
+    """
     path = table / name
+    with removed_unless_committed(disk, [path]):
+        try:
+            disk.write(path, data)
+            if sync:
+                disk.fsync_all([path, table])
+        except OSError as fault:
+            raise disk_fault(path, fault) from fault
+
+
+@contextlib.contextmanager
+def removed_unless_committed(disk: Disk, paths: Sequence[Location]) -> Iterator[None]:
+    """Delete new data files when the commit that was to add them is surely not made.
+
+    An UnknownOutcomeError leaves them, as does whatever else interrupts: the commit may have been made.
+    """
     try:
-        disk.write(path, data)
-        if sync:
-            disk.fsync_all([path, table])
-    except OSError as fault:
-        raise disk_fault(path, fault) from fault
+        yield
+    except UnknownOutcomeError:
+        raise
+    except KraftlakeError:
+        for path in paths:
+            with contextlib.suppress(OSError):
+                disk.unlink(path)
+        raise
 
 
 def commit(

@@ -16,7 +16,7 @@ import attrs
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kraftlake.metadata_log.commit import now_ms, write_data_file
+from kraftlake.metadata_log.commit import now_ms, removed_unless_committed, write_data_file
 from kraftlake.metadata_log.data_files import (
     DataFileGoneError,
     OffsetSpan,
@@ -145,7 +145,7 @@ def _compact_group(disk: Disk, state: TableState, group: Sequence[OffsetSpan]) -
 def replace_files(disk: Disk, state: TableState, files: Sequence[AddFile], add: AddFile) -> bool:
     """Commit that one file, which was written, takes the place of some that hold the same rows.
 
-    False where they aren't all live any more: the new one is deleted then. Raises LakeError when the disk refuses.
+    False where they aren't all live any more. Raises LakeError when the disk refuses. The new one is deleted then.
     """
     paths = [file.path for file in files]
     removed_at = now_ms()
@@ -154,9 +154,10 @@ def replace_files(disk: Disk, state: TableState, files: Sequence[AddFile], add: 
         for file in files
     ]
     info = upkeep_info("OPTIMIZE", {"predicate": "[]"})
-    committed = commit_beside_writers(
-        disk, state, lambda now: [info, *removes, add.to_action()] if now.files.holds_all(paths) else None
-    )
+    with removed_unless_committed(disk, [state.path / add.path]):
+        committed = commit_beside_writers(
+            disk, state, lambda now: [info, *removes, add.to_action()] if now.files.holds_all(paths) else None
+        )
     if committed is None:
         with contextlib.suppress(OSError):
             disk.unlink(state.path / add.path)

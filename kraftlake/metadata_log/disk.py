@@ -15,7 +15,7 @@ from kraftlake.runtime.clock import Clock, SystemClock
 from kraftlake.runtime.errors import UsageError
 
 if TYPE_CHECKING:
-    from concurrent.futures import ThreadPoolExecutor
+    from concurrent.futures import Future, ThreadPoolExecutor
 
 FOLDER_MODE = 0o700
 FILE_MODE = 0o600
@@ -113,9 +113,14 @@ class Disk:
     def replace(self, path: Location, data: bytes) -> None:
         """Write a file in place of the one that may be there; a reader finds the old one or the new one, whole."""
         temporary = _temporary_beside(path)
-        self.write(temporary, data)
-        self.fsync(temporary)
-        self.rename(temporary, path)
+        try:
+            self.write(temporary, data)
+            self.fsync(temporary)
+            self.rename(temporary, path)
+        except OSError:
+            with contextlib.suppress(OSError):
+                self.unlink(temporary)
+            raise
         self.fsync(path.parent)
 
     def rename(self, source: Location, target: Location) -> None:
@@ -132,10 +137,14 @@ class ConcurrentDisk(Disk):
             return
         from concurrent.futures import wait
 
-        others = [_threads(os.getpid()).submit(self.fsync, path) for path in paths[1:]]
+        others: list[Future[None]] = []
+        # Once the main thread has returned, the interpreter gives out no work to threads any more, while those that
+        # the program started itself may go on appending: what was not given out is done here.
+        with contextlib.suppress(RuntimeError):
+            for path in paths[1:]:
+                others.append(_threads(os.getpid()).submit(self.fsync, path))
         try:
-            for path in paths[:1]:
-                self.fsync(path)
+            super().fsync_all([*paths[:1], *paths[1 + len(others) :]])
         finally:
             wait(others)
         for other in others:

@@ -42,8 +42,13 @@ def make_lake_folder(path: Location, disk: Disk, first_table: str) -> None:
 
 
 def _is_left_over(lake: Path, entry: Path, first_table: str) -> bool:
-    """Whether a creation that didn't get to its commit may have left this: folders, and commits under other names."""
+    """Whether a creation that didn't get to its commit may have left this: folders, and commits under other names.
+
+    No creation leaves a symbolic link: whoever put it there would choose where the lake's secrets are written.
+    """
     delta_log = lake / first_table / LOG_FOLDER
+    if entry.is_symlink():
+        return False
     if entry.is_dir():
         return entry in (lake / first_table, delta_log)
     return entry.parent == delta_log and entry.name.startswith(".") and entry.suffix == ".tmp"

@@ -229,22 +229,23 @@ class SnapshotTable:
             _SIZE: size_in_bytes,
             _CHECKSUM: checksum,
         }
-        for _ in range(_ATTEMPTS):
-            if self._has(end_offset, epoch, lambda snapshot: _is(snapshot, record_count, checksum)):
-                return False
-            now = commit.now_ms()
-            actions = [
-                commit.append_info(now),
-                *(transaction(f"{_PREFIX}{name}.{fact}", value, now) for fact, value in facts.items()),
-                *(part.file.to_action() for part in parts),
-            ]
-            try:
-                commit.commit(self._disk, self._state, actions)
-            except commit.CommitConflictError:
-                self._state = read_table(self.path)
-            else:
-                return True
-        raise LakeError(f"{self.path} was written to by others {_ATTEMPTS} times in a row; try again.")
+        with commit.removed_unless_committed(self._disk, [self.path / part.file.path for part in parts]):
+            for _ in range(_ATTEMPTS):
+                if self._has(end_offset, epoch, lambda snapshot: _is(snapshot, record_count, checksum)):
+                    return False
+                now = commit.now_ms()
+                actions = [
+                    commit.append_info(now),
+                    *(transaction(f"{_PREFIX}{name}.{fact}", value, now) for fact, value in facts.items()),
+                    *(part.file.to_action() for part in parts),
+                ]
+                try:
+                    commit.commit(self._disk, self._state, actions)
+                except commit.CommitConflictError:
+                    self._state = read_table(self.path)
+                else:
+                    return True
+            raise LakeError(f"{self.path} was written to by others {_ATTEMPTS} times in a row; try again.")
 
     def rows(self, end_offset: int) -> pa.Table:
         """The rows of one snapshot as LOG_SCHEMA has them, sorted by offset; raises CorruptDataError."""

@@ -32,7 +32,9 @@ def check_place(path: Location) -> None:
         return
     if not path.absolute().parent.is_dir():
         raise LakeError(f"{path} can't be made: the folder {path.absolute().parent} does not exist.")
-    if path.exists() and (not path.is_dir() or any(entry.name != "log" for entry in path.iterdir())):
+    if path.exists() and (
+        not path.is_dir() or any(entry.name != "log" or entry.is_symlink() for entry in path.iterdir())
+    ):
         raise LakeError(f"{path} is in the way and no lake: a new lake needs an empty folder, or none.")
 
 

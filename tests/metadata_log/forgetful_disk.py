@@ -38,6 +38,8 @@ class ForgetfulDisk(Disk):
         self._numbers = count()
         self._seen: dict[Path, _File | None] = {}
         self._durable: dict[Path, _File | None] = {}
+        self._replaced: set[Path] = set()
+        """Names that a rename gave to another file: each is the old one or the new one, and never gone."""
 
     def _step(self) -> None:
         if self.cut_at is not None:
@@ -76,10 +78,17 @@ class ForgetfulDisk(Disk):
         super().link(source, target)
         self._seen[target] = self._seen[source]
 
+    def rename(self, source: Path, target: Path) -> None:
+        self._step()
+        super().rename(source, target)
+        self._seen[target] = self._seen.pop(source)
+        self._replaced.add(target)
+
     def unlink(self, path: Path) -> None:
         self._step()
         super().unlink(path)
         self._seen.pop(path, None)
+        self._replaced.discard(path)
 
     def restart(self, chance: random.Random) -> None:
         """Put what this power cut may have left on the real disk: each name and content that wasn't synced by lot."""
@@ -88,7 +97,7 @@ class ForgetfulDisk(Disk):
             lots = [names[path] for names in (self._seen, self._durable) if path in names]
             if path in self._seen and path in self._durable and self._seen[path] is self._durable[path]:
                 after[path] = self._seen[path]
-            elif chance.random() < 0.5:
+            elif (path in self._replaced and path in self._durable) or chance.random() < 0.5:
                 after[path] = chance.choice(lots)
         shutil.rmtree(self.root)
         self.root.mkdir()
@@ -105,5 +114,5 @@ class ForgetfulDisk(Disk):
                 file.data = file.data[:cut] + bytes(chance.choice([0, len(file.data) - cut]))
                 file.synced = True
             path.write_bytes(file.data)
-        self._seen, self._durable = dict(kept), dict(kept)
+        self._seen, self._durable, self._replaced = dict(kept), dict(kept), set()
         self.cut_at = None

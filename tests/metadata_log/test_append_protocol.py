@@ -14,6 +14,7 @@ from kraftlake.metadata_log.commit import UnknownOutcomeError
 from kraftlake.metadata_log.delta_log import commit_path
 from kraftlake.metadata_log.disk import Disk
 from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.records.batch import RecordBatch
 from kraftlake.records.control_records import LeaderChangeMessage
 from kraftlake.records.rows import to_rows
 from kraftlake.runtime.errors import EndOffsetError, FencedEpochError, LakeError, UsageError
@@ -104,6 +105,19 @@ def test_an_epoch_that_nobody_claimed_appends_nothing(lake: Path) -> None:
     with pytest.raises(LakeError, match="A writer of epoch 1 can't append batches of epoch 2"):
         log.append([data_batch(1, epoch=1), data_batch(2, epoch=2)], epoch=1)
     assert bases(lake) == [(0, 1)]
+
+
+@pytest.mark.parametrize("epochs", [(2,), (1, 2), (2, 2)])
+@pytest.mark.parametrize("form", [list, to_rows])
+def test_batches_of_a_higher_epoch_than_the_claimed_one_are_refused_in_every_form(
+    lake: Path, form: Callable[[list[RecordBatch]], Any], epochs: tuple[int, ...]
+) -> None:
+    log, epoch = claimed(lake)
+    batches = [data_batch(offset, epoch=of) for offset, of in enumerate(epochs, 1)]
+    with pytest.raises(LakeError, match="A writer of epoch 1 can't append batches of epoch 2"):
+        log.append(form(batches), epoch=epoch)
+    assert bases(lake) == [(0, 1)]
+    assert (MetadataLog.open(lake).epoch, log.claim(1)) == (1, 2)
 
 
 def test_a_writer_that_is_wrong_about_the_end_learns_where_it_is(lake: Path) -> None:

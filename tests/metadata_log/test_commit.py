@@ -1,19 +1,30 @@
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import stat
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kraftlake.metadata_log.commit import CommitConflictError, append_info, commit
+from kraftlake.metadata_log.compaction import compact
 from kraftlake.metadata_log.delta_log import read_table
 from kraftlake.metadata_log.disk import ConcurrentDisk, Disk
 from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.metadata_log.upkeep_policy import UpkeepPolicy
 from kraftlake.runtime.errors import LakeError
 from tests.metadata_log.log_batches import TIME, data_batch, leader_change
+
+ROOT = Path(__file__).parents[2]
+
+
+def data_files(table: Path) -> set[str]:
+    return {path.name for path in table.glob("*.parquet")}
 
 
 def actions(lake: Path, version: int) -> list[dict[str, Any]]:
@@ -241,12 +252,83 @@ def test_a_disk_that_refuses_leaves_the_log_whole_and_the_next_append_goes_on(
         assert "No space left on device" in str(fault)  # noqa: PT017
         if "was not confirmed" in str(fault):
             visible = 4
+    assert data_files(tmp_path / "lake" / "log") == set(read_table(tmp_path / "lake" / "log").files)
     assert MetadataLog.open(tmp_path / "lake").end_offset == visible
     log.refresh()
     assert log.end_offset == visible
     log.append([data_batch(visible)])
     found = [batch.base_offset for batch in MetadataLog.open(tmp_path / "lake").batches()]
     assert found == list(range(0, visible + 1, 2))
+
+
+@pytest.mark.parametrize("at", range(1, 8))
+def test_a_snapshot_that_a_disk_refuses_leaves_no_file_behind(tmp_path: Path, at: int) -> None:
+    log = MetadataLog.create(tmp_path / "lake")
+    log.append([data_batch(0, 2)])
+    kept = {"last_contained_log_timestamp": TIME, "batches": [data_batch(0)]}
+    log.add_snapshot(end_offset=1, epoch=1, **kept)  # type: ignore[arg-type]
+    log = MetadataLog.open(tmp_path / "lake", disk=RefusingDisk(at, done=False))
+    with contextlib.suppress(LakeError):
+        log.add_snapshot(end_offset=2, epoch=1, **kept)  # type: ignore[arg-type]
+    table = tmp_path / "lake" / "snapshots"
+    assert data_files(table) == set(read_table(table).files)
+
+
+def test_a_compaction_that_a_disk_refuses_leaves_no_file_behind(tmp_path: Path) -> None:
+    log = MetadataLog.create(tmp_path / "lake")
+    for offset in range(4):
+        log.append([data_batch(offset)])
+    table = tmp_path / "lake" / "log"
+    policy = UpkeepPolicy(compact_from=2)
+    for at in range(1, 7):
+        with pytest.raises(LakeError, match="No space left on device"):
+            compact(table, RefusingDisk(at, done=at == 1), policy)
+        assert data_files(table) == set(read_table(table).files)
+
+
+@pytest.mark.parametrize("refused", ["write", "fsync", "rename"])
+def test_a_replacement_that_a_disk_refuses_leaves_the_old_file_alone(tmp_path: Path, refused: str) -> None:
+    class Refusing(Disk):
+        def write(self, path: Path, data: bytes | memoryview) -> None:
+            super().write(path, data[:1] if refused == "write" else data)
+            self.refuse("write")
+
+        def fsync(self, path: Path) -> None:
+            self.refuse("fsync")
+
+        def rename(self, source: Path, target: Path) -> None:
+            self.refuse("rename")
+
+        def refuse(self, what: str) -> None:
+            if what == refused:
+                raise OSError(errno.ENOSPC, "No space left on device")
+
+    (tmp_path / "file").write_bytes(b"old")
+    with pytest.raises(OSError, match="No space"):
+        Refusing().replace(tmp_path / "file", b"new")
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"file": b"old"}
+
+
+def test_a_thread_appends_with_fsync_after_the_main_thread_has_returned(tmp_path: Path) -> None:
+    code = """
+import sys, threading
+from kraftlake.metadata_log.log import MetadataLog
+from tests.metadata_log.log_batches import data_batch
+log = MetadataLog.create(sys.argv[1])
+log.append([data_batch(offset) for offset in range(int(sys.argv[2]))])
+def serve():
+    threading.main_thread().join()
+    for _ in range(3):
+        log.append([data_batch(log.end_offset)])
+threading.Thread(target=serve).start()
+"""
+    for before in (0, 1):  # what runs the fsyncs is not there yet, or it is
+        lake = tmp_path / str(before)
+        ran = subprocess.run(
+            [sys.executable, "-c", code, lake, str(before)], cwd=ROOT, capture_output=True, text=True, check=False
+        )
+        assert ran.stderr == ""
+        assert MetadataLog.open(lake).end_offset == before + 3
 
 
 @pytest.mark.parametrize("at", range(1, 12))

@@ -213,6 +213,18 @@ def test_a_lake_whose_first_version_was_cleaned_up_is_still_one(tmp_path: Path) 
     assert MetadataLog.open(tmp_path / "lake").end_offset == 1
 
 
+@pytest.mark.parametrize("name", ["log", "log/_delta_log", "log/_delta_log/.x.tmp"])
+def test_a_new_lake_follows_no_symbolic_link_in_its_folder(tmp_path: Path, name: str) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    link = tmp_path / "lake" / name
+    link.parent.mkdir(parents=True)
+    link.symlink_to(elsewhere, target_is_directory=True)
+    with pytest.raises(LakeError, match="is in the way: a new lake needs an empty folder"):
+        new_log(tmp_path / "lake")
+    assert list(elsewhere.iterdir()) == []
+
+
 def test_what_a_crashed_creation_left_is_taken_over(tmp_path: Path) -> None:
     (tmp_path / "lake" / "log" / "_delta_log").mkdir(parents=True)
     (tmp_path / "lake" / "log" / "_delta_log" / ".00000000000000000000.json.x.tmp").write_text('{"commitIn')

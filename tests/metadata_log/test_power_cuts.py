@@ -4,7 +4,7 @@ import random
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kraftlake.metadata_log.log import MetadataLog
@@ -77,6 +77,53 @@ def check(path: Path, acknowledged: int, snapshots: list[int]) -> None:
 def test_what_was_acknowledged_survives_power_cuts(tmp_path_factory: pytest.TempPathFactory, seed: int) -> None:
     root = tmp_path_factory.mktemp("cuts")
     live(root, ForgetfulDisk(root), random.Random(seed))
+
+
+def replace_until_the_power_is_cut(root: Path, disk: ForgetfulDisk, chance: random.Random) -> None:
+    """Lives of a file that is replaced again and again; raises Lost when a cut leaves another content than it may."""
+    path = root / "hint"
+    contents = [b"content %d" % number * 9 for number in range(40)]
+    latest = -1
+    for _ in range(LIFETIMES):
+        disk.cut_at = chance.randrange(12)
+        acknowledged = latest
+        try:
+            while True:
+                disk.replace(path, contents[latest + 1])
+                acknowledged = latest = latest + 1
+        except PowerCut:
+            disk.restart(chance)
+        allowed = contents[max(acknowledged, 0) : acknowledged + 2]
+        if not path.exists():
+            if acknowledged >= 0:
+                raise Lost("the file is gone")
+            continue
+        if (found := path.read_bytes()) not in allowed:
+            raise Lost(f"{acknowledged} was acknowledged, {found!r} is there")
+        latest = contents.index(found)
+
+
+@settings(max_examples=30)
+@given(seed=st.integers(0, 2**32))
+def test_a_replaced_file_is_whole_after_power_cuts_and_not_older_than_acknowledged(
+    tmp_path_factory: pytest.TempPathFactory, seed: int
+) -> None:
+    root = tmp_path_factory.mktemp("cuts")
+    replace_until_the_power_is_cut(root, ForgetfulDisk(root), random.Random(seed))
+
+
+@pytest.mark.parametrize("ignored", [".tmp", "root"])
+def test_without_either_of_its_fsyncs_a_rename_would_leave_a_torn_or_an_old_file(
+    tmp_path_factory: pytest.TempPathFactory, ignored: str
+) -> None:
+    def runs() -> None:
+        for seed in range(TRIES):
+            root = tmp_path_factory.mktemp("careless") / "root"
+            root.mkdir()
+            replace_until_the_power_is_cut(root, ForgetfulDisk(root, ignored), random.Random(seed))
+
+    with pytest.raises(Lost):
+        runs()
 
 
 def test_the_lives_in_these_tests_get_somewhere(tmp_path: Path) -> None:

@@ -190,6 +190,10 @@ def test_a_place_where_no_lake_can_be_made_is_refused_before_anything_is_read(tm
     source = made(Unread(records=tuple(small_log())))
     for place in (tmp_path / "full", tmp_path / "full" / "file"):
         refused(source, place, LakeError, "is in the way and no lake")
+    (tmp_path / "linked").mkdir()
+    (tmp_path / "linked" / "log").symlink_to(tmp_path / "full")
+    with pytest.raises(LakeError, match="is in the way and no lake"):
+        import_source(source, tmp_path / "linked")
     with pytest.raises(LakeError, match=r"the folder .*nowhere does not exist"):
         import_source(source, tmp_path / "nowhere" / "lake")
     assert read == []

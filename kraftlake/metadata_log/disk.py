@@ -142,7 +142,7 @@ class ConcurrentDisk(Disk):
         # the program started itself may go on appending: what was not given out is done here.
         with contextlib.suppress(RuntimeError):
             for path in paths[1:]:
-                others.append(_threads(os.getpid()).submit(self.fsync, path))
+                others.append(_threads(os.getpid()).submit(self.fsync, path))  # noqa: PERF401  # keeps those before a fault
         try:
             super().fsync_all([*paths[:1], *paths[1 + len(others) :]])
         finally:

@@ -5,7 +5,7 @@ Source: org.apache.kafka.server.partition.DefaultAlterPartitionManager.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from threading import RLock
 from typing import Final, Protocol
 
@@ -13,7 +13,7 @@ import attrs
 
 from kraftlake.delta import TopicIdPartition
 from kraftlake.replica_manager.controller_channel import AlterPartitionAnswer, LeaderAndIsr
-from kraftlake.replica_manager.errors import ErrorCode
+from kraftlake.replica_manager.errors import ErrorCode, error_of
 from kraftlake.runtime.log import get_logger
 
 _log = get_logger(__name__)
@@ -52,7 +52,8 @@ class BatchingAlterPartitionManager:
 
     `schedule` is called with a delay in ms and what to do then. What fails as a whole is sent again after a while;
     proposals stay until the controller has answered each. A partition has one proposal at most: another is answered
-    OPERATION_NOT_ATTEMPTED. Callbacks are called without a lock.
+    OPERATION_NOT_ATTEMPTED. Callbacks are called without a lock; what one raises is logged and keeps no other from its
+    answer. A request that can't be sent counts as one that has failed.
     """
 
     def __init__(
@@ -67,7 +68,8 @@ class BatchingAlterPartitionManager:
         self._channel = channel
         self._schedule = schedule
         self._lock = RLock()
-        self._inflight = False
+        self._inflight: object | None = None
+        """The attempt that has not been answered."""
         self._unsent: dict[TopicIdPartition, tuple[LeaderAndIsr, Callable[[AlterPartitionAnswer], None]]] = {}
 
     def submit(
@@ -82,42 +84,55 @@ class BatchingAlterPartitionManager:
             if not taken:
                 self._unsent[partition] = (leader_and_isr, on_answer)
         if taken:
-            on_answer(ErrorCode.OPERATION_NOT_ATTEMPTED)
+            _call(partition, on_answer, ErrorCode.OPERATION_NOT_ATTEMPTED)
         else:
             self.send()
 
     def send(self) -> None:
         """Send what has gathered, unless a request is on its way."""
         with self._lock:
-            if self._inflight or not self._unsent:
+            if self._inflight is not None or not self._unsent:
                 return
-            self._inflight = True
+            attempt = self._inflight = object()
             sent = {partition: proposal for partition, (proposal, _) in self._unsent.items()}
-        request = AlterPartitionRequest(broker_id=self._broker_id, broker_epoch=self._broker_epoch(), partitions=sent)
-        self._channel.alter_partition(request, lambda response: self._answered(request, response))
+        try:
+            request = AlterPartitionRequest(
+                broker_id=self._broker_id, broker_epoch=self._broker_epoch(), partitions=sent
+            )
+            self._channel.alter_partition(request, lambda response: self._answered(attempt, sent, response))
+        except Exception as fault:
+            self._answered(attempt, sent, AlterPartitionResponse(error=error_of(fault)))
 
-    def _answered(self, request: AlterPartitionRequest, response: AlterPartitionResponse) -> None:
-        answered: list[tuple[Callable[[AlterPartitionAnswer], None], AlterPartitionAnswer]] = []
+    def _answered(self, attempt: object, sent: Iterable[TopicIdPartition], response: AlterPartitionResponse) -> None:
+        answered: list[tuple[TopicIdPartition, Callable[[AlterPartitionAnswer], None], AlterPartitionAnswer]] = []
         with self._lock:
+            if self._inflight is not attempt:
+                return  # another answer has come before
+            self._inflight = object()  # a second answer is for nobody, and the next request waits for the callbacks
             if response.error is ErrorCode.NONE:
-                for partition in request.partitions:
+                for partition in sent:
                     answer = response.partitions.get(partition)
                     if answer is None:
                         _log.warning("alter_partition_unanswered", partition=str(partition))
                     else:
-                        answered.append((self._unsent.pop(partition)[1], answer))
-        _complete(answered)
+                        answered.append((partition, self._unsent.pop(partition)[1], answer))
+        for partition, on_answer, answer in answered:
+            _call(partition, on_answer, answer)
         with self._lock:
-            self._inflight = False
+            self._inflight = None
         if response.error is ErrorCode.NONE:
             self.send()
         else:
-            _log.warning("alter_partition_failed", error=response.error.name, broker_epoch=request.broker_epoch)
+            _log.warning("alter_partition_failed", error=response.error.name)
             self._schedule(RETRY_AFTER_MS, self.send)
 
 
-def _complete(
-    answered: Sequence[tuple[Callable[[AlterPartitionAnswer], None], AlterPartitionAnswer]],
+def _call(
+    partition: TopicIdPartition, on_answer: Callable[[AlterPartitionAnswer], None], answer: AlterPartitionAnswer
 ) -> None:
-    for on_answer, answer in answered:
+    try:
         on_answer(answer)
+    except Exception as fault:
+        _log.error(
+            "alter_partition_callback_failed", partition=str(partition), cause=f"{type(fault).__name__}: {fault}"
+        )

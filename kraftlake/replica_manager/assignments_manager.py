@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from threading import RLock
-from typing import Final, Protocol, TypeAlias
+from typing import Final, Protocol
 
 import attrs
 
 from kraftlake.delta import TopicIdPartition
+from kraftlake.image import MetadataImage
 from kraftlake.records.uuid import Uuid
-from kraftlake.replica_manager.errors import ErrorCode
+from kraftlake.replica_manager.errors import ErrorCode, error_of
 from kraftlake.runtime.log import get_logger
 
 _log = get_logger(__name__)
@@ -22,8 +23,13 @@ MOST_IN_A_REQUEST: Final = 2_250
 FIRST_BACKOFF_MS: Final = 100
 LONGEST_BACKOFF_MS: Final = 10_000
 
-_Assignment: TypeAlias = tuple[Uuid, Callable[[], None] | None]
-"""A directory, and who is to be told when the controller has noted it."""
+
+@attrs.frozen(eq=False)
+class _Assignment:
+    """A directory, and who is told when the controller has noted it."""
+
+    directory_id: Uuid
+    on_accepted: Callable[[], None] | None
 
 
 @attrs.frozen(kw_only=True)
@@ -37,10 +43,13 @@ class AssignReplicasRequest:
 
 @attrs.frozen(kw_only=True)
 class AssignReplicasResponse:
-    """The controller's answer: an error for the whole, or for single replicas; those not named are fine."""
+    """The controller's answer: an error for the whole, or what became of each replica, NONE where it was noted.
+
+    A replica that `results` does not name is sent again.
+    """
 
     error: ErrorCode = ErrorCode.NONE
-    errors: Mapping[TopicIdPartition, ErrorCode] = attrs.field(factory=dict)
+    results: Mapping[TopicIdPartition, ErrorCode] = attrs.field(factory=dict)
 
 
 class DirectoriesChannel(Protocol):
@@ -55,32 +64,41 @@ class DirectoriesChannel(Protocol):
 class AssignmentsManager:
     """A `DirectoryEventHandler` with one request on its way at most; of a replica, the last directory counts.
 
-    `schedule` is called with a delay in ms and what to do then; what fails is sent again after a while that doubles.
-    `on_failure` is told of failed directories: the next heartbeat has them.
+    `schedule` is called with a delay in ms and what to do then: assignments gather for FIRST_BACKOFF_MS before they are
+    sent. An error for the whole request doubles the delay of the next one, up to LONGEST_BACKOFF_MS; replicas with an
+    error of their own are sent again with the next request, behind the others. What is no longer valid in the newest
+    `image`, for the topic is deleted or the broker has no replica any more, is dropped. Callbacks are called without a
+    lock; what one raises is logged. `on_failure` is told of failed directories: the next heartbeat has them.
     """
 
     def __init__(
         self,
         broker_id: int,
         broker_epoch: Callable[[], int],
+        image: Callable[[], MetadataImage],
         channel: DirectoriesChannel,
+        *,
         schedule: Callable[[float, Callable[[], None]], None],
         on_failure: Callable[[Uuid], None],
     ) -> None:
         self._broker_id = broker_id
         self._broker_epoch = broker_epoch
+        self._image = image
         self._channel = channel
         self._schedule = schedule
         self._on_failure = on_failure
         self._lock = RLock()
-        self._waiting: dict[TopicIdPartition, _Assignment] = {}
-        self._inflight = False
+        self._ready: dict[TopicIdPartition, _Assignment] = {}
+        self._inflight: dict[TopicIdPartition, _Assignment] = {}
+        self._is_scheduled = False
         self._failures = 0
+        """Requests in a row that had an error for the whole."""
 
     @property
     def waiting(self) -> int:
         """How many replicas the controller has not been told of yet (QueuedReplicaToDirAssignments)."""
-        return len(self._waiting)
+        with self._lock:
+            return len(self._ready) + len(self._inflight)
 
     def handle_failure(self, directory_id: Uuid) -> None:
         """A directory has failed."""
@@ -96,45 +114,75 @@ class AssignmentsManager:
         """A replica lies in that directory, or will when the controller has noted it."""
         _log.debug("replica_assigned", partition=str(partition), directory=str(directory_id), reason=reason)
         with self._lock:
-            self._waiting[partition] = (directory_id, on_accepted)
-            held_back = self._failures > 0
-        if not held_back:
-            self.send()
+            self._ready[partition] = _Assignment(directory_id, on_accepted)
+        self._send_later()
 
-    def send(self) -> None:
-        """Send what waits, unless a request is on its way."""
+    def _send_later(self) -> None:
         with self._lock:
-            if self._inflight or not self._waiting:
+            if self._is_scheduled or self._inflight or not self._ready:
                 return
-            self._inflight = True
-            sent = dict(list(self._waiting.items())[:MOST_IN_A_REQUEST])
-        request = AssignReplicasRequest(
-            broker_id=self._broker_id,
-            broker_epoch=self._broker_epoch(),
-            directories={partition: directory for partition, (directory, _) in sent.items()},
-        )
-        self._channel.assign_replicas_to_dirs(request, lambda response: self._answered(sent, response))
+            self._is_scheduled = True
+            is_full = self._failures == 0 and len(self._ready) > MOST_IN_A_REQUEST
+            delay_ms = 0 if is_full else min(LONGEST_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** min(self._failures, 20))
+        self._schedule(delay_ms, self._send)
+
+    def _send(self) -> None:
+        with self._lock:
+            self._is_scheduled = False
+            if self._inflight:
+                return
+            image = self._image()
+            sent: dict[TopicIdPartition, _Assignment] = {}
+            dropped = 0
+            for partition in list(self._ready):
+                if len(sent) == MOST_IN_A_REQUEST:
+                    break
+                assignment = self._ready.pop(partition)
+                if self._is_valid(partition, image):
+                    sent[partition] = assignment
+                else:
+                    dropped += 1
+            self._inflight = sent
+        if dropped:
+            _log.info("assignments_dropped", replicas=dropped)
+        if not sent:
+            return
+        try:
+            request = AssignReplicasRequest(
+                broker_id=self._broker_id,
+                broker_epoch=self._broker_epoch(),
+                directories={partition: assignment.directory_id for partition, assignment in sent.items()},
+            )
+            self._channel.assign_replicas_to_dirs(request, lambda response: self._answered(sent, response))
+        except Exception as fault:
+            self._answered(sent, AssignReplicasResponse(error=error_of(fault)))
+
+    def _is_valid(self, partition: TopicIdPartition, image: MetadataImage) -> bool:
+        registration = image.topics.get_partition(partition.topic_id, partition.topic_partition.partition)
+        return registration is not None and self._broker_id in registration.replicas
 
     def _answered(self, sent: Mapping[TopicIdPartition, _Assignment], response: AssignReplicasResponse) -> None:
-        accepted: list[Callable[[], None] | None] = []
+        accepted: dict[TopicIdPartition, _Assignment] = {}
         with self._lock:
-            self._inflight = False
-            failed = response.error is not ErrorCode.NONE or bool(response.errors)
-            if response.error is ErrorCode.NONE:
-                for partition, assignment in sent.items():
-                    if partition in response.errors:
-                        continue
-                    # told even where another directory waits: what the controller knew for a while was so
-                    accepted.append(assignment[1])
-                    if self._waiting.get(partition) is assignment:
-                        del self._waiting[partition]
+            if self._inflight is not sent:
+                return  # another answer has come before
+            self._inflight = {}
+            failed = response.error is not ErrorCode.NONE
             self._failures = self._failures + 1 if failed else 0
-            backoff = min(LONGEST_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** min(self._failures - 1, 20)) if failed else 0
-        for on_accepted in accepted:
-            if on_accepted is not None:
-                on_accepted()
-        if failed:
-            _log.warning("assignments_not_taken", error=response.error.name, replicas=len(response.errors))
-            self._schedule(backoff, self.send)
-        else:
-            self.send()
+            for partition, assignment in sent.items():
+                if not failed and response.results.get(partition) is ErrorCode.NONE:
+                    # told even where another directory waits: what the controller knew for a while was so
+                    accepted[partition] = assignment
+                else:
+                    self._ready.setdefault(partition, assignment)
+        if len(accepted) < len(sent):
+            _log.warning("assignments_not_taken", error=response.error.name, replicas=len(sent) - len(accepted))
+        for partition, assignment in accepted.items():
+            if assignment.on_accepted is not None:
+                try:
+                    assignment.on_accepted()
+                except Exception as fault:
+                    _log.error(
+                        "assignment_callback_failed", partition=str(partition), cause=f"{type(fault).__name__}: {fault}"
+                    )
+        self._send_later()

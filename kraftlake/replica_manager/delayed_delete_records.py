@@ -8,7 +8,7 @@ from typing import Final
 import attrs
 
 from kraftlake.delta import TopicPartition
-from kraftlake.replica_manager.errors import ErrorCode, ReplicationError
+from kraftlake.replica_manager.errors import ErrorCode, error_of
 from kraftlake.replica_manager.leader_side import low_watermark
 from kraftlake.replica_manager.purgatory import DelayedOperation
 from kraftlake.replica_manager.replica_manager import ReplicaManager
@@ -40,21 +40,21 @@ class DelayedDeleteRecords(DelayedOperation):
         self._pending = dict(wanted)
         self._on_answer = on_answer
 
-    def try_complete(self) -> bool:
+    def can_complete(self) -> bool:
         """Look at the partitions that are still waited for."""
         for name, wanted in list(self._pending.items()):
             try:
                 partition = self._replicas.partition_or_raise(name)
                 with partition.lock:
                     low = low_watermark(partition)
-            except ReplicationError as fault:
-                self._answers[name] = DeleteRecordsAnswer(error=fault.code)
+            except Exception as fault:
+                self._answers[name] = DeleteRecordsAnswer(error=error_of(fault))
                 del self._pending[name]
                 continue
             self._answers[name] = DeleteRecordsAnswer(low_watermark=low)
             if low >= wanted:
                 del self._pending[name]
-        return not self._pending and self.force_complete()
+        return not self._pending
 
     def on_complete(self) -> None:
         """Answer."""

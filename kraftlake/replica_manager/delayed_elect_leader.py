@@ -29,12 +29,12 @@ class DelayedElectLeader(DelayedOperation):
         self._waiting = dict(leaders)
         self._on_answer = on_answer
 
-    def try_complete(self) -> bool:
+    def can_complete(self) -> bool:
         """Look which leaders are known by now."""
         for name, leader in list(self._waiting.items()):
             if self._metadata.leader_of(name) == leader:
                 del self._waiting[name]
-        return not self._waiting and self.force_complete()
+        return not self._waiting
 
     def on_complete(self) -> None:
         """Answer."""

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from kraftlake.delta import TopicPartition
-from kraftlake.replica_manager.errors import ReplicationError
 from kraftlake.replica_manager.leader_side import FetchParams, FetchPartition, log_with_epoch
 from kraftlake.replica_manager.purgatory import DelayedOperation
 from kraftlake.replica_manager.reading import FetchAnswer, must_be_throttled, read_from_log
@@ -39,18 +38,18 @@ class DelayedFetch(DelayedOperation):
         self._on_answer = on_answer
         self._throttle = throttle
 
-    def try_complete(self) -> bool:
+    def can_complete(self) -> bool:
         """Count what could be read."""
         available = 0
         for name, fetch in self._wanted.items():
             try:
                 readable = self._readable(name, fetch)
-            except ReplicationError:
-                readable = None
+            except Exception:
+                return True  # the answer tells why
             if readable is None:
-                return self.force_complete()
+                return True
             available += readable
-        return available >= self._params.min_bytes and self.force_complete()
+        return available >= self._params.min_bytes
 
     def _readable(self, name: TopicPartition, fetch: FetchPartition) -> int | None:
         """Bytes that could be read of a partition, None where waiting is vain."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import attrs
 
 from kraftlake.delta import TopicPartition
-from kraftlake.replica_manager.errors import ErrorCode, ReplicationError
+from kraftlake.replica_manager.errors import ErrorCode, error_of
 from kraftlake.replica_manager.leader_side import check_enough_replicas_reach_offset
 from kraftlake.replica_manager.purgatory import DelayedOperation
 from kraftlake.replica_manager.replica_manager import ReplicaManager
@@ -41,19 +41,19 @@ class DelayedProduce(DelayedOperation):
         self._pending = dict(ends)
         self._on_answer = on_answer
 
-    def try_complete(self) -> bool:
+    def can_complete(self) -> bool:
         """Look at the partitions that are still waited for."""
         for name, end in list(self._pending.items()):
             try:
                 partition = self._replicas.partition_or_raise(name)
                 done, error = check_enough_replicas_reach_offset(partition, end)
-            except ReplicationError as fault:
-                done, error = True, fault.code
+            except Exception as fault:
+                done, error = True, error_of(fault)
             if done or error is not ErrorCode.NONE:
                 del self._pending[name]
                 if error is not ErrorCode.NONE:
                     self._answers[name] = attrs.evolve(self._answers[name], error=error)
-        return not self._pending and self.force_complete()
+        return not self._pending
 
     def on_complete(self) -> None:
         """Answer."""

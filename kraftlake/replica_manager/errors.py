@@ -5,6 +5,9 @@ from __future__ import annotations
 from enum import IntEnum
 
 from kraftlake.runtime.errors import KraftlakeError
+from kraftlake.runtime.log import get_logger
+
+_log = get_logger(__name__)
 
 
 class ErrorCode(IntEnum):
@@ -140,3 +143,11 @@ class InconsistentTopicIdError(ReplicationError):
     """The partition is hosted for another topic of the same name."""
 
     code = ErrorCode.INCONSISTENT_TOPIC_ID
+
+
+def error_of(error: Exception) -> ErrorCode:
+    """What an exception is called in an answer; what nobody expected is logged."""
+    if isinstance(error, ReplicationError):
+        return error.code
+    _log.error("request_failed", error=f"{type(error).__name__}: {error}")
+    return ErrorCode.UNKNOWN_SERVER_ERROR

@@ -27,10 +27,12 @@ class ExpirationReaper:
         self._queue.schedule_deferred(_TAG, earliest(deadline_ns), FunctionEvent(self._expire, _closed_is_fine))
 
     def _expire(self) -> None:
-        self._delayed.expire()
-        following = self._delayed.next_deadline()
-        if following is not None:
-            self._wake_by(following)
+        try:
+            self._delayed.expire()
+        finally:  # whatever one of them met with, the others are to be answered at their time
+            following = self._delayed.next_deadline()
+            if following is not None:
+                self._wake_by(following)
 
 
 def _closed_is_fine(error: Exception) -> None:

@@ -5,16 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from threading import RLock
+from time import monotonic
+from typing import Final
 
 from kraftlake.delta import TopicPartition
 from kraftlake.replica_manager.fetchers import BrokerEndPoint, Fetcher, FetcherFactory, InitialFetchState
 from kraftlake.replica_manager.transitions import FetcherName, Transition, TransitionKind, TransitionListener
+from kraftlake.runtime.log import get_logger
+
+_log = get_logger(__name__)
+
+LONGEST_JOIN_S: Final = 30.0
+"""How long `close` waits for all threads together."""
 
 
 class FetcherManager:
     """Fetchers by (leader's id, fetcher id). A fetcher is reused only while the leader's address is the same.
 
-    `failed_partitions` are those that could not be fetched; a partition leaves it when it is added or removed.
+    `failed_partitions` are those that could not be fetched; a partition leaves it when it is added or removed. Fetchers
+    that are no longer needed end by themselves: only `close` waits for their threads, without the lock.
     Source: kafka.server.AbstractFetcherManager.
     """
 
@@ -24,6 +33,7 @@ class FetcherManager:
         self._listener = listener
         self._lock = RLock()
         self._fetchers: dict[tuple[int, int], Fetcher] = {}
+        self._ending: list[Fetcher] = []
         self.failed_partitions: set[TopicPartition] = set()
 
     def fetchers(self) -> dict[tuple[int, int], Fetcher]:
@@ -65,10 +75,10 @@ class FetcherManager:
         if fetcher is not None and fetcher.leader == leader:
             return fetcher
         if fetcher is not None:
-            fetcher.shutdown()
-            self._tell(TransitionKind.FETCHER_STOPPED, key, fetcher.leader, "the leader has another address now")
-        fetcher = self._fetchers[key] = self._factory(fetcher_id, leader)
+            self._end(key, "the leader has another address now")
+        fetcher = self._factory(fetcher_id, leader)
         fetcher.start()
+        self._fetchers[key] = fetcher
         self._tell(TransitionKind.FETCHER_STARTED, key, leader)
         return fetcher
 
@@ -94,9 +104,7 @@ class FetcherManager:
         with self._lock:
             idle = [key for key, fetcher in self._fetchers.items() if fetcher.partition_count <= 0]
             for key in idle:
-                fetcher = self._fetchers.pop(key)
-                fetcher.shutdown()
-                self._tell(TransitionKind.FETCHER_STOPPED, key, fetcher.leader, "it has nothing to fetch any more")
+                self._end(key, "it has nothing to fetch any more")
 
     def fetcher_of(self, leader_id: int, partition: TopicPartition) -> Fetcher | None:
         """The fetcher that fetches a partition from a leader, if there is one."""
@@ -113,19 +121,32 @@ class FetcherManager:
             for key, fetcher in list(self._fetchers.items()):
                 moved.update(fetcher.remove_all_partitions())
                 if key[1] >= fetchers:
-                    fetcher.shutdown()
-                    del self._fetchers[key]
-                    self._tell(TransitionKind.FETCHER_STOPPED, key, fetcher.leader, "there are fewer fetchers now")
+                    self._end(key, "there are fewer fetchers now")
             self.add_fetcher_for_partitions(moved)
             self.shutdown_idle_fetchers()
 
-    def close(self) -> None:
-        """End all."""
+    def close(self, timeout_s: float = LONGEST_JOIN_S) -> list[str]:
+        """End all, and wait `timeout_s` at most until nothing of them runs; what still does is logged and given."""
         with self._lock:
-            for key, fetcher in self._fetchers.items():
-                fetcher.shutdown()
-                self._tell(TransitionKind.FETCHER_STOPPED, key, fetcher.leader, "the broker shuts down")
-            self._fetchers.clear()
+            for key in list(self._fetchers):
+                self._end(key, "the broker shuts down")
+            ending, self._ending = self._ending, []
+        deadline = monotonic() + timeout_s
+        alive = [
+            fetcher.figures().name for fetcher in ending if not fetcher.await_shutdown(max(0.0, deadline - monotonic()))
+        ]
+        if alive:
+            _log.error("fetchers_do_not_end", fetchers=alive, waited_s=timeout_s)
+        return alive
+
+    def _end(self, key: tuple[int, int], reason: str) -> None:
+        fetcher = self._fetchers.pop(key)
+        try:
+            fetcher.shutdown()
+        except Exception as fault:  # one that can't be ended keeps no other from its own
+            _log.error("fetcher_not_shut_down", leader=key[0], fetcher=key[1], cause=f"{type(fault).__name__}: {fault}")
+        self._ending = [one for one in (*self._ending, fetcher) if not one.await_shutdown(0)]
+        self._tell(TransitionKind.FETCHER_STOPPED, key, fetcher.leader, reason)
 
     def _tell(self, kind: TransitionKind, key: tuple[int, int], leader: BrokerEndPoint, reason: str = "") -> None:
         if self._listener is not None:

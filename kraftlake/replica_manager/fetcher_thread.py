@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from threading import Event, Thread
-from typing import Final
+from threading import Event, Thread, current_thread
 
 from kraftlake.delta import TopicPartition
 from kraftlake.replica_manager.fetchers import BrokerEndPoint, FetcherFigures, InitialFetchState
 from kraftlake.replica_manager.replica_fetcher import ReplicaFetcher
 from kraftlake.runtime.fault_handler import FaultHandler
 
-LONGEST_JOIN_S: Final = 30.0
-
 
 class ReplicaFetcherThread:
     """A `Fetcher` that works by itself from `start` to `shutdown`.
 
     Each round that finds nothing to ask for waits `backoff_ms`, or until a partition is added. A fault that no round
-    should have is told to the handler, and the next round goes on. Source: kafka.server.ReplicaFetcherThread.
+    should have is told to the handler, and the next round goes on. `shutdown` aborts the round that is under way, and
+    the thread ends by itself. Source: kafka.server.ReplicaFetcherThread.
     """
 
     def __init__(self, fetcher: ReplicaFetcher, *, backoff_ms: int, fault_handler: FaultHandler) -> None:
@@ -53,11 +51,17 @@ class ReplicaFetcherThread:
         self._thread.start()
 
     def shutdown(self) -> None:
-        """End, and wait until the round that is under way is over."""
+        """End, without waiting for the thread."""
         self.fetcher.shutdown()
         self._news.set()
+
+    def await_shutdown(self, timeout_s: float) -> bool:
+        """Wait for the thread's end; whether it has ended, or is the caller, which can't wait for itself."""
+        if self._thread is current_thread():
+            return True
         if self._thread.is_alive():
-            self._thread.join(LONGEST_JOIN_S)
+            self._thread.join(timeout_s)
+        return not self._thread.is_alive()
 
     def add_partitions(self, states: Mapping[TopicPartition, InitialFetchState]) -> None:
         """Fetch these too."""

@@ -60,7 +60,10 @@ class Fetcher(Protocol):
         """Begin; called once, before the first partition is added."""
 
     def shutdown(self) -> None:
-        """End, and return when nothing of it runs any more."""
+        """End, without waiting for what runs: once this returns it has no partitions and touches no log."""
+
+    def await_shutdown(self, timeout_s: float) -> bool:
+        """Wait until nothing of it runs any more after `shutdown`; False where something still does."""
 
     def add_partitions(self, states: Mapping[TopicPartition, InitialFetchState]) -> None:
         """Fetch these too; one that is fetched already at the same leader epoch goes on as it is."""

@@ -69,7 +69,10 @@ class EpochEndOffset:
 
 
 class LeaderEndPoint(Protocol):
-    """Asks one leader. Any call may raise LeaderUnreachableError. Source: kafka.server.LeaderEndPoint."""
+    """Asks one leader. Any call may raise LeaderUnreachableError. Source: kafka.server.LeaderEndPoint.
+
+    One thread asks; any thread may `close`.
+    """
 
     @property
     def broker_end_point(self) -> BrokerEndPoint:
@@ -90,4 +93,7 @@ class LeaderEndPoint(Protocol):
         """Where the leader's log ends; ReplicationError with the leader's error."""
 
     def close(self) -> None:
-        """Give up whatever is being waited for."""
+        """Ask no more, at once: a call that waits raises LeaderUnreachableError, as every later one does.
+
+        Returns without waiting for that call, for it is called with locks held.
+        """

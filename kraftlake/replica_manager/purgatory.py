@@ -11,6 +11,9 @@ from itertools import count
 from threading import Lock, RLock
 
 from kraftlake.runtime.clock import Clock
+from kraftlake.runtime.log import get_logger
+
+_log = get_logger(__name__)
 
 PURGE_INTERVAL = 1_000
 
@@ -18,13 +21,14 @@ PURGE_INTERVAL = 1_000
 class DelayedOperation:
     """Something that can't be done yet. A subclass says when it can be, and what happens then.
 
-    `try_complete` returns what `force_complete` does where it finds that nothing is left to wait for, else False. It
-    may be called by any thread, and by one at a time.
+    `can_complete` runs under the operation's lock, which expiry takes too: by one thread at a time, and never once the
+    operation is completed, so `on_complete` may use what it has changed. `on_complete` runs without the lock: it may
+    complete other operations, also those that another thread's `on_complete` waits to complete. What either of them
+    raises is logged and ends there, for the thread that runs it does so for somebody else.
     """
 
     def __init__(self) -> None:
         self._lock = RLock()
-        self._decided = Lock()
         self._completed = False
         self.watcher: Callable[[], None] | None = None
         """Told when it is completed; set by the purgatory that it waits in."""
@@ -34,8 +38,8 @@ class DelayedOperation:
         """Whether it has been completed, or is just being."""
         return self._completed
 
-    def try_complete(self) -> bool:
-        """Complete it if nothing is left to wait for; whether this call has."""
+    def can_complete(self) -> bool:
+        """Whether nothing is left to wait for. An operation that can't say so waits for its time."""
         raise NotImplementedError
 
     def on_complete(self) -> None:
@@ -46,20 +50,48 @@ class DelayedOperation:
         """Its time was over; called after `on_complete`."""
 
     def force_complete(self) -> bool:
-        """Complete it in any case; False if somebody else did before."""
-        with self._decided:
-            if self._completed:
+        """Complete it in any case; False if it was completed before."""
+        return self._complete_if(lambda: True, self.on_complete)
+
+    def expire(self) -> bool:
+        """`force_complete`, because its time is over."""
+
+        def on_expired() -> None:
+            try:
+                self.on_complete()
+            finally:
+                self.on_expiration()
+
+        return self._complete_if(lambda: True, on_expired)
+
+    def try_complete(self) -> bool:
+        """Complete it if nothing is left to wait for; whether this call has."""
+        return self._complete_if(self.can_complete, self.on_complete)
+
+    def _complete_if(self, condition: Callable[[], bool], then: Callable[[], None]) -> bool:
+        if self._completed:
+            return False  # without the lock: most of those that are looked at have been completed through another key
+        with self._lock:
+            if self._completed or not self._contained(condition, "can_complete"):
                 return False
             self._completed = True
         if self.watcher is not None:
             self.watcher()
-        self.on_complete()
+        self._contained(then, "on_complete")
         return True
 
-    def safe_try_complete(self) -> bool:
-        """`try_complete` under the operation's lock; False for one that is completed."""
-        with self._lock:
-            return not self._completed and self.try_complete()
+    def _contained(self, call: Callable[[], bool | None], what: str) -> bool:
+        """Call it; False for what raises."""
+        try:
+            return bool(call())
+        except Exception as fault:
+            _log.error(
+                "delayed_operation_failed",
+                operation=type(self).__name__,
+                at=what,
+                cause=f"{type(fault).__name__}: {fault}",
+            )
+            return False
 
 
 class Purgatory:
@@ -99,7 +131,7 @@ class Purgatory:
         before its time begins.
         """
         assert keys, "what waits for nothing would only wait for its time to be over"
-        if operation.safe_try_complete():
+        if operation.try_complete():
             return True
         operation.watcher = self._count_gone
         with self._lock:
@@ -107,7 +139,7 @@ class Purgatory:
                 if operation.is_completed:
                     break
                 self._watchers.setdefault(key, []).append(operation)
-        if operation.safe_try_complete() or operation.is_completed:
+        if operation.try_complete() or operation.is_completed:
             return True
         deadline = self._clock.nanoseconds() + round(delay_ms * 1_000_000)
         with self._lock:
@@ -126,7 +158,7 @@ class Purgatory:
             operations = list(self._watchers.get(key, ()))
         if not operations:
             return 0
-        completed = sum(operation.safe_try_complete() for operation in operations)
+        completed = sum(operation.try_complete() for operation in operations)
         self._forget_completed((key,))
         return completed
 
@@ -134,9 +166,7 @@ class Purgatory:
         """Complete what has waited long enough; how many operations that were."""
         expired = 0
         while (operation := self._overdue()) is not None:
-            if operation.force_complete():
-                operation.on_expiration()
-                expired += 1
+            expired += operation.expire()
         self._purge_now_and_then()
         return expired
 

@@ -51,6 +51,10 @@ class StillFetcher:
     def shutdown(self) -> None:
         """Nothing to end."""
 
+    def await_shutdown(self, timeout_s: float) -> bool:  # noqa: ARG002
+        """Nothing runs."""
+        return True
+
     def add_partitions(self, states: Mapping[TopicPartition, InitialFetchState]) -> None:
         """Have these too."""
         self.states.update(states)

@@ -87,9 +87,16 @@ class ReplicaFetcher(FetchStates):
         self.running = True
 
     def shutdown(self) -> None:
-        """End: what is being waited for is given up."""
+        """End: what is being waited for is given up, and an answer that comes still finds no partition to change."""
         self.running = False
-        self._end_point.close()
+        try:
+            self._end_point.close()
+        finally:
+            self.remove_all_partitions()
+
+    def await_shutdown(self, timeout_s: float) -> bool:  # noqa: ARG002
+        """Its driver's thread runs it: nothing runs of its own."""
+        return True
 
     # the driver's side
 
@@ -123,7 +130,8 @@ class ReplicaFetcher(FetchStates):
         try:
             ends = self._end_point.epoch_end_offsets(by_epoch)
         except LeaderUnreachableError as error:
-            _log.warning("epochs_not_fetched", fetcher=self.name, error=str(error))
+            if self.running:
+                _log.warning("epochs_not_fetched", fetcher=self.name, error=str(error))
             ends = {name: EpochEndOffset(error=ErrorCode.NETWORK_EXCEPTION) for name in by_epoch}
         with self._lock:
             for name, end in ends.items():

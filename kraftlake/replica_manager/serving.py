@@ -17,7 +17,7 @@ from kraftlake.replica_manager.delayed_elect_leader import DelayedElectLeader, E
 from kraftlake.replica_manager.delayed_fetch import DelayedFetch, FetchAnswers
 from kraftlake.replica_manager.delayed_operations import DelayedRequests
 from kraftlake.replica_manager.delayed_produce import DelayedProduce, ProduceAnswer
-from kraftlake.replica_manager.errors import ErrorCode, ReplicationError
+from kraftlake.replica_manager.errors import ErrorCode, error_of
 from kraftlake.replica_manager.leader_side import (
     ALL_IN_SYNC,
     FetchParams,
@@ -37,9 +37,6 @@ from kraftlake.replica_manager.partition_log import (
 from kraftlake.replica_manager.reading import read_from_log
 from kraftlake.replica_manager.replica_manager import ReplicaManager
 from kraftlake.replica_manager.replication_quota import ReplicaQuota
-from kraftlake.runtime.log import get_logger
-
-_log = get_logger(__name__)
 
 INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 VALID_ACKS: Final = (ALL_IN_SYNC, 0, 1)
@@ -65,14 +62,6 @@ class ListedOffset:
 
     found: TimestampAndOffset | None = None
     error: ErrorCode = ErrorCode.NONE
-
-
-def error_of(error: Exception) -> ErrorCode:
-    """What an exception is called in an answer; what nobody expected is logged."""
-    if isinstance(error, ReplicationError):
-        return error.code
-    _log.error("request_failed", error=f"{type(error).__name__}: {error}")
-    return ErrorCode.UNKNOWN_SERVER_ERROR
 
 
 class RequestServer:

@@ -99,3 +99,45 @@ def test_what_an_answer_leads_to_goes_with_the_next_request():
     assert len(channel.requests) == 2
     channel.answer(p0=proposal(3))
     assert channel.answers[0] == [proposal(3)]
+
+
+def test_a_callback_that_raises_neither_keeps_others_from_their_answers_nor_ends_isr_changes():
+    channel = Channel()
+    channel.propose(9)
+    channel.manager.submit(name(0), proposal(), lambda _: 1 / 0)
+    channel.propose(1)
+    channel.answer(p9=proposal())
+    channel.answer(p0=proposal(), p1=proposal(2))
+    assert channel.answers[1] == [proposal(2)]
+    channel.propose(2)
+    assert (len(channel.requests), channel.sent()) == (3, [2])
+
+
+def test_a_refused_proposal_whose_callback_raises_is_no_fault_of_who_submits_it():
+    channel = Channel()
+    channel.propose(0)
+    channel.manager.submit(name(0), proposal(), lambda _: 1 / 0)
+    channel.answer(p0=proposal())
+    assert channel.answers[0] == [proposal()]
+
+
+def test_a_request_that_can_not_be_sent_is_sent_again_after_a_while():
+    channel = Channel()
+    send, channel.alter_partition = channel.alter_partition, lambda request, on_answer: 1 / 0
+    channel.propose(0)
+    channel.alter_partition = send
+    ((delay, again),) = channel.scheduled
+    assert delay == RETRY_AFTER_MS
+    again()
+    channel.answer(p0=proposal(3))
+    assert channel.answers[0] == [proposal(3)]
+
+
+def test_a_second_answer_to_a_request_is_for_nobody():
+    channel = Channel()
+    channel.propose(0)
+    channel.answer(p0=proposal(1))
+    channel.propose(0)
+    channel.requests[0][1](AlterPartitionResponse(partitions={name(0): proposal(2)}))
+    channel.answer(p0=proposal(3))
+    assert channel.answers[0] == [proposal(1), proposal(3)]

@@ -8,6 +8,7 @@ from kraftlake.replica_manager.expiration_reaper import ExpirationReaper
 from kraftlake.replica_manager.purgatory import DelayedOperation
 from kraftlake.runtime.clock import ManualClock
 from kraftlake.runtime.event_queue import EventQueue
+from kraftlake.runtime.log import without_logs
 
 
 class Waiting(DelayedOperation):
@@ -17,7 +18,7 @@ class Waiting(DelayedOperation):
         super().__init__()
         self.name, self.done = name, done
 
-    def try_complete(self) -> bool:
+    def can_complete(self) -> bool:
         return False
 
     def on_complete(self) -> None:
@@ -80,3 +81,36 @@ def test_a_queue_that_was_closed_is_no_fault():
     reaped.queue.close()
     reaped.wait("second", 5)
     assert reaped.pass_time(20) == []
+
+
+def test_a_callback_that_raises_stops_no_later_timeout():
+    class Raising(Waiting):
+        def on_complete(self) -> None:
+            super().on_complete()
+            raise RuntimeError("a client's callback")
+
+    reaped = Reaped()
+    reaped.delayed.produce.try_complete_else_watch(Raising("raises", reaped.done), ["key"], 10)
+    reaped.wait("same", 10, "fetch")
+    reaped.wait("later", 20)
+    with without_logs():
+        assert reaped.pass_time(10) == ["raises", "same"]
+    assert reaped.pass_time(10) == ["later"]
+    reaped.wait("new", 10)
+    assert reaped.pass_time(10) == ["new"]
+
+
+def test_whatever_a_purgatory_raises_the_next_deadline_is_kept(monkeypatch):
+    reaped = Reaped()
+    reaped.wait("soon", 10)
+    reaped.wait("later", 20)
+    expire = DelayedRequests.expire
+
+    def failing(delayed: DelayedRequests) -> int:
+        expire(delayed)
+        raise MemoryError
+
+    monkeypatch.setattr(DelayedRequests, "expire", failing)
+    with without_logs():
+        assert reaped.pass_time(10) == ["soon"]
+        assert reaped.pass_time(10) == ["later"]

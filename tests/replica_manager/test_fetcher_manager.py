@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from kraftlake.delta import TopicPartition
 from kraftlake.replica_manager.fetcher_manager import FetcherManager, java_hash
 from kraftlake.replica_manager.fetchers import BrokerEndPoint, InitialFetchState
@@ -56,4 +58,26 @@ def test_closing_ends_all():
     fetchers = FetcherManager(StillFetcher, 1)
     fetchers.add_fetcher_for_partitions({TopicPartition("foo", 0): state()})
     fetchers.close()
+    assert fetchers.fetchers() == {}
+
+
+def test_one_that_raises_when_it_is_ended_or_started_leaves_no_fetcher_behind_that_does_not_run():
+    class Faulty(StillFetcher):
+        def start(self) -> None:
+            if starts.pop():
+                raise RuntimeError("can't start new thread")
+
+        def shutdown(self) -> None:
+            raise OSError("close failed")
+
+    starts = [False, True]
+    fetchers = FetcherManager(Faulty, 1)
+    a = TopicPartition("a", 0)
+    with pytest.raises(RuntimeError):
+        fetchers.add_fetcher_for_partitions({a: state()})
+    assert fetchers.fetchers() == {}
+    fetchers.add_fetcher_for_partitions({a: state()})
+    assert [fetcher.partition_count for fetcher in fetchers.fetchers().values()] == [1]
+    fetchers.remove_fetcher_for_partitions([a])
+    fetchers.shutdown_idle_fetchers()
     assert fetchers.fetchers() == {}

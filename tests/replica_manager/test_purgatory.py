@@ -11,6 +11,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from kraftlake.replica_manager.purgatory import DelayedOperation, Purgatory
 from kraftlake.runtime.clock import ManualClock
+from kraftlake.runtime.log import without_logs
+
+SOON = 20.0
 
 
 class Waiting(DelayedOperation):
@@ -23,9 +26,9 @@ class Waiting(DelayedOperation):
         self.expirations = 0
         self.tries = 0
 
-    def try_complete(self) -> bool:
+    def can_complete(self) -> bool:
         self.tries += 1
-        return self.may and self.force_complete()
+        return self.may
 
     def on_complete(self) -> None:
         self.completions += 1
@@ -44,9 +47,9 @@ def test_what_need_not_wait_is_completed_at_once_and_not_watched():
 
 def test_what_happens_between_the_first_try_and_the_watch_is_not_missed():
     class Late(Waiting):
-        def try_complete(self) -> bool:
+        def can_complete(self) -> bool:
             self.may = self.tries > 0
-            return super().try_complete()
+            return super().can_complete()
 
     late = Late()
     purgatory = Purgatory(ManualClock())
@@ -136,6 +139,135 @@ def test_many_threads_complete_each_operation_once():
         thread.join()
     assert [operation.completions for operation in operations] == [1] * 300
     assert sum(completed) == 300
+
+
+def in_threads(*works) -> None:
+    """Run these side by side until all have ended."""
+    threads = [threading.Thread(target=work, daemon=True) for work in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(SOON)
+    assert not any(thread.is_alive() for thread in threads), "threads wait for each other"
+
+
+def test_what_expires_while_another_thread_looks_at_it_is_answered_after_that_thread_has_looked():
+    looking, answered = threading.Event(), threading.Event()
+
+    class Looked(Waiting):
+        pending = frozenset("ab")
+
+        def can_complete(self) -> bool:
+            if is_watched:
+                looking.set()
+                answered.wait(0.05)  # nothing can come between: a thread that could would do so at once
+                self.pending = self.pending - {"a"}
+            return False
+
+        def on_complete(self) -> None:
+            answers.append(self.pending)
+            answered.set()
+
+    clock = ManualClock()
+    purgatory, answers, is_watched = Purgatory(clock), [], False
+    purgatory.try_complete_else_watch(Looked(), ["a"], 10)
+    is_watched = True
+    clock.advance(10)
+
+    def expire() -> None:
+        assert looking.wait(SOON)
+        assert purgatory.expire() == 1
+
+    in_threads(lambda: purgatory.check_and_complete("a"), expire)
+    assert answers == [frozenset("b")]
+
+
+def test_two_answers_that_complete_each_others_requests_do_not_wait_for_each_other():
+    purgatory = Purgatory(ManualClock())
+    both_answer = threading.Barrier(2)
+
+    class Crossing(Waiting):
+        def __init__(self, other: str) -> None:
+            super().__init__()
+            self.other = other
+
+        def on_complete(self) -> None:
+            both_answer.wait(SOON)
+            purgatory.check_and_complete(self.other)
+            super().on_complete()
+
+    crossing = [Crossing("b"), Crossing("a")]
+    for operation, key in zip(crossing, "ab", strict=True):
+        purgatory.try_complete_else_watch(operation, [key, "both"], 100)
+        operation.may = True
+    in_threads(lambda: purgatory.check_and_complete("a"), lambda: purgatory.check_and_complete("b"))
+    assert [operation.completions for operation in crossing] == [1, 1]
+
+
+def test_a_request_that_is_being_answered_holds_up_nobody_who_looks_at_it():
+    purgatory = Purgatory(ManualClock())
+    answering, looked = threading.Event(), threading.Event()
+
+    class Slow(Waiting):
+        def on_complete(self) -> None:
+            answering.set()
+            assert looked.wait(SOON)
+            super().on_complete()
+
+    slow = Slow()
+    purgatory.try_complete_else_watch(slow, ["a", "b"], 100)
+    slow.may = True
+
+    def look() -> None:
+        assert answering.wait(SOON)
+        assert purgatory.check_and_complete("b") == 0
+        looked.set()
+
+    in_threads(lambda: purgatory.check_and_complete("a"), look)
+    assert slow.completions == 1
+
+
+def test_a_callback_that_raises_is_no_fault_of_who_completes_it_and_keeps_no_other_from_its_answer():
+    class Raising(Waiting):
+        def on_complete(self) -> None:
+            super().on_complete()
+            raise RuntimeError("a client's callback")
+
+        def on_expiration(self) -> None:
+            super().on_expiration()
+            raise RuntimeError("another one")
+
+    clock = ManualClock()
+    purgatory = Purgatory(clock)
+    operations = [Raising(), Raising(), Waiting(), Raising(), Waiting()]
+    for operation in operations:
+        purgatory.try_complete_else_watch(operation, ["a"], 10)
+    for operation in operations[:3]:
+        operation.may = True
+    with without_logs():
+        assert purgatory.check_and_complete("a") == 3
+        clock.advance(10)
+        assert purgatory.expire() == 2
+        assert purgatory.try_complete_else_watch(Raising(may=True), ["a"], 10)
+    assert [operation.completions for operation in operations] == [1] * 5
+    assert [operation.expirations for operation in operations] == [0, 0, 0, 1, 1]
+
+
+def test_a_request_that_can_not_say_whether_it_is_done_waits_for_its_time_and_others_go_on():
+    class Broken(Waiting):
+        def can_complete(self) -> bool:
+            raise OSError("the log can't be read")
+
+    clock = ManualClock()
+    purgatory, broken, other = Purgatory(clock), Broken(), Waiting()
+    with without_logs():
+        purgatory.try_complete_else_watch(broken, ["a"], 10)
+        purgatory.try_complete_else_watch(other, ["a"], 10)
+        other.may = True
+        assert purgatory.check_and_complete("a") == 1
+    clock.advance(10)
+    assert purgatory.expire() == 1
+    assert (broken.completions, broken.expirations) == (1, 1)
 
 
 class PurgatoryMachine(RuleBasedStateMachine):

@@ -116,7 +116,8 @@ class LakeBroker:
                 id_, lambda: self.epoch, cluster, self.scheduler.after
             ),
             directory_events=AssignmentsManager(
-                id_, lambda: self.epoch, cluster, self.scheduler.after, on_failure=lambda _: None
+                id_, lambda: self.epoch, lambda: self.cache.image, cluster,
+                schedule=self.scheduler.after, on_failure=lambda _: None,
             ),
             delayed_operations=self.delayed, broker_epoch=lambda: self.epoch, scheduler=self.scheduler,
         )  # fmt: skip
@@ -276,8 +277,8 @@ class LakeCluster:
             if done.exception() is not None:
                 on_answer(AssignReplicasResponse(error=ErrorCode.NETWORK_EXCEPTION))
                 return
-            errors = {names[key]: ErrorCode(error) for key, error in done.result().items() if error}
-            on_answer(AssignReplicasResponse(errors=errors))
+            results = {names[key]: ErrorCode(error) for key, error in done.result().items()}
+            on_answer(AssignReplicasResponse(results=results))
 
         self.controller.submit(
             lambda state: assign_replicas_to_dirs(state, request.broker_id, request.broker_epoch, by_directory)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from kraftlake.cli.image_parts import matches
 from kraftlake.cli.views.record_summary import Names
+from kraftlake.replay.base import readable_batches
 
 if TYPE_CHECKING:
     from kraftlake.records.batch import RecordBatch
@@ -22,14 +23,18 @@ _WITH_AN_ID = ("TOPIC_RECORD", *_OF_A_TOPIC_BY_ID)
 
 
 def names_before(source: Source, before: int | None) -> Names:
-    """The names that lie before the offset `before`, in snapshots and in the log; None is the log's start."""
+    """The names that lie before the offset `before`, in snapshots and in the log; None is the log's start.
+
+    What can't be read there names nothing: the records behind it are told without those names.
+    """
     names = Names()
-    if before is None or source.start_offset > 0:
+    if before is None or source.start_offset > 0 or source.broken_ranges:
         for snapshot in source.snapshots:
             if snapshot.finished and (before is None or snapshot.end_offset <= max(before, source.start_offset)):
                 _learn(names, snapshot.batches())
     if before is not None and before > source.start_offset:
-        _learn(names, source.batches(None, before - 1))
+        start = source.start_offset
+        _learn(names, readable_batches(source.reader, start, before - 1, lambda *_: None))
     return names
 
 

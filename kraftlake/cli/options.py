@@ -80,12 +80,17 @@ class Call:
             log_to_stderr(debug=verbosity > 1)
 
     def open(self, source: str, *, tell_torn: bool = True) -> Source:
-        """The source at a path or URI, whatever kind it is of; its torn tail, if it has one, is told on stderr."""
+        """The source at a path or URI, whatever kind it is of; its torn tail and its gaps are told on stderr."""
         import kraftlake
 
         opened = kraftlake.open(source, cluster_id=self.cluster_id)
         if tell_torn and opened.torn is not None:
             self.terminal.warn(str(opened.torn))
+        for broken in opened.broken_ranges:
+            self.terminal.warn(
+                f"{broken.fault.file}: {broken.fault.message}: the state from offset {broken.last + 1} on "
+                "is known from snapshots behind them only"
+            )
         if not opened.has_offsets:
             self.terminal.warn(
                 f"{opened.name} is not named END-EPOCH.checkpoint, so its offset is unknown: -1 stands for it"
@@ -185,7 +190,7 @@ def shared_options(*, source: bool, replays: bool, at: bool, secrets: bool) -> l
                 ["--strict/--lenient", "strict"],
                 default=True,
                 section=SHARED_SECTION,
-                help="Stop at a record that can't be replayed (the default), or skip it and say so.",
+                help="Stop at what is missing, damaged or can't be replayed (the default), or skip it and say so.",
             )
         )
     if source:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from kraftlake.kafka_files.batch_walk import Whole, walk
 from kraftlake.kafka_files.faults import BrokenFileError, TornTail, unreadable
 from kraftlake.kafka_files.file_names import METADATA_DIRECTORY, is_log_file, segment_base_offset, snapshot_id
 from kraftlake.kafka_files.meta_properties import find_cluster_id
+from kraftlake.kafka_files.salvage import Lost, salvage
 from kraftlake.kafka_files.segment import LogPosition, Segment, find_log_end
 from kraftlake.kafka_files.snapshot import Snapshot, read_snapshot
 from kraftlake.kafka_files.source_kind import SourceKind
@@ -21,6 +23,15 @@ from kraftlake.runtime.errors import CorruptDataError, NotASourceError
 
 if TYPE_CHECKING:
     from kraftlake.records.batch_values import BatchValues
+
+
+@attrs.frozen
+class BrokenRange:
+    """Offsets `first` to `last` that no segment holds, or that two hold; `fault` is what reading them raises."""
+
+    first: int
+    last: int
+    fault: BrokenFileError
 
 
 @attrs.frozen(kw_only=True)
@@ -42,31 +53,39 @@ class MetadataDirectory:
     snapshots: tuple[Snapshot, ...]
     torn: TornTail | None
     segments: tuple[Segment, ...] = attrs.field(repr=False)
+    _ends: dict[int, int] = attrs.field(factory=dict, init=False, repr=False, eq=False)
 
     def batches(self, from_offset: int = 0, to_offset: int | None = None) -> Iterator[RecordBatch]:
         """The whole batches of the log that hold any offset in [from_offset, to_offset], in offset order.
 
-        Segments out of the range are not opened. Raises BrokenFileError (a CorruptDataError) for a hole or an overlap
-        between segments, and for damage that has whole batches behind it.
+        Only the segments of the range are read, and the end of the one before it. Raises BrokenFileError (a
+        CorruptDataError) where a segment does not start where the one before it ends, be it that the range lies in
+        such a gap, and for damage that has whole batches behind it.
         """
-        first = max((i for i, s in enumerate(self.segments) if s.base_offset <= from_offset), default=0)
+        first = self._segment_of(from_offset)
         segments = self.segments[first:]
         if not segments or (to_offset is not None and to_offset < from_offset):
             return
+        if self._end_before(first) > max(from_offset, segments[0].base_offset):
+            check_follows(self._end_before(first), segments[0])
         at = LogPosition(segments[0].base_offset)
         for segment in segments:
-            if to_offset is not None and max(at.offset, segment.base_offset) > to_offset:
+            if to_offset is not None and at.offset > to_offset:
                 return
             check_follows(at.offset, segment)
             yield from segment.batches(at, from_offset, to_offset)
+
+    def readable_batches(self, from_offset: int, to_offset: int, lost: Lost) -> Iterator[RecordBatch]:
+        """As `batches`, but past what can't be read, which `lost` is called with: see `salvage`."""
+        return salvage(self.segments[self._segment_of(from_offset) :], from_offset, to_offset, lost)
 
     def stretches(self, from_offset: int, to_offset: int) -> Iterator[BatchValues | RecordBatch]:
         """As `batches`, many at once, and more than was asked for at both ends.
 
         It ends without a word in front of what is not as it should be: `batches` says what is wrong there.
         """
-        first = max((i for i, s in enumerate(self.segments) if s.base_offset <= from_offset), default=0)
-        if not self.segments:
+        first = self._segment_of(from_offset)
+        if not self.segments or self._end_before(first) > max(from_offset, self.segments[first].base_offset):
             return
         at = LogPosition(self.segments[first].base_offset)
         for segment in self.segments[first:]:
@@ -78,16 +97,47 @@ class MetadataDirectory:
                 if part.last_offset >= from_offset:
                     yield part
 
+    @cached_property
+    def broken_ranges(self) -> tuple[BrokenRange, ...]:
+        """The gaps between segments and the overlaps of segments, in offset order.
 
-def check_follows(offset: int, segment: Segment) -> None:
-    """Raise BrokenFileError where `segment` does not start at `offset`, the end of the one before it."""
+        Looks at the end of each segment: what is damaged or missing inside of one is found when it is read.
+        """
+        found = []
+        for index, segment in enumerate(self.segments):
+            end, start = self._end_before(index), segment.base_offset
+            if end != start and index:
+                fault = broken_follow(end, segment)
+                found.append(BrokenRange(min(end, start), max(end, start) - 1, fault))
+        return tuple(found)
+
+    def _segment_of(self, offset: int) -> int:
+        """The place of the segment that holds an offset if any does; the first one's of an offset before all."""
+        return max((i for i, s in enumerate(self.segments) if s.base_offset <= offset), default=0)
+
+    def _end_before(self, index: int) -> int:
+        """The offset at which the segments before the one at `index` end; of the first one where it starts."""
+        if index == 0:
+            return self.start_offset
+        if index not in self._ends:
+            self._ends[index] = self.segments[index - 1].end_offset(expected=self.segments[index].base_offset)
+        return self._ends[index]
+
+
+def broken_follow(offset: int, segment: Segment) -> BrokenFileError:
+    """What is wrong where `segment` does not start at `offset`, the end of the one before it."""
     start = segment.base_offset
     if start > offset:
         message = f"offsets {offset} to {start - 1} are missing before this segment"
-        raise BrokenFileError(segment.file.name, 0, offset, message)
-    if start < offset:
-        message = f"this segment starts at offset {start}, but the one before it goes up to {offset - 1}"
-        raise BrokenFileError(segment.file.name, 0, start, message)
+        return BrokenFileError(segment.file.name, 0, offset, message)
+    message = f"this segment starts at offset {start}, but the one before it goes up to {offset - 1}"
+    return BrokenFileError(segment.file.name, 0, start, message)
+
+
+def check_follows(offset: int, segment: Segment) -> None:
+    """Raise BrokenFileError where `segment` does not start at `offset`, the end of the one before it."""
+    if segment.base_offset != offset:
+        raise broken_follow(offset, segment)
 
 
 def open_directory(path: str | Path) -> MetadataDirectory:

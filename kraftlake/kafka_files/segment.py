@@ -19,6 +19,9 @@ from kraftlake.runtime.errors import CorruptDataError
 if TYPE_CHECKING:
     from kraftlake.records.batch_values import BatchValues
 
+_TAIL_BYTES = 64 * 1024
+"""How much of a segment's end is searched for its last batch; a larger batch costs a walk over all headers."""
+
 
 @attrs.define
 class LogPosition:
@@ -75,6 +78,24 @@ class Segment:
         with Window(self.file, READ_CHUNK) as window:
             position = self._first_position(window, at, from_offset)
         yield from stretches(self.file, position, self.end_position, at)
+
+    def end_offset(self, *, expected: int) -> int:
+        """The offset after its last whole batch.
+
+        Only its last bytes are looked at where they say that this is `expected`, the offset at which the next segment
+        starts; the headers of all its batches otherwise.
+        """
+        if self._end_from(max(0, self.end_position - _TAIL_BYTES), headers_only=False) == expected:
+            return expected
+        return self._end_from(0, headers_only=True) or self.base_offset
+
+    def _end_from(self, start: int, *, headers_only: bool) -> int | None:
+        """The offset after the last whole batch behind byte `start`; None where there is none."""
+        end: int | None = None
+        for step in walk(self.file, start=start, limit=self.end_position, headers_only=headers_only):
+            if isinstance(step, Whole):
+                end = step.header.last_offset + 1
+        return end
 
     def _decoded(self, data: memoryview, position: int, at: LogPosition) -> Iterator[RecordBatch]:
         """The batches in `data`, which stands at `position` and holds whole ones by their lengths."""

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
+from kraftlake.records.batch import RecordBatch
 from kraftlake.replay.log_reader import LogReader, SnapshotReader
 from kraftlake.runtime.errors import CorruptDataError, OffsetError
+
+if TYPE_CHECKING:
+    from kraftlake.kafka_files.directory import BrokenRange
 
 
 def usable_snapshots(reader: LogReader) -> list[SnapshotReader]:
@@ -23,42 +28,79 @@ def images_end(reader: LogReader) -> int:
     return max([reader.end_offset, *ends])
 
 
+def broken_ranges(reader: LogReader, first: int, last: int) -> list[BrokenRange]:
+    """The gaps between segments, and the overlaps of segments, that hold any offset in [first, last]."""
+    if first > last:
+        return []
+    ranges: tuple[BrokenRange, ...] = getattr(reader, "broken_ranges", ())
+    return [one for one in ranges if one.first <= last and one.last >= first]
+
+
+def readable_batches(
+    reader: LogReader, first: int, last: int, lost: Callable[[int, int, str], None] | None
+) -> Iterator[RecordBatch]:
+    """`reader.batches`; with `lost`, past what Kafka's files lack or have damaged, which it is called with."""
+    if lost is None or not hasattr(reader, "readable_batches"):
+        return reader.batches(first, last)
+    found: Iterator[RecordBatch] = reader.readable_batches(first, last, lost)
+    return found
+
+
+def check_unbroken(reader: LogReader, first: int, last: int) -> None:
+    """Raise BrokenFileError where offsets in [first, last] are missing between two segments, or in both of them.
+
+    For what gives an answer piece by piece: it is to be refused before its first piece is given.
+    """
+    for broken in broken_ranges(reader, first, last):
+        raise broken.fault
+
+
 def choose_base(
     reader: LogReader,
     at: int,
     *,
     from_snapshot: bool | None = None,
     known_as_sound: Callable[[SnapshotReader], bool] = lambda _: False,
+    lenient: bool = False,
 ) -> SnapshotReader | None:
     """The snapshot on which to replay up to and including offset `at`; None is the empty image.
 
     The newest one whose last offset is at or before `at`, and that isn't damaged: such a one is passed over with a
     warning. One that is `known_as_sound` is not read to see. With `from_snapshot` False the log alone, with True only a
-    snapshot will do. Raises OffsetError where neither the log nor a snapshot covers `at`; the message names the first
-    offset from there on that has an image.
+    snapshot will do. Raises OffsetError where neither the log nor a snapshot covers `at`, with the first offset from
+    there on that has an image, and BrokenFileError where the log in between lacks offsets, unless `lenient`.
     """
     end = images_end(reader)
     if at >= end or at < 0:
         raise OffsetError(_out_of_range(reader, at, end))
-    snapshots = usable_snapshots(reader)
-    if from_snapshot is False:
-        if reader.start_offset > 0 or at >= reader.end_offset:
-            raise OffsetError(
-                f"the log of {reader.name} holds offsets {_range(reader.start_offset, reader.end_offset)}, "
-                f"so the image at offset {at} can't be replayed from the log alone."
-            )
-        return None
+    snapshots = usable_snapshots(reader) if from_snapshot is not False else []
+    if from_snapshot is False and (reader.start_offset > 0 or at >= reader.end_offset):
+        raise OffsetError(
+            f"the log of {reader.name} holds offsets {_range(reader.start_offset, reader.end_offset)}, "
+            f"so the image at offset {at} can't be replayed from the log alone."
+        )
     log = range(reader.start_offset, reader.end_offset)
     for snapshot in reversed(snapshots):
         base = snapshot.end_offset
         covers = base - 1 == at or (base <= at and base >= log.start and at in log)
         if covers and (known_as_sound(snapshot) or _is_sound(snapshot, reader)):
+            _check_replayable(reader, base, at, lenient=lenient)
             return snapshot
-    if from_snapshot is None and log.start == 0 and at in log:
+    if not from_snapshot and log.start == 0 and at in log:
+        _check_replayable(reader, 0, at, lenient=lenient)
         return None
     if from_snapshot and log.start == 0:
         raise OffsetError(f"{reader.name} has no finished snapshot at or before offset {at}.")
     raise OffsetError(_uncovered(reader, at))
+
+
+def _check_replayable(reader: LogReader, first: int, at: int, *, lenient: bool) -> None:
+    """Raise where the log that leads from a base to `at` lacks offsets; no older base helps there."""
+    broken = [] if lenient else broken_ranges(reader, first, at)
+    if broken:
+        fault = broken[0].fault
+        message = f"{fault.message}; images exist at offsets {', '.join(image_ranges(reader))}"
+        raise type(fault)(fault.file, fault.position, fault.offset, message)
 
 
 def _is_sound(snapshot: SnapshotReader, reader: LogReader) -> bool:
@@ -73,14 +115,7 @@ def _is_sound(snapshot: SnapshotReader, reader: LogReader) -> bool:
 
 def first_image_offset(reader: LogReader, at: int = 0) -> int | None:
     """The first offset at or after `at` that has an image; None when there is none."""
-    log = range(reader.start_offset, reader.end_offset)
-    if log.start == 0 and at in log:
-        return at
-    offsets = [s.end_offset - 1 for s in usable_snapshots(reader)]
-    covering = [offset + 1 for offset in offsets if offset + 1 >= log.start]
-    if covering and at >= covering[0] and at in log:
-        return at
-    return min((offset for offset in offsets if offset >= at), default=None)
+    return next((max(at, one.start) for one in _ranges_of_images(reader) if one.stop > at), None)
 
 
 def snapshot_named(reader: LogReader) -> SnapshotReader:
@@ -95,16 +130,27 @@ def snapshot_named(reader: LogReader) -> SnapshotReader:
 
 def image_ranges(reader: LogReader) -> Iterator[str]:
     """The ranges of offsets that have images, in words."""
+    return (str(one.start) if len(one) == 1 else _range(one.start, one.stop) for one in _ranges_of_images(reader))
+
+
+def _ranges_of_images(reader: LogReader) -> list[range]:
+    """The offsets that have images: those of snapshots, and what follows the empty image or one of them in the log."""
     log = range(reader.start_offset, reader.end_offset)
-    if log.start == 0 and log:
-        yield _range(0, log.stop)
-        return
-    usable = [s.end_offset for s in usable_snapshots(reader)]
-    for end in usable:
-        if end >= log.start:
-            yield _range(end - 1, max(log.stop, end))
-            return
-        yield str(end - 1)
+    bases = [snapshot.end_offset for snapshot in usable_snapshots(reader)]
+    if log and log.start == 0:
+        bases.insert(0, 0)
+    found: list[range] = []
+    for base in bases:
+        stop = base
+        if log.start <= base < log.stop:
+            broken = broken_ranges(reader, base, log.stop)
+            stop = max(base, broken[0].first if broken else log.stop)
+        one = range(max(base - 1, 0), stop)
+        if found and one.start <= found[-1].stop:
+            one = range(found[-1].start, max(found.pop().stop, one.stop))
+        if one:
+            found.append(one)
+    return found
 
 
 def _range(start: int, end: int) -> str:

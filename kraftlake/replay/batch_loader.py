@@ -15,7 +15,7 @@ from kraftlake.records.batch import RecordBatch
 from kraftlake.records.metadata_records import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
 from kraftlake.records.serde import AnyMessage
 from kraftlake.replay.quorum import QuorumState
-from kraftlake.replay.record_faults import RECORD_FAULTS, UNDECODABLE, decode_record, type_at, type_of
+from kraftlake.replay.record_faults import RECORD_FAULTS, UNDECODABLE, UNREADABLE, decode_record, type_at, type_of
 from kraftlake.replay.transactions import OpenTransaction
 from kraftlake.runtime.errors import CorruptDataError, KraftlakeError, ReplayError
 from kraftlake.runtime.lazy_module import LazyModule
@@ -136,6 +136,17 @@ class MetadataBatchLoader:
 
     def _now_ns(self) -> int:
         return 0 if self._clock is None else self._clock.nanoseconds()
+
+    @property
+    def lost(self) -> Callable[[int, int, str], None] | None:
+        """What a lenient loader is told with of offsets that can't be read: first, last, and why; None if strict."""
+        return self._pass_lost if self.lenient else None
+
+    def _pass_lost(self, first: int, last: int, reason: str) -> None:
+        """Move on over offsets that can't be read. Nobody knows whether a transaction ended there: it is dropped."""
+        self.skipped.append(manifest.SkippedRecord(offset=first, type=UNREADABLE, reason=reason))
+        self._transaction = OpenTransaction()
+        self._last_offset = max(self._last_offset, last)
 
     def load_values(self, values: BatchValues, *, to_offset: int) -> None:
         """`load_batch` for many batches at once, without an object a record where that can be.

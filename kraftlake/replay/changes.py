@@ -10,7 +10,7 @@ from kraftlake.delta import MetadataDelta
 from kraftlake.image import MetadataImage, MetadataProvenance
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.metadata_records import NoOpRecord
-from kraftlake.replay.base import choose_base, first_image_offset
+from kraftlake.replay.base import check_unbroken, choose_base, first_image_offset, readable_batches
 from kraftlake.replay.batch_loader import MetadataBatchLoader
 from kraftlake.replay.fold import load_snapshot, loader_at
 from kraftlake.replay.log_reader import LogReader
@@ -67,8 +67,9 @@ class LogChanges:
     snapshot that covers its start. Batches of nothing but no-op records are no change. `skipped` grows with what a
     lenient replay leaves out.
 
-    Raises OffsetError where the log lacks one of the offsets or an image to start from, UsageError for a range that
-    runs backwards; while it is iterated, what the replay of a record raises.
+    Raises OffsetError where the log lacks one of the offsets or an image to start from, BrokenFileError where offsets
+    between them are missing, UsageError for a range that runs backwards; while it is iterated, what the replay of a
+    record raises. A lenient one passes over what is missing or damaged.
     """
 
     def __init__(
@@ -92,6 +93,8 @@ class LogChanges:
         self._published: list[Published] = []
         self._of_snapshot = False
         self._loader = self._begin(from_offset, lenient=lenient)
+        if not lenient:
+            check_unbroken(reader, self._loader.last_offset + 1, self._to_offset)
 
     def __repr__(self) -> str:
         return f"<LogChanges of {self._reader.name} after offset {self._loader.last_offset} to {self._to_offset}>"
@@ -111,7 +114,7 @@ class LogChanges:
         loader = self._loader
         yield from self._taken()
         if loader.last_offset < self._to_offset:
-            for batch in self._reader.batches(loader.last_offset + 1, self._to_offset):
+            for batch in readable_batches(self._reader, loader.last_offset + 1, self._to_offset, loader.lost):
                 if self._is_quiet(batch):
                     loader.pass_over(_end_of(batch))
                     continue
@@ -122,7 +125,8 @@ class LogChanges:
     def _begin(self, from_offset: int | None, *, lenient: bool) -> MetadataBatchLoader:
         reader = self._reader
         if from_offset is None and reader.start_offset > 0:
-            choose_base(reader, self._to_offset)  # raises where there is no such image, and says which there are
+            # raises where there is no such image, and says which there are
+            choose_base(reader, self._to_offset, lenient=lenient)
             first = first_image_offset(reader)
             base = None if first is None else choose_base(reader, first)
             assert base is not None, "a log that starts above 0 has images from a snapshot on alone"

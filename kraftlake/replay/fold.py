@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 import attrs
 
 from kraftlake.image import MetadataImage, MetadataProvenance
-from kraftlake.replay.base import choose_base
+from kraftlake.replay.base import choose_base, readable_batches
 from kraftlake.replay.batch_loader import MetadataBatchLoader
 from kraftlake.replay.bulk import load_in_bulk, parts_of_snapshot
 from kraftlake.replay.log_reader import LogReader, SnapshotReader
@@ -69,7 +69,7 @@ def replay_to(
     """
     loader = MetadataBatchLoader(lenient=lenient)
     if at >= 0:
-        base = choose_base(reader, at, from_snapshot=from_snapshot)
+        base = choose_base(reader, at, from_snapshot=from_snapshot, lenient=lenient)
         extend(loader, reader, at, base=base, progress=progress)
     return loader
 
@@ -87,7 +87,8 @@ def extend(
         load_snapshot(loader, base, progress=progress)
     load_in_bulk(loader, reader, to, progress=progress)
     if loader.last_offset < to:
-        for batch in telling(reader.batches(loader.last_offset + 1, to), progress, REPLAYING, to + 1):
+        batches = readable_batches(reader, loader.last_offset + 1, to, loader.lost)
+        for batch in telling(batches, progress, REPLAYING, to + 1):
             loader.load_batch(batch, to_offset=to)
 
 
@@ -119,7 +120,9 @@ def loader_at(
         cached = cached_image(reader, snapshot)
         return cached is not None
 
-    base = choose_base(reader, at, from_snapshot=from_snapshot, known_as_sound=has_columns) if at >= 0 else None
+    base = None
+    if at >= 0:
+        base = choose_base(reader, at, from_snapshot=from_snapshot, known_as_sound=has_columns, lenient=lenient)
     if base is None or cached is None:
         loader = MetadataBatchLoader(lenient=lenient)
         extend(loader, reader, at, base=base, progress=progress)

@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from kraftlake.replay.base import usable_snapshots
+from kraftlake.replay.base import check_unbroken, usable_snapshots
 from kraftlake.replay.bulk import parts_of_snapshot
 from kraftlake.replay.open_reader import LakeReader
 from kraftlake.replay.parts import parts_of
@@ -50,8 +50,8 @@ def fork_source(source: Source, lake: str | os.PathLike[str], at: int | datetime
     """Make a controlled lake that holds the log of `source` up to and including `at`, by default all of it.
 
     The lake is there whole or not at all. Raises OffsetError where `at` is not the last offset of a batch, naming
-    those that are next to it, or lies before anything that an image can be made of; LakeError where the lake can't be
-    made.
+    those that are next to it, or lies before anything that an image can be made of; BrokenFileError where the log up to
+    there lacks offsets; LakeError where the lake can't be made.
     """
     from kraftlake.metadata_log import Contents, MetadataLog
 
@@ -62,6 +62,7 @@ def fork_source(source: Source, lake: str | os.PathLike[str], at: int | datetime
             f"{reader.name} has no offset {offset} to fork at: its log holds offsets {reader.start_offset} to "
             f"{reader.end_offset - 1}."
         )
+    check_unbroken(reader, reader.start_offset, offset)
     last = next(batch for batch in reader.batches(offset, offset) if batch.last_offset >= offset)
     if last.last_offset != offset:
         before = f"offset {last.base_offset - 1} or " if last.base_offset > reader.start_offset else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
-from kraftlake.replay.base import usable_snapshots
+from kraftlake.replay.base import broken_ranges, check_unbroken, usable_snapshots
 from kraftlake.replay.log_reader import LogReader
 from kraftlake.replay.open_reader import LakeReader
 from kraftlake.runtime.errors import OffsetError
@@ -23,12 +23,14 @@ def offset_at(reader: LogReader, time: datetime) -> int:
     """The last offset whose batch time is at or before `time`.
 
     Snapshots count as well: the last offset of one has the time that its header names. Batches without a time are
-    passed over. Raises OffsetError, naming the first time there is, when all of them are later.
+    passed over. Raises OffsetError, naming the first time there is, when all of them are later, and BrokenFileError
+    where the offset lies before ones that are missing, which may be of before `time` as well.
     """
     wanted = epoch_millis(time)
     in_snapshots = [offset for offset, millis in _snapshot_times(reader) if millis <= wanted]
     found = max([_offset_in_log(reader, wanted), *in_snapshots])
     if found >= 0:
+        check_unbroken(reader, found + 1, found + 1)
         return found
     times = [millis for _, millis in (*_snapshot_times(reader), *_batch_times(reader))]
     if not times:
@@ -43,10 +45,11 @@ def offset_since(reader: LogReader, time: datetime) -> int:
 
     Together with `offset_at` it cuts a log in two at any time. Where the log ends with batches of before `time`, though
     others are of later (clocks ran backwards), it is the first offset of these. Raises OffsetError, naming the last
-    time there is, when all of them are earlier.
+    time there is, when all of them are earlier, and BrokenFileError where the offset is one that is missing.
     """
     before = epoch_millis(time - timedelta(microseconds=1))
     found = _offset_in_log(reader, before) + 1
+    check_unbroken(reader, found, found)
     if found > 0 and reader.start_offset <= found < reader.end_offset:
         return found
     last, previous = -1, reader.start_offset - 1
@@ -81,7 +84,14 @@ def _snapshot_times(reader: LogReader) -> Iterator[tuple[int, int]]:
 
 
 def _batch_times(reader: LogReader) -> Iterator[tuple[int, int]]:
-    """Last offset and time of each batch that has a time."""
-    for batch in reader.batches(reader.start_offset):
+    """Last offset and time of each batch that has a time, but for those in gaps between segments."""
+    gaps = [(one.first, one.last) for one in broken_ranges(reader, reader.start_offset, reader.end_offset)]
+    ends = [*(first - 1 for first, _ in gaps), reader.end_offset - 1]
+    for start, end in zip([reader.start_offset, *(last + 1 for _, last in gaps)], ends, strict=True):
+        yield from _times_within(reader, start, end)
+
+
+def _times_within(reader: LogReader, start: int, end: int) -> Iterator[tuple[int, int]]:
+    for batch in reader.batches(start, end):
         if batch.timestamp >= 0:
             yield batch.last_offset, batch.timestamp

@@ -11,6 +11,8 @@ from kraftlake.runtime.errors import CorruptDataError, ReplayError, UnknownRecor
 RECORD_FAULTS: Final = (CorruptDataError, ReplayError, UnknownRecordError)
 """What is wrong with a record, and so may be skipped; what a publisher raises is not."""
 UNDECODABLE: Final = "UNDECODABLE"
+UNREADABLE: Final = "UNREADABLE"
+"""Stands for the type of offsets that are missing, or in bytes that are no batch."""
 
 
 def decode_record(value: bytes, offset: int) -> AnyMessage:

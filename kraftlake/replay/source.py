@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, SupportsIndex
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, SupportsIndex
 from kraftlake import kernels
 from kraftlake.image import MetadataImage
 from kraftlake.kafka_files import SourceKind
-from kraftlake.replay.base import choose_base, images_end, snapshot_named
+from kraftlake.replay.base import broken_ranges, check_unbroken, choose_base, images_end, snapshot_named
 from kraftlake.replay.fold import Replay, changes_between, image_at, snapshot_image
 from kraftlake.replay.log_reader import LogReader, SnapshotReader
 from kraftlake.replay.offset_at import offset_at, offset_since
@@ -20,6 +20,7 @@ from kraftlake.runtime.errors import OffsetError, UsageError
 
 if TYPE_CHECKING:
     from kraftlake.image import ImageDiff
+    from kraftlake.kafka_files.directory import BrokenRange
     from kraftlake.records.batch import RecordBatch
     from kraftlake.records.log_record import LogRecord
     from kraftlake.replay.changes import LogChanges
@@ -72,6 +73,11 @@ class Source:
         return getattr(self.reader, "torn", None)
 
     @property
+    def broken_ranges(self) -> Sequence[BrokenRange]:
+        """The gaps between segments and the overlaps of segments; images behind one start from a snapshot behind it."""
+        return broken_ranges(self.reader, self.start_offset, self.end_offset)
+
+    @property
     def has_offsets(self) -> bool:
         """False for a snapshot file whose name is not END-EPOCH.checkpoint: nothing else says which offset it is at."""
         return not self._is_snapshot or all(snapshot.named for snapshot in self.snapshots)
@@ -102,7 +108,8 @@ class Source:
         """The records at the offsets [from_offset, to_offset], control records and no-ops included.
 
         `types` are names such as TOPIC_RECORD or LEADER_CHANGE; None is all of them. Raises OffsetError at once where
-        an offset is not in the source, UsageError where the range runs backwards or a type does not exist.
+        an offset is not in the source, BrokenFileError where offsets between them are missing, UsageError where the
+        range runs backwards or a type does not exist.
         """
         from kraftlake.replay.record_types import checked_types
 
@@ -110,6 +117,9 @@ class Source:
         if from_offset is not None and to_offset is not None and from_offset > to_offset:
             raise UsageError(f"The range from offset {from_offset} to {to_offset} runs backwards.")
         self._check_held(from_offset, to_offset)
+        if not self._is_snapshot:
+            last = self.end_offset - 1 if to_offset is None else to_offset
+            check_unbroken(self.reader, self.start_offset if from_offset is None else from_offset, last)
         return self._records(from_offset, to_offset, checked_types(types))
 
     def _records(self, first: int | None, last: int | None, types: frozenset[str] | None) -> Iterator[LogRecord]:

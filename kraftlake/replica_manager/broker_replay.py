@@ -10,7 +10,13 @@ import attrs
 from kraftlake.delta import MetadataDelta
 from kraftlake.image import MetadataImage
 from kraftlake.kafka_files import SourceKind
-from kraftlake.replay.base import choose_base, first_image_offset, usable_snapshots
+from kraftlake.replay.base import (
+    check_unbroken,
+    choose_base,
+    first_image_offset,
+    readable_batches,
+    usable_snapshots,
+)
 from kraftlake.replay.batch_loader import MetadataBatchLoader
 from kraftlake.replay.fold import load_snapshot, loader_at, replay_to
 from kraftlake.replay.manifest import LogDeltaManifest, SkippedRecord
@@ -100,9 +106,10 @@ class BrokerReplay:
             self.skipped = replay.skipped
             self._first = self._started_with(replay.image)
             return
-        choose_base(reader, self.to_offset)  # raises where there is no such image, and says which there are
+        # raises where there is no such image, and says which there are
+        choose_base(reader, self.to_offset, lenient=self.lenient)
         if at is not None and at > self.source.last_image_offset + 1:
-            choose_base(reader, at)  # raises, and names the offset that was asked for
+            choose_base(reader, at, lenient=self.lenient)  # raises, and names the offset that was asked for
         if at is None and reader.start_offset > 0:
             first = first_image_offset(reader)
             loader = replay_to(reader, 0 if first is None else first, lenient=self.lenient)
@@ -116,6 +123,8 @@ class BrokerReplay:
             self.broker.start(self.base_image)
             self._transitions.clear()
         self.skipped = loader.skipped
+        if not self.lenient:
+            check_unbroken(reader, loader.last_offset + 1, self.to_offset)
         loader.publish_to(self._published)
         self._records.published(loader.last_offset)
         self._loader = loader
@@ -143,7 +152,7 @@ class BrokerReplay:
             return
         reader = self.source.reader
         if loader.last_offset < min(to, reader.end_offset - 1):
-            for batch in reader.batches(loader.last_offset + 1, to):
+            for batch in readable_batches(reader, loader.last_offset + 1, to, loader.lost):
                 self._records.add(batch)
                 loader.load_batch(batch, to_offset=to)
                 loader.flush()

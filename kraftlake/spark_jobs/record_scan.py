@@ -14,6 +14,7 @@ from kraftlake.kafka_files import SourceKind
 from kraftlake.records.batch import RecordBatch, gathered
 from kraftlake.records.rows import to_rows
 from kraftlake.records.typed_rows import needed_columns, typed_rows
+from kraftlake.replay.base import check_unbroken
 from kraftlake.replay.open_reader import LakeReader
 from kraftlake.replay.record_types import checked_types
 from kraftlake.replay.source import Source, open_source
@@ -64,7 +65,8 @@ def type_of(text: str | None) -> str | None:
 def open_scanned(path: str, first: int | None, last: int | None) -> tuple[Source, int, int]:
     """The source at `path` and the offsets that are read of it; all that it holds where they are None.
 
-    Raises what opening raises, OffsetError for an offset that it does not hold, UsageError where they run backwards.
+    Raises what opening raises, OffsetError for an offset that it does not hold, BrokenFileError where offsets between
+    them are missing, UsageError where they run backwards.
     """
     if first is not None and last is not None and first > last:
         raise UsageError(f"startOffset {first} is behind endOffset {last}")
@@ -76,7 +78,9 @@ def open_scanned(path: str, first: int | None, last: int | None) -> tuple[Source
         if offset is not None and not start <= offset < end:
             held = f"offsets {start} to {end - 1}" if end > start else "no offsets"
             raise OffsetError(f"{name} {offset} is not in {source.name}, which holds {held}")
-    return source, start if first is None else first, end - 1 if last is None else last
+    first, last = start if first is None else first, end - 1 if last is None else last
+    check_unbroken(source.reader, first, last)
+    return source, first, last
 
 
 def parts_of(source: Source, first: int, last: int) -> list[tuple[int, int]]:

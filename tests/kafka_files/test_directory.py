@@ -18,6 +18,7 @@ from tests.kafka_files.sample_files import (
     NEWEST_44,
     SAMPLES,
     SEGMENTS_44,
+    bulky,
     copy_of,
     expected,
     no_ops,
@@ -76,7 +77,7 @@ def test_a_range_gives_the_batches_that_hold_any_offset_of_it(offsets: tuple[int
     ]
 
 
-def test_segments_out_of_the_range_are_not_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_segments_out_of_the_range_only_the_end_before_it_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     directory = open_directory(KAFKA_44)
     opened: set[str] = set()
     original = DiskFile.open
@@ -85,7 +86,7 @@ def test_segments_out_of_the_range_are_not_opened(monkeypatch: pytest.MonkeyPatc
     (batch,) = directory.batches(3000, 3001)
     assert batch.base_offset <= 3000
     assert batch.last_offset >= 3001
-    assert opened == {SEGMENTS_44[1]}
+    assert opened == {SEGMENTS_44[0], SEGMENTS_44[1]}
 
 
 def test_opening_reads_only_the_last_segment_and_ends_of_snapshots(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,8 +116,11 @@ def test_a_hole_between_segments_is_named_by_its_offsets(tmp_path: Path) -> None
     directory = open_directory(folder)
 
     assert sum(1 for _ in directory.batches(0, 2026)) > 0
-    with pytest.raises(BrokenFileError, match=r"0+3532\.log: .*offsets 2027 to 3531 are missing"):
-        list(directory.batches())
+    assert [(one.first, one.last) for one in directory.broken_ranges] == [(2027, 3531)]
+    for offsets in ((0, None), (2027, 2027), (2500, 2600), (3531, 3532)):
+        with pytest.raises(BrokenFileError, match=r"0+3532\.log: .*offsets 2027 to 3531 are missing"):
+            list(directory.batches(*offsets))
+    assert next(directory.batches(3532)).base_offset == 3532
 
 
 def test_segments_that_overlap_are_an_error(tmp_path: Path) -> None:
@@ -128,6 +132,19 @@ def test_segments_that_overlap_are_an_error(tmp_path: Path) -> None:
     with pytest.raises(BrokenFileError, match=r"starts at offset 7, but the one before it goes up to 9") as caught:
         list(open_directory(folder).batches())
     assert (caught.value.file, caught.value.position, caught.value.offset) == (f"{7:020d}.log", 0, 7)
+    directory = open_directory(folder)
+    assert [(one.first, one.last) for one in directory.broken_ranges] == [(7, 9)]
+    with pytest.raises(BrokenFileError, match="starts at offset 7"):
+        list(directory.batches(8, 8))
+    assert list(directory.stretches(8, 8)) == []
+    assert [batch.base_offset for batch in directory.batches(10)] == [10]
+
+
+def test_a_segment_ends_where_its_last_batch_ends_however_large_that_is(tmp_path: Path) -> None:
+    write_segment(tmp_path / f"{0:020d}.log", [no_ops(0, 5), bulky(5, 100)])
+    write_segment(tmp_path / f"{105:020d}.log", [no_ops(105)])
+
+    assert open_directory(tmp_path).broken_ranges == ()
 
 
 @pytest.mark.parametrize(

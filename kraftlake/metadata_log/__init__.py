@@ -8,6 +8,7 @@ from kraftlake.runtime.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from kraftlake.metadata_log.appending import commit_groups
+    from kraftlake.metadata_log.chain import Chain, ChainLink
     from kraftlake.metadata_log.commit import UnknownOutcomeError
     from kraftlake.metadata_log.commit_queue import GroupLimits
     from kraftlake.metadata_log.founding import Contents
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from kraftlake.metadata_log.upkeep_policy import UpkeepPolicy
 
 __all__ = [
+    "Chain",
+    "ChainLink",
     "Contents",
     "GroupCommit",
     "GroupLimits",
@@ -42,6 +45,8 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Chain": "chain",
+    "ChainLink": "chain",
     "LogTail": "tail",
     "SinceSnapshot": "snapshot_policy",
     "SnapshotPolicy": "snapshot_policy",

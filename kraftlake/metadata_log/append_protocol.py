@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from kraftlake.metadata_log.chain import FIRST_HASH, Chain, hash_of_rows
 from kraftlake.metadata_log.commit import (
     CommitConflictError,
     UnknownOutcomeError,
@@ -20,17 +21,31 @@ from kraftlake.metadata_log.commit import (
     removed_unless_committed,
     write_data_file,
 )
+from kraftlake.metadata_log.data_files import DataFileGoneError, open_parquet, read_row_groups
 from kraftlake.metadata_log.delta_actions import AddFile, Commit, TableMetadata, transaction
 from kraftlake.metadata_log.delta_log import TableState, read_commit, read_table
 from kraftlake.metadata_log.delta_schema import holds_columns
 from kraftlake.metadata_log.disk import Disk
 from kraftlake.metadata_log.location import Location
-from kraftlake.metadata_log.log_facts import CLUSTER_ID, END_OFFSET, EPOCH, ROLE, START_OFFSET, LogEnd
+from kraftlake.metadata_log.log_facts import (
+    CHAIN,
+    CHAIN_BEFORE,
+    CHAIN_END,
+    CHAIN_START,
+    CLUSTER_ID,
+    END_OFFSET,
+    EPOCH,
+    ROLE,
+    START_OFFSET,
+    LogEnd,
+)
 from kraftlake.metadata_log.log_file import LogFile
 from kraftlake.records.rows import LOG_SCHEMA
-from kraftlake.runtime.errors import EndOffsetError, FencedEpochError, LakeError
+from kraftlake.runtime.errors import CorruptDataError, EndOffsetError, FencedEpochError, LakeError
 
 MAINTENANCE_RETRIES = 100
+_LINK_LOOK_BACK = 16
+"""So many versions are looked at for the newest append; those after it are maintenance."""
 
 
 class LogWentOnError(LakeError):
@@ -50,15 +65,21 @@ def append_file(
         return commit_at_end(disk, state, [info, *actions])
     add = write_log_file(disk, state.path, file, sync=False)
     unsynced = [state.path / add.path, state.path]
-    facts = end_facts(LogEnd.of(state).end_offset + file.record_count, file.last_epoch)
+    begin = LogEnd.of(state).end_offset
+    chain_start = begin if Chain.of(state) is None else None
+    facts = end_facts(begin + file.record_count, file.last_epoch, file.chain, chain_start=chain_start)
+    info["commitInfo"][CHAIN_BEFORE] = state.transactions.get(CHAIN)
     with removed_unless_committed(disk, unsynced[:1]):
         return commit_at_end(disk, state, [info, *actions, *facts, add.to_action()], unsynced)
 
 
-def end_facts(end_offset: int, epoch: int) -> list[dict[str, Any]]:
-    """The actions by which a commit says where the log ends after it."""
+def end_facts(end_offset: int, epoch: int, chain: int, *, chain_start: int | None) -> list[dict[str, Any]]:
+    """The actions by which a commit says where the log ends after it; `chain_start` where its chain begins with it."""
+    facts = {END_OFFSET: end_offset, EPOCH: epoch, CHAIN: chain, CHAIN_END: end_offset}
+    if chain_start is not None:
+        facts[CHAIN_START] = chain_start
     now = now_ms()
-    return [transaction(END_OFFSET, end_offset, now), transaction(EPOCH, epoch, now)]
+    return [transaction(name, value, now) for name, value in facts.items()]
 
 
 def write_log_file(disk: Disk, table: Location, file: LogFile, *, sync: bool = True) -> AddFile:
@@ -161,6 +182,46 @@ def outcome(table: Location, fault: UnknownOutcomeError) -> bool | None:
         if found is None:
             raise LakeError(f"Version {fault.version} of {table} was cleaned up: nothing tells whose it was.")
     return found.info.get("txnId") == fault.commit_id
+
+
+def check_newest_link(state: TableState) -> None:
+    """Raise CorruptDataError unless the newest rows continue the log's chain, as far as their commit is still there.
+
+    A writer asks it once: what it appends would be bound to a log that is another one, or shorter, than it once was.
+    """
+    chain = Chain.of(state)
+    if chain is None:
+        return
+    for version in range(state.version, max(state.version - _LINK_LOOK_BACK, -1), -1):
+        found = read_commit(state.path, version)
+        if found is None:
+            return
+        if CHAIN not in found.transactions:
+            continue
+        where = f"Version {version} of {state.path}"
+        stated = (found.transactions.get(CHAIN_END), found.transactions[CHAIN])
+        if stated != (chain.end, chain.hash):
+            raise CorruptDataError(
+                f"{where} says that the log ends before offset {stated[0]}, but a checkpoint says {chain.end}: one of "
+                f"them was replaced. Nothing is appended to such a lake; restore it from a copy, or import anew."
+            )
+        before = FIRST_HASH if CHAIN_START in found.transactions else found.info.get(CHAIN_BEFORE)
+        if before is None or len(found.adds) != 1:
+            return
+        path = state.path / found.adds[0].path
+        try:
+            parquet = open_parquet(path)
+            rows = read_row_groups(parquet, path, range(parquet.metadata.num_row_groups), LOG_SCHEMA)
+        except DataFileGoneError as gone:
+            if found.adds[0].path in state.files:
+                raise CorruptDataError(f"{path} is missing: the lake lost a data file.") from gone
+            return  # compacted and vacuumed since
+        if hash_of_rows(rows, before) != chain.hash:
+            raise CorruptDataError(
+                f"{path} holds other rows than those that {where[0].lower()}{where[1:]} was made of. Nothing is "
+                f"appended to such a lake; restore it from a copy, or import anew."
+            )
+        return
 
 
 def check_claimed(path: object, end: LogEnd, epoch: int, expected_end_offset: int) -> None:

@@ -20,8 +20,9 @@ import attrs
 from kraftlake.metadata_log.delta_actions import Commit, Protocol, TableMetadata, decode_commit
 from kraftlake.metadata_log.live_files import LiveFiles
 from kraftlake.metadata_log.location import Location
+from kraftlake.metadata_log.log_facts import CHAIN, CHAIN_BEFORE
 from kraftlake.metadata_log.tombstones import Tombstones
-from kraftlake.runtime.errors import LakeError
+from kraftlake.runtime.errors import CorruptDataError, LakeError
 
 if TYPE_CHECKING:
     from kraftlake.metadata_log.checkpoint import CheckpointFiles
@@ -65,8 +66,9 @@ class TableState:
     checkpoint_version: int = -1
 
     def apply(self, commit: Commit) -> None:
-        """Take the next version in; nothing changes when it can't be read."""
+        """Take the next version in; nothing changes when it can't be read, or continues another log."""
         assert commit.version == self.version + 1
+        _check_continues(self, commit)
         if commit.protocol or commit.metadata:
             _check_readable(self.path, commit.protocol or self.protocol, commit.metadata or self.metadata)
         for remove in commit.removes:
@@ -264,6 +266,17 @@ def list_log(log: Location) -> tuple[list[int], dict[int, CheckpointFiles]]:
             parts.setdefault((int(match[1]), int(match[3] or 1)), []).append(log / name)
     complete = {version: tuple(files) for (version, total), files in parts.items() if len(files) == total}
     return commits, complete
+
+
+def _check_continues(state: TableState, commit: Commit) -> None:
+    """Raise CorruptDataError for an append that was made upon other rows than those that the state has."""
+    chain = state.transactions.get(CHAIN)
+    if commit.info.get(CHAIN_BEFORE, chain) != chain:
+        raise CorruptDataError(
+            f"{commit_path(state.path, commit.version)} was not made upon version {state.version}: its rows follow "
+            f"others than those of that version. Commits of several lakes were mixed up, or one was replaced; restore "
+            f"them from a copy."
+        )
 
 
 def _check_readable(path: Location, protocol: Protocol, metadata: TableMetadata) -> None:

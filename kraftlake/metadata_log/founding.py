@@ -13,6 +13,7 @@ import attrs
 
 from kraftlake.metadata_log.append_protocol import end_facts, write_log_file
 from kraftlake.metadata_log.appending import checked_rows, commit_groups
+from kraftlake.metadata_log.chain import FIRST_HASH
 from kraftlake.metadata_log.commit import CommitConflictError, UnknownOutcomeError, create_table, disk_fault
 from kraftlake.metadata_log.delta_log import NotADeltaTableError, TableState, read_table
 from kraftlake.metadata_log.disk import Disk
@@ -118,11 +119,12 @@ def _written(path: Location, disk: Disk, start_offset: int, contents: Contents) 
     except OSError as fault:
         raise disk_fault(table, fault) from fault
     actions: list[dict[str, object]] = []
-    end_offset, epoch = start_offset, NO_EPOCH
+    end_offset, epoch, chain = start_offset, NO_EPOCH, FIRST_HASH
     for group in commit_groups(contents.batches):
         rows = checked_rows(to_rows(group), end_offset, epoch)
-        actions.append(write_log_file(disk, table, LogFile.of_rows(rows)).to_action())
-        end_offset, epoch = end_offset + rows.num_rows, rows.column("epoch")[-1].as_py()
+        file = LogFile.of_rows(rows, chain)
+        actions.append(write_log_file(disk, table, file).to_action())
+        end_offset, epoch, chain = end_offset + file.record_count, file.last_epoch, file.chain
     snapshots = SnapshotTable.open_or_create(path / SNAPSHOTS_TABLE, disk)
     for snapshot in contents.snapshots:
         snapshots.add(
@@ -132,7 +134,7 @@ def _written(path: Location, disk: Disk, start_offset: int, contents: Contents) 
             last_contained_log_timestamp=snapshot.last_contained_log_timestamp,
             size_in_bytes=snapshot.size_in_bytes,
         )
-    return [*end_facts(end_offset, epoch), *actions] if actions else []
+    return [*end_facts(end_offset, epoch, chain, chain_start=start_offset), *actions] if actions else []
 
 
 @contextlib.contextmanager

@@ -29,12 +29,13 @@ from kraftlake.runtime.errors import LakeError
 from kraftlake.runtime.lazy_module import LazyModule
 
 if TYPE_CHECKING:
-    from kraftlake.metadata_log import append_protocol, appending, commit, founding, log_file
+    from kraftlake.metadata_log import append_protocol, appending, chain, commit, founding, log_file
     from kraftlake.metadata_log.tail import LogTail
     from kraftlake.records.batch_values import BatchValues
 else:  # a process that only reads needs none of what writes
     append_protocol = LazyModule("kraftlake.metadata_log.append_protocol")
     appending = LazyModule("kraftlake.metadata_log.appending")
+    chain = LazyModule("kraftlake.metadata_log.chain")
     commit = LazyModule("kraftlake.metadata_log.commit")
     founding = LazyModule("kraftlake.metadata_log.founding")
     log_file = LazyModule("kraftlake.metadata_log.log_file")
@@ -52,6 +53,7 @@ class MetadataLog(ReadableLog):
         super().__init__(path, state)
         self._disk = disk
         self._stale = False
+        self._link_checked = False
 
     @classmethod
     def create(
@@ -161,8 +163,9 @@ class MetadataLog(ReadableLog):
             epoch = max(self.epoch, 0) + 1
             time = commit.now_ms() if timestamp is None else timestamp
             batch = appending.leader_change(node_id, self.end_offset, epoch, time)
+            file = log_file.LogFile.of_batches([batch], chain.hash_before(self._state))
             try:
-                self._commit_file(log_file.LogFile.of_batches([batch]), [], None)
+                self._commit_file(file, [], None)
             except append_protocol.LogWentOnError:
                 continue
             return epoch
@@ -251,12 +254,15 @@ class MetadataLog(ReadableLog):
         end = LogEnd.of(self._state)
         if isinstance(rows, pa.Table):
             rows = appending.checked_rows(rows, end.end_offset, end.epoch, claimed_epoch=epoch)
-            return log_file.LogFile.of_rows(rows) if rows.num_rows else None
+            return log_file.LogFile.of_rows(rows, chain.hash_before(self._state)) if rows.num_rows else None
         appending.check_batches(rows, end.end_offset, end.epoch, claimed_epoch=epoch)
-        return log_file.LogFile.of_batches(rows) if rows else None
+        return log_file.LogFile.of_batches(rows, chain.hash_before(self._state)) if rows else None
 
     def _commit_file(self, file: log_file.LogFile | None, actions: list[dict[str, Any]], epoch: int | None) -> None:
         """Commit rows that continue the log, and other actions; `epoch` is that of a claimed append."""
+        if not self._link_checked:
+            append_protocol.check_newest_link(self._state)
+            self._link_checked = True
         end_offset = self.end_offset
         self._stale = True
         try:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import attrs
 
-from kraftlake.metadata_log.delta_log import TableState
 from kraftlake.runtime.value import Value
+
+if TYPE_CHECKING:
+    from kraftlake.metadata_log.delta_log import TableState
 
 LOG_TABLE = "log"
 SNAPSHOTS_TABLE = "snapshots"
@@ -17,12 +21,20 @@ ROLES = ("imported", "controlled")
 CLUSTER_ID = "kraftlake.cluster_id"
 ROLE = "kraftlake.role"
 START_OFFSET = "kraftlake.log_start_offset"
-"""Properties of the table."""
+CHAIN_BASE = "kraftlake.chain_base"
+"""Properties of the table. The base is the last link of the chain that a trim took away, as OFFSET:HASH."""
 
 END_OFFSET = "kraftlake.end_offset"
 EPOCH = "kraftlake.epoch"
 COMMITTED_TO = "kraftlake.committed_to"
-"""Application ids of txn actions, whose version is the value."""
+CHAIN = "kraftlake.chain"
+CHAIN_START = "kraftlake.chain_start"
+CHAIN_END = "kraftlake.chain_end"
+"""Application ids of txn actions, whose version is the value. Of the chain: its hash, the offset of its first row, and
+the one after its last row, which is below the log's end where a release that keeps no chain appended since."""
+
+CHAIN_BEFORE = "kraftlake.chain_before"
+"""In the commitInfo of an append: the chain's hash, or null, in the version that it was made upon."""
 
 NO_EPOCH = -1
 """The epoch of a log without a record."""

@@ -21,6 +21,7 @@ from kraftlake.runtime.lazy_module import LazyModule
 if TYPE_CHECKING:
     import pyarrow.compute as pc
 
+    from kraftlake.metadata_log.chain import Chain
     from kraftlake.records.batch_values import BatchValues
 else:
     pc = LazyModule("pyarrow.compute")
@@ -81,6 +82,20 @@ class ReadableLog:
         if self.role == "controlled":
             return self.end_offset
         return max(self._state.transactions.get(COMMITTED_TO, 0), self.start_offset)
+
+    @property
+    def chain(self) -> Chain | None:
+        """The chain of hashes over the log's rows: see `kraftlake.metadata_log.chain`."""
+        from kraftlake.metadata_log.chain import Chain
+
+        return Chain.of(self._state)
+
+    @property
+    def chain_base(self) -> int | None:
+        """The chain's hash before the first row that the log holds of it; None where a trim did not keep it."""
+        from kraftlake.metadata_log.chain import chain_base
+
+        return chain_base(self._state)
 
     def refresh(self) -> int:
         """Take in what was committed since; returns the number of new versions. Opens files by name, lists nothing."""

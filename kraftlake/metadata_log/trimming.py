@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import attrs
+import pyarrow as pa
 
+from kraftlake.metadata_log.chain import Chain, ChainLink, chain_base, hash_of_rows
 from kraftlake.metadata_log.commit import now_ms
-from kraftlake.metadata_log.data_files import OffsetSpan
+from kraftlake.metadata_log.data_files import DataFileGoneError, OffsetSpan, check_contiguous, scan
 from kraftlake.metadata_log.delta_actions import RemoveFile, TableMetadata
 from kraftlake.metadata_log.delta_log import TableState, read_table
 from kraftlake.metadata_log.derived_tables import APPEND_ONLY, DerivedTable
 from kraftlake.metadata_log.disk import Disk
 from kraftlake.metadata_log.location import Location
-from kraftlake.metadata_log.log_facts import START_OFFSET, LogEnd
+from kraftlake.metadata_log.log_facts import CHAIN_BASE, START_OFFSET, LogEnd
 from kraftlake.metadata_log.maintenance_commit import commit_beside_writers, upkeep_info
 from kraftlake.metadata_log.upkeep_policy import MAX_STREAM_LAG, max_stream_lag_ms
-from kraftlake.runtime.errors import LakeError, OffsetError
+from kraftlake.records.rows import BATCH_COLUMNS, LOG_SCHEMA
+from kraftlake.runtime.errors import CorruptDataError, LakeError, OffsetError
 
 _MOST_FILES = 1_000
 """So many files go in one commit; what a writer in between has to look at stays small."""
@@ -162,6 +165,12 @@ def _remove(disk: Disk, state: TableState, victims: Sequence[OffsetSpan]) -> int
     paths = [span.file.path for span in victims]
     last = victims[-1].high
     assert last is not None
+    try:
+        properties = {START_OFFSET: str(last + 1), **_chain_base(state, victims, last)}
+    except DataFileGoneError as gone:
+        if any(path == gone.path.name for path in read_table(state.path).files):
+            raise CorruptDataError(f"{gone.path} is missing: the lake lost a data file.") from gone
+        return 0
     removed_at = now_ms()
     removes = [
         RemoveFile(path=span.file.path, deletion_timestamp=removed_at, size=span.file.size).to_action(data_change=True)
@@ -172,9 +181,25 @@ def _remove(disk: Disk, state: TableState, victims: Sequence[OffsetSpan]) -> int
         disk,
         state,
         lambda now: (
-            [info, _with(now.metadata, {START_OFFSET: str(last + 1)}).to_action(), *removes]
+            [info, _with(now.metadata, properties).to_action(), *removes]
             if now.files.holds_all(paths) and now.metadata.configuration.get(APPEND_ONLY) == "false"
             else None
         ),
     )
     return 0 if done is None else len(paths)
+
+
+def _chain_base(state: TableState, victims: Sequence[OffsetSpan], last: int) -> dict[str, str]:
+    """The property that keeps the hash at the log's new start; none where the chain begins behind it.
+
+    Raises DataFileGoneError where a file was compacted and vacuumed meanwhile.
+    """
+    chain, base = Chain.of(state), chain_base(state)
+    if chain is None or base is None or chain.start > last:
+        return {}
+    expected = max(chain.start, int(state.metadata.configuration[START_OFFSET]))
+    schema = pa.schema([LOG_SCHEMA.field(name) for name in BATCH_COLUMNS])
+    for rows in scan(state.path, victims, expected, last, schema):
+        check_contiguous(rows, expected, state.path)
+        base, expected = hash_of_rows(rows, base), expected + rows.num_rows
+    return {CHAIN_BASE: str(ChainLink(offset=last, hash=base))}

@@ -159,4 +159,5 @@ class _Import:
             committed_to=log.committed_to,
             cluster_id=log.cluster_id,
             torn=None if torn is None else str(torn),
+            chain=None if log.chain is None else str(log.chain.link),
         )

@@ -14,7 +14,8 @@ class ImportReport:
     `records`, `batches` and `snapshots` count what was new, `already_there` the offsets that the lake had and agreed
     on, `before_lake` those that lie below the lake's start and were left out. `start_offset` and `end_offset`
     (exclusive) are the lake's now. `committed_to`: offsets below it are known to be committed. `torn` says, in
-    words, where the source is torn off; everything before that is in the lake.
+    words, where the source is torn off; everything before that is in the lake. `chain` is the last link of the lake's
+    chain of hashes as text, OFFSET:HASH, to hold the lake to later (`verify --at-least`); None where it has no rows.
     """
 
     lake: str
@@ -32,6 +33,7 @@ class ImportReport:
     committed_to: int
     cluster_id: str | None
     torn: str | None
+    chain: str | None
 
     def to_json(self) -> dict[str, Any]:
         """The form of `kraftlake import --json`."""
@@ -51,4 +53,5 @@ class ImportReport:
             "committed_to": self.committed_to,
             "clusterId": self.cluster_id,
             "torn": self.torn,
+            "chain": self.chain,
         }

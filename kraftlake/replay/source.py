@@ -21,6 +21,7 @@ from kraftlake.runtime.errors import OffsetError, UsageError
 if TYPE_CHECKING:
     from kraftlake.image import ImageDiff
     from kraftlake.kafka_files.directory import BrokenRange
+    from kraftlake.metadata_log import ChainLink
     from kraftlake.records.batch import RecordBatch
     from kraftlake.records.log_record import LogRecord
     from kraftlake.replay.changes import LogChanges
@@ -258,11 +259,15 @@ class Source:
         images = [MetadataImage.EMPTY if at == -1 else self.image(at, lenient=lenient) for at in (before, after)]
         return diff_images(*images)
 
-    def verify(self, *, progress: Progress | None = None) -> VerifyReport:
-        """Every check there is: see `kraftlake.replay.verify`."""
+    def verify(self, *, at_least: ChainLink | str | None = None, progress: Progress | None = None) -> VerifyReport:
+        """Every check there is: see `kraftlake.replay.verify`; `at_least` also as text, OFFSET or OFFSET:HASH."""
         from kraftlake.replay.verify import verify
 
-        return verify(self, progress=progress)
+        if isinstance(at_least, str):
+            from kraftlake.metadata_log import ChainLink
+
+            at_least = ChainLink.parse(at_least)
+        return verify(self, at_least=at_least, progress=progress)
 
     def export(
         self, path: str | os.PathLike[str], at: int | datetime | None = None, *, allow_loss: bool = False

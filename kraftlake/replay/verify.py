@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from kraftlake.image import MetadataImage, diff_images
 from kraftlake.kafka_files import MetadataDirectory, check_directory
@@ -14,6 +15,7 @@ from kraftlake.replay.base import usable_snapshots
 from kraftlake.replay.batch_loader import MetadataBatchLoader
 from kraftlake.replay.findings import Findings
 from kraftlake.replay.fold import cached_image, load_snapshot
+from kraftlake.replay.lake_chain import check_chain
 from kraftlake.replay.lake_columns import check_columns
 from kraftlake.replay.log_reader import LogReader, SnapshotReader
 from kraftlake.replay.manifest import SkippedRecord
@@ -24,15 +26,22 @@ from kraftlake.replay.source import Source
 from kraftlake.replay.verify_report import VerifyReport
 from kraftlake.runtime.errors import CorruptDataError, KraftlakeError
 
+if TYPE_CHECKING:
+    from kraftlake.metadata_log import ChainLink
+
 _SHOWN_DIFFERENCES = 3
 
 
-def verify(source: Source, *, progress: Progress | None = None) -> VerifyReport:
+def verify(source: Source, *, at_least: ChainLink | None = None, progress: Progress | None = None) -> VerifyReport:
     """Check CRCs, gaps, epochs, the torn tail; decoding, transactions, replay, references; and every snapshot.
 
     A snapshot is held against the replay at its end. Never raises for what is wrong with the source: the report says
     it. Notes are no faults: replicas on brokers that are not registered, a bootstrap checkpoint that the head of the
     log does not repeat, offsets that no snapshot covers. `progress` is called after each batch.
+
+    A lake's rows are held against its chain of hashes. `at_least` is an offset that the log once held, in a lake with
+    the hash there: it is a fault when the log is shorter, or its hash another. Raises UsageError for a hash where the
+    source is no lake.
     """
     findings = Findings(source.reader)
     if isinstance(source.reader, MetadataDirectory):
@@ -48,6 +57,7 @@ def verify(source: Source, *, progress: Progress | None = None) -> VerifyReport:
             )
     if isinstance(source.reader, LakeReader):
         check_columns(source.reader, findings)
+    check_chain(source.reader, findings, at_least)
     run = _Verification(source.reader, findings, progress)
     run.load_snapshots()
     run.replay_log()
@@ -66,6 +76,7 @@ def verify(source: Source, *, progress: Progress | None = None) -> VerifyReport:
         problems=findings.sorted(),
         more_problems=findings.more,
         notes=tuple(findings.notes),
+        chain=source.reader.log.chain if isinstance(source.reader, LakeReader) else None,
     )
 
 

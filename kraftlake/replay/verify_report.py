@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
+
+if TYPE_CHECKING:
+    from kraftlake.metadata_log import Chain
 
 
 @attrs.frozen(kw_only=True)
@@ -45,7 +48,7 @@ class VerifyReport:
 
     `notes` are worth knowing and no fault. `batches` and `records` count what was read of the log, `replayed` the
     offsets that were replayed, `snapshot_records` what was read of the snapshots, `snapshots_compared` those of them
-    that were held against a replay.
+    that were held against a replay. `chain` is a lake's chain of hashes.
     """
 
     source: str
@@ -61,6 +64,7 @@ class VerifyReport:
     problems: tuple[Problem, ...]
     more_problems: int
     notes: tuple[str, ...]
+    chain: Chain | None = None
 
     @property
     def sound(self) -> bool:
@@ -81,6 +85,8 @@ class VerifyReport:
             "firstBadOffset": self.first_bad_offset,
             "startOffset": self.start_offset,
             "endOffset": self.end_offset,
+            "chain": None if self.chain is None else str(self.chain.link),
+            "chainStart": None if self.chain is None else self.chain.start,
             "checked": {
                 "batches": self.batches,
                 "records": self.records,

@@ -46,6 +46,21 @@ def test_an_import_in_json_says_the_same(tmp_path: Path) -> None:
     assert (second["created"], second["records"], second["alreadyThere"]) == (False, 0, 5737)
 
 
+def test_a_lake_is_held_to_the_link_that_its_import_printed(tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    printed = run("import", DIRECTORY, lake).stdout
+    link = run_json("import", DIRECTORY, lake)["chain"]
+    assert link.startswith("5736:")
+    assert f"chain     {link}, for `kraftlake verify --at-least` later\n" in printed
+    sound = run("verify", lake, "--at-least", link).stdout
+    assert f"ends with {link}" in sound
+    assert sound.endswith("\nsound\n")
+    short = run("verify", lake, "--at-least", "5737", code=1).stdout
+    assert "the log once went to offset 5737" in short
+    assert "are others than they once were" in run("verify", lake, "--at-least", f"5736:{0:016x}", code=1).stdout
+    assert "is not OFFSET or OFFSET:HASH" in run("verify", lake, "--at-least", "x", code=2).stderr
+
+
 def test_an_import_brings_a_lake_up_to_date(tmp_path: Path) -> None:
     directory = tmp_path / "__cluster_metadata-0"
     directory.mkdir()

@@ -11,12 +11,14 @@ from typing import Any
 
 import pytest
 
+from kraftlake.metadata_log.chain import FIRST_HASH, hash_of_rows
 from kraftlake.metadata_log.commit import CommitConflictError, append_info, commit
 from kraftlake.metadata_log.compaction import compact
 from kraftlake.metadata_log.delta_log import read_table
 from kraftlake.metadata_log.disk import ConcurrentDisk, Disk
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.upkeep_policy import UpkeepPolicy
+from kraftlake.records.rows import to_rows
 from kraftlake.runtime.errors import LakeError
 from tests.metadata_log.log_batches import TIME, data_batch, leader_change
 
@@ -125,7 +127,8 @@ def test_version_0_states_protocol_schema_and_properties(tmp_path: Path) -> None
 
 def test_an_append_adds_one_file_with_statistics_and_its_transactions(tmp_path: Path) -> None:
     log = MetadataLog.create(tmp_path / "lake")
-    log.append([leader_change(0, epoch=2), data_batch(1, 3, epoch=2)], committed_to=1)
+    batches = [leader_change(0, epoch=2), data_batch(1, 3, epoch=2)]
+    log.append(batches, committed_to=1)
     found = actions(tmp_path / "lake", 1)
     add = one(found, "add")
     assert (tmp_path / "lake" / "log" / add["path"]).stat().st_size == add["size"]
@@ -151,7 +154,14 @@ def test_an_append_adds_one_file_with_statistics_and_its_transactions(tmp_path: 
         "nullCount": {"offset": 0, "epoch": 0, "timestamp": 0, "batch": 0, "type": 0},
     }
     transactions = {action["txn"]["appId"]: action["txn"]["version"] for action in found if "txn" in action}
-    assert transactions == {"kraftlake.end_offset": 4, "kraftlake.epoch": 2, "kraftlake.committed_to": 1}
+    assert transactions == {
+        "kraftlake.end_offset": 4,
+        "kraftlake.epoch": 2,
+        "kraftlake.committed_to": 1,
+        "kraftlake.chain": hash_of_rows(to_rows(batches), FIRST_HASH),
+        "kraftlake.chain_start": 0,
+        "kraftlake.chain_end": 4,
+    }
     info = one(found, "commitInfo")
     assert (info["operation"], info["isBlindAppend"]) == ("WRITE", True)
     assert info["txnId"] != one(actions(tmp_path / "lake", 0), "commitInfo")["txnId"]

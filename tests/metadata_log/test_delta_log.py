@@ -9,8 +9,10 @@ import pytest
 from deltalake import DeltaTable
 
 from kraftlake.metadata_log import delta_log
+from kraftlake.metadata_log.chain import FIRST_HASH, hash_of_rows
 from kraftlake.metadata_log.delta_log import NotADeltaTableError, TableState, commit_path, read_table
 from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.records.rows import to_rows
 from kraftlake.runtime.errors import CorruptDataError, LakeError
 from tests.metadata_log.log_batches import UnsyncedDisk, data_batch
 
@@ -49,6 +51,9 @@ def assert_whole(state: TableState) -> None:
         "kraftlake.end_offset": VERSIONS,
         "kraftlake.epoch": 1,
         "kraftlake.committed_to": VERSIONS - 1,
+        "kraftlake.chain": hash_of_rows(to_rows([data_batch(offset) for offset in range(VERSIONS)]), FIRST_HASH),
+        "kraftlake.chain_start": 0,
+        "kraftlake.chain_end": VERSIONS,
     }
     assert state.metadata.configuration["kraftlake.cluster_id"] == "cluster"
     assert (state.protocol.min_reader_version, state.protocol.min_writer_version) == (1, 2)

@@ -13,9 +13,11 @@ from hypothesis import strategies as st
 import kraftlake
 from kraftlake.image import image_to_json
 from kraftlake.kafka_files import checkpoint_batches
-from kraftlake.metadata_log import MetadataLog, appending
+from kraftlake.metadata_log import ChainLink, MetadataLog, appending
+from kraftlake.metadata_log.chain import FIRST_HASH, hash_of_rows
 from kraftlake.metadata_log.disk import Disk
 from kraftlake.records.batch import RecordBatch
+from kraftlake.records.rows import to_rows
 from kraftlake.replay import ImportReport, import_source
 from kraftlake.runtime.errors import (
     ImportConflictError,
@@ -56,6 +58,7 @@ def test_a_new_lake_is_made_and_reported(lake: Path) -> None:
         committed_to=9,
         cluster_id=CLUSTER,
         torn=None,
+        chain=str(ChainLink(offset=17, hash=hash_of_rows(to_rows(small_log()), FIRST_HASH))),
     )
     assert report.to_json()["committed_to"] == 9
     holds(lake, small_log())

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
-from kraftlake.cli.command import Example
+from kraftlake.cli.command import Example, Option
 from kraftlake.cli.options import SAMPLE, Call, command
 from kraftlake.cli.sections import LOOK
+from kraftlake.runtime.errors import UsageError
+
+if TYPE_CHECKING:
+    from kraftlake.metadata_log import ChainLink
 
 
 @command(
@@ -16,19 +22,29 @@ from kraftlake.cli.sections import LOOK
     question="Is this log sound, and where is the first fault?",
     examples=(
         Example("every check", f"kraftlake verify {SAMPLE}"),
+        Example("hold a lake to what its import printed", "kraftlake verify lake --at-least 5736:cd40d07087b1f862"),
         Example("for scripts: the exit code says it, 0 sound or 1 not", f"kraftlake verify {SAMPLE} --json"),
     ),
 )
-def verify(call: Call, source: str) -> None:
+@click.option(
+    "--at-least",
+    cls=Option,
+    metavar="OFFSET[:HASH]",
+    help="Fail too where the log does not go to this offset, or its rows up to there have another hash than the one "
+    "that `kraftlake import` printed.",
+)
+def verify(call: Call, source: str, *, at_least: str | None) -> None:
     """Check SOURCE in every way there is, and exit with 1 if it is unsound.
 
     CRCs, gaps, epochs, decoding, replay, references between records, and whether each snapshot equals the replay of
-    the log up to it.
+    the log up to it. In a lake each commit is bound to all rows before it by a chain of hashes, which is checked too;
+    that the last commits were not lost can only be told by --at-least.
     """
     import kraftlake
 
+    link = None if at_least is None else _link(at_least)
     with call.progress() as progress:
-        report = kraftlake.open(source, cluster_id=call.cluster_id).verify(progress=progress)
+        report = kraftlake.open(source, cluster_id=call.cluster_id).verify(at_least=link, progress=progress)
     if call.as_json:
         call.terminal.json(report.to_json())
     else:
@@ -37,3 +53,12 @@ def verify(call: Call, source: str) -> None:
         show_verify_report(call.terminal, report.to_json())
     if not report.sound:
         raise click.exceptions.Exit(1)
+
+
+def _link(text: str) -> ChainLink:
+    from kraftlake.metadata_log import ChainLink
+
+    try:
+        return ChainLink.parse(text)
+    except UsageError as fault:
+        raise click.BadParameter(str(fault), param_hint="--at-least") from None

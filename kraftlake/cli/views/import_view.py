@@ -16,6 +16,8 @@ def show_import_report(terminal: Terminal, report: dict[str, Any]) -> None:
     if report["beforeLake"]:
         words = counted(report["beforeLake"], "record")
         lines.append(("left out", [f"{words} below the lake's first offset, {report['startOffset']}"]))
+    if report["chain"]:
+        lines.append(("chain", [(report["chain"], Style.NAME), ", for `kraftlake verify --at-least` later"]))
     for heading, pieces in lines:
         painted = [_painted(piece, terminal.colour) for piece in pieces]
         terminal.line(paint(f"{heading:<10}", Style.HEADING, colour=terminal.colour) + "".join(painted))

@@ -32,6 +32,9 @@ def show_verify_report(terminal: Terminal, report: dict[str, Any]) -> None:
         _line(terminal, "  … ", Style.BAD, f"{counted(more, 'problem')} more: --json has the first thousand")
     for note in report["notes"]:
         _line(terminal, "  • ", Style.QUIET, note)
+    if report["chain"] is not None:
+        words = "The chain of hashes over the lake's rows ends with"
+        _line(terminal, "  • ", Style.QUIET, f"{words} {report['chain']}: --at-least holds the lake to it later.")
     if report["sound"]:
         terminal.line(paint("sound", Style.GOOD, colour=terminal.colour))
         return

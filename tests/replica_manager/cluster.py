@@ -13,6 +13,8 @@ from kraftlake.image import MetadataImage, MetadataProvenance
 from kraftlake.image.partition_registration import NO_LEADER
 from kraftlake.records import metadata_records as r
 from kraftlake.replica_manager import ImageView, MemoryLogManager, ReplicaManager, ReplicaManagerConfig
+from kraftlake.replica_manager.alter_partition_manager import AlterPartitionResponse, BatchingAlterPartitionManager
+from kraftlake.replica_manager.assignments_manager import AssignmentsManager, AssignReplicasResponse
 from kraftlake.replica_manager.controller_channel import LeaderAndIsr
 from kraftlake.replica_manager.delayed_operations import DelayedRequests
 from kraftlake.replica_manager.errors import ErrorCode, ReplicationError
@@ -77,6 +79,47 @@ class EndPoint:
         self.closed = True
 
 
+class Incarnation:
+    """A run of a broker, with its way to the controller: what comes after it has ended is for nobody."""
+
+    def __init__(self, node: Node) -> None:
+        self.node, self.cluster = node, node.cluster
+        node.incarnation = self
+
+    def _if_alive(self, action: Callable[..., None]) -> Callable[..., None]:
+        def act(*answer: Any) -> None:
+            if self.node.up and self.node.incarnation is self:
+                action(*answer)
+
+        return act
+
+    def schedule(self, delay_ms: float, action: Callable[[], None]) -> None:
+        self.cluster.schedule(delay_ms, self._if_alive(action))
+
+    def alter_partition(self, request, on_answer) -> None:
+        def ask() -> AlterPartitionResponse:
+            answers = {
+                name: self.cluster.alter_partition(self.node.id, name.topic_partition.partition, proposed)
+                for name, proposed in request.partitions.items()
+            }
+            return AlterPartitionResponse(partitions=answers)
+
+        lost = AlterPartitionResponse(error=ErrorCode.NETWORK_EXCEPTION)
+        self.cluster.carry(ask, lost, self._if_alive(on_answer))
+
+    def assign_replicas_to_dirs(self, request, on_answer) -> None:
+        def ask() -> AssignReplicasResponse:
+            topics = self.cluster.image.topics
+            results = {
+                name: ErrorCode.UNKNOWN_TOPIC_ID if topics.get_topic_by_id(name.topic_id) is None else ErrorCode.NONE
+                for name in request.directories
+            }
+            return AssignReplicasResponse(results=results)
+
+        lost = AssignReplicasResponse(error=ErrorCode.NETWORK_EXCEPTION)
+        self.cluster.carry(ask, lost, self._if_alive(on_answer))
+
+
 class Node:
     """One broker: its logs outlive it, as a disk does."""
 
@@ -84,6 +127,7 @@ class Node:
         self.cluster, self.id = cluster, id_
         self.logs = MemoryLogManager({"d": uuid_of(900 + id_), "e": uuid_of(950 + id_)}, lambda _: cluster.log_config)
         self.clock = ManualClock(1_000_000)
+        self.incarnation: Incarnation | None = None
         self.epoch = -1
         self.up = False
         self.heard = 0
@@ -92,6 +136,12 @@ class Node:
     def start(self) -> None:
         self.up, self.heard = True, 0
         self.view = ImageView()
+        way = Incarnation(self)
+        self.isr_changes = BatchingAlterPartitionManager(self.id, lambda: self.epoch, way, way.schedule)
+        self.assignments = AssignmentsManager(
+            self.id, lambda: self.epoch, lambda: self.view.image, way,
+            schedule=way.schedule, on_failure=lambda _: None,
+        )  # fmt: skip
         self.delayed = DelayedRequests(self.cluster.config, self.clock)
         self.sessions = FetchManager(FetchSessionCache(self.clock, SESSION_SLOTS, self.cluster.new_session_id))
         self.manager = ReplicaManager(
@@ -138,17 +188,12 @@ class Node:
                 self.manager.apply_delta(delta.topics_delta, image)
 
     def submit(self, partition, leader_and_isr, on_answer) -> None:
-        self.cluster.propose(self, partition, leader_and_isr, on_answer)
+        self.isr_changes.submit(partition, leader_and_isr, self.cluster.called(on_answer))
 
     def handle_assignment(self, partition, directory_id, reason, on_accepted=None) -> None:
         """AssignReplicasToDirs: the controller notes it, sooner or later."""
-        manager = self.manager
-
-        def arrive() -> None:
-            if on_accepted is not None and self.up and self.manager is manager:
-                on_accepted()
-
-        self.cluster.send(arrive)
+        then = None if on_accepted is None else self.cluster.called(on_accepted)
+        self.assignments.handle_assignment(partition, directory_id, reason, then)
 
     def handle_failure(self, directory_id) -> None: ...
 
@@ -272,20 +317,22 @@ class Cluster:
         """Another leader, out of the ISR."""
         self.write(r.PartitionChangeRecord(partition_id=number, topic_id=FOO, leader=leader))
 
-    def propose(self, node: Node, partition, proposed: LeaderAndIsr, on_answer) -> None:
-        """AlterPartition, with a way there and a way back that may be long, or nowhere."""
-        manager = node.manager
+    def carry(self, ask: Callable[[], Any], lost: Any, on_answer: Callable[[Any], None]) -> None:
+        """A request to the controller, with a way there and a way back that may be long, or nowhere: then `lost`."""
 
         def arrive() -> None:
-            answer = self.alter_partition(node.id, partition.topic_partition.partition, proposed)
-
-            def back() -> None:
-                if node.up and node.manager is manager:
-                    on_answer(answer)
-
-            self.send(back)
+            answer = ask()
+            self.send(lambda: on_answer(answer))
 
         self.send(arrive)
+
+    def schedule(self, delay_ms: float, action: Callable[[], None]) -> None:
+        """What a broker does in a while."""
+        self.send(action)
+
+    def called(self, callback: Callable[..., None]) -> Callable[..., None]:
+        """What a callback does when it is called."""
+        return callback
 
     def alter_partition(self, sender: int, number: int, proposed: LeaderAndIsr):
         """What the controller makes of a proposal (ReplicationControlManager.alterPartition)."""

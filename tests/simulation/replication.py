@@ -5,9 +5,12 @@ from __future__ import annotations
 import heapq
 import random
 from collections.abc import Callable
+from contextlib import suppress
 
 from kraftlake.delta import TopicPartition
 from kraftlake.image.partition_registration import NO_LEADER
+from kraftlake.records import metadata_records as r
+from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager import ReplicaManagerConfig
 from kraftlake.replica_manager.errors import ErrorCode
 from kraftlake.replica_manager.fetch_serving import answer_fetch
@@ -16,35 +19,45 @@ from kraftlake.replica_manager.leader_side import FetchParams, FetchPartition
 from kraftlake.replica_manager.log_dir_moves import alter_replica_log_dirs
 from kraftlake.replica_manager.replica_fetcher import ReplicaFetcher
 from kraftlake.runtime.log import without_logs
+from tests.histories import uuid_of
 from tests.replica_manager.cluster import Cluster, Node
 from tests.replica_manager.data_batches import batch
 
 STEPS = 160
 SETTLING_ROUNDS = 60
 LAG_MS = 2_000
+RAISING = 0.1
+"""How many callbacks raise."""
+
+
+class CallbackError(Exception):
+    """A callback has raised, after it has done what it is for."""
 
 
 class LossyCluster(Cluster):
-    """Its AlterPartition requests and answers may be lost; a broker then tries again."""
+    """Its requests to the controller and their answers may be lost, and callbacks raise."""
 
     simulation: Simulation
 
-    def propose(self, node, partition, proposed, on_answer):
-        manager, chance = node.manager, self.simulation.chance
-
-        def answer(result) -> None:
-            if node.up and node.manager is manager:
-                on_answer(result)
+    def carry(self, ask, lost, on_answer):
+        later, chance, loss = self.simulation.later, self.simulation.chance, self.simulation.loss
 
         def arrive() -> None:
-            if chance.random() < self.simulation.loss:
-                self.simulation.later(lambda: answer(ErrorCode.NETWORK_EXCEPTION))
-                return
-            result = self.alter_partition(node.id, partition.topic_partition.partition, proposed)
-            lost = chance.random() < self.simulation.loss
-            self.simulation.later(lambda: answer(ErrorCode.NETWORK_EXCEPTION if lost else result))
+            answer = lost if chance.random() < loss else ask()
+            later(lambda: on_answer(lost if chance.random() < loss else answer))
 
-        self.simulation.later(arrive)
+        later(arrive)
+
+    def schedule(self, delay_ms, action):
+        self.simulation.later(action)
+
+    def called(self, callback):
+        def call(*answer) -> None:
+            callback(*answer)
+            if self.simulation.chance.random() < RAISING:
+                raise CallbackError
+
+        return call
 
 
 class Simulation:
@@ -73,6 +86,8 @@ class Simulation:
         self.leaders: dict[tuple[TopicPartition, int], int] = {}
         self.high_watermarks: dict[tuple[TopicPartition, int, int], int] = {}
         self.history: list[str] = []
+        self.brief: dict[str, Uuid] = {}
+        self._topics = 0
 
     def run(self) -> None:
         """Random events, then peace, in which everybody is to end up with the same."""
@@ -101,7 +116,8 @@ class Simulation:
     def _deliver(self) -> None:
         self._now += 1
         while self._queue and self._queue[0][0] <= self._now:
-            heapq.heappop(self._queue)[2]()
+            with suppress(CallbackError):  # each is handled on its own, as by a thread that logs it
+                heapq.heappop(self._queue)[2]()
 
     def _awake(self) -> list[Node]:
         return [node for node in self.cluster.nodes.values() if node.up and self.asleep.get(node.id, 0) <= self._now]
@@ -159,7 +175,11 @@ class Simulation:
                 self.acknowledged[name, answer[name].base_offset] = value
 
         timeout = self.chance.choice((100, LAG_MS, 10 * LAG_MS))
-        node.server.append_records({name: batch(value)}, required_acks=acks, timeout_ms=timeout, on_answer=answered)
+        on_answer = self.cluster.called(answered)
+        with suppress(CallbackError):  # it is the client's own, where it need not wait
+            node.server.append_records(
+                {name: batch(value)}, required_acks=acks, timeout_ms=timeout, on_answer=on_answer
+            )
 
     def consume(self) -> None:
         """Consumers wait at leaders for more than is committed."""
@@ -174,9 +194,12 @@ class Simulation:
             answers.append(answer)
             assert len(answers) == 1, f"a fetch of {name} at {offset} was answered twice"
 
-        node.server.fetch_messages(
-            FetchParams(max_wait_ms=LAG_MS), {name: FetchPartition(fetch_offset=offset)}, on_answer=answered
-        )
+        with suppress(CallbackError):
+            node.server.fetch_messages(
+                FetchParams(max_wait_ms=LAG_MS),
+                {name: FetchPartition(fetch_offset=offset)},
+                on_answer=self.cluster.called(answered),
+            )
 
     def hear(self) -> None:
         """Some brokers hear of some deltas."""
@@ -238,13 +261,33 @@ class Simulation:
                 self.cluster.elect(number, self.chance.choice(alive))
 
     def move(self) -> None:
-        """Somebody wants a replica in the other directory of its broker."""
+        """Replicas are to lie in the other directory of their broker."""
+        names = [TopicPartition("foo", number) for number, _ in self.cluster.partitions()]
+        names += [TopicPartition(name, 0) for name in self.brief]
         for node in self._awake():
-            for number, _ in self.cluster.partitions():
-                name = TopicPartition("foo", number)
+            for name in names:
                 log = node.log(name)
                 if log is not None and self.chance.random() < 0.5:
                     alter_replica_log_dirs(node.manager, {name: "e" if log.directory == "d" else "d"})
+
+    def come_and_go(self) -> None:
+        """A topic of one replica is made, or deleted, maybe while the replica is on the move."""
+        if self.brief and self.chance.random() < 0.5:
+            self._delete(self.chance.choice(list(self.brief)))
+            return
+        self._topics += 1
+        topic_id, id_ = uuid_of(50_000 + self._topics), self.chance.choice(list(self.cluster.nodes))
+        self.brief[f"brief-{self._topics}"] = topic_id
+        self.cluster.write(
+            r.TopicRecord(name=f"brief-{self._topics}", topic_id=topic_id),
+            r.PartitionRecord(
+                partition_id=0, topic_id=topic_id, replicas=(id_,), isr=(id_,), leader=id_, leader_epoch=0,
+                partition_epoch=0, directories=(uuid_of(900 + id_),),
+            ),
+        )  # fmt: skip
+
+    def _delete(self, name: str) -> None:
+        self.cluster.write(r.RemoveTopicRecord(topic_id=self.brief.pop(name)))
 
     def copy(self) -> None:
         """Replicas on the move get on with it."""
@@ -304,6 +347,8 @@ class Simulation:
         self.loss = 0.0
         self.cluster.cut.clear()
         self.asleep.clear()
+        for name in list(self.brief):
+            self._delete(name)
         for node in self.cluster.nodes.values():
             if not node.up:
                 self._notice(node)
@@ -336,6 +381,8 @@ class Simulation:
                     self._ask(node, fetcher)
 
     def _settled(self) -> bool:
+        if any(node.assignments.waiting for node in self.cluster.nodes.values()):
+            return False
         for number, state in self.cluster.partitions():
             logs = [node.log(TopicPartition("foo", number)) for node in self.cluster.nodes.values()]
             if state.leader == NO_LEADER or len(state.isr) < len(self.cluster.nodes):
@@ -347,7 +394,7 @@ class Simulation:
         return True
 
     def _describe(self) -> str:
-        lines = []
+        lines = [f"assignments { ({id_: node.assignments.waiting for id_, node in self.cluster.nodes.items()}) }"]
         for number, state in self.cluster.partitions():
             logs = {
                 node.id: (log.log_end_offset, log.high_watermark, log.epochs)
@@ -371,6 +418,7 @@ _EVENTS_AND_WEIGHTS = {
     Simulation.lose_session: 2,
     Simulation.elect: 3,
     Simulation.move: 2,
+    Simulation.come_and_go: 2,
     Simulation.copy: 12,
     Simulation.cut: 2,
     Simulation.mend: 2,

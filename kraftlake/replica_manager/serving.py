@@ -104,18 +104,21 @@ class RequestServer:
             else:
                 appended[name] = info
                 answers[name] = ProduceAnswer(base_offset=info.first_offset, log_start_offset=info.log_start_offset)
-        if required_acks == ALL_IN_SYNC and appended:
-            ends = {name: info.last_offset + 1 for name, info in appended.items()}
-            waiting = DelayedProduce(self._replicas, answers, ends, on_answer)
-            self._delayed.produce.try_complete_else_watch(waiting, tuple(entries), timeout_ms)
-        else:
-            on_answer(answers)
-        # Only now: who is woken may answer somebody else, and the one who asked has waited first.
-        for name, info in appended.items():
-            if info.leader_hw_incremented:
-                self._delayed.check_and_complete_all(name)
+        try:
+            if required_acks == ALL_IN_SYNC and appended:
+                ends = {name: info.last_offset + 1 for name, info in appended.items()}
+                waiting = DelayedProduce(self._replicas, answers, ends, on_answer)
+                self._delayed.produce.try_complete_else_watch(waiting, tuple(entries), timeout_ms)
             else:
-                self._delayed.complete_new_data(name)
+                on_answer(answers)
+        finally:
+            # Only now: who is woken may answer somebody else, and the one who asked has waited first. In any case: what
+            # was appended is there, whatever the callback of the one who asked has raised.
+            for name, info in appended.items():
+                if info.leader_hw_incremented:
+                    self._delayed.check_and_complete_all(name)
+                else:
+                    self._delayed.complete_new_data(name)
 
     def fetch_messages(
         self,

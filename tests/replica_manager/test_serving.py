@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import attrs
@@ -458,3 +459,16 @@ def test_epochs_and_offsets_are_looked_up_a_partition_at_a_time():
         FOO0: ListedOffset(found=TimestampAndOffset(-1, 2, 3)),
         tp(9): ListedOffset(error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
     }
+
+
+@pytest.mark.parametrize("acks", [0, 1, -1])
+def test_an_append_whose_callback_raises_still_wakes_who_waits_for_the_data(acks):
+    served = Served()
+    assert served.fetch("waits", 0, follower=2, max_wait_ms=1_000) is None
+
+    def raising(_answer) -> None:
+        raise RuntimeError("a client's callback")
+
+    with suppress(RuntimeError):
+        served.server.append_records({FOO0: batch(b"x")}, required_acks=acks, timeout_ms=1_000, on_answer=raising)
+    assert served.of("waits").size_in_bytes > 0

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         InitialFetchState,
     )
     from kraftlake.replica_manager.leader_end_point import FetchRequest, FetchResponse, LeaderEndPoint
+    from kraftlake.replica_manager.log_config import LogConfig
     from kraftlake.replica_manager.log_dir_fetcher import LogDirFetcher
     from kraftlake.replica_manager.log_dir_moves import alter_replica_log_dirs
     from kraftlake.replica_manager.log_dirs import LogDirReport, check_log_dirs, compare_log_dirs
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from kraftlake.replica_manager.replication_metrics import gauges, register_metrics
     from kraftlake.replica_manager.replication_quota import ReplicationQuota
     from kraftlake.replica_manager.serving import RequestServer
+    from kraftlake.replica_manager.topic_config_handler import TopicConfigHandler
     from kraftlake.replica_manager.transitions import FetcherName, Transition, TransitionKind
 
 _HOMES = {
@@ -72,6 +74,7 @@ _HOMES = {
     "InitialFetchState": "fetchers",
     "LeaderAndIsr": "controller_channel",
     "LeaderEndPoint": "leader_end_point",
+    "LogConfig": "log_config",
     "LogDirFetcher": "log_dir_fetcher",
     "LogDirReport": "log_dirs",
     "LogManager": "log_manager",
@@ -88,6 +91,7 @@ _HOMES = {
     "ReplicaManagerConfig": "config",
     "ReplicationQuota": "replication_quota",
     "RequestServer": "serving",
+    "TopicConfigHandler": "topic_config_handler",
     "Transition": "transitions",
     "TransitionKind": "transitions",
     "alter_replica_log_dirs": "log_dir_moves",
@@ -124,6 +128,7 @@ __all__ = [
     "InitialFetchState",
     "LeaderAndIsr",
     "LeaderEndPoint",
+    "LogConfig",
     "LogDirFetcher",
     "LogDirReport",
     "LogManager",
@@ -140,6 +145,7 @@ __all__ = [
     "ReplicaManagerConfig",
     "ReplicationQuota",
     "RequestServer",
+    "TopicConfigHandler",
     "Transition",
     "TransitionKind",
     "alter_replica_log_dirs",

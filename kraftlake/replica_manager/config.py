@@ -28,3 +28,5 @@ class ReplicaManagerConfig:
     replica_high_watermark_checkpoint_interval_ms: int = 5_000
     num_replica_alter_log_dirs_threads: int = 1
     max_incremental_fetch_session_cache_slots: int = 1_000
+    producer_id_expiration_ms: int = 86_400_000
+    producer_id_expiration_check_interval_ms: int = 600_000

@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from kraftlake.delta import TopicPartition
 from kraftlake.replica_manager.leader_side import FetchParams, FetchPartition, log_with_epoch
+from kraftlake.replica_manager.partition_log import readable_end
 from kraftlake.replica_manager.purgatory import DelayedOperation
 from kraftlake.replica_manager.reading import FetchAnswer, must_be_throttled, read_from_log
 from kraftlake.replica_manager.replica_manager import ReplicaManager
@@ -19,7 +20,8 @@ class DelayedFetch(DelayedOperation):
     """Waits for `params.min_bytes`, or for anything that makes waiting vain.
 
     That is: the broker leads a partition no longer or in another epoch, does not have it, its directory has failed, the
-    log was truncated below what is asked for, or it diverges. The answer is read anew when it is due.
+    log ends below what is asked for, as far as the reader may see it, or it diverges. The answer is read anew when it
+    is due.
     """
 
     def __init__(
@@ -61,7 +63,7 @@ class DelayedFetch(DelayedOperation):
                 end = log.end_offset_for_epoch(fetch.last_fetched_epoch)
                 if end is None or end.leader_epoch < fetch.last_fetched_epoch or end.offset < fetch.fetch_offset:
                     return None
-            if not log.log_start_offset <= fetch.fetch_offset <= log.log_end_offset:
+            if not log.log_start_offset <= fetch.fetch_offset <= readable_end(log, params.isolation):
                 return None
             if self._throttle is not None and must_be_throttled(self._throttle, partition, params.replica_id):
                 return 0

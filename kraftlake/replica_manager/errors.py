@@ -29,6 +29,10 @@ class ErrorCode(IntEnum):
     INVALID_REQUIRED_ACKS = 21
     INVALID_REQUEST = 42
     POLICY_VIOLATION = 44
+    OUT_OF_ORDER_SEQUENCE_NUMBER = 45
+    INVALID_PRODUCER_EPOCH = 47
+    INVALID_TXN_STATE = 48
+    TRANSACTION_COORDINATOR_FENCED = 52
     OPERATION_NOT_ATTEMPTED = 55
     KAFKA_STORAGE_ERROR = 56
     LOG_DIR_NOT_FOUND = 57
@@ -143,6 +147,36 @@ class InconsistentTopicIdError(ReplicationError):
     """The partition is hosted for another topic of the same name."""
 
     code = ErrorCode.INCONSISTENT_TOPIC_ID
+
+
+class UnknownTopicIdError(ReplicationError):
+    """The partition is hosted for another topic of the same name, as a producer sees it (KIP-516)."""
+
+    code = ErrorCode.UNKNOWN_TOPIC_ID
+
+
+class OutOfOrderSequenceError(ReplicationError):
+    """A producer's batch does not continue the one before it: batches between them are missing."""
+
+    code = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+class InvalidProducerEpochError(ReplicationError):
+    """A later incarnation of the producer has written already."""
+
+    code = ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+class InvalidTxnStateError(ReplicationError):
+    """A producer writes outside of the transaction that it has open."""
+
+    code = ErrorCode.INVALID_TXN_STATE
+
+
+class TransactionCoordinatorFencedError(ReplicationError):
+    """A later transaction coordinator has written already."""
+
+    code = ErrorCode.TRANSACTION_COORDINATOR_FENCED
 
 
 def error_of(error: Exception) -> ErrorCode:

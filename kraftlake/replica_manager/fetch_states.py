@@ -42,7 +42,7 @@ class PartitionFetchState:
 
     @property
     def is_truncating(self) -> bool:
-        """Whether it is to be truncated before it is fetched."""
+        """Whether it is to be truncated before it is fetched, once it is ready."""
         return self.state is ReplicaState.TRUNCATING
 
     @property

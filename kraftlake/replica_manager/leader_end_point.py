@@ -78,6 +78,13 @@ class LeaderEndPoint(Protocol):
     def broker_end_point(self) -> BrokerEndPoint:
         """Who it is."""
 
+    @property
+    def is_truncation_on_fetch_supported(self) -> bool:
+        """Whether its answers to fetches tell where the follower diverges (KIP-595).
+
+        Otherwise a follower asks for the ends of epochs, again and again, until it is truncated.
+        """
+
     def fetch(self, request: FetchRequest) -> FetchResponse:
         """Fetch; may take as long as the request allows."""
 

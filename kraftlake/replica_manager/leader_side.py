@@ -30,6 +30,7 @@ from kraftlake.replica_manager.partition_log import (
     OffsetAndEpoch,
     PartitionLog,
     TimestampAndOffset,
+    readable_end,
 )
 from kraftlake.replica_manager.replica import NO_BROKER_EPOCH, Replica
 from kraftlake.replica_manager.timestamps import EARLIEST_LOCAL_TIMESTAMP, EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
@@ -211,6 +212,16 @@ def check_enough_replicas_reach_offset(partition: Partition, required_offset: in
         return True, ErrorCode.NONE if enough else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
 
 
+def offset_snapshot(partition: Partition, fetch: FetchPartition) -> LogReadInfo:
+    """The offsets of a log of which nothing is read, whether this broker leads it or not.
+
+    FencedLeaderEpochError and UnknownLeaderEpochError as the epochs say.
+    """
+    with partition.lock:
+        log = log_with_epoch(partition, fetch.current_leader_epoch, require_leader=False)
+        return _nothing_read(log, fetch.fetch_offset)
+
+
 def low_watermark(partition: Partition) -> int:
     """The lowest log start offset of this replica, its copy on the move and all live followers; with the lock held."""
     lowest = _leader_log(partition).log_start_offset
@@ -228,7 +239,7 @@ def delete_records_on_leader(partition: Partition, offset: int) -> DeleteRecords
     """
     with partition.lock:
         log = _leader_log(partition)
-        if not log.config.cleanup_policy_delete:
+        if log.config.is_compacted_only:
             raise PolicyViolationError(
                 f"Records of {partition.topic_partition} can't be deleted: it is compacted only."
             )
@@ -259,16 +270,13 @@ def offset_for_timestamp(
     """The first record at or after a time, or what ListOffsets' negative wishes stand for; None for none.
 
     A client sees up to its isolation, a follower (LOG_END) everything. OffsetNotAvailableError to clients of a new
-    leader whose high watermark has not reached the start of its epoch, where the answer could go back otherwise.
+    leader whose high watermark has not reached the start of its epoch, where the answer could go back otherwise, or
+    be none although there are such records.
     """
     with partition.lock:
         log = log_with_epoch(partition, current_leader_epoch, require_leader=require_leader)
         is_client = isolation is not FetchIsolation.LOG_END
-        end = {
-            FetchIsolation.LOG_END: log.log_end_offset,
-            FetchIsolation.HIGH_WATERMARK: log.high_watermark,
-            FetchIsolation.TXN_COMMITTED: log.last_stable_offset,
-        }[isolation]
+        end = readable_end(log, isolation)
         start = partition.leader_epoch_start_offset
         lags = is_client and start is not None and start > log.high_watermark
         if timestamp == LATEST_TIMESTAMP:
@@ -276,7 +284,9 @@ def offset_for_timestamp(
                 raise _not_available(partition)
             return TimestampAndOffset(-1, end, partition.leader_epoch)
         found = log.offset_for_timestamp(timestamp)
-        if timestamp in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP) or found is None or found.offset < end:
+        if timestamp in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP):
+            return found
+        if found is not None and found.offset < end:
             return found
         if lags:
             raise _not_available(partition)
@@ -326,6 +336,16 @@ def _follower(partition: Partition, broker_id: int, fetch: FetchPartition) -> Re
     raise UnknownLeaderEpochError(words)  # it may be one soon, by a reassignment that is not here yet
 
 
+def _nothing_read(log: PartitionLog, offset: int) -> LogReadInfo:
+    return LogReadInfo(
+        data=FetchDataInfo(fetch_offset=offset),
+        high_watermark=log.high_watermark,
+        log_start_offset=log.log_start_offset,
+        log_end_offset=log.log_end_offset,
+        last_stable_offset=log.last_stable_offset,
+    )
+
+
 def _read(
     partition: Partition,
     log: PartitionLog,
@@ -338,13 +358,7 @@ def _read(
     offset, fetched_epoch = fetch.fetch_offset, fetch.last_fetched_epoch
     # the end before the read: appends during it keep no follower from being in sync
     diverging: OffsetAndEpoch | None = None
-    read = LogReadInfo(
-        data=FetchDataInfo(fetch_offset=offset),
-        high_watermark=log.high_watermark,
-        log_start_offset=log.log_start_offset,
-        log_end_offset=log.log_end_offset,
-        last_stable_offset=log.last_stable_offset,
-    )
+    read = _nothing_read(log, offset)
     if fetched_epoch is not None:
         end = log.end_offset_for_epoch(fetched_epoch)
         if end is None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from kraftlake.delta import TopicPartition
-from kraftlake.replica_manager.errors import ReplicationError
+from kraftlake.replica_manager.errors import error_of
 from kraftlake.replica_manager.fetch_serving import fetched_of
 from kraftlake.replica_manager.fetchers import BrokerEndPoint
 from kraftlake.replica_manager.leader_end_point import EpochEndOffset, FetchRequest, FetchResponse
@@ -23,6 +23,8 @@ class LocalEndPoint:
 
     Source: kafka.server.LocalLeaderEndPoint.
     """
+
+    is_truncation_on_fetch_supported = False
 
     def __init__(self, manager: ReplicaManager, broker_end_point: BrokerEndPoint) -> None:
         self.broker_end_point = broker_end_point
@@ -50,8 +52,8 @@ class LocalEndPoint:
                 partition = self._manager.partition_or_raise(name)
                 end = last_offset_for_leader_epoch(partition, current, epoch, require_leader=False)
                 answers[name] = EpochEndOffset(end=end)
-            except ReplicationError as error:
-                answers[name] = EpochEndOffset(error=error.code)
+            except Exception as error:
+                answers[name] = EpochEndOffset(error=error_of(error))
         return answers
 
     def earliest_offset(self, partition: TopicPartition, current_leader_epoch: int) -> int:  # noqa: ARG002

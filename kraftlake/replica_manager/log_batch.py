@@ -35,6 +35,13 @@ class LogBatch:
     control: bool = False
 
     @property
+    def last_sequence(self) -> int:
+        """The sequence number of its last record, which begin again at 0 after the largest; −1 without any."""
+        if self.base_sequence < 0:
+            return -1
+        return (self.base_sequence + self.last_offset - self.base_offset) & 0x7FFF_FFFF
+
+    @property
     def size(self) -> int:
         """Bytes of the whole batch."""
         return len(self.data)
@@ -59,6 +66,11 @@ class LogBatch:
         """Of a control batch, what its one record says: 0 aborts a transaction, 1 commits it."""
         # one record: length, attributes, timestamp delta, offset delta (all single bytes), key length, version, type
         return int.from_bytes(self.data[HEADER.size + 7 : HEADER.size + 9], "big")
+
+    def coordinator_epoch(self) -> int:
+        """Of a control batch that ends a transaction, the epoch of the coordinator that wrote it."""
+        # after the key: value length, version, epoch
+        return int.from_bytes(self.data[HEADER.size + 12 : HEADER.size + 16], "big", signed=True)
 
 
 def log_batches(data: bytes) -> Iterator[LogBatch]:

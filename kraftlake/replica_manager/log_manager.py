@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 from kraftlake.delta import TopicPartition
@@ -35,6 +35,9 @@ class LogManager(Protocol):
         `is_new` says that the broker knows of no earlier log, so that one may be made while other directories are
         offline. KafkaStorageError when the directory has failed.
         """
+
+    def update_topic_config(self, topic: str, configs: Mapping[str, str]) -> None:
+        """Have all logs of a topic, future ones too, heed `configs` over the broker's defaults."""
 
     def is_directory_online(self, directory_id: Uuid) -> bool:
         """Whether a directory with that id is there and has not failed."""

@@ -15,6 +15,7 @@ from kraftlake.replica_manager.errors import (
 )
 from kraftlake.replica_manager.leader_epochs import LeaderEpochs
 from kraftlake.replica_manager.log_batch import LogBatch, log_batches
+from kraftlake.replica_manager.log_config import LogConfig
 from kraftlake.replica_manager.open_transactions import Transactions
 from kraftlake.replica_manager.partition_log import (
     AbortedTransaction,
@@ -22,10 +23,11 @@ from kraftlake.replica_manager.partition_log import (
     FetchDataInfo,
     FetchIsolation,
     LogAppendInfo,
-    LogConfig,
     OffsetAndEpoch,
     TimestampAndOffset,
+    readable_end,
 )
+from kraftlake.replica_manager.producer_state import ProducerStates
 
 
 class MemoryPartitionLog:
@@ -37,6 +39,7 @@ class MemoryPartitionLog:
         "_epochs",
         "_hw",
         "_leo",
+        "_producers",
         "_start",
         "_transactions",
         "config",
@@ -57,6 +60,7 @@ class MemoryPartitionLog:
         self._start = self._leo = self._hw = 0
         self._epochs = LeaderEpochs()
         self._transactions = Transactions()
+        self._producers = ProducerStates(topic_partition)
 
     @property
     def log_start_offset(self) -> int:
@@ -89,6 +93,11 @@ class MemoryPartitionLog:
         return tuple(self._batches)
 
     @property
+    def producers(self) -> ProducerStates:
+        """What its producers have written last."""
+        return self._producers
+
+    @property
     def epochs(self) -> list[tuple[int, int]]:
         """The leader epochs and where they began."""
         return self._epochs.entries()
@@ -100,6 +109,10 @@ class MemoryPartitionLog:
                 f"The log of {self.topic_partition} is of topic id {self.topic_id}, not {topic_id}."
             )
         self.topic_id = topic_id
+
+    def update_config(self, config: LogConfig) -> None:
+        """Heed another configuration."""
+        self.config = config
 
     def update_high_watermark(self, offset: int) -> int:
         """Set the high watermark, within the log."""
@@ -128,7 +141,7 @@ class MemoryPartitionLog:
         self,
         data: bytes,
         leader_epoch: int,
-        origin: AppendOrigin = AppendOrigin.CLIENT,  # noqa: ARG002 - what a disk log validates by
+        origin: AppendOrigin = AppendOrigin.CLIENT,
     ) -> LogAppendInfo:
         """Append batches and give them offsets."""
         batches = list(log_batches(data))
@@ -144,7 +157,7 @@ class MemoryPartitionLog:
         for batch in batches:
             placed.append(batch.placed(offset, leader_epoch))
             offset = placed[-1].last_offset + 1
-        return self._append(placed)
+        return self._append(placed, origin)
 
     def append_as_follower(self, data: bytes, leader_epoch: int) -> LogAppendInfo:
         """Append batches as the leader has them, up to the first of a later leader epoch."""
@@ -163,11 +176,20 @@ class MemoryPartitionLog:
                 )
             batches.append(batch)
             expected = batch.last_offset + 1
-        return self._append(batches)
+        return self._append(batches, AppendOrigin.REPLICATION)
 
-    def _append(self, batches: list[LogBatch]) -> LogAppendInfo:
+    def _append(self, batches: list[LogBatch], origin: AppendOrigin) -> LogAppendInfo:
         if not batches:
             return LogAppendInfo(log_start_offset=self._start)
+        producers, duplicate = self._producers.check(batches, origin)
+        if duplicate is not None:
+            return LogAppendInfo(
+                first_offset=duplicate.first_offset,
+                last_offset=duplicate.last_offset,
+                log_start_offset=self._start,
+                max_timestamp=duplicate.timestamp,
+            )
+        self._producers.update(producers)
         for batch in batches:
             if batch.leader_epoch != self._epochs.latest:
                 self._epochs.assign(batch.leader_epoch, batch.base_offset)
@@ -192,7 +214,7 @@ class MemoryPartitionLog:
             raise OffsetOutOfRangeError(
                 f"Offset {offset} is not in {self.topic_partition}, which holds {self._start} to {self._leo - 1}."
             )
-        end = self._readable_end(isolation)
+        end = readable_end(self, isolation)
         found: list[LogBatch] = []
         size = 0
         for batch in self._from(offset):
@@ -210,11 +232,6 @@ class MemoryPartitionLog:
             fetch_offset=offset, batches=tuple(found), size_in_bytes=size, aborted_transactions=aborted
         )
 
-    def _readable_end(self, isolation: FetchIsolation) -> int:
-        if isolation is FetchIsolation.LOG_END:
-            return self._leo
-        return self._hw if isolation is FetchIsolation.HIGH_WATERMARK else self.last_stable_offset
-
     def _from(self, offset: int) -> Iterator[LogBatch]:
         for place in range(bisect_left(self._ends, offset), len(self._batches)):
             yield self._batches[place]
@@ -225,7 +242,7 @@ class MemoryPartitionLog:
             raise ValueError(f"{self.topic_partition} can't be truncated to offset {offset}")
         if offset >= self._leo:
             # a leader that appended nothing has noted its epoch at its end, where the next leader has another
-            self._epochs.truncate_from_end(offset)
+            self._epochs.truncate_from_end(self._leo)
             return False
         if offset < self._start:
             self.truncate_fully_and_start_at(offset)
@@ -236,6 +253,7 @@ class MemoryPartitionLog:
         self._hw = min(self._hw, offset)
         self._epochs.truncate_from_end(offset)
         self._transactions.rebuild(self._batches)
+        self._producers.rebuild(self._batches)
         return True
 
     def truncate_fully_and_start_at(self, offset: int, log_start_offset: int | None = None) -> None:
@@ -244,6 +262,7 @@ class MemoryPartitionLog:
         self._ends.clear()
         self._epochs.clear()
         self._transactions.rebuild(())
+        self._producers.rebuild(())
         self._leo = offset
         self._start = offset if log_start_offset is None else log_start_offset
         self._hw = max(self._start, min(self._hw, self._leo))
@@ -261,6 +280,10 @@ class MemoryPartitionLog:
         gone = bisect_left(self._ends, offset)
         del self._batches[:gone], self._ends[:gone]
         return True
+
+    def remove_expired_producers(self, now_ms: int, expiration_ms: int) -> None:
+        """Forget producers that wrote nothing for a while."""
+        self._producers.remove_expired(now_ms, expiration_ms)
 
     def offset_for_timestamp(self, timestamp: int) -> TimestampAndOffset | None:
         """The first batch with a record at or after `timestamp`, by its own first offset."""

@@ -8,28 +8,30 @@ from kraftlake.delta import TopicPartition
 from kraftlake.image import TopicsImage
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.errors import KafkaStorageError, LogDirNotFoundError
+from kraftlake.replica_manager.log_config import LogConfig
 from kraftlake.replica_manager.memory_log import MemoryPartitionLog
-from kraftlake.replica_manager.partition_log import LogConfig
 
 _RESERVED_IDS = 100
 """Directory ids below this number stand for no directory. Source: org.apache.kafka.common.DirectoryId."""
-_DEFAULT_CONFIG = LogConfig()
 
 
 class MemoryLogManager:
     """A `LogManager` whose directories are names. What it holds outlives a replica manager, as a disk would.
 
-    `directories` are the ids of the online ones by name; `config_of` gives a topic's configuration.
+    `directories` are the ids of the online ones by name; `defaults` is what holds where a topic sets nothing, and
+    `topic_configs` gives what a topic sets in the newest metadata.
     """
 
     def __init__(
         self,
         directories: Mapping[str, Uuid],
-        config_of: Callable[[str], LogConfig] = lambda _: _DEFAULT_CONFIG,
+        defaults: LogConfig = LogConfig(),  # noqa: B008 - it is frozen
+        topic_configs: Callable[[str], Mapping[str, str]] = lambda _: {},
     ) -> None:
         self.directories = dict(directories)
         self.offline: dict[str, Uuid] = {}
-        self._config_of = config_of
+        self._defaults = defaults
+        self._topic_configs = topic_configs
         self._logs: dict[TopicPartition, MemoryPartitionLog] = {}
         self._future_logs: dict[TopicPartition, MemoryPartitionLog] = {}
         self._checkpoints: dict[str, dict[TopicPartition, int]] = {}
@@ -89,6 +91,18 @@ class MemoryLogManager:
         log = MemoryPartitionLog(topic_partition, topic_id, directory, self._config_of(topic_partition.topic))
         logs[topic_partition] = log
         return log
+
+    def _config_of(self, topic: str) -> LogConfig:
+        configs = self._topic_configs(topic)
+        return self._defaults.overridden(configs) if configs else self._defaults
+
+    def update_topic_config(self, topic: str, configs: Mapping[str, str]) -> None:
+        """Have all logs of a topic heed `configs` over the defaults."""
+        config = self._defaults.overridden(configs)
+        for logs in (self._logs, self._future_logs):
+            for name, log in logs.items():
+                if name.topic == topic:
+                    log.update_config(config)
 
     def prefer_directory(self, topic_partition: TopicPartition, directory: str) -> None:
         """Have the next log of a replica in that directory."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from kraftlake.delta import TopicPartition
-from kraftlake.image import MetadataImage
+from kraftlake.image import ConfigResource, MetadataImage
+from kraftlake.image.configurations_image import TOPIC_RESOURCE
 
 
 class MetadataView(Protocol):
@@ -68,6 +70,10 @@ class ImageView:
         topic = self.image.topics.get_topic(topic_partition.topic)
         partition = None if topic is None else topic.partitions.get(topic_partition.partition)
         return None if partition is None else partition.leader
+
+    def topic_configs(self, topic: str) -> Mapping[str, str]:
+        """What is set for a topic."""
+        return self.image.configs.config_map(ConfigResource(TOPIC_RESOURCE, topic))
 
     def rack_of(self, broker_id: int) -> str | None:
         """The rack of a broker that is alive."""

@@ -10,6 +10,7 @@ import attrs
 from kraftlake.delta import TopicPartition
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.log_batch import LogBatch
+from kraftlake.replica_manager.log_config import LogConfig
 
 UNKNOWN_OFFSET: Final = -1
 """The log end offset of a replica that has not been heard of."""
@@ -54,18 +55,12 @@ class AbortedTransaction(NamedTuple):
     first_offset: int
 
 
-@attrs.frozen(kw_only=True)
-class LogConfig:
-    """The topic's configuration that replication heeds; sizes in bytes."""
-
-    min_insync_replicas: int = 1
-    cleanup_policy_delete: bool = True
-    max_message_bytes: int = 1024 * 1024 + 12
-
-
 @attrs.frozen(kw_only=True, weakref_slot=False)
 class LogAppendInfo:
-    """What an append has done: offsets are those that the records got; −1 where nothing was appended."""
+    """What an append has done: offsets are those that the records got; −1 where nothing was appended.
+
+    For a batch that its producer has repeated they are those that it got the first time, and `size_in_bytes` is 0.
+    """
 
     first_offset: int = -1
     last_offset: int = -1
@@ -86,6 +81,13 @@ class FetchDataInfo:
     size_in_bytes: int = 0
     first_entry_incomplete: bool = False
     aborted_transactions: tuple[AbortedTransaction, ...] = ()
+
+
+def readable_end(log: PartitionLog, isolation: FetchIsolation) -> int:
+    """Where the log ends for a reader."""
+    if isolation is FetchIsolation.LOG_END:
+        return log.log_end_offset
+    return log.high_watermark if isolation is FetchIsolation.HIGH_WATERMARK else log.last_stable_offset
 
 
 class PartitionLog(Protocol):
@@ -110,6 +112,9 @@ class PartitionLog(Protocol):
     @property
     def config(self) -> LogConfig:
         """The topic's configuration."""
+
+    def update_config(self, config: LogConfig) -> None:
+        """Heed another configuration from now on."""
 
     @property
     def log_start_offset(self) -> int:
@@ -150,7 +155,11 @@ class PartitionLog(Protocol):
         """Where the largest known epoch at or below `epoch` ended; None where none is known (KIP-101, KIP-279)."""
 
     def append_as_leader(self, data: bytes, leader_epoch: int, origin: AppendOrigin) -> LogAppendInfo:
-        """Append batches and give them offsets; CorruptRecordError and RecordTooLargeError leave the log as it was."""
+        """Append batches and give them offsets, unless a producer repeats one: then its first offsets are told.
+
+        CorruptRecordError, RecordTooLargeError and those of a producer's batches (see `ProducerAppend`) leave the log
+        as it was.
+        """
 
     def append_as_follower(self, data: bytes, leader_epoch: int) -> LogAppendInfo:
         """Append batches with the offsets that the leader gave; those of an epoch after `leader_epoch` are left out.
@@ -177,6 +186,9 @@ class PartitionLog(Protocol):
 
     def maybe_increment_log_start_offset(self, offset: int) -> bool:
         """Forget what is below `offset`; OffsetOutOfRangeError past the high watermark. Whether it moved."""
+
+    def remove_expired_producers(self, now_ms: int, expiration_ms: int) -> None:
+        """Forget producers that wrote nothing for `expiration_ms`: their next batch may have any sequence number."""
 
     def offset_for_timestamp(self, timestamp: int) -> TimestampAndOffset | None:
         """The first record at or after `timestamp` (epoch ms, or one of ListOffsets' negative wishes)."""

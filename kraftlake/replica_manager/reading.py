@@ -7,8 +7,14 @@ from collections.abc import Mapping
 import attrs
 
 from kraftlake.delta import TopicPartition
-from kraftlake.replica_manager.errors import ErrorCode, InconsistentTopicIdError, ReplicationError
-from kraftlake.replica_manager.leader_side import FetchParams, FetchPartition, LogReadInfo, fetch_records
+from kraftlake.replica_manager.errors import ErrorCode, InconsistentTopicIdError, error_of
+from kraftlake.replica_manager.leader_side import (
+    FetchParams,
+    FetchPartition,
+    LogReadInfo,
+    fetch_records,
+    offset_snapshot,
+)
 from kraftlake.replica_manager.partition import Partition
 from kraftlake.replica_manager.partition_log import FetchDataInfo, OffsetAndEpoch
 from kraftlake.replica_manager.replica_manager import ReplicaManager
@@ -19,8 +25,8 @@ from kraftlake.replica_manager.replication_quota import ReplicaQuota
 class FetchAnswer:
     """What was read of a partition, or why not.
 
-    With a `preferred_read_replica` nothing was: the consumer is to go there (KIP-392). `read` is None with an error
-    other than one that the offsets could not be read by.
+    With a `preferred_read_replica` nothing was but the log's offsets: the consumer is to go there (KIP-392). `read` is
+    None with an error.
     """
 
     read: LogReadInfo | None = None
@@ -74,7 +80,7 @@ def read_from_log(
                 raise InconsistentTopicIdError(f"{name} has topic id {partition.topic_id} here, not {fetch.topic_id}.")
             nearer = preferred_read_replica(partition, params, fetch)
             if nearer is not None:
-                answers[name] = FetchAnswer(preferred_read_replica=nearer)
+                answers[name] = FetchAnswer(read=offset_snapshot(partition, fetch), preferred_read_replica=nearer)
                 continue
             held_back = throttle is not None and must_be_throttled(throttle, partition, params.replica_id)
             read = fetch_records(
@@ -85,8 +91,8 @@ def read_from_log(
                 min_one_message=min_one_message and not held_back,
                 update_fetch_state=update_fetch_state,
             )
-        except ReplicationError as error:
-            answers[name] = FetchAnswer(error=error.code)
+        except Exception as error:  # one partition's fault is not to cost the others their answer
+            answers[name] = FetchAnswer(error=error_of(error))
             continue
         answers[name] = FetchAnswer(read=read)
         if read.data.size_in_bytes:
@@ -106,10 +112,11 @@ def must_be_throttled(throttle: ReplicaQuota, partition: Partition, replica_id: 
 
 
 def preferred_read_replica(partition: Partition, params: FetchParams, fetch: FetchPartition) -> int | None:
-    """The follower that a consumer should read from instead: the most caught up one in its rack (KIP-392).
+    """The follower that a consumer should read from instead: the most caught up one of the ISR in its rack (KIP-392).
 
     None for followers, for consumers that name no rack, and where the leader is in that rack itself or nobody is who
-    has the offset. Source: org.apache.kafka.common.replica.RackAwareReplicaSelector.
+    has the offset. One outside the ISR may lag for ever, and the consumer with it. Source:
+    ReplicaManager.findPreferredReadReplica, org.apache.kafka.common.replica.RackAwareReplicaSelector.
     """
     metadata = partition.context.metadata
     if params.is_from_follower or not params.rack or not partition.is_leader:
@@ -120,7 +127,8 @@ def preferred_read_replica(partition: Partition, params: FetchParams, fetch: Fet
     for id_, replica in partition.in_sync.remote_replicas.items():
         state = replica.state
         if (
-            state.log_start_offset <= fetch.fetch_offset <= state.log_end_offset
+            id_ in partition.in_sync.state.isr
+            and state.log_start_offset <= fetch.fetch_offset <= state.log_end_offset
             and metadata.rack_of(id_) == params.rack
         ):
             candidates.append((state.log_end_offset, state.last_caught_up_time_ms, id_))

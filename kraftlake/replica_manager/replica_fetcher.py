@@ -117,7 +117,10 @@ class ReplicaFetcher(FetchStates):
     def maybe_truncate(self) -> None:
         """Truncate what is to be: by the leader's epochs where ours are known, else to the high watermark."""
         with self._lock:
-            truncating = [name for name, state in self._states.items() if state.is_truncating]
+            now = self._clock.nanoseconds()
+            truncating = [
+                name for name, state in self._states.items() if state.is_truncating and state.ready_at_ns <= now
+            ]
             by_epoch: dict[TopicPartition, tuple[int, int]] = {}
             for name in truncating:
                 epoch = self._latest_epoch(name)
@@ -137,7 +140,7 @@ class ReplicaFetcher(FetchStates):
             for name, end in ends.items():
                 state = self._states.get(name)
                 if state is not None and state.current_leader_epoch == by_epoch[name][0]:
-                    self._truncate_by(name, end, by_epoch[name][0])
+                    self._truncate_by(name, end)
 
     def build_fetch(self) -> FetchRequest | None:
         """The next request; None when no partition is ready and there is nothing to forget."""
@@ -197,7 +200,7 @@ class ReplicaFetcher(FetchStates):
         """Append what the leader has sent, and do what its errors ask for.
 
         An answer for a partition that is not as it was when it was asked for is dropped: it was removed and added
-        again, or truncated, or is to wait.
+        again, in another leader epoch maybe, or truncated, or is to wait.
         """
         diverging: dict[TopicPartition, OffsetAndEpoch] = {}
         delayed: list[TopicPartition] = []
@@ -214,11 +217,13 @@ class ReplicaFetcher(FetchStates):
                     or request is None
                     or not self._is_ready(state, now)
                     or request.fetch_offset != state.fetch_offset
+                    # the same leader in a later epoch may have truncated what it sent in the earlier one
+                    or request.current_leader_epoch != state.current_leader_epoch
                 ):
                     self._session.was_not_heard(name)
                     continue
                 if fetched.error is not ErrorCode.NONE:
-                    if self._handle_error(name, state, request, fetched.error):
+                    if self._handle_error(name, state, fetched.error):
                         delayed.append(name)
                 elif fetched.diverging_epoch is not None:
                     # high watermark and log start count only once the truncation is done, with the next answer
@@ -227,7 +232,7 @@ class ReplicaFetcher(FetchStates):
                 elif not self._append(name, state, fetched):
                     delayed.append(name)
             for name, end in diverging.items():
-                self._truncate_by(name, EpochEndOffset(end=end), None)
+                self._truncate_by(name, EpochEndOffset(end=end))
             self._delay(delayed)
             raised, self._raised = self._raised, set()
         if raised:
@@ -288,25 +293,24 @@ class ReplicaFetcher(FetchStates):
                 log.maybe_increment_log_start_offset(min(fetched.log_start_offset, log.high_watermark))
             return info
 
-    def _handle_error(
-        self, name: TopicPartition, state: PartitionFetchState, request: FetchPartition, error: ErrorCode
-    ) -> bool:
+    def _handle_error(self, name: TopicPartition, state: PartitionFetchState, error: ErrorCode) -> bool:
         """Whether to try again after a while; otherwise it goes on at once, or no more."""
         if error is ErrorCode.OFFSET_OUT_OF_RANGE:
-            return not self._handle_out_of_range(name, state, request)
+            return not self._handle_out_of_range(name, state)
         if error is ErrorCode.FENCED_LEADER_EPOCH:
-            return self._on_fenced(name, request.current_leader_epoch)
+            self._fail_fenced(name, state)
+            return False
         quiet = error in (ErrorCode.UNKNOWN_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         (_log.debug if quiet else _log.warning)(
             "fetch_error", fetcher=self.name, partition=str(name), offset=state.fetch_offset, error=error.name
         )
         return True
 
-    def _handle_out_of_range(self, name: TopicPartition, state: PartitionFetchState, request: FetchPartition) -> bool:
+    def _handle_out_of_range(self, name: TopicPartition, state: PartitionFetchState) -> bool:
         try:
             self._move_to_end(name, self._offset_after_truncation(name, state))
         except FencedLeaderEpochError:
-            return not self._on_fenced(name, request.current_leader_epoch)
+            self._fail_fenced(name, state)
         except (ReplicationError, LeaderUnreachableError) as error:
             _log.info("offset_not_fetched", partition=str(name), error=str(error))
             return False
@@ -338,21 +342,15 @@ class ReplicaFetcher(FetchStates):
             last_fetched_epoch=self._log_of(name).latest_epoch,
         )
 
-    def _on_fenced(self, name: TopicPartition, request_epoch: int | None) -> bool:
-        """The leader has a later epoch; whether ours has changed meanwhile, else only metadata can help."""
-        state = self._states.get(name)
-        if state is None:
-            return False
-        if request_epoch == state.current_leader_epoch:
-            self._fail(name, "fetch", FencedLeaderEpochError(f"the leader has a later epoch than {request_epoch}"))
-            return False
-        return True
+    def _fail_fenced(self, name: TopicPartition, state: PartitionFetchState) -> None:
+        """The leader has a later epoch than the one that we have still: only metadata can help."""
+        epoch = state.current_leader_epoch
+        self._fail(name, "fetch", FencedLeaderEpochError(f"the leader has a later epoch than {epoch}"))
 
-    def _truncate_by(self, name: TopicPartition, answer: EpochEndOffset, request_epoch: int | None) -> None:
+    def _truncate_by(self, name: TopicPartition, answer: EpochEndOffset) -> None:
         """Truncate as the leader's answer about our epoch asks for."""
         if answer.error is ErrorCode.FENCED_LEADER_EPOCH:
-            if self._on_fenced(name, request_epoch):
-                self._delay([name])
+            self._fail_fenced(name, self._states[name])
             return
         if answer.error is not ErrorCode.NONE:
             self._delay([name])
@@ -363,11 +361,12 @@ class ReplicaFetcher(FetchStates):
         except Exception as error:  # one partition's fault is not to stop the others
             self._fail(name, "truncate", error)
             return
-        # not completed: the next answer tells of the epoch before, as truncation on fetch goes step by step
+        # not completed: the epoch before may diverge too. The next fetch tells, or else the leader is asked again
+        fetching = completed or self._end_point.is_truncation_on_fetch_supported
         self._states[name] = attrs.evolve(
             self._states[name],
             fetch_offset=offset,
-            state=ReplicaState.FETCHING,
+            state=ReplicaState.FETCHING if fetching else ReplicaState.TRUNCATING,
             last_fetched_epoch=self._latest_epoch(name),
         )
 

@@ -104,7 +104,7 @@ class ReplicaManager:
     # tasks of its own
 
     def startup(self) -> None:
-        """Begin to look for followers that lag, and for fetchers of moved replicas that have nothing left to do.
+        """Begin to look for followers that lag, fetchers of moved replicas with nothing left to do, old producers.
 
         Needs a scheduler, as `start_high_watermark_check_point_thread` does; without one whoever drives the replica
         manager calls the same methods itself.
@@ -112,6 +112,11 @@ class ReplicaManager:
         self._again_and_again("isr-expiration", self.maybe_shrink_isr, self.config.replica_lag_time_max_ms / 2)
         self._again_and_again(
             "shutdown-idle-replica-alter-log-dirs-thread", self.log_dir_fetchers.shutdown_idle_fetchers, IDLE_CHECK_MS
+        )
+        self._again_and_again(
+            "PeriodicProducerExpirationCheck",
+            self.remove_expired_producers,
+            self.config.producer_id_expiration_check_interval_ms,
         )
 
     def start_high_watermark_check_point_thread(self) -> None:
@@ -293,6 +298,15 @@ class ReplicaManager:
         """Look for followers that lag; to be called every half `replica.lag.time.max.ms` (Kafka's isr-expiration)."""
         for partition in self.leader_partitions():
             partition.in_sync.maybe_shrink()
+
+    def remove_expired_producers(self) -> None:
+        """Have all logs forget producers that wrote nothing for `producer.id.expiration.ms`."""
+        now = self.context.clock.milliseconds()
+        for partition in self.online_partitions():
+            with partition.lock:
+                for log in (partition.log, partition.future_log):
+                    if log is not None:
+                        log.remove_expired_producers(now, self.config.producer_id_expiration_ms)
 
     def checkpoint_high_watermarks(self) -> None:
         """Write down the high watermarks of all logs, a file a directory; a directory that fails is logged."""

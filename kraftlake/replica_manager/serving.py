@@ -12,12 +12,13 @@ from typing import Final, TypeAlias
 import attrs
 
 from kraftlake.delta import TopicPartition
+from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.delayed_delete_records import DelayedDeleteRecords, DeleteRecordsAnswer
 from kraftlake.replica_manager.delayed_elect_leader import DelayedElectLeader, ElectionAnswers
 from kraftlake.replica_manager.delayed_fetch import DelayedFetch, FetchAnswers
 from kraftlake.replica_manager.delayed_operations import DelayedRequests
 from kraftlake.replica_manager.delayed_produce import DelayedProduce, ProduceAnswer
-from kraftlake.replica_manager.errors import ErrorCode, error_of
+from kraftlake.replica_manager.errors import ErrorCode, UnknownTopicIdError, error_of
 from kraftlake.replica_manager.leader_side import (
     ALL_IN_SYNC,
     FetchParams,
@@ -79,13 +80,15 @@ class RequestServer:
         required_acks: int,
         timeout_ms: float,
         on_answer: Callable[[Mapping[TopicPartition, ProduceAnswer]], None],
+        topic_ids: Mapping[str, Uuid] | None = None,
         origin: AppendOrigin = AppendOrigin.CLIENT,
         internal_topics_allowed: bool = False,
     ) -> None:
         """Append batches, and answer when as many replicas have them as `required_acks` asks for.
 
         −1 waits for the ISR, `timeout_ms` at most; 0 and 1 for nobody. Only −1 ever waits, and only where something
-        was asked for and not all of it has failed.
+        was asked for and not all of it has failed. `topic_ids` are those of the topics that the producer means, by
+        name, as far as it tells them: another topic of that name answers UNKNOWN_TOPIC_ID.
         """
         if required_acks not in VALID_ACKS:
             on_answer({name: ProduceAnswer(error=ErrorCode.INVALID_REQUIRED_ACKS) for name in entries})
@@ -98,6 +101,9 @@ class RequestServer:
                     answers[name] = ProduceAnswer(error=ErrorCode.INVALID_TOPIC_EXCEPTION)
                     continue
                 partition = self._replicas.partition_or_raise(name)
+                meant = (topic_ids or {}).get(name.topic, partition.topic_id)
+                if meant != partition.topic_id:
+                    raise UnknownTopicIdError(f"{name} has topic id {partition.topic_id} here, not {meant}.")
                 info = append_records_to_leader(partition, data, origin=origin, required_acks=required_acks)
             except Exception as error:
                 answers[name] = ProduceAnswer(error=error_of(error))

@@ -15,6 +15,8 @@ LATEST_TIMESTAMP: Final = -1
 EARLIEST_TIMESTAMP: Final = -2
 MAX_TIMESTAMP: Final = -3
 EARLIEST_LOCAL_TIMESTAMP: Final = -4
+LATEST_TIERED_TIMESTAMP: Final = -5
+EARLIEST_PENDING_UPLOAD_TIMESTAMP: Final = -6
 NO_TIMESTAMP: Final = -1
 _LOG_APPEND_TIME_BIT = 0x08
 
@@ -42,6 +44,8 @@ def find_offset(batches: Sequence[LogBatch], log_start: int, timestamp: int) -> 
     if timestamp in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP):
         epoch = batches[0].leader_epoch if batches else None
         return TimestampAndOffset(NO_TIMESTAMP, log_start, epoch)
+    if timestamp in (LATEST_TIERED_TIMESTAMP, EARLIEST_PENDING_UPLOAD_TIMESTAMP):
+        return TimestampAndOffset(NO_TIMESTAMP, -1, -1)  # no log is tiered
     if timestamp == MAX_TIMESTAMP:
         latest = max(batches, key=lambda batch: batch.max_timestamp, default=None)
         if latest is None:

@@ -116,7 +116,7 @@ class Broker:
         self.controller = Controller()
         self.clock = ManualClock(1_000_000)
         self.delayed = self.controller if delayed is None else delayed(self.clock)
-        self.logs = MemoryLogManager({"d1": D1, "d2": D2}) if log_manager is None else log_manager
+        self.logs = log_manager or MemoryLogManager({"d1": D1, "d2": D2}, topic_configs=self.view.topic_configs)
         self.manager = ReplicaManager(
             ME,
             config or ReplicaManagerConfig(),

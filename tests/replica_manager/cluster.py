@@ -28,8 +28,8 @@ from kraftlake.replica_manager.leader_side import (
     last_offset_for_leader_epoch,
     log_with_epoch,
 )
+from kraftlake.replica_manager.log_config import LogConfig
 from kraftlake.replica_manager.log_dir_fetcher import LogDirFetcher
-from kraftlake.replica_manager.partition_log import LogConfig
 from kraftlake.replica_manager.replayed_broker import hosted_delta
 from kraftlake.replica_manager.replica_fetcher import ReplicaFetcher
 from kraftlake.replica_manager.serving import RequestServer
@@ -44,6 +44,8 @@ SESSION_SLOTS = 2
 
 class EndPoint:
     """One broker as another one reaches it."""
+
+    is_truncation_on_fetch_supported = True
 
     def __init__(self, cluster: Cluster, node: Node, leader: BrokerEndPoint) -> None:
         self.cluster, self.node, self.broker_end_point = cluster, node, leader
@@ -125,7 +127,7 @@ class Node:
 
     def __init__(self, cluster: Cluster, id_: int) -> None:
         self.cluster, self.id = cluster, id_
-        self.logs = MemoryLogManager({"d": uuid_of(900 + id_), "e": uuid_of(950 + id_)}, lambda _: cluster.log_config)
+        self.logs = MemoryLogManager({"d": uuid_of(900 + id_), "e": uuid_of(950 + id_)}, cluster.log_config)
         self.clock = ManualClock(1_000_000)
         self.incarnation: Incarnation | None = None
         self.epoch = -1

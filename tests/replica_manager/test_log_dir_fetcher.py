@@ -240,6 +240,21 @@ def test_a_copy_that_missed_a_truncation_finds_by_epochs_where_it_diverges():
     assert future.batches == me.partition().local_log.batches
 
 
+def test_a_copy_that_diverges_over_two_epochs_is_truncated_step_by_step():
+    me = leading(b"a")
+    move(me)
+    work(me)
+    me.hear(*(change(leader=leader) for leader in (2, 3, 2, 3)))
+    replica, copy = me.partition().local_log, me.partition().future_log
+    assert copy is not None
+    for epoch in (1, 1, 1, 3):
+        copy.append_as_leader(batch(b"lost"), epoch)
+    for _ in range(6):
+        replica.append_as_leader(batch(b"kept"), 2)
+    work(me, 4)
+    assert copy.batches == replica.batches
+
+
 def test_a_replica_that_starts_later_has_its_copy_begun_anew_there():
     me = leading(b"a", b"b", b"c")
     move(me)

@@ -15,7 +15,8 @@ from kraftlake.replica_manager.errors import (
 )
 from kraftlake.replica_manager.leader_epochs import LeaderEpochs
 from kraftlake.replica_manager.log_batch import log_batches
-from kraftlake.replica_manager.partition_log import AbortedTransaction, FetchIsolation, LogConfig, OffsetAndEpoch
+from kraftlake.replica_manager.log_config import LogConfig
+from kraftlake.replica_manager.partition_log import AbortedTransaction, FetchIsolation, OffsetAndEpoch
 from tests.replica_manager.brokers import BAR, FOO
 from tests.replica_manager.data_batches import batch, marker
 

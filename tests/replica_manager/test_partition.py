@@ -27,9 +27,10 @@ from kraftlake.replica_manager.leader_side import (
     last_offset_for_leader_epoch,
     offset_for_timestamp,
 )
-from kraftlake.replica_manager.partition_log import FetchIsolation, LogConfig, OffsetAndEpoch
+from kraftlake.replica_manager.log_config import LogConfig
+from kraftlake.replica_manager.partition_log import FetchIsolation, OffsetAndEpoch
 from kraftlake.replica_manager.partition_state import CommittedIsr, PendingExpandIsr, PendingShrinkIsr
-from kraftlake.replica_manager.timestamps import LATEST_TIMESTAMP
+from kraftlake.replica_manager.timestamps import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from tests.replica_manager.brokers import D1, D2, broker, change, partition, started, topic, tp
 from tests.replica_manager.data_batches import batch
 
@@ -38,7 +39,7 @@ LAG = 30_000
 
 def leading(isr=(1, 2, 3), min_isr: int = 1, epoch: int = 0, replicas=(1, 2, 3), **config):
     made = LogConfig(min_insync_replicas=min_isr, **config)
-    logs = MemoryLogManager({"d1": D1, "d2": D2}, lambda _: made)
+    logs = MemoryLogManager({"d1": D1, "d2": D2}, made)
     return started(
         topic(), partition(leader=1, isr=isr, replicas=replicas, epoch=epoch), log_manager=logs
     )  # fmt: skip
@@ -491,8 +492,8 @@ def test_records_are_deleted_up_to_the_high_watermark_and_the_low_watermark_wait
         delete_records_on_leader(me.partition(), -7)
 
 
-def test_records_of_a_compacted_topic_are_not_deleted():
-    me = leading(cleanup_policy_delete=False)
+def test_records_of_a_topic_that_is_compacted_only_are_not_deleted():
+    me = leading(cleanup_policy=("compact",))
     with pytest.raises(PolicyViolationError):
         delete_records_on_leader(me.partition(), 0)
 
@@ -505,6 +506,11 @@ def test_the_latest_offset_is_not_told_before_the_high_watermark_reaches_the_epo
         offset_for_timestamp(me.partition(), LATEST_TIMESTAMP)
     with pytest.raises(OffsetNotAvailableError):
         offset_for_timestamp(me.partition(), 5)
+    with pytest.raises(OffsetNotAvailableError):
+        offset_for_timestamp(me.partition(), 5000)
+    with pytest.raises(OffsetNotAvailableError):
+        offset_for_timestamp(me.partition(), 5000, isolation=FetchIsolation.TXN_COMMITTED)
+    assert offset_for_timestamp(me.partition(), EARLIEST_TIMESTAMP).offset == 0
     assert offset_for_timestamp(me.partition(), LATEST_TIMESTAMP, isolation=FetchIsolation.LOG_END).offset == 1
     for follower in (2, 3):
         fetch(me, follower, 1)

@@ -14,6 +14,7 @@ from kraftlake.replica_manager.fetchers import InitialFetchState
 from kraftlake.replica_manager.follower_side import append_records_to_follower
 from kraftlake.replica_manager.leader_end_point import FetchedPartition, FetchResponse
 from kraftlake.replica_manager.leader_side import FetchPartition, append_records_to_leader
+from kraftlake.replica_manager.log_batch import log_batches
 from kraftlake.replica_manager.partition_log import OffsetAndEpoch
 from tests.replica_manager.cluster import Cluster, EndPoint
 from tests.replica_manager.data_batches import batch
@@ -201,7 +202,7 @@ def test_a_fenced_follower_waits_for_metadata():
     assert state(made).current_leader_epoch == 1
 
 
-def test_a_follower_whose_epoch_has_changed_meanwhile_tries_again():
+def test_a_follower_whose_epoch_has_changed_meanwhile_asks_again_in_the_new_one():
     made = cluster()
     made.work()
     fetcher = only(made)
@@ -210,7 +211,42 @@ def test_a_follower_whose_epoch_has_changed_meanwhile_tries_again():
     fetcher._states[FOO0] = attrs.evolve(known, current_leader_epoch=5)
     fetcher.handle_response(FetchResponse(partitions={FOO0: FetchedPartition(error=ErrorCode.FENCED_LEADER_EPOCH)}))
     assert FOO0 in fetcher.states()
-    assert fetcher.build_fetch() is None
+    request = fetcher.build_fetch()
+    assert request is not None
+    assert request.partitions[FOO0].current_leader_epoch == 5
+
+
+def test_an_answer_of_an_earlier_leader_epoch_is_dropped_though_leader_and_offset_are_the_same():
+    made = cluster()
+    made.append(1, b"a")
+    made.work(2)
+    fetcher = only(made)
+    assert fetcher.build_fetch() is not None
+    made.elect(0, 1)
+    made.tell()
+    assert (only(made), state(made).current_leader_epoch, state(made).fetch_offset) == (fetcher, 1, 1)
+    (old,) = log_batches(batch(b"gone"))
+    fetcher.handle_response(FetchResponse(partitions={FOO0: FetchedPartition(data=old.placed(1, 0).data)}))
+    assert log(made, 2).log_end_offset == 1
+    made.append(1, b"b")
+    made.work(2)
+    assert log(made, 2).batches == log(made, 1).batches
+
+
+def test_a_truncation_that_the_leader_did_not_answer_waits_for_the_back_off():
+    made = cluster()
+    made.append(1, b"a")
+    made.work(2)
+    fetcher = only(made)
+    fetcher.mark_for_truncation(FOO0, 1)
+    made.cut.add((2, 1))
+    fetcher.maybe_truncate()
+    made.cut.clear()
+    fetcher.maybe_truncate()
+    assert state(made).state is ReplicaState.TRUNCATING
+    made.advance(made.config.replica_fetch_backoff_ms)
+    fetcher.maybe_truncate()
+    assert state(made).state is ReplicaState.FETCHING
 
 
 @pytest.mark.parametrize(

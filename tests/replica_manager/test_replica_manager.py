@@ -58,7 +58,20 @@ def test_high_watermarks_are_written_down_again_and_again_once_asked_for():
     append_records_to_leader(timed.me.partition(), batch(b"x"))
     timed.pass_time(CHECKPOINT)
     assert timed.me.logs.checkpointed_high_watermark("d1", tp()) == 2
-    assert timed.queue.size == 3
+    assert timed.queue.size == 4
+
+
+def test_producers_that_wrote_nothing_for_a_day_are_forgotten():
+    config = ReplicaManagerConfig()
+    timed = Timed(topic(), partition(leader=1, replicas=(1,)))
+    timed.me.manager.startup()
+    now = int(timed.me.clock.milliseconds())
+    append_records_to_leader(timed.me.partition(), batch(b"x", producer=7, times=(now,)))
+    producers = timed.me.partition().local_log.producers
+    timed.pass_time(config.producer_id_expiration_ms - config.producer_id_expiration_check_interval_ms)
+    assert len(producers) == 1
+    timed.pass_time(2 * config.producer_id_expiration_check_interval_ms)
+    assert len(producers) == 0
 
 
 def test_fetchers_of_replicas_that_have_moved_are_ended_when_somebody_looks():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 
 from kraftlake.replica_manager import MemoryLogManager, ReplicaFetcherThread
-from kraftlake.replica_manager.partition_log import LogConfig
+from kraftlake.replica_manager.log_config import LogConfig
 from kraftlake.replica_manager.replication_metrics import gauges, register_metrics
 from kraftlake.runtime.fault_handler import LoggingFaultHandler
 from kraftlake.runtime.metrics import MetricsRegistry
@@ -14,7 +14,7 @@ from tests.replica_manager.cluster import Cluster
 
 
 def test_partitions_are_counted_by_how_they_stand():
-    logs = MemoryLogManager({"d1": D1, "d2": D2}, lambda _: LogConfig(min_insync_replicas=2))
+    logs = MemoryLogManager({"d1": D1, "d2": D2}, LogConfig(min_insync_replicas=2))
     me = started(
         topic(),
         partition(0, leader=1),

@@ -8,17 +8,20 @@ from typing import Any
 import attrs
 import pytest
 
-from kraftlake.replica_manager import MemoryLogManager, ReplicaManagerConfig
+from kraftlake.replica_manager import MemoryLogManager, MemoryPartitionLog, ReplicaManagerConfig
 from kraftlake.replica_manager.controller_channel import LeaderAndIsr
 from kraftlake.replica_manager.delayed_delete_records import DeleteRecordsAnswer
 from kraftlake.replica_manager.delayed_operations import DelayedRequests
 from kraftlake.replica_manager.delayed_produce import ProduceAnswer
 from kraftlake.replica_manager.errors import ErrorCode
 from kraftlake.replica_manager.leader_side import FetchParams, FetchPartition
-from kraftlake.replica_manager.partition_log import FetchIsolation, LogConfig, OffsetAndEpoch, TimestampAndOffset
+from kraftlake.replica_manager.log_config import LogConfig
+from kraftlake.replica_manager.partition_log import FetchIsolation, OffsetAndEpoch, TimestampAndOffset
+from kraftlake.replica_manager.reading import read_from_log
 from kraftlake.replica_manager.serving import EpochEnd, ListedOffset, RequestServer
 from kraftlake.replica_manager.timestamps import LATEST_TIMESTAMP
-from tests.replica_manager.brokers import D1, D2, change, partition, started, topic, tp
+from kraftlake.runtime.log import without_logs
+from tests.replica_manager.brokers import BAR, D1, D2, FOO, broker, change, partition, started, topic, tp
 from tests.replica_manager.data_batches import batch, marker
 
 FOO0 = tp()
@@ -31,7 +34,7 @@ class Served:
         made = LogConfig(min_insync_replicas=min_isr, **config)
         self.me = started(
             *(records or (topic(), partition(leader=1))),
-            log_manager=MemoryLogManager({"d1": D1, "d2": D2}, lambda _: made),
+            log_manager=MemoryLogManager({"d1": D1, "d2": D2}, made),
             delayed=lambda clock: DelayedRequests(ReplicaManagerConfig(), clock),
         )
         self.delayed: DelayedRequests = self.me.delayed
@@ -333,8 +336,6 @@ def test_a_follower_out_of_sync_is_held_back_while_the_quota_is_exceeded():
 
 
 def test_a_consumer_is_sent_to_the_most_caught_up_replica_in_its_rack():
-    from tests.replica_manager.brokers import broker
-
     racks = {1: "a", 2: "b", 3: "b"}
     served = Served(
         topic(), partition(leader=1), *(attrs.evolve(broker(id_), rack=rack) for id_, rack in racks.items())
@@ -347,6 +348,76 @@ def test_a_consumer_is_sent_to_the_most_caught_up_replica_in_its_rack():
     assert values(served.fetch("nobody", 0, rack="c")) == 2
     assert values(served.fetch("no rack", 0)) == 2
     assert served.fetch("nobody has it yet", 2, rack="b", max_wait_ms=0).preferred_read_replica == 3
+    sent = served.of("near")
+    assert (sent.read.log_end_offset, sent.read.log_start_offset, sent.size_in_bytes) == (2, 0, 0)
+
+
+def test_no_consumer_is_sent_to_a_replica_outside_of_the_isr():
+    served = Served(
+        topic(), partition(leader=1, isr=(1, 2)), *(attrs.evolve(broker(id_), rack=f"r{id_}") for id_ in (1, 2, 3))
+    )
+    served.append("p", b"a", b"b", acks=1)
+    served.fetch("f3", 1, follower=3)
+    served.fetch("f2", 1, follower=2)
+    assert served.fetch("in sync", 0, rack="r2").preferred_read_replica == 2
+    assert served.fetch("outside", 0, rack="r3").preferred_read_replica is None
+
+
+def test_a_consumer_with_another_leader_epoch_is_sent_nowhere():
+    served = Served(
+        topic(), partition(leader=1, epoch=3), *(attrs.evolve(broker(id_), rack=f"r{id_}") for id_ in (1, 2, 3))
+    )
+    served.append("p", b"a", acks=1)
+    served.fetch("f2", 0, follower=2)
+    assert served.fetch("old", 0, rack="r2", epoch=2).error is ErrorCode.FENCED_LEADER_EPOCH
+    assert served.fetch("new", 0, rack="r2", epoch=4).error is ErrorCode.UNKNOWN_LEADER_EPOCH
+    assert served.fetch("right", 0, rack="r2", epoch=3).preferred_read_replica == 2
+
+
+def test_a_consumers_fetch_past_the_high_watermark_is_answered_at_once():
+    served = Served()
+    served.append("p", b"a", b"b", acks=1)
+    assert served.hw == 0
+    assert values(served.fetch("past", 1)) == 0
+    assert served.fetch("at it", 0) is None
+
+
+def test_a_fault_of_one_partition_costs_the_others_no_answer(monkeypatch):
+    served = Served(topic(), partition(0, leader=1, isr=(1,)), partition(1, leader=1, isr=(1,)))
+    served.append("p", b"a", acks=1, to=tp(1))
+    read = MemoryPartitionLog.read
+
+    def broken(self, *arguments: Any, **more: Any):
+        if self.topic_partition == FOO0:
+            raise ZeroDivisionError("a fault that nobody expected")
+        return read(self, *arguments, **more)
+
+    monkeypatch.setattr(MemoryPartitionLog, "read", broken)
+    with without_logs():
+        answers = read_from_log(
+            served.me.manager, FetchParams(), {name: FetchPartition(fetch_offset=0) for name in (FOO0, tp(1))}
+        )
+    assert answers[FOO0].error is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert values(answers[tp(1)]) == 1
+
+
+def test_a_producer_that_means_another_topic_of_that_name_is_told_so():
+    served = Served(topic(), partition(leader=1, isr=(1,)))
+    assert served.append("other", b"a", topic_ids={"foo": BAR}).error is ErrorCode.UNKNOWN_TOPIC_ID
+    assert served.me.partition().local_log.log_end_offset == 0
+    assert served.append("same", b"a", topic_ids={"foo": FOO}).base_offset == 0
+
+
+def test_a_repeated_batch_is_answered_with_the_offset_that_it_got_first():
+    served = Served(topic(), partition(leader=1, isr=(1,)))
+    for name, sequence in (("first", 0), ("second", 1), ("second again", 1), ("first again", 0)):
+        data = batch(name[:5].encode(), producer=7, sequence=sequence)
+        served.server.append_records({FOO0: data}, required_acks=-1, timeout_ms=0, on_answer=served.noted(name))
+    assert [served.of(name).base_offset for name in served.answers] == [0, 1, 1, 0]
+    assert served.me.partition().local_log.log_end_offset == 2
+    gap = batch(b"x", producer=7, sequence=9)
+    served.server.append_records({FOO0: gap}, required_acks=-1, timeout_ms=0, on_answer=served.noted("gap"))
+    assert served.of("gap").error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
 # the chain
@@ -415,8 +486,11 @@ def test_what_can_not_be_deleted_is_answered_at_once():
     served = Served(topic(), partition(leader=1, isr=(1,)))
     assert served.delete("past", 5).error is ErrorCode.OFFSET_OUT_OF_RANGE
     assert served.delete("internal", 0, to=tp(0, "__consumer_offsets")).error is ErrorCode.INVALID_TOPIC_EXCEPTION
-    compacted = Served(topic(), partition(leader=1, isr=(1,)), cleanup_policy_delete=False)
+    compacted = Served(topic(), partition(leader=1, isr=(1,)), cleanup_policy=("compact",))
     assert compacted.delete("compacted", 0).error is ErrorCode.POLICY_VIOLATION
+    for policy in ((), ("compact", "delete")):
+        kept = Served(topic(), partition(leader=1, replicas=(1,)), cleanup_policy=policy)
+        assert kept.delete("not compacted only", 0).low_watermark == 0
 
 
 def test_an_election_is_answered_when_the_new_leader_is_known_here():

@@ -1,4 +1,8 @@
-"""A MinIO server on loopback for the tests of lakes in an object store, and the binary that `make test-long` builds."""
+"""A server on loopback for the tests of lakes in an object store, with the S3 API.
+
+`make test` runs LocalBucket, a package of pure Python that links each object into place: a put-if-absent is one there
+too. `make test-long` runs MinIO, which it builds.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -23,15 +28,13 @@ _START_SECONDS = 60
 _BUILD_SECONDS = 1_800  # three minutes on two idle cores, after a download of some hundred megabytes
 
 
-def minio_binary() -> Path | None:
-    """The server, from the cache or the path; built first (with Go, some minutes) in the long profile only."""
+def minio_binary() -> Path:
+    """MinIO, from the cache or the PATH; else built, which needs Go and takes some minutes."""
     found = CACHE / "minio"
     if found.exists():
         return found
     if on_path := shutil.which("minio"):
         return Path(on_path)
-    if not (LONG and shutil.which("go")):
-        return None
     return build_minio(["go", "install", MODULE], CACHE)
 
 
@@ -58,18 +61,26 @@ def build_minio(command: Sequence[str], cache: Path, seconds: float = _BUILD_SEC
     return cache / "minio"
 
 
+def server_command(data: Path, port: int) -> list[str | Path]:
+    """What serves the buckets in the folder `data`."""
+    if LONG:
+        return [minio_binary(), "server", "--quiet", "--address", f"127.0.0.1:{port}", data]
+    return [sys.executable, "-m", "tests.metadata_log.s3_server", data, str(port)]
+
+
 @contextmanager
-def running_minio(binary: Path, folder: Path) -> Iterator[dict[str, str]]:
+def running_server(folder: Path) -> Iterator[dict[str, str]]:
     """A server with one bucket; gives the environment by which lakes in it are reached."""
     (folder / "data" / BUCKET).mkdir(parents=True)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     environment = {"MINIO_ROOT_USER": KEY, "MINIO_ROOT_PASSWORD": KEY, "MINIO_BROWSER": "off", "HOME": str(folder)}
-    with (folder / "minio.log").open("wb") as log:
+    with (folder / "server.log").open("wb") as log:
         server = subprocess.Popen(
-            [binary, "server", "--quiet", "--address", f"127.0.0.1:{port}", folder / "data"],
+            server_command(folder / "data", port),
             env={**os.environ, **environment},
+            cwd=Path(__file__).parents[2],
             stdout=log,
             stderr=log,
         )
@@ -87,29 +98,26 @@ def running_minio(binary: Path, folder: Path) -> Iterator[dict[str, str]]:
 
 
 @pytest.fixture(scope="session")
-def minio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """The one server of this process, for whoever reaches a bucket keeps what reaches it."""
-    binary = minio_binary()
-    if binary is None:
-        pytest.skip("no MinIO server is at hand: `make test-long` builds one with Go")
-    with running_minio(binary, tmp_path_factory.mktemp("minio")) as environment:
+def object_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """The one server of this process: its address is fixed with the first request to a bucket."""
+    with running_server(tmp_path_factory.mktemp("object-store")) as environment:
         yield environment
 
 
 @pytest.fixture(scope="module")
-def server(minio: dict[str, str]) -> Iterator[dict[str, str]]:
+def server(object_store: dict[str, str]) -> Iterator[dict[str, str]]:
     """The environment by which lakes in a store are reached, and this process in it while a module's tests run."""
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in minio.items():
+        for name, value in object_store.items():
             patch.setenv(name, value)
-        yield minio
+        yield object_store
 
 
 def _wait(port: int, server: subprocess.Popen[bytes]) -> None:
     deadline = time.monotonic() + _START_SECONDS
     while True:
-        assert server.poll() is None, "MinIO ended"
-        assert time.monotonic() < deadline, "MinIO doesn't listen"
+        assert server.poll() is None, "the server ended: is what the extra dev names installed?"
+        assert time.monotonic() < deadline, "the server does not listen"
         try:
             with socket.create_connection(("127.0.0.1", port), timeout=1):
                 return

@@ -1,4 +1,4 @@
-"""The same log in an object store: a real S3 server, where its binary is at hand (`make test-long` builds it)."""
+"""The same log in an object store, behind a server with the S3 API."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ import json
 import os
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
+import obstore
 import pytest
 from deltalake import DeltaTable
 from hypothesis import given
@@ -34,7 +38,7 @@ from tests.metadata_log.object_store import BUCKET, LONG
 from tests.metadata_log.strategies import groupings, logs
 from tests.metadata_log.test_crashes import APPENDS, RACERS, ROOT, started_together
 
-pytestmark = pytest.mark.xdist_group("minio")
+pytestmark = pytest.mark.xdist_group("object_store")
 _numbers = itertools.count()
 
 
@@ -228,6 +232,25 @@ def test_a_file_of_another_writer_is_never_overwritten(lake: str) -> None:
     disk.unlink(place)
     disk.unlink(place)
     assert not place.exists()
+
+
+def test_of_racing_puts_of_one_object_exactly_one_wins(lake: str) -> None:
+    racers = 8
+
+    def put(place: ObjectPath, racer: int, start: threading.Barrier) -> bool:
+        start.wait()
+        try:
+            obstore.put(place.store, place.key, b"%d" % racer, mode="create")
+        except obstore.exceptions.AlreadyExistsError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(racers) as pool:
+        for number in range(10):
+            place, start = ObjectPath.parse(lake) / f"{number}.json", threading.Barrier(racers)
+            won = list(pool.map(partial(put, place, start=start), range(racers)))
+            assert won.count(True) == 1
+            assert place.read_bytes() == b"%d" % won.index(True)
 
 
 def test_a_new_lake_needs_a_prefix_that_holds_nothing(lake: str) -> None:

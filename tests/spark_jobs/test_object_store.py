@@ -1,4 +1,4 @@
-"""Lakes in an object store: jobs without Spark, reads and folds by Spark's executors; a real S3 server."""
+"""Lakes in an object store with the S3 API: jobs without Spark, reads and folds by Spark's executors."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.spark_jobs.test_cluster_metrics import check_minutes
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("minio")]
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("object_store")]
 
 ROOT = Path(__file__).parents[2]
 TABLES = sorted({table for job in JOBS.values() for table in job.tables})

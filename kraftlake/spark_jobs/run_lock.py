@@ -6,6 +6,7 @@ An object store has no locks that a dead process lets go of: there, a second run
 from __future__ import annotations
 
 import fcntl
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
@@ -31,7 +32,8 @@ def hold_tables(lake: Location, names: Sequence[str]) -> Iterator[None]:
         for name in sorted(names):
             try:
                 folder.mkdir(mode=0o700, exist_ok=True)
-                lock = stack.enter_context((folder / f"{name}.lock").open("w"))
+                path = folder / f"{name}.lock"
+                lock = stack.enter_context(open(path, "w", opener=_for_the_user_alone))
             except OSError as fault:
                 raise LakeError(f"{folder} can't be written: {fault.strerror or fault}") from fault
             try:
@@ -39,3 +41,7 @@ def hold_tables(lake: Location, names: Sequence[str]) -> Iterator[None]:
             except OSError:
                 raise LakeError(f"another run writes {name}/ of {lake}: wait until it ends, or stop it") from None
         yield
+
+
+def _for_the_user_alone(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)

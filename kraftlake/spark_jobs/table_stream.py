@@ -54,6 +54,8 @@ BACKLOG_FROM: Final = 10_000
 _PUBLISH_BYTES = 16 * 1024 * 1024
 _LISTENING_SECONDS = 10.0
 _POLL_SECONDS = 0.2
+_UMASK = "fs.permissions.umask-mode"
+"""Hadoop's: how it masks the modes of what a stream writes to its checkpoint, whatever the process's own umask is."""
 _RESTARTS = 5
 """How often in a row, without anything new in the tables, a stream is started again."""
 
@@ -328,10 +330,15 @@ class _TableRun:
             self._listener.note(self._query, offset, **self._state(offset))
 
     def _start(self, start: StreamStart | None, options: StreamOptions, checkpoint: Path) -> StreamingQuery:
+        settings = self._session.get().conf
+        umask = settings.get(_UMASK, None)
+        settings.set(_UMASK, "077")  # the stream copies the settings when it starts
         try:
             return self._writer(start, options, checkpoint).start()
         except Exception as fault:
             raise worded(fault) from fault
+        finally:
+            settings.unset(_UMASK) if umask is None else settings.set(_UMASK, umask)
 
     def _writer(self, start: StreamStart | None, options: StreamOptions, checkpoint: Path) -> DataStreamWriter:
         reader = self._session.get().readStream.format("delta").option("ignoreDeletes", "true")

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import shutil
 import threading
 from itertools import pairwise
@@ -73,6 +74,21 @@ def test_every_job_keeps_its_tables_and_no_other(tmp_path: Path, expected: Table
             assert done.rows[name] == len(expected[name])
         made = {path.name for path in lake.iterdir()} - {"_spark", "log", "snapshots", "cache"}
         assert made == set(job.tables)
+
+
+def test_what_a_job_writes_into_a_lake_is_for_its_user_alone_whatever_the_umask_is(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    lake = tmp_path / "lake"
+    before = os.umask(0o022)
+    try:
+        lake_of(lake, commits=1)
+        run(lake, spark, max_files=1)
+    finally:
+        os.umask(before)
+    assert [*(lake / "_spark").glob("*/offsets/0")], "the stream ran"
+    assert [path for path in lake.rglob("*") if path.stat().st_mode & 0o077] == []
+    assert spark.conf.get("fs.permissions.umask-mode", None) is None
 
 
 def test_tables_that_are_apart_each_go_on_where_they_are(tmp_path: Path, expected: Tables, spark: SparkSession) -> None:

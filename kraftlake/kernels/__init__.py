@@ -1,7 +1,7 @@
 """Compiled loops over bytes and numbers, for bulk work: records found in batches, topic records replayed on rows.
 
-Nothing here is imported unless tens of thousands of records are to be replayed; where numba is missing or broken the
-same is done record by record with objects.
+Nothing here is imported unless tens of thousands of records are to be replayed; where numba is missing or broken, or
+compiled code can be kept nowhere, the same is done record by record with objects.
 """
 
 from __future__ import annotations
@@ -22,33 +22,33 @@ R = TypeVar("R")
 
 
 class NoCompiledCodeError(KraftlakeError):
-    """A function can't be compiled: numba is broken, or has broken since it compiled the others."""
+    """A function can't be compiled: numba is broken, or what it compiles can be kept nowhere."""
 
 
 @cache
 def available() -> bool:
-    """Whether compiled code can be had: numpy and numba are installed, and work.
+    """Whether compiled code can be had: numpy and numba are installed and work, and there is a folder to keep code in.
 
     numba itself is imported where nothing was compiled yet; what is wrong with it is said on stderr.
     """
-    if find_spec("numba") is None or find_spec("numpy") is None:
+    if _given_up or find_spec("numba") is None or find_spec("numpy") is None:
         return False
     try:
         from kraftlake.kernels import machine_code
 
         if not machine_code.has_code():
+            machine_code.folder_to_fill()
             import_module("numba")
     except Exception as fault:  # an installation can be broken in any way
-        _say(fault)
-        return False
+        give_up(fault)
     return not _given_up
 
 
-_given_up: list[Exception] = []
+_given_up: list[BaseException] = []
 """Why this process does without from some moment on; empty while it does not."""
 
 
-def give_up(fault: Exception) -> None:
+def give_up(fault: BaseException) -> None:
     """Do without compiled code from now on: `available` says no."""
     if not _given_up:
         _say(fault)
@@ -69,8 +69,9 @@ def retried_without(function: Callable[P, R]) -> Callable[P, R]:
     return done
 
 
-def _say(fault: Exception) -> None:
-    print(f"kraftlake replays without compiled code, slower, for numba does not work: {fault}", file=sys.stderr)  # noqa: T201
+def _say(fault: BaseException) -> None:
+    reason = fault if isinstance(fault, NoCompiledCodeError) else f"numba does not work: {fault}"
+    print(f"kraftlake replays without compiled code, slower: {reason}", file=sys.stderr)  # noqa: T201
 
 
 def loaded() -> bool:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from kraftlake.kernels import NoCompiledCodeError, give_up
 from kraftlake.kernels.arguments import Flattened, flatten
-from kraftlake.kernels.machine_code import LoadedCode, cache_folder, find_code
+from kraftlake.kernels.machine_code import LoadedCode, code_folders, find_code
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -61,13 +61,16 @@ class Kernel:
                 plain = [each.value if isinstance(each, Flattened) else each for each in arguments]
                 return compile_kernel(self, tuple(plain))
             except Exception as fault:  # an installation can be broken in any way
-                give_up(fault)
                 raise NoCompiledCodeError(
-                    f"numba can't compile {self.function.__name__} ({fault}): repair it, or delete {cache_folder()} "
-                    "to do without."
+                    f"numba can't compile {self.function.__name__} ({fault}): repair it, or delete "
+                    f"{' and '.join(map(str, code_folders()))} to do without."
                 ) from fault
 
-        return find_code(f"{self.function.__module__}.{self.function.__name__}", key, compile_)
+        try:
+            return find_code(f"{self.function.__module__}.{self.function.__name__}", key, compile_)
+        except NoCompiledCodeError as fault:
+            give_up(fault.__cause__ or fault)
+            raise
 
     @property
     def _numba_type_(self) -> Any:

@@ -1,9 +1,9 @@
 """The cache of compiled functions: object files of this machine's code, loaded by LLVM alone.
 
-What lies in it is run, so nobody but its user may write there, and a file counts only with its own checksum. The folder
-of the files is named by all that they depend on, so that an outdated one is never looked at, and removed when nobody
-has used it for a month; a process that finds none compiles for itself and puts its own in place in one step, whatever
-others do meanwhile.
+What lies in it is run, so nobody but its user may write there, and a file counts only with its own checksum. It lies in
+the user's cache, or, where that can't be written, under the temporary folder. The folder of the files is named by all
+that they depend on, so that an outdated one is never looked at, and removed when nobody has used it for a month; a
+process that finds none compiles for itself and puts its own in place in one step, whatever others do meanwhile.
 """
 
 from __future__ import annotations
@@ -24,6 +24,10 @@ from typing import Any, Final
 
 import llvmlite.binding as llvm
 
+from kraftlake.kernels import NoCompiledCodeError
+from kraftlake.runtime.errors import EnvironmentFaultError
+from kraftlake.runtime.user_cache import private_folder, temporary_cache, temporary_cache_path, user_cache
+
 ENTRY: Final = "kraftlake_entry"
 """The name of the function in an object file: `int32 (int64 *)`, its arguments' numbers in, its results' out."""
 RESULTS: Final = 4
@@ -33,6 +37,7 @@ KEPT_DAYS: Final = 30
 """How long code is kept that nobody uses."""
 
 _DAY = 24 * 60 * 60
+_SIZE_OF_ALL_CODE = 1 << 20
 _MAGIC = b"KLCODE\x01"
 
 
@@ -65,45 +70,71 @@ _RESULT: dict[str, Callable[[int], Any]] = {"n": int, "b": bool, "u": lambda num
 
 
 def find_code(name: str, types: str, compile_: Callable[[], tuple[bytes, str]]) -> LoadedCode:
-    """The code of a function for some types of arguments, from the cache or else from `compile_`.
+    """The code of a function for some types of arguments, from a cache or else from `compile_`.
 
-    That gives an object file and the letters of its results.
+    That gives an object file and the letters of its results. Raises NoCompiledCodeError where there is no code, and no
+    folder to keep it in: each process would compile it again.
     """
-    folder = cache_folder()
-    path = None if folder is None else folder / f"{name.rpartition('.')[2]}-{_digest(f'{name} {types}'.encode())}.code"
-    kept = None if path is None else _read(path)
-    if kept is None:
-        _say_once()
-        kept = compile_()
-        if path is not None:
-            with suppress(OSError):  # a full disk is no reason to fail
-                _write(path, *kept)
-                _remove_stale(path.parent)
-    return _load(*kept)
+    file = f"{name.rpartition('.')[2]}-{_digest(f'{name} {types}'.encode())}.code"
+    for folder in code_folders():
+        kept = _read(folder / file)
+        if kept is not None:
+            return _load(*kept)
+    folder = folder_to_fill()
+    _say_once(folder)
+    compiled = compile_()
+    with suppress(OSError):  # a disk that has become full is no reason to fail
+        _write(folder / file, *compiled)
+        _remove_stale(folder)
+    return _load(*compiled)
 
 
 @cache
-def cache_folder() -> Path | None:
-    """`$XDG_CACHE_HOME/kraftlake/kernels` (or under ~/.cache), of mode 0700, and in it a folder for just this code.
+def code_folders() -> tuple[Path, ...]:
+    """The folders where this code may lie: in the user's cache, and in the temporary one if that was ever needed."""
+    caches = [user_cache, temporary_cache] if temporary_cache_path().is_dir() else [user_cache]
+    return tuple(folder for folder in map(_folder_in, caches) if folder is not None)
 
-    None where the folder can't be made or somebody else could write to it: then every process compiles for itself.
+
+@cache
+def folder_to_fill() -> Path:
+    """Where new code is kept: in the user's cache, or in the temporary one where that takes nothing.
+
+    Raises NoCompiledCodeError where neither does.
     """
+    for cache_folder in (user_cache, temporary_cache):
+        folder = _folder_in(cache_folder)
+        if folder is not None and _takes_files(folder):
+            return folder
+    raise NoCompiledCodeError(
+        "neither the user's cache folder nor the temporary one can hold compiled code: "
+        "set KRAFTLAKE_CACHE to a folder of yours that can."
+    )
+
+
+def _folder_in(cache_folder: Callable[[], Path]) -> Path | None:
+    """The folder `kernels` of a cache, of mode 0700, and in it a folder for just this code; None where it can't be."""
     try:
-        root = os.environ.get("XDG_CACHE_HOME")
-        folder = (Path(root) if root else Path.home() / ".cache") / "kraftlake" / "kernels"
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        found = folder.lstat()
-        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
-            return None
-        if stat.S_IMODE(found.st_mode) != 0o700:
-            folder.chmod(0o700)
-        folder = folder / _digest(_code_depends_on())
+        folder = private_folder(cache_folder() / "kernels") / _digest_of_code()
         folder.mkdir(exist_ok=True, mode=0o700)
         if time.time() - folder.stat().st_mtime > _DAY:  # so that those in use are known from those that are not
-            os.utime(folder)
-    except (OSError, RuntimeError):
+            with suppress(OSError):
+                os.utime(folder)
+    except (OSError, EnvironmentFaultError):
         return None
-    return folder if os.access(folder, os.W_OK) else None
+    return folder
+
+
+def _takes_files(folder: Path) -> bool:
+    """Whether the folder takes as many bytes as all of the code has: it may be read-only, or its disk full."""
+    import tempfile
+
+    try:
+        with tempfile.TemporaryFile(dir=folder) as probe:
+            probe.write(bytes(_SIZE_OF_ALL_CODE))
+    except OSError:
+        return False
+    return True
 
 
 @cache
@@ -124,8 +155,12 @@ def _remove_stale(folder: Path) -> None:
 
 def has_code() -> bool:
     """Whether something was compiled for this machine before."""
-    folder = cache_folder()
-    return folder is not None and any(folder.glob("*.code"))
+    return any(True for folder in code_folders() for _ in folder.glob("*.code"))
+
+
+@cache
+def _digest_of_code() -> str:
+    return _digest(_code_depends_on())
 
 
 def _code_depends_on() -> bytes:
@@ -176,10 +211,14 @@ def _write(path: Path, code: bytes, results: str) -> None:
 
 
 def _read(path: Path) -> tuple[bytes, str] | None:
-    """None where there is no file, or it is not whole."""
+    """None where there is no file, it is not whole, or another user could have written it."""
     try:
-        kept = path.read_bytes()
+        with path.open("rb") as file:
+            found = os.fstat(file.fileno())
+            kept = file.read()
     except OSError:
+        return None
+    if found.st_uid != os.getuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         return None
     start = len(_MAGIC) + 32
     content = kept[start:]
@@ -203,6 +242,12 @@ def _target() -> Any:
 
 
 @cache
-def _say_once() -> None:
+def _say_once(folder: Path) -> None:
     """Compiling takes seconds: who waits should know what for."""
-    print("kraftlake compiles its bulk replay for this machine, once; it takes some seconds.", file=sys.stderr)  # noqa: T201
+    line = "kraftlake compiles its bulk replay for this machine, once; it takes some seconds."
+    if folder != _folder_in(user_cache):
+        line += (
+            f" The user's cache folder can't be written, so the code is kept in {folder.parents[1]}: "
+            "set KRAFTLAKE_CACHE to a folder of yours to keep it for good."
+        )
+    print(line, file=sys.stderr)  # noqa: T201

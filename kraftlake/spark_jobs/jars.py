@@ -1,44 +1,37 @@
 """The jars that Spark needs beyond its own: asked of Spark's resolver (Ivy) once, then kept in a folder of the user's.
 
-Later runs only compare the folder with its list: no resolver, no network, none of the lines that it prints.
+Later runs only compare the folder with its list: no resolver, no network, none of the lines that it prints. Processes
+that need jars at the same time resolve one after another, each into an Ivy cache of its own that is deleted afterwards:
+neither `~/.ivy2` nor `~/.m2`, which others write, can spoil what is kept, and nothing that was cut short stays.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
+from typing import IO, Final
 
 from kraftlake.runtime.errors import EnvironmentFaultError
+from kraftlake.runtime.user_cache import user_cache
 from kraftlake.spark_jobs.java import java_home
 
-_LIST = "jars.json"
-_RESOLVING_TAKES_AT_MOST = 900  # seconds; the first download over a slow line takes minutes
-
-
-def user_cache() -> Path:
-    """kraftlake's cache folder of this user, made when missing, for nobody else to read (0700).
-
-    `$KRAFTLAKE_CACHE`, else `kraftlake` under `$XDG_CACHE_HOME`, else `~/.cache/kraftlake`.
-    """
-    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    cache = Path(os.environ.get("KRAFTLAKE_CACHE") or Path(base) / "kraftlake")
-    try:
-        cache.mkdir(mode=0o700, parents=True, exist_ok=True)
-        cache.chmod(0o700)
-    except OSError as fault:
-        raise EnvironmentFaultError(
-            f"the cache folder {cache} can't be used ({fault.strerror}): set KRAFTLAKE_CACHE to a folder of yours"
-        ) from fault
-    return cache
+_LIST: Final = "jars.json"
+_STAGING: Final = ".filling-"
+_TRIES: Final = 3
+_RESOLVING_TAKES_AT_MOST: Final = 900  # seconds; the first download over a slow line takes minutes
 
 
 def spark_jars(extra_packages: Sequence[str] = ()) -> tuple[Path, ...]:
@@ -46,27 +39,43 @@ def spark_jars(extra_packages: Sequence[str] = ()) -> tuple[Path, ...]:
 
     What Spark ships itself is left out. Raises EnvironmentFaultError when they can't be resolved.
     """
-    folder = _folder(extra_packages)
-    jars = _listed_jars(folder)
-    if jars is None:
-        _fill(folder, extra_packages)
-        jars = _listed_jars(folder)
-        if jars is None:
-            raise EnvironmentFaultError(
-                f"{folder} does not hold the jars that were just copied there: is the disk full?"
-            )
-    return jars
+    return kept_jars(
+        _folder_name(extra_packages),
+        lambda scratch: _not_in_spark(resolve_jars(_with_delta(extra_packages), scratch)),
+    )
 
 
 def jars_are_cached(extra_packages: Sequence[str] = ()) -> bool:
     """Whether `spark_jars` answers at once, without asking the resolver."""
-    return _listed_jars(_folder(extra_packages)) is not None
+    return _listed_jars(_jars_folder() / _folder_name(extra_packages)) is not None
 
 
-def _folder(extra_packages: Sequence[str]) -> Path:
-    cache = user_cache() / "jars"
-    cache.mkdir(mode=0o700, exist_ok=True)
-    return cache / _folder_name(extra_packages)
+def kept_jars(name: str, resolve: Callable[[Path], Iterable[Path]]) -> tuple[Path, ...]:
+    """The jars in the folder `name` of the cache.
+
+    Where they are not there, `resolve` finds them, given a folder for its files that is deleted afterwards; one process
+    at a time does so, and the others wait for it. Raises EnvironmentFaultError where the cache can't be written.
+    """
+    folder = _jars_folder() / name
+    jars = _listed_jars(folder)
+    if jars is None:
+        with _one_at_a_time(folder.parent):
+            jars = _listed_jars(folder)  # another process may have resolved them meanwhile
+            if jars is None:
+                _fill(folder, resolve)
+                jars = _listed_jars(folder)
+    if jars is None:
+        raise EnvironmentFaultError(f"{folder} does not hold the jars that were just copied there: is the disk full?")
+    return jars
+
+
+def _jars_folder() -> Path:
+    folder = user_cache() / "jars"
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+    except OSError as fault:
+        raise _not_kept(folder, fault) from fault
+    return folder
 
 
 def _folder_name(extra_packages: Sequence[str]) -> str:
@@ -87,64 +96,125 @@ def _listed_jars(folder: Path) -> tuple[Path, ...] | None:
     return tuple(folder / name for name in sorted(listed))
 
 
-def _fill(folder: Path, extra_packages: Sequence[str]) -> None:
-    """Resolves, copies beside `folder` and renames: another process sees all of it or nothing."""
-    resolved = _not_in_spark(_resolve(extra_packages))
-    staging = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".filling-"))
+@contextmanager
+def _one_at_a_time(folder: Path) -> Iterator[None]:
+    """Hold the lock of the folder of jars; a process that dies lets go of it."""
+    with _open_lock(folder) as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        except OSError as fault:
+            raise _not_kept(folder, fault) from fault
+        yield
+
+
+def _open_lock(folder: Path) -> IO[bytes]:
     try:
-        for jar in resolved:
-            shutil.copyfile(jar, staging / jar.name)
-        sizes = {jar.name: (staging / jar.name).stat().st_size for jar in resolved}
-        (staging / _LIST).write_text(json.dumps(sizes, indent=1), "utf-8")
-        # A folder can't be renamed over a full one: an unsound one goes first, and one that another process has
-        # just finished is as good as ours.
-        if folder.exists() and _listed_jars(folder) is None:
-            shutil.rmtree(folder, ignore_errors=True)
-        if not folder.exists():
-            staging.rename(folder)
+        return (folder / ".lock").open("ab")
     except OSError as fault:
-        if _listed_jars(folder) is None:
-            raise EnvironmentFaultError(f"the jars can't be kept in {folder}: {fault.strerror or fault}") from fault
-    finally:
-        shutil.rmtree(staging, ignore_errors=True)
+        raise _not_kept(folder, fault) from fault
 
 
-def _resolve(extra_packages: Sequence[str]) -> list[Path]:
-    """Runs Spark's resolver in a process of its own, so that what it prints is kept away."""
+def _fill(folder: Path, resolve: Callable[[Path], Iterable[Path]]) -> None:
+    """Resolves, copies beside `folder` and renames: whoever looks without the lock sees all of it or nothing."""
+    try:
+        for left_by_a_killed_process in folder.parent.glob(f"{_STAGING}*"):
+            shutil.rmtree(left_by_a_killed_process, ignore_errors=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=_STAGING, ignore_cleanup_errors=True) as staging:
+            scratch, made = Path(staging) / "resolving", Path(staging) / "made"
+            scratch.mkdir()
+            made.mkdir(mode=0o700)
+            sizes = {}
+            for jar in resolve(scratch):
+                shutil.copyfile(jar, made / jar.name)
+                sizes[jar.name] = (made / jar.name).stat().st_size
+            (made / _LIST).write_text(json.dumps(sizes, indent=1), "utf-8")
+            if folder.exists():  # an unsound one: a folder can't be renamed over it
+                shutil.rmtree(folder)
+            made.rename(folder)
+    except OSError as fault:
+        raise _not_kept(folder, fault) from fault
+
+
+def _not_kept(folder: Path, fault: OSError) -> EnvironmentFaultError:
+    return EnvironmentFaultError(f"the jars can't be kept in {folder}: {fault.strerror or fault}")
+
+
+def resolve_jars(packages: Sequence[str], scratch: Path, excluded: Sequence[str] = ()) -> list[Path]:
+    """The jars of Maven's `packages` and of all that they need, but for `excluded` (`group:name`), below `scratch`.
+
+    Spark's resolver finds them; a resolution that was cut short is repeated. Raises EnvironmentFaultError, which names
+    the artifact that can't be had.
+    """
+    deadline = time.monotonic() + _RESOLVING_TAKES_AT_MOST
+    asked = {"packages": list(packages), "excluded": list(excluded)}
+    for attempt in range(_TRIES):
+        # The second goes on from what the first has got; the last one trusts nothing of it.
+        folder = scratch / ("again" if attempt == _TRIES - 1 else "first")
+        folder.mkdir(exist_ok=True)
+        said = _run_resolver(folder, json.dumps(asked), packages, deadline)
+        with suppress(OSError, ValueError):
+            return [Path(path) for path in json.loads((folder / "answer.json").read_text("utf-8"))]
+    raise EnvironmentFaultError(
+        f"Spark's resolver can't get {_missing(said) or ', '.join(packages)} ({_reason(said)}): "
+        "the first run needs Maven Central or a mirror of it (set DEFAULT_ARTIFACT_REPOSITORY to its URL)"
+    )
+
+
+def _run_resolver(folder: Path, asked: str, packages: Sequence[str], deadline: float) -> str:
+    """Runs Spark's resolver in a process of its own, so that what it prints is kept away; gives that."""
     environment = dict(os.environ, JAVA_HOME=str(java_home()), SPARK_LOCAL_IP="127.0.0.1")
     environment.pop("PYSPARK_GATEWAY_PORT", None)
     environment.pop("PYSPARK_SUBMIT_ARGS", None)
-    command = [sys.executable, "-m", "kraftlake.spark_jobs.resolve_jars", *extra_packages]
-    with tempfile.TemporaryDirectory() as scratch:
-        answer = Path(scratch) / "answer.json"
+    with subprocess.Popen(  # noqa: S603 - this Python, our own module
+        [sys.executable, "-m", "kraftlake.spark_jobs.resolve_jars", str(folder), asked],
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,  # so that the JVM below it ends with it
+    ) as process:
         try:
-            done = subprocess.run(  # noqa: S603 - this Python, our own module
-                command,
-                env=environment | {"KRAFTLAKE_ANSWER": str(answer)},
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=_RESOLVING_TAKES_AT_MOST,
-                check=False,
-            )
-            paths = [Path(path) for path in json.loads(answer.read_text("utf-8"))]
-        except subprocess.TimeoutExpired as fault:
-            raise EnvironmentFaultError(
-                f"Spark's resolver did not finish within {_RESOLVING_TAKES_AT_MOST} s: is Maven Central reachable?"
-            ) from fault
-        except (OSError, ValueError) as fault:
-            raise EnvironmentFaultError(
-                f"Spark's resolver found no jars for Delta Lake ({_reason(done.stdout + done.stderr)}): "
-                "the first run needs Maven Central or a mirror of it (set DEFAULT_ARTIFACT_REPOSITORY to its URL)"
-            ) from fault
-    return paths
+            return process.communicate(timeout=max(0.0, deadline - time.monotonic()))[0]
+        except BaseException as fault:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            if isinstance(fault, subprocess.TimeoutExpired):
+                raise EnvironmentFaultError(
+                    f"Spark's resolver did not get {', '.join(packages)} within {_RESOLVING_TAKES_AT_MOST} s: "
+                    "is Maven Central reachable?"
+                ) from fault
+            raise
+
+
+def _missing(said: str) -> str:
+    """The artifacts that Ivy could not get, as Maven names them: from `group#name;version!name.jar`."""
+    found = re.findall(r"(?:unresolved dependency|download failed): ([^\s#]+)#([^\s;]+);([^\s!:,\]]+)", said)
+    return ", ".join(dict.fromkeys(":".join(parts) for parts in found))
 
 
 def _reason(said: str) -> str:
     """The line that tells most of what the resolver printed."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
-    telling = [line for line in lines if re.search(r"unresolved dependency|not found:|Exception|Error", line)]
-    return (telling or lines or ["it said nothing"])[0].lstrip(": ")[:300]
+    for telling in (
+        r"SERVER ERROR|java\.net\.\w+|javax\.net\.\w+",
+        r"unresolved dependency|not found|failed",
+        r"Exception|Error",
+    ):
+        for line in lines:
+            if re.search(telling, line):
+                return line.lstrip(": ")[:300]
+    return (lines or ["it said nothing"])[0][:300]
+
+
+def _with_delta(extra_packages: Sequence[str]) -> list[str]:
+    """Which artifact goes with this Spark is Delta's own knowledge; the builder only collects options."""
+    from delta import configure_spark_with_delta_pip
+    from pyspark.sql import SparkSession
+
+    builder = configure_spark_with_delta_pip(SparkSession.builder, extra_packages=list(extra_packages))
+    return str(builder._options["spark.jars.packages"]).split(",")
 
 
 def _not_in_spark(jars: Iterable[Path]) -> list[Path]:

@@ -1,6 +1,7 @@
-"""A process of its own that asks Spark's resolver for jars and writes their paths, as JSON, to `$KRAFTLAKE_ANSWER`.
+"""A process of its own that asks Spark's resolver for jars and writes their paths, as JSON, to `answer.json`.
 
-Run by `kraftlake.spark_jobs.jars` with Maven coordinates as arguments. No Spark context is started: spark-submit
+Run by `kraftlake.spark_jobs.jars` with a folder for all of its files, and what it is asked as JSON: Maven coordinates
+under `packages`, and `group:name` of what to leave out under `excluded`. No Spark context is started: spark-submit
 resolves its packages before it runs anything, and the properties of the bare gateway then name the jars.
 """
 
@@ -13,17 +14,19 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 
-def main(extra_packages: list[str]) -> None:
-    """Writes the jars of Delta Lake and of `extra_packages` for the installed Spark."""
-    from delta import configure_spark_with_delta_pip
+def main(folder: Path, packages: list[str], excluded: list[str]) -> None:
+    """Writes the answer where every jar was found; it is in place whole, or not at all."""
     from pyspark import SparkConf
     from pyspark.java_gateway import launch_gateway
-    from pyspark.sql import SparkSession
 
-    # The builder only collects options; which artifact goes with this Spark is Delta's own knowledge.
-    builder = configure_spark_with_delta_pip(SparkSession.builder, extra_packages=extra_packages)
     conf = SparkConf(loadDefaults=False)
-    conf.set("spark.jars.packages", builder._options["spark.jars.packages"])
+    conf.set("spark.jars.packages", ",".join(packages))
+    conf.set("spark.jars.ivy", str(folder / "ivy"))
+    if excluded:
+        conf.set("spark.jars.excludes", ",".join(excluded))
+    # Below user.home lie the local Maven repository, where a POM may lie without its jar, and Ivy's usual caches.
+    options = os.environ.get("SPARK_SUBMIT_OPTS", "")
+    os.environ["SPARK_SUBMIT_OPTS"] = f'{options} "-Duser.home={folder}"'
     gateway = launch_gateway(conf)
     try:
         jars = gateway.jvm.System.getProperty("spark.jars") or ""
@@ -31,10 +34,12 @@ def main(extra_packages: list[str]) -> None:
         gateway.shutdown()
         gateway.proc.stdin.close()
         gateway.proc.wait()
-    paths = [unquote(urlsplit(jar).path) for jar in jars.split(",") if jar]
+    # A user's spark-defaults.conf may name jars of other places, too.
+    paths = [path for jar in jars.split(",") if (path := Path(unquote(urlsplit(jar).path))).is_relative_to(folder)]
     if paths:
-        Path(os.environ["KRAFTLAKE_ANSWER"]).write_text(json.dumps(paths), "utf-8")
+        (folder / "answer").write_text(json.dumps([str(path) for path in paths]), "utf-8")
+        (folder / "answer").rename(folder / "answer.json")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(Path(sys.argv[1]), **json.loads(sys.argv[2]))

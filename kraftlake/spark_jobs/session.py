@@ -20,8 +20,9 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from kraftlake.runtime.errors import EnvironmentFaultError
+from kraftlake.runtime.user_cache import user_cache
 from kraftlake.spark_jobs.executor_environment import lend_store_access
-from kraftlake.spark_jobs.jars import spark_jars, user_cache
+from kraftlake.spark_jobs.jars import spark_jars
 from kraftlake.spark_jobs.java import java_home
 from kraftlake.spark_jobs.stream_faults import first_words
 

@@ -14,8 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.kernels import checksum, machine_code
+from kraftlake.kernels import checksum
 from kraftlake.kernels.compiled import Instruction, Kernel
+from tests.kernels.test_compiled import look_again
 
 
 def bytes_of(data: bytes) -> np.ndarray:
@@ -40,13 +41,13 @@ def test_the_checksum_of_stretches_that_go_in_lanes_is_crc32c(length: int) -> No
 @pytest.fixture
 def by_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """The same function as a processor without the instruction has it."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    machine_code.cache_folder.cache_clear()
+    monkeypatch.setenv("KRAFTLAKE_CACHE", str(tmp_path))
+    look_again()
     instruction: Instruction = checksum._after_eight
     lacking = Instruction(instruction.name, feature="of-no-processor", otherwise=instruction.otherwise)
     monkeypatch.setattr(checksum, "_after_eight", lacking)
     yield Kernel(checksum.crc32c.function, inline=False)  # type: ignore[attr-defined]
-    machine_code.cache_folder.cache_clear()
+    look_again()
 
 
 def test_tables_do_where_the_processor_has_no_instruction(by_tables: Any) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import resource
+import shutil
+import stat
 import subprocess
 import sys
 import threading
@@ -19,6 +22,7 @@ from kraftlake import kernels
 from kraftlake.kernels import machine_code
 from kraftlake.kernels.arguments import Flattened
 from kraftlake.kernels.compiled import compiled, inlined
+from kraftlake.runtime.user_cache import temporary_cache
 
 
 class Pair(NamedTuple):
@@ -57,17 +61,23 @@ def forget(kernel: Any) -> None:
     kernel._codes.clear()
 
 
+def look_again() -> None:
+    """For the folders of code."""
+    for function in (machine_code.code_folders, machine_code.folder_to_fill, machine_code._digest_of_code):
+        function.cache_clear()
+
+
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A cache that is empty, for kernels that this process has not called."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    machine_code.cache_folder.cache_clear()
+    monkeypatch.setenv("KRAFTLAKE_CACHE", str(tmp_path / "kraftlake"))
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "no folder"))
+    look_again()
     forget(several_results)
     forget(no_result)
-    folder = machine_code.cache_folder()
-    assert folder is not None
+    (folder,) = machine_code.code_folders()
     yield folder
-    machine_code.cache_folder.cache_clear()
+    look_again()
 
 
 def test_arrays_named_tuples_and_numbers_go_in_and_numbers_come_out(cache: Path) -> None:
@@ -120,23 +130,28 @@ def test_only_its_user_may_touch_the_cache(cache: Path) -> None:
     assert cache.parent.stat().st_mode & 0o777 == 0o700
 
 
-def test_a_cache_that_others_can_replace_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("mode", [0o620, 0o602])
+def test_code_that_others_could_have_written_is_not_run(cache: Path, mode: int) -> None:
+    no_result(np.zeros(1, np.int32))
+    (file,) = cache.glob("no_result-*.code")
+    file.chmod(mode)
+    assert machine_code._read(file) is None
+
+
+def test_a_cache_that_others_can_replace_is_not_used(tmp_path: Path, cache: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "kraftlake").mkdir()
-    (tmp_path / "kraftlake" / "kernels").symlink_to(tmp_path / "elsewhere")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    machine_code.cache_folder.cache_clear()
-    try:
-        assert machine_code.cache_folder() is None
-    finally:
-        machine_code.cache_folder.cache_clear()
+    shutil.rmtree(cache.parent)
+    cache.parent.symlink_to(tmp_path / "elsewhere")
+    look_again()
+    assert machine_code.code_folders() == ()
 
 
 def test_other_sources_or_another_machine_have_another_folder(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     depends_on = machine_code._code_depends_on()
     monkeypatch.setattr(machine_code, "_code_depends_on", lambda: depends_on + b"x")
-    machine_code.cache_folder.cache_clear()
-    assert machine_code.cache_folder() not in (None, cache)
+    look_again()
+    (other,) = machine_code.code_folders()
+    assert other != cache
 
 
 def test_code_that_nobody_has_used_for_a_month_is_removed_when_new_code_is_kept(cache: Path) -> None:
@@ -157,8 +172,8 @@ def test_code_that_nobody_has_used_for_a_month_is_removed_when_new_code_is_kept(
 def test_a_folder_in_use_does_not_grow_old(cache: Path) -> None:
     long_ago = time.time() - 29 * 24 * 60 * 60
     os.utime(cache, (long_ago, long_ago))
-    machine_code.cache_folder.cache_clear()
-    assert machine_code.cache_folder() == cache
+    look_again()
+    assert machine_code.code_folders() == (cache,)
     assert cache.stat().st_mtime > time.time() - 60
 
 
@@ -203,9 +218,74 @@ print(sorted(index.tolist()), "numba" in sys.modules)
 """
 
 
+def first_run(limit: int | None = None, **environment: str) -> tuple[str, str]:
+    """What FIRST_RUN prints and says, where no file can be longer than `limit` bytes, as on a disk that is full."""
+
+    def limited() -> None:
+        if limit is not None:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+
+    done = subprocess.run(
+        [sys.executable, "-c", FIRST_RUN],
+        env=os.environ | environment,
+        preexec_fn=limited,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout, done.stderr
+
+
+def test_where_the_cache_cannot_be_written_code_is_kept_in_a_private_temporary_folder_and_compiled_once(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "file").touch()
+    environment = {"KRAFTLAKE_CACHE": str(tmp_path / "file" / "cache"), "TMPDIR": str(tmp_path)}
+    printed, said = first_run(**environment)
+    assert printed.startswith("[0, 0, 0, 1] True")
+    assert said.count("\n") == 1
+    assert f"so the code is kept in {tmp_path}/kraftlake-{os.getuid()}: set KRAFTLAKE_CACHE" in said
+    (folder,) = tmp_path.glob("kraftlake-*")
+    assert {stat.S_IMODE(path.stat().st_mode) for path in folder.rglob("*") if path.is_dir()} == {0o700}
+    assert first_run(**environment) == ("[0, 0, 0, 1] False\n", "")
+
+
+def test_a_temporary_folder_that_is_a_link_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "anothers").mkdir(mode=0o755)
+    (tmp_path / f"kraftlake-{os.getuid()}").symlink_to(tmp_path / "anothers")
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    with pytest.raises(OSError, match="it is a link"):
+        temporary_cache()
+    assert stat.S_IMODE((tmp_path / "anothers").stat().st_mode) == 0o755
+
+
+AVAILABLE = """
+from kraftlake import kernels
+from kraftlake.kernels.indexes import index_ids
+import numpy as np
+print(kernels.available(), kernels.available())
+try:
+    index_ids(np.ones((1, 2), np.uint64), 1, np.zeros(4, np.int32))
+except kernels.NoCompiledCodeError:
+    print(kernels.available())
+"""
+
+
+def test_where_no_folder_takes_code_nothing_is_compiled_and_one_note_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.modules[__name__], "FIRST_RUN", AVAILABLE)
+    environment = {"KRAFTLAKE_CACHE": str(tmp_path / "cache"), "TMPDIR": str(tmp_path)}
+    printed, said = first_run(limit=100_000, **environment)
+    assert printed == "False False\nFalse\n"
+    assert said.count("\n") == 1
+    assert "slower: neither the user's cache folder nor the temporary one can hold compiled code" in said
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
 def test_processes_that_are_first_together_both_compile_say_so_and_the_next_one_needs_no_numba(tmp_path: Path) -> None:
     def start() -> subprocess.Popen[str]:
-        environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path)}
+        environment = os.environ | {"KRAFTLAKE_CACHE": str(tmp_path)}
         pipe = subprocess.PIPE
         return subprocess.Popen([sys.executable, "-c", FIRST_RUN], env=environment, stdout=pipe, stderr=pipe, text=True)
 

@@ -92,7 +92,7 @@ def test_with_a_broken_numba_all_answers_are_the_same(
 ) -> None:
     (tmp_path / "packages" / module).mkdir(parents=True)
     (tmp_path / "packages" / module / "__init__.py").write_text("raise OSError('no such library: libllvm')")
-    broken = {"PYTHONPATH": str(tmp_path / "packages"), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    broken = {"PYTHONPATH": str(tmp_path / "packages"), "KRAFTLAKE_CACHE": str(tmp_path / "cache")}
     told, said = answers("as it is", logs, **broken)
     assert told == [*compiled_answers, "objects"]
     assert said.count("numba does not work: no such library: libllvm") == 1
@@ -102,12 +102,11 @@ def test_with_a_broken_numba_all_answers_are_the_same(
 def test_with_a_numba_that_broke_when_some_code_was_compiled_all_answers_are_the_same(
     tmp_path: Path, logs: list[str], compiled_answers: list[str], missing: str
 ) -> None:
-    folder = machine_code.cache_folder()
-    assert folder is not None
-    there = tmp_path / "kraftlake" / "kernels" / folder.name
+    folder = machine_code.code_folders()[0]
+    there = tmp_path / "kernels" / folder.name
     shutil.copytree(folder, there)
     (file,) = there.glob(f"{missing}-*.code")
     file.unlink()
-    told, said = answers("broken since", logs, XDG_CACHE_HOME=str(tmp_path))
+    told, said = answers("broken since", logs, KRAFTLAKE_CACHE=str(tmp_path))
     assert told[:-1] == compiled_answers
     assert said.count("numba does not work: ") == 1

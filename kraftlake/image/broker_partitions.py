@@ -11,6 +11,7 @@ from kraftlake.image.configurations_image import BROKER_RESOURCE, TOPIC_RESOURCE
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.partition_registration import NO_LEADER, PartitionRegistration
 from kraftlake.image.topics_image import TopicsImage
+from kraftlake.records.java_values import parse_integer, trim
 
 if TYPE_CHECKING:
     from kraftlake.image.partition_columns import Int32s
@@ -137,8 +138,10 @@ def min_insync_replicas(image: MetadataImage, topic: str) -> int:
     """
     for resource in (ConfigResource(TOPIC_RESOURCE, topic), ConfigResource(BROKER_RESOURCE, "")):
         value = image.configs.config_map(resource).get(MIN_ISR, "")
-        if value.isascii() and value.isdigit():
-            return int(value)
+        try:
+            return parse_integer(trim(value), 32)
+        except ValueError:
+            continue
     return DEFAULT_MIN_ISR
 
 

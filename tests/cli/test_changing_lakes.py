@@ -106,7 +106,9 @@ def test_what_is_refused_says_so_with_kafkas_error_and_exits_with_1(lake: Path) 
         ("quotas", "alter", "--user", "a"),
         ("quotas", "alter", "--user", "a", "--set", "request_percentage=much"),
         ("acls", "add", "--principal", "User:a", "--operation", "read"),
+        ("quotas", "alter", "--user", "a", "--set", "request_percentage=1_0"),
         ("features", "update", "group.version=new"),
+        ("features", "update", "group.version=--1"),
     ],
 )
 def test_a_wrong_command_line_is_told_with_2_and_nobody_claims(lake: Path, words: tuple[str, ...]) -> None:

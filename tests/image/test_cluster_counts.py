@@ -111,6 +111,7 @@ def test_brokers_count_that_host_something_or_are_registered():
         ((min_isr("2"), min_isr("3", "foo")), 3),
         ((min_isr("2"), min_isr("many", "foo")), 2),
         ((min_isr("²"),), 1),
+        ((min_isr(" +2\t"),), 2),
     ],
 )
 def test_the_min_isr_is_the_topics_or_the_clusters_or_one(configs, expected):

@@ -116,13 +116,14 @@ def alter_quotas(
 ) -> None:
     """Change the quotas of a user, a client id, both together, or an address."""
     from kraftlake.controller.client_quotas import QuotaAlteration, alter_client_quotas
+    from kraftlake.records.java_values import parse_double, trim
 
     named = {"user": user, "client-id": client_id, "ip": ip}
     entity = tuple((kind, name or None) for kind, name in named.items() if name is not None)
     ops: list[tuple[str, float | None]] = [(key, None) for key in remove]
     for key, value in key_values(set_, "--set").items():
         try:
-            ops.append((key, float(value)))
+            ops.append((key, parse_double(trim(value))))
         except ValueError:
             raise click.BadParameter(f"{value!r} is no number.", param_hint="--set") from None
     if not ops:
@@ -255,13 +256,15 @@ def features() -> None:
 def update(change: Change, *, levels: tuple[str, ...], downgrade: bool) -> None:
     """Change the levels of features, all of them or none."""
     from kraftlake.controller.features import FeatureUpdate, UpgradeType, update_features
+    from kraftlake.records.java_values import parse_integer, trim
 
     kind = UpgradeType.SAFE_DOWNGRADE if downgrade else UpgradeType.UPGRADE
     updates = {}
     for name, level in key_values(levels, "NAME=LEVEL").items():
-        if not level.lstrip("-").isdecimal():
-            raise click.BadParameter(f"{level!r} is no level.", param_hint="NAME=LEVEL")
-        updates[name] = FeatureUpdate(int(level), kind)
+        try:
+            updates[name] = FeatureUpdate(parse_integer(trim(level), 16), kind)
+        except ValueError:
+            raise click.BadParameter(f"{level!r} is no level.", param_hint="NAME=LEVEL") from None
     error = change.controller.run(lambda state: update_features(state, updates))
     for name, wanted in updates.items():
         change.result(name, error, level=wanted.level)

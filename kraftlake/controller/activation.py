@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kraftlake.controller.bootstrap import BootstrapMetadata
-from kraftlake.controller.config_schema import TOPIC_CONFIGS
+from kraftlake.controller.config_schema import MIN_ISR, static_topic_config
 from kraftlake.controller.result import ControllerResult
 from kraftlake.controller.state import ControllerState
 from kraftlake.image.configurations_image import BROKER_RESOURCE
@@ -20,7 +20,6 @@ from kraftlake.runtime.errors import LakeError
 
 BOOTSTRAP_TRANSACTION = "Bootstrap records"
 FAILOVER = "Controller failover"
-MIN_ISR = "min.insync.replicas"
 
 
 def activate(
@@ -52,7 +51,7 @@ def _begin(
         records.append(ApiMessageAndVersion(BeginTransactionRecord(name=BOOTSTRAP_TRANSACTION), 0))
     records += bootstrap.records
     if bootstrap.feature_level(ELR_VERSION):
-        min_isr = state.config.static_configs.get(MIN_ISR, TOPIC_CONFIGS[MIN_ISR].default)
+        min_isr = str(static_topic_config(state.config, MIN_ISR))
         record = ConfigRecord(resource_type=BROKER_RESOURCE, resource_name="", name=MIN_ISR, value=min_isr)
         records.append(ApiMessageAndVersion(record, 0))
     if transactional:

@@ -1,126 +1,72 @@
-"""What Kafka 4.4 knows of configs: the type, default and bounds of each topic config, and what it falls back on.
+"""What Kafka 4.4 knows of the configs of topics and brokers: definitions, lists, and what a topic falls back on.
 
-Source: LogConfig, GroupConfig, ServerTopicConfigSynonyms and org.apache.kafka.metadata.KafkaConfigSchema; a test holds
+Source: LogConfig, KafkaConfig, ServerTopicConfigSynonyms and org.apache.kafka.metadata.KafkaConfigSchema; a test holds
 the tables against Kafka's own.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-from typing import Final
-
-import attrs
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 from kraftlake.controller.config import ControllerConfig
+from kraftlake.controller.config_keys import (
+    ConfigKey,
+    at_least,
+    between,
+    gzip_level,
+    members,
+    one_of,
+    throttled_replicas,
+)
+from kraftlake.controller.errors import ControllerApiError, Errors
 from kraftlake.image import ConfigResource, ConfigurationsImage
 from kraftlake.image.configurations_image import BROKER_RESOURCE, TOPIC_RESOURCE
+from kraftlake.records.java_values import parse_integer, trim
 
-_BITS: Final = {"INT": 32, "LONG": 64}
-_BOOLEANS: Final = ("true", "false")
-
-
-@attrs.frozen
-class ConfigKey:
-    """A config: its type (BOOLEAN, INT, LONG, DOUBLE, STRING, LIST), default (None: there is none) and bounds.
-
-    `one_of` are the values, or list members, that are allowed; empty allows any. `pattern` is what a list member
-    looks like.
-    """
-
-    type: str
-    default: str | None
-    low: float | None = None
-    high: float | None = None
-    one_of: tuple[str, ...] = ()
-    also: float | None = None
-    pattern: str | None = None
-
-    def problem(self, value: str) -> str | None:
-        """Why the key can't have that value; None when it can."""
-        text = value.strip()
-        if self.type == "BOOLEAN":
-            return None if text.lower() in _BOOLEANS else "it is neither true nor false"
-        if self.type in ("INT", "LONG", "DOUBLE"):
-            return self._problem_of_number(text)
-        if self.type == "LIST":
-            return self._problem_of_list(text)
-        return self._problem_of_choice(value)
-
-    def _problem_of_number(self, text: str) -> str | None:
-        try:
-            number = float(text) if self.type == "DOUBLE" else int(text)
-        except ValueError:
-            return "it is no number" if self.type == "DOUBLE" else "it is no whole number"
-        bits = _BITS.get(self.type)
-        if bits is not None and not -(1 << bits - 1) <= number < 1 << bits - 1:
-            return f"it needs more than {bits} bits"
-        if number == self.also:
-            return None
-        if self.low is not None and number < self.low:
-            return f"it is below {self.low}"
-        return f"it is above {self.high}" if self.high is not None and number > self.high else None
-
-    def _problem_of_list(self, text: str) -> str | None:
-        members = [member.strip() for member in text.split(",")] if text else []
-        if self.one_of and len(set(members)) < len(members):
-            return "it names something twice"
-        for member in members:
-            if self.pattern is not None and text != "*" and not re.fullmatch(self.pattern, member):
-                return f"{member!r} is not of the form partition:broker"
-            if (problem := self._problem_of_choice(member)) is not None:
-                return problem
-        return None
-
-    def _problem_of_choice(self, value: str) -> str | None:
-        if not self.one_of or value in self.one_of:
-            return None
-        return f"{value!r} is none of {', '.join(self.one_of)}"
-
-
+MIN_ISR: Final = "min.insync.replicas"
 _LARGEST_LONG: Final = str((1 << 63) - 1)
-_THROTTLED: Final = r"\d+:\d+"
 
 TOPIC_CONFIGS: Final[Mapping[str, ConfigKey]] = {
-    "cleanup.policy": ConfigKey("LIST", "delete", one_of=("compact", "delete")),
-    "compression.gzip.level": ConfigKey("INT", "-1", 1, 9, also=-1),
-    "compression.lz4.level": ConfigKey("INT", "9", 1, 17),
+    "cleanup.policy": ConfigKey("LIST", "delete", members("compact", "delete")),
+    "compression.gzip.level": ConfigKey("INT", "-1", gzip_level),
+    "compression.lz4.level": ConfigKey("INT", "9", between(1, 17)),
     "compression.type": ConfigKey(
-        "STRING", "producer", one_of=("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
+        "STRING", "producer", one_of("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
     ),
-    "compression.zstd.level": ConfigKey("INT", "3", -131072, 22),
-    "delete.retention.ms": ConfigKey("LONG", "86400000", 0),
+    "compression.zstd.level": ConfigKey("INT", "3", between(-131072, 22)),
+    "delete.retention.ms": ConfigKey("LONG", "86400000", at_least(0)),
     "errors.deadletterqueue.group.enable": ConfigKey("BOOLEAN", "false"),
-    "file.delete.delay.ms": ConfigKey("LONG", "60000", 0),
-    "flush.messages": ConfigKey("LONG", _LARGEST_LONG, 1),
-    "flush.ms": ConfigKey("LONG", _LARGEST_LONG, 0),
-    "follower.replication.throttled.replicas": ConfigKey("LIST", "", pattern=_THROTTLED),
-    "index.interval.bytes": ConfigKey("INT", "4096", 0),
+    "file.delete.delay.ms": ConfigKey("LONG", "60000", at_least(0)),
+    "flush.messages": ConfigKey("LONG", _LARGEST_LONG, at_least(1)),
+    "flush.ms": ConfigKey("LONG", _LARGEST_LONG, at_least(0)),
+    "follower.replication.throttled.replicas": ConfigKey("LIST", "", throttled_replicas),
+    "index.interval.bytes": ConfigKey("INT", "4096", at_least(0)),
     "internal.segment.bytes": ConfigKey("INT", None),
-    "leader.replication.throttled.replicas": ConfigKey("LIST", "", pattern=_THROTTLED),
-    "local.retention.bytes": ConfigKey("LONG", "-2", -2),
-    "local.retention.ms": ConfigKey("LONG", "-2", -2),
-    "max.compaction.lag.ms": ConfigKey("LONG", _LARGEST_LONG, 1),
-    "max.decompressed.message.bytes": ConfigKey("INT", "2147483639", 1, 2147483639),
-    "max.message.bytes": ConfigKey("INT", "1048588", 0),
-    "message.timestamp.after.max.ms": ConfigKey("LONG", "3600000", 0),
-    "message.timestamp.before.max.ms": ConfigKey("LONG", _LARGEST_LONG, 0),
-    "message.timestamp.type": ConfigKey("STRING", "CreateTime", one_of=("CreateTime", "LogAppendTime")),
-    "min.cleanable.dirty.ratio": ConfigKey("DOUBLE", "0.5", 0, 1),
-    "min.compaction.lag.ms": ConfigKey("LONG", "0", 0),
-    "min.insync.replicas": ConfigKey("INT", "1", 1),
+    "leader.replication.throttled.replicas": ConfigKey("LIST", "", throttled_replicas),
+    "local.retention.bytes": ConfigKey("LONG", "-2", at_least(-2)),
+    "local.retention.ms": ConfigKey("LONG", "-2", at_least(-2)),
+    "max.compaction.lag.ms": ConfigKey("LONG", _LARGEST_LONG, at_least(1)),
+    "max.decompressed.message.bytes": ConfigKey("INT", "2147483639", between(1, 2147483639)),
+    "max.message.bytes": ConfigKey("INT", "1048588", at_least(0)),
+    "message.timestamp.after.max.ms": ConfigKey("LONG", "3600000", at_least(0)),
+    "message.timestamp.before.max.ms": ConfigKey("LONG", _LARGEST_LONG, at_least(0)),
+    "message.timestamp.type": ConfigKey("STRING", "CreateTime", one_of("CreateTime", "LogAppendTime")),
+    "min.cleanable.dirty.ratio": ConfigKey("DOUBLE", "0.5", between(0, 1)),
+    "min.compaction.lag.ms": ConfigKey("LONG", "0", at_least(0)),
+    "min.insync.replicas": ConfigKey("INT", "1", at_least(1)),
     "preallocate": ConfigKey("BOOLEAN", "false"),
-    "remote.copy.lag.bytes": ConfigKey("LONG", "-1", -1),
-    "remote.copy.lag.ms": ConfigKey("LONG", "0", -1),
+    "remote.copy.lag.bytes": ConfigKey("LONG", "-1", at_least(-1)),
+    "remote.copy.lag.ms": ConfigKey("LONG", "0", at_least(-1)),
     "remote.log.copy.disable": ConfigKey("BOOLEAN", "false"),
     "remote.log.delete.on.disable": ConfigKey("BOOLEAN", "false"),
     "remote.storage.enable": ConfigKey("BOOLEAN", "false"),
     "retention.bytes": ConfigKey("LONG", "-1"),
-    "retention.ms": ConfigKey("LONG", "604800000", -1),
-    "segment.bytes": ConfigKey("INT", "1073741824", 1048576),
-    "segment.index.bytes": ConfigKey("INT", "10485760", 4),
-    "segment.jitter.ms": ConfigKey("LONG", "0", 0),
-    "segment.ms": ConfigKey("LONG", "604800000", 1),
+    "retention.ms": ConfigKey("LONG", "604800000", at_least(-1)),
+    "segment.bytes": ConfigKey("INT", "1073741824", at_least(1048576)),
+    "segment.index.bytes": ConfigKey("INT", "10485760", at_least(4)),
+    "segment.jitter.ms": ConfigKey("LONG", "0", at_least(0)),
+    "segment.ms": ConfigKey("LONG", "604800000", at_least(1)),
     "unclean.leader.election.enable": ConfigKey("BOOLEAN", "false"),
 }
 """Every config of a topic."""
@@ -167,46 +113,55 @@ TOPIC_SYNONYMS: Final[Mapping[str, tuple[tuple[str, int], ...]]] = {
 }
 """The broker configs that a topic config falls back on, the first that is set, and what to multiply a number with."""
 
-BROKER_LISTS: Final = frozenset(
-    (
-        "advertised.listeners",
-        "config.providers",
-        "controller.listener.names",
-        "controller.quorum.bootstrap.servers",
-        "controller.quorum.voters",
-        "cordoned.log.dirs",
-        "early.start.listeners",
-        "group.consumer.assignors",
-        "group.coordinator.rebalance.protocols",
-        "group.share.assignors",
-        "group.streams.assignors",
-        "group.streams.rack.aware.assignment.tags",
-        "kafka.metrics.reporters",
-        "listeners",
-        "log.cleanup.policy",
-        "log.dir",
-        "log.dirs",
-        "metric.reporters",
-        "process.roles",
-        "sasl.enabled.mechanisms",
-        "sasl.kerberos.principal.to.local.rules",
-        "sasl.oauthbearer.expected.audience",
-        "ssl.cipher.suites",
-        "ssl.enabled.protocols",
-    )
-)
-"""The broker configs that are lists."""
+BROKER_LISTS: Final[Mapping[str, str | None]] = {
+    "advertised.listeners": None,
+    "config.providers": "",
+    "controller.listener.names": None,
+    "controller.quorum.bootstrap.servers": "",
+    "controller.quorum.voters": "",
+    "cordoned.log.dirs": "",
+    "early.start.listeners": None,
+    "group.consumer.assignors": "uniform,range",
+    "group.coordinator.rebalance.protocols": "classic,consumer,streams",
+    "group.share.assignors": "simple",
+    "group.streams.assignors": "sticky",
+    "group.streams.rack.aware.assignment.tags": "",
+    "kafka.metrics.reporters": "",
+    "listeners": "PLAINTEXT://:9092",
+    "log.cleanup.policy": "delete",
+    "log.dir": "/tmp/kafka-logs",  # noqa: S108 - Kafka's default, which nothing is written to
+    "log.dirs": None,
+    "metric.reporters": "org.apache.kafka.common.metrics.JmxReporter",
+    "process.roles": None,
+    "sasl.enabled.mechanisms": "GSSAPI",
+    "sasl.kerberos.principal.to.local.rules": "DEFAULT",
+    "sasl.oauthbearer.expected.audience": "",
+    "ssl.cipher.suites": "",
+    "ssl.enabled.protocols": "TLSv1.2,TLSv1.3",
+}
+"""The broker configs that are lists, with their defaults; None where there is none."""
 
 
 def effective_topic_config(configs: ConfigurationsImage, node: ControllerConfig, topic: str, name: str) -> str | None:
-    """The value that counts for a topic: its own, else what `fallback_topic_config` gives."""
+    """The value that counts for a topic: its own, else the controller's, the cluster's, the file's, the default."""
+    return next(_topic_config_values(configs, node, topic, name), None)
+
+
+def effective_min_isr(configs: ConfigurationsImage, node: ControllerConfig, topic: str) -> int:
+    """`min.insync.replicas` of a topic; a value that is no number is passed over for the next one that counts."""
+    for value in _topic_config_values(configs, node, topic, MIN_ISR):
+        try:
+            return parse_integer(trim(value), 32)
+        except ValueError:
+            continue
+    raise AssertionError("Kafka has a default for it")
+
+
+def _topic_config_values(configs: ConfigurationsImage, node: ControllerConfig, topic: str, name: str) -> Iterator[str]:
     own = configs.config_map(ConfigResource(TOPIC_RESOURCE, topic)).get(name)
-    return fallback_topic_config(configs, node, name) if own is None else own
-
-
-def fallback_topic_config(configs: ConfigurationsImage, node: ControllerConfig, name: str) -> str | None:
-    """What counts where a topic says nothing: the controller's own, the cluster's, its property file, the default."""
-    return _fallback(fallback_sources(configs, node), name)
+    if own is not None:
+        yield own
+    yield from _fallbacks(fallback_sources(configs, node), name)
 
 
 def fallback_sources(configs: ConfigurationsImage, node: ControllerConfig) -> tuple[Mapping[str, str], ...]:
@@ -219,16 +174,42 @@ def fallback_sources(configs: ConfigurationsImage, node: ControllerConfig) -> tu
 
 
 def fallback_topic_configs(sources: tuple[Mapping[str, str], ...]) -> dict[str, str | None]:
-    """`fallback_topic_config` of every topic config that clients are shown, by name: all but Kafka's internal ones."""
-    return {name: _fallback(sources, name) for name in TOPIC_CONFIGS if not name.startswith("internal.")}
+    """What counts for a topic that says nothing, by name, for every config that clients are shown."""
+    return {name: next(_fallbacks(sources, name), None) for name in TOPIC_CONFIGS if not name.startswith("internal.")}
 
 
-def _fallback(sources: tuple[Mapping[str, str], ...], name: str) -> str | None:
+def static_topic_config(node: ControllerConfig, name: str) -> Any:
+    """A topic config's parsed value by the controller's property file and the default alone."""
+    value = next(_fallbacks((node.static_configs,), name))
+    return parse_static(ConfigKey(TOPIC_CONFIGS[name].type, None), name, value)
+
+
+def parse_static(key: ConfigKey, name: str, value: str) -> Any:
+    """A value of the controller's property file; ControllerApiError where it is malformed."""
+    try:
+        return key.parse(value)
+    except ValueError as problem:
+        raise ControllerApiError(
+            Errors.INVALID_CONFIG, f"The controller's static_configs give {name} a malformed value: {problem}."
+        ) from None
+
+
+def _fallbacks(sources: tuple[Mapping[str, str], ...], name: str) -> Iterator[str]:
     synonyms = TOPIC_SYNONYMS.get(name, ())
     for source in sources:
         for synonym, factor in synonyms if source else ():
             value = source.get(synonym)
             if value is not None:
-                return value if factor == 1 else str(int(value) * factor)
+                yield value if factor == 1 else _milliseconds(value, factor)
+                break
     key = TOPIC_CONFIGS.get(name)
-    return None if key is None else key.default
+    if key is not None and key.default is not None:
+        yield key.default
+
+
+def _milliseconds(value: str, factor: int) -> str:
+    """Hours or minutes in milliseconds; what is no number counts as 0 (ConfigSynonym.valueToInt)."""
+    try:
+        return str(parse_integer(trim(value), 32) * factor)
+    except ValueError:
+        return "0"

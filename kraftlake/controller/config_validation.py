@@ -6,135 +6,129 @@ Source: kafka.server.ControllerConfigurationValidator, LogConfig.validate, Group
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
+from kraftlake.controller.client_metrics_configs import (
+    CLIENT_METRICS_CONFIGS,
+    INTERVAL,
+    LONGEST_INTERVAL,
+    MATCH,
+    SHORTEST_INTERVAL,
+    problem_of_match,
+)
 from kraftlake.controller.config import ControllerConfig
-from kraftlake.controller.config_schema import BROKER_LISTS, TOPIC_CONFIGS, ConfigKey, fallback_topic_config
+from kraftlake.controller.config_keys import ConfigKey
+from kraftlake.controller.config_schema import BROKER_LISTS, TOPIC_CONFIGS
 from kraftlake.controller.errors import ControllerApiError, Errors
+from kraftlake.controller.group_configs import GROUP_CONFIGS, problem_of_group
+from kraftlake.controller.topic_combinations import problem_of_topic
 from kraftlake.controller.topic_names import problem_of_name
-from kraftlake.image import ConfigResource, ConfigurationsImage
+from kraftlake.image import ConfigResource
 from kraftlake.image.configurations_image import BROKER_RESOURCE, TOPIC_RESOURCE
+from kraftlake.records.java_values import parse_integer
 
 CLIENT_METRICS_RESOURCE: Final = 16
 GROUP_RESOURCE: Final = 32
 
-GROUP_CONFIGS: Final[Mapping[str, ConfigKey]] = {
-    "consumer.assignment.interval.ms": ConfigKey("INT", "1000", 0),
-    "consumer.assignor.offload.enable": ConfigKey("BOOLEAN", "true"),
-    "consumer.heartbeat.interval.ms": ConfigKey("INT", "5000", 1),
-    "consumer.session.timeout.ms": ConfigKey("INT", "45000", 1),
-    "errors.deadletterqueue.copy.record.enable": ConfigKey("BOOLEAN", "false"),
-    "errors.deadletterqueue.topic.name": ConfigKey("STRING", ""),
-    "share.assignment.interval.ms": ConfigKey("INT", "1000", 0),
-    "share.assignor.offload.enable": ConfigKey("BOOLEAN", "true"),
-    "share.auto.offset.reset": ConfigKey("STRING", "latest"),
-    "share.delivery.count.limit": ConfigKey("INT", "5", 2),
-    "share.heartbeat.interval.ms": ConfigKey("INT", "5000", 1),
-    "share.isolation.level": ConfigKey("STRING", "read_uncommitted", one_of=("read_committed", "read_uncommitted")),
-    "share.partition.max.record.locks": ConfigKey("INT", "2000", 100),
-    "share.record.lock.duration.ms": ConfigKey("INT", "30000", 1000),
-    "share.renew.acknowledge.enable": ConfigKey("BOOLEAN", "true"),
-    "share.session.timeout.ms": ConfigKey("INT", "45000", 1),
-    "streams.acceptable.recovery.lag": ConfigKey("LONG", "10000", 0),
-    "streams.assignment.interval.ms": ConfigKey("INT", "1000", 0),
-    "streams.assignor.name": ConfigKey("STRING", None),
-    "streams.assignor.offload.enable": ConfigKey("BOOLEAN", "true"),
-    "streams.heartbeat.interval.ms": ConfigKey("INT", "5000", 1),
-    "streams.initial.rebalance.delay.ms": ConfigKey("INT", "3000", 0),
-    "streams.num.standby.replicas": ConfigKey("INT", "0", 0),
-    "streams.num.warmup.replicas": ConfigKey("INT", "2", 0),
-    "streams.rack.aware.assignment.tags": ConfigKey("LIST", ""),
-    "streams.session.timeout.ms": ConfigKey("INT", "45000", 1),
-    "streams.task.offset.interval.ms": ConfigKey("INT", "60000", 1),
-}
-"""Every config of a group; the bounds that the brokers' own settings give are the brokers' to check."""
-
-CLIENT_METRICS_CONFIGS: Final[Mapping[str, ConfigKey]] = {
-    "interval.ms": ConfigKey("INT", "300000", 100, 3_600_000),
-    "match": ConfigKey("LIST", ""),
-    "metrics": ConfigKey("LIST", ""),
+_KEYS: Final[Mapping[int, Mapping[str, ConfigKey]]] = {
+    TOPIC_RESOURCE: TOPIC_CONFIGS,
+    CLIENT_METRICS_RESOURCE: CLIENT_METRICS_CONFIGS,
+    GROUP_RESOURCE: GROUP_CONFIGS,
 }
 
 
 def is_list(resource: ConfigResource, name: str) -> bool:
-    """Whether a config can be appended to and subtracted from."""
+    """Whether a config can be appended to and subtracted from: lists of topics and brokers.
+
+    The schema that Kafka's controller asks holds no definitions of groups and client metrics
+    (kafka.server.KafkaRaftServer.configSchema, KafkaConfigSchema.isSplittable).
+    """
     if resource.type == BROKER_RESOURCE:
         return name in BROKER_LISTS
-    key = _keys(resource).get(name)
-    return key is not None and key.type == "LIST"
+    return resource.type == TOPIC_RESOURCE and name in TOPIC_CONFIGS and TOPIC_CONFIGS[name].type == "LIST"
 
 
-def _keys(resource: ConfigResource) -> Mapping[str, ConfigKey]:
-    if resource.type == TOPIC_RESOURCE:
-        return TOPIC_CONFIGS
-    if resource.type == GROUP_RESOURCE:
-        return GROUP_CONFIGS
-    return CLIENT_METRICS_CONFIGS if resource.type == CLIENT_METRICS_RESOURCE else {}
+def default_list(resource: ConfigResource, name: str) -> str | None:
+    """The default of a list by its definition; None where there is none (KafkaConfigSchema.getDefault)."""
+    return BROKER_LISTS[name] if resource.type == BROKER_RESOURCE else TOPIC_CONFIGS[name].default
+
+
+def is_supported(resource: ConfigResource, name: str) -> bool:
+    """Whether Kafka 4.4 has such a config: what an older one has left in the log counts as not set.
+
+    Source: org.apache.kafka.server.config.DefaultSupportedConfigChecker.
+    """
+    return resource.type == BROKER_RESOURCE or name in _KEYS.get(resource.type, {})
 
 
 def validate_configs(
-    configs: ConfigurationsImage, node: ControllerConfig, resource: ConfigResource, after: Mapping[str, str]
+    node: ControllerConfig, resource: ConfigResource, before: Mapping[str, str], after: Mapping[str, str]
 ) -> None:
     """Refuse a resource that can't have configs, or can't have those that it would have `after` the change."""
     match resource.type:
         case 2:
-            _validate_name(resource, "topic", problem_of_name(resource.name))
-            _validate_values("topic", resource, after)
-            _validate_topic(configs, node, after)
+            _check_name(resource, "Topics have")
+            problem = problem_of_name(resource.name)
+            if problem is not None:
+                raise ControllerApiError(Errors.INVALID_TOPIC_EXCEPTION, problem)
+            _refuse("topic", problem_of_topic(node, before, _parsed("topic", TOPIC_CONFIGS, after)))
         case 4:
-            _validate_broker_name(resource.name)
+            _check_broker_name(resource.name)
         case 16:
-            if not resource.name:
-                raise ControllerApiError(Errors.INVALID_REQUEST, "A client metrics subscription has a name.")
-            _validate_values("client metrics", resource, after)
+            _check_name(resource, "Client metrics have")
+            _validate_client_metrics(after)
         case 32:
-            if not resource.name:
-                raise ControllerApiError(Errors.INVALID_REQUEST, "Groups have no default resource.")
-            _validate_values("group", resource, after)
+            _check_name(resource, "Groups have")
+            _refuse("group", problem_of_group(node, _parsed("group", GROUP_CONFIGS, after)))
         case _:
             raise ControllerApiError(
                 Errors.INVALID_REQUEST, f"A resource of type {resource.type_name} has no configs here."
             )
 
 
-def _validate_name(resource: ConfigResource, kind: str, problem: str | None) -> None:
+def _check_name(resource: ConfigResource, subject: str) -> None:
     if not resource.name:
-        raise ControllerApiError(Errors.INVALID_REQUEST, f"There is no default {kind} resource.")
-    if problem is not None:
-        raise ControllerApiError(Errors.INVALID_TOPIC_EXCEPTION, problem)
+        raise ControllerApiError(Errors.INVALID_REQUEST, f"{subject} no default resource.")
 
 
-def _validate_broker_name(name: str) -> None:
-    if name and not name.removeprefix("+").isdecimal():
+def _check_broker_name(name: str) -> None:
+    try:
+        known = not name or parse_integer(name, 32) >= 0
+    except ValueError:
+        known = False
+    if not known:
         raise ControllerApiError(Errors.INVALID_REQUEST, f"{name!r} is no node id.")
 
 
-def _validate_values(kind: str, resource: ConfigResource, after: Mapping[str, str]) -> None:
-    keys = _keys(resource)
+def _parsed(
+    kind: str,
+    keys: Mapping[str, ConfigKey],
+    after: Mapping[str, str],
+    unknown: Errors = Errors.INVALID_CONFIG,
+) -> dict[str, Any]:
+    for name in after:
+        if name not in keys:
+            raise ControllerApiError(unknown, f"There is no {kind} config {name!r}.")
+    parsed = {}
     for name, value in after.items():
-        key = keys.get(name)
-        if key is None:
-            # Kafka answers INVALID_REQUEST for client metrics and INVALID_CONFIG for the others
-            error = Errors.INVALID_REQUEST if resource.type == CLIENT_METRICS_RESOURCE else Errors.INVALID_CONFIG
-            raise ControllerApiError(error, f"There is no {kind} config {name!r}.")
-        problem = key.problem(value)
-        if problem is not None:
-            error = Errors.INVALID_REQUEST if resource.type == CLIENT_METRICS_RESOURCE else Errors.INVALID_CONFIG
-            raise ControllerApiError(error, f"The {kind} config {name} can't have this value: {problem}.")
+        try:
+            parsed[name] = keys[name].parse(value)
+        except ValueError as problem:
+            raise ControllerApiError(
+                Errors.INVALID_CONFIG, f"The {kind} config {name} can't have this value: {problem}."
+            ) from None
+    return parsed
 
 
-def _validate_topic(configs: ConfigurationsImage, node: ControllerConfig, after: Mapping[str, str]) -> None:
-    """The combinations that LogConfig.validate refuses."""
-
-    def value(name: str) -> str:
-        found = after.get(name, fallback_topic_config(configs, node, name))
-        assert found is not None, "every one of these has a default"
-        return found
-
-    problem = None
-    if int(value("min.compaction.lag.ms")) > int(value("max.compaction.lag.ms")):
-        problem = "min.compaction.lag.ms is above max.compaction.lag.ms"
-    elif value("remote.storage.enable").strip().lower() == "true":
-        problem = "remote.storage.enable needs remote storage, which this cluster has not"
+def _refuse(kind: str, problem: str | None) -> None:
     if problem is not None:
-        raise ControllerApiError(Errors.INVALID_CONFIG, f"The configs don't go together: {problem}.")
+        raise ControllerApiError(Errors.INVALID_CONFIG, f"The {kind} can't have these configs: {problem}.")
+
+
+def _validate_client_metrics(after: Mapping[str, str]) -> None:
+    parsed = _parsed("client metrics", CLIENT_METRICS_CONFIGS, after, unknown=Errors.INVALID_REQUEST)
+    if not SHORTEST_INTERVAL <= parsed.get(INTERVAL, SHORTEST_INTERVAL) <= LONGEST_INTERVAL:
+        raise ControllerApiError(
+            Errors.INVALID_REQUEST, f"{INTERVAL} is not between {SHORTEST_INTERVAL} and {LONGEST_INTERVAL}."
+        )
+    _refuse("subscription", problem_of_match(parsed.get(MATCH, [])))

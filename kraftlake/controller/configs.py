@@ -5,28 +5,26 @@ Source: org.apache.kafka.controller.ConfigurationControlManager and kafka.server
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import TypeVar
 
 import attrs
 
-from kraftlake.controller.config_schema import fallback_topic_config
-from kraftlake.controller.config_validation import is_list, validate_configs
+from kraftlake.controller.config_schema import MIN_ISR
+from kraftlake.controller.config_validation import default_list, is_list, is_supported, validate_configs
 from kraftlake.controller.errors import ApiError, ControllerApiError, Errors
 from kraftlake.controller.result import ControllerResult
 from kraftlake.controller.state import ControllerState
 from kraftlake.image import ConfigResource
 from kraftlake.image.configurations_image import BROKER_RESOURCE, TOPIC_RESOURCE
+from kraftlake.records.java_values import length, parse_integer, split, split_list, trim
 from kraftlake.records.metadata_records import ClearElrRecord, ConfigRecord
 from kraftlake.records.serde import ApiMessageAndVersion
 
-MIN_ISR = "min.insync.replicas"
 CORDONED_LOG_DIRS = "cordoned.log.dirs"
 MAX_VALUE_LENGTH = 32_767
 T = TypeVar("T")
-_COMMA = re.compile(r"\s*,\s*")
 
 
 class OpType(Enum):
@@ -66,15 +64,15 @@ def incremental_alter_configs(
 
 def legacy_alter_configs(
     state: ControllerState,
-    configs: Mapping[ConfigResource, Mapping[str, str]],
+    configs: Mapping[ConfigResource, Mapping[str, str | None]],
     *,
     validate_only: bool = False,
     forwarded: bool = True,
 ) -> ControllerResult[dict[ConfigResource, ApiError]]:
-    """Give resources exactly these configs: what isn't named is deleted."""
+    """Give resources exactly these configs: what isn't named, or has no value, is deleted."""
 
-    def alter(resource: ConfigResource, wanted: Mapping[str, str]) -> list[ApiMessageAndVersion]:
-        current = state.image.configs.config_map(resource)
+    def alter(resource: ConfigResource, wanted: Mapping[str, str | None]) -> list[ApiMessageAndVersion]:
+        current = current_configs(state, resource)
         changed = {n: v for n, v in wanted.items() if current.get(n) != v or resource.type == BROKER_RESOURCE}
         deleted = {name: None for name in sorted(current) if name not in wanted}
         altered: dict[str, str | None] = {**changed, **deleted}
@@ -116,30 +114,37 @@ def alter_config_resource(
 
     What a broker has already is written again, as Kafka does: the broker may hold another value in its file.
     """
-    current = state.image.configs.config_map(resource)
+    current = current_configs(state, resource)
     altered: dict[str, str | None] = {}
     for name, operation in operations.items():
         before = current.get(name)
-        after = _after(state, resource, name, before, operation)
+        after = _after(resource, name, before, operation)
         if after != before or resource.type == BROKER_RESOURCE:
             altered[name] = after
     _validate(state, resource, altered, newly_created=newly_created, forwarded=forwarded)
     return _records(resource, altered)
 
 
-def _after(
-    state: ControllerState, resource: ConfigResource, name: str, before: str | None, operation: ConfigOperation
-) -> str | None:
+def current_configs(state: ControllerState, resource: ConfigResource) -> dict[str, str]:
+    """What is set for a resource, without what Kafka 4.4 has no config for and skips in the log."""
+    found = state.image.configs.config_map(resource)
+    return {name: value for name, value in found.items() if is_supported(resource, name)}
+
+
+def _after(resource: ConfigResource, name: str, before: str | None, operation: ConfigOperation) -> str | None:
+    """The value after an operation; a list that is not set begins as its definition's default."""
     if operation.op_type is OpType.SET:
         return operation.value
     if operation.op_type is OpType.DELETE:
         return None
     if not is_list(resource, name):
         raise ControllerApiError(Errors.INVALID_CONFIG, f"{operation.op_type.name} is for lists, and {name} is none.")
-    if before is None and resource.type == TOPIC_RESOURCE:
-        before = fallback_topic_config(state.image.configs, state.config, name)
-    members = [member for member in (before or "").split(",") if member]
-    for member in (operation.value or "").split(","):
+    if operation.value is None:
+        raise ControllerApiError(Errors.INVALID_REQUEST, f"{operation.op_type.name} to {name} needs a value.")
+    if before is None:
+        before = default_list(resource, name)
+    members = [member for member in split(before or "") if member]
+    for member in split(operation.value):
         if operation.op_type is OpType.APPEND:
             if member not in members:
                 members.append(member)
@@ -178,7 +183,7 @@ def _validate(
     newly_created: bool,
     forwarded: bool,
 ) -> None:
-    current = dict(state.image.configs.config_map(resource).items())
+    current = current_configs(state, resource)
     after = dict(current)
     for name, value in altered.items():
         if resource.type == BROKER_RESOURCE:
@@ -186,13 +191,13 @@ def _validate(
         if value is None:
             after.pop(name, None)
             continue
-        if len(value) > MAX_VALUE_LENGTH:
+        if length(value) > MAX_VALUE_LENGTH:
             raise ControllerApiError(
                 Errors.INVALID_CONFIG,
                 f"The value of {name} is longer than {MAX_VALUE_LENGTH} characters.",
             )
         after[name] = value
-    validate_configs(state.image.configs, state.config, resource, after)
+    validate_configs(state.config, resource, current, after)
     if not newly_created:
         _check_exists(state, resource)
 
@@ -215,9 +220,9 @@ def _validate_broker_config(
     elif name == CORDONED_LOG_DIRS:
         if not state.metadata_version.is_cordoned_log_dirs_supported:
             problem = f"{CORDONED_LOG_DIRS} needs metadata.version 4.3-IV0"
-        elif not forwarded and value and value.strip():
-            known = _COMMA.split((before or "").strip())
-            if not set(_COMMA.split(value.strip())) <= set(known):
+        elif not forwarded and value and trim(value):
+            known = [] if before is None else split_list(trim(before))
+            if not set(split_list(trim(value))) <= set(known):
                 problem = "directories can be cordoned through a broker only, not through a controller"
     if problem is not None:
         raise ControllerApiError(Errors.INVALID_CONFIG, problem[0].upper() + problem[1:] + ".")
@@ -227,7 +232,7 @@ def _check_exists(state: ControllerState, resource: ConfigResource) -> None:
     if resource.type == TOPIC_RESOURCE and state.topic(resource.name) is None:
         raise ControllerApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic {resource.name!r}.")
     if resource.type == BROKER_RESOURCE and resource.name:
-        node = int(resource.name)
+        node = parse_integer(resource.name, 32)
         cluster = state.image.cluster
         quorum = (state.config.node_id, *state.config.quorum_node_ids)
         if node not in cluster.brokers and node not in quorum and node not in cluster.controllers:

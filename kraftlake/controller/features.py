@@ -7,7 +7,7 @@ from enum import Enum
 
 import attrs
 
-from kraftlake.controller.config_schema import TOPIC_CONFIGS
+from kraftlake.controller.config_schema import MIN_ISR, static_topic_config
 from kraftlake.controller.errors import ApiError, ControllerApiError, Errors
 from kraftlake.controller.result import ControllerResult
 from kraftlake.controller.state import ControllerState
@@ -19,7 +19,6 @@ from kraftlake.records.metadata_records import ConfigRecord, FeatureLevelRecord
 from kraftlake.records.metadata_version import from_feature_level
 from kraftlake.records.serde import ApiMessageAndVersion
 
-_MIN_ISR = "min.insync.replicas"
 METADATA_CHANGES = frozenset({7, 8, 11, 13, 14, 15, 17, 23, 30, 32, 33})
 """The levels of metadata.version that brought new records or fields: going back below one would lose them."""
 
@@ -132,15 +131,15 @@ def _unless_in(supported: VersionRange, level: int, who: str) -> Iterator[str]:
 def _elr_safety_records(state: ControllerState) -> list[ApiMessageAndVersion]:
     records = []
     configs = state.image.configs
-    if _MIN_ISR not in configs.config_map(ConfigResource(BROKER_RESOURCE, "")):
-        value = state.config.static_configs.get(_MIN_ISR, TOPIC_CONFIGS[_MIN_ISR].default)
+    if MIN_ISR not in configs.config_map(ConfigResource(BROKER_RESOURCE, "")):
+        value = str(static_topic_config(state.config, MIN_ISR))
         records.append(_min_isr_record("", value))
     for resource, image in sorted(configs.resource_data.items()):
-        if resource.type == BROKER_RESOURCE and resource.name and _MIN_ISR in image.data:
+        if resource.type == BROKER_RESOURCE and resource.name and MIN_ISR in image.data:
             records.append(_min_isr_record(resource.name, None))
     return records
 
 
 def _min_isr_record(broker: str, value: str | None) -> ApiMessageAndVersion:
-    record = ConfigRecord(resource_type=BROKER_RESOURCE, resource_name=broker, name=_MIN_ISR, value=value)
+    record = ConfigRecord(resource_type=BROKER_RESOURCE, resource_name=broker, name=MIN_ISR, value=value)
     return ApiMessageAndVersion(record, 0)

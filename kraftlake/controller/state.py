@@ -9,7 +9,12 @@ from typing import TypeAlias, TypeVar
 import attrs
 
 from kraftlake.controller.config import ControllerConfig
-from kraftlake.controller.config_schema import effective_topic_config, fallback_sources, fallback_topic_configs
+from kraftlake.controller.config_schema import (
+    effective_min_isr,
+    effective_topic_config,
+    fallback_sources,
+    fallback_topic_configs,
+)
 from kraftlake.controller.errors import ControllerApiError, Errors
 from kraftlake.controller.heartbeats import BrokerHeartbeats
 from kraftlake.controller.result import ControllerResult
@@ -115,9 +120,8 @@ class ControllerState:
 
     def effective_min_isr(self, topic: TopicImage) -> int:
         """`min.insync.replicas` of a topic, its replication factor at most."""
-        value = self.topic_config(topic.name, "min.insync.replicas")
-        assert value is not None, "Kafka has a default for it"
-        return min(int(value), len(topic.partitions[0].replicas))
+        min_isr = effective_min_isr(self.image.configs, self.config, topic.name)
+        return min(min_isr, len(topic.partitions[0].replicas))
 
     def unclean_election_enabled(self, topic: str) -> bool:
         """`unclean.leader.election.enable` of a topic."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kio.schema.alter_client_quotas.v1 import request as quotas
+from kio.schema.alter_configs.v1 import request as old_configs_rpc
 from kio.schema.alter_user_scram_credentials.v0 import request as scram_rpc
 from kio.schema.create_acls.v3 import request as new_acls
 from kio.schema.delete_acls.v3 import request as old_acls
@@ -14,7 +15,12 @@ from kio.schema.update_features.v1 import request as features_rpc
 
 from kraftlake.controller.acls import AclFilter, create_acls, delete_acls
 from kraftlake.controller.client_quotas import QuotaAlteration, alter_client_quotas
-from kraftlake.controller.configs import ConfigOperation, OpType, incremental_alter_configs
+from kraftlake.controller.configs import (
+    ConfigOperation,
+    OpType,
+    incremental_alter_configs,
+    legacy_alter_configs,
+)
 from kraftlake.controller.features import FeatureUpdate, UpgradeType, update_features
 from kraftlake.controller.scram import ScramDeletion, ScramUpsertion, alter_user_scram_credentials
 from kraftlake.image import ConfigResource, StandardAcl
@@ -25,22 +31,53 @@ class SettingCommands(BothSides):
     """Each method is one command at both."""
 
     def configure(self, kind: int, resource: str, name: str, op: OpType, value: str | None = None) -> None:
-        config = configs_rpc.AlterableConfig(name=name, config_operation=op.value, value=value)
+        self.configure_all(kind, resource, [(name, op.value, value)])
+
+    def configure_all(self, kind: int, resource: str, changes: Sequence[tuple[str, int, str | None]]) -> None:
+        """Changes of one resource: the name, the number of the operation and the value of each config."""
         request = configs_rpc.IncrementalAlterConfigsRequest(
             resources=(
-                configs_rpc.AlterConfigsResource(resource_type=kind, resource_name=resource, configs=(config,)),
+                configs_rpc.AlterConfigsResource(
+                    resource_type=kind,
+                    resource_name=resource,
+                    configs=tuple(
+                        configs_rpc.AlterableConfig(name=name, config_operation=op, value=value)
+                        for name, op, value in changes
+                    ),
+                ),
             ),
             validate_only=False,
         )
-        changes = {ConfigResource(kind, resource): {name: ConfigOperation(op, value)}}
+        wanted = {ConfigResource(kind, resource): {n: ConfigOperation(OpType(op), value) for n, op, value in changes}}
         self._step(
-            f"config {kind}:{resource} {op.name} {name}={value}",
+            f"config {kind}:{resource} {changes}",
             lambda: [int(answer.error_code) for answer in self.rpc.ask(request).responses],
             lambda: [
                 int(error.error)
                 for error in self.ours.run(
-                    lambda state: incremental_alter_configs(state, changes, forwarded=False)
+                    lambda state: incremental_alter_configs(state, wanted, forwarded=False)
                 ).values()
+            ],
+        )
+
+    def replace_configs(self, kind: int, resource: str, configs: Mapping[str, str | None]) -> None:
+        request = old_configs_rpc.AlterConfigsRequest(
+            resources=(
+                old_configs_rpc.AlterConfigsResource(
+                    resource_type=kind,
+                    resource_name=resource,
+                    configs=tuple(old_configs_rpc.AlterableConfig(name=n, value=v) for n, v in configs.items()),
+                ),
+            ),
+            validate_only=False,
+        )
+        wanted = {ConfigResource(kind, resource): configs}
+        self._step(
+            f"configs {kind}:{resource} {configs}",
+            lambda: [int(answer.error_code) for answer in self.rpc.ask(request).responses],
+            lambda: [
+                int(error.error)
+                for error in self.ours.run(lambda state: legacy_alter_configs(state, wanted, forwarded=False)).values()
             ],
         )
 

@@ -1,7 +1,6 @@
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
-import java.lang.reflect.Field;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -17,7 +16,6 @@ import java.util.function.IntPredicate;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import org.apache.kafka.common.Uuid;
-import org.apache.kafka.common.config.ConfigDef;
 import org.apache.kafka.common.protocol.ByteBufferAccessor;
 import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.protocol.ObjectSerializationCache;
@@ -38,14 +36,13 @@ import org.apache.kafka.server.common.FeatureVersion;
 import org.apache.kafka.server.common.MetadataVersion;
 import org.apache.kafka.server.config.ConfigSynonym;
 import org.apache.kafka.server.config.ServerTopicConfigSynonyms;
-import org.apache.kafka.storage.internals.log.LogConfig;
 
 /**
  * What Kafka's controller is made of behind a line protocol: a word and a JSON object a line on stdin (a tab between),
  * one JSON object a line on stdout.
  *
  *   errors    {}         every error by name, with its code
- *   configs   {}         every topic config with its type and default, and what it falls back on
+ *   synonyms  {}         the broker configs that each topic config falls back on
  *   features  {}         every feature's levels, and the metadata.versions
  *   change    {...}      the record of a partition change in base64, null for none (see test_partition_change.py)
  *   place     {...}      the replicas that the striped placer chooses (see test_placement.py)
@@ -81,8 +78,8 @@ public class KafkaControllers {
             }
             return codes;
         }
-        if (what.equals("configs")) {
-            return configs();
+        if (what.equals("synonyms")) {
+            return synonyms();
         }
         if (what.equals("features")) {
             return features();
@@ -96,15 +93,7 @@ public class KafkaControllers {
         throw new IllegalArgumentException("no such request: " + what);
     }
 
-    static Object configs() throws Exception {
-        Field field = LogConfig.class.getDeclaredField("CONFIG");
-        field.setAccessible(true);
-        Map keys = new LinkedHashMap();
-        for (Iterator k = ((ConfigDef) field.get(null)).configKeys().values().iterator(); k.hasNext(); ) {
-            ConfigDef.ConfigKey key = (ConfigDef.ConfigKey) k.next();
-            keys.put(key.name, Arrays.asList(new Object[] {
-                key.type.name(), ConfigDef.convertToString(key.defaultValue, key.type)}));
-        }
+    static Object synonyms() {
         Map synonyms = new LinkedHashMap();
         for (Iterator s = ServerTopicConfigSynonyms.ALL_TOPIC_CONFIG_SYNONYMS.entrySet().iterator(); s.hasNext(); ) {
             Map.Entry entry = (Map.Entry) s.next();
@@ -115,10 +104,7 @@ public class KafkaControllers {
             }
             synonyms.put(entry.getKey(), names);
         }
-        Map json = new LinkedHashMap();
-        json.put("keys", keys);
-        json.put("synonyms", synonyms);
-        return json;
+        return synonyms;
     }
 
     static Object features() {

@@ -1,8 +1,10 @@
-"""ACLs are created and deleted. Source: org.apache.kafka.controller.AclControlManager of Kafka 4.4."""
+"""ACLs are created and deleted.
+
+Sources: org.apache.kafka.controller.AclControlManager and kafka.server.AclApis of Kafka 4.4.
+"""
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Sequence
 from typing import Final
 
@@ -15,6 +17,7 @@ from kraftlake.image import StandardAcl
 from kraftlake.records.metadata_records import RemoveAccessControlEntryRecord
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.records.uuid import Uuid
+from kraftlake.runtime.inet_address import AddressRange
 
 UNKNOWN: Final = 0
 ANY: Final = 1
@@ -22,6 +25,8 @@ MATCH: Final = 2
 LITERAL: Final = 3
 PREFIXED: Final = 4
 WILDCARD: Final = "*"
+CLUSTER: Final = 4
+CLUSTER_NAME: Final = "kafka-cluster"
 _RESOURCE_TYPES: Final = frozenset(range(2, 8))
 _OPERATIONS: Final = frozenset(range(2, 16))
 _PERMISSIONS: Final = frozenset((2, 3))
@@ -101,6 +106,10 @@ def _check(state: ControllerState, acl: StandardAcl) -> None:
             raise ControllerApiError(Errors.INVALID_REQUEST, f"An ACL can't have the {what} {value}.")
     if not acl.resource_name:
         raise ControllerApiError(Errors.INVALID_REQUEST, "The name of an ACL's resource can't be empty.")
+    if acl.resource_type == CLUSTER and acl.resource_name != CLUSTER_NAME:
+        raise ControllerApiError(
+            Errors.INVALID_REQUEST, f"The cluster's name in an ACL is {CLUSTER_NAME!r}, not {acl.resource_name!r}."
+        )
     if ":" not in acl.principal:
         raise ControllerApiError(Errors.INVALID_REQUEST, f"{acl.principal!r} is no principal, which is TYPE:NAME.")
     if not acl.host:
@@ -113,7 +122,7 @@ def _check_range(state: ControllerState, host: str) -> None:
     if not state.metadata_version.is_cidr_acl_supported:
         raise ControllerApiError(Errors.UNSUPPORTED_VERSION, "Address ranges in ACLs need metadata.version 4.4-IV1.")
     try:
-        ipaddress.ip_network(host, strict=False)
+        AddressRange.parse(host)
     except ValueError as fault:
         raise ControllerApiError(Errors.INVALID_REQUEST, f"{host!r} is no address range: {fault}.") from None
 

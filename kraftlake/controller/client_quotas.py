@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -11,11 +10,13 @@ from typing import Final
 import attrs
 
 from kraftlake.controller.errors import ApiError, ControllerApiError, Errors
-from kraftlake.controller.result import ControllerResult
+from kraftlake.controller.result import MAX_RECORDS_PER_BATCH, ControllerResult
+from kraftlake.controller.result_limit import check_records
 from kraftlake.controller.state import ControllerState
 from kraftlake.image import ClientQuotaEntity, ClientQuotaImage
 from kraftlake.records.metadata_records import ClientQuotaRecord, EntityData
 from kraftlake.records.serde import ApiMessageAndVersion
+from kraftlake.runtime.inet_address import inet_address
 
 _LARGEST: Final = {"INT": 2147483647.0, "LONG": float(2**63)}
 USER_AND_CLIENT_KEYS: Final[Mapping[str, str]] = {
@@ -26,6 +27,8 @@ USER_AND_CLIENT_KEYS: Final[Mapping[str, str]] = {
 }
 IP_KEYS: Final[Mapping[str, str]] = {"connection_creation_rate": "INT"}
 _HOST_NAME: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?")
+_NUMBER: Final = re.compile(r"0[xX][0-9A-Fa-f]*|[0-9]+")
+"""What the last label of a host's name is not: it would be taken for an IPv4 address (RFC 1123, 2.1)."""
 
 
 @attrs.frozen(kw_only=True)
@@ -51,6 +54,7 @@ def alter_client_quotas(
             answers[entity] = ApiError.NONE
         except ControllerApiError as refusal:
             answers[entity] = refusal.api_error
+    check_records(records, MAX_RECORDS_PER_BATCH)
     return ControllerResult(() if validate_only else records, answers, atomic=True)
 
 
@@ -103,13 +107,10 @@ def _keys_of(entity: ClientQuotaEntity) -> Mapping[str, str]:
 
 
 def _is_address(text: str) -> bool:
-    """Whether it is an address or could be a host's name, which nobody looks up here."""
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        looks_like_numbers = all(part.isdecimal() for part in text.split("."))
-        return not looks_like_numbers and _HOST_NAME.fullmatch(text) is not None
-    return True
+    """Whether it is an address as Java reads one, or could be the name of a host; names are not looked up here."""
+    if inet_address(text) is not None:
+        return True
+    return _HOST_NAME.fullmatch(text) is not None and _NUMBER.fullmatch(text.rpartition(".")[2]) is None
 
 
 def _check_value(keys: Mapping[str, str], key: str, value: float) -> None:

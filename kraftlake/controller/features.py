@@ -11,7 +11,7 @@ from kraftlake.controller.config_schema import MIN_ISR, static_topic_config
 from kraftlake.controller.errors import ApiError, ControllerApiError, Errors
 from kraftlake.controller.result import ControllerResult
 from kraftlake.controller.state import ControllerState
-from kraftlake.controller.supported_features import SUPPORTED, missing_need
+from kraftlake.controller.supported_features import FEATURES, SUPPORTED, missing_need
 from kraftlake.image import VersionRange
 from kraftlake.image.configurations_image import BROKER_RESOURCE, ConfigResource
 from kraftlake.image.features_image import ELR_VERSION, KRAFT_VERSION, METADATA_VERSION
@@ -86,6 +86,8 @@ def _update(
         if update.level != current:
             raise _invalid(name, update, "the one voter of a lake has no use for another one")
         return []
+    elif name not in FEATURES:
+        raise _invalid(name, update, "there is no feature of that name")
     else:
         need = missing_need(name, update.level, proposed)
         if need is not None:

@@ -102,6 +102,9 @@ def _check(state: ControllerState, change: ScramDeletion | ScramUpsertion) -> No
                 Errors.UNACCEPTABLE_CREDENTIAL,
                 f"{change.iterations} iterations won't do: {MIN_ITERATIONS} to {MAX_ITERATIONS} are allowed.",
             )
+        if not change.salted_password:
+            # Kafka's answer too: Java has no HMAC with an empty key.
+            raise ControllerApiError(Errors.UNKNOWN_SERVER_ERROR, "The salted password is empty.")
     elif change.name not in state.image.scram.mechanisms.get(change.mechanism, {}):
         raise ControllerApiError(
             Errors.RESOURCE_NOT_FOUND,

@@ -1,11 +1,13 @@
 """Topics are created, deleted, and get more partitions.
 
-Source: org.apache.kafka.controller.ReplicationControlManager of Kafka 4.4.
+Sources: org.apache.kafka.controller.ReplicationControlManager and kafka.server.ControllerApis of Kafka 4.4.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Final, TypeVar
 
 import attrs
 
@@ -13,6 +15,7 @@ from kraftlake.controller.assignments import all_fenced, check_manual_assignment
 from kraftlake.controller.configs import ConfigOperation, OpType, alter_config_resource, clear_elr_records
 from kraftlake.controller.errors import ApiError, ControllerApiError, Errors
 from kraftlake.controller.result import MAX_RECORDS_PER_BATCH, ControllerResult
+from kraftlake.controller.result_limit import check_records
 from kraftlake.controller.state import ControllerState
 from kraftlake.controller.topic_names import colliding_topic, problem_of_name
 from kraftlake.image import PartitionRegistration
@@ -22,6 +25,8 @@ from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.records.uuid import Uuid
 
 DEFAULT = -1
+CLUSTER_METADATA_TOPIC: Final = "__cluster_metadata"
+K = TypeVar("K", bound=Hashable)
 
 
 @attrs.frozen(kw_only=True)
@@ -66,24 +71,46 @@ def create_topics(
 ) -> ControllerResult[dict[str, CreatedTopic]]:
     """Create topics: those that can be, in one batch; each of the others is answered with why not.
 
-    Raises ControllerApiError(POLICY_VIOLATION) for more than 10,000 partitions at once.
+    A name that the request has twice is refused, as is `__cluster_metadata`. Raises
+    ControllerApiError(POLICY_VIOLATION) for more than 10,000 partitions, or records, with `validate_only` as well.
     """
+    names = state.image.topics.topics_by_name()
+    answers: dict[str, CreatedTopic] = {}
+    records: list[ApiMessageAndVersion] = []
+    topics, refused = _without_forbidden(topics)
+    answers.update({name: CreatedTopic(error=error) for name, error in refused.items()})
     total = sum(_partition_count(state, topic) for topic in topics)
     if total > MAX_RECORDS_PER_BATCH:
         raise ControllerApiError(
             Errors.POLICY_VIOLATION,
             f"The request creates {total} partitions; {MAX_RECORDS_PER_BATCH} are the most that one may.",
         )
-    names = state.image.topics.topics_by_name()
-    answers: dict[str, CreatedTopic] = {}
-    records: list[ApiMessageAndVersion] = []
     for topic in topics:
         try:
             _check_name(topic.name, names)
             records += _create_topic(state, topic, answers)
         except ControllerApiError as refusal:
             answers[topic.name] = CreatedTopic(error=refusal.api_error)
+    check_records(records, MAX_RECORDS_PER_BATCH)
     return ControllerResult(() if validate_only else records, answers, atomic=True)
+
+
+def _without_forbidden(topics: Sequence[CreatableTopic]) -> tuple[list[CreatableTopic], dict[str, ApiError]]:
+    """The topics that may be asked for, and why the others may not, by name."""
+    refused = _duplicates((topic.name for topic in topics), "topic name")
+    if any(topic.name == CLUSTER_METADATA_TOPIC for topic in topics):
+        reason = f"A topic can't be called {CLUSTER_METADATA_TOPIC}: that is the metadata log itself."
+        refused.setdefault(CLUSTER_METADATA_TOPIC, ApiError(Errors.INVALID_REQUEST, reason))
+    return [topic for topic in topics if topic.name not in refused], refused
+
+
+def _duplicates(keys: Iterable[K], what: str) -> dict[K, ApiError]:
+    """The refusal of each key that comes more than once."""
+    return {
+        key: ApiError(Errors.INVALID_REQUEST, f"The request has the {what} {key} {count} times.")
+        for key, count in Counter(keys).items()
+        if count > 1
+    }
 
 
 def _partition_count(state: ControllerState, topic: CreatableTopic) -> int:
@@ -191,13 +218,15 @@ def _placed(state: ControllerState, topic: CreatableTopic) -> list[PartitionRegi
 
 
 def delete_topics(state: ControllerState, ids: Sequence[Uuid]) -> ControllerResult[dict[Uuid, ApiError]]:
-    """Delete topics by id; UNKNOWN_TOPIC_ID for one that isn't there."""
-    answers: dict[Uuid, ApiError] = {}
+    """Delete topics by id; UNKNOWN_TOPIC_ID for one that isn't there, INVALID_REQUEST for one that is named twice."""
+    answers = _duplicates(ids, "topic id")
     records = []
     for topic_id in ids:
+        if topic_id in answers:
+            continue
         if state.image.topics.get_topic_by_id(topic_id) is None:
             answers[topic_id] = ApiError(Errors.UNKNOWN_TOPIC_ID, f"There is no topic with the id {topic_id}.")
-        elif topic_id not in answers:
+        else:
             answers[topic_id] = ApiError.NONE
             records.append(ApiMessageAndVersion(RemoveTopicRecord(topic_id=topic_id), 0))
     return ControllerResult(records, answers, atomic=True)
@@ -206,7 +235,9 @@ def delete_topics(state: ControllerState, ids: Sequence[Uuid]) -> ControllerResu
 def create_partitions(
     state: ControllerState, topics: Sequence[NewPartitions], *, validate_only: bool = False
 ) -> ControllerResult[dict[str, ApiError]]:
-    """Add partitions to topics; each is answered for itself."""
+    """Add partitions to topics; each is answered for itself, and one that is named twice is refused."""
+    answers = _duplicates((topic.name for topic in topics), "topic name")
+    topics = [topic for topic in topics if topic.name not in answers]
     total = 0
     for topic in topics:
         image = state.topic(topic.name)
@@ -217,7 +248,6 @@ def create_partitions(
             Errors.POLICY_VIOLATION,
             f"The request adds {total} partitions; {MAX_RECORDS_PER_BATCH} are the most that one may.",
         )
-    answers: dict[str, ApiError] = {}
     records: list[ApiMessageAndVersion] = []
     for topic in topics:
         try:

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from kraftlake.records.batch_values import BatchValues
 
 MAX_RECORDS_IN_BATCH = 1024
-MAX_BYTES_IN_BATCH = 1024 * 1024
+MAX_BYTES_IN_BATCH = 8 * 1024 * 1024 - 61
+"""Kafka's limit without a batch's header; Kafka fails to write a snapshot whose next 1,024 records are larger."""
 RECORD_OVERHEAD = 24
 """More than a record's length, attributes, deltas and counts take beside its value."""
 

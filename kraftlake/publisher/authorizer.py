@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
@@ -21,6 +20,7 @@ from kraftlake.publisher.acl_cache import (
 from kraftlake.replay import LoaderManifest
 from kraftlake.replay.manifest import SnapshotManifest
 from kraftlake.runtime.errors import KraftlakeError, UsageError
+from kraftlake.runtime.inet_address import AddressRange
 
 WILDCARD_PRINCIPAL: Final = "User:*"
 _IMPLIED_BY: Final[Mapping[int, frozenset[int]]] = {
@@ -158,21 +158,13 @@ def is_in_range(host: str, pattern: str) -> bool:
 
     Source: org.apache.kafka.server.authorizer.internals.CidrUtils.
     """
-    network = _network(pattern)
-    if network is None:
-        return False
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return address.version == network.version and address in network
+    range_ = _range(pattern)
+    return range_ is not None and host in range_
 
 
 @lru_cache(maxsize=4_096)
-def _network(pattern: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
-    if "/" not in pattern:
-        return None
+def _range(pattern: str) -> AddressRange | None:
     try:
-        return ipaddress.ip_network(pattern, strict=False)
+        return AddressRange.parse(pattern)
     except ValueError:
         return None

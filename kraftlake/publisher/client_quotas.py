@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Mapping
 from enum import IntFlag
 from typing import Final
@@ -13,6 +12,7 @@ from kraftlake.delta import MetadataDelta
 from kraftlake.image import ClientQuotaEntity, MetadataImage
 from kraftlake.replay import LoaderManifest
 from kraftlake.runtime.errors import UsageError
+from kraftlake.runtime.inet_address import inet_address
 from kraftlake.runtime.log import get_logger
 
 QUOTA_KEYS: Final = ("producer_byte_rate", "consumer_byte_rate", "request_percentage", "controller_mutation_rate")
@@ -113,7 +113,7 @@ class ClientQuotas:
 
     def __init__(self) -> None:
         self._overrides: Mapping[str, QuotaOverrides] = {key: QuotaOverrides() for key in QUOTA_KEYS}
-        self._connection_rates: Mapping[str | None, int] = {}
+        self._connection_rates: Mapping[bytes | str | None, int] = {}
         self._log = get_logger(__name__)
 
     @property
@@ -171,9 +171,7 @@ def _name(entries: Mapping[str, str | None], kind: str) -> _Name:
     return _DEFAULT if name is None else name
 
 
-def _canonical(address: str) -> str:
-    """An address as one text, so that each way to write it finds the same quota."""
-    try:
-        return str(ipaddress.ip_address(address))
-    except ValueError:
-        return address
+def _canonical(address: str) -> bytes | str:
+    """The bytes of an address, so that each way to write it finds the same quota; a host's name as it is."""
+    known = inet_address(address)
+    return address if known is None else known

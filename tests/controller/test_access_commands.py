@@ -67,6 +67,26 @@ def test_a_quota_that_can_not_be_is_refused(entity: Any, ops: Any) -> None:
     assert cluster.added == []
 
 
+@pytest.mark.parametrize("address", ["1.2.3.4", "10.1", "[::1]", "::ffff:1.2.3.4", "broker-1.example.org", "localhost"])
+def test_the_quota_of_an_address_takes_each_form_that_java_does(address: str) -> None:
+    cluster = ControlledCluster()
+    assert alter_quota(cluster, (("ip", address),), ("connection_creation_rate", 1.0)) is Errors.NONE
+
+
+@pytest.mark.parametrize("address", ["1.2.3.256", "1.2.3.4.5", "0x7f.1", "a.0x1f", "[10.0.0.1]", "::1%", "1:2"])
+def test_the_quota_of_what_java_takes_for_no_address_is_refused(address: str) -> None:
+    cluster = ControlledCluster()
+    assert alter_quota(cluster, (("ip", address),), ("connection_creation_rate", 1.0)) is Errors.INVALID_REQUEST
+
+
+def test_more_quotas_than_a_batch_holds_are_refused_even_if_only_validated() -> None:
+    cluster = ControlledCluster()
+    many = [QuotaAlteration(entity=(("user", f"u{n}"),), ops=[("request_percentage", 1.5)]) for n in range(10_001)]
+    with pytest.raises(ControllerApiError) as refusal:
+        cluster.run(lambda state: alter_client_quotas(state, many, validate_only=True))
+    assert refusal.value.error is Errors.POLICY_VIOLATION
+
+
 def test_of_an_entity_that_is_named_twice_only_the_first_counts_but_the_answer_is_the_refusal() -> None:
     cluster = ControlledCluster()
     twice = [QuotaAlteration(entity=ALICE, ops=[("request_percentage", value)]) for value in (1.5, 2.5)]
@@ -108,7 +128,12 @@ def test_an_acl_is_created_once_and_deleted_by_filters() -> None:
         ({"principal": "alice"}, Errors.INVALID_REQUEST),
         ({"host": ""}, Errors.INVALID_REQUEST),
         ({"host": "10.0.0.0/99"}, Errors.INVALID_REQUEST),
+        ({"host": "10.0.0.0/255.0.0.0"}, Errors.INVALID_REQUEST),
+        ({"resource_type": 4, "resource_name": "cluster"}, Errors.INVALID_REQUEST),
+        ({"resource_type": 4, "resource_name": "kafka-cluster"}, Errors.NONE),
         ({"host": "10.0.0.0/8"}, Errors.NONE),
+        ({"host": "010.0.0.0/8"}, Errors.NONE),
+        ({"host": "[fe80::]/32"}, Errors.NONE),
     ],
 )
 def test_an_acl_that_can_not_be_is_refused(changes: dict[str, Any], error: Errors) -> None:
@@ -137,6 +162,14 @@ def test_a_scram_credential_is_that_of_the_rfc() -> None:
     )
     assert answers["alice"].error is Errors.NONE
     assert cluster.image.scram.is_empty()
+
+
+def test_a_scram_credential_without_a_salted_password_is_refused_as_kafka_does() -> None:
+    cluster = ControlledCluster()
+    empty = ScramUpsertion(name="alice", mechanism=1, iterations=4096, salt=b"salt", salted_password=b"")
+    answers = cluster.run(lambda state: alter_user_scram_credentials(state, [], [empty]))
+    assert answers["alice"].error is Errors.UNKNOWN_SERVER_ERROR
+    assert cluster.added == []
 
 
 @pytest.mark.parametrize(

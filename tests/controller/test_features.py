@@ -38,7 +38,7 @@ def test_metadata_version_is_raised_and_lowered_where_nothing_is_lost() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "level"), [("metadata.version", 34), ("group.version", 2), ("nonsense", 1), (ELR, -1)]
+    ("name", "level"), [("metadata.version", 34), ("group.version", 2), ("nonsense", 1), ("nonsense", 0), (ELR, -1)]
 )
 def test_what_nobody_supports_is_refused(name: str, level: int) -> None:
     assert update(ControlledCluster(), name, level) is Errors.INVALID_UPDATE_VERSION

@@ -62,6 +62,7 @@ REFUSED: list[tuple[dict[str, Any], Errors]] = [
     ({"name": ""}, Errors.INVALID_TOPIC_EXCEPTION),
     ({"name": "a b"}, Errors.INVALID_TOPIC_EXCEPTION),
     ({"name": ".."}, Errors.INVALID_TOPIC_EXCEPTION),
+    ({"name": "__cluster_metadata"}, Errors.INVALID_REQUEST),
     ({"name": "x" * 250}, Errors.INVALID_TOPIC_EXCEPTION),
     ({"name": "taken"}, Errors.TOPIC_ALREADY_EXISTS),
     ({"name": "under.score"}, Errors.INVALID_TOPIC_EXCEPTION),
@@ -156,3 +157,37 @@ def test_partitions_that_can_not_be_added_are_refused(
     cluster.assigned("orders", (1, 2))
     assert cluster.run(lambda state: create_partitions(state, [more]))[more.name].error is error
     assert cluster.added == []
+
+
+def test_a_topic_that_a_request_creates_twice_is_refused_and_the_others_are_created(cluster: ControlledCluster) -> None:
+    wanted = [CreatableTopic(name=name, assignments=[(0, (1,))]) for name in ("orders", "bills", "orders")]
+    answers = cluster.run(lambda state: create_topics(state, wanted))
+    assert {name: answer.error.error for name, answer in answers.items()} == {
+        "orders": Errors.INVALID_REQUEST,
+        "bills": Errors.NONE,
+    }
+    assert [type(message) for message in cluster.added] == [TopicRecord, PartitionRecord]
+
+
+def test_a_topic_that_a_request_deletes_or_grows_twice_is_refused_and_stays(cluster: ControlledCluster) -> None:
+    topic_id = cluster.create("orders", assignments=[(0, (1,))]).topic_id
+    other = cluster.create("bills", assignments=[(0, (1,))]).topic_id
+    answers = cluster.run(lambda state: delete_topics(state, [topic_id, other, topic_id]))
+    assert {each: error.error for each, error in answers.items()} == {
+        topic_id: Errors.INVALID_REQUEST,
+        other: Errors.NONE,
+    }
+    assert cluster.added == [RemoveTopicRecord(topic_id=other)]
+    more = [NewPartitions(name="orders", count=count) for count in (2, 3)]
+    grown = cluster.run(lambda state: create_partitions(state, more))
+    assert {name: error.error for name, error in grown.items()} == {"orders": Errors.INVALID_REQUEST}
+    assert cluster.added == []
+
+
+@pytest.mark.parametrize("validate_only", [True, False])
+def test_a_topic_whose_records_do_not_fit_one_batch_is_refused(cluster: ControlledCluster, validate_only: bool) -> None:
+    """10,000 partitions are allowed, and are one record too many with the topic's own."""
+    wanted = [CreatableTopic(name="orders", num_partitions=10_000, replication_factor=1)]
+    with pytest.raises(ControllerApiError) as refusal:
+        cluster.run(lambda state: create_topics(state, wanted, validate_only=validate_only))
+    assert refusal.value.error is Errors.POLICY_VIOLATION

@@ -2,6 +2,7 @@ import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.net.InetAddress;
+import java.net.UnknownHostException;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -58,6 +59,7 @@ import org.apache.kafka.metadata.authorizer.StandardAuthorizer;
 import org.apache.kafka.server.authorizer.Action;
 import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
 import org.apache.kafka.server.authorizer.AuthorizationResult;
+import org.apache.kafka.server.authorizer.internals.CidrUtils;
 import org.apache.kafka.server.common.ApiMessageAndVersion;
 import org.apache.kafka.server.common.KRaftVersion;
 import org.apache.kafka.server.config.ClientQuotaManagerConfig;
@@ -72,6 +74,8 @@ import org.apache.kafka.server.quota.QuotaType;
  *   authorize  decisions of StandardAuthorizer: its ACLs, its configuration, requests
  *   quotas     limits of ClientQuotaManager: changes, then who asks
  *   cache      answers of KRaftMetadataCache: an image's records in base64, and what is asked
+ *   ranges     for each host and pattern: whether CidrUtils takes the pattern, and whether the host lies in it
+ *   addresses  the bytes in hex that InetAddress reads from each text, null for what it takes for no address
  *
  * The language used is what Janino compiles, as in KafkaImages.java.
  */
@@ -106,7 +110,49 @@ public class KafkaPublishers {
         if (what.equals("cache")) {
             return cache(request);
         }
+        if (what.equals("ranges")) {
+            return ranges(request);
+        }
+        if (what.equals("addresses")) {
+            return addresses(request);
+        }
         throw new IllegalArgumentException("no such request: " + what);
+    }
+
+    static Object ranges(JsonNode request) {
+        List answers = new ArrayList();
+        for (Iterator asked = request.get("ranges").iterator(); asked.hasNext(); ) {
+            JsonNode pair = (JsonNode) asked.next();
+            String host = pair.get("host").asText();
+            String pattern = pair.get("pattern").asText();
+            boolean valid = true;
+            try {
+                CidrUtils.validate(pattern);
+            } catch (IllegalArgumentException e) {
+                valid = false;
+            }
+            boolean inside = CidrUtils.isInRange(host, pattern);
+            answers.add(Arrays.asList(new Object[] {Boolean.valueOf(valid), Boolean.valueOf(inside)}));
+        }
+        return answers;
+    }
+
+    static Object addresses(JsonNode request) {
+        List answers = new ArrayList();
+        for (Iterator asked = request.get("texts").iterator(); asked.hasNext(); ) {
+            JsonNode text = (JsonNode) asked.next();
+            try {
+                byte[] bytes = InetAddress.getByName(text.asText()).getAddress();
+                StringBuilder hex = new StringBuilder();
+                for (int i = 0; i < bytes.length; i++) {
+                    hex.append(Integer.toHexString((bytes[i] & 0xff) + 0x100).substring(1));
+                }
+                answers.add(hex.toString());
+            } catch (UnknownHostException e) {
+                answers.add(null);
+            }
+        }
+        return answers;
     }
 
     static class Context implements AuthorizableRequestContext {

@@ -23,9 +23,11 @@ from kraftlake.publisher import (
     QuotaFilter,
     StandardAuthorizer,
 )
+from kraftlake.publisher.authorizer import is_in_range
 from kraftlake.records import metadata_records as r
 from kraftlake.records.serde import ApiMessageAndVersion, encode_value
 from kraftlake.runtime.errors import UsageError
+from kraftlake.runtime.inet_address import AddressRange, inet_address
 from tests.histories import BROKER_IDS, TOPIC_NAMES, USERS, histories
 from tests.interop.kafka_publishers import ask_broker
 from tests.publisher.updates import cluster
@@ -92,6 +94,52 @@ def test_decisions_are_kafkas(rules: set[StandardAcl], asked: list[dict[str, Any
         for request in asked
     ]
     assert ours == theirs
+
+
+octets = st.sampled_from(["0", "10", "010", "255", "256", "1", "00001", "", "٣", "0x1"])
+ipv4_texts = st.lists(octets, min_size=1, max_size=5).map(".".join)
+groups = st.sampled_from(["0", "fe80", "2001", "db8", "", "", "12345", "000ff", "ffff", "10.0.0.1", "g", "1.2.3.256"])
+ipv6_texts = st.builds(
+    lambda parts, zone, bracketed: f"[{':'.join(parts)}{zone}]" if bracketed else ":".join(parts) + zone,
+    st.lists(groups, min_size=2, max_size=9),
+    st.sampled_from(["", "", "", "%1", "%", "%4294967296"]),
+    st.booleans(),
+)
+prefix_lengths = st.sampled_from(
+    ["0", "1", "8", "08", "008", "24", "30", "32", "33", "64", "127", "128", "129", "+8", "-0", "-1", "", " 8", "٨",
+     "8/8", "255.0.0.0", "99999999999"]
+)  # fmt: skip
+range_texts = st.builds(
+    "{}/{}".format, st.sampled_from(["10.0.0.0", "fe80::", "[fe80::]"]) | ipv4_texts, prefix_lengths
+)
+range_texts |= st.builds("{}/{}".format, ipv6_texts, prefix_lengths)
+literals = st.sampled_from(
+    ["10.0.0.1", "0.0.0.0", "1.2.3.4", "fe80:0:0:0:0:0:0:1", "0:0:0:0:0:0:0:0", "2001:db8::1", "::"]
+)
+
+
+@given(st.lists(st.tuples(literals, range_texts), min_size=10, max_size=40))
+def test_address_ranges_are_kafkas(asked: list[tuple[str, str]]) -> None:
+    theirs = ask_broker("ranges", {"ranges": [{"host": host, "pattern": pattern} for host, pattern in asked]})
+
+    def valid(pattern: str) -> bool:
+        try:
+            AddressRange.parse(pattern)
+        except ValueError:
+            return False
+        return True
+
+    ours = [[valid(pattern), is_in_range(host, pattern)] for host, pattern in asked]
+    assert dict(zip(asked, ours, strict=True)) == dict(zip(asked, theirs, strict=True))
+
+
+@given(st.lists(ipv4_texts | ipv6_texts, min_size=10, max_size=40))
+def test_addresses_are_read_as_java_reads_them(texts: list[str]) -> None:
+    """What is neither an IPv4 address nor has a colon is left out: Java asks the name service for it."""
+    texts = [text for text in texts if ":" in text or inet_address(text) is not None]
+    theirs = ask_broker("addresses", {"texts": texts})
+    ours = [address and address.hex() for address in map(inet_address, texts)]
+    assert dict(zip(texts, ours, strict=True)) == dict(zip(texts, theirs, strict=True))
 
 
 entity_names = st.sampled_from(["alice", "bob", "ü%", None])

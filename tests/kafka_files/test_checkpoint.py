@@ -15,7 +15,7 @@ from kraftlake.records.serde import ApiMessageAndVersion, encode_value
 
 SIZES = st.lists(
     st.tuples(
-        st.sampled_from([3, 100, 1000, 2000, 400_000, MAX_BYTES_IN_BATCH - RECORD_OVERHEAD, 1_100_000]),
+        st.sampled_from([3, 100, 1000, 2000, 400_000, MAX_BYTES_IN_BATCH - RECORD_OVERHEAD, 9_000_000]),
         st.sampled_from([1, 2, 3, 600, 1023, 1024, 1025]),
     ),
     max_size=8,
@@ -38,6 +38,16 @@ def test_many_values_are_cut_where_they_are_cut_one_by_one(runs: list[tuple[int,
     assert (many.records, many.size) == (one.records, one.size)
 
 
+def test_a_batch_may_have_exactly_as_many_bytes_as_kafkas_limit() -> None:
+    """8 MiB with its header (KafkaRaftClient.MAX_BATCH_SIZE_BYTES); one byte more begins another batch."""
+    header, half = 61, (8 * 1024 * 1024) // 2
+    for more, begun in ((0, [0]), (1, [0, 1])):
+        sizes = [half - RECORD_OVERHEAD, half - header - RECORD_OVERHEAD + more]
+        cutter = BatchCutter()
+        assert [index for index, size in enumerate(sizes) if cutter.begins(size)] == begun
+        assert BatchCutter().beginnings(np.array(sizes, np.int32)) == begun
+
+
 def record(size: int) -> ApiMessageAndVersion:
     return ApiMessageAndVersion(ConfigRecord(resource_type=2, resource_name="t", name="n", value="v" * size), 0)
 
@@ -49,9 +59,9 @@ def encoded(records: list[ApiMessageAndVersion]) -> EncodedValues:
     )
 
 
-@given(st.lists(st.tuples(st.booleans(), st.sampled_from([1, 300_000]), st.sampled_from([0, 1, 5, 700])), max_size=6))
+@given(st.lists(st.tuples(st.booleans(), st.sampled_from([1, 3_000_000]), st.sampled_from([0, 1, 3, 700])), max_size=6))
 def test_records_that_come_encoded_are_batched_with_those_that_do_not(runs: list[tuple[bool, int, int]]) -> None:
-    runs = [(bulk, size, count if size == 1 else min(count, 5)) for bulk, size, count in runs]
+    runs = [(bulk, size, count if size == 1 else min(count, 3)) for bulk, size, count in runs]
     records = [[record(size)] * count for _, size, count in runs]
     mixed: list[ApiMessageAndVersion | EncodedValues] = []
     for (bulk, _, _), each in zip(runs, records, strict=True):

@@ -69,6 +69,7 @@ def test_an_address_has_its_own_rate_or_the_default() -> None:
         quota(5, key="connection_creation_rate", ip="2001:DB8::0:1"), quota(9, key="connection_creation_rate", ip=None)
     )
     assert quotas.connection_rate("2001:db8::1") == 5
+    assert quotas.connection_rate("2001:db8:0:0:0:0:0:1") == 5
     assert quotas.connection_rate("10.0.0.1") == 9
     made.change(quota(None, key="connection_creation_rate", ip=None))
     assert quotas.connection_rate("10.0.0.1") is None

@@ -1,0 +1,132 @@
+"""IP addresses and address ranges, read exactly as Kafka's Java reads them, without a name service.
+
+Sources: java.net.InetAddress.getByName of Java 17, org.apache.kafka.server.authorizer.internals.CidrUtils of Kafka 4.4
+and the classes SubnetUtils and SubnetUtils6 of Apache Commons Net that it calls.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import attrs
+
+_IPV4_BYTES: Final = 4
+_IPV6_BYTES: Final = 16
+_LONGEST_IPV4: Final = 15
+_LARGEST_ZONE: Final = 2**31 - 1
+_MAPPED_PREFIX: Final = bytes(10) + b"\xff\xff"
+_DOTTED: Final = re.compile(r"([0-9]{1,3})\.([0-9]{1,3})\.([0-9]{1,3})\.([0-9]{1,3})")
+_DIGITS: Final = re.compile(r"[0-9]+")
+_GROUP: Final = re.compile(r"0*[0-9A-Fa-f]{1,4}")
+_PREFIX_LENGTH: Final = re.compile(r"[+-]?\d+")
+
+
+def inet_address(text: str) -> bytes | None:
+    """The bytes of an address literal, 4 or 16; None for anything else, such as a host name.
+
+    As in Java, an IPv4 address may have one to four numbers (`10.1` is 10.0.0.1), all decimal; an IPv6 address may
+    stand in brackets and have a zone; an IPv6 address that maps an IPv4 one is that IPv4 address. The name of a zone is
+    not looked for among the network interfaces.
+    """
+    bracketed = text.startswith("[") and text.endswith("]")
+    if bracketed:
+        text = text[1:-1]
+    else:
+        address = _ipv4(text)
+        if address is not None:
+            return address
+    literal, percent, zone = text.partition("%")
+    if percent and (not zone or (_DIGITS.fullmatch(zone) and int(zone) > _LARGEST_ZONE)):
+        return None
+    address = _ipv6(literal)
+    if address is None or not address.startswith(_MAPPED_PREFIX):
+        return address
+    return None if percent else address[len(_MAPPED_PREFIX) :]
+
+
+def _ipv4(text: str) -> bytes | None:
+    numbers = text.split(".")
+    if len(text) > _LONGEST_IPV4 or len(numbers) > _IPV4_BYTES or not all(map(_DIGITS.fullmatch, numbers)):
+        return None
+    *first, last = map(int, numbers)
+    rest = _IPV4_BYTES - len(first)
+    if any(number > 255 for number in first) or last >= 256**rest:
+        return None
+    return bytes(first) + last.to_bytes(rest, "big")
+
+
+def _ipv6(text: str) -> bytes | None:
+    head, double_colon, tail = text.partition("::")
+    first = _groups(head, ends_here=not double_colon)
+    second = _groups(tail, ends_here=True)
+    if first is None or second is None:
+        return None
+    zeros = _IPV6_BYTES - len(first) - len(second)
+    if zeros < 0 or bool(zeros) != bool(double_colon):
+        return None
+    return first + bytes(zeros) + second
+
+
+def _groups(text: str, *, ends_here: bool) -> bytes | None:
+    """The bytes of groups between colons; where the address ends with them, the last one may be an IPv4 address."""
+    address = b""
+    groups = text.split(":") if text else []
+    for number, group in enumerate(groups, start=1):
+        if _GROUP.fullmatch(group):
+            address += int(group, 16).to_bytes(2, "big")
+        elif ends_here and number == len(groups) and group.count(".") == 3 and (dotted := _ipv4(group)) is not None:
+            address += dotted
+        else:
+            return None
+    return address
+
+
+@attrs.frozen
+class AddressRange:
+    """All addresses whose first `prefix_length` bits are those of `network`, an address of 4 or 16 bytes."""
+
+    network: bytes
+    prefix_length: int
+
+    @classmethod
+    def parse(cls, text: str) -> AddressRange:
+        """The range of `10.0.0.0/8` or `2001:db8::/32`, as CidrUtils.validate takes it.
+
+        An IPv4 range has four decimal numbers and a prefix length of one or two digits, and no netmask. Raises
+        ValueError with what is wrong.
+        """
+        address, slash, prefix = text.partition("/")
+        if not slash:
+            raise ValueError("it has no prefix length, as in 10.0.0.0/8")
+        if ":" in text:
+            return cls._parse_ipv6(address, prefix)
+        dotted = _DOTTED.fullmatch(address)
+        if dotted is None:
+            raise ValueError(f"{address!r} is not four decimal numbers")
+        numbers = [int(number) for number in dotted.groups()]
+        if max(numbers) > 255:
+            raise ValueError(f"{max(numbers)} is above 255")
+        if not re.fullmatch(r"[0-9]{1,2}", prefix) or int(prefix) > 32:
+            raise ValueError(f"the prefix length {prefix!r} is not a number from 0 to 32")
+        return cls(bytes(numbers), int(prefix))
+
+    @classmethod
+    def _parse_ipv6(cls, address: str, prefix: str) -> AddressRange:
+        # Integer.parseInt takes a sign, and the digits of any script.
+        if not _PREFIX_LENGTH.fullmatch(prefix) or not 0 <= int(prefix) <= 128:
+            raise ValueError(f"the prefix length {prefix!r} is not a number from 0 to 128")
+        network = inet_address(address)
+        if network is None or len(network) != _IPV6_BYTES:
+            raise ValueError(f"{address!r} is not an IPv6 address")
+        return cls(network, int(prefix))
+
+    def __contains__(self, host: str) -> bool:
+        """Whether the address `host` lies in the range; as in Kafka, 0.0.0.0 lies in none."""
+        if len(self.network) == _IPV4_BYTES and _DOTTED.fullmatch(host) is None:
+            return False
+        address = inet_address(host)
+        if address is None or len(address) != len(self.network) or address == bytes(_IPV4_BYTES):
+            return False
+        ignored = 8 * len(address) - self.prefix_length
+        return int.from_bytes(address, "big") >> ignored == int.from_bytes(self.network, "big") >> ignored

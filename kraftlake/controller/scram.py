@@ -81,11 +81,14 @@ def alter_user_scram_credentials(
             answers[change.name] = refusal.api_error
     records = []
     for name, change in changes.items():
-        if isinstance(change, ScramUpsertion):
-            records.append(change.to_record())
-        else:
+        if isinstance(change, ScramDeletion):
             removal = RemoveUserScramCredentialRecord(name=name, mechanism=change.mechanism)
             records.append(ApiMessageAndVersion(removal, 0))
+        elif change.salted_password:
+            records.append(change.to_record())
+        else:
+            # Java has no HMAC with an empty key, so that Kafka answers with this error as well.
+            answers[name] = ApiError(Errors.UNKNOWN_SERVER_ERROR, "The salted password is empty.")
     return ControllerResult(records, answers, atomic=True)
 
 
@@ -102,9 +105,6 @@ def _check(state: ControllerState, change: ScramDeletion | ScramUpsertion) -> No
                 Errors.UNACCEPTABLE_CREDENTIAL,
                 f"{change.iterations} iterations won't do: {MIN_ITERATIONS} to {MAX_ITERATIONS} are allowed.",
             )
-        if not change.salted_password:
-            # Kafka's answer too: Java has no HMAC with an empty key.
-            raise ControllerApiError(Errors.UNKNOWN_SERVER_ERROR, "The salted password is empty.")
     elif change.name not in state.image.scram.mechanisms.get(change.mechanism, {}):
         raise ControllerApiError(
             Errors.RESOURCE_NOT_FOUND,

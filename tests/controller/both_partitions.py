@@ -14,6 +14,7 @@ from kio.schema.elect_leaders.v2 import request as elections_rpc
 
 from kraftlake.controller.alter_partition import IsrChange, alter_partition
 from kraftlake.controller.elections import ElectionType, elect_leaders
+from kraftlake.controller.errors import ControllerApiError
 from kraftlake.controller.reassignments import alter_partition_reassignments
 from kraftlake.controller.topics import CreatableTopic, NewPartitions, create_partitions, create_topics, delete_topics
 from tests.controller.both_sides import MINUTE, BothSides, wire_uuid
@@ -25,66 +26,98 @@ class PartitionCommands(BothSides):
     def create(
         self, name: str, *partitions: Sequence[int], configs: Mapping[str, str | None] | None = None, **counts: int
     ) -> None:
-        count, factor = counts.get("count", -1), counts.get("factor", -1)
-        request = new_topics.CreateTopicsRequest(
-            topics=(
-                new_topics.CreatableTopic(
-                    name=name,
-                    num_partitions=count,
-                    replication_factor=factor,
-                    assignments=tuple(
-                        new_topics.CreatableReplicaAssignment(partition_index=number, broker_ids=tuple(replicas))
-                        for number, replicas in enumerate(partitions)
-                    ),
-                    configs=tuple(
-                        new_topics.CreatableTopicConfig(name=key, value=value) for key, value in (configs or {}).items()
-                    ),
-                ),
-            ),
-            timeout=MINUTE,
-        )
         topic = CreatableTopic(
             name=name,
-            num_partitions=count,
-            replication_factor=factor,
+            num_partitions=counts.get("count", -1),
+            replication_factor=counts.get("factor", -1),
             assignments=list(enumerate(partitions)),
             configs=configs or {},
         )
+        self.create_all([topic])
+
+    def create_all(self, topics: Sequence[CreatableTopic], *, validate_only: bool = False) -> None:
+        """One request for all of them; a request that is refused as a whole is answered for each of its names."""
+        request = new_topics.CreateTopicsRequest(
+            topics=tuple(
+                new_topics.CreatableTopic(
+                    name=topic.name,
+                    num_partitions=topic.num_partitions,
+                    replication_factor=topic.replication_factor,
+                    assignments=tuple(
+                        new_topics.CreatableReplicaAssignment(partition_index=number, broker_ids=tuple(replicas))
+                        for number, replicas in topic.assignments
+                    ),
+                    configs=tuple(
+                        new_topics.CreatableTopicConfig(name=key, value=value) for key, value in topic.configs.items()
+                    ),
+                )
+                for topic in topics
+            ),
+            timeout=MINUTE,
+            validate_only=validate_only,
+        )
 
         def theirs() -> Any:
-            (answer,) = self.rpc.ask(request).topics
-            if answer.error_code:
-                return int(answer.error_code)
-            shown = {config.name: config.value for config in answer.configs or ()}
-            return [answer.num_partitions, answer.replication_factor, shown]
+            return {
+                answer.name: int(answer.error_code)
+                or [
+                    answer.num_partitions,
+                    answer.replication_factor,
+                    {config.name: config.value for config in answer.configs or ()},
+                ]
+                for answer in self.rpc.ask(request).topics
+            }
 
         def ours() -> Any:
-            answer = self.ours.run(lambda state: create_topics(state, [topic]))[name]
-            if answer.error.is_failure:
-                return int(answer.error.error)
-            return [answer.num_partitions, answer.replication_factor, dict(answer.configs)]
+            try:
+                answers = self.ours.run(lambda state: create_topics(state, topics, validate_only=validate_only))
+            except ControllerApiError as refusal:
+                return {topic.name: int(refusal.error) for topic in topics}
+            return {
+                name: int(answer.error.error)
+                or [answer.num_partitions, answer.replication_factor, dict(answer.configs)]
+                for name, answer in answers.items()
+            }
 
-        self._step(f"create {name}", theirs, ours)
+        self._step(f"create {topics}", theirs, ours)
 
-    def delete(self, name: str) -> None:
-        state = old_topics.DeleteTopicState(name=None, topic_id=wire_uuid(self._topic_id(0, name)))
-        request = old_topics.DeleteTopicsRequest(topics=(state,), timeout=MINUTE)
-        topic_id = self._topic_id(1, name)
+    def delete(self, *names: str) -> None:
+        states = (old_topics.DeleteTopicState(name=None, topic_id=wire_uuid(self._topic_id(0, name))) for name in names)
+        request = old_topics.DeleteTopicsRequest(topics=tuple(states), timeout=MINUTE)
+        ids = [self._topic_id(1, name) for name in names]
         self._step(
-            f"delete {name}",
-            lambda: [int(answer.error_code) for answer in self.rpc.ask(request).responses],
-            lambda: [int(e.error) for e in self.ours.run(lambda state: delete_topics(state, [topic_id])).values()],
+            f"delete {names}",
+            lambda: sorted(int(answer.error_code) for answer in self.rpc.ask(request).responses),
+            lambda: sorted(int(e.error) for e in self.ours.run(lambda state: delete_topics(state, ids)).values()),
         )
 
     def grow(self, name: str, count: int, *assignments: Sequence[int]) -> None:
-        chosen = tuple(growth.CreatePartitionsAssignment(broker_ids=tuple(replicas)) for replicas in assignments)
-        topic = growth.CreatePartitionsTopic(name=name, count=count, assignments=chosen or None)
-        request = growth.CreatePartitionsRequest(topics=(topic,), timeout=MINUTE, validate_only=False)
-        more = NewPartitions(name=name, count=count, assignments=assignments or None)
+        self.grow_all([NewPartitions(name=name, count=count, assignments=assignments or None)])
+
+    def grow_all(self, topics: Sequence[NewPartitions], *, validate_only: bool = False) -> None:
+        """One request for all of them."""
+        request = growth.CreatePartitionsRequest(
+            topics=tuple(
+                growth.CreatePartitionsTopic(
+                    name=topic.name,
+                    count=topic.count,
+                    assignments=topic.assignments
+                    and tuple(growth.CreatePartitionsAssignment(broker_ids=tuple(each)) for each in topic.assignments),
+                )
+                for topic in topics
+            ),
+            timeout=MINUTE,
+            validate_only=validate_only,
+        )
+
+        def ours() -> Any:
+            answers = self.ours.run(lambda state: create_partitions(state, topics, validate_only=validate_only))
+            return {name: int(error.error) for name, error in answers.items()}
+
         self._step(
-            f"grow {name} {count}",
-            lambda: [int(answer.error_code) for answer in self.rpc.ask(request).results],
-            lambda: [int(e.error) for e in self.ours.run(lambda state: create_partitions(state, [more])).values()],
+            f"grow {topics}",
+            lambda: {answer.name: int(answer.error_code) for answer in self.rpc.ask(request).results},
+            ours,
         )
 
     def alter_isr(self, name: str, leader: int, *replicas: int, number: int = 0, **changes: int) -> None:

@@ -82,36 +82,53 @@ class SettingCommands(BothSides):
         )
 
     def quota(self, entity: Mapping[str, str | None], **ops: float | None) -> None:
-        entry = quotas.EntryData(
-            entity=tuple(quotas.EntityData(entity_type=kind, entity_name=name) for kind, name in entity.items()),
-            ops=tuple(quotas.OpData(key=key, value=value or 0.0, remove=value is None) for key, value in ops.items()),
-        )
-        request = quotas.AlterClientQuotasRequest(entries=(entry,), validate_only=False)
-        alteration = QuotaAlteration(entity=tuple(entity.items()), ops=list(ops.items()))
-        self._step(
-            f"quota {entity} {ops}",
-            lambda: [int(answer.error_code) for answer in self.rpc.ask(request).entries],
-            lambda: [
-                int(error.error)
-                for error in self.ours.run(lambda state: alter_client_quotas(state, [alteration])).values()
-            ],
+        self.quotas([QuotaAlteration(entity=tuple(entity.items()), ops=list(ops.items()))])
+
+    def quotas(self, alterations: Sequence[QuotaAlteration], *, validate_only: bool = False) -> None:
+        """One request for all of them."""
+        request = quotas.AlterClientQuotasRequest(
+            entries=tuple(
+                quotas.EntryData(
+                    entity=tuple(quotas.EntityData(entity_type=kind, entity_name=name) for kind, name in each.entity),
+                    ops=tuple(
+                        quotas.OpData(key=key, value=value or 0.0, remove=value is None) for key, value in each.ops
+                    ),
+                )
+                for each in alterations
+            ),
+            validate_only=validate_only,
         )
 
-    def add_acl(self, acl: StandardAcl) -> None:
-        creation = new_acls.AclCreation(
-            resource_type=acl.resource_type,
-            resource_name=acl.resource_name,
-            resource_pattern_type=acl.pattern_type,
-            principal=acl.principal,
-            host=acl.host,
-            operation=acl.operation,
-            permission_type=acl.permission_type,
+        def theirs() -> Any:
+            return {
+                tuple(sorted((part.entity_type, part.entity_name) for part in answer.entity)): int(answer.error_code)
+                for answer in self.rpc.ask(request).entries
+            }
+
+        def ours() -> Any:
+            answers = self.ours.run(lambda state: alter_client_quotas(state, alterations, validate_only=validate_only))
+            return {entity.entries: int(error.error) for entity, error in answers.items()}
+
+        self._step(f"quotas {alterations}", theirs, ours)
+
+    def add_acl(self, *acls: StandardAcl) -> None:
+        creations = tuple(
+            new_acls.AclCreation(
+                resource_type=acl.resource_type,
+                resource_name=acl.resource_name,
+                resource_pattern_type=acl.pattern_type,
+                principal=acl.principal,
+                host=acl.host,
+                operation=acl.operation,
+                permission_type=acl.permission_type,
+            )
+            for acl in acls
         )
-        request = new_acls.CreateAclsRequest(creations=(creation,))
+        request = new_acls.CreateAclsRequest(creations=creations)
         self._step(
-            f"add {acl}",
+            f"add {', '.join(map(str, acls))}",
             lambda: [int(answer.error_code) for answer in self.rpc.ask(request).results],
-            lambda: [int(error.error) for error in self.ours.run(lambda state: create_acls(state, [acl]))],
+            lambda: [int(error.error) for error in self.ours.run(lambda state: create_acls(state, acls))],
         )
 
     def remove_acls(self, wanted: AclFilter) -> None:

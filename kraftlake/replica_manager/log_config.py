@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import re
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import attrs
 
+from kraftlake.records.java_values import parse_boolean, parse_double, parse_integer, split_list, trim
 from kraftlake.runtime.errors import UsageError
 
 COMPACT: Final = "compact"
@@ -57,47 +58,24 @@ class LogConfig:
 
         UsageError for a value that is not of the config's type.
         """
-        known = {name: parse for name, parse in _PARSERS.items() if name in configs}
-        return attrs.evolve(
-            self, **{name.replace(".", "_"): parse(name, configs[name].strip()) for name, parse in known.items()}
-        )
+        values = {}
+        for name in _PARSERS.keys() & configs.keys():
+            try:
+                values[name.replace(".", "_")] = _PARSERS[name](trim(configs[name]))
+            except ValueError as problem:
+                raise UsageError(f"The topic config {name} has the value {configs[name]!r}: {problem}.") from None
+        return attrs.evolve(self, **values)
 
 
-def _whole(name: str, text: str) -> int:
-    if re.fullmatch(r"[+-]?[0-9]+", text) is None:
-        raise _no_value(name, text, "whole number")
-    return int(text)
+def _members(text: str) -> tuple[str, ...]:
+    return tuple(member.lower() for member in split_list(text)) if text else ()
 
 
-def _number(name: str, text: str) -> float:
-    if re.fullmatch(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[dDfF]?", text) is None:
-        raise _no_value(name, text, "number")
-    return float(text.rstrip("dDfF"))
-
-
-def _truth(name: str, text: str) -> bool:
-    if text.lower() not in ("true", "false"):
-        raise _no_value(name, text, "true or false")
-    return text.lower() == "true"
-
-
-def _members(name: str, text: str) -> tuple[str, ...]:  # noqa: ARG001
-    return tuple(member.strip().lower() for member in text.split(",")) if text else ()
-
-
-def _text(name: str, text: str) -> str:  # noqa: ARG001
-    return text
-
-
-def _no_value(name: str, text: str, wanted: str) -> UsageError:
-    return UsageError(f"The topic config {name} has the value {text!r}, which is not a {wanted}.")
-
-
-_BY_TYPE: Final[Mapping[str, Callable[[str, str], Any]]] = {
-    "int": _whole,
-    "float": _number,
-    "bool": _truth,
-    "str": _text,
+_BY_TYPE: Final[Mapping[str, Callable[[str], Any]]] = {
+    "int": functools.partial(parse_integer, bits=64),
+    "float": parse_double,
+    "bool": parse_boolean,
+    "str": str,
     "tuple[str, ...]": _members,
 }
 _PARSERS: Final = {field.name.replace("_", "."): _BY_TYPE[str(field.type)] for field in attrs.fields(LogConfig)}

@@ -87,11 +87,16 @@ def test_a_value_that_is_none_leaves_the_logs_as_they_were_and_is_reported():
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("retention.ms", "soon"), ("preallocate", "yes"), ("min.cleanable.dirty.ratio", "nan"), ("segment.ms", "٣")],
+    [("retention.ms", "soon"), ("preallocate", "yes"), ("min.cleanable.dirty.ratio", "nan"), ("segment.ms", "3\u2003")],
 )
 def test_values_are_of_their_configs_type(name, value):
     with pytest.raises(UsageError, match=name):
         LogConfig().overridden({name: value})
+
+
+def test_values_are_read_by_javas_rules():
+    config = LogConfig().overridden({"segment.ms": "\x01\u0663\n", "cleanup.policy": "compact ,\tdelete"})
+    assert config == LogConfig(segment_ms=3, cleanup_policy=("compact", "delete"))
 
 
 def test_configs_that_no_log_heeds_are_passed_over():

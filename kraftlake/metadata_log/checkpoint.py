@@ -6,7 +6,7 @@ are asked for. Source: the Delta transaction log protocol, "Checkpoints", "V1 Sp
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -50,8 +50,10 @@ class CheckpointContent:
     transactions: dict[str, int]
 
 
-def read_checkpoint(files: CheckpointFiles) -> CheckpointContent:
+def read_checkpoint(files: CheckpointFiles, instead: Callable[[], pa.Table] | None = None) -> CheckpointContent:
     """Open all parts of a checkpoint; they stay open until the files in them were asked for.
+
+    `instead` gives the files (ADD_SCHEMA) where it turns out then that they can't be read.
 
     Raises FileNotFoundError when a part was cleaned up meanwhile, CorruptDataError naming the file when it can't be
     read, LakeError for actions that this release can't follow; these two also when its files are asked for.
@@ -80,14 +82,17 @@ def read_checkpoint(files: CheckpointFiles) -> CheckpointContent:
     return CheckpointContent(
         protocol=protocol,
         metadata=metadata,
-        files=LiveFiles(lambda: _read_adds(parts)),
+        files=LiveFiles(lambda: _adds_or(parts, instead)),
         tombstones=Tombstones(lambda: _read_columns(parts, "remove", REMOVE_SCHEMA)[0]),
         transactions=transactions,
     )
 
 
 def _torn(file: Location) -> CorruptDataError:
-    return CorruptDataError(f"{file} is no checkpoint of a Delta table that can be read.")
+    return CorruptDataError(
+        f"{file} is no checkpoint of a Delta table that can be read: delete it where all commits that it stands for "
+        f"are there, they are read in its place."
+    )
 
 
 def _actions(parquet: pq.ParquetFile) -> Iterable[tuple[str, dict[str, Any]]]:
@@ -120,6 +125,15 @@ def _row_groups_with(parquet: pq.ParquetFile, leaf: str) -> list[int]:
         if statistics is None or not statistics.has_null_count or statistics.null_count < group.num_rows:
             groups.append(index)
     return groups
+
+
+def _adds_or(parts: Sequence[tuple[Location, pq.ParquetFile]], instead: Callable[[], pa.Table] | None) -> pa.Table:
+    try:
+        return _read_adds(parts)
+    except CorruptDataError:
+        if instead is None:
+            raise
+        return instead()
 
 
 def _read_adds(parts: Sequence[tuple[Location, pq.ParquetFile]]) -> pa.Table:

@@ -20,7 +20,8 @@ from kraftlake.metadata_log.checkpoint import read_checkpoint
 from kraftlake.metadata_log.commit import disk_fault
 from kraftlake.metadata_log.delta_log import LOG_FOLDER, TableState, checkpoint_path
 from kraftlake.metadata_log.disk import Disk
-from kraftlake.runtime.errors import LakeError
+from kraftlake.metadata_log.location import Location
+from kraftlake.runtime.errors import CorruptDataError, LakeError
 
 _STRINGS = pa.map_(pa.string(), pa.string())
 CHECKPOINT_SCHEMA = pa.schema(
@@ -110,8 +111,12 @@ def write_checkpoint(disk: Disk, state: TableState, *, removed_since: int) -> Wr
     try:
         with contextlib.suppress(FileExistsError):
             disk.put_if_absent(target, bytes(data))
-        content = read_checkpoint((target,))
-        if len(content.files) != adds.num_rows or content.transactions != state.transactions:
+        try:
+            whole = _holds(target, state, adds.num_rows)
+        except CorruptDataError:
+            disk.replace(target, bytes(data))  # what was there of this version is torn
+            whole = _holds(target, state, adds.num_rows)
+        if not whole:
             raise LakeError(f"{target} does not hold the state that was written to it; it is not used.")
         hint = {
             "version": state.version,
@@ -125,6 +130,11 @@ def write_checkpoint(disk: Disk, state: TableState, *, removed_since: int) -> Wr
     return WrittenCheckpoint(
         version=state.version, files=adds.num_rows, removed=len(removes), size_in_bytes=data.nbytes
     )
+
+
+def _holds(target: Location, state: TableState, files: int) -> bool:
+    content = read_checkpoint((target,))
+    return len(content.files) == files and content.transactions == state.transactions
 
 
 def _encode(state: TableState, adds: pa.Table, removes: dict[str, Any]) -> memoryview:

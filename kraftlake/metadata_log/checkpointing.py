@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import attrs
 
+from kraftlake.metadata_log.checkpoint import read_checkpoint
 from kraftlake.metadata_log.checkpoint_writer import WrittenCheckpoint, write_checkpoint
 from kraftlake.metadata_log.commit import disk_fault, now_ms
 from kraftlake.metadata_log.delta_log import LOG_FOLDER, commit_path, hinted_checkpoint, list_log, read_table
@@ -45,15 +46,20 @@ def clean_up_commits(table: Location, disk: Disk, policy: UpkeepPolicy) -> Clean
 
     The oldest go first, so that what is left has no hole wherever this stops; older checkpoints go but for one. A
     writer that slept for longer than a commit is kept would find the name of its version free again: it looks at
-    `_last_checkpoint` before, and nothing younger than the orphans' age goes.
+    `_last_checkpoint` before, and nothing younger than the orphans' age goes. Raises CorruptDataError, and takes
+    nothing away, where the checkpoint is torn.
     """
     log = table / LOG_FOLDER
-    newest = hinted_checkpoint(log)
-    if newest is None:
+    hint = hinted_checkpoint(log)
+    if hint is None:
         return CleanUp(commits=0, checkpoints=0)
     state = read_table(table)
+    # The checkpoint that the hint names may be torn: then the table was read from an older one, or from commits alone.
+    newest = min(hint, state.checkpoint_version)
     before = now_ms() - max(max_stream_lag_ms(state.metadata.configuration), policy.orphan_age_ms)
     commits, checkpoints = list_log(log)
+    if newest in checkpoints:
+        len(read_checkpoint(checkpoints[newest]).files)  # raises where it can't stand for the commits before it
     old = [version for version in sorted(checkpoints)[:-_KEPT_CHECKPOINTS] if version < newest]
     gone = 0
     try:

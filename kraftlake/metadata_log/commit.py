@@ -152,8 +152,7 @@ def commit(
     version = state.version + 1
     target = commit_path(state.path, version)
     data = encode_commit(actions)
-    newest_checkpoint = hinted_checkpoint(target.parent)
-    if newest_checkpoint is not None and newest_checkpoint > state.version:
+    if hinted_checkpoint(target.parent, above=state.version) is not None:
         # Its commits may be gone, and a commit in their place would be acknowledged, but never be read.
         raise CommitConflictError(state.path, version)
     try:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import attrs
 import pyarrow as pa
 
 from kraftlake.metadata_log.data_files import OffsetSpan, offset_span
@@ -34,11 +35,27 @@ ADD_SCHEMA = pa.schema(
 FOLD_AT = 4_096
 """So many adds are held as objects, for what was committed last, before they become columns."""
 
-_BOUNDS = pa.schema([("low", pa.int64()), ("high", pa.int64()), ("first_batch", pa.int64())])
+_FEW = 512
+"""Adds of which each is looked at by itself; of more, columns are made first."""
+
+_BOUNDS = pa.schema([("low", pa.int64()), ("high", pa.int64()), ("first_batch", pa.int64()), ("records", pa.int64())])
 _OWN_STATISTICS = (
-    r'^\{"numRecords":\d+,"minValues":\{"offset":(?P<low>\d+),[^{}]*"batch":(?P<first_batch>\d+)[^{}]*\},'
+    r'^\{"numRecords":(?P<records>\d+),"minValues":\{"offset":(?P<low>\d+),[^{}]*"batch":(?P<first_batch>\d+)[^{}]*\},'
     r'"maxValues":\{"offset":(?P<high>\d+),'
 )
+
+
+@attrs.frozen(kw_only=True)
+class Extent:
+    """What files say of all their rows: the lowest and highest offset, how many there are.
+
+    `vague` are the paths of files that don't say it all; the rest is about the others. -1 for the offsets of no file.
+    """
+
+    lowest: int
+    highest: int
+    records: int
+    vague: tuple[str, ...]
 
 
 class LiveFiles(Mapping[str, AddFile]):
@@ -81,6 +98,31 @@ class LiveFiles(Mapping[str, AddFile]):
         wanted = pa.array(left, pa.string())
         held: int = pc.sum(pc.is_in(self._table().column("path"), value_set=wanted)).as_py() or 0
         return held == len(left)
+
+    def extent(self) -> Extent:
+        """What the files say of their rows."""
+        if len(self._newest) > _FEW:
+            self._fold()
+        lows, highs, records, vague = [], [], 0, []
+        for file in self._newest.values():
+            span, statistics = offset_span(file), file.statistics
+            if statistics is None or span.low < 0 or span.high is None:
+                vague.append(file.path)
+                continue
+            lows.append(span.low)
+            highs.append(span.high)
+            records += statistics.record_count
+        if self._has_columns:
+            table = self._table()
+            bounds = [table.column(name) for name in ("low", "high", "records")]
+            known = pc.and_(pc.greater_equal(bounds[0], 0), pc.and_(*map(pc.is_valid, bounds[1:])))
+            vague += table.filter(pc.invert(known)).column("path").to_pylist()
+            table = table.filter(known)
+            if table.num_rows:
+                lows.append(pc.min(table.column("low")).as_py())
+                highs.append(pc.max(table.column("high")).as_py())
+                records += pc.sum(table.column("records")).as_py()
+        return Extent(lowest=min(lows, default=-1), highest=max(highs, default=-1), records=records, vague=tuple(vague))
 
     def highest_offset(self) -> int:
         """The highest offset that a file says it holds; -1 if none does."""
@@ -183,6 +225,9 @@ def _with_bounds(table: pa.Table) -> pa.Table:
             "low": [span.low for span in spans],
             "high": [span.high for span in spans],
             "first_batch": [span.first_batch for span in spans],
+            "records": [
+                None if (statistics := span.file.statistics) is None else statistics.record_count for span in spans
+            ],
         }
         columns = pa.table(bounds, schema=_BOUNDS).columns
     else:

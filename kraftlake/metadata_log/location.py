@@ -43,6 +43,13 @@ def folders_of(place: Location) -> Iterator[Location]:
         yield from (entry for entry in place.iterdir() if entry.is_dir())
 
 
+def names_in(folder: Location, *, after: str = "") -> list[str]:
+    """The names right below a folder that sort behind `after`, in no order; raises FileNotFoundError, OSError."""
+    if isinstance(folder, ObjectPath):
+        return [path.name for path in folder.iterdir(after=after)]
+    return [name for name in os.listdir(folder) if name > after]  # noqa: PTH208  # half the time
+
+
 def fixed_location(place: str | os.PathLike[str] | Location) -> Location:
     """As `lake_location`, by a name that is the same in every process: executors have other working directories."""
     location = lake_location(place)

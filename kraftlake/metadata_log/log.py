@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from kraftlake.metadata_log.delta_actions import transaction
-from kraftlake.metadata_log.delta_log import NotADeltaTableError, TableState, read_table
+from kraftlake.metadata_log.delta_log import NotADeltaTableError, TableState, check_none_lost, read_table
 from kraftlake.metadata_log.delta_schema import holds_columns
 from kraftlake.metadata_log.disk import Disk, Durability, disk_for
 from kraftlake.metadata_log.location import Location, lake_location
@@ -29,7 +29,8 @@ from kraftlake.runtime.errors import LakeError
 from kraftlake.runtime.lazy_module import LazyModule
 
 if TYPE_CHECKING:
-    from kraftlake.metadata_log import append_protocol, appending, chain, commit, founding, log_file
+    from kraftlake.metadata_log import append_protocol, appending, chain, commit, founding, log_file, log_rows
+    from kraftlake.metadata_log.delta_actions import Commit
     from kraftlake.metadata_log.tail import LogTail
     from kraftlake.records.batch_values import BatchValues
 else:  # a process that only reads needs none of what writes
@@ -39,6 +40,7 @@ else:  # a process that only reads needs none of what writes
     commit = LazyModule("kraftlake.metadata_log.commit")
     founding = LazyModule("kraftlake.metadata_log.founding")
     log_file = LazyModule("kraftlake.metadata_log.log_file")
+    log_rows = LazyModule("kraftlake.metadata_log.log_rows")
 
 _CLAIM_RETRIES = 100
 
@@ -54,6 +56,7 @@ class MetadataLog(ReadableLog):
         self._disk = disk
         self._stale = False
         self._link_checked = False
+        self._checked_to_write = -1
 
     @classmethod
     def create(
@@ -129,12 +132,14 @@ class MetadataLog(ReadableLog):
         if self._stale:
             self.refresh()
         self._check_role("imported" if epoch is None else "controlled")
+        self._check_to_write()
         if not isinstance(rows, pa.Table):
             rows = list(rows)
         if epoch is not None:
             if expected_end_offset is None:
                 expected_end_offset = self.end_offset if not rows else _first_offset(rows)
             self._check_claimed(epoch, expected_end_offset)
+            self._check_to_write()
         self._state.check_writable()
         file = self._file_that_follows(rows, epoch)
         end_offset = self.end_offset + (0 if file is None else file.record_count)
@@ -159,6 +164,7 @@ class MetadataLog(ReadableLog):
         self._check_role("controlled")
         for _ in range(_CLAIM_RETRIES):
             self.refresh()
+            self._check_to_write()
             self._state.check_writable()
             epoch = max(self.epoch, 0) + 1
             time = commit.now_ms() if timestamp is None else timestamp
@@ -243,6 +249,25 @@ class MetadataLog(ReadableLog):
             )
         raise LakeError(f"{self._path} is a controlled lake: an append states the epoch that its writer claimed.")
 
+    def _check_to_write(self) -> None:
+        """Before the first write of this handle: that no version was lost and no other writer's rows are in the way.
+
+        Raises LakeError, CorruptDataError. What others commit later is looked at when it is taken in: an append lists
+        nothing.
+        """
+        if self._checked_to_write == self._state.version:
+            return
+        if self._checked_to_write < 0:
+            check_none_lost(self._state.path, self._state.version)
+        log_rows.check_rows(self._state)
+        self._checked_to_write = self._state.version
+
+    def _took(self, commits: Sequence[Commit]) -> None:
+        if self._checked_to_write + len(commits) == self._state.version and all(
+            log_rows.keeps_rows_in_place(commit) for commit in commits
+        ):
+            self._checked_to_write = self._state.version
+
     def _check_claimed(self, epoch: int, expected_end_offset: int) -> None:
         """Check against the newest state if this one doesn't agree: another handle may have claimed, or appended."""
         if (self.epoch, self.end_offset) != (epoch, expected_end_offset):
@@ -265,14 +290,17 @@ class MetadataLog(ReadableLog):
             self._link_checked = True
         end_offset = self.end_offset
         self._stale = True
+        before = self._state
         try:
-            self._hold(append_protocol.append_file(self._disk, self._state, file, actions))
+            self._hold(append_protocol.append_file(self._disk, before, file, actions))
         except append_protocol.LogWentOnError:
             self.refresh()
             if epoch is not None:
                 append_protocol.check_claimed(self._path, LogEnd.of(self._state), epoch, end_offset)
             raise
         self._stale = False
+        if self._state is before:
+            self._checked_to_write = before.version
 
 
 def _first_offset(rows: pa.Table | list[RecordBatch]) -> int:

@@ -108,9 +108,9 @@ class ObjectPath(Value):
         """Whether anything lies below this prefix."""
         return next(self.walk(), None) is not None
 
-    def iterdir(self) -> Iterator[ObjectPath]:
-        """The objects right below this prefix, in the order of their names; no prefixes."""
-        for path in self.walk():
+    def iterdir(self, *, after: str = "") -> Iterator[ObjectPath]:
+        """The objects right below this prefix whose names sort behind `after`, in their order; no prefixes."""
+        for path in self.walk(after=after):
             if path.parent == self:
                 yield path
 
@@ -123,12 +123,13 @@ class ObjectPath(Value):
             for prefix in below["common_prefixes"]:
                 yield ObjectPath(self.bucket, prefix.rstrip("/"))
 
-    def walk(self) -> Iterator[ObjectPath]:
-        """All objects below this prefix."""
+    def walk(self, *, after: str = "") -> Iterator[ObjectPath]:
+        """All objects below this prefix whose names, from there on, sort behind `after`."""
+        prefix = f"{self.key}/" if self.key else ""
         with store_faults(self):
             import obstore
 
-            for chunk in obstore.list(self.store, f"{self.key}/" if self.key else None):
+            for chunk in obstore.list(self.store, prefix or None, offset=f"{prefix}{after}" if after else None):
                 for entry in chunk:
                     yield ObjectPath(self.bucket, entry["path"])
 

@@ -101,7 +101,7 @@ class ReadableLog:
         """Take in what was committed since; returns the number of new versions. Opens files by name, lists nothing."""
         before = self._state.version
         try:
-            self._state.advance()
+            self._took(self._state.advance())
         except LakeError:
             self._hold(read_table(self._path / LOG_TABLE))
         return self._state.version - before
@@ -187,6 +187,10 @@ class ReadableLog:
     def take_in(self, commit: Commit) -> None:
         """Take in the next version, which somebody read already."""
         self._state.apply(commit)
+        self._took([commit])
+
+    def _took(self, commits: Sequence[Commit]) -> None:
+        """Called with what others committed, once the handle is at the version after it."""
 
     def _hold(self, state: TableState) -> None:
         """Go on from a state. What was removed is upkeep's to know: a handle would gather it all its life."""

@@ -87,8 +87,8 @@ class TailCursor:
         """Whether the next version isn't there because it was cleaned up; looked after now and then."""
         self._misses += 1
         if self._misses % self._patience == 0:
-            hint = hinted_checkpoint(self._log.path / "log" / LOG_FOLDER)
-            self._cleaned_up = hint is not None and hint > self._log.version
+            log = self._log.path / "log" / LOG_FOLDER
+            self._cleaned_up = hinted_checkpoint(log, above=self._log.version) is not None
         return self._cleaned_up
 
     def _read_added(self, added: list[AddFile]) -> list[RecordBatch]:

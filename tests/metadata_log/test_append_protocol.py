@@ -17,7 +17,7 @@ from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.control_records import LeaderChangeMessage
 from kraftlake.records.rows import to_rows
-from kraftlake.runtime.errors import EndOffsetError, FencedEpochError, LakeError, UsageError
+from kraftlake.runtime.errors import CorruptDataError, EndOffsetError, FencedEpochError, LakeError, UsageError
 from tests.metadata_log.log_batches import TIME, data_batch
 
 HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
@@ -223,6 +223,62 @@ def test_anything_else_in_between_stops_the_append(lake: Path, meddle: Callable[
     version = DeltaTable(lake / "log").version()
     with pytest.raises(LakeError):
         log.append([data_batch(2, epoch=epoch)], epoch=epoch, expected_end_offset=2)
+    assert DeltaTable(lake / "log").version() == version
+
+
+def rows_at(*offsets: int) -> pa.Table:
+    return pa.concat_tables([to_rows([data_batch(offset)]) for offset in offsets])
+
+
+def rows_below_the_start(lake: Path) -> None:
+    commit_by_hand(lake, metadata_with(lake, kraftlake__log_start_offset="2"))
+    first = json.loads(next(line for line in commit_path(lake / "log", 1).read_text().splitlines() if '"add"' in line))
+    second = json.loads(next(line for line in commit_path(lake / "log", 2).read_text().splitlines() if '"add"' in line))
+    commit_by_hand(lake, *({"remove": {"path": each["add"]["path"], "dataChange": True}} for each in (first, second)))
+    write_deltalake(lake / "log", rows_at(1), mode="append")
+
+
+FOREIGN = {
+    "behind the end": lambda lake: write_deltalake(lake / "log", rows_at(2), mode="append"),
+    "far behind the end": lambda lake: write_deltalake(lake / "log", rows_at(1_000), mode="append"),
+    "at the end, overlapping it": lambda lake: write_deltalake(lake / "log", rows_at(1, 2), mode="append"),
+    "a second time": lambda lake: write_deltalake(lake / "log", rows_at(1), mode="append"),
+    "below the start": rows_below_the_start,
+}
+
+
+@pytest.mark.parametrize("stats", [True, False])
+@pytest.mark.parametrize("checkpointed", [True, False])
+@pytest.mark.parametrize("where", FOREIGN)
+def test_nothing_is_claimed_or_appended_over_the_rows_of_another_writer(
+    lake: Path, where: str, checkpointed: bool, stats: bool
+) -> None:
+    log, epoch = claimed(lake)
+    log.append([data_batch(1, epoch=epoch)], epoch=epoch)
+    refreshed = MetadataLog.open(lake)
+    refreshed.append([], epoch=epoch)
+    FOREIGN[where](lake)
+    if not stats:
+        path = commit_path(lake / "log", DeltaTable(lake / "log").version())
+        actions = [json.loads(line) for line in path.read_text().splitlines()]
+        for action in actions:
+            action.get("add", {}).pop("stats", None)
+        path.write_text("".join(f"{json.dumps(action)}\n" for action in actions))
+    refreshed.refresh()
+    if checkpointed:
+        DeltaTable(lake / "log").create_checkpoint()
+    version = DeltaTable(lake / "log").version()
+    opened = MetadataLog.open(lake)
+    assert opened.end_offset == 2
+    batch = data_batch(2, epoch=epoch)
+    for write in (
+        lambda: opened.claim(2),
+        lambda: MetadataLog.open(lake).append([batch], epoch=epoch, expected_end_offset=2),
+        lambda: refreshed.append([batch], epoch=epoch, expected_end_offset=2),
+        lambda: refreshed.claim(1),
+    ):
+        with pytest.raises(CorruptDataError, match="something else than kraftlake wrote to it"):
+            write()
     assert DeltaTable(lake / "log").version() == version
 
 

@@ -111,13 +111,43 @@ def test_opening_behind_a_checkpoint_lists_nothing_and_reads_no_files(
     def refuse(*_: object) -> None:
         raise AssertionError("a listing, or a look at the files")
 
-    monkeypatch.setattr(Path, "iterdir", refuse)
+    monkeypatch.setattr("kraftlake.metadata_log.delta_log.list_log", refuse)
     monkeypatch.setattr("kraftlake.metadata_log.checkpoint._read_columns", refuse)
     again = MetadataLog.open(log.path)
     assert (again.end_offset, again.epoch, again.cluster_id, again.role, again.committed_to) == (
         16, 1, "cluster", "imported", 14,
     )  # fmt: skip
-    again.append([data_batch(16)])
+
+
+def test_a_handle_lists_and_looks_at_the_files_before_its_first_append_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = grown(tmp_path / "lake", 15)
+    checkpoint_if_due(log.path / "log", DISK, POLICY)
+    other = MetadataLog.open(log.path, disk=DISK)
+    log = MetadataLog.open(log.path, disk=DISK)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("kraftlake.metadata_log.log.check_none_lost", lambda *_: pytest.fail("a listing"))
+        with pytest.raises(pytest.fail.Exception):
+            log.append([data_batch(15)])
+    log.append([data_batch(15)])
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("a listing, or a look at the files")
+
+    monkeypatch.setattr("kraftlake.metadata_log.delta_log.list_log", refuse)
+    monkeypatch.setattr("kraftlake.metadata_log.log_rows.check_rows", refuse)
+    log.append([data_batch(16)])
+    log.refresh()
+    log.append([data_batch(17)])
+    monkeypatch.undo()
+    other.refresh()
+    other.append([data_batch(18)])
+    monkeypatch.setattr("kraftlake.metadata_log.delta_log.list_log", refuse)
+    monkeypatch.setattr("kraftlake.metadata_log.log_rows.check_rows", refuse)
+    log.refresh()
+    log.append([data_batch(19)])
+    assert MetadataLog.open(log.path).end_offset == 20
 
 
 def test_old_commits_go_oldest_first_and_some_stay(tmp_path: Path) -> None:

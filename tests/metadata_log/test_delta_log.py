@@ -21,11 +21,15 @@ VERSIONS = 12
 
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
+    return grown(tmp_path / "lake")
+
+
+def grown(lake: Path) -> Path:
     """A log table of `VERSIONS` appends of one record."""
-    log = MetadataLog.create(tmp_path / "lake", "cluster", disk=UnsyncedDisk())
+    log = MetadataLog.create(lake, "cluster", disk=UnsyncedDisk())
     for offset in range(VERSIONS):
         log.append([data_batch(offset)], committed_to=offset)
-    return tmp_path / "lake" / "log"
+    return lake / "log"
 
 
 def checkpoint(table: Path, version: int = VERSIONS) -> Path:
@@ -111,13 +115,6 @@ def test_a_checkpoint_with_a_part_missing_is_none(table: Path) -> None:
     whole = checkpoint(table)
     whole.rename(whole.with_name(f"{VERSIONS:020d}.checkpoint.{1:010d}.{2:010d}.parquet"))
     assert_whole(read_table(table))
-
-
-def test_a_torn_checkpoint_is_named(table: Path) -> None:
-    whole = checkpoint(table)
-    whole.write_bytes(whole.read_bytes()[:-50])
-    with pytest.raises(CorruptDataError, match=whole.name):
-        read_table(table)
 
 
 def test_a_missing_version_is_named(table: Path) -> None:
@@ -259,10 +256,10 @@ def test_advancing_past_a_clean_up_asks_to_open_again_and_the_log_does(table: Pa
 def test_looking_for_news_lists_nothing(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     state = read_table(table)
 
-    def refuse(_: Path) -> None:
+    def refuse(*_: object, **__: object) -> None:
         raise AssertionError("a listing")
 
-    monkeypatch.setattr(Path, "iterdir", refuse)
+    monkeypatch.setattr(delta_log, "list_log", refuse)
     assert state.advance() == []
 
 

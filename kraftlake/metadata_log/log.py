@@ -215,6 +215,11 @@ class MetadataLog(ReadableLog):
         table = SnapshotTable.open(self._path / SNAPSHOTS_TABLE, self._disk)
         return () if table is None else table.snapshots()
 
+    def damaged_snapshots(self) -> tuple[tuple[str, str], ...]:
+        """The names of the snapshots that `snapshots` leaves out, each with the reason in words."""
+        table = SnapshotTable.open(self._path / SNAPSHOTS_TABLE, self._disk)
+        return () if table is None else table.damaged()
+
     def add_snapshot(
         self,
         *,

@@ -164,16 +164,26 @@ class SnapshotTable:
         """The whole snapshots, by end offset; one whose rows aren't all there is left out with a warning."""
         whole = []
         for snapshot in self._stated():
-            try:
-                found = self._count(snapshot.end_offset)
-            except CorruptDataError as fault:
-                self._warn_of(snapshot, str(fault))
-                continue
-            if found != snapshot.record_count:
-                self._warn_of(snapshot, f"it has {snapshot.record_count} records, but {found} are there")
-                continue
-            whole.append(snapshot)
+            if (lacks := self._lacks(snapshot)) is None:
+                whole.append(snapshot)
+            else:
+                self._warn_of(snapshot, lacks)
         return tuple(whole)
+
+    def damaged(self) -> tuple[tuple[str, str], ...]:
+        """The names of those that `snapshots` leaves out, each with the reason."""
+        lacking = ((snapshot.name, self._lacks(snapshot)) for snapshot in self._stated())
+        return tuple((name, lacks) for name, lacks in lacking if lacks is not None)
+
+    def _lacks(self, snapshot: LakeSnapshot) -> str | None:
+        """Why the rows of a snapshot aren't all there, in words; None where they are."""
+        try:
+            found = self._count(snapshot.end_offset)
+        except CorruptDataError as fault:
+            return str(fault)
+        if found != snapshot.record_count:
+            return f"it has {snapshot.record_count} records, but {found} are there"
+        return None
 
     def _warn_of(self, snapshot: LakeSnapshot, reason: str) -> None:
         from kraftlake.runtime.log import get_logger

@@ -17,6 +17,7 @@ from kraftlake.replay.findings import Findings
 from kraftlake.replay.fold import cached_image, load_snapshot
 from kraftlake.replay.lake_chain import check_chain
 from kraftlake.replay.lake_columns import check_columns
+from kraftlake.replay.lake_tables import check_tables
 from kraftlake.replay.log_reader import LogReader, SnapshotReader
 from kraftlake.replay.manifest import SkippedRecord
 from kraftlake.replay.open_reader import LakeReader
@@ -56,6 +57,7 @@ def verify(source: Source, *, at_least: ChainLink | None = None, progress: Progr
                 in_snapshot=problem.in_snapshot,
             )
     if isinstance(source.reader, LakeReader):
+        check_tables(source.reader, findings)
         check_columns(source.reader, findings)
     check_chain(source.reader, findings, at_least)
     run = _Verification(source.reader, findings, progress)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -67,6 +67,7 @@ class Call:
         self.strict: bool = options.pop("strict", True)
         self.cluster_id: str | None = options.pop("cluster_id", None)
         self.show_secrets: bool = options.pop("show_secrets", False)
+        self._has_offset = "at_offset" in options
         at_offset: int | None = options.pop("at_offset", None)
         at_time: datetime | None = options.pop("at_time", None)
         if at_offset is not None and at_time is not None:
@@ -124,10 +125,25 @@ class Call:
 
     def replay(self, source: Source, at: int | datetime | None) -> Replay:
         """The image at `at`; records that a lenient replay skipped are told on stderr."""
-        with self.progress() as progress:
+        with self.progress() as progress, self.way_on():
             replay = source.replay(at, lenient=not self.strict, progress=progress)
         self.tell_skipped(replay.skipped)
         return replay
+
+    @contextmanager
+    def way_on(self) -> Iterator[None]:
+        """Names the options that go on where the replay stops at something that is missing, damaged or contradicts."""
+        from kraftlake.runtime.errors import CorruptDataError, ReplayError, UnknownRecordError
+
+        try:
+            yield
+        except (CorruptDataError, ReplayError, UnknownRecordError) as fault:
+            offset: int | None = getattr(fault, "offset", None)
+            if offset is None or not str(getattr(fault, "file", ".log")).endswith(".log"):
+                raise  # of a snapshot, or of a lake's own files: nothing passes over those
+            before = f"--at-offset {offset - 1} shows the state before it, " if self._has_offset and offset > 0 else ""
+            sentence = str(fault).rstrip(".")
+            raise click.ClickException(f"{sentence}: {before}--lenient goes on without it.") from None
 
     def tell_unregistered(self, broker: int, registered: Iterable[int], *, where: str) -> None:
         """Warn where nothing is found of a broker that is not registered: its id looks like a mistake."""

@@ -3,41 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import attrs
 
 from kraftlake.kafka_files.batch_walk import Damage, walk
 from kraftlake.kafka_files.directory import MetadataDirectory, check_follows
 from kraftlake.kafka_files.faults import BrokenFileError
+from kraftlake.kafka_files.node_files import check_node_files
 from kraftlake.kafka_files.segment import LogPosition, Segment, decode
 from kraftlake.kafka_files.snapshot import Snapshot
+from kraftlake.kafka_files.source_kind import SourceKind
 from kraftlake.runtime.errors import CorruptDataError
+
+_OWN_TIMES = "a batch whose records have timestamps of their own: Kafka does not start with it"
+"""Source: org.apache.kafka.raft.internals.RecordsIterator.readRecord."""
 
 
 @attrs.frozen(kw_only=True)
 class Problem:
-    """Something in a file that is not as it should be, at byte `position`, about `offset`.
+    """Something in a file that is not as it should be, at byte `position`, about `offset`; None of a file as a whole.
 
     `in_snapshot`: the offset counts within the snapshot, not in the log. `is_torn_tail`: everything before it is
     usable, nothing is known to be lost.
     """
 
     file: str
-    position: int
-    offset: int
+    position: int | None = None
+    offset: int | None = None
     message: str
     in_snapshot: bool = False
     is_torn_tail: bool = False
 
     def __str__(self) -> str:
-        return f"{self.file}: position {self.position}, offset {self.offset}: {self.message}"
+        place = "" if self.position is None else f"position {self.position}, offset {self.offset}: "
+        return f"{self.file}: {place}{self.message}"
 
 
 def check_directory(directory: MetadataDirectory, seen: Callable[[int], None] | None = None) -> Iterator[Problem]:
     """Read every byte of the log and its snapshots and report every problem of the files, in their order.
 
     CRCs, framing of records, holes and overlaps, epochs that go down, the torn tail, snapshots that are broken or
-    unfinished. What the records mean is not looked at. `seen` is called with the offset after each batch of the log.
+    unfinished, and what else Kafka does not start with: see `check_node_files`. What the records mean is not looked at.
+    `seen` is called with the offset after each batch of the log.
     """
     at: LogPosition | None = None
     for segment in directory.segments:
@@ -55,6 +63,9 @@ def check_directory(directory: MetadataDirectory, seen: Callable[[int], None] | 
         )
     for snapshot in directory.snapshots:
         yield from _check_snapshot(snapshot)
+    if directory.kind is SourceKind.DIRECTORY:
+        for name, message in check_node_files(Path(directory.path)):
+            yield Problem(file=name, message=message)
 
 
 def _check_segment(segment: Segment, at: LogPosition, seen: Callable[[int], None] | None) -> Iterator[Problem]:
@@ -80,9 +91,12 @@ def _check_segment(segment: Segment, at: LogPosition, seen: Callable[[int], None
                 file=name, position=step.position, offset=min(at.offset, step.header.base_offset), message=fault
             )
         try:
-            decode(segment.file, step)
+            batch = decode(segment.file, step)
         except BrokenFileError as error:
             yield Problem(file=name, position=error.position, offset=error.offset, message=error.message)
+        else:
+            if {*batch.timestamps} != {step.header.base_timestamp}:
+                yield Problem(file=name, position=step.position, offset=batch.base_offset, message=_OWN_TIMES)
         at.pass_by(step.header.last_offset, step.header.epoch)
         if seen is not None:
             seen(at.offset)
@@ -93,6 +107,10 @@ def _check_snapshot(snapshot: Snapshot) -> Iterator[Problem]:
     position = offset = 0
     try:
         for batch in snapshot.batches():
+            if len({*batch.timestamps}) > 1:
+                yield Problem(
+                    file=name, position=batch.position, offset=batch.base_offset, message=_OWN_TIMES, in_snapshot=True
+                )
             position, offset = batch.position + batch.size_in_bytes, batch.last_offset + 1
     except BrokenFileError as error:
         yield Problem(file=name, position=error.position, offset=error.offset, message=error.message, in_snapshot=True)

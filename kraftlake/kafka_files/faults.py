@@ -14,13 +14,15 @@ class TornTail:
     """What follows the last whole batch of a log: the rest of a write that a crash or a cut interrupted.
 
     `position` is where it starts in `file`, in bytes, and `offset` the one that its first batch would have had, which
-    is the end of the usable log.
+    is the end of the usable log. `is_cut`: the bytes end too soon or are zeros, as in a copy of a log that was being
+    written; a batch that has all its bytes but a wrong checksum may have been whole once.
     """
 
     file: str
     position: int
     offset: int
     reason: str
+    is_cut: bool = True
 
     def __str__(self) -> str:
         return f"{self.file}: torn at position {self.position}, offset {self.offset}: {self.reason}"

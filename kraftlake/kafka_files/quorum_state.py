@@ -15,6 +15,8 @@ from kraftlake.runtime.errors import CorruptDataError
 
 QUORUM_STATE = "quorum-state"
 MAX_SIZE = 1024 * 1024
+_DATA_VERSIONS = (0, 1)
+"""Those that Kafka 4.4 reads."""
 
 
 @attrs.frozen(kw_only=True)
@@ -43,6 +45,8 @@ def read_election_state(directory: Path) -> ElectionState | None:
         raise CorruptDataError(f"{QUORUM_STATE} is empty")
     try:
         said = json.loads(content)
+        if _number(said["data_version"]) not in _DATA_VERSIONS:
+            raise ValueError
         return ElectionState(
             leader_epoch=_number(said["leaderEpoch"]),
             leader_id=_known(_number(said["leaderId"])),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from kraftlake import kernels
-from kraftlake.kafka_files.batch_header import pass_whole
+from kraftlake.kafka_files.batch_header import HEADER_SIZE, parse_header, pass_whole
 from kraftlake.kafka_files.batch_walk import READ_CHUNK, Damage, Whole, walk
 from kraftlake.kafka_files.faults import BrokenFileError, TornTail
 from kraftlake.kafka_files.stored_file import StoredFile, Window
@@ -195,5 +195,15 @@ def find_log_end(file: StoredFile, base_offset: int) -> LogEnd:
                 damage = step
     torn = None
     if damage is not None:
-        torn = TornTail(file.name, damage.position, offset, damage.reason)
+        torn = TornTail(file.name, damage.position, offset, damage.reason, _is_cut(file, damage.position))
     return LogEnd(offset=offset, position=good_end, torn=torn)
+
+
+def _is_cut(file: StoredFile, position: int) -> bool:
+    """Whether what starts at `position` is the beginning of a batch that the file ends in, or zeros."""
+    with Window(file, HEADER_SIZE) as window:
+        head = bytes(window.at(position, min(HEADER_SIZE, file.size - position)))
+    header = parse_header(head)
+    if header is None or not any(head):
+        return True
+    return header.fault() is None and header.size > file.size - position

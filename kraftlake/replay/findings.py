@@ -21,6 +21,7 @@ class Findings:
     reader: LogReader
     problems: list[Problem] = attrs.field(factory=list)
     notes: dict[str, None] = attrs.field(factory=dict)
+    torn: Problem | None = None
     more: int = 0
     _known: set[tuple[int | None, str | None, str]] = attrs.field(factory=set)
 

@@ -8,6 +8,15 @@ from kraftlake.records.schema import type_name
 from kraftlake.records.serde import AnyMessage, UnknownRecord, decode_value
 from kraftlake.runtime.errors import CorruptDataError, ReplayError, UnknownRecordError
 
+
+class UndecodableRecordError(CorruptDataError):
+    """A value of the log that can't be decoded; `offset` is None where it is a snapshot's."""
+
+    def __init__(self, message: str, *, offset: int | None = None) -> None:
+        super().__init__(message)
+        self.offset = offset
+
+
 RECORD_FAULTS: Final = (CorruptDataError, ReplayError, UnknownRecordError)
 """What is wrong with a record, and so may be skipped; what a publisher raises is not."""
 UNDECODABLE: Final = "UNDECODABLE"
@@ -16,11 +25,12 @@ UNREADABLE: Final = "UNREADABLE"
 
 
 def decode_record(value: bytes, offset: int) -> AnyMessage:
-    """The message in a value of the log; CorruptDataError with its offset where it can't be decoded."""
+    """The message in a value of the log; UndecodableRecordError with its offset where it can't be decoded."""
     try:
         return decode_value(value).message
     except CorruptDataError as error:
-        raise CorruptDataError(f"The record at offset {offset} can't be decoded: {error}") from error
+        message = f"The record at offset {offset} can't be decoded: {error}"
+        raise UndecodableRecordError(message, offset=offset) from error
 
 
 def type_of(message: AnyMessage) -> str:

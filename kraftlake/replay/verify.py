@@ -7,8 +7,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from kraftlake.image import MetadataImage, diff_images
-from kraftlake.kafka_files import MetadataDirectory, check_directory
+from kraftlake.kafka_files import MetadataDirectory, SourceKind, check_directory
 from kraftlake.records.batch import RecordBatch
+from kraftlake.records.control_records import KRaftVersionRecord, VotersRecord
 from kraftlake.records.metadata_records import BeginTransactionRecord, EndTransactionRecord, NoOpRecord
 from kraftlake.records.serde import UnknownRecord
 from kraftlake.replay.base import usable_snapshots
@@ -24,7 +25,7 @@ from kraftlake.replay.open_reader import LakeReader
 from kraftlake.replay.progress import LOADING, REPLAYING, Progress, telling
 from kraftlake.replay.references import ReferenceCheck
 from kraftlake.replay.source import Source
-from kraftlake.replay.verify_report import VerifyReport
+from kraftlake.replay.verify_report import Problem, VerifyReport
 from kraftlake.runtime.errors import CorruptDataError, KraftlakeError
 
 if TYPE_CHECKING:
@@ -36,9 +37,11 @@ _SHOWN_DIFFERENCES = 3
 def verify(source: Source, *, at_least: ChainLink | None = None, progress: Progress | None = None) -> VerifyReport:
     """Check CRCs, gaps, epochs, the torn tail; decoding, transactions, replay, references; and every snapshot.
 
-    A snapshot is held against the replay at its end. Never raises for what is wrong with the source: the report says
-    it. Notes are no faults: replicas on brokers that are not registered, a bootstrap checkpoint that the head of the
-    log does not repeat, offsets that no snapshot covers. `progress` is called after each batch.
+    A snapshot is held against the replay at its end. What a Kafka node refuses to start with is a problem as well: a
+    start above 0 that no snapshot covers, control records that it does not know, files beside the log that it can't
+    read. Never raises for what is wrong with the source: the report says it. A tail that is cut off is no problem, but
+    a finding of its own. Notes are no faults: replicas on brokers that are not registered, a bootstrap checkpoint that
+    the head of the log does not repeat, a snapshot that is ahead of the log. `progress` is called after each batch.
 
     A lake's rows are held against its chain of hashes. `at_least` is an offset that the log once held, in a lake with
     the hash there: it is a fault when the log is shorter, or its hash another. Raises UsageError for a hash where the
@@ -49,6 +52,11 @@ def verify(source: Source, *, at_least: ChainLink | None = None, progress: Progr
         end = source.reader.end_offset
         seen = None if progress is None else partial(_tell_checked, progress, end)
         for problem in check_directory(source.reader, seen):
+            if problem.is_torn_tail and source.reader.torn is not None and source.reader.torn.is_cut:
+                findings.torn = Problem(
+                    offset=problem.offset, file=problem.file, position=problem.position, message=problem.message
+                )
+                continue
             findings.add(
                 problem.message,
                 offset=problem.offset,
@@ -60,10 +68,11 @@ def verify(source: Source, *, at_least: ChainLink | None = None, progress: Progr
         check_tables(source.reader, findings)
         check_columns(source.reader, findings)
     check_chain(source.reader, findings, at_least)
-    run = _Verification(source.reader, findings, progress)
+    run = _Verification(source.reader, findings, progress, is_log=source.kind is not SourceKind.SEGMENT)
     run.load_snapshots()
     run.replay_log()
     run.check_bootstrap()
+    run.check_newest()
     return VerifyReport(
         source=source.path,
         kind=source.kind.value,
@@ -79,6 +88,7 @@ def verify(source: Source, *, at_least: ChainLink | None = None, progress: Progr
         more_problems=findings.more,
         notes=tuple(findings.notes),
         chain=source.reader.log.chain if isinstance(source.reader, LakeReader) else None,
+        torn_tail=findings.torn,
     )
 
 
@@ -87,12 +97,14 @@ def _tell_checked(progress: Progress, end: int, offset: int) -> None:
 
 
 class _Verification:
-    def __init__(self, reader: LogReader, findings: Findings, progress: Progress | None) -> None:
+    def __init__(self, reader: LogReader, findings: Findings, progress: Progress | None, *, is_log: bool) -> None:
         self._reader = reader
+        self._is_log = is_log
         self._findings = findings
         self._progress = progress
         self._references = ReferenceCheck(findings)
         self._images: dict[int, tuple[SnapshotReader, MetadataImage]] = {}
+        self._last_epoch = -1
         self.batches = self.records = self.replayed = self.snapshot_records = self.compared = 0
 
     def load_snapshots(self) -> None:
@@ -102,8 +114,17 @@ class _Verification:
                 continue
             loader = MetadataBatchLoader(lenient=True)
             try:
-                batches = telling(snapshot.batches(), self._progress, LOADING)
-                self.snapshot_records += sum(batch.record_count for batch in batches)
+                said: list[type] = []
+                for batch in telling(snapshot.batches(), self._progress, LOADING):
+                    self.snapshot_records += batch.record_count
+                    said += self._check_control(batch, snapshot)
+                for one in (KRaftVersionRecord, VotersRecord):
+                    if said.count(one) > 1:
+                        self._findings.add(
+                            f"the snapshot has {said.count(one)} records {one.__name__}: Kafka does not start with it.",
+                            file=snapshot.name,
+                            in_snapshot=True,
+                        )
                 load_snapshot(loader, snapshot, progress=self._progress)
                 image = loader.take_image()
             except KraftlakeError as error:
@@ -114,13 +135,16 @@ class _Verification:
             if not loader.skipped and not snapshot.bootstrap:
                 self._images[snapshot.end_offset - 1] = (snapshot, image)
                 self._check_cache(snapshot, image)
-        for one, other in pairwise(usable_snapshots(self._reader)):
-            if one.end_offset == other.end_offset:
-                self._findings.add(
-                    f"there are two snapshots of the offsets below {one.end_offset}: this one and {other.name}.",
-                    offset=one.end_offset - 1,
-                    file=one.name,
+        for older, newer in pairwise(usable_snapshots(self._reader)):
+            message = ""
+            if older.end_offset == newer.end_offset:
+                message = f"there are two snapshots of the offsets below {older.end_offset}: this one and {newer.name}."
+            elif older.epoch > newer.epoch:
+                message = (
+                    f"the snapshot is of epoch {older.epoch}, and {newer.name}, which goes further, of a lower one."
                 )
+            if message:
+                self._findings.add(message, offset=older.end_offset - 1, file=older.name)
         covering = [s for s in usable_snapshots(self._reader) if s.end_offset >= self._reader.start_offset]
         for snapshot, image in self._images.values():
             if snapshot.end_offset < self._reader.start_offset or snapshot in covering[:1]:
@@ -144,6 +168,12 @@ class _Verification:
             return
         base = next((image for s, image in self._images.values() if s.end_offset >= start), None)
         if base is None:
+            if self._is_log and not any(s.end_offset >= start for s in usable_snapshots(self._reader)):
+                self._findings.add(
+                    f"the log starts at offset {start}, and no finished snapshot covers that start: it has no image, "
+                    "and Kafka does not start with it.",
+                    offset=start,
+                )
             self._findings.note(
                 f"No snapshot covers the start of the log, offset {start}: it was decoded, not replayed."
             )
@@ -158,6 +188,8 @@ class _Verification:
             for batch in telling(batches, self._progress, REPLAYING, self._reader.end_offset):
                 self.batches += 1
                 self.records += batch.record_count
+                self._check_control(batch)
+                self._last_epoch = batch.epoch
                 if loader is None or batch.last_offset <= loader.last_offset:
                     self._decode(batch)
                     continue
@@ -174,10 +206,60 @@ class _Verification:
                 f"The metadata transaction that began at offset {loader.transaction_begin_offset} is open at the end."
             )
 
+    def check_newest(self) -> None:
+        """Hold the newest snapshot's end against the log's.
+
+        A node that starts drops its whole log where the snapshot's epoch and end offset are above those of the log.
+        Source: org.apache.kafka.raft.internals.KafkaRaftLog.truncateToLatestSnapshot.
+        """
+        end = self._reader.end_offset
+        newest = next(reversed(usable_snapshots(self._reader)), None)
+        if newest is None or not self.records or newest.end_offset <= end:
+            return
+        if newest.epoch < self._last_epoch:
+            self._findings.add(
+                f"the snapshot ends at offset {newest.end_offset - 1} in epoch {newest.epoch}, but the log ends at "
+                f"offset {end - 1} in epoch {self._last_epoch} already.",
+                offset=newest.end_offset - 1,
+                file=newest.name,
+            )
+        elif isinstance(self._reader, MetadataDirectory):
+            self._findings.note(
+                f"{newest.name} goes further than the log, which ends at offset {end - 1}: a node that starts with it "
+                "drops the log."
+            )
+
+    def _check_control(self, batch: RecordBatch, snapshot: SnapshotReader | None = None) -> list[type]:
+        """The types of a control batch's records; reports those with which Kafka does not start.
+
+        Source: org.apache.kafka.raft.ControlRecord.of and org.apache.kafka.server.common.KRaftVersion.
+        """
+        if not batch.control:
+            return []
+        try:
+            messages = [record.message for record in batch.messages()]
+        except CorruptDataError:
+            return []  # loading reports it
+        for offset, message in enumerate(messages, start=batch.base_offset):
+            fault = ""
+            if isinstance(message, UnknownRecord):
+                fault = f"control record type {message.api_key} version {message.version} is not known"
+            elif isinstance(message, KRaftVersionRecord) and message.k_raft_version not in _KRAFT_VERSIONS:
+                fault = f"kraft.version {message.k_raft_version} is not known"
+            if fault:
+                self._findings.add(
+                    f"{fault}: Kafka does not start with it.",
+                    offset=offset,
+                    file=None if snapshot is None else snapshot.name,
+                    position=_position(batch),
+                    in_snapshot=snapshot is not None,
+                )
+        return [type(message) for message in messages]
+
     def _decode(self, batch: RecordBatch) -> None:
         try:
             for offset, record in enumerate(batch.messages(), start=batch.base_offset):
-                if isinstance(record.message, UnknownRecord):
+                if isinstance(record.message, UnknownRecord) and not batch.control:
                     self._findings.add(
                         f"record type {record.message.api_key} version {record.message.version} is not known.",
                         offset=offset,
@@ -257,6 +339,7 @@ class _Verification:
             self._findings.note(f"The head of the log does not repeat the records of {bootstrap.name}.")
 
 
+_KRAFT_VERSIONS = (0, 1)
 _NOT_REPEATED = (BeginTransactionRecord, EndTransactionRecord, NoOpRecord)
 
 

@@ -48,7 +48,8 @@ class VerifyReport:
 
     `notes` are worth knowing and no fault. `batches` and `records` count what was read of the log, `replayed` the
     offsets that were replayed, `snapshot_records` what was read of the snapshots, `snapshots_compared` those of them
-    that were held against a replay. `chain` is a lake's chain of hashes.
+    that were held against a replay. `torn_tail` is the beginning of a batch at the end of the log, which is no problem:
+    a node that was killed, or whose log was copied while it ran, leaves one. `chain` is a lake's chain of hashes.
     """
 
     source: str
@@ -65,6 +66,7 @@ class VerifyReport:
     more_problems: int
     notes: tuple[str, ...]
     chain: Chain | None = None
+    torn_tail: Problem | None = None
 
     @property
     def sound(self) -> bool:
@@ -98,4 +100,5 @@ class VerifyReport:
             "problems": [problem.to_json() for problem in self.problems],
             "moreProblems": self.more_problems,
             "notes": list(self.notes),
+            "tornTail": None if self.torn_tail is None else self.torn_tail.to_json(),
         }

@@ -13,10 +13,12 @@ import tarfile
 import zipfile
 from pathlib import Path
 
+import attrs
 import pytest
 
 from kraftlake.cli.application import application
-from tests.cli.made_logs import data_topic_segment, hostile_log, unreplayable_log
+from kraftlake.records import metadata_records as r
+from tests.cli.made_logs import batch_of, data_topic_segment, directory_of, hostile_log, unreplayable_log
 from tests.cli.running import DIRECTORY, LEGACY, ROOT, TORN, fault, process, run
 
 
@@ -129,11 +131,29 @@ def test_a_cluster_id_that_contradicts_the_source_is_refused() -> None:
 def test_a_record_that_cannot_be_replayed_stops_with_its_offset_or_is_skipped(tmp_path: Path) -> None:
     log = unreplayable_log(tmp_path)
     assert "offset 2" in fault("image", log)
+    way_on = ": --at-offset 1 shows the state before it, --lenient goes on without it."
+    for command in (["image", log], ["metrics", log], ["export", log, tmp_path / "out"]):
+        assert fault(*command).endswith(way_on)
+    assert run("image", log, "--at-offset", 1).stdout
+    assert fault("local-changes", log, "--broker", 1, "--from", -1).endswith(": --lenient goes on without it.")
     for command in (["image", log], ["diff", log, 1, 3], ["local-changes", log, "--broker", 1, "--from", -1]):
         lenient = run(*command, "--lenient")
         assert "warning: 1 record skipped" in lenient.stderr
         assert "offset 2" in lenient.stderr
         assert lenient.stdout
+
+
+def test_a_record_that_cannot_be_decoded_names_the_way_on_and_a_broken_snapshot_does_not(tmp_path: Path) -> None:
+    undecodable = attrs.evolve(batch_of(1, r.NoOpRecord()), values=(b"\x01",))
+    log = directory_of(
+        tmp_path, [batch_of(0, r.FeatureLevelRecord(name="metadata.version", feature_level=19)), undecodable]
+    )
+    assert fault("image", log).endswith(": --at-offset 0 shows the state before it, --lenient goes on without it.")
+    snapshot = tmp_path / "00000000000000000002-0000000001.checkpoint"
+    content = bytearray((DIRECTORY / "00000000000000004593-0000000002.checkpoint").read_bytes())
+    content[400] ^= 1
+    snapshot.write_bytes(content)
+    assert "--lenient" not in fault("image", snapshot)
 
 
 def test_an_image_without_a_record_says_that_it_has_diverged(tmp_path: Path) -> None:

@@ -376,18 +376,26 @@ def test_a_verification_shows_its_checks_and_the_first_bad_offset() -> None:
     assert sound.startswith("✓ 5,737 records in 1,106 batches, offsets 0 to 5736")
     assert "✓ 3 snapshots read, 2 of them compared" in sound
     assert sound.endswith("\nsound\n")
-    torn = run("verify", TORN, code=1).stdout
-    assert "✗ 3,467 records" in torn
-    assert "00000000000000002265.log, position 61042, offset 3467: torn tail" in torn
-    assert torn.endswith("unsound: the first bad offset is 3467\n")
+    legacy = run("verify", LEGACY, code=1).stdout
+    assert legacy.startswith("✗ 478 records in 167 batches, offsets 0 to 477: 1 problem\n")
+    assert legacy.endswith("unsound: the first bad offset is 1\n")
+
+
+def test_a_verification_calls_a_log_sound_whose_tail_is_cut_and_says_where() -> None:
+    torn = run("verify", TORN).stdout
+    assert torn.startswith("✓ 3,467 records in 121 batches, offsets 0 to 3466: CRCs, order")
+    assert "• 00000000000000002265.log, position 61042, offset 3467: torn tail" in torn
+    assert torn.endswith("\nsound\n")
 
 
 def test_verify_in_json_exits_the_same() -> None:
     import json
 
-    report = json.loads(run("verify", TORN, "--json", code=1).stdout)
-    assert report["sound"] is False
-    assert report["firstBadOffset"] == 3467
+    report = json.loads(run("verify", LEGACY, "--json", code=1).stdout)
+    assert (report["sound"], report["firstBadOffset"], report["tornTail"]) == (False, 1, None)
+    torn = json.loads(run("verify", TORN, "--json").stdout)
+    assert (torn["sound"], torn["firstBadOffset"], torn["problems"]) == (True, None, [])
+    assert (torn["tornTail"]["offset"], torn["tornTail"]["position"]) == (3467, 61042)
 
 
 def test_a_torn_tail_is_a_warning_on_stderr() -> None:

@@ -13,7 +13,9 @@ from kraftlake.kafka_files import SourceKind
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
+from kraftlake.records.control_records import KRaftVersionRecord, SnapshotFooterRecord
 from kraftlake.records.rows import to_rows
+from kraftlake.records.schema import Message
 from kraftlake.replay import Source, VerifyReport, import_source
 from kraftlake.replay.findings import MAX_PROBLEMS
 from tests.replay.made_logs import (
@@ -36,12 +38,18 @@ from tests.replay.made_logs import (
     uuid_of,
     write_directory,
 )
-from tests.replay.sample_logs import NAMES, copy_of, directory_of, without_first_segments
+from tests.replay.sample_logs import NAMES, archived, copy_of, directory_of, without_first_segments
 
 
 def verified(log: MadeLog | Sequence[RecordBatch]) -> VerifyReport:
     reader = log if isinstance(log, MadeLog) else MadeLog(records=tuple(log))
     return Source(reader, SourceKind.DIRECTORY, "made", None).verify()
+
+
+def control(offset: int, *records: tuple[int, Message]) -> RecordBatch:
+    """A control batch of records, each under a type of its own choice."""
+    batch = RecordBatch.control_of(offset, 3, 1_700_000_000_000, [message for _, message in records])
+    return attrs.evolve(batch, control_types=tuple(type_ for type_, _ in records))
 
 
 def registered(*brokers: int) -> list[r.RegisterBrokerRecord]:
@@ -58,14 +66,37 @@ def test_the_sample_is_sound_from_files_and_from_a_lake(tmp_path: Path) -> None:
         assert report.first_bad_offset is None
 
 
-def test_the_torn_batch_is_named_with_file_position_and_offset() -> None:
+def test_a_tail_that_is_cut_off_is_no_problem_and_named_with_file_position_and_offset() -> None:
     report = kraftlake.open(directory_of("crash-torn")).verify()
-    assert not report.sound
-    (problem,) = report.problems
-    assert (problem.offset, problem.file, problem.position) == (3467, "00000000000000002265.log", 61042)
-    assert report.first_bad_offset == 3467
-    assert report.to_json()["problems"][0]["position"] == 61042
-    assert "position 61042, offset 3467" in str(problem)
+    assert report.sound
+    assert report.problems == ()
+    torn = report.torn_tail
+    assert torn is not None
+    assert (torn.offset, torn.file, torn.position) == (3467, "00000000000000002265.log", 61042)
+    assert report.to_json()["tornTail"]["position"] == 61042
+    assert "position 61042, offset 3467" in str(torn)
+    assert kraftlake.open(directory_of("kafka-4.4")).verify().torn_tail is None
+
+
+@pytest.mark.parametrize(("cut", "zeros"), [(1, 0), (40, 0), (71, 0), (72, 5000), (0, 5000)])
+def test_a_copy_that_ends_in_its_last_batch_or_in_zeros_is_sound(cut: int, zeros: int, tmp_path: Path) -> None:
+    last = copy_of("kafka-4.4", tmp_path / "copy") / "00000000000000005488.log"
+    last.write_bytes(last.read_bytes()[: last.stat().st_size - cut] + bytes(zeros))
+    report = kraftlake.open(last.parent).verify()
+    assert report.sound
+    assert report.torn_tail is not None
+    assert report.torn_tail.offset == (5736 if cut else 5737)
+
+
+@pytest.mark.parametrize("place", [-1, -72 + 16, -72 + 8])
+def test_a_last_batch_that_is_whole_but_for_its_bytes_is_a_problem(place: int, tmp_path: Path) -> None:
+    last = copy_of("kafka-4.4", tmp_path / "copy") / "00000000000000005488.log"
+    spoilt = bytearray(last.read_bytes())
+    spoilt[place] ^= 0x80
+    last.write_bytes(spoilt)
+    report = kraftlake.open(last.parent).verify()
+    assert report.first_bad_offset == 5736
+    assert report.torn_tail is None
 
 
 def test_the_legacy_log_is_whole_but_can_not_be_replayed() -> None:
@@ -93,17 +124,18 @@ def test_every_byte_of_the_log_counts(name: str, tmp_path: Path) -> None:
         assert first.position <= position
 
 
-def test_damage_in_the_middle_is_one_problem_and_the_torn_tail_another(tmp_path: Path) -> None:
+def test_damage_in_the_middle_is_a_problem_and_the_torn_tail_a_finding_of_its_own(tmp_path: Path) -> None:
     directory = copy_of("crash-torn", tmp_path / "copy")
     segment = directory / "00000000000000000000.log"
     spoiled = bytearray(segment.read_bytes())
     spoiled[3000] ^= 1
     segment.write_bytes(bytes(spoiled))
     report = kraftlake.open(directory).verify()
-    files = [(problem.file, problem.offset) for problem in report.problems]
-    assert files[0][0] == segment.name
-    assert ("00000000000000002265.log", 3467) in files
-    assert report.first_bad_offset == files[0][1]
+    (problem,) = report.problems
+    assert problem.file == segment.name
+    assert report.torn_tail is not None
+    assert (report.torn_tail.file, report.torn_tail.offset) == ("00000000000000002265.log", 3467)
+    assert report.first_bad_offset == problem.offset
     assert any("Nothing after offset" in note for note in report.notes)
 
 
@@ -143,9 +175,79 @@ def test_a_log_without_a_covering_snapshot_is_decoded_but_not_replayed() -> None
     cut = attrs.evolve(trimmed(small_log(), 9), records=(*trimmed(small_log(), 9).records, data(18, UNKNOWN, epoch=3)))
     report = verified(cut)
     assert (report.records, report.replayed) == (10, 0)
-    assert [problem.offset for problem in report.problems] == [18]
+    assert [problem.offset for problem in report.problems] == [9, 18]
+    assert "no finished snapshot covers that start" in report.problems[0].message
     assert any("offset 9: it was decoded, not replayed" in note for note in report.notes)
     assert verified(attrs.evolve(cut, records=(*cut.records[:-1], data(18, UNDECODABLE, epoch=3)))).problems
+
+
+def test_a_start_above_zero_that_no_finished_snapshot_covers_is_a_problem(tmp_path: Path) -> None:
+    trimmed_log = without_first_segments("kafka-4.4", tmp_path / "copy", 3532)
+    lake = tmp_path / "lake"
+    import_source(trimmed_log, lake)
+    assert kraftlake.open(trimmed_log).verify().sound
+    (newest,) = trimmed_log.glob("*.checkpoint")
+    newest.rename(trimmed_log / "00000000000000003531-0000000002.checkpoint")
+    for place in (trimmed_log, archived(trimmed_log, tmp_path / "log.zip")):
+        report = kraftlake.open(place).verify()
+        assert report.first_bad_offset == 3532
+        assert "starts at offset 3532, and no finished snapshot covers that start" in report.problems[0].message
+    (trimmed_log / "00000000000000003531-0000000002.checkpoint").unlink()
+    import_source(trimmed_log, tmp_path / "bare")
+    assert kraftlake.open(tmp_path / "bare").verify().first_bad_offset == 3532
+    assert kraftlake.open(lake).verify().sound
+    assert kraftlake.open(trimmed_log / "00000000000000003532.log").verify().sound
+
+
+@pytest.mark.parametrize(
+    ("batch", "message"),
+    [
+        (control(1, (0, SnapshotFooterRecord(version=0))), "control record type 0 version 0 is not known"),
+        (control(1, (5, KRaftVersionRecord(version=0, k_raft_version=2))), "kraft.version 2 is not known"),
+    ],
+)
+def test_control_records_that_kafka_does_not_start_with_are_problems(batch: RecordBatch, message: str) -> None:
+    report = verified([*log_of(1), batch])
+    assert [(p.offset, message in p.message) for p in report.problems] == [(1, True)]
+    snapshot = attrs.evolve(snapshot_of(reference_image(small_log(), 8)), end_offset=9)
+    head = attrs.evolve(batch, base_offset=snapshot.records[-1].last_offset + 1)
+    spoilt = attrs.evolve(snapshot, records=(*snapshot.records, head))
+    report = verified(MadeLog(records=tuple(small_log()), snapshots=(spoilt,)))
+    assert [(p.in_snapshot, message in p.message) for p in report.problems] == [(True, True)]
+
+
+def test_a_snapshot_that_says_kraft_version_twice_is_a_problem() -> None:
+    snapshot = snapshot_of(reference_image(small_log(), 8))
+    said = (5, KRaftVersionRecord(version=0, k_raft_version=1))
+    twice = control(snapshot.records[-1].last_offset + 1, said, said)
+    spoilt = attrs.evolve(snapshot, records=(*snapshot.records, twice))
+    (problem,) = verified(MadeLog(records=tuple(small_log()), snapshots=(spoilt,))).problems
+    assert "records KRaftVersionRecord" in problem.message
+
+
+def test_snapshots_whose_epochs_go_down_are_a_problem() -> None:
+    log = trimmed(small_log(), 0, 9, 15)
+    older, newer = log.snapshots
+    report = verified(attrs.evolve(log, snapshots=(attrs.evolve(older, epoch=newer.epoch + 1), newer)))
+    assert any("which goes further, of a lower one" in problem.message for problem in report.problems)
+
+
+def test_a_snapshot_ahead_of_the_log_is_a_note_unless_the_log_has_a_later_epoch(tmp_path: Path) -> None:
+    ahead = attrs.evolve(snapshot_of(reference_image(small_log())), end_offset=30)
+    for epoch, sound in ((3, True), (2, False)):
+        snapshot = attrs.evolve(ahead, epoch=epoch)
+        report = kraftlake.open(write_directory(tmp_path / str(epoch), small_log(), snapshots=[snapshot])).verify()
+        assert report.sound is sound
+        assert any("a node that starts with it drops the log" in note for note in report.notes) is sound
+    assert "ends at offset 17 in epoch 3 already" in report.problems[0].message
+
+
+def test_records_with_timestamps_of_their_own_are_a_problem(tmp_path: Path) -> None:
+    batches = log_of(1, [metadata_version(), r.NoOpRecord()])
+    late = attrs.evolve(batches[1], timestamps=(batches[1].timestamp - 1, batches[1].timestamp))
+    (problem,) = kraftlake.open(write_directory(tmp_path, [batches[0], late])).verify().problems
+    assert problem.offset == 1
+    assert "timestamps of their own: Kafka does not start with it" in problem.message
 
 
 def test_a_trimmed_log_is_replayed_from_its_snapshot(tmp_path: Path) -> None:

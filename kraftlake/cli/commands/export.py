@@ -46,7 +46,8 @@ def export(call: Call, source: str, output: str, *, allow_loss: bool, force: boo
     from kraftlake.replay.export import export as write_snapshot
 
     opened = call.open(source)
-    report = write_snapshot(opened, target, call.at, allow_loss=allow_loss, lenient=not call.strict).to_json()
+    with call.way_on():
+        report = write_snapshot(opened, target, call.at, allow_loss=allow_loss, lenient=not call.strict).to_json()
     for loss in report["losses"]:
         call.terminal.warn(f"left out: {loss}")
     if call.as_json:

@@ -47,7 +47,7 @@ def local_changes(
     """
     opened = call.open(source)
     begin, end = opened.offset_at(first), None if last is None else opened.offset_at(last)
-    with call.progress() as progress:
+    with call.progress() as progress, call.way_on():
         answer = opened.local_changes(broker, begin, end, lenient=not call.strict, progress=progress)
     call.tell_skipped(answer.skipped)
     changes = answer.to_json()

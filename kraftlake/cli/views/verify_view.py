@@ -15,21 +15,24 @@ SHOWN_PROBLEMS = 20
 def show_verify_report(terminal: Terminal, report: dict[str, Any]) -> None:
     """Write a check list, the problems by offset, the notes, and the verdict with the first bad offset."""
     checked, problems = report["checked"], report["problems"]
-    sound_log = all(problem["inSnapshot"] for problem in problems)
-    sound_snapshots = not any(problem["inSnapshot"] for problem in problems)
+    in_snapshots = sum(problem["inSnapshot"] for problem in problems)
     if checked["batches"]:
         batches = counted(checked["batches"], "batch", "batches")
         offsets = f"offsets {report['startOffset']} to {report['endOffset'] - 1}"
         checks = "CRCs, order, epochs, decoding, transactions, replay, references"
-        _check(terminal, sound_log, f"{counted(checked['records'], 'record')} in {batches}, {offsets}: {checks}")
+        read = f"{counted(checked['records'], 'record')} in {batches}, {offsets}"
+        _check(terminal, len(problems) + report["moreProblems"] - in_snapshots, read, of=checks)
     if checked["snapshots"]:
         compared = f"{checked['snapshotsCompared']} of them compared with the replay of the log"
-        _check(terminal, sound_snapshots, f"{counted(checked['snapshots'], 'snapshot')} read, {compared}")
+        _check(terminal, in_snapshots, f"{counted(checked['snapshots'], 'snapshot')} read, {compared}")
     for problem in problems[:SHOWN_PROBLEMS]:
         _line(terminal, "  ✗ ", Style.BAD, problem_words(problem))
     more = len(problems) - SHOWN_PROBLEMS + report["moreProblems"]
     if more > 0:
         _line(terminal, "  … ", Style.BAD, f"{counted(more, 'problem')} more: --json has the first thousand")
+    if report["tornTail"] is not None:
+        rest = "everything before it is used; of a log that was copied while it was written the next copy has the rest"
+        _line(terminal, "  • ", Style.QUIET, f"{problem_words(report['tornTail'])}: {rest}")
     for note in report["notes"]:
         _line(terminal, "  • ", Style.QUIET, note)
     if report["chain"] is not None:
@@ -53,8 +56,12 @@ def problem_words(problem: dict[str, Any]) -> str:
     return ", ".join(places) + (": " if places else "") + str(problem["message"])
 
 
-def _check(terminal: Terminal, sound: bool, words: str) -> None:
-    _line(terminal, "✓ " if sound else "✗ ", Style.GOOD if sound else Style.BAD, words)
+def _check(terminal: Terminal, problems: int, words: str, *, of: str = "") -> None:
+    """What was read, and with which checks; where these found problems, how many."""
+    if problems:
+        _line(terminal, "✗ ", Style.BAD, f"{words}: {counted(problems, 'problem')}")
+    else:
+        _line(terminal, "✓ ", Style.GOOD, f"{words}: {of}" if of else words)
 
 
 def _line(terminal: Terminal, mark: str, style: Style, words: str) -> None:

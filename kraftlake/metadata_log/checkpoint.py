@@ -28,6 +28,9 @@ else:
 
 CheckpointFiles = tuple[Location, ...]
 
+VERSION_KEY = "kraftlake.version"
+"""In the footer of a checkpoint of ours: the version of which it is, whatever name a copy gave it."""
+
 _FIELDS = {
     "txn": ("appId", "version"),
     "protocol": ("minReaderVersion", "minWriterVersion", "readerFeatures", "writerFeatures"),
@@ -64,6 +67,9 @@ def read_checkpoint(files: CheckpointFiles, instead: Callable[[], pa.Table] | No
     for file in files:
         try:
             parquet = open_parquet_file(file)
+            stamp = (parquet.metadata.metadata or {}).get(VERSION_KEY.encode())
+            if stamp is not None and int(stamp) != int(file.name.partition(".")[0]):
+                raise _torn(file)  # the checkpoint of another version under this name
             parts.append((file, parquet))
             for kind, fields in _actions(parquet):
                 match kind:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from kraftlake.metadata_log.checkpoint import read_checkpoint
+from kraftlake.metadata_log.checkpoint import VERSION_KEY, read_checkpoint
 from kraftlake.metadata_log.commit import disk_fault
 from kraftlake.metadata_log.delta_log import LOG_FOLDER, TableState, checkpoint_path
 from kraftlake.metadata_log.disk import Disk
@@ -147,6 +147,7 @@ def _encode(state: TableState, adds: pa.Table, removes: dict[str, Any]) -> memor
             if len(actions):
                 columns = [actions if f.name == kind else pa.nulls(len(actions), f.type) for f in CHECKPOINT_SCHEMA]
                 writer.write_table(pa.table(columns, schema=CHECKPOINT_SCHEMA), row_group_size=_ROW_GROUP_ROWS)
+        writer.add_key_value_metadata({VERSION_KEY: str(state.version)})
     return memoryview(sink.getvalue())
 
 

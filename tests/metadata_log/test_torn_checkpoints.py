@@ -72,6 +72,19 @@ def test_the_commits_say_which_files_there_are_where_a_checkpoint_turns_out_to_b
         MetadataLog.open(table.parent).rows()
 
 
+def test_an_older_checkpoint_under_a_newer_ones_name_is_passed_over(table: Path) -> None:
+    older = own_checkpoint(table)
+    log = MetadataLog.open(table.parent, disk=DISK)
+    log.append([data_batch(VERSIONS)])
+    write_checkpoint(DISK, read_table(table), removed_since=0)
+    newer = older.with_name(f"{VERSIONS + 1:020d}.checkpoint.parquet")
+    newer.write_bytes(older.read_bytes())
+    assert MetadataLog.open(table.parent).rows().num_rows == VERSIONS + 1
+    commit_path(table, VERSIONS + 1).unlink()
+    with pytest.raises(CorruptDataError, match=rf"{newer.name} is no checkpoint"):
+        read_table(table)
+
+
 def test_the_next_checkpoint_of_a_version_takes_the_place_of_a_torn_one(table: Path) -> None:
     path = own_checkpoint(table)
     whole = path.read_bytes()

@@ -20,6 +20,7 @@ from kraftlake.image.diff import EntryChange, FieldChange, diff_images
 from kraftlake.image.json_form import acl_json
 from kraftlake.image.kafka_names import acl_words, quota_entity_words
 from kraftlake.image.topics_image import TopicsImage
+from kraftlake.records.java_values import parse_integer
 from kraftlake.records.uuid import Uuid
 from kraftlake.spark_jobs.partition_events import Event
 
@@ -144,11 +145,19 @@ def _controller_events(change: EntryChange) -> Iterator[Event]:
         yield _event("controller_changed", subject, sentence, field=name, **_sides(told))
 
 
+def _node_id(name: str) -> int | None:
+    """The id that the name of a broker's configs stands for, read as Kafka does; a log may hold any name."""
+    try:
+        return parse_integer(name, 32)
+    except ValueError:
+        return None
+
+
 def _config_events(change: EntryChange) -> Iterator[Event]:
     kind, name = change.path
     subject = f"{kind.lower()} {name}" if name else f"all {kind.lower()}s"
     topic = name if kind == "TOPIC" else None
-    broker = int(name) if kind == "BROKER" and name.lstrip("-").isdecimal() else None
+    broker = _node_id(name) if kind == "BROKER" else None
     for told in change.fields:
         sentence = f"{subject} {'has' if name else 'have'} {_change_words(told)}"
         yield _event("config_changed", subject, sentence, field=told.field, topic=topic, broker=broker, **_sides(told))

@@ -64,7 +64,9 @@ class QuorumController:
         self._clock = clock or SystemClock()
         self._faults = fault_handler or LoggingFaultHandler("quorum controller")
         self._draws = draws or random.Random()  # noqa: S311 - where replicas go is no secret
-        self._writer = log
+        self._path = log.path
+        self._writer: MetadataLog | None = log
+        """A handle to claim by; None where the last one was used up."""
         self._followed = FollowedLog(MetadataLog.open(log.path))
         self._active: ActiveController | None = None
         self._group: GroupCommit | None = None
@@ -186,7 +188,8 @@ class QuorumController:
 
     def _claim(self) -> None:
         started_ns = self._clock.nanoseconds()
-        epoch = self._writer.claim(self.config.node_id, timestamp=self._clock.milliseconds())
+        writer = self._writer = self._writer or MetadataLog.open(self._path)
+        epoch = writer.claim(self.config.node_id, timestamp=self._clock.milliseconds())
         self._followed.catch_up()
         self._note_followed()
         self._news_at_ns, self._patience_ns = started_ns, self._draw_patience()
@@ -196,7 +199,7 @@ class QuorumController:
             self.config, epoch, now_ns=self._clock.nanoseconds(), draws=self._draws
         )
         self._lease_from_ns = started_ns
-        self._group = GroupCommit(self._writer, epoch, on_failure=self._commit_failed)
+        self._group = GroupCommit(writer, epoch, on_failure=self._commit_failed)
         self._log.info("claimed the metadata log", epoch=epoch, offset=active.durable_offset)
         executed = active.activate(
             self._followed.bootstrap(), now_ms=self._clock.milliseconds(), now_ns=self._clock.nanoseconds()
@@ -303,7 +306,8 @@ class QuorumController:
     def _appended(self, group: GroupCommit, pending: PendingAppend, since_ns: int, done: Future[int]) -> None:
         """On the committing thread: a batch is durable, or won't be."""
         if done.exception() is None:
-            self._queue.append(FunctionEvent(partial(self._durable, group, pending.last_offset, since_ns), _ignore))
+            durable = partial(self._durable, group, pending.last_offset, since_ns)
+            self._queue.append(FunctionEvent(durable, self._leading_failed))
 
     def _durable(self, group: GroupCommit, offset: int, since_ns: int) -> None:
         active = self._active
@@ -313,11 +317,21 @@ class QuorumController:
         self.metrics.last_committed_offset = offset
         self._lease_from_ns = max(self._lease_from_ns, since_ns)
         for answer in self._waiting.take_up_to(offset):
-            self._answer(active, offset, answer)
+            try:
+                self._answer(active, offset, answer)
+            except Exception as fault:  # the others are answered
+                self._faults.handle_fault("answering a command", fault)
+                answer.fail()
 
     def _commit_failed(self, fault: KraftlakeError) -> None:
         """On the committing thread."""
-        self._queue.prepend(FunctionEvent(partial(self._renounce, self._group, fault), _ignore))
+        self._queue.prepend(FunctionEvent(partial(self._renounce, self._group, fault), self._leading_failed))
+
+    def _leading_failed(self, fault: Exception) -> None:
+        if isinstance(fault, EventQueueClosedError):
+            return  # `_end` answers all who wait
+        self._faults.handle_fault("leading the quorum", fault)
+        self._step_down()
 
     def _renounce(self, group: GroupCommit | None, fault: KraftlakeError) -> None:
         """Lead no longer: what is pending is dropped, and who waits is told."""
@@ -339,7 +353,7 @@ class QuorumController:
         for task in periodic_tasks(self.config):
             self._queue.cancel_deferred(task.name)
         self._log.info("leads no longer", epoch=active.epoch)
-        self._writer = MetadataLog.open(self._writer.path)
+        self._writer = None
         self._news_at_ns, self._patience_ns = self._clock.nanoseconds(), self._draw_patience()
         if not self._queue.shutting_down:
             self._follow_after(POLL_MS)
@@ -359,7 +373,3 @@ def _fail(future: Future[Any], fault: Exception) -> None:
         fault = not_controller()
     if not future.done():
         future.set_exception(fault)
-
-
-def _ignore(_: Exception) -> None:
-    """The queue is shutting down: `_step_down` answers everybody."""

@@ -26,7 +26,7 @@ from kraftlake.metadata_log.trimming import (
 )
 from kraftlake.metadata_log.upkeep_policy import UpkeepPolicy
 from kraftlake.metadata_log.vacuum import Vacuum, vacuum
-from kraftlake.runtime.errors import KraftlakeError, UsageError
+from kraftlake.runtime.errors import UsageError
 from kraftlake.runtime.log import get_logger
 
 logger = get_logger(__name__)
@@ -148,8 +148,8 @@ class UpkeepThread:
             try:
                 self._upkeep.run()
                 self._upkeep.vacuum()
-            except KraftlakeError as fault:
-                logger.warning("upkeep_failed", reason=str(fault))
+            except Exception as fault:  # whatever it met with, the next round may find it mended
+                logger.warning("upkeep_failed", reason=str(fault) or type(fault).__name__)
 
     def close(self) -> None:
         """End after the round that is under way."""

@@ -277,7 +277,8 @@ class MetadataLoader:
 
     def _schedule_initializing(self, delay_ns: int) -> None:
         deadline = earliest(self._clock.nanoseconds() + delay_ns)
-        self.queue.schedule_deferred("initialize-publishers", deadline, FunctionEvent(self._initialize, _ignore))
+        event = FunctionEvent(self._initialize, self._initializing_failed)
+        self.queue.schedule_deferred("initialize-publishers", deadline, event)
 
     def _initialize(self) -> None:
         """Tell the new publishers of everything."""
@@ -295,6 +296,12 @@ class MetadataLoader:
             if self._call(publisher, what, lambda p=publisher: self._introduce(p, delta, manifest)):  # type: ignore[misc]
                 self._publishers[publisher.name] = publisher
         self.metrics.applied(image)
+
+    def _initializing_failed(self, fault: Exception) -> None:
+        if isinstance(fault, EventQueueClosedError):
+            return  # new publishers are closed without having been told anything
+        self._fault_handler.handle_fault("Telling new publishers of everything", fault)
+        self._schedule_initializing(_RETRY_INITIALIZING_NS)
 
     def _introduce(self, publisher: MetadataPublisher, delta: MetadataDelta, manifest: SnapshotManifest) -> None:
         publisher.on_metadata_update(delta, self.image, manifest)
@@ -353,6 +360,7 @@ class _Call:
         self._function = function
         self._fault_handler = fault_handler
         self.done: Future[None] = Future()
+        self.done.set_running_or_notify_cancel()
 
     def run(self) -> None:
         """Make the call."""
@@ -364,7 +372,3 @@ class _Call:
         self.done.set_exception(error)
         if not isinstance(error, (UsageError, QueueFullError, EventQueueClosedError)):
             self._fault_handler.handle_fault(self._what, error)
-
-
-def _ignore(error: Exception) -> None:
-    """The queue shuts down: new publishers are closed without having been told anything."""

@@ -7,6 +7,10 @@ from collections.abc import Callable, Iterable, Mapping
 
 import attrs
 
+from kraftlake.runtime.log import get_logger
+
+_log = get_logger(__name__)
+
 Tags = tuple[tuple[str, str], ...]
 
 
@@ -70,19 +74,18 @@ class MetricsRegistry:
                 self._gauges.pop(name, None)
 
     def samples(self) -> list[Sample]:
-        """All values, by name."""
+        """All values, by name; a gauge that raises is logged and left out."""
         with self._lock:
             gauges = sorted(self._gauges.items(), key=lambda item: str(item[0]))
         samples: list[Sample] = []
         for name, (read, description) in gauges:
-            value = read()
-            if isinstance(value, Mapping):
-                tagged = sorted(value.items())
-                samples += [
-                    Sample(attrs.evolve(name, tags=(*name.tags, *tags)), at, description) for tags, at in tagged
-                ]
-            else:
-                samples.append(Sample(name, value, description))
+            try:
+                value = read()
+                values = sorted(value.items()) if isinstance(value, Mapping) else [((), value)]
+            except Exception as fault:  # the owner may be changing what it reads: the others are shown
+                _log.error("gauge_failed", metric=str(name), cause=f"{type(fault).__name__}: {fault}")
+                continue
+            samples += [Sample(attrs.evolve(name, tags=(*name.tags, *tags)), at, description) for tags, at in values]
         return samples
 
     def value(self, text: str) -> float:

@@ -185,6 +185,58 @@ def test_all_who_wait_are_told_when_an_append_fails_and_nothing_pending_stays(la
     assert image_of(lake).topics.is_empty()
 
 
+def test_a_lake_that_can_not_be_opened_for_a_while_ends_no_controller_for_good(
+    lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with controller(lake) as made:
+        eventually(lambda: start_broker(made, 1))
+        epoch = made.epoch
+        opened = MetadataLog.open
+        refused = threading.Semaphore(3)
+
+        def failing(*args: Any, **options: Any) -> MetadataLog:
+            if refused.acquire(blocking=False):
+                raise LakeError("the disk does not answer")
+            return opened(*args, **options)
+
+        monkeypatch.setattr(MetadataLog, "open", failing)
+        made.resign().result(PATIENCE)
+        assert eventually(lambda: create(made, "foo")) is Errors.NONE
+        assert made.epoch > epoch
+
+
+def test_a_fault_while_answers_are_given_leaves_no_command_without_one(
+    lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with controller(lake) as made:
+        eventually(lambda: start_broker(made, 1))
+        answer, begun, release = made._answer, threading.Event(), threading.Event()
+
+        def slow(state: ControllerState) -> ControllerResult[None]:
+            begun.set()
+            assert release.wait(PATIENCE)
+            return ControllerResult((), None)
+
+        def faulty(active: Any, at: int, answer_: Any) -> None:
+            if answer_.records and at <= active.durable_offset and not faults:
+                faults.append(at)
+                raise RuntimeError("nobody foresaw this")
+            answer(active, at, answer_)
+
+        faults: list[int] = []
+        made.submit(slow)
+        assert begun.wait(PATIENCE)
+        commands = [
+            made.submit(lambda state, n=number: create_topics(state, [CreatableTopic(name=f"t{n}")]))
+            for number in range(5)
+        ]
+        monkeypatch.setattr(made, "_answer", faulty)
+        release.set()
+        ends = [command.exception(PATIENCE) for command in commands]
+        assert len(faults) == 1
+        assert sum(end is not None for end in ends) <= 1
+
+
 def test_a_silent_broker_is_fenced_by_the_controller_itself(lake: Path) -> None:
     with controller(lake, broker_session_timeout_ms=100) as made:
         eventually(lambda: start_broker(made, 1))

@@ -403,14 +403,17 @@ def test_the_upkeep_thread_keeps_a_growing_log_in_order(tmp_path: Path) -> None:
     assert_readers_agree(log, log.rows())
 
 
-def test_an_upkeep_round_that_fails_is_told_and_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("fault", [LakeError("the disk is full"), OSError("the disk is full")])
+def test_an_upkeep_round_that_fails_is_told_and_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: Exception
+) -> None:
     log = grown(tmp_path / "lake", 1)
     kept = Upkeep(log.path, disk=DISK)
     rounds = threading.Semaphore(0)
 
     def fail() -> None:
         rounds.release()
-        raise LakeError("the disk is full")
+        raise fault
 
     monkeypatch.setattr(kept, "run", fail)
     with capture_logs() as logs, UpkeepThread(kept, interval=0.001):

@@ -254,6 +254,37 @@ def test_nothing_is_published_before_the_high_watermark_is_reached() -> None:
     assert publisher.offsets == [3, 4], "it has caught up once and for all"
 
 
+def test_a_high_watermark_that_can_not_be_told_for_a_while_keeps_no_publisher_from_its_first_update() -> None:
+    class Failing(Rig):
+        @property
+        def high_watermark(self) -> int | None:
+            if self.fails:
+                raise OSError("no answer")
+            return 0
+
+        @high_watermark.setter
+        def high_watermark(self, value: int | None) -> None:
+            self.fails = False
+
+    rig, publisher = Failing(), Recorder()
+    rig.commit(*log_of(1, [metadata_version()]))
+    rig.fails = True
+    rig.install(publisher)
+    assert [what for what, _ in rig.faults.told] == ["Telling new publishers of everything"]
+    rig.fails = False
+    rig.clock.advance(100)
+    rig.loader.queue.run_ready()
+    assert len(publisher.offsets) == 1
+
+
+def test_who_waits_for_a_call_can_not_cancel_it() -> None:
+    rig = Rig()
+    installed = rig.loader.install_publishers([Recorder()])
+    assert not installed.cancel()
+    rig.loader.queue.run_ready()
+    assert (installed.result(timeout=0), rig.faults.told) == (None, [])
+
+
 def test_nothing_is_published_before_a_record_that_is_no_control_record() -> None:
     rig, publisher = Rig(high_watermark=1), Recorder()
     rig.install(publisher)

@@ -1,5 +1,6 @@
 import pytest
 
+from kraftlake.runtime.log import without_logs
 from kraftlake.runtime.metrics import MetricName, MetricsRegistry
 
 OFFSET = MetricName("kafka.server", "broker-metadata-metrics", "last-applied-record-offset")
@@ -22,6 +23,14 @@ def test_a_gauge_of_many_things_has_a_value_for_each() -> None:
         ("kafka.server:type=MetadataLoader,name=FinalizedLevel,featureName=a", 1),
         ("kafka.server:type=MetadataLoader,name=FinalizedLevel,featureName=b", 2),
     ]
+
+
+def test_a_gauge_that_raises_hides_no_other() -> None:
+    registry = MetricsRegistry()
+    registry.gauge(OFFSET, "", lambda: 1 / 0)
+    registry.gauge(LEVEL, "", lambda: 5)
+    with without_logs():
+        assert [(sample.name, sample.value) for sample in registry.samples()] == [(LEVEL, 5)]
 
 
 def test_a_name_is_given_once_until_it_is_removed() -> None:

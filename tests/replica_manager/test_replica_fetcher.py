@@ -233,6 +233,19 @@ def test_an_answer_of_an_earlier_leader_epoch_is_dropped_though_leader_and_offse
     assert log(made, 2).batches == log(made, 1).batches
 
 
+def test_a_truncation_mark_above_the_fetch_offset_does_not_move_it_up():
+    made = cluster()
+    made.append(1, b"a", b"b")
+    made.work(2)
+    made.append(1, b"c")
+    made.append(1, b"d")
+    fetcher = only(made)
+    fetcher.mark_for_truncation(FOO0, 3)
+    assert (state(made).fetch_offset, state(made).state) == (2, ReplicaState.TRUNCATING)
+    made.work(3)
+    assert log(made, 2).batches == log(made, 1).batches
+
+
 def test_a_truncation_that_the_leader_did_not_answer_waits_for_the_back_off():
     made = cluster()
     made.append(1, b"a")

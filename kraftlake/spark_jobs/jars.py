@@ -165,18 +165,20 @@ def _run_resolver(folder: Path, asked: str, packages: Sequence[str], deadline: f
     environment = dict(os.environ, JAVA_HOME=str(java_home()), SPARK_LOCAL_IP="127.0.0.1")
     environment.pop("PYSPARK_GATEWAY_PORT", None)
     environment.pop("PYSPARK_SUBMIT_ARGS", None)
-    with subprocess.Popen(  # noqa: S603 - this Python, our own module
-        [sys.executable, "-m", "kraftlake.spark_jobs.resolve_jars", str(folder), asked],
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        start_new_session=True,  # so that the JVM below it ends with it
-    ) as process:
+    command = [sys.executable, "-m", "kraftlake.spark_jobs.resolve_jars", str(folder), asked]
+    with (
+        (folder / "said").open("w+b") as said,
+        subprocess.Popen(  # noqa: S603 - this Python, our own module
+            command,
+            env=environment,
+            stdin=subprocess.PIPE,  # when it is closed, by a kill of this process too, the resolver and its JVM end
+            stdout=said,
+            stderr=said,
+            start_new_session=True,
+        ) as process,
+    ):
         try:
-            return process.communicate(timeout=max(0.0, deadline - time.monotonic()))[0]
+            process.wait(max(0.0, deadline - time.monotonic()))
         except BaseException as fault:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
@@ -186,6 +188,7 @@ def _run_resolver(folder: Path, asked: str, packages: Sequence[str], deadline: f
                     "is Maven Central reachable?"
                 ) from fault
             raise
+    return (folder / "said").read_text("utf-8", "replace")
 
 
 def _missing(said: str) -> str:

@@ -1,7 +1,8 @@
 """A process of its own that asks Spark's resolver for jars and writes their paths, as JSON, to `answer.json`.
 
 Run by `kraftlake.spark_jobs.jars` with a folder for all of its files, and what it is asked as JSON: Maven coordinates
-under `packages`, and `group:name` of what to leave out under `excluded`. No Spark context is started: spark-submit
+under `packages`, and `group:name` of what to leave out under `excluded`. It leads a process group of its own, which it
+kills when its standard input is closed: the process that asked is gone then. No Spark context is started: spark-submit
 resolves its packages before it runs anything, and the properties of the bare gateway then name the jars.
 """
 
@@ -9,7 +10,9 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
+import threading
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -41,5 +44,11 @@ def main(folder: Path, packages: list[str], excluded: list[str]) -> None:
         (folder / "answer").rename(folder / "answer.json")
 
 
+def _end_with_the_asking_process() -> None:
+    os.read(0, 1)
+    os.killpg(0, signal.SIGKILL)
+
+
 if __name__ == "__main__":
+    threading.Thread(target=_end_with_the_asking_process, daemon=True).start()
     main(Path(sys.argv[1]), **json.loads(sys.argv[2]))

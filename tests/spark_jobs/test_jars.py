@@ -127,6 +127,10 @@ class Repository:
     asked: Counter[str] = attrs.field(factory=Counter)
     cut_short: set[str] = attrs.field(factory=set)
     """Names of files that are sent by half, once each."""
+    held: set[str] = attrs.field(factory=set)
+    """Names of files that are not sent, once each: the server waits until the client is gone."""
+    waits: threading.Event = attrs.field(factory=threading.Event)
+    client_is_gone: threading.Event = attrs.field(factory=threading.Event)
 
     def publish(self, artifact: str, needs: str = "") -> None:
         group, name, version = artifact.split(":")
@@ -168,6 +172,12 @@ def repository(tmp_path: Path) -> Iterator[Repository]:
             self.end_headers()
             if send:
                 found.asked[file.name] += 1
+                if file.name in found.held:
+                    found.held.discard(file.name)
+                    found.waits.set()
+                    assert self.rfile.read(1) == b""
+                    found.client_is_gone.set()
+                    return
                 cut = file.name in found.cut_short
                 found.cut_short.discard(file.name)
                 self.wfile.write(content[: len(content) // 2] if cut else content)
@@ -199,6 +209,12 @@ def spoil_local_maven_repository(home: Path) -> None:
     (place / "needed-1.pom").write_text(pom("org.example:needed:1"))
 
 
+def first_process(home: Path, repository: Repository) -> subprocess.Popen[str]:
+    program = "from kraftlake.spark_jobs.jars import spark_jars; print(*(jar.name for jar in spark_jars()))"
+    command, pipe = [sys.executable, "-c", program], subprocess.PIPE
+    return subprocess.Popen(command, env=machine(home, repository), stdout=pipe, stderr=pipe, text=True)
+
+
 @pytest.mark.spark
 def test_processes_that_are_first_together_on_a_machine_resolve_once_though_it_was_cut_short(
     tmp_path: Path, repository: Repository
@@ -206,19 +222,31 @@ def test_processes_that_are_first_together_on_a_machine_resolve_once_though_it_w
     home = tmp_path / "home"
     spoil_local_maven_repository(home)
     repository.cut_short.add("needed-1.jar")
-    program = "from kraftlake.spark_jobs.jars import spark_jars; print(*(jar.name for jar in spark_jars()))"
-    command = [sys.executable, "-c", program]
-    pipe = subprocess.PIPE
-    started = [
-        subprocess.Popen(command, env=machine(home, repository), stdout=pipe, stderr=pipe, text=True) for _ in range(2)
-    ]
-    for process in started:
+    for process in [first_process(home, repository), first_process(home, repository)]:
         printed, said = process.communicate()
         assert printed.split()[1:] == ["org.example_needed-1.jar"], said
     assert repository.asked["needed-1.jar"] == 2, "one was cut short"
     assert {path.name for path in home.iterdir()} == {".cache", ".m2"}
     (kept,) = (home / ".cache" / "kraftlake" / "jars").glob("*/org.example_needed-1.jar")
     assert zipfile.ZipFile(kept).testzip() is None
+
+
+@pytest.mark.spark
+def test_a_killed_process_takes_its_resolver_with_it_and_the_next_one_resolves(
+    tmp_path: Path, repository: Repository
+) -> None:
+    home = tmp_path / "home"
+    repository.held.add("needed-1.jar")
+    killed = first_process(home, repository)
+    assert repository.waits.wait(120)
+    (filling,) = (home / ".cache" / "kraftlake" / "jars").glob(".filling-*")
+    other = first_process(home, repository)
+    killed.kill()
+    assert repository.client_is_gone.wait(120)
+    killed.communicate()
+    printed, said = other.communicate()
+    assert printed.split()[1:] == ["org.example_needed-1.jar"], said
+    assert {path.name for path in filling.parent.iterdir() if path.name.startswith(".")} == {".lock"}
 
 
 @pytest.mark.spark

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import random
+import re
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -26,6 +27,7 @@ from tests.replica_manager.data_batches import batch
 STEPS = 160
 SETTLING_ROUNDS = 60
 LAG_MS = 2_000
+_VALUE = re.compile(rb"value \d+;")
 RAISING = 0.1
 """How many callbacks raise."""
 
@@ -79,6 +81,11 @@ class Simulation:
         self.cluster.create(self.chance.choice((1, 2)))
         self.cluster.tell()
         self.asleep: dict[int, int] = {}
+        self.stalled: dict[int, int] = {}
+        """Until when brokers copy nothing to other directories."""
+        self.sequences: dict[TopicPartition, int] = {}
+        self.unanswered: dict[TopicPartition, tuple[int, bytes | None]] = {}
+        """What each partition's idempotent producer sends until it is acknowledged."""
         self.asking: set[ReplicaFetcher] = set()
         self.appended = 0
         self.acknowledged: dict[tuple[TopicPartition, int], bytes] = {}
@@ -141,11 +148,12 @@ class Simulation:
 
         def back(response) -> None:
             self.asking.discard(fetcher)
-            if node.up and fetcher in node.fetchers():
-                if response is None:
-                    fetcher.handle_failure(LeaderUnreachableError("lost"))
-                else:
-                    fetcher.handle_response(response)
+            if not node.up or fetcher not in node.fetchers():
+                return
+            if response is None:
+                fetcher.handle_failure(LeaderUnreachableError("lost"))
+            else:
+                self._take(node, fetcher, response)
 
         def arrive() -> None:
             lost = self.chance.random() < self.loss or not self.cluster.reaches(node.id, leader.id)
@@ -154,6 +162,20 @@ class Simulation:
 
         self.later(arrive)
 
+    def _take(self, node: Node, fetcher: ReplicaFetcher, response) -> None:
+        """A follower takes an answer: what it appends, the leader of that epoch has."""
+        ends = {name: log.log_end_offset for name in fetcher.states() if (log := node.log(name)) is not None}
+        fetcher.handle_response(response)
+        leader = self.cluster.nodes[fetcher.leader.id]
+        for name, state in fetcher.states().items():
+            partition = leader.manager.online_partition(name) if leader.up else None
+            if name not in ends or partition is None or not partition.is_leader:
+                continue
+            appended = node.log(name).batches[ends[name] :]
+            if appended and partition.leader_epoch == state.current_leader_epoch:
+                held = partition.local_log.batches[ends[name] : ends[name] + len(appended)]
+                assert appended == held, f"{name}: broker {node.id} has other records than its leader"
+
     def append(self) -> None:
         """A client appends to whoever believes to lead."""
         for node in self._awake():
@@ -161,25 +183,44 @@ class Simulation:
                 name = TopicPartition("foo", number)
                 partition = node.manager.online_partition(name)
                 if partition is not None and partition.is_leader and self.chance.random() < 0.6:
-                    self._produce(node, name)
+                    value = self._new_value()
+                    self._produce(node, name, value, batch(value), self.chance.choice((1, -1, -1)))
 
-    def _produce(self, node: Node, name: TopicPartition) -> None:
+    def _new_value(self) -> bytes:
         self.appended += 1
-        value, answers = b"value %d;" % self.appended, []
-        acks = self.chance.choice((1, -1, -1))
+        return b"value %d;" % self.appended
+
+    def retry(self) -> None:
+        """An idempotent producer appends to whoever believes to lead, and the same again until it is acknowledged."""
+        for number, _ in self.cluster.partitions():
+            name = TopicPartition("foo", number)
+            sequence, value = self.unanswered.setdefault(name, (self.sequences.get(name, 0), None))
+            if value is None:
+                value = self._new_value()
+                self.unanswered[name] = (sequence, value)
+            data = batch(value, producer=1_000 + number, sequence=sequence)
+            for node in self._awake():
+                partition = node.manager.online_partition(name)
+                if partition is not None and partition.is_leader:
+                    self._produce(node, name, value, data, -1)
+
+    def _produce(self, node: Node, name: TopicPartition, value: bytes, data: bytes, acks: int) -> None:
+        answers = []
 
         def answered(answer) -> None:
             answers.append(answer)
             assert len(answers) == 1, f"{value!r} was answered twice: {answers}"
             if acks == -1 and answer[name].error is ErrorCode.NONE:
                 self.acknowledged[name, answer[name].base_offset] = value
+                sequence, unanswered = self.unanswered.get(name, (0, None))
+                if unanswered == value:
+                    del self.unanswered[name]
+                    self.sequences[name] = sequence + 1
 
         timeout = self.chance.choice((100, LAG_MS, 10 * LAG_MS))
         on_answer = self.cluster.called(answered)
         with suppress(CallbackError):  # it is the client's own, where it need not wait
-            node.server.append_records(
-                {name: batch(value)}, required_acks=acks, timeout_ms=timeout, on_answer=on_answer
-            )
+            node.server.append_records({name: data}, required_acks=acks, timeout_ms=timeout, on_answer=on_answer)
 
     def consume(self) -> None:
         """Consumers wait at leaders for more than is committed."""
@@ -292,11 +333,92 @@ class Simulation:
     def copy(self) -> None:
         """Replicas on the move get on with it."""
         for node in self._awake():
-            for fetcher in node.log_dir_fetchers():
-                before = fetcher.partition_count
-                fetcher.do_work()
-                self.moved += before - fetcher.partition_count
-            node.manager.log_dir_fetchers.shutdown_idle_fetchers()
+            if self.stalled.get(node.id, 0) <= self._now:
+                self._copy(node)
+
+    def _copy(self, node: Node) -> None:
+        """A round of copying: what takes a replica's place has the same records."""
+        for fetcher in node.log_dir_fetchers():
+            before = {name: node.log(name) for name in fetcher.moves()}
+            fetcher.do_work()
+            for name in before.keys() - fetcher.moves().keys():
+                now = node.log(name)
+                self.moved += now is not before[name]
+                assert now is None or now.batches == before[name].batches, (
+                    f"{name}: the copy that took its replica's place on broker {node.id} has other records"
+                )
+        node.manager.log_dir_fetchers.shutdown_idle_fetchers()
+
+    def quarrel(self) -> None:
+        """Two of the ISR lead in turns and append, while a copy of one of them is made: logs diverge over epochs."""
+        for number, state in self.cluster.partitions():
+            name, nodes = TopicPartition("foo", number), self._eligible(state)
+            if len(nodes) < 2 or self.chance.random() < 0.5:
+                continue
+            one, other = self.chance.sample(nodes, 2)
+            one.hear()
+            if one.log(name) is not None:
+                alter_replica_log_dirs(one.manager, {name: "e" if one.log(name).directory == "d" else "d"})
+            for node in (one, other, one, other):
+                self._lead_and_append(node, name)
+                for _ in range(3):
+                    self._copy(node)
+            one.hear()
+            self._follow(one, other, name)
+            self.stalled[one.id] = self._now + self.chance.randrange(30)
+
+    def answer_late(self) -> None:
+        """A leader's answer comes after it has lost the leadership, truncated what it sent, and leads again."""
+        for number, state in self.cluster.partitions():
+            name, nodes = TopicPartition("foo", number), self._eligible(state)
+            leader = next((node for node in nodes if node.id == state.leader), None)
+            others = [node for node in nodes if node is not leader]
+            if leader is None or len(others) < 2:
+                continue
+            follower, mate = self.chance.sample(others, 2)
+            leader.hear()
+            follower.hear()
+            fetcher = self._fetcher(follower, leader, name)
+            if fetcher is None:
+                continue
+            fetcher.do_work()
+            value = self._new_value()
+            self._produce(leader, name, value, batch(value), 1)
+            fetcher.maybe_truncate()
+            request = fetcher.build_fetch()
+            if request is None:
+                continue
+            response = answer_fetch(leader.manager, request, leader.sessions)
+            self._lead_and_append(mate, name)
+            leader.hear()
+            self._follow(leader, mate, name)
+            self._lead_and_append(leader, name)
+            follower.hear()
+            if fetcher in follower.fetchers():
+                self._take(follower, fetcher, response)
+
+    def _eligible(self, state) -> list[Node]:
+        brokers = self.cluster.image.cluster.brokers
+        return [node for node in self._awake() if node.id in state.isr and not brokers[node.id].fenced]
+
+    def _fetcher(self, follower: Node, leader: Node, name: TopicPartition) -> ReplicaFetcher | None:
+        for fetcher in follower.fetchers():
+            if fetcher.leader.id == leader.id and name in fetcher.states() and fetcher not in self.asking:
+                return fetcher
+        return None
+
+    def _follow(self, follower: Node, leader: Node, name: TopicPartition) -> None:
+        fetcher = self._fetcher(follower, leader, name)
+        for _ in range(4 if fetcher is not None else 0):
+            fetcher.do_work()
+
+    def _lead_and_append(self, node: Node, name: TopicPartition) -> None:
+        if node.id not in self.cluster.image.topics.get_topic("foo").partitions[name.partition].isr:
+            return
+        self.cluster.elect(name.partition, node.id)
+        node.hear()
+        value = self._new_value()
+        self._produce(node, name, value, batch(value), 1)
 
     def cut(self) -> None:
         one, other = self.chance.sample(list(self.cluster.nodes), 2)
@@ -366,6 +488,11 @@ class Simulation:
             log = self.cluster.nodes[1].log(name)
             assert offset < log.log_end_offset, f"{name}: {value!r} at {offset} was acknowledged and is gone"
             assert value in log.batches[offset].data, f"{name}: {value!r} at {offset} is another record now"
+        for number, _ in self.cluster.partitions():
+            name = TopicPartition("foo", number)
+            values = [_VALUE.search(one.data).group() for one in self.cluster.nodes[1].log(name).batches]
+            twice = {value for value in values if values.count(value) > 1} if len(set(values)) < len(values) else set()
+            assert not twice, f"{name}: {twice} were appended twice"
 
     def _peaceful_round(self) -> None:
         for _ in range(14):
@@ -374,8 +501,7 @@ class Simulation:
         self.cluster.advance(60)
         for node in self.cluster.nodes.values():
             node.manager.maybe_shrink_isr()
-            for moving in node.log_dir_fetchers():
-                moving.do_work()
+            self._copy(node)
             for fetcher in node.fetchers():
                 if fetcher not in self.asking:
                     self._ask(node, fetcher)
@@ -408,6 +534,7 @@ class Simulation:
 _EVENTS_AND_WEIGHTS = {
     Simulation.fetch: 40,
     Simulation.append: 14,
+    Simulation.retry: 8,
     Simulation.consume: 3,
     Simulation.hear: 20,
     Simulation.pass_time: 10,
@@ -420,6 +547,8 @@ _EVENTS_AND_WEIGHTS = {
     Simulation.move: 2,
     Simulation.come_and_go: 2,
     Simulation.copy: 12,
+    Simulation.quarrel: 2,
+    Simulation.answer_late: 2,
     Simulation.cut: 2,
     Simulation.mend: 2,
 }

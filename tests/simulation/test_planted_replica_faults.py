@@ -1,0 +1,59 @@
+"""Faults of replicas, planted again: the simulation of replication sees each of them within a few histories."""
+
+from __future__ import annotations
+
+import attrs
+import pytest
+
+from kraftlake.replica_manager.errors import ErrorCode
+from kraftlake.replica_manager.local_end_point import LocalEndPoint
+from kraftlake.replica_manager.producer_state import ProducerStates
+from kraftlake.replica_manager.replica_fetcher import ReplicaFetcher
+from tests.simulation.replication import Simulation
+
+ENOUGH_SEEDS = 100
+
+
+def run_histories() -> None:
+    for seed in range(ENOUGH_SEEDS):
+        Simulation(seed).run()
+
+
+def test_it_sees_copies_whose_truncation_ends_after_the_first_epoch(monkeypatch):
+    monkeypatch.setattr(LocalEndPoint, "is_truncation_on_fetch_supported", True)
+    with pytest.raises(AssertionError, match="the copy that took its replica's place"):
+        run_histories()
+
+
+def test_it_sees_answers_that_are_taken_in_a_later_leader_epoch(monkeypatch):
+    take = ReplicaFetcher.handle_response
+
+    def take_in_any_epoch(self, response) -> None:
+        states, asked = self.states(), self._session.partitions
+        for name in asked.keys() & states.keys() & response.partitions.keys():
+            if response.partitions[name].error is ErrorCode.NONE:
+                asked[name] = attrs.evolve(asked[name], current_leader_epoch=states[name].current_leader_epoch)
+        take(self, response)
+
+    monkeypatch.setattr(ReplicaFetcher, "handle_response", take_in_any_epoch)
+    with pytest.raises(AssertionError, match="has other records than its leader"):
+        run_histories()
+
+
+@pytest.mark.parametrize("forgotten", ["all", "on followers", "after truncation"])
+def test_it_sees_repeated_batches_that_are_appended_again(monkeypatch, forgotten):
+    check, rebuild = ProducerStates.check, ProducerStates.rebuild
+
+    def check_less(self, batches, origin):
+        if forgotten == "all" or (forgotten == "on followers" and origin.value == "replication"):
+            return [], None
+        return check(self, batches, origin)
+
+    def keep_what_is_gone(self, batches) -> None:
+        if forgotten != "after truncation":
+            rebuild(self, batches)
+
+    monkeypatch.setattr(ProducerStates, "check", check_less)
+    monkeypatch.setattr(ProducerStates, "rebuild", keep_what_is_gone)
+    with pytest.raises(AssertionError, match="appended twice|is another record now"):
+        run_histories()

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from kraftlake.delta import TopicPartition
 from kraftlake.replica_manager.leader_side import FetchParams, FetchPartition, log_with_epoch
-from kraftlake.replica_manager.partition_log import readable_end
+from kraftlake.replica_manager.partition_log import is_past_end
 from kraftlake.replica_manager.purgatory import DelayedOperation
 from kraftlake.replica_manager.reading import FetchAnswer, must_be_throttled, read_from_log
 from kraftlake.replica_manager.replica_manager import ReplicaManager
@@ -63,7 +63,7 @@ class DelayedFetch(DelayedOperation):
                 end = log.end_offset_for_epoch(fetch.last_fetched_epoch)
                 if end is None or end.leader_epoch < fetch.last_fetched_epoch or end.offset < fetch.fetch_offset:
                     return None
-            if not log.log_start_offset <= fetch.fetch_offset <= readable_end(log, params.isolation):
+            if fetch.fetch_offset < log.log_start_offset or is_past_end(log, fetch.fetch_offset, params.isolation):
                 return None
             if self._throttle is not None and must_be_throttled(self._throttle, partition, params.replica_id):
                 return 0

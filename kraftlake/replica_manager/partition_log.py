@@ -90,6 +90,18 @@ def readable_end(log: PartitionLog, isolation: FetchIsolation) -> int:
     return log.high_watermark if isolation is FetchIsolation.HIGH_WATERMARK else log.last_stable_offset
 
 
+def is_past_end(log: PartitionLog, offset: int, isolation: FetchIsolation) -> bool:
+    """Whether the batch that holds `offset` begins after the log's end for a reader.
+
+    OffsetOutOfRangeError for an offset that is not in the log.
+    """
+    end = readable_end(log, isolation)
+    if offset <= end:
+        return False
+    held = log.read(offset, 1, FetchIsolation.LOG_END).batches
+    return not held or held[0].base_offset > end
+
+
 class PartitionLog(Protocol):
     """A replica's log. Offsets are Kafka's; an end is exclusive.
 

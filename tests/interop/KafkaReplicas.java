@@ -11,6 +11,7 @@ import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Properties;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.Supplier;
@@ -25,6 +26,7 @@ import kafka.server.ReplicaFetcherThread;
 import kafka.server.ReplicaManager;
 import org.apache.kafka.clients.ClientResponse;
 import org.apache.kafka.clients.FetchSessionHandler;
+import org.apache.kafka.common.IsolationLevel;
 import org.apache.kafka.common.TopicIdPartition;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
@@ -40,12 +42,17 @@ import org.apache.kafka.common.metrics.Metrics;
 import org.apache.kafka.common.protocol.ApiKeys;
 import org.apache.kafka.common.protocol.ApiMessage;
 import org.apache.kafka.common.protocol.Errors;
+import org.apache.kafka.common.record.internal.ControlRecordType;
+import org.apache.kafka.common.record.internal.EndTransactionMarker;
+import org.apache.kafka.common.record.internal.FileRecords;
 import org.apache.kafka.common.record.internal.MemoryRecords;
 import org.apache.kafka.common.record.internal.SimpleRecord;
+import org.apache.kafka.common.replica.ClientMetadata;
 import org.apache.kafka.common.requests.AbstractRequest;
 import org.apache.kafka.common.requests.FetchRequest;
 import org.apache.kafka.common.requests.FetchResponse;
 import org.apache.kafka.common.requests.RequestHeader;
+import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.common.utils.internals.LogContext;
 import org.apache.kafka.image.MetadataDelta;
@@ -61,15 +68,21 @@ import org.apache.kafka.server.common.RequestLocal;
 import org.apache.kafka.server.network.BrokerEndPoint;
 import org.apache.kafka.server.partition.AlterPartitionManager;
 import org.apache.kafka.server.quota.QuotaFactory;
+import org.apache.kafka.server.quota.ReplicaQuota;
 import org.apache.kafka.server.quota.ReplicationQuotaManager;
 import org.apache.kafka.server.replica.Replica;
+import org.apache.kafka.server.storage.log.FetchIsolation;
+import org.apache.kafka.server.storage.log.FetchParams;
+import org.apache.kafka.server.storage.log.FetchPartitionData;
 import org.apache.kafka.server.util.KafkaScheduler;
 import org.apache.kafka.storage.internals.log.AppendOrigin;
 import org.apache.kafka.storage.internals.log.CleanerConfig;
+import org.apache.kafka.storage.internals.log.LogAppendInfo;
 import org.apache.kafka.storage.internals.log.LogConfig;
 import org.apache.kafka.storage.internals.log.LogDirFailureChannel;
 import org.apache.kafka.storage.internals.log.LogManager;
 import org.apache.kafka.storage.internals.log.LogOffsetMetadata;
+import org.apache.kafka.storage.internals.log.OffsetResultHolder;
 import org.apache.kafka.storage.internals.log.ProducerStateManagerConfig;
 import org.apache.kafka.storage.internals.log.VerificationGuard;
 import org.apache.kafka.storage.log.metrics.BrokerTopicStats;
@@ -232,6 +245,19 @@ public class KafkaReplicas {
         }
     }
 
+    static final ReplicaQuota NO_QUOTA = new ReplicaQuota() {
+        public boolean isThrottled(TopicPartition partition) {
+            return false;
+        }
+
+        public boolean isQuotaExceeded() {
+            return false;
+        }
+
+        public void record(long value) {
+        }
+    };
+
     static scala.Function0 newest() {
         return new scala.runtime.AbstractFunction0() {
             public Object apply() {
@@ -272,6 +298,8 @@ public class KafkaReplicas {
         settings.setProperty("listeners", "PLAINTEXT://127.0.0.1:0");
         settings.setProperty("log.dirs", directory.getPath());
         settings.setProperty("log.index.size.max.bytes", "4096");
+        settings.setProperty("broker.rack", "r1");
+        settings.setProperty("replica.selector.class", "org.apache.kafka.common.replica.RackAwareReplicaSelector");
         KafkaConfig config = KafkaConfig.fromProps(settings);
         cache = new KRaftMetadataCache(1, new Supplier() {
             public Object get() {
@@ -301,7 +329,7 @@ public class KafkaReplicas {
                 .setSecurityProtocol((short) 0));
             cluster.add(new RegisterBrokerRecord().setBrokerId(id).setBrokerEpoch(1L)
                 .setIncarnationId(new Uuid(0L, 50L + id)).setEndPoints(ends).setFenced(false)
-                .setLogDirs(Collections.singletonList(DIRECTORY)));
+                .setRack("r" + id).setLogDirs(Collections.singletonList(DIRECTORY)));
         }
         delta(cluster);
     }
@@ -440,6 +468,144 @@ public class KafkaReplicas {
             time.milliseconds(), end, 1L);
     }
 
+    /** A leader with followers 2 (in sync) and 3 (not), each in a rack of its own, asked one thing after the other. */
+    List serve(HandTime time, List script) throws Exception {
+        List created = new ArrayList();
+        created.add(new TopicRecord().setName("foo").setTopicId(TOPIC));
+        created.add(new PartitionRecord().setPartitionId(0).setTopicId(TOPIC).setReplicas(list(1, 2, 3))
+            .setIsr(pair(1, 2)).setLeader(1).setLeaderEpoch(0).setPartitionEpoch(0).setDirectories(directories()));
+        apply(created);
+        List answers = new ArrayList();
+        Iterator each = script.iterator();
+        while (each.hasNext()) {
+            try {
+                answers.add(step(time, (List) each.next()));
+            } catch (Throwable fault) {
+                answers.add(error(Errors.forException(fault)));
+            }
+        }
+        return answers;
+    }
+
+    static Map error(Errors error) {
+        return Collections.singletonMap("error", Integer.valueOf(error.code()));
+    }
+
+    static int number(List step, int place) {
+        return ((Number) step.get(place)).intValue();
+    }
+
+    Object step(HandTime time, List step) throws Exception {
+        Partition partition = replicas.getPartitionOrException(new TopicPartition("foo", 0));
+        String what = (String) step.get(0);
+        if (what.equals("append")) {
+            SimpleRecord[] values = new SimpleRecord[number(step, 4)];
+            for (int place = 0; place < values.length; place++) {
+                values[place] = new SimpleRecord(1000L, new byte[1], new byte[10]);
+            }
+            long producer = number(step, 1);
+            short epoch = (short) number(step, 2);
+            MemoryRecords records = ((Boolean) step.get(5)).booleanValue()
+                ? MemoryRecords.withTransactionalRecords(Compression.NONE, producer, epoch, number(step, 3), values)
+                : MemoryRecords.withIdempotentRecords(Compression.NONE, producer, epoch, number(step, 3), values);
+            return placed(partition, records, AppendOrigin.CLIENT);
+        }
+        if (what.equals("end")) {
+            MemoryRecords marker = MemoryRecords.withEndTransactionMarker(0L, 1000L, 0, (long) number(step, 1),
+                (short) number(step, 2), new EndTransactionMarker(ControlRecordType.COMMIT, number(step, 3)));
+            return placed(partition, marker, AppendOrigin.COORDINATOR);
+        }
+        if (what.equals("fetched")) {
+            long end = partition.localLogOrException().logEndOffset();
+            partition.updateFollowerFetchState((Replica) partition.getReplica(number(step, 1)).get(),
+                new LogOffsetMetadata(Math.min(end, (long) number(step, 2))), 0L, time.milliseconds(), end, 1L);
+            return Long.valueOf(partition.localLogOrException().highWatermark());
+        }
+        if (what.equals("elect")) {
+            apply(election(1));
+            return null;
+        }
+        if (what.equals("truncate")) {
+            partition.truncateTo((long) number(step, 1), false);
+            return Long.valueOf(partition.localLogOrException().logEndOffset());
+        }
+        if (what.equals("expire")) {
+            partition.localLogOrException().removeExpiredProducers(1000L + 86400000L);
+            return null;
+        }
+        if (what.equals("policy")) {
+            Properties settings = new Properties();
+            settings.setProperty("cleanup.policy", (String) step.get(1));
+            partition.localLogOrException().updateConfig(new LogConfig(settings));
+            return null;
+        }
+        if (what.equals("delete")) {
+            partition.deleteRecordsOnLeader((long) number(step, 1));
+            return Long.valueOf(partition.localLogOrException().logStartOffset());
+        }
+        return what.equals("offset") ? offset(partition, (long) number(step, 1)) : fetch(step);
+    }
+
+    static Object placed(Partition partition, MemoryRecords records, AppendOrigin origin) {
+        LogAppendInfo info = partition.appendRecordsToLeader(records, origin, 1, RequestLocal.noCaching(),
+            VerificationGuard.SENTINEL, (short) 0);
+        List offsets = new ArrayList();
+        offsets.add(Long.valueOf(info.firstOffset()));
+        offsets.add(Long.valueOf(info.lastOffset()));
+        return offsets;
+    }
+
+    /** As ReplicaManager.fetchOffset takes what the partition answers; -1 for no offset. */
+    static Object offset(Partition partition, long timestamp) {
+        OffsetResultHolder held = partition.fetchOffsetForTimestamp(timestamp,
+            new scala.Some(IsolationLevel.READ_UNCOMMITTED), Optional.empty(), true, scala.Option.empty());
+        if (held.timestampAndOffsetOpt().isPresent()) {
+            long found = ((FileRecords.TimestampAndOffset) held.timestampAndOffsetOpt().get()).offset;
+            if (!held.lastFetchableOffset().isPresent() || found < ((Long) held.lastFetchableOffset().get()).longValue()) {
+                return Long.valueOf(found);
+            }
+        }
+        if (held.maybeOffsetsError().isPresent()) {
+            return error(Errors.forException((Throwable) held.maybeOffsetsError().get()));
+        }
+        return Long.valueOf(-1L);
+    }
+
+    /** A consumer's fetch: what it is answered, "waits" where it is not yet. */
+    Object fetch(List step) throws Exception {
+        Optional client = Optional.empty();
+        if (step.get(2) != null) {
+            client = Optional.of(new ClientMetadata.DefaultClientMetadata((String) step.get(2), "client",
+                java.net.InetAddress.getLoopbackAddress(), KafkaPrincipal.ANONYMOUS, "PLAINTEXT"));
+        }
+        Optional epoch = step.get(3) == null ? Optional.empty() : Optional.of(Integer.valueOf(number(step, 3)));
+        FetchParams params = new FetchParams(-1, -1L, 60000L, 1, 1000000, FetchIsolation.HIGH_WATERMARK, client);
+        List wanted = new ArrayList();
+        wanted.add(new scala.Tuple2(new TopicIdPartition(TOPIC, 0, "foo"), new FetchRequest.PartitionData(TOPIC,
+            (long) number(step, 1), -1L, 1000000, epoch, Optional.empty())));
+        final List got = new ArrayList();
+        replicas.fetchMessages(params, scala.jdk.javaapi.CollectionConverters.asScala(wanted).toSeq(),
+            NO_QUOTA, new scala.runtime.AbstractFunction1() {
+                public Object apply(Object answer) {
+                    got.add(((scala.Tuple2) ((scala.collection.Seq) answer).head())._2());
+                    return null;
+                }
+            });
+        if (got.isEmpty()) {
+            return "waits";
+        }
+        FetchPartitionData data = (FetchPartitionData) got.get(0);
+        if (data.error != Errors.NONE) {
+            return error(data.error);
+        }
+        Map answer = new LinkedHashMap();
+        answer.put("near", data.preferredReadReplica.isPresent()
+            ? Integer.valueOf(data.preferredReadReplica.getAsInt()) : null);
+        answer.put("highWatermark", Long.valueOf(data.highWatermark));
+        answer.put("empty", Boolean.valueOf(data.records.sizeInBytes() == 0));
+        return answer;
+    }
+
     void close() throws Exception {
         replicas.shutdown(false);
         logs.shutdown(-1L);
@@ -456,6 +622,12 @@ public class KafkaReplicas {
         }
         HandTime time = new HandTime();
         KafkaReplicas made = new KafkaReplicas(1, new File(request[1]), time);
+        if (request[0].equals("serve")) {
+            List script = (List) new ObjectMapper().readValue(request[2], List.class);
+            Map answer = Collections.singletonMap("answers", made.serve(time, script));
+            made.close();
+            return answer;
+        }
         Map answer = made.isr(time, Boolean.parseBoolean(request[2]));
         made.close();
         return answer;

@@ -55,5 +55,5 @@ def test_it_sees_repeated_batches_that_are_appended_again(monkeypatch, forgotten
 
     monkeypatch.setattr(ProducerStates, "check", check_less)
     monkeypatch.setattr(ProducerStates, "rebuild", keep_what_is_gone)
-    with pytest.raises(AssertionError, match="appended twice|is another record now"):
+    with pytest.raises(AssertionError, match=r"appended twice|is another record now"):
         run_histories()

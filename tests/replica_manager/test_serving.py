@@ -376,9 +376,10 @@ def test_a_consumer_with_another_leader_epoch_is_sent_nowhere():
 
 def test_a_consumers_fetch_past_the_high_watermark_is_answered_at_once():
     served = Served()
-    served.append("p", b"a", b"b", acks=1)
+    served.append("p", b"a", acks=1)
+    served.append("q", b"b", b"c", acks=1)
     assert served.hw == 0
-    assert values(served.fetch("past", 1)) == 0
+    assert values(served.fetch("past", 1)) == values(served.fetch("the end", 3)) == 0
     assert served.fetch("at it", 0) is None
 
 

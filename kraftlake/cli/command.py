@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -89,8 +90,17 @@ class Command(click.Command):
         self.section = section
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse; a leading blank keeps click from reading `-1` as an option, and `int` ignores it."""
-        return super().parse_args(ctx, [f" {arg}" if _NEGATIVE_NUMBER.fullmatch(arg) else arg for arg in args])
+        """Parse; a leading blank keeps click from reading `-1` as an option, and `int` ignores it.
+
+        An option that takes one value is a UsageError where it is given again: click would keep the last in silence.
+        """
+        words = [f" {arg}" if _NEGATIVE_NUMBER.fullmatch(arg) else arg for arg in args]
+        if not ctx.resilient_parsing:
+            _, _, given = self.make_parser(ctx).parse_args(list(words))
+            for parameter, times in Counter(given).items():
+                if times > 1 and isinstance(parameter, click.Option) and _takes_one(parameter):
+                    raise click.UsageError(f"{_names(parameter)} is given {times} times: give it once.", ctx)
+        return super().parse_args(ctx, words)
 
     def format_arguments(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write nothing: arguments are a section of `format_options`, also where click has no sections for them."""
@@ -170,6 +180,16 @@ class Group(click.Group):
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """Write the examples."""
         write_examples(self.examples, formatter)
+
+
+def _takes_one(option: click.Option) -> bool:
+    """Whether a second value of an option contradicts the first: a flag that can only be set says the same again."""
+    return not (option.multiple or option.count or (option.is_flag and not option.secondary_opts))
+
+
+def _names(option: click.Option) -> str:
+    """How a message calls an option: `--broker`, `--strict/--lenient`."""
+    return "/".join(names[-1] for names in (option.opts, option.secondary_opts) if names)
 
 
 def write_examples(examples: Sequence[Example], formatter: click.HelpFormatter) -> None:

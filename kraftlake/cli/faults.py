@@ -25,7 +25,7 @@ TRACEBACK_VARIABLE = "KRAFTLAKE_TRACEBACK"
 
 
 class TerminatedError(KeyboardInterrupt):
-    """SIGTERM or SIGHUP: an interrupt with an exit code of its own."""
+    """A signal that ends a command in order, SIGTERM or SIGHUP for instance: an interrupt with its own exit code."""
 
     def __init__(self, number: int) -> None:
         super().__init__()

@@ -67,6 +67,29 @@ def cut(
     return made
 
 
+MAY_LEAD = ("isr", "elr", "lastKnownElr")
+"""The lists of a partition that say who may lead it when nobody does, the first of them that is not empty."""
+
+
+def may_lead(partition: dict[str, Any], brokers: dict[str, Any]) -> dict[str, Any]:
+    """Why nobody leads a PARTITION: the first list of MAY_LEAD with a broker in it, and why none of these brokers does.
+
+    `mayLead` is None, and `states` are empty, where nobody was in sync.
+    """
+    key = next((key for key in MAY_LEAD if partition[key]), None)
+    ids = [] if key is None else partition[key]
+    return {"mayLead": key, "states": {str(id_): _why_not(brokers.get(str(id_))) for id_ in ids}}
+
+
+def _why_not(broker: dict[str, Any] | None) -> str:
+    """Why a broker does not lead."""
+    if broker is None:
+        return "not registered"
+    if broker["fenced"]:
+        return "fenced"
+    return "shutting down" if broker["inControlledShutdown"] else "not elected"
+
+
 def of_topics(diff: ImageDiff, topics: Sequence[str]) -> ImageDiff:
     """Of a diff what it says of these topics (shell patterns allowed), their partitions and their configs."""
     import attrs

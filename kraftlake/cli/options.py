@@ -13,10 +13,11 @@ import click
 from kraftlake.cli.command import SHARED_SECTION, Argument, Command, Example, Option
 from kraftlake.cli.parameters import MOMENT, OFFSET, SOURCE, TIME, TOPIC_ID
 from kraftlake.cli.terminal import Terminal
-from kraftlake.cli.views.words import counted, utc
+from kraftlake.cli.views.words import counted, moment, utc
 
 if TYPE_CHECKING:
     from kraftlake.cli.views.progress_view import Progress
+    from kraftlake.image import MetadataImage
     from kraftlake.replay import Source
     from kraftlake.replay.fold import Replay
     from kraftlake.replay.manifest import SkippedRecord
@@ -85,6 +86,7 @@ class Call:
         import kraftlake
 
         opened = kraftlake.open(source, cluster_id=self.cluster_id)
+        self.tell_past_end(opened, self.at)
         if tell_torn and opened.torn is not None:
             self.terminal.warn(str(opened.torn))
         for broken in opened.broken_ranges:
@@ -117,6 +119,17 @@ class Call:
                 raise OffsetError(_nothing_between(source, begin, end))
         return begin, end
 
+    @staticmethod
+    def head(source: Source, image: MetadataImage) -> dict[str, Any]:
+        """What the JSON of an answer about one image begins with: which cluster, and which moment of it."""
+        provenance = image.provenance
+        return {
+            "clusterId": source.cluster_id,
+            "offset": provenance.offset,
+            "epoch": provenance.epoch,
+            "timestamp": known_time(provenance.timestamp),
+        }
+
     def progress(self) -> AbstractContextManager[Progress | None]:
         """What to tell of work that may take long; see `late_progress_bars`."""
         from kraftlake.cli.views.progress_view import late_progress_bars
@@ -128,6 +141,14 @@ class Call:
         with self.progress() as progress, self.way_on():
             replay = source.replay(at, lenient=not self.strict, progress=progress)
         self.tell_skipped(replay.skipped)
+        if replay.open_since is not None:
+            self.terminal.warn(
+                f"a metadata transaction is open since offset {replay.open_since}: its records take effect at its end, "
+                f"so none of them is in the image at offset {replay.image.offset}"
+            )
+        elif replay.aborted is not None and replay.image.is_empty():
+            first, last = replay.aborted
+            self.terminal.warn(f"the image is empty: the metadata transaction of offsets {first} to {last} was aborted")
         return replay
 
     @contextmanager
@@ -144,6 +165,17 @@ class Call:
             before = f"--at-offset {offset - 1} shows the state before it, " if self._has_offset and offset > 0 else ""
             sentence = str(fault).rstrip(".")
             raise click.ClickException(f"{sentence}: {before}--lenient goes on without it.") from None
+
+    def tell_past_end(self, source: Source, at: int | datetime | None) -> None:
+        """Warn where an image is asked for at a time after the last batch: it is not known to be of that time."""
+        if not isinstance(at, datetime):
+            return
+        last = source.last_time
+        if last is not None and at > last:
+            self.terminal.warn(
+                f"{source.name} ends at {utc(last)}, before the time asked for, {utc(at)}: what is shown is its end, "
+                f"offset {source.last_image_offset}"
+            )
 
     def tell_unregistered(self, broker: int, registered: Iterable[int], *, where: str) -> None:
         """Warn where nothing is found of a broker that is not registered: its id looks like a mistake."""
@@ -162,6 +194,32 @@ class Call:
                 f"{counted(len(skipped), 'record')} skipped that can't be replayed, the first at offset {first.offset} "
                 f"({first.reason}): what is shown is not what the cluster had"
             )
+
+
+_LIKE_MILLISECONDS = 10**11
+"""From which number on an offset that does not exist looks like a time: milliseconds since 1970, in 1973."""
+
+
+@contextmanager
+def _times_told_apart(given: Iterable[object], *, at_time: bool) -> Iterator[None]:
+    """Say in an OffsetError how a time is given, where an offset that was `given` looks like one."""
+    from kraftlake.runtime.errors import OffsetError
+
+    try:
+        yield
+    except OffsetError as error:
+        times = [one for one in given if isinstance(one, int) and one >= _LIKE_MILLISECONDS]
+        if not times:
+            raise
+        ways = f"as ISO 8601: {moment(times[0]).replace(' ', 'T')}"
+        if at_time:
+            ways = "with --at-time"
+        raise OffsetError(f"{error} If {times[0]} is a time, give it {ways}.") from None
+
+
+def known_time(timestamp: int) -> int | None:
+    """A time as JSON has it: epoch milliseconds, null where there is none."""
+    return None if timestamp < 0 else timestamp
 
 
 def _nothing_between(source: Source, begin: int, end: int) -> str:
@@ -256,7 +314,8 @@ def command(
         @functools.wraps(function)
         def run(**options: Any) -> None:
             call = Call(options)
-            function(call, **options)
+            with _times_told_apart((call.at, *options.values()), at_time=at):
+                function(call, **options)
 
         made: Command = click.command(
             name,

@@ -42,7 +42,8 @@ on a terminal and in a pipe. Without it a person gets colours on a terminal and 
 `--color` decide otherwise). Control characters in names from the log are shown as escapes.
 
 **Exit codes.** 0: done. 1: the source is unsound, or what was asked for can't be had. 2: the command line is wrong.
-130: interrupted. 141: the reader of stdout went away. A fault is one sentence on stderr that starts with `error:`;
+130: interrupted (`import --follow` too, once an append under way is done). 129, 143: hung up, terminated. 141: the
+reader of stdout went away. A fault is one sentence on stderr that starts with `error:`;
 should kraftlake itself be at fault, `KRAFTLAKE_TRACEBACK=1` shows where.
 
 **Completion** of commands, options and record types: `eval "$(_KRAFTLAKE_COMPLETE=bash_source kraftlake)"`

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from kraftlake.cli.options import Call
 from kraftlake.cli.theme import Style, paint
 from kraftlake.cli.views.replay_view import ReplayView
 from kraftlake.cli.visible import visible
@@ -137,18 +138,8 @@ class ReplaySteps:
         from kraftlake.image.json_form import image_to_json
 
         image = self._now()
-        form = cut(
-            image_to_json(image, show_secrets=self._show_secrets),
-            parts=(),
-            topics=(topic,) if topic else (),
-            broker=None,
-        )
-        self._terminal.render(
-            draw_image(
-                form, cluster_id=self._replay.source.cluster_id, timestamp=image.provenance.timestamp,
-                everything=bool(topic),
-            )
-        )  # fmt: skip
+        form = cut(image_to_json(image, show_secrets=self._show_secrets), topics=(topic,) if topic else ())
+        self._terminal.render(draw_image(Call.head(self._replay.source, image) | form, everything=bool(topic)))
 
     def _state(self, name: str) -> None:
         broker = self._broker()

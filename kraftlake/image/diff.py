@@ -33,7 +33,7 @@ from kraftlake.image.producer_ids_image import ProducerIdsImage
 from kraftlake.image.scram_image import ScramCredentialData, ScramImage, mechanism_name
 from kraftlake.image.short_repr import counted
 from kraftlake.image.topics_image import TopicImage, TopicsImage
-from kraftlake.records.redaction import REDACTED, SCRAM_SECRETS, is_sensitive_config
+from kraftlake.records.redaction import REDACTED, SCRAM_SECRETS, TOKEN_ID, is_sensitive_config
 from kraftlake.records.twin import mutable_twin
 from kraftlake.records.uuid import Uuid
 
@@ -354,7 +354,7 @@ _DELEGATION_TOKENS = _Entries[str, DelegationTokenData](
     part="delegationTokens",
     path=lambda id_: (id_,),
     form=delegation_token_json,
-    is_secret=lambda _, __: True,  # as redact_delegation_token
+    is_secret=lambda _, name: name != TOKEN_ID,
 )
 
 PARTS: Final = (

@@ -1,7 +1,8 @@
 """The config names whose values are no secrets, per resource type: every name that Kafka 4.4.0 defines but passwords.
 
-Taken from the definitions of KafkaConfig, LogConfig, GroupConfig and ClientMetricsConfigs. A name that is not here is
-a password, or one that Kafka does not know, whose value might be anything.
+Taken from the definitions of KafkaConfig, LogConfig, GroupConfig and ClientMetricsConfigs, and of those broker configs
+that are set dynamically only (QuotaConfig.brokerQuotaConfigs). A name that is not here is a password, or one that Kafka
+does not know, whose value might be anything.
 """
 
 from __future__ import annotations
@@ -147,6 +148,11 @@ _BROKER = """
     unstable.api.versions.enable unstable.feature.versions.enable
 """
 
+_BROKER_DYNAMIC_ONLY = """
+    follower.replication.throttled.rate leader.replication.throttled.rate
+    replica.alter.log.dirs.io.max.bytes.per.second
+"""
+
 _CLIENT_METRICS = """
     interval.ms match metrics
 """
@@ -165,7 +171,7 @@ _GROUP = """
 
 PUBLIC_CONFIG_NAMES: dict[int, frozenset[str]] = {
     2: frozenset(_TOPIC.split()),
-    4: frozenset(_BROKER.split()),
+    4: frozenset((_BROKER + _BROKER_DYNAMIC_ONLY).split()),
     16: frozenset(_CLIENT_METRICS.split()),
     32: frozenset(_GROUP.split()),
 }

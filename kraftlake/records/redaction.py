@@ -1,25 +1,33 @@
 """What is secret in metadata, decided in one place for every command that prints it.
 
-Secret are SCRAM salts and keys, everything about delegation tokens, and the values of configs that are passwords or
-that Kafka does not define. Sources: org.apache.kafka.metadata.KafkaConfigSchema.isSensitive, RecordRedactor and
-MetadataNodeRedactionCriteria. More is shown than by Kafka in one place: group and client metrics configs, none of which
-is a password, while Kafka's schema knows broker and topic configs only and hides all others.
+Secret are SCRAM salts and keys, the fields of delegation tokens but their ids, and the values of configs that are
+passwords or that Kafka does not define. The id of a token is its name: Kafka's shell lists tokens by it, and what
+authenticates is the token's HMAC, which no record holds. Sources: AbstractKafkaConfig.loggableValue and configType,
+RecordRedactor, DelegationTokenImageNode, MetadataNodeRedactionCriteria.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from kraftlake.records.config_names import PUBLIC_CONFIG_NAMES
 
 REDACTED = "(redacted)"
 
 SCRAM_SECRETS = ("salt", "storedKey", "serverKey")
+TOKEN_ID = "tokenId"  # noqa: S105 - the name of a field
+
+_BROKER: Final = 4
+_LISTENER_PREFIX = re.compile(r"listener\.name\.[^.]*\.")
+"""What the name of a broker config begins with that is of one listener; the rest says which config it is."""
 
 
 def is_sensitive_config(resource_type: int, name: str) -> bool:
     """Whether the value of a config may be a secret; `resource_type` is the number in a ConfigRecord."""
+    if resource_type == _BROKER and (prefix := _LISTENER_PREFIX.match(name)) is not None:
+        name = name[prefix.end() :]
     return name not in PUBLIC_CONFIG_NAMES.get(resource_type, ())
 
 
@@ -34,8 +42,8 @@ def redact_scram(credential: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def redact_delegation_token(token: Mapping[str, Any]) -> dict[str, Any]:
-    """A delegation token in JSON form, of which Kafka hides every field."""
-    return dict.fromkeys(token, REDACTED)
+    """A delegation token in JSON form, of which its id stays."""
+    return {key: value if key == TOKEN_ID else REDACTED for key, value in token.items()}
 
 
 def redact_record_json(type: str, data: Any) -> Any:  # noqa: A002 - the word that the JSON has

@@ -20,7 +20,7 @@ from kraftlake.records.metadata_records import (
     DelegationTokenRecord,
     UserScramCredentialRecord,
 )
-from kraftlake.records.redaction import REDACTED, SCRAM_SECRETS
+from kraftlake.records.redaction import REDACTED, SCRAM_SECRETS, TOKEN_ID, is_sensitive_config
 from kraftlake.records.rows import LOG_SCHEMA
 from kraftlake.records.schema import Message, json_name, memoized, type_name
 from kraftlake.records.serde import UNKNOWN, decode_control
@@ -254,13 +254,16 @@ def _redact(cls: type[Message], columns: dict[str, pa.Array]) -> None:
     """Hide what `kraftlake.records.redaction` calls secret."""
     if cls is ConfigRecord and "value" in columns:
         public = pa.nulls(len(columns["value"]), pa.bool_()).fill_null(False)
-        for resource_type, names in PUBLIC_CONFIG_NAMES.items():
-            known = pc.is_in(columns["name"], value_set=pa.array(sorted(names), pa.string()))
+        names = columns["name"].unique().to_pylist()
+        for resource_type in PUBLIC_CONFIG_NAMES:
+            shown_names = [name for name in names if not is_sensitive_config(resource_type, name)]
+            known = pc.is_in(columns["name"], value_set=pa.array(shown_names, pa.string()))
             public = pc.or_(public, pc.and_(known, pc.equal(columns["resource_type"], resource_type)))
         shown = pc.or_(public, pc.is_null(columns["value"]))
         columns["value"] = pc.if_else(shown, columns["value"], pa.scalar(REDACTED))
     for name, column in columns.items():
-        if cls is DelegationTokenRecord or (cls is UserScramCredentialRecord and json_name(name) in _SCRAM_SECRETS):
+        of_token = cls is DelegationTokenRecord and json_name(name) != TOKEN_ID
+        if of_token or (cls is UserScramCredentialRecord and json_name(name) in _SCRAM_SECRETS):
             columns[name] = _hidden(column)
 
 

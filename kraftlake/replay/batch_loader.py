@@ -99,6 +99,11 @@ class MetadataBatchLoader:
         return self._transaction.begin_offset
 
     @property
+    def aborted_transaction(self) -> tuple[int, int] | None:
+        """The first and last offset of the newest transaction that was seen to be aborted."""
+        return self._transaction.aborted
+
+    @property
     def provenance(self) -> MetadataProvenance:
         """The provenance of an image at `last_offset`."""
         return MetadataProvenance(

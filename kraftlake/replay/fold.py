@@ -30,12 +30,16 @@ class Replay(Value):
 
     `base` names the snapshot that the replay started from (None: the empty image); `skipped` are the records that a
     lenient replay left out; `quorum` is what the control records up to the offset said, as far as they were read.
+    `open_since` is the first offset of the metadata transaction that is open at the image's offset: none of its records
+    is in the image. `aborted` are the first and last offset of the newest transaction that was seen to be aborted.
     """
 
     image: MetadataImage
     base: str | None
     skipped: tuple[SkippedRecord, ...]
     quorum: QuorumState
+    open_since: int | None = None
+    aborted: tuple[int, int] | None = None
 
     @property
     def diverged(self) -> bool:
@@ -152,7 +156,14 @@ def snapshot_image(snapshot: SnapshotReader, *, lenient: bool = False, progress:
 def finish(loader: MetadataBatchLoader) -> Replay:
     """Apply what the loader has gathered."""
     image = loader.take_image()
-    return Replay(image=image, base=loader.base_name, skipped=tuple(loader.skipped), quorum=loader.quorum)
+    return Replay(
+        image=image,
+        base=loader.base_name,
+        skipped=tuple(loader.skipped),
+        quorum=loader.quorum,
+        open_since=loader.transaction_begin_offset,
+        aborted=loader.aborted_transaction,
+    )
 
 
 def changes_between(

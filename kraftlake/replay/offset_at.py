@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
-from kraftlake.replay.base import broken_ranges, check_unbroken, usable_snapshots
+from kraftlake.replay.base import broken_ranges, check_unbroken, images_end, usable_snapshots
 from kraftlake.replay.log_reader import LogReader
 from kraftlake.replay.open_reader import LakeReader
 from kraftlake.runtime.errors import OffsetError
@@ -62,6 +62,18 @@ def offset_since(reader: LogReader, time: datetime) -> int:
     raise OffsetError(
         f"The last batch of {reader.name} is of {_iso(last)}, which is before the time asked for, {_iso(before + 1)}."
     )
+
+
+def last_time(reader: LogReader) -> datetime | None:
+    """The time of the last offset, of the log or of a snapshot that is ahead of it; None where it has none."""
+    times = dict(_snapshot_times(reader))
+    if reader.end_offset > reader.start_offset:
+        times |= {batch.last_offset: batch.timestamp for batch in reader.batches(reader.end_offset - 1)}
+    millis = times.get(images_end(reader) - 1, -1)
+    try:
+        return None if millis < 0 else _EPOCH + timedelta(milliseconds=millis)
+    except OverflowError:  # later than any time that can be asked for
+        return None
 
 
 def _iso(millis: int) -> str:

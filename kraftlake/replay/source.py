@@ -15,7 +15,7 @@ from kraftlake.kafka_files import SourceKind
 from kraftlake.replay.base import broken_ranges, check_unbroken, choose_base, images_end, snapshot_named
 from kraftlake.replay.fold import Replay, changes_between, image_at, snapshot_image
 from kraftlake.replay.log_reader import LogReader, SnapshotReader
-from kraftlake.replay.offset_at import offset_at, offset_since
+from kraftlake.replay.offset_at import last_time, offset_at, offset_since
 from kraftlake.runtime.errors import OffsetError, UsageError
 
 if TYPE_CHECKING:
@@ -164,6 +164,11 @@ class Source:
     def last_image_offset(self) -> int:
         """The newest offset that an image is asked for: the log's last, or that of the snapshot file."""
         return images_end(self.reader) - 1
+
+    @property
+    def last_time(self) -> datetime | None:
+        """The time of the newest offset that an image is asked for; None where its batch has none."""
+        return last_time(self.reader)
 
     def image(
         self, at: int | datetime | None = None, *, from_snapshot: bool | None = None, lenient: bool = False

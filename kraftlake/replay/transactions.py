@@ -25,6 +25,8 @@ class OpenTransaction(Generic[T]):
     def __init__(self) -> None:
         self.begin_offset: int | None = None
         """The offset of its BeginTransactionRecord; None where no transaction is open."""
+        self.aborted: tuple[int, int] | None = None
+        """The first and last offset of the newest transaction that was aborted."""
         self._held: list[T] = []
 
     def hold(self, part: T) -> None:
@@ -50,5 +52,9 @@ class OpenTransaction(Generic[T]):
         assert api_key in (EndTransactionRecord.API_KEY, AbortTransactionRecord.API_KEY), f"{name} is no mark"
         if self.begin_offset is None:
             raise ReplayError(f"Offset {offset}: {name} without a BeginTransactionRecord before it.", offset=offset)
-        held, self._held, self.begin_offset = self._held, [], None
-        return held if api_key == EndTransactionRecord.API_KEY else []
+        begin, held = self.begin_offset, self._held
+        self._held, self.begin_offset = [], None
+        if api_key == EndTransactionRecord.API_KEY:
+            return held
+        self.aborted = begin, offset
+        return []

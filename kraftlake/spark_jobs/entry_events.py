@@ -1,6 +1,6 @@
 """Events of everything but topics and partitions: brokers, controllers, configs, quotas, ACLs, features, credentials.
 
-They come from the comparison of two images that `kraftlake diff` shows, with the same secrets redacted.
+They come from the comparison of two images that `kraftlake diff` shows, with the same secrets redacted or shown.
 """
 
 from __future__ import annotations
@@ -30,8 +30,11 @@ V = TypeVar("V")
 _PARTS: Final = ("features", "cluster", "configs", "client_quotas", "acls", "scram", "delegation_tokens")
 
 
-def entry_events(delta: MetadataDelta, after: MetadataImage) -> Iterator[Event]:
-    """What a delta that has led to an image says of all but topics, partitions and producer ids, in a diff's order."""
+def entry_events(delta: MetadataDelta, after: MetadataImage, *, show_secrets: bool = False) -> Iterator[Event]:
+    """What a delta that has led to an image says of all but topics, partitions and producer ids, in a diff's order.
+
+    Sensitive configs are `(redacted)` unless `show_secrets`.
+    """
     before = delta.image
     if all(getattr(before, part) is getattr(after, part) for part in _PARTS):
         return
@@ -39,7 +42,7 @@ def entry_events(delta: MetadataDelta, after: MetadataImage) -> Iterator[Event]:
         if change.part == "acls":
             yield from _acl_events(change.key, before.acls, after.acls)
         else:
-            yield from _EVENTS[change.part](change.redacted())
+            yield from _EVENTS[change.part](change if show_secrets else change.redacted())
 
 
 def _named(delta: MetadataDelta, image: MetadataImage) -> MetadataImage:
@@ -210,7 +213,8 @@ def _scram_events(change: EntryChange) -> Iterator[Event]:
 
 def _token_events(change: EntryChange) -> Iterator[Event]:
     done = {"added": "issued", "changed": "renewed or changed", "removed": "taken away"}[change.kind]
-    yield _event("delegation_token_changed", "delegation token", f"a delegation token was {done}")
+    subject = f"delegation token {change.key}"
+    yield _event("delegation_token_changed", subject, f"{subject} was {done}")
 
 
 def _sides(told: FieldChange) -> dict[str, Any]:

@@ -67,8 +67,11 @@ class EventStates:
     What comes out depends on the records and deltas alone, not on how they are cut into pieces: between two deltas.
     """
 
-    def __init__(self, image: MetadataImage = MetadataImage.EMPTY, *, bulk: bool | None = None) -> None:
+    def __init__(
+        self, image: MetadataImage = MetadataImage.EMPTY, *, bulk: bool | None = None, show_secrets: bool = False
+    ) -> None:
         """Begin with an image; `bulk` says whether to use compiled code, None: where there is enough to do for it."""
+        self._show_secrets = show_secrets
         self._topics = TopicsInTurn(image.topics, bulk=bulk, have_code=_have_code)
         self._others = attrs.evolve(image, topics=TopicsImage.EMPTY)
 
@@ -124,7 +127,8 @@ class EventStates:
                 else:
                     replay_into(delta, records, number, ENTRY_KINDS)
             self._others = delta.apply(before.provenance)
-            yield from ((delta_number, event) for event in entry_events(delta, self._others))
+            events = entry_events(delta, self._others, show_secrets=self._show_secrets)
+            yield from ((delta_number, event) for event in events)
 
     def _take_objects(self, records: EffectiveRecords, deltas: Any) -> Iterator[tuple[int, Event]]:
         """All events of records, with the numbers of their deltas."""
@@ -134,7 +138,7 @@ class EventStates:
 
         for number, delta in object_deltas(records, deltas, EVENT_KINDS, image):
             after = delta.apply(delta.image.provenance)
-            yield from ((number, event) for event in delta_events(delta, after))
+            yield from ((number, event) for event in delta_events(delta, after, show_secrets=self._show_secrets))
             self._topics.become(after.topics)
             self._others = attrs.evolve(after, topics=TopicsImage.EMPTY)
 

@@ -45,7 +45,7 @@ KINDS: Final = {
     "acl_removed": "an ACL was removed",
     "feature_changed": "a feature's finalized level changed",
     "scram_changed": "a user's SCRAM credential was set, changed or removed; never what it is",
-    "delegation_token_changed": "a delegation token was issued, renewed or is gone; nothing of it is shown",
+    "delegation_token_changed": "a delegation token was issued, renewed or is gone; nothing of it but its id is shown",
 }
 """What `kind` can be, and what it means."""
 

@@ -39,11 +39,14 @@ class EventsWriter(DeltaRowsWriter):
     encodes = True
     kinds = EVENT_KINDS
 
-    def __init__(self, *, bulk: bool | None = None) -> None:
-        """`bulk` says whether to use compiled code, None: where there is enough to do for it."""
+    def __init__(self, *, bulk: bool | None = None, show_secrets: bool = False) -> None:
+        """`bulk` says whether to use compiled code, None: where there is enough to do for it.
+
+        Sensitive configs are `(redacted)` unless `show_secrets`.
+        """
         super().__init__()
-        self._bulk = bulk
-        self._states = EventStates(bulk=bulk)
+        self._new_states = partial(EventStates, bulk=bulk, show_secrets=show_secrets)
+        self._states = self._new_states()
         self._maker: ThreadPoolExecutor | None = None
         self._quorum = QuorumState()
         self._epoch = -1
@@ -66,7 +69,7 @@ class EventsWriter(DeltaRowsWriter):
         self._know_leader(quorum.leader_id, epoch)
 
     def _go_on(self, image: MetadataImage, *, told: bool) -> None:  # noqa: ARG002 - of use to others
-        self._states = EventStates(image, bulk=self._bulk)
+        self._states = self._new_states(image)
 
     def _know_leader(self, leader: int | None, epoch: int) -> None:
         self._quorum, self._epoch = QuorumState(leader_id=leader), epoch

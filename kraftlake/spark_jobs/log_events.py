@@ -34,8 +34,20 @@ class LogEvents:
     happened before a record that can't be replayed is told first.
     """
 
-    def __init__(self, reader: LogReader, changes: Changes, from_offset: int | None, to_offset: int | None) -> None:
-        """`changes` is asked for those of [from_offset, to_offset], and for those of ranges within it."""
+    def __init__(
+        self,
+        reader: LogReader,
+        changes: Changes,
+        from_offset: int | None,
+        to_offset: int | None,
+        *,
+        show_secrets: bool = False,
+    ) -> None:
+        """`changes` is asked for those of [from_offset, to_offset], and for those of ranges within it.
+
+        Sensitive configs are `(redacted)` unless `show_secrets`.
+        """
+        self._show_secrets = show_secrets
         self._reader = reader
         self._make = changes
         self._to_offset = reader.end_offset - 1 if to_offset is None else to_offset
@@ -67,7 +79,7 @@ class LogEvents:
         try:
             for count, change in enumerate(changes, 1):
                 if change.offset > after:
-                    rows.extend(change_events(change))
+                    rows.extend(change_events(change, show_secrets=self._show_secrets))
                 if count % _CHANGES_AT_ONCE == 0:
                     yield rows.take()
         except KraftlakeError:
@@ -81,7 +93,7 @@ class LogEvents:
         """All that follows a loader's image; one by one from where something is odd on."""
         from kraftlake.spark_jobs.whole_parts import WholeParts  # imports numpy and numba
 
-        parts = WholeParts(self._reader, loader, self._to_offset)
+        parts = WholeParts(self._reader, loader, self._to_offset, show_secrets=self._show_secrets)
         with suppress(KraftlakeError):  # an object says what is wrong with it, or leaves it out
             yield from parts
         if parts.safe_from <= self._to_offset:

@@ -76,13 +76,15 @@ class StreamResult:
     batches made `deltas` metadata deltas, which made `rows` of each table, by name; `snapshots` are the end offsets of
     the snapshots written. All of them count this run alone. Of a table of states `rows` are those that have ended, and
     `open_rows` says how many are still so at the end, whenever they began. `micro_batches` counts those of the stream,
-    `base_offset` is where the run began: the last offset that all tables covered, -1 for none. `unwritable` says why
+    `base_offset` is where the run began: the last offset that all tables covered, -1 for none, and `first_offset` the
+    first of the log that was not covered. `unwritable` says why
     the newest image has no snapshot, if it should have one.
     """
 
     image: MetadataImage
     offset: int
     base_offset: int
+    first_offset: int
     batches: int
     deltas: int
     rows: dict[str, int]
@@ -95,6 +97,7 @@ class StreamResult:
         """The machine form, without the image."""
         return {
             "from": self.base_offset,
+            "firstOffset": self.first_offset,
             "offset": self.offset,
             "batches": self.batches,
             "deltas": self.deltas,

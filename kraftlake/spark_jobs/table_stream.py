@@ -190,6 +190,7 @@ class _TableRun:
             image=self._fold.image,
             offset=self._fold.last_offset,
             base_offset=self._base_offset,
+            first_offset=max(self._base_offset + 1, self._metadata_log.start_offset),
             batches=self._fold.batches,
             deltas=self._fold.deltas,
             rows=self._rows,

@@ -40,10 +40,12 @@ class WholeParts:
     offset `safe_from`, in front of which no transaction is open, for what lies behind the offset `told_to`.
     """
 
-    def __init__(self, reader: LogReader, loader: MetadataBatchLoader, to_offset: int) -> None:
+    def __init__(
+        self, reader: LogReader, loader: MetadataBatchLoader, to_offset: int, *, show_secrets: bool = False
+    ) -> None:
         self._reader = reader
         self._to_offset = to_offset
-        self._writer = EventsWriter()
+        self._writer = EventsWriter(show_secrets=show_secrets)
         self._writer.start(loader.image, loader.quorum, loader.provenance.epoch)
         self._epoch = loader.provenance.epoch
         self.safe_from = loader.last_offset + 1

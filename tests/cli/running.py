@@ -36,6 +36,13 @@ def run_json(*words: object) -> Any:
     return json.loads(run(*words, "--json").stdout)
 
 
+def run_image(*words: object) -> dict[str, Any]:
+    """What `image --json --show-secrets` prints, without what an image alone does not tell: which cluster, and when."""
+    printed = dict(run_json("image", *words, "--show-secrets"))
+    del printed["clusterId"], printed["timestamp"]
+    return printed
+
+
 def fault(*words: object, code: int = 1) -> str:
     """The one sentence on stderr of a command that fails, with and without --json; nothing may be on stdout."""
     told = run(*words, code=code)

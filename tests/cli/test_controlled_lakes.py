@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.records.uuid import Uuid
-from tests.cli.running import DIRECTORY, fault, run, run_json
+from tests.cli.running import DIRECTORY, fault, run, run_image, run_json
 from tests.metadata_log.delta_protocol import check_commits
 from tests.metadata_log.log_batches import data_batch
 
@@ -48,7 +48,7 @@ def test_a_fork_has_the_log_up_to_its_offset_and_goes_on_by_itself(tmp_path: Pat
         run("import", DIRECTORY, source)
     report = run_json("fork", source, tmp_path / "fork", "--at-offset", 4592)
     assert (report["startOffset"], report["endOffset"], report["epoch"], report["snapshots"]) == (0, 4593, 2, 2)
-    assert run_json("image", tmp_path / "fork") == run_json("image", DIRECTORY, "--at-offset", 4592)
+    assert run_image(tmp_path / "fork") == run_image(DIRECTORY, "--at-offset", 4592)
     log = MetadataLog.open(tmp_path / "fork")
     assert (log.role, log.version, log.committed_to) == ("controlled", 0, 4593)
     epoch = log.claim(3000)
@@ -92,4 +92,4 @@ def test_a_log_that_begins_above_0_is_forked_with_the_snapshot_that_covers_its_s
     assert "has no snapshot at or before offset 4563" in fault("fork", directory, tmp_path / "x", "--at-offset", 4563)
     report = run_json("fork", directory, tmp_path / "fork", "--at-offset", 4639)
     assert (report["startOffset"], report["endOffset"], report["snapshots"]) == (3532, 4640, 1)
-    assert run_json("image", tmp_path / "fork") == run_json("image", DIRECTORY, "--at-offset", 4639)
+    assert run_image(tmp_path / "fork") == run_image(DIRECTORY, "--at-offset", 4639)

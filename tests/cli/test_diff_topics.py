@@ -21,7 +21,7 @@ def topic_of(part: str, key: str) -> str | None:
 
 def cut(form: dict[str, Any], *patterns: str) -> dict[str, Any]:
     """What the form of a whole diff says of these topics."""
-    made: dict[str, Any] = {"from": form["from"], "to": form["to"]}
+    made: dict[str, Any] = {key: value for key, value in form.items() if not isinstance(value, dict)}
     for part, kinds in form.items():
         for kind, entries in kinds.items() if isinstance(kinds, dict) else ():
             for key, entry in entries.items():

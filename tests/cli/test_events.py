@@ -13,11 +13,14 @@ from rich.cells import cell_len
 
 from kraftlake.generate import Plan, generate_lake
 from kraftlake.metadata_log import MetadataLog
+from kraftlake.records import metadata_records as r
 from kraftlake.replay import import_source
+from kraftlake.replay.bulk import BULK_FROM
+from kraftlake.spark_jobs import log_events
 from kraftlake.spark_jobs.events import KINDS
 from kraftlake.spark_jobs.events_writer import EventsWriter
-from tests.cli.made_logs import hostile_log, unreplayable_log
-from tests.cli.running import DIRECTORY, ROOT, TORN, fault, run
+from tests.cli.made_logs import batch_of, directory_of, hostile_log, unreplayable_log
+from tests.cli.running import DIRECTORY, ROOT, TORN, fault, run, run_json
 from tests.cli.test_interactive import ANSI, on_terminal
 from tests.spark_jobs.folding import fold_into
 
@@ -34,6 +37,7 @@ def test_they_are_the_rows_of_the_table_events(tmp_path: Path) -> None:
     for row in expected:
         row["timestamp"] = round(row["timestamp"].timestamp() * 1000)
         row["topicId"] = row.pop("topic_id")
+        row["clusterId"] = "VXUoBgBGTaWWfCM4Toybuw"
     assert told() == expected
     assert told(source=tmp_path / "lake") == expected
 
@@ -164,3 +168,42 @@ def test_a_topic_is_asked_for_by_the_id_that_it_has_or_had() -> None:
     assert {json.loads(line)["topic"] for line in either.splitlines()} == {"big-a", "fixed-a"}
     nobody = "AAAAAAAAAAAAAAAAAAAAAQ"
     assert f"no topic has the id {nobody} at offset 5736" in run("events", DIRECTORY, "--topic-id", nobody).stderr
+
+
+def test_log_image_diff_and_events_show_the_same_of_a_delegation_token() -> None:
+    token = "rPWBVWbES9q4s5sUau3nyg"
+    record = run_json("log", DIRECTORY, "--from", 377, "--to", 377)
+    image = run_json("image", DIRECTORY, "--at-offset", 377)["delegationTokens"][token]
+    diff = run_json("diff", DIRECTORY, 376, 377)["delegationTokens"]["added"][token]
+    for shown in (record["data"], image, diff):
+        assert shown.pop("tokenId") == token
+        assert set(shown.values()) == {"(redacted)"}
+    (event,) = told("--from", 377, "--to", 377)
+    assert event["sentence"] == f"delegation token {token} was issued"
+
+
+@pytest.mark.parametrize("bulk_from", [1, BULK_FROM])
+def test_events_show_sensitive_configs_on_demand_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bulk_from: int
+) -> None:
+    monkeypatch.setattr(log_events, "BULK_FROM", bulk_from)
+    secret = r.ConfigRecord(resource_type=4, resource_name="1", name="ssl.key.password", value="hunter2")
+    first = batch_of(0, r.FeatureLevelRecord(name="metadata.version", feature_level=19))
+    log = directory_of(tmp_path, [first, batch_of(1, secret), batch_of(2, r.NoOpRecord())])
+    assert [event["after"] for event in told("--kind", "config_changed", source=log)] == ["(redacted)"]
+    assert [event["after"] for event in told("--kind", "config_changed", "--show-secrets", source=log)] == ["hunter2"]
+
+
+@pytest.mark.parametrize("partition", ["t-22-3h4-99", f"t-22-3h4-{2**70}"])
+def test_a_partition_that_a_topic_never_had_is_not_told_as_created_with_it(partition: str) -> None:
+    shown = run("events", DIRECTORY, "--partition", partition)
+    assert shown.stdout == "nothing of that kind happened\n"
+    assert f"there is no partition {partition} at offset 5736" in shown.stderr
+
+
+def test_a_partition_that_was_added_later_begins_with_the_growth_of_its_topic() -> None:
+    grown = next(event for event in told("--kind", "partitions_added"))
+    first, last = int(grown["before"]), int(grown["after"]) - 1
+    for number, kinds in ((first - 1, ["topic_created", "partitions_added"]), (last, ["partitions_added"])):
+        told_of = told("--partition", f"{grown['topic']}-{number}", "--to", grown["offset"])
+        assert [event["kind"] for event in told_of if event["partition"] is None] == kinds

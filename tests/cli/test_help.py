@@ -61,7 +61,7 @@ def test_a_command_has_the_shared_options(path: str, command: click.Command) -> 
     assert {"--json", "--color", "--verbose", "-v"} <= options
     if any(parameter.name == "source" for parameter in command.params):
         assert "--cluster-id" in options
-    shows_secrets = path.rpartition(" ")[2] in {"image", "log", "diff", "replay"}
+    shows_secrets = path.rpartition(" ")[2] in {"image", "log", "diff", "replay"} or path == "kraftlake events"
     assert ("--show-secrets" in options) == shows_secrets
 
 

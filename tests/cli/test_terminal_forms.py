@@ -111,7 +111,7 @@ def test_a_delegation_token_tells_its_owner_on_demand_only() -> None:
     assert "User:" not in run(*words).stdout
     assert "rPWBVWbES9q4s5sUau3nyg of User:admin, expires 2026-11-21" in run(*words, "--show-secrets").stdout
     record = ["log", DIRECTORY, "--from", 377, "--to", 377]
-    assert run(*record).stdout.endswith("DELEGATION_TOKEN     (redacted)\n")
+    assert run(*record).stdout.endswith("DELEGATION_TOKEN     rPWBVWbES9q4s5sUau3nyg  (redacted)\n")
     assert "rPWBVWbES9q4s5sUau3nyg of User:admin" in run(*record, "--show-secrets").stdout
 
 
@@ -189,7 +189,9 @@ def test_how_many_in_sync_a_partition_needs_is_told_where_that_is_asked() -> Non
     assert "min ISR" not in run(*words).stdout
     one_replica = run("image", DIRECTORY, "--at-offset", 4592, "--topic", "t-1-bkq", "--under-min-isr-partitions")
     assert one_replica.stdout.count("min ISR 2 is more than its 1 replica") == 4
-    assert "minIsr" not in run(*words, "--under-min-isr-partitions", "--json").stdout
+    for option, needed in (("--under-min-isr-partitions", {2}), ("--all", {None})):
+        (topic,) = run_json(*words, option)["topics"].values()
+        assert {partition.get("minIsr") for partition in topic["partitions"].values()} == needed
     at = run("image", DIRECTORY, "--at-offset", 4592, "--at-min-isr-partitions").stdout
     assert "at min ISR 2" in at
     none = run("image", DIRECTORY, "--at-offset", 4592, "--topic", "big-a", "--under-min-isr-partitions").stdout
@@ -199,8 +201,26 @@ def test_how_many_in_sync_a_partition_needs_is_told_where_that_is_asked() -> Non
 def test_since_when_a_partition_has_no_leader_is_told_with_who_led_it() -> None:
     shown = run("image", DIRECTORY, "--unavailable-partitions", "--at-offset", 458).stdout
     assert "offline since 2026-11-21 07:46:16.256Z, led by 3 before, last in sync: 3 (fenced)" in shown
-    as_json = run("image", DIRECTORY, "--unavailable-partitions", "--at-offset", 458, "--json").stdout
-    assert "leaderless" not in as_json
+    as_json = run_json("image", DIRECTORY, "--unavailable-partitions", "--at-offset", 458)
+    partitions = [p for topic in as_json["topics"].values() for p in topic["partitions"].values()]
+    assert {"since": 1795247176256, "ledBy": 3, "mayLead": "isr", "states": {"3": "fenced"}} in [
+        partition["leaderless"] for partition in partitions
+    ]
+    assert len(partitions) == shown.count("offline since")
+
+
+def test_json_says_which_cluster_and_when() -> None:
+    at = {"clusterId": "VXUoBgBGTaWWfCM4Toybuw", "offset": 458, "epoch": 1, "timestamp": 1795247176256}
+    for command in (["image"], ["image", "--part", "acls"], ["metrics"], ["metrics", "--broker", 1]):
+        form = run_json(command[0], DIRECTORY, *command[1:], "--at-offset", 458)
+        assert {key: form[key] for key in at} == at
+    diff = run_json("diff", DIRECTORY, -1, 458)
+    assert (diff["clusterId"], diff["fromTimestamp"], diff["toTimestamp"]) == (at["clusterId"], None, 1795247176256)
+    assert "of cluster VXUoBgBGTaWWfCM4Toybuw" in run("metrics", DIRECTORY).stdout
+
+
+def test_json_warns_of_another_cluster_too() -> None:
+    assert "is of another cluster" in run("diff", DIRECTORY, "--with", TORN, "--json").stderr
 
 
 def test_that_no_partition_is_unavailable_is_not_told_as_having_no_topics() -> None:
@@ -250,7 +270,7 @@ def test_a_filter_cuts_the_json_as_well() -> None:
     import json
 
     form = json.loads(run("image", DIRECTORY, "--broker", 3, "--json").stdout)
-    assert set(form) == {"offset", "epoch", "topics", "configs", "brokers"}
+    assert set(form) == {"clusterId", "offset", "epoch", "timestamp", "topics", "configs", "brokers"}
     assert list(form["brokers"]) == ["3"]
     partitions = [one for topic in form["topics"].values() for one in topic["partitions"].values()]
     assert partitions

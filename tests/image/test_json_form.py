@@ -79,6 +79,8 @@ def test_configs_that_may_be_secret_are_shown_only_on_demand():
 
 def test_delegation_tokens_are_shown_only_on_demand():
     image = image_of(TOKEN)
+    hidden = dict.fromkeys(image_to_json(image)["delegationTokens"]["t"], "(redacted)") | {"tokenId": "t"}
+    assert image_to_json(image)["delegationTokens"] == {"t": hidden}
     assert "alice" not in json.dumps(image_to_json(image))
     assert image_to_json(image, show_secrets=True)["delegationTokens"] == {
         "t": {

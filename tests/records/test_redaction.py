@@ -31,6 +31,14 @@ TOPIC, BROKER, LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
         (BROKER, "delegation.token.secret.key", True),
         (BROKER, "listener.name.internal.ssl.key.password", True),
         (BROKER, "my.own.plugin.setting", True),
+        (BROKER, "leader.replication.throttled.rate", False),
+        (BROKER, "follower.replication.throttled.rate", False),
+        (BROKER, "replica.alter.log.dirs.io.max.bytes.per.second", False),
+        (TOPIC, "leader.replication.throttled.rate", True),
+        (BROKER, "listener.name.internal.ssl.keystore.location", False),
+        (BROKER, "listener.name.internal.ssl.keystore.password", True),
+        (BROKER, "my.listener.name.internal.ssl.keystore.location", True),
+        (TOPIC, "listener.name.internal.retention.ms", True),
         (CLIENT_METRICS, "interval.ms", False),
         (GROUP, "consumer.session.timeout.ms", False),
         (LOGGER, "kafka.server", True),
@@ -44,7 +52,7 @@ def test_passwords_and_unknown_configs_are_sensitive(resource_type: int, name: s
 
 def test_no_known_name_is_that_of_a_password() -> None:
     names = set().union(*PUBLIC_CONFIG_NAMES.values())
-    assert len(PUBLIC_CONFIG_NAMES[BROKER]) == 369
+    assert len(PUBLIC_CONFIG_NAMES[BROKER]) == 372
     assert len(PUBLIC_CONFIG_NAMES[TOPIC]) == 38
     for word in (
         "password",
@@ -72,10 +80,11 @@ def test_the_keys_of_scram_credentials_are_redacted() -> None:
     }
 
 
-def test_delegation_tokens_are_redacted_whole() -> None:
+def test_of_a_delegation_token_only_the_id_is_shown() -> None:
     token = to_json(DelegationTokenRecord(token_id="t", owner="User:a"), 0)
     redacted = redact_record_json("DELEGATION_TOKEN_RECORD", token)
     assert redacted.keys() == token.keys()
+    assert redacted.pop("tokenId") == "t"
     assert set(redacted.values()) == {REDACTED}
 
 

@@ -150,7 +150,7 @@ def test_secrets_are_hidden_unless_asked_for() -> None:
     ]  # fmt: skip
     assert hidden.to_pylist()[4]["delegation_token_record"] == {
         "owner": REDACTED, "requester": REDACTED, "renewers": None, "issue_timestamp": None, "max_timestamp": None,
-        "expiration_timestamp": None, "token_id": REDACTED,
+        "expiration_timestamp": None, "token_id": "t",
     }  # fmt: skip
     payload = pa.schema([typed_schema().field("payload")])
     assert typed_rows(rows, payload).to_pylist() == [{"payload": None}] * 6

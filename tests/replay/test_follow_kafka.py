@@ -67,7 +67,7 @@ def following(node: KafkaNode, lake: Path, quorum: str, *, kill: bool = False) -
         follower.end(signal.SIGKILL)
         raise
     ended = follower.end(signal.SIGKILL if kill else signal.SIGINT)
-    assert ended == (-signal.SIGKILL if kill else 0)
+    assert ended == (-signal.SIGKILL if kill else 130)
 
 
 def position(*nodes: KafkaNode) -> QuorumPosition:

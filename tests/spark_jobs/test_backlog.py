@@ -76,9 +76,9 @@ def test_histories_begin_with_a_snapshot_that_nothing_follows(tmp_path: Path, jo
     held = [data(1, topic(0), partition(0, replicas=(1, 2)))]
     log.append(held)
     log.add_snapshot(end_offset=3, epoch=1, last_contained_log_timestamp=0, batches=held)
-    for begins in (-1, 2):
+    for begins, first in ((-1, 1), (2, 3)):
         done = run_job(job, lake)
-        assert (done.base_offset, done.offset) == (begins, 2)
+        assert (done.base_offset, done.to_json()["firstOffset"], done.offset) == (begins, first, 2)
         (row,) = state_at(lake, 2).to_pylist()
         assert (row["topic"], row["valid_from_offset"], row["valid_to_offset"]) == ("topic-0", 2, None)
     log.append([data(3, partition(0, replicas=(1, 3)))])

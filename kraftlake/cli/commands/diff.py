@@ -9,7 +9,7 @@ import click
 
 from kraftlake.cli.command import Argument, Example, Option
 from kraftlake.cli.image_parts import any_matches, of_topics
-from kraftlake.cli.options import SAMPLE, Call, command, topics_option
+from kraftlake.cli.options import SAMPLE, Call, command, known_time, topics_option
 from kraftlake.cli.parameters import MOMENT_OR_EMPTY, SOURCE
 from kraftlake.cli.sections import LOOK
 
@@ -88,18 +88,25 @@ def diff(
         found = of_topics(found, topics)
         if found.is_empty() and not any(any_matches(image.topics, topics) for image in images):
             call.terminal.warn(f"no topic matches {', '.join(topics)} at either offset")
-    form = found.to_json(show_secrets=call.show_secrets)
+    times = {
+        f"{side}Timestamp": known_time(image.provenance.timestamp)
+        for side, image in zip(("from", "to"), images, strict=True)
+    }
+    form = {"clusterId": opened.cluster_id} | times | found.to_json(show_secrets=call.show_secrets)
+    if opened.cluster_id != second.cluster_id and None not in (opened.cluster_id, second.cluster_id):
+        call.terminal.warn(f"{second.name} is of another cluster, {second.cluster_id}")
     if call.as_json:
         call.terminal.json(form)
         return
     from kraftlake.cli.views.diff_view import draw_diff
 
-    call.terminal.render(draw_diff(form, cluster_id=opened.cluster_id, everything=everything or bool(topics)))
-    if opened.cluster_id != second.cluster_id and None not in (opened.cluster_id, second.cluster_id):
-        call.terminal.warn(f"{second.name} is of another cluster, {second.cluster_id}")
+    call.terminal.render(draw_diff(form, everything=everything or bool(topics)))
 
 
 def _image(call: Call, source: Source, at: int | datetime | None) -> MetadataImage:
     from kraftlake.image import MetadataImage
 
-    return MetadataImage.EMPTY if at == -1 else call.replay(source, at).image
+    if at == -1:
+        return MetadataImage.EMPTY
+    call.tell_past_end(source, at)
+    return call.replay(source, at).image

@@ -48,14 +48,31 @@ class Wanted(NamedTuple):
         return rows.filter(_like(rows.column("kind"), self.kinds)) if self.kinds else rows
 
     def _of_partitions(self, rows: pa.Table) -> pa.Array:
-        """Where a row is of a partition itself, or of its topic as a whole: that it came, grew and went."""
+        """Where a row is of a partition itself, or of its topic as a whole: that it came, grew and went.
+
+        Of its topic only where the topic has as many partitions.
+        """
+        import numpy as np
+        import pyarrow as pa
         import pyarrow.compute as pc
 
-        own, topics = (_among(rows.column(column), names) for column, names in (
-            ("subject", self.partitions), ("topic", [name.rpartition("-")[0] for name in self.partitions])
-        ))  # fmt: skip
+        topics: dict[str, int] = {}
+        for name in self.partitions:
+            topic, _, number = name.rpartition("-")
+            topics[topic] = min(int(number), topics.get(topic, int(number)))
         whole = pc.and_(pc.is_valid(rows.column("topic_id")), pc.is_null(rows.column("partition")))
-        return pc.or_(own, pc.and_(whole, topics))
+        of_topics = pc.indices_nonzero(pc.and_(whole, _among(rows.column("topic"), list(topics))))
+        told = rows.select(["topic", "before", "after"]).take(of_topics).to_pylist()
+        has = np.zeros(len(rows), np.bool_)
+        has[[at for at, row in zip(of_topics.to_pylist(), told, strict=True) if topics[row["topic"]] < _most(row)]] = (
+            True
+        )
+        return pc.or_(_among(rows.column("subject"), self.partitions), pa.array(has))
+
+
+def _most(row: dict[str, Any]) -> int:
+    """The most partitions that a topic has in an event of it as a whole, whose sides begin with a count of them."""
+    return max(int(side.split()[0]) for side in (row["before"], row["after"]) if side is not None)
 
 
 def _like(column: pa.ChunkedArray, patterns: Sequence[str]) -> pa.Array:
@@ -75,6 +92,7 @@ def _among(column: pa.ChunkedArray, values: Sequence[str]) -> pa.Array:
     "events",
     section=LOOK,
     question="What happened in the cluster, told in sentences?",
+    secrets=True,
     examples=(
         Example(
             "what happened in a minute", f"kraftlake events {SAMPLE} --from 2026-11-21T07:46Z --to 2026-11-21T07:47Z"
@@ -121,8 +139,8 @@ def events(
     """Tell what happened in the cluster: who led what, which replicas fell behind, which brokers were fenced.
 
     An event is what a log batch, or a whole metadata transaction, changed of one thing: leaders, ISRs, reassignments,
-    brokers, topics, configs, quotas, ACLs, features. Secrets are never shown. `kraftlake spark events` writes the same
-    as a table; docs/spark-jobs.md lists the kinds.
+    brokers, topics, configs, quotas, ACLs, features. `kraftlake spark events` writes the same as a table;
+    docs/spark-jobs.md lists the kinds. Sensitive configs are shown as (redacted) unless --show-secrets is given.
     """
     for name in partitions:
         if not _PARTITION.fullmatch(name):
@@ -131,13 +149,14 @@ def events(
 
     opened = call.open(source)
     begin, end = call.offsets(opened, first, last)
-    told = LogEvents(opened.reader, partial(opened.changes, lenient=not call.strict), begin, end)
+    changes = partial(opened.changes, lenient=not call.strict)
+    told = LogEvents(opened.reader, changes, begin, end, show_secrets=call.show_secrets)
     wanted = Wanted(topics=topics, topic_ids=topic_ids, partitions=partitions, broker=broker, kinds=kinds)
     asked_for = (form_of(row) for rows in told for row in _rows_of(wanted.among(rows)))
     shown = 0
     if call.as_json:
         for shown, event in enumerate(asked_for, 1):  # noqa: B007 - how many there were is looked at below
-            call.terminal.json(event)
+            call.terminal.json({"clusterId": opened.cluster_id} | event)
     else:
         from kraftlake.cli.views.events_view import EventsView
 

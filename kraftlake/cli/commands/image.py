@@ -10,7 +10,7 @@ import click
 
 from kraftlake.cli.command import Example, Option
 from kraftlake.cli.image_parts import PARTS, any_matches, cut, keys_of, topics_to_read
-from kraftlake.cli.options import SAMPLE, Call, command, topic_ids_option, topics_option
+from kraftlake.cli.options import SAMPLE, Call, command, known_time, topic_ids_option, topics_option
 from kraftlake.cli.parameters import BROKER
 from kraftlake.cli.sections import LOOK
 
@@ -123,27 +123,24 @@ def image(
         read = None if overview is None else overview.worst
     whole = image_to_json(replay.image, show_secrets=call.show_secrets, only_topics=read)
     min_isr = functools.cache(functools.partial(min_insync_replicas, replay.image))  # many partitions of one topic
-    form = cut(whole, parts=parts, min_isr=min_isr, **asked)
+    form = call.head(opened, replay.image) | cut(whole, parts=parts, min_isr=min_isr, **asked)
     if replay.diverged:
         import attrs
 
         form["skippedRecords"] = [attrs.asdict(record) for record in replay.skipped]
     _tell_strangers(call, replay.image, topics, None if troubles or form.get("topics") else broker)
+    if unavailable:
+        _tell_leaderless(opened, form, whole["brokers"])
+    if under_min_isr or at_min_isr:
+        _tell_min_isr(form, min_isr)
     if call.as_json:
         call.terminal.json(form)
         return
     from kraftlake.cli.views.image_view import draw_image
 
-    if unavailable:
-        _tell_since(opened, form)
-    if under_min_isr or at_min_isr:
-        _tell_min_isr(form, min_isr)
-    timestamp = replay.image.provenance.timestamp
     call.terminal.render(
         draw_image(
             form,
-            cluster_id=opened.cluster_id,
-            timestamp=timestamp,
             everything=detailed,
             brokers=whole["brokers"],
             overview=overview,
@@ -180,8 +177,9 @@ def _name_of(image: MetadataImage, topic_id: str) -> str:
     return topic_id if topic is None else topic.name
 
 
-def _tell_since(source: Source, form: dict[str, Any]) -> None:
-    """Put into the form to draw since when each partition has had no leader, and who led it."""
+def _tell_leaderless(source: Source, form: dict[str, Any], brokers: dict[str, Any]) -> None:
+    """Put into the form since when each partition has had no leader, who led it, and why nobody does."""
+    from kraftlake.cli.image_parts import may_lead
     from kraftlake.records.uuid import Uuid
     from kraftlake.replay.leaderless import leaderless_since
 
@@ -193,11 +191,15 @@ def _tell_since(source: Source, form: dict[str, Any]) -> None:
     ]
     found = leaderless_since(source, [(id_, number) for id_, number, _ in shown], form["offset"])
     for id_, number, partition in shown:
-        partition["leaderless"] = found.get((id_, number))
+        known = found.get((id_, number))
+        partition["leaderless"] = {
+            "since": None if known is None else known_time(known.since),
+            "ledBy": None if known is None else known.led_by,
+        } | may_lead(partition, brokers)
 
 
 def _tell_min_isr(form: dict[str, Any], min_isr: Callable[[str], int]) -> None:
-    """Put into the form to draw what min.insync.replicas is for each partition."""
+    """Put into the form what min.insync.replicas is for each partition."""
     for name, topic in form.get("topics", {}).items():
         for partition in topic["partitions"].values():
             partition["minIsr"] = min_isr(name)

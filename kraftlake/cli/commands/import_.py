@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING
 import click
 
 from kraftlake.cli.command import Argument, Example, Option
+from kraftlake.cli.faults import TerminatedError
 from kraftlake.cli.options import SAMPLE, Call, command
 from kraftlake.cli.parameters import LAKE, MeasureParameter
 from kraftlake.cli.sections import MOVE
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from kraftlake.protocol import QuorumClient, QuorumWatch
     from kraftlake.replay import FollowStep
 
@@ -135,9 +138,15 @@ def _follow(call: Call, source: str, lake: str, *, include_uncommitted: bool, qu
         _tell_step(call, lake, step, include_uncommitted=include_uncommitted)
         sys.stdout.flush()
 
-    # Interrupting is how following ends; an append that is under way is finished first.
+    received: list[int] = []
+
+    def end(number: int, _frame: FrameType | None) -> None:
+        received.append(number)
+        stop.set()
+
+    # An append that is under way is finished before the command ends.
     ends = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = [(number, signal.signal(number, lambda *_: stop.set())) for number in ends]
+    before = [(number, signal.signal(number, end)) for number in ends]
     try:
         follower.run(tell, poll=poll, stop=stop)
     finally:
@@ -147,6 +156,8 @@ def _follow(call: Call, source: str, lake: str, *, include_uncommitted: bool, qu
             thread.close()
         if client is not None:
             client.close()
+    if received:
+        raise TerminatedError(received[0])
 
 
 def _quorum(call: Call, source: str, addresses: str) -> tuple[QuorumClient, QuorumWatch]:

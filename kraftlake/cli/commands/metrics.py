@@ -34,8 +34,9 @@ def metrics(call: Call, source: str, *, broker: int | None) -> None:
 
     from kraftlake.image import count_cluster, count_partitions_of_brokers, partitions_of
 
-    image = call.replay(call.open(source), call.at).image
-    form: dict[str, Any] = {"offset": image.offset, "epoch": image.provenance.epoch}
+    opened = call.open(source)
+    image = call.replay(opened, call.at).image
+    form: dict[str, Any] = call.head(opened, image)
     if broker is not None:
         lists = attrs.asdict(partitions_of(image, broker), recurse=False)
         if not any(lists.values()):
@@ -51,7 +52,7 @@ def metrics(call: Call, source: str, *, broker: int | None) -> None:
     from kraftlake.cli.views.metrics_view import draw_broker_partitions, draw_metrics
 
     draw = draw_metrics if broker is None else draw_broker_partitions
-    call.terminal.render(*draw(form, image.provenance.timestamp))
+    call.terminal.render(*draw(form))
 
 
 def _camel(name: str) -> str:

@@ -143,14 +143,13 @@ def _show(job: Job, call: Call, lake: str, result: StreamResult) -> None:
     from kraftlake.cli.views.image_view import draw_image
     from kraftlake.image.json_form import image_to_json
 
-    image = image_to_json(result.image, show_secrets=call.show_secrets)
+    head = call.head(kraftlake.open(lake), result.image)
+    image = head | image_to_json(result.image, show_secrets=call.show_secrets)
     if call.as_json:
         call.terminal.json({**summary, "localChangeRows": sum(result.rows.values()), "image": image})
         return
     show_run(call.terminal, summary)
-    cluster_id = kraftlake.open(lake).cluster_id
-    timestamp = result.image.provenance.timestamp
-    call.terminal.render(draw_image(image, cluster_id=cluster_id, timestamp=timestamp, everything=False))
+    call.terminal.render(draw_image(image, everything=False))
 
 
 for _job in JOBS.values():

@@ -40,13 +40,13 @@ Sizes = Counter[tuple[str, str]]
 """How many partitions came, went or changed, by (kind of change, topic)."""
 
 
-def draw_diff(diff: dict[str, Any], *, cluster_id: str | None, everything: bool) -> Tree:
+def draw_diff(diff: dict[str, Any], *, everything: bool) -> Tree:
     """The tree of `diff`. Without `everything`, partitions of topics that came or went are counted, not listed."""
     root = tree(
-        ("cluster ", Style.STRONG), (cluster_id or "of unknown id", Style.HEADING),
+        ("cluster ", Style.STRONG), (diff["clusterId"] or "of unknown id", Style.HEADING),
         f"  offset {diff['from']} → {diff['to']}",
     )  # fmt: skip
-    parts = {key: value for key, value in diff.items() if key not in ("from", "to")}
+    parts = {part: diff[part] for part in _TITLES if part in diff}
     sizes: Sizes = Counter(
         (kind, name.rpartition("-")[0]) for kind, names in parts.get("partitions", {}).items() for name in names
     )

@@ -36,8 +36,6 @@ REDACTED = "(redacted)"
 def draw_image(
     image: dict[str, Any],
     *,
-    cluster_id: str | None,
-    timestamp: int,
     everything: bool,
     brokers: dict[str, Any] | None = None,
     one_table: bool = False,
@@ -46,13 +44,13 @@ def draw_image(
 ) -> Tree:
     """The tree of `image`, which may lack parts that nobody asked for.
 
-    `timestamp` (epoch ms, −1 for none) is the image's time; `brokers` are all that it has, where `image` has only some
+    `image` begins as `Call.head` does. `brokers` are all that it has, where `image` has only some
     of them. Without `everything`, a long part shows its first entries and says how to see all. With `one_table` all
     partitions are rows of one. `no_topics` is said where `image` has none. With an `overview` it has no more than the
     topics that are drawn.
     """
-    root = tree(("cluster ", Style.STRONG), (cluster_id or "of unknown id", Style.HEADING))
-    offset, epoch = image["offset"], image["epoch"]
+    root = tree(("cluster ", Style.STRONG), (image["clusterId"] or "of unknown id", Style.HEADING))
+    offset, epoch, timestamp = image["offset"], image["epoch"], image["timestamp"]
     at = f"offset {offset}, epoch {epoch}, {moment(timestamp)}" if offset >= 0 else "offset −1: before the first record"
     branch(root, "at", at)
     if skipped := image.get("skippedRecords"):

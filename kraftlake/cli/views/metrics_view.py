@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from kraftlake.cli.theme import Style
 from kraftlake.cli.views.drawing import table, text
-from kraftlake.cli.views.words import NONE, moment
+from kraftlake.cli.views.words import NONE, Piece, moment
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -28,8 +28,8 @@ _TROUBLES = {
 }
 
 
-def draw_metrics(form: dict[str, Any], timestamp: int) -> list[RenderableType]:
-    """A row for each metric, then one for each broker; `timestamp` (epoch ms, -1 for none) is the image's time."""
+def draw_metrics(form: dict[str, Any]) -> list[RenderableType]:
+    """A row for each metric, then one for each broker."""
     metrics = table("metric", "value", right=("value",))
     for name, value in form["metrics"].items():
         style = _TROUBLES.get(name, Style.PLAIN) if value else Style.PLAIN
@@ -38,10 +38,10 @@ def draw_metrics(form: dict[str, Any], timestamp: int) -> list[RenderableType]:
     for id_, counts in form["brokers"].items():
         cells = (text((f"{counts[kind]:,}" if counts[kind] else NONE, style)) for kind, (_, style) in _KINDS.items())
         brokers.add_row(text((id_, Style.STRONG)), *cells)
-    return [_title(form, timestamp), text(), metrics, text(), brokers]
+    return [_title(form), text(), metrics, text(), brokers]
 
 
-def draw_broker_partitions(form: dict[str, Any], timestamp: int) -> list[RenderableType]:
+def draw_broker_partitions(form: dict[str, Any]) -> list[RenderableType]:
     """A line for each kind of partition, with their names."""
     rows = table("", "", "partitions", right=("",))
     for kind, (words, style) in _KINDS.items():
@@ -50,9 +50,11 @@ def draw_broker_partitions(form: dict[str, Any], timestamp: int) -> list[Rendera
         rest = f" … {len(names) - FIRST:,} more: --json names them" if len(names) > FIRST else ""
         named = text(first, (rest, Style.QUIET))
         rows.add_row(text((words, Style.HEADING)), text((f"{len(names):,}", style)), named)
-    return [_title(form, timestamp), text(("broker ", Style.STRONG), (str(form["broker"]), Style.HEADING)), rows]
+    return [_title(form), text(("broker ", Style.STRONG), (str(form["broker"]), Style.HEADING)), rows]
 
 
-def _title(form: dict[str, Any], timestamp: int) -> RenderableType:
-    when = f", {moment(timestamp)}" if timestamp >= 0 else ""
-    return text(("at offset ", Style.STRONG), (f"{form['offset']}", Style.HEADING), f", epoch {form['epoch']}{when}")
+def _title(form: dict[str, Any]) -> RenderableType:
+    when = "" if form["timestamp"] is None else f", {moment(form['timestamp'])}"
+    cluster: list[Piece] = [] if form["clusterId"] is None else [" of cluster ", (form["clusterId"], Style.HEADING)]
+    offset = (f"{form['offset']}", Style.HEADING)
+    return text(("at offset ", Style.STRONG), offset, f", epoch {form['epoch']}{when}", *cluster)

@@ -205,8 +205,8 @@ def _remove_scram(data: Data) -> list[Piece]:
 
 
 def _token(data: Data) -> list[Piece]:
-    if data["tokenId"] == REDACTED:
-        return [(REDACTED, Style.QUIET)]
+    if data["owner"] == REDACTED:
+        return [_name(data["tokenId"]), (f"  {REDACTED}", Style.QUIET)]
     return [_name(data["tokenId"]), f" of {data['owner']}, expires {moment(data['expirationTimestamp'])}"]
 
 

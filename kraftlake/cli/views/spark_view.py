@@ -21,7 +21,7 @@ def show_run(terminal: Terminal, summary: dict[str, Any]) -> None:
     taken = [counted(summary["batches"], "batch", "batches")]
     if summary["deltas"]:
         taken.append(counted(summary["deltas"], "metadata delta"))
-    terminal.line(f"{heading}offsets {summary['from'] + 1} to {summary['offset']}: {', '.join(taken)}")
+    terminal.line(f"{heading}offsets {summary['firstOffset']} to {summary['offset']}: {', '.join(taken)}")
     rows: dict[str, int] = summary["rows"]
     width = max(len(table) for table in rows) + 1 if rows else 0
     still_so: dict[str, int] = summary["openRows"]

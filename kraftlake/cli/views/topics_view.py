@@ -9,13 +9,13 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
+from kraftlake.cli.image_parts import may_lead
 from kraftlake.cli.theme import Style
 from kraftlake.cli.views.drawing import branch, table, text
 from kraftlake.cli.views.words import NONE, Piece, counted, listed, moment, numbers
 
 if TYPE_CHECKING:
     from kraftlake.image.topics_overview import TopicsOverview
-    from kraftlake.replay.leaderless import Leaderless
 
 Counts: TypeAlias = "tuple[int, int, int, int]"
 
@@ -115,8 +115,7 @@ def replicas(partition: dict[str, Any]) -> Text:
     return text(*pieces) if pieces else text(NONE)
 
 
-_MAY_LEAD = (("isr", "last in sync"), ("elr", "eligible to lead"), ("lastKnownElr", "last known eligible"))
-"""Who may lead a partition that has no leader: the first of these lists that has anybody in it."""
+_MAY_LEAD = {"isr": "last in sync", "elr": "eligible to lead", "lastKnownElr": "last known eligible"}
 
 
 def troubles(partition: dict[str, Any], brokers: dict[str, Any] | None = None) -> list[Piece]:
@@ -128,18 +127,19 @@ def troubles(partition: dict[str, Any], brokers: dict[str, Any] | None = None) -
     told: list[int] = []
     if partition["leader"] < 0:
         pieces.append((f"offline{_since(partition.get('leaderless'))}", Style.BAD))
-        key, word = next((may for may in _MAY_LEAD if partition[may[0]]), ("", "nobody was in sync"))
-        if told := partition.get(key, []):
-            states = " ".join(f"{id_}{_state(id_, brokers)}" for id_ in told)
-            pieces.append((f"{word}: {states}", Style.WARNING))
+        why = may_lead(partition, brokers or {})
+        if why["mayLead"] is None:
+            pieces.append(("nobody was in sync", Style.WARNING))
         else:
-            pieces.append((word, Style.WARNING))
+            told = partition[why["mayLead"]]
+            states = (id_ if brokers is None else f"{id_} ({state})" for id_, state in why["states"].items())
+            pieces.append((f"{_MAY_LEAD[why['mayLead']]}: {' '.join(states)}", Style.WARNING))
     elif len(partition["isr"]) < len(partition["replicas"]):
         pieces.append(("under-replicated", Style.WARNING))
     if partition["leader"] >= 0 and "minIsr" in partition:
         pieces += _of_min_isr(partition)
     for key, word in (
-        *_MAY_LEAD[1:],
+        *list(_MAY_LEAD.items())[1:],
         ("addingReplicas", "adding"),
         ("removingReplicas", "removing"),
     ):
@@ -160,24 +160,12 @@ def _of_min_isr(partition: dict[str, Any]) -> list[Piece]:
     return [(f"under min ISR {asked}", Style.BAD) if in_sync < asked else (f"at min ISR {asked}", Style.WARNING)]
 
 
-def _since(leaderless: Leaderless | None) -> str:
+def _since(leaderless: dict[str, Any] | None) -> str:
     """` since 2026-11-21 07:46:16.256Z, led by 3 before`, as far as that is known."""
-    if leaderless is None or leaderless.since < 0:
+    if leaderless is None or leaderless["since"] is None:
         return ""
-    led_by = "" if leaderless.led_by is None else f", led by {leaderless.led_by} before"
-    return f" since {moment(leaderless.since)}{led_by}"
-
-
-def _state(id_: int, brokers: dict[str, Any] | None) -> str:
-    """Why a broker doesn't lead, as a remark in parentheses; nothing where it is not known who is there."""
-    if brokers is None:
-        return ""
-    broker = brokers.get(str(id_))
-    if broker is None:
-        return " (not registered)"
-    if broker["fenced"]:
-        return " (fenced)"
-    return " (shutting down)" if broker["inControlledShutdown"] else " (not elected)"
+    led_by = "" if leaderless["ledBy"] is None else f", led by {leaderless['ledBy']} before"
+    return f" since {moment(leaderless['since'])}{led_by}"
 
 
 def _health(partitions: list[dict[str, Any]]) -> Counts:

@@ -1,0 +1,97 @@
+"""What options mean: one value each, times and offsets told apart, and what an image at a moment leaves out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import pytest
+
+from kraftlake.cli.reference import walk
+from kraftlake.cli.terminal import Terminal
+from kraftlake.cli.views.spark_view import show_run
+from kraftlake.records import metadata_records as r
+from tests.cli.made_logs import batch_of, directory_of
+from tests.cli.running import DIRECTORY, fault, run
+
+SINGLE = [
+    (path, option)
+    for path, command, _ in walk()
+    if isinstance(command, click.Command) and not isinstance(command, click.Group)
+    for option in command.params
+    if isinstance(option, click.Option) and not (option.multiple or option.count)
+]
+
+
+@pytest.mark.parametrize("command", sorted({path for path, _ in SINGLE}))
+def test_no_option_of_one_value_keeps_the_last_of_two_in_silence(command: str) -> None:
+    for path, option in SINGLE:
+        if path != command or (option.is_flag and not option.secondary_opts):
+            continue
+        given = [option.opts[-1], option.secondary_opts[0]] if option.is_flag else [option.opts[-1], "1"] * 2
+        told = run(*path.split()[1:], *given, code=2).stderr
+        assert f"{option.opts[-1]}" in told, given
+        assert "is given 2 times: give it once" in told, given
+
+
+def test_the_broker_that_is_asked_for_is_one() -> None:
+    told = fault("replay", DIRECTORY, "--broker", 1, "--broker", 2, code=2)
+    assert told == "--broker is given 2 times: give it once (see `kraftlake replay --help`)"
+    both = fault("image", DIRECTORY, "--strict", "--lenient", code=2)
+    assert both.startswith("--strict/--lenient is given 2 times")
+
+
+def test_flags_and_repeatable_options_may_be_given_again() -> None:
+    words = ["image", DIRECTORY, "--at-offset", 458, "--topic", "elr-*", "--topic", "t-2*", "--all", "--all"]
+    assert run(*words, "--json", "--json").stderr == run(*words).stderr
+
+
+def test_a_number_that_looks_like_a_time_is_told_how_times_are_given() -> None:
+    iso = "If 1800000000000 is a time, give it as ISO 8601: 2027-01-15T08:00:00.000Z."
+    for command in ("log", "events"):
+        assert fault(command, DIRECTORY, "--from", 1_800_000_000_000).endswith(iso)
+    assert fault("diff", DIRECTORY, 5, 1_800_000_000_000).endswith(iso)
+    assert fault("replay", DIRECTORY, "--broker", 1, "--to", 1_800_000_000_000).endswith(iso)
+    assert fault("local-changes", DIRECTORY, "--broker", 1, "--from", 1_800_000_000_000).endswith(iso)
+    told = fault("image", DIRECTORY, "--at-offset", 1_800_000_000_000)
+    assert told.endswith("If 1800000000000 is a time, give it with --at-time.")
+    assert "is a time" not in fault("image", DIRECTORY, "--at-offset", 99999)
+
+
+def test_a_time_past_the_end_is_told() -> None:
+    told = "__cluster_metadata-0 ends at 2026-11-21 07:50:33.079Z, before the time asked for, 2027-01-01 00:00:00.000Z"
+    for command in ("image", "metrics"):
+        for form in ([], ["--json"]):
+            assert told in run(command, DIRECTORY, "--at-time", "2027-01-01", *form).stderr
+    assert told in run("diff", DIRECTORY, 5730, "2027-01-01").stderr
+    assert run("image", DIRECTORY, "--at-time", "2026-11-21T07:50:33.079Z").stderr == ""
+    snapshot = DIRECTORY / "00000000000000004593-0000000002.checkpoint"
+    assert "ends at 2026-11-21 07:49:" in run("image", snapshot, "--at-time", "2027-01-01").stderr
+
+
+def test_an_image_without_the_records_of_an_open_or_aborted_transaction_says_so(tmp_path: Path) -> None:
+    log = directory_of(
+        tmp_path,
+        [
+            batch_of(0, r.BeginTransactionRecord(name="bootstrap")),
+            batch_of(1, r.FeatureLevelRecord(name="metadata.version", feature_level=19)),
+            batch_of(2, r.AbortTransactionRecord()),
+            batch_of(3, r.BeginTransactionRecord(name="again")),
+            batch_of(4, r.FeatureLevelRecord(name="metadata.version", feature_level=19)),
+            batch_of(5, r.EndTransactionRecord()),
+        ],
+    )
+    for offset, told in (
+        (1, "a metadata transaction is open since offset 0"),
+        (2, "the image is empty: the metadata transaction of offsets 0 to 2 was aborted"),
+        (4, "a metadata transaction is open since offset 3"),
+    ):
+        for form in ([], ["--json"]):
+            assert told in run("image", log, "--at-offset", offset, *form).stderr
+    assert run("image", log).stderr == ""
+
+
+def test_a_run_over_a_log_that_starts_above_0_names_its_first_offset(capsys: pytest.CaptureFixture[str]) -> None:
+    summary = {"from": -1, "firstOffset": 54479, "offset": 60000, "batches": 3, "deltas": 0, "rows": {}, "openRows": {}}
+    show_run(Terminal(), summary | {"snapshots": []})
+    assert capsys.readouterr().out == "replayed  offsets 54479 to 60000: 3 batches\n"

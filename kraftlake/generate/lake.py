@@ -18,6 +18,7 @@ from kraftlake.generate.rows import BatchRows
 from kraftlake.generate.unfinished import unfinished
 from kraftlake.generate.writer import NO_OP_MS, HistoryWriter
 from kraftlake.metadata_log import MetadataLog
+from kraftlake.runtime.arguments import instance, path_text
 from kraftlake.runtime.errors import LakeError, UsageError
 
 NODE_ID = 3000
@@ -80,7 +81,7 @@ def generate_lake(
     or that this machine plainly has no room for, LakeError where no lake can be made: only a folder will do, which is
     empty or isn't there yet. What a run that was killed has left beside it is removed.
     """
-    plan.check()
+    instance(plan, Plan, "a Plan").check()
     path = _new_folder(lake)
     _check_room(plan, path.parent)
     try:
@@ -94,8 +95,8 @@ def generate_lake(
 
 
 def _new_folder(lake: str | os.PathLike[str]) -> Path:
-    if "://" in os.fspath(lake):
-        raise LakeError(f"{os.fspath(lake)}: a made-up history goes to a folder; `kraftlake fork` copies it elsewhere.")
+    if "://" in path_text(lake):
+        raise LakeError(f"{path_text(lake)}: a made-up history goes to a folder; `kraftlake fork` copies it elsewhere.")
     path = Path(lake).absolute()
     if not path.parent.is_dir():
         raise LakeError(f"{path} can't be made: the folder {path.parent} does not exist.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import attrs
 
+from kraftlake.runtime.arguments import texts, whole
 from kraftlake.runtime.errors import UsageError
 
 PATTERNS = (
@@ -21,6 +22,9 @@ MAX_RECORDS_PER_BATCH = 10_000
 
 START = 1_767_225_600_000
 """When a history begins, in epoch ms, unless told otherwise: 2026-01-01T00:00:00Z."""
+
+
+_COUNTS = ("brokers", "racks", "topics", "partitions", "replication_factor")
 
 
 @attrs.frozen(kw_only=True)
@@ -65,7 +69,10 @@ class Plan:
 
     def check(self) -> None:
         """Raise UsageError that names the option which makes no sense."""
-        for name in ("brokers", "racks", "topics", "partitions", "replication_factor"):
+        for name in (*_COUNTS, "start_ms", "records", "seed", "quiet_ms"):
+            whole(getattr(self, name), f"a whole number for {name}")
+        texts(self.patterns, "the name of a pattern")
+        for name in _COUNTS:
             if getattr(self, name) < 1:
                 raise UsageError(f"--{name.replace('_', '-')} must be at least 1, not {getattr(self, name)}.")
         if self.start_ms < 0:

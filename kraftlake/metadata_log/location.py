@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import unquote, urlsplit
 
-from kraftlake.metadata_log.object_path import ObjectPath, is_object_uri
+from kraftlake.metadata_log.object_path import SCHEMES, ObjectPath, is_object_uri
+from kraftlake.runtime.arguments import path_text
+from kraftlake.runtime.errors import UsageError
 from kraftlake.runtime.lazy_module import LazyModule
 
 if TYPE_CHECKING:
@@ -21,17 +24,25 @@ if TYPE_CHECKING:
 else:
     pq = LazyModule("pyarrow.parquet")
 
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
+
 Location: TypeAlias = Path | ObjectPath
 
 
 def lake_location(place: str | os.PathLike[str] | Location) -> Location:
-    """A path, or a URI of one of the schemes that hold lakes; raises UsageError for a malformed one."""
+    """A path, or a URI of one of the schemes that hold lakes; raises UsageError for what is neither."""
     if isinstance(place, ObjectPath):
         return place
-    text = os.fspath(place)
-    if text.startswith("file://"):
-        return Path(unquote(urlsplit(text).path))
-    return ObjectPath.parse(text) if is_object_uri(text) else Path(text)
+    text = path_text(place, "the path or URI of a lake")
+    if is_object_uri(text):
+        return ObjectPath.parse(text)
+    scheme, found, _ = text.partition("://")
+    if scheme == "file" and found:
+        return Path(path_text(unquote(urlsplit(text).path), "the path or URI of a lake"))
+    if found and _SCHEME.fullmatch(scheme):
+        known = " or ".join(f"{known}://…" for known in (*SCHEMES, "file"))
+        raise UsageError(f"{text} has a scheme that holds no lakes: give a path, {known}.")
+    return Path(text)
 
 
 def folders_of(place: Location) -> Iterator[Location]:

@@ -25,6 +25,7 @@ from kraftlake.metadata_log.readable_log import ReadableLog
 from kraftlake.metadata_log.snapshots import LakeSnapshot, SnapshotTable
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import LOG_SCHEMA, to_rows
+from kraftlake.runtime.arguments import whole
 from kraftlake.runtime.errors import LakeError
 from kraftlake.runtime.lazy_module import LazyModule
 
@@ -78,7 +79,7 @@ class MetadataLog(ReadableLog):
         path = lake_location(path)
         disk = disk or disk_for(path, durability)
         state = founding.found_lake(
-            path, disk, role=role, cluster_id=cluster_id, start_offset=start_offset, contents=contents
+            path, disk, role=role, cluster_id=cluster_id, start_offset=whole(start_offset, least=0), contents=contents
         )
         return cls(path, state, disk)
 
@@ -161,6 +162,7 @@ class MetadataLog(ReadableLog):
         Raises LakeError for an imported lake or when the disk refuses, UnknownOutcomeError when nobody can say (claim
         again then: an epoch that nobody writes with does no harm).
         """
+        node_id = whole(node_id, "a node's id", least=0)
         self._check_role("controlled")
         for _ in range(_CLAIM_RETRIES):
             self.refresh()

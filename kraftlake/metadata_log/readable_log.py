@@ -15,6 +15,7 @@ from kraftlake.metadata_log.log_facts import CLUSTER_ID, COMMITTED_TO, LOG_TABLE
 from kraftlake.metadata_log.tombstones import Tombstones
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import LOG_SCHEMA, from_rows
+from kraftlake.runtime.arguments import whole, whole_or_none
 from kraftlake.runtime.errors import CorruptDataError, LakeError, OffsetError, UsageError
 from kraftlake.runtime.lazy_module import LazyModule
 
@@ -130,7 +131,7 @@ class ReadableLog:
 
         Read as they are asked for, in bounded memory. Raises CorruptDataError as `rows` does.
         """
-        for table in self.batch_rows(from_offset, to_offset):
+        for table in self.batch_rows(whole_or_none(from_offset), whole_or_none(to_offset)):
             yield from from_rows(table)
 
     def batch_rows(
@@ -170,6 +171,7 @@ class ReadableLog:
         """
         from kraftlake.metadata_log.statistics import may_hold_time_before
 
+        time_ms = whole(time_ms, "a time in milliseconds since 1970")
         wanted = _schema_of(["offset", "batch", "timestamp"])
         held = self._spans(self.start_offset, self.end_offset - 1)
         spans = [(self.end_offset - 1 if span.high is None else span.high, span) for span in held]

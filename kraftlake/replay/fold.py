@@ -15,6 +15,7 @@ from kraftlake.replay.log_reader import LogReader, SnapshotReader
 from kraftlake.replay.open_reader import LakeReader
 from kraftlake.replay.progress import LOADING, REPLAYING, Progress, telling
 from kraftlake.replay.quorum import QuorumState
+from kraftlake.runtime.arguments import whole
 from kraftlake.runtime.errors import OffsetError
 from kraftlake.runtime.value import Value
 
@@ -72,7 +73,7 @@ def replay_to(
     Raises OffsetError where `at` has no image, and what the loader raises.
     """
     loader = MetadataBatchLoader(lenient=lenient)
-    if at >= 0:
+    if whole(at) >= 0:
         base = choose_base(reader, at, from_snapshot=from_snapshot, lenient=lenient)
         extend(loader, reader, at, base=base, progress=progress)
     return loader
@@ -125,7 +126,7 @@ def loader_at(
         return cached is not None
 
     base = None
-    if at >= 0:
+    if whole(at) >= 0:
         base = choose_base(reader, at, from_snapshot=from_snapshot, known_as_sound=has_columns, lenient=lenient)
     if base is None or cached is None:
         loader = MetadataBatchLoader(lenient=lenient)

@@ -20,6 +20,7 @@ from kraftlake.replay.log_reader import LogReader, SnapshotReader
 from kraftlake.replay.new_lake import is_lake
 from kraftlake.replay.open_reader import LakeReader
 from kraftlake.replay.source import Source, open_source
+from kraftlake.runtime.arguments import path_text
 from kraftlake.runtime.errors import NotASourceError, UsageError
 
 _LONGEST_PAUSE = 30.0
@@ -75,7 +76,7 @@ class LogFollower:
         if include_uncommitted and quorum is not None:
             raise UsageError("A quorum tells what is committed: that, or everything (the uncommitted too), not both.")
 
-        self._directory = os.fspath(directory)
+        self._directory = path_text(directory)
         self._lake = lake_location(lake)
         self._cluster_id = cluster_id
         self._include_uncommitted = include_uncommitted

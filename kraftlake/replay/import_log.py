@@ -18,6 +18,7 @@ from kraftlake.replay.open_reader import LakeReader
 from kraftlake.replay.parts import parts_of
 from kraftlake.replay.progress import Progress
 from kraftlake.replay.source import Source, open_source
+from kraftlake.runtime.arguments import text
 from kraftlake.runtime.errors import ImportConflictError, LakeError, NotASourceError
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ def import_source(
     """
     from kraftlake.metadata_log import lake_location
 
+    if cluster_id is not None:
+        text(cluster_id, "the id of a cluster")
     opened = source if isinstance(source, Source) else open_source(source, cluster_id=cluster_id)
     return _Import(opened, lake_location(lake), cluster_id, progress or _silent).run()
 

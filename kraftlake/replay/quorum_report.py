@@ -11,6 +11,7 @@ import attrs
 
 from kraftlake.records.uuid import Uuid
 from kraftlake.replay.log_copy import LogCopy, read_log_copy
+from kraftlake.runtime.arguments import path_texts
 from kraftlake.runtime.errors import UsageError
 
 
@@ -147,8 +148,8 @@ def describe_quorum(sources: str | os.PathLike[str] | Sequence[str | os.PathLike
     """
     if not sources:
         raise UsageError("Name the metadata directory of at least one node.")
-    paths = [sources] if isinstance(sources, (str, os.PathLike)) else sources
-    copies = tuple(read_log_copy(os.fspath(path)) for path in paths)
+    paths = path_texts([sources] if isinstance(sources, (str, os.PathLike)) else sources)
+    copies = tuple(map(read_log_copy, paths))
     known = {copy.properties.cluster_id: copy.path for copy in copies if copy.properties.cluster_id is not None}
     if len(known) > 1:
         told = ", ".join(f"{path} of {cluster_id}" for cluster_id, path in known.items())

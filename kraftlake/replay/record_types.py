@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from kraftlake.records.control_records import CONTROL_NAMES
 from kraftlake.records.metadata_records import METADATA_RECORDS
 from kraftlake.records.schema import type_name
+from kraftlake.runtime.arguments import texts
 from kraftlake.runtime.errors import UsageError
 
 RECORD_TYPES: frozenset[str] = frozenset(
@@ -19,7 +20,8 @@ def checked_types(types: Iterable[str] | None) -> frozenset[str] | None:
     """The names in upper case; UsageError for one that is no record type. None stays None: all types."""
     if types is None:
         return None
-    names = frozenset(name.upper() for name in ([types] if isinstance(types, str) else types))
+    given = texts([types] if isinstance(types, str) else types, "the name of a record type")
+    names = frozenset(name.upper() for name in given)
     for name in sorted(names - RECORD_TYPES):
         import difflib
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import operator
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, SupportsIndex
+from typing import TYPE_CHECKING
 
 from kraftlake import kernels
 from kraftlake.image import MetadataImage
@@ -16,6 +15,7 @@ from kraftlake.replay.base import broken_ranges, check_unbroken, choose_base, im
 from kraftlake.replay.fold import Replay, changes_between, image_at, snapshot_image
 from kraftlake.replay.log_reader import LogReader, SnapshotReader
 from kraftlake.replay.offset_at import last_time, offset_at, offset_since
+from kraftlake.runtime.arguments import instance, path_text, text, whole, whole_or_none
 from kraftlake.runtime.errors import OffsetError, UsageError
 
 if TYPE_CHECKING:
@@ -89,6 +89,7 @@ class Source:
 
     def batches(self, from_offset: int | None = None, to_offset: int | None = None) -> Iterator[RecordBatch]:
         """The whole batches that hold any offset in [from_offset, to_offset], in order."""
+        from_offset, to_offset = whole_or_none(from_offset), whole_or_none(to_offset)
         if self._is_snapshot:
             (snapshot,) = self.snapshots
             for batch in snapshot.batches():
@@ -114,7 +115,7 @@ class Source:
         """
         from kraftlake.replay.record_types import checked_types
 
-        from_offset, to_offset = _whole_or_none(from_offset), _whole_or_none(to_offset)
+        from_offset, to_offset = whole_or_none(from_offset), whole_or_none(to_offset)
         if from_offset is not None and to_offset is not None and from_offset > to_offset:
             raise UsageError(f"The range from offset {from_offset} to {to_offset} runs backwards.")
         self._check_held(from_offset, to_offset)
@@ -150,7 +151,7 @@ class Source:
         """
         if at is None:
             return self.last_image_offset
-        return offset_at(self.reader, at) if isinstance(at, datetime) else _whole(at)
+        return offset_at(self.reader, at) if isinstance(at, datetime) else whole(at, "an offset or a datetime")
 
     def offset_since(self, time: datetime) -> int:
         """The offset after the last one whose batch time is before `time`: where what happened since then begins.
@@ -158,7 +159,7 @@ class Source:
         A datetime without a zone is UTC. Raises OffsetError for a time after the last batch, and of a snapshot file.
         """
         self._refuse_snapshot()
-        return offset_since(self.reader, time)
+        return offset_since(self.reader, instance(time, datetime, "a datetime"))
 
     @property
     def last_image_offset(self) -> int:
@@ -205,7 +206,7 @@ class Source:
         snapshot = snapshot_named(self.reader)
         if isinstance(at, datetime):
             at = offset_at(self.reader, at)
-        if at is not None and _whole(at) != snapshot.end_offset - 1:
+        if at is not None and whole(at, "an offset or a datetime") != snapshot.end_offset - 1:
             raise OffsetError(
                 f"{self.name} is a snapshot: it has one image, the one at offset {snapshot.end_offset - 1}."
             )
@@ -229,7 +230,8 @@ class Source:
         """
         from kraftlake.replay.local_changes import LocalChanges
 
-        broker, from_offset, to_offset = _whole(broker, "a broker's id"), _whole(from_offset), _whole_or_none(to_offset)
+        broker = whole(broker, "a broker's id", least=0)
+        from_offset, to_offset = whole(from_offset), whole_or_none(to_offset)
         if to_offset is None:
             # What begins past the end is an offset that isn't there, not a range that runs backwards.
             to_offset = max(from_offset, self.last_image_offset)
@@ -251,7 +253,7 @@ class Source:
         from kraftlake.replay.changes import LogChanges
 
         self._refuse_snapshot()
-        return LogChanges(self.reader, _whole_or_none(from_offset), _whole_or_none(to_offset), lenient=lenient)
+        return LogChanges(self.reader, whole_or_none(from_offset), whole_or_none(to_offset), lenient=lenient)
 
     def _refuse_snapshot(self) -> None:
         if self._is_snapshot:
@@ -280,7 +282,7 @@ class Source:
         """Write the image at `at` as a KRaft snapshot file: see `kraftlake.replay.export`."""
         from kraftlake.replay.export import export
 
-        return export(self, Path(path), at, allow_loss=allow_loss)
+        return export(self, Path(path_text(path)), at, allow_loss=allow_loss)
 
 
 def open_source(source: str | os.PathLike[str], *, cluster_id: str | None = None) -> Source:
@@ -291,20 +293,10 @@ def open_source(source: str | os.PathLike[str], *, cluster_id: str | None = None
     """
     from kraftlake.replay.open_reader import open_reader
 
-    path = os.fspath(source)
+    path = path_text(source)
+    if cluster_id is not None:
+        text(cluster_id, "the id of a cluster")
     reader, kind = open_reader(path)
     if cluster_id is not None and reader.cluster_id not in (None, cluster_id):
         raise UsageError(f"{path} is of cluster {reader.cluster_id}, not of cluster {cluster_id}.")
     return Source(reader, kind, path, reader.cluster_id or cluster_id)
-
-
-def _whole(given: SupportsIndex, what: str = "an offset or a datetime") -> int:
-    """An offset or an id, numpy's integers too; UsageError for anything else, such as a time as text."""
-    try:
-        return operator.index(given)
-    except TypeError:
-        raise UsageError(f"{given!r} is not {what}.") from None
-
-
-def _whole_or_none(given: SupportsIndex | None) -> int | None:
-    return None if given is None else _whole(given, "an offset")

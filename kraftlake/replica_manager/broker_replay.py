@@ -24,6 +24,7 @@ from kraftlake.replay.source import Source
 from kraftlake.replica_manager.causes import Cause, EffectiveRecords, RecordIndex, causes_of
 from kraftlake.replica_manager.replayed_broker import ReplayedBroker
 from kraftlake.replica_manager.transitions import Transition, TransitionKind
+from kraftlake.runtime.arguments import instance, whole, whole_or_none
 from kraftlake.runtime.errors import OffsetError, UsageError
 
 SNAPSHOT = "SNAPSHOT"
@@ -65,6 +66,10 @@ class BrokerReplay:
         inter_broker_listener: str | None = None,
         num_replica_fetchers: int = 1,
     ) -> None:
+        instance(source, Source, "a Source, such as kraftlake.open gives")
+        broker_id = whole(broker_id, "a broker's id", least=0)
+        from_offset, to_offset = whole_or_none(from_offset), whole_or_none(to_offset)
+        whole(num_replica_fetchers, "a number of fetchers", least=1)
         if from_offset is not None and to_offset is not None and from_offset > to_offset:
             raise UsageError(f"The range from offset {from_offset} to {to_offset} runs backwards.")
         self.source = source

@@ -16,6 +16,7 @@ from kraftlake.image.broker_partitions import hosted_partitions
 from kraftlake.image.directory_id import LOST
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.memory_log_manager import is_reserved
+from kraftlake.runtime.arguments import path_texts, whole
 from kraftlake.runtime.errors import NotASourceError
 
 METADATA_FILE = "partition.metadata"
@@ -72,7 +73,7 @@ class LogDirReport:
 
 def check_log_dirs(paths: Iterable[str | os.PathLike[str]]) -> None:
     """NotASourceError for the first path that is no folder, so that nobody waits for a comparison that can't be."""
-    for path in paths:
+    for path in path_texts(paths):
         if not Path(path).is_dir():
             raise NotASourceError(f"{path} is no log directory of a broker: there is no such folder.")
 
@@ -83,6 +84,7 @@ def compare_log_dirs(image: MetadataImage, broker_id: int, paths: Iterable[str |
     Folders are told by their names and the topic id in `partition.metadata`. Strays are found as Kafka finds them when
     a broker starts (LogManager.isStrayReplica), but nothing is renamed or deleted.
     """
+    broker_id = whole(broker_id, "a broker's id", least=0)
     expected = {TopicPartition(name, id_): state for name, id_, state in hosted_partitions(image.topics, broker_id)}
     ids: dict[str, Uuid | None] = {}
     strays: list[Finding] = []
@@ -91,7 +93,7 @@ def compare_log_dirs(image: MetadataImage, broker_id: int, paths: Iterable[str |
     deleted: list[str] = []
     found: set[TopicPartition] = set()
     matching = 0
-    for path in map(Path, paths):
+    for path in map(Path, path_texts(paths)):
         directory_id = ids[str(path)] = _directory_id(path)
         for folder, name, mark in _folders(path):
             if mark == "delete":

@@ -8,12 +8,14 @@ import pyarrow as pa
 
 from kraftlake.metadata_log.delta_log import NotADeltaTableError, TableState, read_table
 from kraftlake.metadata_log.location import Location
+from kraftlake.runtime.arguments import text, texts
 from kraftlake.runtime.errors import LakeError, UsageError
 from kraftlake.spark_jobs.jobs import JOBS
 
 
 def derived_table(lake: Location, table: str) -> TableState:
     """The state of a derived table; raises LakeError, naming the job that makes it, where there is none."""
+    text(table, "the name of a table")
     try:
         return read_table(lake / table)
     except NotADeltaTableError as fault:
@@ -27,7 +29,7 @@ def columns_of(table: str, schema: pa.Schema, columns: Sequence[str] | None) -> 
 
     Raises UsageError for what is no column of it.
     """
-    names = schema.names if columns is None else columns
+    names = schema.names if columns is None else texts(columns, "the name of a column")
     unknown = [name for name in names if name not in schema.names]
     if unknown:
         raise UsageError(f"{table}/ has no column {unknown[0]!r}: it is one of {', '.join(schema.names)}")

@@ -9,6 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from kraftlake.runtime.arguments import text
 from kraftlake.runtime.errors import UsageError
 
 if TYPE_CHECKING:
@@ -150,7 +151,7 @@ def run_job(
     from kraftlake.spark_jobs.snapshot_publisher import DEFAULT_SNAPSHOT_BYTES
     from kraftlake.spark_jobs.table_stream import run_tables
 
-    job = JOBS.get(name)
+    job = JOBS.get(text(name, "the name of a job"))
     if job is None:
         raise UsageError(f"there is no job {name!r}: it is one of {', '.join(JOBS)}")
     if job is RECORDS:

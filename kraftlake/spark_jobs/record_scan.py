@@ -18,6 +18,7 @@ from kraftlake.replay.base import check_unbroken
 from kraftlake.replay.open_reader import LakeReader
 from kraftlake.replay.record_types import checked_types
 from kraftlake.replay.source import Source, open_source
+from kraftlake.runtime.arguments import text, whole_or_none
 from kraftlake.runtime.errors import OffsetError, UsageError
 from kraftlake.runtime.lazy_module import LazyModule
 
@@ -53,11 +54,11 @@ class RecordScan:
     show_secrets: bool = False
 
 
-def type_of(text: str | None) -> str | None:
+def type_of(given: str | None) -> str | None:
     """A type as a log names it; `PartitionRecord` means PARTITION_RECORD. UsageError for one that does not exist."""
-    if text is None:
+    if given is None:
         return None
-    name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", text).upper()
+    name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", text(given, "the name of a record type")).upper()
     checked_types([name])
     return name
 
@@ -68,6 +69,7 @@ def open_scanned(path: str, first: int | None, last: int | None) -> tuple[Source
     Raises what opening raises, OffsetError for an offset that it does not hold, BrokenFileError where offsets between
     them are missing, UsageError where they run backwards.
     """
+    first, last = whole_or_none(first), whole_or_none(last)
     if first is not None and last is not None and first > last:
         raise UsageError(f"startOffset {first} is behind endOffset {last}")
     source = open_source(path)

@@ -9,6 +9,7 @@ from typing import Any, Final
 import attrs
 
 from kraftlake.image import MetadataImage
+from kraftlake.runtime.arguments import path_text, text, whole, whole_or_none
 from kraftlake.runtime.errors import UsageError
 
 AVAILABLE_NOW: Final = "available-now"
@@ -52,19 +53,18 @@ class StreamOptions:
             trigger=trigger,
             max_files=max_files,
             max_bytes=DEFAULT_BYTES_PER_TRIGGER if max_bytes is None else max_bytes,
-            checkpoint=Path(checkpoint).resolve() if checkpoint else None,
+            checkpoint=None if checkpoint is None else Path(path_text(checkpoint)).resolve(),
             until_offset=until_offset,
             master=master,
         )
 
     def check(self) -> None:
         """Raises UsageError for what makes no sense."""
-        if self.trigger != AVAILABLE_NOW and not _INTERVAL.fullmatch(self.trigger):
+        if text(self.trigger, "a trigger") != AVAILABLE_NOW and not _INTERVAL.fullmatch(self.trigger):
             raise UsageError(f'a trigger is "{AVAILABLE_NOW}" or an interval such as "2 seconds", not {self.trigger!r}')
-        if self.max_files is not None and self.max_files < 1:
-            raise UsageError(f"a micro-batch takes at least 1 file, not {self.max_files}")
-        if self.max_bytes < 1:
-            raise UsageError(f"a micro-batch takes at least 1 byte, not {self.max_bytes}")
+        whole_or_none(self.max_files, "a number of files for a micro-batch", least=1)
+        whole(self.max_bytes, "a number of bytes for a micro-batch", least=1)
+        whole_or_none(self.until_offset)
 
 
 @attrs.frozen(kw_only=True)

@@ -20,6 +20,7 @@ from kraftlake.metadata_log.location import Location, fixed_location
 from kraftlake.metadata_log.object_path import ObjectPath
 from kraftlake.records.rows import LOG_SCHEMA
 from kraftlake.replay.open_reader import LakeReader
+from kraftlake.runtime.arguments import instance
 from kraftlake.runtime.errors import EnvironmentFaultError, KraftlakeError, LakeError, UsageError
 from kraftlake.runtime.log import get_logger
 from kraftlake.runtime.one_ahead import one_ahead
@@ -83,7 +84,7 @@ def run_tables(
     EnvironmentFaultError when Spark fails; and what the replay of a record raises, with its offset. A lake in an object
     store is read without Spark; only "available-now" is a trigger there.
     """
-    options = options or StreamOptions()
+    options = StreamOptions() if options is None else instance(options, StreamOptions, "StreamOptions")
     options.check()
     lake = fixed_location(lake)
     if isinstance(lake, ObjectPath) and options.trigger != AVAILABLE_NOW:

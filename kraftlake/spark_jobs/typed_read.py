@@ -5,7 +5,6 @@ The executors' Python reads the lake's files itself: rows that went through the 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from kraftlake.records.typed_rows import typed_schema
+from kraftlake.runtime.arguments import path_text, texts
 from kraftlake.runtime.errors import UsageError
 from kraftlake.spark_jobs.executor_environment import lend_store_access
 from kraftlake.spark_jobs.record_scan import open_scanned, type_of
@@ -46,7 +46,7 @@ def read_records(
 
     only = type_of(type)
     schema = _part_of(typed_schema(only), columns)
-    path = os.fspath(lake)
+    path = path_text(lake)
     path = path if "://" in path else str(Path(path).absolute())
     open_scanned(path, start_offset, end_offset)
     lend_store_access(spark.sparkContext)
@@ -59,6 +59,7 @@ def read_records(
 def _part_of(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:
     if columns is None:
         return schema
+    columns = texts(columns, "the name of a column")
     missing = [name for name in columns if name not in schema.names]
     if missing or not columns:
         raise UsageError(f"Records have no column {(missing or [''])[0]}; there are {', '.join(schema.names)}.")

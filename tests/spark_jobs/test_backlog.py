@@ -13,7 +13,7 @@ from deltalake import DeltaTable
 
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.records.rows import BATCH_COLUMNS, LOG_SCHEMA
-from kraftlake.runtime.errors import UsageError
+from kraftlake.runtime.errors import OffsetError, UsageError
 from kraftlake.spark_jobs import (
     StreamOptions,
     StreamResult,
@@ -81,6 +81,10 @@ def test_histories_begin_with_a_snapshot_that_nothing_follows(tmp_path: Path, jo
         assert (done.base_offset, done.to_json()["firstOffset"], done.offset) == (begins, first, 2)
         (row,) = state_at(lake, 2).to_pylist()
         assert (row["topic"], row["valid_from_offset"], row["valid_to_offset"]) == ("topic-0", 2, None)
+        for table in ("partition_history", "scram_history"):
+            with pytest.raises(OffsetError, match=rf"{table}/ of .* begins at offset 2: .* what was so at 1\."):
+                state_at(lake, 1, table)
+    assert state_at(lake, 2, "scram_history").num_rows == 0
     log.append([data(3, partition(0, replicas=(1, 3)))])
     run_job(job, lake)
     (row,) = state_at(lake, 3).to_pylist()

@@ -300,7 +300,7 @@ def test_as_a_program_snapshots_have_an_offset_and_streams_have_not(
 def test_an_unknown_job_and_options_without_sense_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="there is no job 'sing'"):
         run_job("sing", tmp_path)
-    with pytest.raises(UsageError, match="at least 1 byte"):
+    with pytest.raises(UsageError, match="0 is not a number of bytes for a micro-batch: the lowest is 1"):
         run_job("events", tmp_path, options=StreamOptions(max_bytes=0))
 
 

@@ -17,6 +17,7 @@ from kraftlake.metadata_log.log_facts import SNAPSHOTS_TABLE
 from kraftlake.metadata_log.snapshot_parts import write_part
 from kraftlake.metadata_log.snapshot_rows import snapshot_name
 from kraftlake.metadata_log.snapshots import SnapshotTable
+from kraftlake.runtime.arguments import whole_or_none
 from kraftlake.runtime.errors import OffsetError
 from kraftlake.spark_jobs.fold.folded import Collected
 from kraftlake.spark_jobs.fold.frames import bounded_batches, collected, folded_frame
@@ -82,7 +83,7 @@ def build_snapshot(
     UnwritableMetadataError where the image's metadata.version does not go with what it holds; EnvironmentFaultError
     where Spark fails. The lake then has no other snapshots than before.
     """
-    place = fixed_location(lake)
+    place, at_offset = fixed_location(lake), whole_or_none(at_offset)
     log = MetadataLog.open(place)
     at = log.end_offset - 1 if at_offset is None else at_offset
     known = _there_already(log, at)
@@ -107,7 +108,7 @@ def run_snapshot(lake: str | Path, at_offset: int | None = None, *, master: str 
 
     No JVM is started where there is no lake, or no such offset in it, or where the lake has the snapshot.
     """
-    place = fixed_location(lake)
+    place, at_offset = fixed_location(lake), whole_or_none(at_offset)
     log = MetadataLog.open(place)
     if at_offset is not None and at_offset >= log.end_offset:
         held = f"offsets {log.start_offset} to {log.end_offset - 1}" if log.end_offset else "no offsets"

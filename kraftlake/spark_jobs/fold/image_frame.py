@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.location import fixed_location
+from kraftlake.runtime.arguments import whole_or_none
 from kraftlake.spark_jobs.fold.folded import fold_shard, shards_in
 from kraftlake.spark_jobs.fold.frames import chunks_frame, in_arrow, of_topics, sound_plan
 from kraftlake.spark_jobs.fold.partition_table import PARTITION_SCHEMA, partition_table
@@ -35,6 +36,7 @@ def image_frame(
     wrong with a record is raised when the frame is used.
     """
     log = MetadataLog.open(fixed_location(lake))
+    at_offset = whole_or_none(at_offset)
     at = log.end_offset - 1 if at_offset is None else at_offset
     plan = sound_plan(spark, log, at, shards=shards, from_snapshot=from_snapshot, topics_only=True)
 

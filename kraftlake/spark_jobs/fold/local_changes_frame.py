@@ -13,6 +13,7 @@ from kraftlake.delta import TopicsDelta
 from kraftlake.image import MetadataProvenance
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.location import fixed_location
+from kraftlake.runtime.arguments import whole, whole_or_none
 from kraftlake.runtime.errors import OffsetError, UsageError
 from kraftlake.spark_jobs.delta_heads import DeltaHeads
 from kraftlake.spark_jobs.fold.folded import fold_shard, shards_in
@@ -43,6 +44,7 @@ def local_changes_frame(
     OffsetError where the log does not hold it; what is wrong with a record is raised when the frame is used.
     """
     log = MetadataLog.open(fixed_location(lake))
+    from_offset, to_offset = whole(from_offset), whole_or_none(to_offset)
     to = log.end_offset - 1 if to_offset is None else to_offset
     if from_offset > to:
         raise UsageError(f"Local changes from offset {from_offset} to {to} run backwards.")

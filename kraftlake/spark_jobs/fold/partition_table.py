@@ -20,6 +20,7 @@ from kraftlake.image.partition_rows import (
     SHAPE,
     WIDTH,
 )
+from kraftlake.runtime.arguments import instance
 from kraftlake.spark_jobs.partition_columns import PARTITION_STATE
 
 _LISTS = ("replicas", "isr", "directories", "adding_replicas", "removing_replicas", "elr", "last_known_elr")
@@ -37,7 +38,7 @@ PARTITION_SCHEMA = pa.schema([_FIELDS[name] for name in _ORDER])
 
 def partition_table(topics: TopicsImage) -> pa.Table:
     """A row for each partition of `image.topics`, in no order, as PARTITION_SCHEMA says. Needs no Spark."""
-    packed = topics.rows()
+    packed = instance(topics, TopicsImage, "a TopicsImage, such as image.topics").rows()
     table, rows = packed.table, packed.merged_rows()
     columns = topics.columns()
     number = pa.array(np.repeat(np.arange(table.topic_count, dtype=np.int32), np.diff(table.starts)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -13,7 +14,8 @@ from kraftlake.metadata_log.delta_actions import AddFile
 from kraftlake.metadata_log.delta_log import TableState
 from kraftlake.metadata_log.derived_tables import app_id_of
 from kraftlake.metadata_log.location import Location, fixed_location, lake_location
-from kraftlake.runtime.errors import OffsetError, UsageError
+from kraftlake.runtime.arguments import text, whole
+from kraftlake.runtime.errors import LakeError, OffsetError, UsageError
 from kraftlake.spark_jobs.derived_tables import columns_of, derived_table
 from kraftlake.spark_jobs.encoded_schema import encoded
 from kraftlake.spark_jobs.history.columns import PARTITION_SCHEMA
@@ -69,7 +71,7 @@ def state_at(
     indices of dictionaries, also in lists: less time and memory, and categories in pandas.
 
     Raises UsageError for what is no column, LakeError where there is no such table, OffsetError for an offset that it
-    doesn't cover yet, CorruptDataError for a file that can't be read.
+    doesn't cover yet, or that lies before its beginning, CorruptDataError for a file that can't be read.
     """
     schema = columns_of(table, _schema_of(table), columns)
     state = _covering(lake, table, offset)
@@ -80,7 +82,7 @@ def state_at(
 
 def _schema_of(table: str) -> pa.Schema:
     """The columns of a history table; raises UsageError for what is none."""
-    if table == PARTITIONS:
+    if text(table, "the name of a table") == PARTITIONS:
         return PARTITION_SCHEMA
     schemas = history_schemas()
     if table not in schemas:
@@ -90,13 +92,43 @@ def _schema_of(table: str) -> pa.Schema:
 
 def _covering(lake: str | Location, table: str, offset: int) -> TableState:
     """The state of a history table that covers an offset. Raises as `state_at`."""
+    offset = whole(offset, "an offset (of a time, `kraftlake.open(lake).offset_at(time)` gives one)")
     place = lake_location(lake)
     state = derived_table(place, table)
     covers = state.transactions.get(app_id_of(table))
     if covers is None or not 0 <= offset <= covers:
         known = "nothing yet" if covers is None else f"offsets up to {covers}"
         raise OffsetError(f"{table}/ of {place} covers {known}, not {offset}: run `kraftlake spark history {place}`.")
+    if not any(_begins(file, offset) for file in state.files.values()):  # nothing was so, or nothing is known of then
+        begin = _begin(place)
+        if offset < begin:
+            raise OffsetError(f"{table}/ of {place} begins at offset {begin}: it doesn't know what was so at {offset}.")
     return state
+
+
+def _begin(place: Location) -> int:
+    """The first offset that the histories of a lake cover.
+
+    That is 0 where the log starts there. Else it is that of the first state which any of the tables has: some feature
+    has a level from the first metadata record, or the first snapshot, on.
+    """
+    from kraftlake.metadata_log import MetadataLog  # not needed where states are found
+
+    start = MetadataLog.open(place).start_offset
+    if start == 0:
+        return 0
+    firsts = [start]
+    for table in history_schemas():
+        with suppress(LakeError):
+            statistics = (file.statistics for file in derived_table(place, table).files.values())
+            firsts += [known.min_values[FROM] for known in statistics if known is not None and FROM in known.min_values]
+    return min(firsts)
+
+
+def _begins(file: AddFile, offset: int) -> bool:
+    """Whether states in a file may begin at the offset or before it."""
+    statistics = file.statistics
+    return statistics is None or statistics.min_values.get(FROM, offset) <= offset
 
 
 def _holding(state: TableState, offset: int) -> list[Location]:
@@ -108,5 +140,5 @@ def _may_hold(file: AddFile, offset: int) -> bool:
     statistics = file.statistics
     if statistics is None:
         return True
-    begins, ends = statistics.min_values.get(FROM, offset), statistics.max_values.get(TO, offset + 1)
-    return begins <= offset and (ends > offset or statistics.null_counts.get(TO) != 0)
+    ends = statistics.max_values.get(TO, offset + 1)
+    return _begins(file, offset) and (ends > offset or statistics.null_counts.get(TO) != 0)

@@ -1,0 +1,86 @@
+"""What callers give to public functions, checked at the door: a value of the wrong kind is a UsageError that shows it.
+
+What a value means (whether an offset is in the log, a path leads anywhere) is checked by whoever uses it.
+"""
+
+from __future__ import annotations
+
+import operator
+import os
+import reprlib
+from collections.abc import Iterable
+from typing import Any, TypeVar, overload
+
+from kraftlake.runtime.errors import UsageError
+
+T = TypeVar("T")
+
+_BITS = 63
+
+
+def whole(given: Any, what: str = "an offset", *, least: int | None = None) -> int:
+    """A whole number that fits Kafka's 64 bits, numpy's integers too; `least` is the lowest that is allowed."""
+    try:
+        number = operator.index(given)
+    except TypeError:
+        raise _refused(given, what) from None
+    if isinstance(given, bool) or number.bit_length() > _BITS:
+        raise _refused(given, what)
+    if least is not None and number < least:
+        raise UsageError(f"{number} is not {what}: the lowest is {least}.")
+    return number
+
+
+def whole_or_none(given: Any, what: str = "an offset", *, least: int | None = None) -> int | None:
+    """As `whole`; None stays None."""
+    return None if given is None else whole(given, what, least=least)
+
+
+def text(given: Any, what: str) -> str:
+    """A string."""
+    return instance(given, str, what)
+
+
+def path_text(given: str | os.PathLike[str], what: str = "a path") -> str:
+    """A path or URI as text: not empty, and without the null character that no file's name has."""
+    try:
+        path = os.fspath(given)
+    except TypeError:
+        raise _refused(given, what) from None
+    if not isinstance(path, str) or not path or "\0" in path:
+        raise _refused(given, what)
+    return path
+
+
+def path_texts(given: Iterable[str | os.PathLike[str]], what: str = "a path") -> tuple[str, ...]:
+    """Some paths; a single one is no list of paths."""
+    return tuple(path_text(path, what) for path in _several(given, f"a list of which each is {what}"))
+
+
+def texts(given: Iterable[str], what: str) -> tuple[str, ...]:
+    """Some strings; a single one is no list of strings."""
+    return tuple(text(one, what) for one in _several(given, f"a list of which each is {what}"))
+
+
+@overload
+def instance(given: Any, kind: type[T], what: str) -> T: ...
+@overload
+def instance(given: Any, kind: tuple[type[Any], ...], what: str) -> Any: ...
+def instance(given: Any, kind: Any, what: str) -> Any:
+    """An object of a class, or of one of some classes."""
+    if not isinstance(given, kind):
+        raise _refused(given, what)
+    return given
+
+
+def _several(given: Any, what: str) -> list[Any]:
+    if isinstance(given, str | bytes | os.PathLike):
+        raise _refused(given, what)
+    try:
+        return list(given)
+    except TypeError:
+        raise _refused(given, what) from None
+
+
+def _refused(given: Any, what: str) -> UsageError:
+    return UsageError(f"{reprlib.repr(given)} is not {what}.")

@@ -1,0 +1,218 @@
+"""Public functions refuse values of the wrong kind, each with a sentence of ours: no bare TypeError from inside."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kraftlake
+from kraftlake import generate, image, replay, replica_manager, spark_jobs
+from kraftlake.generate import Plan, generate_lake
+from kraftlake.metadata_log import MetadataLog, Upkeep, lake_location
+from kraftlake.replay import LogFollower, Source, describe_quorum, image_at, import_source, replay_to
+from kraftlake.replica_manager import BrokerReplay, check_log_dirs, compare_log_dirs
+from kraftlake.runtime import KraftlakeError, UsageError
+from kraftlake.spark_jobs import (
+    StreamOptions,
+    build_snapshot,
+    image_frame,
+    local_changes_frame,
+    partition_table,
+    read_records,
+    run_job,
+    run_replay,
+    run_snapshot,
+    run_tables,
+    state_at,
+    state_frame,
+    table_frame,
+    table_stream,
+)
+from kraftlake.spark_jobs.submit import main
+from tests.cli.made_logs import unreplayable_log
+from tests.cli.running import DIRECTORY
+from tests.spark_jobs.sample_log import lake_of
+
+NO_SPARK: Any = None
+"""In place of a session: what is wrong is found before one is asked."""
+
+PATHS = (5, 1.5, b"x", "", "a\0b", True, [], {}, object(), datetime(2026, 1, 1, tzinfo=UTC), Path())[:-1]
+URIS = ("hdfs://x/lake", "gs://x", "file://")
+NUMBERS = ("5", "", b"5", 1.5, float("nan"), True, [], {}, object(), 2**70)
+OFFSETS = (*NUMBERS, datetime(2026, 1, 1, tzinfo=UTC))
+COUNTS = (*OFFSETS, 0, -1)
+NAMES = (5, b"x", 1.5, True, [], {}, object())
+LISTS = (5, 1.5, True, object(), "x", b"x", [5], [None])
+
+
+class Ask:
+    """The sample and a lake with histories, to be asked."""
+
+    source: Source
+    lake: Path
+    folder: Path
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.source = kraftlake.open(DIRECTORY)
+        self.lake = folder / "lake"
+        lake_of(self.lake, commits=1, last=500)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(table_stream, "BACKLOG_FROM", 1)
+            run_job("history", self.lake)
+
+
+@pytest.fixture(scope="module")
+def ask(tmp_path_factory: pytest.TempPathFactory) -> Ask:
+    return Ask(tmp_path_factory.mktemp("arguments"))
+
+
+LAKES = (*PATHS, None, *URIS)
+Call = Callable[[Ask, Any], object]
+CALLS: dict[str, tuple[Call, tuple[Any, ...]]] = {
+    "open": (lambda _, bad: kraftlake.open(bad), (*LAKES, "nowhere")),
+    "open cluster_id": (lambda _, bad: kraftlake.open(DIRECTORY, cluster_id=bad), NAMES),
+    "import_source": (lambda a, bad: import_source(bad, a.folder / "new"), LAKES),
+    "import_source lake": (lambda _, bad: import_source(DIRECTORY, bad), LAKES),
+    "import_source cluster_id": (lambda a, bad: import_source(a.source, a.folder / "new", cluster_id=bad), NAMES),
+    "Source.batches": (lambda a, bad: list(a.source.batches(bad, 3)), OFFSETS),
+    "Source.batches to": (lambda a, bad: list(a.source.batches(1, bad)), OFFSETS),
+    "Source.records": (lambda a, bad: list(a.source.records(bad, 3)), (*OFFSETS, -1)),
+    "Source.records to": (lambda a, bad: list(a.source.records(1, bad)), (*OFFSETS, -1)),
+    "Source.records types": (lambda a, bad: list(a.source.records(1, 3, bad)), LISTS),
+    "Source.offset_at": (lambda a, bad: a.source.offset_at(bad), NUMBERS),
+    "Source.offset_since": (lambda a, bad: a.source.offset_since(bad), (*NUMBERS, 5, None)),
+    "Source.image": (lambda a, bad: a.source.image(bad), (*NUMBERS, -1)),
+    "Source.replay": (lambda a, bad: a.source.replay(bad), (*NUMBERS, -1)),
+    "Source.local_changes broker": (lambda a, bad: a.source.local_changes(bad, 1, 3), (*OFFSETS, -1, None)),
+    "Source.local_changes from": (lambda a, bad: a.source.local_changes(1, bad, 3), (*OFFSETS, None)),
+    "Source.local_changes to": (lambda a, bad: a.source.local_changes(1, 1, bad), OFFSETS),
+    "Source.changes": (lambda a, bad: list(a.source.changes(bad, 3)), OFFSETS),
+    "Source.changes to": (lambda a, bad: list(a.source.changes(1, bad)), OFFSETS),
+    "Source.diff": (lambda a, bad: a.source.diff(bad, 3), NUMBERS),
+    "Source.diff after": (lambda a, bad: a.source.diff(3, bad), NUMBERS),
+    "Source.export": (lambda a, bad: a.source.export(bad, 3), PATHS),
+    "Source.export at": (lambda a, bad: a.source.export(a.folder / "out.checkpoint", bad), NUMBERS),
+    "describe_quorum": (lambda _, bad: describe_quorum(bad), (*LISTS[:4], *PATHS[:2], b"x", None)),
+    "describe_quorum of several": (lambda _, bad: describe_quorum([DIRECTORY, bad]), LAKES),
+    "image_at": (lambda a, bad: image_at(a.source.reader, bad), (*OFFSETS, None)),
+    "replay_to": (lambda a, bad: replay_to(a.source.reader, bad), (*OFFSETS, None)),
+    "LogFollower": (lambda a, bad: LogFollower(bad, a.folder / "new"), PATHS),
+    "LogFollower lake": (lambda _, bad: LogFollower(DIRECTORY, bad), LAKES),
+    "lake_location": (lambda _, bad: lake_location(bad), LAKES),
+    "MetadataLog.open": (lambda _, bad: MetadataLog.open(bad), (*LAKES, "nowhere")),
+    "MetadataLog.create": (lambda _, bad: MetadataLog.create(bad), LAKES),
+    "MetadataLog.create start": (lambda a, bad: MetadataLog.create(a.folder / "new", start_offset=bad), OFFSETS),
+    "MetadataLog.batches": (lambda a, bad: list(MetadataLog.open(a.lake).batches(bad)), OFFSETS),
+    "MetadataLog.claim": (lambda a, bad: MetadataLog.open(a.lake).claim(bad), (*OFFSETS, None)),
+    "MetadataLog.offset_at_time": (lambda a, bad: MetadataLog.open(a.lake).offset_at_time(bad), OFFSETS),
+    "Upkeep": (lambda _, bad: Upkeep(bad), LAKES),
+    "state_at": (lambda _, bad: state_at(bad, 5), LAKES),
+    "state_at offset": (lambda a, bad: state_at(a.lake, bad), (*OFFSETS, None, -1)),
+    "state_at table": (lambda a, bad: state_at(a.lake, 5, bad), (*NAMES, "events")),
+    "state_at columns": (lambda a, bad: state_at(a.lake, 5, columns=bad), LISTS),
+    "state_frame": (lambda _, bad: state_frame(NO_SPARK, bad, 5), LAKES),
+    "state_frame offset": (lambda a, bad: state_frame(NO_SPARK, a.lake, bad), (*OFFSETS, None, -1)),
+    "table_frame": (lambda _, bad: table_frame(NO_SPARK, bad, "events"), LAKES),
+    "table_frame table": (lambda a, bad: table_frame(NO_SPARK, a.lake, bad), (*NAMES, "nothing")),
+    "table_frame columns": (lambda a, bad: table_frame(NO_SPARK, a.lake, "topic_history", columns=bad), LISTS),
+    "read_records": (lambda _, bad: read_records(NO_SPARK, bad), LAKES),
+    "read_records type": (lambda a, bad: read_records(NO_SPARK, a.lake, bad), NAMES),
+    "read_records start": (lambda a, bad: read_records(NO_SPARK, a.lake, None, bad), OFFSETS),
+    "read_records end": (lambda a, bad: read_records(NO_SPARK, a.lake, None, 1, bad), OFFSETS),
+    "read_records columns": (lambda a, bad: read_records(NO_SPARK, a.lake, columns=bad), LISTS),
+    "image_frame": (lambda _, bad: image_frame(NO_SPARK, bad), LAKES),
+    "image_frame at": (lambda a, bad: image_frame(NO_SPARK, a.lake, bad), OFFSETS),
+    "local_changes_frame": (lambda _, bad: local_changes_frame(NO_SPARK, bad, 1), LAKES),
+    "local_changes_frame from": (lambda a, bad: local_changes_frame(NO_SPARK, a.lake, bad), (*OFFSETS, None, -2)),
+    "local_changes_frame to": (lambda a, bad: local_changes_frame(NO_SPARK, a.lake, 1, bad), OFFSETS),
+    "build_snapshot": (lambda _, bad: build_snapshot(NO_SPARK, bad), LAKES),
+    "build_snapshot at": (lambda a, bad: build_snapshot(NO_SPARK, a.lake, bad), OFFSETS),
+    "run_snapshot": (lambda _, bad: run_snapshot(bad), LAKES),
+    "run_snapshot at": (lambda a, bad: run_snapshot(a.lake, bad), OFFSETS),
+    "run_job": (lambda a, bad: run_job(bad, a.lake), (*NAMES, None, "sing")),
+    "run_job lake": (lambda _, bad: run_job("history", bad), LAKES),
+    "run_job options": (lambda a, bad: run_job("history", a.lake, options=bad), NAMES),
+    "run_replay": (lambda _, bad: run_replay(bad), LAKES),
+    "run_tables": (lambda _, bad: run_tables("mine", bad, []), LAKES),
+    "StreamOptions trigger": (lambda _, bad: StreamOptions.of(trigger=bad).check(), (*NAMES, None, "now")),
+    "StreamOptions files": (lambda _, bad: StreamOptions.of(max_files=bad).check(), COUNTS),
+    "StreamOptions bytes": (lambda _, bad: StreamOptions.of(max_bytes=bad).check(), COUNTS),
+    "StreamOptions until": (lambda _, bad: StreamOptions.of(until_offset=bad).check(), OFFSETS),
+    "StreamOptions checkpoint": (lambda _, bad: StreamOptions.of(checkpoint=bad), PATHS),
+    "partition_table": (lambda _, bad: partition_table(bad), (*NAMES, None)),
+    "BrokerReplay": (lambda _, bad: BrokerReplay(bad, 1), (*NAMES, None)),
+    "BrokerReplay broker": (lambda a, bad: BrokerReplay(a.source, bad, 1, 3), (*OFFSETS, None, -1)),
+    "BrokerReplay from": (lambda a, bad: BrokerReplay(a.source, 1, bad, 3), OFFSETS),
+    "BrokerReplay to": (lambda a, bad: BrokerReplay(a.source, 1, 1, bad), OFFSETS),
+    "BrokerReplay fetchers": (lambda a, bad: BrokerReplay(a.source, 1, 1, 3, num_replica_fetchers=bad), COUNTS),
+    "check_log_dirs": (lambda _, bad: check_log_dirs(bad), LISTS),
+    "compare_log_dirs": (lambda a, bad: compare_log_dirs(a.source.image(3), bad, []), (*OFFSETS, None, -1)),
+    "generate_lake": (lambda _, bad: generate_lake(bad, Plan(topics=1)), (*PATHS, "s3://x/y")),
+    "generate_lake plan": (lambda a, bad: generate_lake(a.folder / "new", bad), NAMES),
+    **{
+        f"Plan {name}": (lambda a, bad, name=name: generate_lake(a.folder / "new", Plan(**{name: bad})), NUMBERS)
+        for name in ("brokers", "racks", "topics", "partitions", "replication_factor", "records", "seed", "start_ms")
+    },
+    "Plan patterns": (lambda a, bad: generate_lake(a.folder / "new", Plan(patterns=bad)), LISTS),
+}
+
+OF_OBJECTS = {
+    "count_cluster", "count_partitions_of_brokers", "diff_images", "image_to_json", "min_insync_replicas",
+    "partitions_of", "refuse_loss", "load_snapshot", "topics_from_arrow", "topics_to_arrow", "java_home",
+    "counts_by_minute", "spark_session", "alter_replica_log_dirs", "gauges", "register_metrics", "serve_fetch",
+    "summary_to_json", "transition_to_json",
+}  # fmt: skip
+"""Functions that take no more than what other functions have made, or a session."""
+
+
+def functions_of_doors() -> Iterator[str]:
+    for room in (kraftlake, replay, image, spark_jobs, replica_manager, generate):
+        for name in room.__all__:
+            if inspect.isfunction(getattr(room, name)):
+                yield name
+
+
+def test_every_public_function_of_these_rooms_is_tried() -> None:
+    tried = {name.partition(" ")[0] for name in CALLS} | OF_OBJECTS
+    assert {*functions_of_doors()} - {"open_source"} - tried == set()
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_bad_value_is_refused_with_a_sentence_of_ours(ask: Ask, name: str) -> None:
+    call, values = CALLS[name]
+    for bad in values:
+        with pytest.raises(KraftlakeError) as fault:
+            call(ask, bad)
+        assert str(fault.value), bad
+    assert {path.name for path in ask.folder.iterdir()} == {"lake"}
+
+
+def test_a_job_as_a_program_refuses_the_uri_of_another_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for uri in ("hdfs://x", "HDFS://x/y", "abfss://c@a/z"):
+        assert main(["events", uri]) == 2
+        assert f"{uri} has a scheme that holds no lakes: give a path, s3://… or file://…" in capsys.readouterr().err
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_time_in_place_of_an_offset_is_told_how_to_get_one(ask: Ask) -> None:
+    time = datetime(2026, 11, 21, 7, 46, 17, tzinfo=UTC)
+    with pytest.raises(UsageError, match=r"`kraftlake\.open\(lake\)\.offset_at\(time\)` gives one"):
+        state_at(ask.lake, time)  # type: ignore[arg-type]
+    assert state_at(ask.lake, kraftlake.open(ask.lake).offset_at(time)).num_rows > 0
+
+
+def test_a_path_that_is_odd_and_there_is_opened(tmp_path: Path) -> None:
+    for name in ("a b", "x:y", "ä%20"):
+        log = unreplayable_log(tmp_path / name)
+        assert kraftlake.open(log).end_offset == 4
+        import_source(log, tmp_path / name / "lake")
+        assert MetadataLog.open(tmp_path / name / "lake").end_offset == 4

@@ -41,6 +41,14 @@ def make_lake_folder(path: Location, disk: Disk, first_table: str) -> None:
         raise disk_fault(path, fault) from fault
 
 
+def was_begun(path: Location, first_table: str) -> bool:
+    """Whether a folder holds what an interrupted creation of a lake leaves, and nothing else."""
+    if isinstance(path, ObjectPath) or not path.is_dir():
+        return False
+    entries = list(path.rglob("*"))
+    return bool(entries) and all(_is_left_over(path, entry, first_table) for entry in entries)
+
+
 def _is_left_over(lake: Path, entry: Path, first_table: str) -> bool:
     """Whether a creation that didn't get to its commit may have left this: folders, and commits under other names.
 

@@ -11,6 +11,7 @@ from kraftlake.metadata_log.delta_actions import transaction
 from kraftlake.metadata_log.delta_log import NotADeltaTableError, TableState, check_none_lost, read_table
 from kraftlake.metadata_log.delta_schema import holds_columns
 from kraftlake.metadata_log.disk import Disk, Durability, disk_for
+from kraftlake.metadata_log.lake_folder import was_begun
 from kraftlake.metadata_log.location import Location, lake_location
 from kraftlake.metadata_log.log_facts import (
     COMMITTED_TO,
@@ -93,8 +94,17 @@ class MetadataLog(ReadableLog):
         try:
             state = read_table(path / LOG_TABLE)
         except NotADeltaTableError as fault:
-            what = "There is no lake at" if not path.exists() else "There is something else than a lake at"
-            raise LakeError(f"{what} {path}; `kraftlake import SOURCE LAKE` makes one.") from fault
+            if not path.exists():
+                raise LakeError(f"There is no lake at {path}; `kraftlake import SOURCE LAKE` makes one.") from fault
+            if was_begun(path, LOG_TABLE):
+                raise LakeError(
+                    f"The lake at {path} was begun and never finished, so nothing is in it: make it again, by "
+                    "`kraftlake import SOURCE LAKE` for instance."
+                ) from fault
+            raise LakeError(
+                f"There is something else than a lake at {path}; `kraftlake import SOURCE LAKE` makes one in an empty "
+                "folder."
+            ) from fault
         configuration = state.metadata.configuration
         if state.metadata.partition_columns or not holds_columns(
             state.metadata.schema_string, LOG_SCHEMA, str(path / LOG_TABLE)

@@ -113,7 +113,12 @@ class _Import:
 
         try:
             return MetadataLog.create(self._path, cluster_id=self._cluster_id, start_offset=plan.from_offset)
-        except LakeError:
+        except LakeError as fault:
+            if is_lake(self._path):
+                raise LakeError(
+                    f"Another import made the lake {self._path} at the same time, and nothing of this one is in it: "
+                    "run it again, and it goes on from what is there."
+                ) from fault
             if not was_there:
                 remove_empty_folders(self._path)
             raise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kraftlake.kafka_files.source_kind import SourceKind, has_lake_log
@@ -74,6 +75,11 @@ def open_reader(path: str) -> tuple[LogReader, SourceKind]:
 
 def _is_lake(path: str) -> bool:
     try:
-        return has_lake_log(path)
+        return has_lake_log(path) or _was_begun(path)
     except OSError:  # `sniff` meets it again and words it
         return False
+
+
+def _was_begun(path: str) -> bool:
+    """Whether a folder holds no more than the empty folder with which the making of a lake begins."""
+    return [entry.name for entry in Path(path).iterdir()] == ["log"] and not any(Path(path, "log").iterdir())

@@ -11,7 +11,7 @@ from kraftlake.cli.reference import walk
 from kraftlake.cli.terminal import Terminal
 from kraftlake.cli.views.spark_view import show_run
 from kraftlake.records import metadata_records as r
-from tests.cli.made_logs import batch_of, directory_of
+from tests.cli.made_logs import batch_of, directory_of, unreplayable_log
 from tests.cli.running import DIRECTORY, fault, run
 
 SINGLE = [
@@ -95,3 +95,13 @@ def test_a_run_over_a_log_that_starts_above_0_names_its_first_offset(capsys: pyt
     summary = {"from": -1, "firstOffset": 54479, "offset": 60000, "batches": 3, "deltas": 0, "rows": {}, "openRows": {}}
     show_run(Terminal(), summary | {"snapshots": []})
     assert capsys.readouterr().out == "replayed  offsets 54479 to 60000: 3 batches\n"
+
+
+def test_an_import_of_a_log_that_can_not_be_replayed_says_so(tmp_path: Path) -> None:
+    log, lake = unreplayable_log(tmp_path / "log"), tmp_path / "lake"
+    told = run("import", log, lake, "--json").stderr
+    assert "it is imported as it is, but can't be replayed: offset 2, " in told
+    assert f"`kraftlake verify {lake}` lists what is wrong" in told
+    run("verify", lake, code=1)
+    assert run("import", log, lake).stderr == ""
+    assert run("import", DIRECTORY, tmp_path / "sound").stderr == ""

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from kraftlake.metadata_log import MetadataLog
-from kraftlake.replay import import_source
+from kraftlake.replay import import_source, open_source
 from kraftlake.replay.new_lake import is_lake
+from kraftlake.runtime.errors import LakeError
 from tests.replay.sample_logs import directory_of
 
 SAMPLE = directory_of("kafka-4.4")
@@ -86,7 +87,22 @@ def test_an_import_killed_at_any_write_leaves_a_whole_prefix_which_the_next_one_
     if is_lake(lake):
         log = MetadataLog.open(lake)
         assert log.rows().equals(whole.rows(0, log.end_offset - 1))
+    elif lake.exists() and any(lake.iterdir()):
+        with pytest.raises(LakeError, match=r"was begun and never finished.*make it again"):
+            open_source(lake)
     import_source(SAMPLE, lake)
+    same(lake, whole)
+
+
+def test_an_import_that_another_one_overtakes_says_so(whole: MetadataLog, tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+
+    def overtake(phase: str, done: int, total: int) -> None:
+        if not lake.exists():
+            import_source(SAMPLE, lake)
+
+    with pytest.raises(LakeError, match=r"Another import made the lake .* run it again, and it goes on"):
+        import_source(SAMPLE, lake, progress=overtake)
     same(lake, whole)
 
 

@@ -98,10 +98,25 @@ def import_(
     form = report.to_json()
     if form["torn"]:
         call.terminal.warn(f"{form['torn']}; everything before it is in the lake")
+    if form["records"] or form["snapshots"]:
+        _tell_unreplayable(call, lake)
     if call.as_json:
         call.terminal.json(form)
     else:
         show_import_report(call.terminal, form)
+
+
+def _tell_unreplayable(call: Call, lake: str) -> None:
+    """Warn where the lake's log, every byte of which is sound, can't be replayed to its end."""
+    import kraftlake
+    from kraftlake.runtime.errors import KraftlakeError
+
+    try:
+        kraftlake.open(lake).image()
+    except KraftlakeError as fault:
+        call.terminal.warn(
+            f"it is imported as it is, but can't be replayed: {fault} `kraftlake verify {lake}` lists what is wrong"
+        )
 
 
 def _follow(call: Call, source: str, lake: str, *, include_uncommitted: bool, quorum: str | None, poll: float) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from kraftlake.cli.theme import Style
 from kraftlake.cli.views.drawing import table, text
-from kraftlake.cli.views.words import NONE, Piece, moment
+from kraftlake.cli.views.words import NONE, moment
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -55,6 +55,4 @@ def draw_broker_partitions(form: dict[str, Any]) -> list[RenderableType]:
 
 def _title(form: dict[str, Any]) -> RenderableType:
     when = "" if form["timestamp"] is None else f", {moment(form['timestamp'])}"
-    cluster: list[Piece] = [] if form["clusterId"] is None else [" of cluster ", (form["clusterId"], Style.HEADING)]
-    offset = (f"{form['offset']}", Style.HEADING)
-    return text(("at offset ", Style.STRONG), offset, f", epoch {form['epoch']}{when}", *cluster)
+    return text(("at offset ", Style.STRONG), (f"{form['offset']}", Style.HEADING), f", epoch {form['epoch']}{when}")

@@ -117,12 +117,12 @@ def _begin(place: Location) -> int:
     start = MetadataLog.open(place).start_offset
     if start == 0:
         return 0
-    firsts = [start]
+    firsts: list[int] = []
     for table in history_schemas():
         with suppress(LakeError):
             statistics = (file.statistics for file in derived_table(place, table).files.values())
             firsts += [known.min_values[FROM] for known in statistics if known is not None and FROM in known.min_values]
-    return min(firsts)
+    return min(firsts, default=start)
 
 
 def _begins(file: AddFile, offset: int) -> bool:

@@ -100,6 +100,18 @@ def test_a_registration_that_does_not_fit_is_refused_and_leaves_no_record(
     assert cluster.state.next_offset == end
 
 
+def test_a_session_ends_behind_its_timeout_and_not_at_it() -> None:
+    """As in Kafka's BrokerHeartbeatTracker: a heartbeat exactly at the timeout comes in time."""
+    cluster = without_elr()
+    cluster.start(1)
+    cluster.clock.advance(cluster.config.broker_session_timeout_ms)
+    assert cluster.run(maybe_fence_stale_broker) is False
+    assert not cluster.image.cluster.brokers[1].fenced
+    cluster.clock.advance(1)
+    assert cluster.run(maybe_fence_stale_broker) is True
+    assert cluster.image.cluster.brokers[1].fenced
+
+
 def test_a_broker_that_says_nothing_for_a_session_is_fenced_and_loses_its_leaderships() -> None:
     cluster = without_elr()
     cluster.start(1, 2, 3)

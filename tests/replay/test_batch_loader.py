@@ -257,6 +257,19 @@ def test_a_topic_may_get_the_name_of_one_that_is_gone() -> None:
     assert image.topics.topics_by_name()["same"].id == uuid_of(2)
 
 
+def test_a_snapshot_drops_the_transaction_that_was_open_before_it() -> None:
+    loader = bulk([*log_of(1, [metadata_version(), topic(1)]), data(3, begin("t"), topic(2), epoch=1)])
+    assert loader.in_transaction
+    assert set(loader.take_image().topics.topics_by_name()) == {"topic-1"}
+    place = MetadataProvenance(offset=9, epoch=1, timestamp=TIME, batch_aligned=True)
+    loader.load_snapshot([data(0, metadata_version(), topic(3))], place, name="made up")
+    assert not loader.in_transaction
+    loader.load_batch(data(10, topic(4), epoch=1))
+    image = loader.take_image()
+    assert image.provenance.offset == 10
+    assert set(image.topics.topics_by_name()) == {"topic-3", "topic-4"}
+
+
 def test_of_two_topics_of_one_name_in_a_snapshot_the_first_stays() -> None:
     loader = bulk(log_of(1, [topic(1, "same"), topic(5)]), lenient=True)
     loader.take_image()

@@ -105,6 +105,28 @@ def test_they_are_those_that_the_file_has_for_it_in_any_columns(
         )
 
 
+@pytest.mark.parametrize("writer", _WRITERS)
+@pytest.mark.parametrize("order", [("first", "second"), ("second", "first")])
+def test_a_state_that_ends_at_an_offset_is_no_longer_so_there(
+    tmp_path: Path, writer: str, order: tuple[str, str]
+) -> None:
+    """An interval's end is exclusive: of states from 1 to 10 and from 2 to 12 only the latter is so at offset 10."""
+    intervals = {"first": (1, 10), "second": (2, 12)}
+    begins, ends = zip(*(intervals[name] for name in order), strict=True)
+    rows = _states(1, 2)
+    for name, values in (("valid_from_offset", begins), ("valid_to_offset", ends)):
+        rows = rows.set_column(rows.schema.get_field_index(name), rows.schema.field(name), pa.array(values, pa.int64()))
+    path = _write(rows, tmp_path / "a.parquet", writer)
+
+    def so_at(offset: int) -> list[tuple[int, int]]:
+        found = [row for table in rows_at(path, offset=offset, schema=PARTITION_SCHEMA) for row in table.to_pylist()]
+        return sorted((row["valid_from_offset"], row["valid_to_offset"]) for row in found)
+
+    assert {offset: so_at(offset) for offset in (0, 1, 2, 9, 10, 11, 12)} == {
+        0: [], 1: [(1, 10)], 2: [(1, 10), (2, 12)], 9: [(1, 10), (2, 12)], 10: [(2, 12)], 11: [(2, 12)], 12: [],
+    }  # fmt: skip
+
+
 class _Watched(pq.ParquetFile):
     """A file that notes what is read of it: which columns, and how many rows at most."""
 

@@ -1,4 +1,4 @@
-"""The rules of eligible leader replicas (KIP-966) one by one; test_partition_change puts Kafka's own class beside them."""
+"""The rules of eligible leader replicas (KIP-966) one by one; test_partition_change asks Kafka's own class as well."""
 
 from __future__ import annotations
 

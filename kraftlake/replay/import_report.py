@@ -50,7 +50,8 @@ class ImportReport:
             "beforeLake": self.before_lake,
             "startOffset": self.start_offset,
             "endOffset": self.end_offset,
-            "committed_to": self.committed_to,
+            "committedTo": self.committed_to,
+            "committed_to": self.committed_to,  # the name that scripts know
             "clusterId": self.cluster_id,
             "torn": self.torn,
             "chain": self.chain,

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -105,3 +109,29 @@ def test_an_import_of_a_log_that_can_not_be_replayed_says_so(tmp_path: Path) -> 
     run("verify", lake, code=1)
     assert run("import", log, lake).stderr == ""
     assert run("import", DIRECTORY, tmp_path / "sound").stderr == ""
+
+
+def keys_of(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, held in value.items():
+            yield key
+            yield from keys_of(held)
+    for one in value if isinstance(value, list) else ():
+        yield from keys_of(one)
+
+
+def test_keys_are_spelt_one_way_in_all_commands(tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    for words in (
+        ["import", DIRECTORY, lake],
+        ["events", DIRECTORY, "--from", 400, "--to", 500],
+        ["metrics", DIRECTORY, "--broker", 1],
+        ["replay", DIRECTORY, "--broker", 1, "--to", 300],
+        ["verify", lake],
+        ["quorum", DIRECTORY],
+        ["log", "compact", lake],
+        ["export", DIRECTORY, tmp_path / "out.checkpoint"],
+    ):
+        for line in run(*words, "--json").stdout.splitlines():
+            odd = [key for key in keys_of(json.loads(line)) if not re.fullmatch(r"[a-z][a-zA-Z0-9]*", key)]
+            assert odd == (["committed_to"] if words[0] == "import" else []), words

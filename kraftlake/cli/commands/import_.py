@@ -204,7 +204,8 @@ def _tell_step(call: Call, lake: str, step: FollowStep, *, include_uncommitted: 
                 "records": step.records,
                 "snapshots": step.snapshots,
                 "endOffset": step.end_offset,
-                "committed_to": step.committed_to,
+                "committedTo": step.committed_to,
+                "committed_to": step.committed_to,  # the name that scripts know
                 "seenTo": step.seen_to,
             }
         )

@@ -22,7 +22,6 @@ from kraftlake import kernels
 from kraftlake.kernels import machine_code
 from kraftlake.kernels.arguments import Flattened
 from kraftlake.kernels.compiled import compiled, inlined
-from kraftlake.runtime.user_cache import temporary_cache
 
 
 class Pair(NamedTuple):
@@ -248,15 +247,6 @@ def test_where_the_cache_cannot_be_written_code_is_kept_in_a_private_temporary_f
     (folder,) = tmp_path.glob("kraftlake-*")
     assert {stat.S_IMODE(path.stat().st_mode) for path in folder.rglob("*") if path.is_dir()} == {0o700}
     assert first_run(**environment) == ("[0, 0, 0, 1] False\n", "")
-
-
-def test_a_temporary_folder_that_is_a_link_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "anothers").mkdir(mode=0o755)
-    (tmp_path / f"kraftlake-{os.getuid()}").symlink_to(tmp_path / "anothers")
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    with pytest.raises(OSError, match="it is a link"):
-        temporary_cache()
-    assert stat.S_IMODE((tmp_path / "anothers").stat().st_mode) == 0o755
 
 
 AVAILABLE = """

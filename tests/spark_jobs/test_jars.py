@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 import subprocess
 import sys
 import threading
@@ -18,7 +17,6 @@ from delta import configure_spark_with_delta_pip
 from pyspark.sql import SparkSession
 
 from kraftlake.runtime.errors import EnvironmentFaultError
-from kraftlake.runtime.user_cache import user_cache
 from kraftlake.spark_jobs import jars
 from kraftlake.spark_jobs.jars import jars_are_cached, spark_jars
 
@@ -44,11 +42,6 @@ def resolved(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[list[str]]
 
     monkeypatch.setattr(jars, "resolve_jars", resolve)
     return asked
-
-
-def test_the_cache_is_for_its_user_alone(cache: Path) -> None:
-    assert user_cache() == cache
-    assert stat.S_IMODE(cache.stat().st_mode) == 0o700
 
 
 def test_the_resolver_is_asked_once_and_what_spark_ships_is_left_out(cache: Path, resolved: list[list[str]]) -> None:

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from kraftlake.runtime.errors import EnvironmentFaultError
+from kraftlake.runtime.user_cache import temporary_cache, user_cache
+
+
+@pytest.mark.parametrize(
+    ("variables", "place"),
+    [
+        ({"KRAFTLAKE_CACHE": "own", "XDG_CACHE_HOME": "xdg", "HOME": "home"}, "own"),
+        ({"XDG_CACHE_HOME": "xdg", "HOME": "home"}, "xdg/kraftlake"),
+        ({"HOME": "home"}, "home/.cache/kraftlake"),
+    ],
+)
+def test_the_cache_lies_where_the_environment_says_and_is_for_its_user_alone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, variables: dict[str, str], place: str
+) -> None:
+    for name in ("KRAFTLAKE_CACHE", "XDG_CACHE_HOME", "HOME"):
+        monkeypatch.delenv(name, raising=False)
+    for name, folder in variables.items():
+        monkeypatch.setenv(name, str(tmp_path / folder))
+    assert user_cache() == tmp_path / place
+    user_cache().chmod(0o755)
+    assert stat.S_IMODE(user_cache().stat().st_mode) == 0o700
+
+
+def test_a_cache_that_cannot_be_made_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("KRAFTLAKE_CACHE", str(tmp_path / "file" / "cache"))
+    with pytest.raises(EnvironmentFaultError, match=f"the cache folder {tmp_path}/file/cache can't be used"):
+        user_cache()
+
+
+def test_a_temporary_folder_that_is_a_link_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "anothers").mkdir(mode=0o755)
+    (tmp_path / f"kraftlake-{os.getuid()}").symlink_to(tmp_path / "anothers")
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    with pytest.raises(OSError, match="it is a link"):
+        temporary_cache()
+    assert stat.S_IMODE((tmp_path / "anothers").stat().st_mode) == 0o755

@@ -20,10 +20,23 @@ from kraftlake.controller.quorum_controller import QuorumController
 from kraftlake.delta import TopicIdPartition, TopicPartition
 from kraftlake.image import MetadataImage
 from kraftlake.metadata_log import MetadataLog
-from kraftlake.publisher import BrokerMetadataPublisher, BrokerParts, CoordinatorRecorder, MetadataCache
+from kraftlake.publisher import (
+    BrokerMetadataPublisher,
+    BrokerParts,
+    ConfigType,
+    CoordinatorRecorder,
+    DynamicConfigPublisher,
+    MetadataCache,
+)
 from kraftlake.records.metadata_records import BrokerEndpoint
 from kraftlake.replay import LakeFeed, MetadataLoader
-from kraftlake.replica_manager import ImageView, MemoryLogManager, ReplicaManager, ReplicaManagerConfig
+from kraftlake.replica_manager import (
+    ImageView,
+    MemoryLogManager,
+    ReplicaManager,
+    ReplicaManagerConfig,
+    TopicConfigHandler,
+)
 from kraftlake.replica_manager.alter_partition_manager import AlterPartitionResponse, BatchingAlterPartitionManager
 from kraftlake.replica_manager.assignments_manager import AssignmentsManager, AssignReplicasResponse
 from kraftlake.replica_manager.controller_channel import BrokerState, LeaderAndIsr
@@ -100,17 +113,18 @@ class LakeBroker:
         self.cluster, self.id = cluster, id_
         clock, self.faults = SystemClock(), Faults()
         self.directories = {"d1": uuid_of(900 + 10 * id_), "d2": uuid_of(901 + 10 * id_)}
-        self.logs = MemoryLogManager(self.directories)
+        self.cache = MetadataCache(id_)
+        view = CacheView(self.cache)
+        self.logs = MemoryLogManager(self.directories, topic_configs=view.topic_configs)
         self.queue = KafkaEventQueue(clock, f"broker-{id_}")
         self.scheduler = Scheduler(self.queue)
         self.delayed = DelayedRequests(CONFIG, clock)
         ExpirationReaper(self.delayed, self.queue)
-        self.cache = MetadataCache(id_)
         self.epoch = -1
         self.up = True
         self.manager = ReplicaManager(
             id_, CONFIG, clock,
-            log_manager=self.logs, metadata=CacheView(self.cache),
+            log_manager=self.logs, metadata=view,
             fetchers=self._fetcher, log_dir_fetchers=self._log_dir_fetcher,
             alter_partition_manager=BatchingAlterPartitionManager(
                 id_, lambda: self.epoch, cluster, self.scheduler.after
@@ -133,6 +147,9 @@ class LakeBroker:
                 replica_manager=self.manager,
                 group_coordinator=self.groups,
                 transaction_coordinator=CoordinatorRecorder(),
+                followers=(
+                    DynamicConfigPublisher(id_, {ConfigType.TOPIC: TopicConfigHandler(id_, self.logs)}, self.faults),
+                ),
             ),
             fault_handler=self.faults,
         )

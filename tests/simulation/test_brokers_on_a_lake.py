@@ -9,10 +9,12 @@ import pytest
 
 from kraftlake.controller.bootstrap import BootstrapMetadata, BootstrapSnapshot
 from kraftlake.controller.config import ControllerConfig
+from kraftlake.controller.configs import legacy_alter_configs
 from kraftlake.controller.quorum_controller import QuorumController
 from kraftlake.controller.topics import CreatableTopic, create_topics, delete_topics
 from kraftlake.delta import TopicPartition
-from kraftlake.image import MetadataImage, PartitionRegistration
+from kraftlake.image import ConfigResource, MetadataImage, PartitionRegistration
+from kraftlake.image.configurations_image import TOPIC_RESOURCE
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.founding import Contents
 from kraftlake.replica_manager.errors import ErrorCode
@@ -91,6 +93,16 @@ def test_a_follower_that_stops_is_taken_out_of_the_isr_by_its_leader(cluster: La
     cluster.nodes[1].produce(FOO0, batch(b"a"))
     image = cluster.nodes[1].await_image(lambda image: set(foo(image).isr) == {1, 2})
     assert foo(image).leader == 1
+
+
+def test_a_topic_config_that_the_controller_changes_holds_for_the_logs_of_every_broker(cluster: LakeCluster) -> None:
+    create(cluster)
+    cluster.controller.submit(
+        lambda state: legacy_alter_configs(state, {ConfigResource(TOPIC_RESOURCE, "foo"): {"min.insync.replicas": "4"}})
+    ).result(PATIENCE)
+    for node in cluster.nodes.values():
+        node.await_image(lambda image: bool(image.configs.config_map(ConfigResource(TOPIC_RESOURCE, "foo"))))
+        assert {log.config.min_insync_replicas for log in node.logs.logs().values()} == {4}
 
 
 def test_a_deleted_topic_is_gone_from_every_broker(cluster: LakeCluster) -> None:

@@ -517,8 +517,9 @@ public class KafkaReplicas {
         }
         if (what.equals("fetched")) {
             long end = partition.localLogOrException().logEndOffset();
+            long at = ((Boolean) step.get(2)).booleanValue() ? end : partition.localLogOrException().highWatermark();
             partition.updateFollowerFetchState((Replica) partition.getReplica(number(step, 1)).get(),
-                new LogOffsetMetadata(Math.min(end, (long) number(step, 2))), 0L, time.milliseconds(), end, 1L);
+                new LogOffsetMetadata(at), 0L, time.milliseconds(), end, 1L);
             return Long.valueOf(partition.localLogOrException().highWatermark());
         }
         if (what.equals("elect")) {

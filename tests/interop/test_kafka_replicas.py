@@ -103,7 +103,7 @@ def script(seed: int, steps: int) -> list[list[object]]:
         elif what == "end":
             made.append([what, 9, due[9][0], chance.choice((0, 1, 1, 2))])
         elif what == "fetched":
-            made.append([what, chance.choice((2, 2, 3)), chance.randrange(80)])
+            made.append([what, chance.choice((2, 2, 3)), chance.random() < 0.6])
         elif what == "policy":
             made.append([what, chance.choice(("delete", "compact", "compact,delete", ""))])
         elif what == "truncate":
@@ -149,11 +149,12 @@ class Asked:
         info = append_records_to_leader(self.me.partition(), data, origin=AppendOrigin.COORDINATOR, required_acks=1)
         return [info.first_offset, info.last_offset]
 
-    def fetched(self, id_: int, offset: int) -> int:
+    def fetched(self, id_: int, caught_up: bool) -> int:
         led = self.me.partition()
         end = led.local_log.log_end_offset
+        at = end if caught_up else led.local_log.high_watermark
         update_follower_fetch_state(
-            led, led.replica(id_), fetch_offset=min(end, offset), start_offset=0,
+            led, led.replica(id_), fetch_offset=at, start_offset=0,
             fetch_time_ms=self.me.clock.milliseconds(), leader_end_offset=end, broker_epoch=100 + id_,
         )  # fmt: skip
         return led.local_log.high_watermark

@@ -526,10 +526,6 @@ public class KafkaReplicas {
             apply(election(1));
             return null;
         }
-        if (what.equals("truncate")) {
-            partition.truncateTo((long) number(step, 1), false);
-            return Long.valueOf(partition.localLogOrException().logEndOffset());
-        }
         if (what.equals("expire")) {
             partition.localLogOrException().removeExpiredProducers(1000L + 86400000L);
             return null;

@@ -7,7 +7,6 @@ that the log went on without us.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -40,6 +39,7 @@ from kraftlake.metadata_log.log_facts import (
     LogEnd,
 )
 from kraftlake.metadata_log.log_file import LogFile
+from kraftlake.metadata_log.sealed_files import sealed_name
 from kraftlake.records.rows import LOG_SCHEMA
 from kraftlake.runtime.errors import CorruptDataError, EndOffsetError, FencedEpochError, LakeError
 
@@ -88,7 +88,7 @@ def write_log_file(disk: Disk, table: Location, file: LogFile, *, sync: bool = T
     Without `sync` the file and the table's folder are left for that commit to make durable.
     """
     add = AddFile(
-        path=f"{file.first_offset:020d}-{uuid.uuid4()}.parquet",
+        path=sealed_name(f"{file.first_offset:020d}", file.data),
         size=len(file.data),
         modification_time=disk.clock.milliseconds(),
         stats=file.statistics,

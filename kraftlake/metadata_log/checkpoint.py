@@ -6,16 +6,18 @@ are asked for. Source: the Delta transaction log protocol, "Checkpoints", "V1 Sp
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
 import pyarrow as pa
 
-from kraftlake.metadata_log.delta_actions import Protocol, TableMetadata, check_data_path
+from kraftlake.metadata_log.delta_actions import SEAL, Protocol, TableMetadata, check_data_path
 from kraftlake.metadata_log.live_files import ADD_SCHEMA, LiveFiles
 from kraftlake.metadata_log.location import Location, open_parquet_file
 from kraftlake.metadata_log.tombstones import REMOVE_SCHEMA, Tombstones
+from kraftlake.records.crc32c import crc32c
 from kraftlake.runtime.errors import CorruptDataError, LakeError
 from kraftlake.runtime.lazy_module import LazyModule
 
@@ -85,6 +87,10 @@ def read_checkpoint(files: CheckpointFiles, instead: Callable[[], pa.Table] | No
             raise _torn(file) from fault
     if protocol is None or metadata is None:
         raise CorruptDataError(f"{files[0]} lacks the table's protocol or metadata.")
+    seal = (parts[0][1].metadata.metadata or {}).get(SEAL.encode())
+    version = int(files[0].name.partition(".")[0])
+    if seal is not None and seal.decode(errors="replace") != checkpoint_seal(version, protocol, metadata, transactions):
+        raise _torn(files[0])
     return CheckpointContent(
         protocol=protocol,
         metadata=metadata,
@@ -92,6 +98,12 @@ def read_checkpoint(files: CheckpointFiles, instead: Callable[[], pa.Table] | No
         tombstones=Tombstones(lambda: _read_columns(parts, "remove", REMOVE_SCHEMA)[0]),
         transactions=transactions,
     )
+
+
+def checkpoint_seal(version: int, protocol: Protocol, metadata: TableMetadata, transactions: Mapping[str, int]) -> str:
+    """The checksum of what a checkpoint says of its table, by which no other version's, or a damaged one, is taken."""
+    said = [version, protocol.to_action(), metadata.to_action(), sorted(transactions.items())]
+    return f"{crc32c(json.dumps(said, sort_keys=True).encode()):08x}"
 
 
 def _torn(file: Location) -> CorruptDataError:

@@ -16,8 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from kraftlake.metadata_log.checkpoint import VERSION_KEY, read_checkpoint
+from kraftlake.metadata_log.checkpoint import VERSION_KEY, checkpoint_seal, read_checkpoint
 from kraftlake.metadata_log.commit import disk_fault
+from kraftlake.metadata_log.delta_actions import SEAL
 from kraftlake.metadata_log.delta_log import LOG_FOLDER, TableState, checkpoint_path
 from kraftlake.metadata_log.disk import Disk
 from kraftlake.metadata_log.location import Location
@@ -140,14 +141,15 @@ def _holds(target: Location, state: TableState, files: int) -> bool:
 def _encode(state: TableState, adds: pa.Table, removes: dict[str, Any]) -> memoryview:
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(
-        sink, CHECKPOINT_SCHEMA, compression="zstd", use_dictionary=False, store_schema=False
+        sink, CHECKPOINT_SCHEMA, compression="zstd", use_dictionary=False, store_schema=False, write_page_checksum=True
     ) as writer:
         writer.write_table(pa.Table.from_pylist(_header(state), schema=CHECKPOINT_SCHEMA))
         for kind, actions in (("add", _adds(adds)), ("remove", _removes(removes))):
             if len(actions):
                 columns = [actions if f.name == kind else pa.nulls(len(actions), f.type) for f in CHECKPOINT_SCHEMA]
                 writer.write_table(pa.table(columns, schema=CHECKPOINT_SCHEMA), row_group_size=_ROW_GROUP_ROWS)
-        writer.add_key_value_metadata({VERSION_KEY: str(state.version)})
+        seal = checkpoint_seal(state.version, state.protocol, state.metadata, state.transactions)
+        writer.add_key_value_metadata({VERSION_KEY: str(state.version), SEAL: seal})
     return memoryview(sink.getvalue())
 
 

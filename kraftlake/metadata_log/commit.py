@@ -151,7 +151,7 @@ def commit(
     """
     version = state.version + 1
     target = commit_path(state.path, version)
-    data = encode_commit(actions)
+    data = encode_commit(actions, state.path.name, version)
     if hinted_checkpoint(target.parent, above=state.version) is not None:
         # Its commits may be gone, and a commit in their place would be acknowledged, but never be read.
         raise CommitConflictError(state.path, version)

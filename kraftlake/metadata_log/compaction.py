@@ -8,7 +8,6 @@ logarithmic number of times however long the log gets.
 from __future__ import annotations
 
 import contextlib
-import uuid
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
@@ -30,6 +29,7 @@ from kraftlake.metadata_log.disk import Disk
 from kraftlake.metadata_log.location import Location
 from kraftlake.metadata_log.log_file import STATISTICS_COLUMNS
 from kraftlake.metadata_log.maintenance_commit import commit_beside_writers, upkeep_info
+from kraftlake.metadata_log.sealed_files import sealed_name
 from kraftlake.metadata_log.statistics import file_statistics
 from kraftlake.metadata_log.upkeep_policy import UpkeepPolicy
 from kraftlake.records.rows import LOG_SCHEMA
@@ -173,7 +173,7 @@ def _write(disk: Disk, table: Location, rows: pa.Table, *, modification_time: in
     data = encode_parquet(rows)
     if not pq.read_table(pa.BufferReader(data)).cast(LOG_SCHEMA).equals(rows):
         raise CorruptDataError(f"A compacted file of {table} doesn't hold the rows that it was made of; it isn't used.")
-    name = f"{rows.column('offset')[0].as_py():020d}-{uuid.uuid4()}.parquet"
+    name = sealed_name(f"{rows.column('offset')[0].as_py():020d}", data)
     write_data_file(disk, table, name, data)
     return AddFile(
         path=name,

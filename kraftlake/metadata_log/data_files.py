@@ -91,6 +91,7 @@ def encode_parquet(rows: pa.Table) -> memoryview:
             use_dictionary=False,
             write_statistics=["offset"] if "offset" in rows.schema.names else False,
             store_schema=False,
+            write_page_checksum=True,
         ) as writer:
             writer.write_table(rows)
         return memoryview(sink.getvalue())
@@ -103,6 +104,7 @@ def encode_parquet(rows: pa.Table) -> memoryview:
         column_encoding=dict.fromkeys(growing, "DELTA_BINARY_PACKED"),
         write_statistics=[name for name in rows.schema.names if name != "payload"],
         store_schema=False,
+        write_page_checksum=True,
     ) as writer:
         writer.write_table(rows, row_group_size=ROW_GROUP_ROWS)
     return memoryview(sink.getvalue())

@@ -12,8 +12,12 @@ from urllib.parse import quote, unquote
 
 import attrs
 
+from kraftlake.records.crc32c import crc32c
 from kraftlake.runtime.errors import CorruptDataError, LakeError
 from kraftlake.runtime.value import Value
+
+SEAL = "kraftlake.seal"
+"""In a commitInfo of ours: the checksum of the commit's other actions."""
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
@@ -214,15 +218,38 @@ def transaction(app_id: str, version: int, time: int) -> dict[str, Any]:
     return {"txn": {"appId": app_id, "version": version, "lastUpdated": time}}
 
 
-def encode_commit(actions: Iterable[Mapping[str, Any]]) -> bytes:
-    """The content of a commit file: one action a line."""
-    return "".join(f"{_dumps(action)}\n" for action in actions).encode()
+def encode_commit(actions: Iterable[Mapping[str, Any]], table: str, version: int) -> bytes:
+    """The content of a commit file: one action a line. A commitInfo seals all others for this version of `table`."""
+    lines: list[str] = []
+    info: Mapping[str, Any] | None = None
+    for action in actions:
+        if "commitInfo" in action:
+            info = action["commitInfo"]
+        else:
+            lines.append(_dumps(action))
+    if info is not None:
+        lines.insert(0, _dumps({"commitInfo": {**info, SEAL: _seal(lines, table, version)}}))
+    return "".join(f"{line}\n" for line in lines).encode()
 
 
-def decode_commit(data: bytes, version: int, file: str) -> Commit:
-    """Read a commit file; raises CorruptDataError naming `file` when it is none."""
+def _seal(lines: Iterable[str], table: str, version: int) -> int:
+    """The CRC32C of a commit's lines but for its commitInfo, and of whose they are."""
+    return crc32c("\n".join([f"{table}/{version}", *lines]).encode())
+
+
+def decode_commit(data: bytes, version: int, file: str, table: str) -> Commit:
+    """Read a commit file of `table`; raises CorruptDataError naming `file` when it is none, or is not what it was."""
     try:
-        commit = commit_of([json.loads(line) for line in data.decode().splitlines() if line.strip()], version, file)
+        lines = [line for line in data.decode().splitlines() if line.strip()]
+        actions = [json.loads(line) for line in lines]
+        commit = commit_of(actions, version, file)
+        if SEAL in commit.info:
+            others = (line for line, action in zip(lines, actions, strict=True) if "commitInfo" not in action)
+            if commit.info[SEAL] != _seal(others, table, version):
+                raise CorruptDataError(
+                    f"{file} is not what was committed as version {version} of {table}/: it was damaged, or is another "
+                    f"version's; restore it from a copy."
+                )
     except (ValueError, KeyError, TypeError, AttributeError) as fault:
         raise CorruptDataError(f"{file} is no commit of a Delta table: it is torn or was overwritten.") from fault
     if not data.strip():

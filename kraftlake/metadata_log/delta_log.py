@@ -128,7 +128,7 @@ def read_commit(table: Location, version: int) -> Commit | None:
         return None
     except OSError as fault:
         raise LakeError(f"{path} can't be read: {fault.strerror}.") from fault
-    return decode_commit(data, version, str(path))
+    return decode_commit(data, version, str(path), table.name)
 
 
 def read_commits(table: Location, from_version: int) -> Iterator[Commit]:

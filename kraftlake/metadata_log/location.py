@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import unquote, urlsplit
 
 from kraftlake.metadata_log.object_path import SCHEMES, ObjectPath, is_object_uri
+from kraftlake.metadata_log.sealed_files import checked_source
 from kraftlake.runtime.arguments import path_text
 from kraftlake.runtime.errors import UsageError
 from kraftlake.runtime.lazy_module import LazyModule
@@ -68,15 +69,15 @@ def fixed_location(place: str | os.PathLike[str] | Location) -> Location:
 
 
 def open_parquet_file(place: Location, *, dictionaries: Collection[str] = ()) -> pq.ParquetFile:
-    """A Parquet file for reading; raises FileNotFoundError, OSError, pyarrow's errors.
+    """A Parquet file for reading; raises FileNotFoundError, OSError for another content too, pyarrow's errors.
 
     `dictionaries` names columns of strings, or of lists of them, that are to be read as dictionaries.
     """
-    source = place.open() if isinstance(place, ObjectPath) else str(place)
-    parquet = pq.ParquetFile(source)
+    source = checked_source(place)
+    parquet = pq.ParquetFile(source, page_checksum_verification=True)
     if not dictionaries:
         return parquet
     leaves = parquet.metadata.schema
     paths = [leaves.column(index).path for index in range(len(leaves))]
     chosen = [path for path in paths if path.partition(".")[0] in dictionaries]
-    return pq.ParquetFile(source, metadata=parquet.metadata, read_dictionary=chosen)
+    return pq.ParquetFile(source, metadata=parquet.metadata, read_dictionary=chosen, page_checksum_verification=True)

@@ -57,7 +57,6 @@ class MetadataLog(ReadableLog):
         super().__init__(path, state)
         self._disk = disk
         self._stale = False
-        self._link_checked = False
         self._checked_to_write = -1
 
     @classmethod
@@ -267,7 +266,8 @@ class MetadataLog(ReadableLog):
         raise LakeError(f"{self._path} is a controlled lake: an append states the epoch that its writer claimed.")
 
     def _check_to_write(self) -> None:
-        """Before the first write of this handle: that no version was lost and no other writer's rows are in the way.
+        """Before the first write of this handle: that no version was lost, its newest rows are those that
+        were appended, and no other writer's rows are in the way.
 
         Raises LakeError, CorruptDataError. What others commit later is looked at when it is taken in: an append lists
         nothing.
@@ -276,6 +276,7 @@ class MetadataLog(ReadableLog):
             return
         if self._checked_to_write < 0:
             check_none_lost(self._state.path, self._state.version)
+            append_protocol.check_newest_link(self._state)
         log_rows.check_rows(self._state)
         self._checked_to_write = self._state.version
 
@@ -302,9 +303,6 @@ class MetadataLog(ReadableLog):
 
     def _commit_file(self, file: log_file.LogFile | None, actions: list[dict[str, Any]], epoch: int | None) -> None:
         """Commit rows that continue the log, and other actions; `epoch` is that of a claimed append."""
-        if not self._link_checked:
-            append_protocol.check_newest_link(self._state)
-            self._link_checked = True
         end_offset = self.end_offset
         self._stale = True
         before = self._state

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
@@ -12,6 +11,7 @@ from kraftlake.metadata_log.commit import write_data_file
 from kraftlake.metadata_log.delta_actions import AddFile
 from kraftlake.metadata_log.disk import Disk
 from kraftlake.metadata_log.location import Location
+from kraftlake.metadata_log.sealed_files import sealed_name
 from kraftlake.metadata_log.statistics import file_statistics
 from kraftlake.runtime.errors import CorruptDataError
 
@@ -50,7 +50,9 @@ def write_row_file(
     if texts:
         _write_encoded_rows(rows, sink, texts)
     else:
-        pq.write_table(rows, sink, compression="zstd", row_group_size=_ROW_GROUP_ROWS, store_schema=False)
+        pq.write_table(
+            rows, sink, compression="zstd", row_group_size=_ROW_GROUP_ROWS, store_schema=False, write_page_checksum=True
+        )
     data = memoryview(sink.getvalue())
     if check and not pq.read_table(pa.BufferReader(data)).equals(rows):
         raise CorruptDataError(f"A new file of {table} doesn't hold the rows that it was made of; it isn't used.")
@@ -84,6 +86,7 @@ def _write_encoded_rows(rows: pa.Table, sink: pa.BufferOutputStream, texts: list
         # A batch, 1024 rows where it isn't said, looks at all of its words for their bounds: few batches, few looks.
         write_batch_size=_ROW_GROUP_ROWS,
         store_schema=False,
+        write_page_checksum=True,
     ) as writer:
         for part in _with_one_dictionary(rows):
             writer.write_table(part, row_group_size=_ROW_GROUP_ROWS)
@@ -107,7 +110,7 @@ def write_encoded(
     disk: Disk, table: Location, data: memoryview, stats: str, *, last_offset: int, modification_time: int | None = None
 ) -> AddFile:
     """The same of a file's bytes and statistics, compressed with zstd."""
-    path = f"{last_offset:020d}-{uuid.uuid4()}.zstd.parquet"
+    path = sealed_name(f"{last_offset:020d}", data, ".zstd.parquet")
     began = disk.clock.milliseconds()
     write_data_file(disk, table, path, data)
     return AddFile(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
-
 import attrs
 import pyarrow as pa
 
@@ -12,6 +10,7 @@ from kraftlake.metadata_log.data_files import encode_parquet
 from kraftlake.metadata_log.delta_actions import AddFile
 from kraftlake.metadata_log.disk import Disk
 from kraftlake.metadata_log.location import Location
+from kraftlake.metadata_log.sealed_files import sealed_name
 from kraftlake.metadata_log.snapshot_rows import END_OFFSET, EPOCH, SNAPSHOT_SCHEMA, payload_checksum, snapshot_name
 from kraftlake.metadata_log.statistics import file_statistics
 
@@ -41,7 +40,7 @@ def write_part(disk: Disk, table: Location, rows: pa.Table, end_offset: int, epo
     identified = pa.table(columns, schema=SNAPSHOT_SCHEMA)
     data = encode_parquet(identified)
     began = disk.clock.milliseconds()
-    path = f"{snapshot_name(end_offset, epoch).removesuffix('.checkpoint')}-{uuid.uuid4()}.zstd.parquet"
+    path = sealed_name(snapshot_name(end_offset, epoch).removesuffix(".checkpoint"), data, ".zstd.parquet")
     write_data_file(disk, table, path, data)
     checksum, payload_bytes = payload_checksum(rows)
     file = AddFile(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import random
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -15,12 +17,17 @@ from hypothesis import strategies as st
 
 from kraftlake.metadata_log import Contents, MetadataLog, Upkeep, UpkeepPolicy
 from kraftlake.metadata_log.chain import FIRST_HASH, ChainLink, hash_of_columns, hash_of_rows
+from kraftlake.metadata_log.delta_actions import SEAL
 from kraftlake.metadata_log.delta_log import commit_path
 from kraftlake.records.batch import RecordBatch
+from kraftlake.records.metadata_records import TopicRecord
 from kraftlake.records.rows import LOG_SCHEMA, to_columns, to_rows
+from kraftlake.records.serde import ApiMessageAndVersion
+from kraftlake.records.uuid import Uuid
 from kraftlake.runtime.errors import CorruptDataError, UsageError
 from tests.metadata_log.log_batches import UnsyncedDisk, data_batch, noop_batch, snapshot_batches
 from tests.metadata_log.strategies import logs
+from tests.metadata_log.unsealed import unseal
 
 ROWS = 20
 
@@ -42,6 +49,13 @@ def batches_of(rows: int = ROWS, *, who: str = "") -> list[RecordBatch]:
 
 def commits_of(log: MetadataLog) -> Callable[[int], Path]:
     return lambda version: Path(str(commit_path(log.path / "log", version)))
+
+
+def random_batches() -> list[RecordBatch]:
+    """A batch whose records don't compress."""
+    chance = random.Random(1)
+    records = [TopicRecord(name=chance.randbytes(20).hex(), topic_id=Uuid.ZERO) for _ in range(9_000)]
+    return [RecordBatch.of(0, 1, 0, [ApiMessageAndVersion(record, 0) for record in records])]
 
 
 def hash_at(log: MetadataLog) -> ChainLink:
@@ -143,7 +157,8 @@ def forget_chain(log: MetadataLog, since: int = 0) -> None:
             action = json.loads(line)
             if "txn" in action and action["txn"]["appId"].startswith("kraftlake.chain"):
                 continue
-            action.get("commitInfo", {}).pop("kraftlake.chain_before", None)
+            for name in ("kraftlake.chain_before", SEAL):
+                action.get("commitInfo", {}).pop(name, None)
             kept.append(json.dumps(action))
         file.write_text("".join(f"{line}\n" for line in kept))
 
@@ -151,6 +166,7 @@ def forget_chain(log: MetadataLog, since: int = 0) -> None:
 @pytest.mark.parametrize("damage", ["swapped", "replaced by the one before", "of another lake"])
 def test_a_commit_that_was_not_made_upon_the_one_before_it_is_refused(tmp_path: Path, damage: str) -> None:
     log = lake_of(tmp_path / "lake", batches_of())
+    unseal(tmp_path / "lake" / "log")
     file = commits_of(log)
     if damage == "swapped":
         seventh, eighth = file(7).read_bytes(), file(8).read_bytes()
@@ -177,6 +193,7 @@ def test_a_live_handle_refuses_a_commit_of_another_lake(tmp_path: Path) -> None:
 def test_nothing_is_appended_to_a_newest_data_file_that_holds_other_rows(tmp_path: Path) -> None:
     log = lake_of(tmp_path / "lake", batches_of(3))
     lake_of(tmp_path / "other", batches_of(3, who="-ever"))
+    unseal(tmp_path / "lake" / "log")
     (mine,), (its,) = (list((tmp_path / name / "log").glob("*02-*.parquet")) for name in ("lake", "other"))
     shutil.copy(its, mine)
     handle = MetadataLog.open(log.path, disk=UnsyncedDisk())
@@ -226,3 +243,49 @@ def test_what_is_no_link_is_refused(text: str) -> None:
 def test_a_link_is_read_as_it_is_shown(offset: int, value: int | None) -> None:
     link = ChainLink(offset=offset, hash=value)
     assert ChainLink.parse(str(link)) == link
+
+
+def test_a_commit_is_refused_that_is_not_what_was_committed_as_its_version(tmp_path: Path) -> None:
+    log = lake_of(tmp_path / "lake", batches_of(3))
+    file = commits_of(log)
+    whole = file(2).read_bytes()
+    flipped = whole.replace(b'"kraftlake.epoch","version":1', b'"kraftlake.epoch","version":3')
+    assert flipped != whole
+    for other in (flipped, file(1).read_bytes(), whole.split(b"\n")[0] + b"\n"):
+        file(2).write_bytes(other)
+        with pytest.raises(CorruptDataError, match="is not what was committed as version 2 of log/"):
+            MetadataLog.open(log.path)
+
+
+def test_a_data_file_is_refused_that_is_not_what_was_written(tmp_path: Path) -> None:
+    log = lake_of(tmp_path / "lake", batches_of(3))
+    (first, second, _) = sorted((tmp_path / "lake" / "log").glob("*.parquet"))
+    whole = second.read_bytes()
+    for other in (first.read_bytes(), whole.replace(b"topic-1", b"topic-7"), whole[:-1]):
+        second.write_bytes(other)
+        with pytest.raises(CorruptDataError, match=second.name):
+            MetadataLog.open(log.path).rows()
+    second.write_bytes(whole)
+    assert MetadataLog.open(log.path).rows().num_rows == 3
+
+
+def test_a_flipped_byte_before_the_sealed_end_of_a_large_file_is_refused(tmp_path: Path) -> None:
+    log = lake_of(tmp_path / "lake", random_batches(), [1])
+    (file,) = (tmp_path / "lake" / "log").glob("*.parquet")
+    whole = file.read_bytes()
+    assert len(whole) > 2 * 64 * 1024
+    for at in range(1_000, len(whole) - 70_000, 20_000):
+        file.write_bytes(whole[:at] + bytes([whole[at] ^ 4]) + whole[at + 1 :])
+        with pytest.raises(CorruptDataError, match=file.name):
+            MetadataLog.open(log.path).rows()
+
+
+def test_a_checkpoint_of_another_version_is_not_taken_for_one(tmp_path: Path) -> None:
+    log = lake_of(tmp_path / "lake", batches_of(3))
+    delta_log = tmp_path / "lake" / "log" / "_delta_log"
+    Upkeep(log.path, UpkeepPolicy(compact_from=99)).run(force_checkpoint=True)
+    log.append([data_batch(3)])
+    Upkeep(log.path, UpkeepPolicy(compact_from=99)).run(force_checkpoint=True)
+    shutil.copy(delta_log / f"{3:020d}.checkpoint.parquet", delta_log / f"{4:020d}.checkpoint.parquet")
+    with contextlib.suppress(CorruptDataError):
+        assert MetadataLog.open(log.path).end_offset == 4

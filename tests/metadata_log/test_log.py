@@ -21,6 +21,7 @@ from kraftlake.runtime.errors import (
     UsageError,
 )
 from tests.metadata_log.log_batches import UnsyncedDisk, data_batch, leader_change, noop_batch
+from tests.metadata_log.unsealed import unseal
 
 
 def new_log(path: Path, start_offset: int = 0) -> MetadataLog:
@@ -311,6 +312,7 @@ def test_rows_that_were_lost_or_doubled_are_named(tmp_path: Path) -> None:
     log = new_log(tmp_path / "lake")
     for offset in range(3):
         log.append([data_batch(offset)])
+    unseal(tmp_path / "lake" / "log")
     log_folder = tmp_path / "lake" / "log" / "_delta_log"
     shutil.copytree(tmp_path / "lake", tmp_path / "doubled")
     middle = log_folder / f"{2:020d}.json"

@@ -19,6 +19,7 @@ from kraftlake.runtime.errors import CorruptDataError
 from kraftlake.spark_jobs.lake_table import LakeTable, TableDescription
 from tests.metadata_log.test_derived_tables import made_of
 from tests.metadata_log.test_upkeep import DISK, POLICY, after_another, grown, upkeep
+from tests.metadata_log.unsealed import unseal
 
 COLUMNS = (
     (pa.field("offset", pa.int64(), nullable=False), "where"),
@@ -115,6 +116,7 @@ def test_columns_that_somebody_added_stay(tmp_path: Path) -> None:
 
 def test_a_file_that_lost_rows_is_named_and_nothing_replaces_it(tmp_path: Path) -> None:
     table = table_of(tmp_path, [2] * 5)
+    unseal(table.path)
     victim = sorted(table.path.glob("*.parquet"))[2]
     pq.write_table(pq.read_table(victim).slice(0, 1), victim)
     version = read_table(table.path).version

@@ -13,6 +13,7 @@ from kraftlake.records.batch import RecordBatch
 from kraftlake.replay import import_source, open_source
 from kraftlake.runtime.errors import CorruptDataError, ImportConflictError, LakeError
 from tests.metadata_log.log_batches import TIME, UnsyncedDisk, snapshot_batches
+from tests.metadata_log.unsealed import unseal
 
 
 def add(log: MetadataLog, end_offset: int, batches: list[RecordBatch], epoch: int = 1) -> bool:
@@ -96,6 +97,7 @@ def test_a_snapshot_that_lost_its_file_is_skipped_with_a_warning(log: MetadataLo
 
 def test_a_snapshot_whose_count_is_not_what_its_commit_states_is_skipped(log: MetadataLog) -> None:
     add(log, 10, snapshot_batches(2))
+    unseal(log.path / "snapshots")
     (whole,) = log.snapshots()
     path = log.path / "snapshots" / "_delta_log" / f"{1:020d}.json"
     lines = [json.loads(line) for line in path.read_text().splitlines()]
@@ -131,11 +133,13 @@ def test_snapshots_survive_compaction_checkpoint_and_cleaning_by_delta_rs(log: M
 def test_a_table_of_another_schema_in_the_place_of_the_snapshots_is_named(log: MetadataLog) -> None:
     MetadataLog.create(log.path.parent / "other")
     (log.path.parent / "other" / "log").rename(log.path / "snapshots")
+    unseal(log.path / "snapshots")
     with pytest.raises(LakeError, match="another schema, not the snapshots of a lake"):
         log.snapshots()
 
 
 def spoil_fact(log: MetadataLog, version: int, fact: str) -> None:
+    unseal(log.path / "snapshots")
     path = log.path / "snapshots" / "_delta_log" / f"{version:020d}.json"
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     for line in lines:
@@ -163,6 +167,7 @@ def test_a_snapshot_whose_records_are_not_those_it_was_kept_with_is_damaged(log:
 
 def test_a_snapshot_without_a_checksum_of_an_early_release_is_believed(log: MetadataLog) -> None:
     add(log, 40, snapshot_batches(5))
+    unseal(log.path / "snapshots")
     path = log.path / "snapshots" / "_delta_log" / f"{1:020d}.json"
     path.write_text("\n".join(line for line in path.read_text().splitlines() if "crc32c" not in line))
     (snapshot,) = MetadataLog.open(log.path).snapshots()

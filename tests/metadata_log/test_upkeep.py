@@ -26,6 +26,7 @@ from kraftlake.metadata_log.vacuum import vacuum
 from kraftlake.records.rows import LOG_SCHEMA
 from kraftlake.runtime.errors import LakeError, OffsetError, UsageError
 from tests.metadata_log.log_batches import UnsyncedDisk, data_batch, snapshot_batches
+from tests.metadata_log.unsealed import unseal
 
 DISK = UnsyncedDisk()
 POLICY = UpkeepPolicy(checkpoint_after=10, keep_commits=3, compact_from=4, orphan_age_ms=0, exclusive=True)
@@ -320,6 +321,7 @@ def test_a_snapshot_that_is_damaged_covers_no_trim(tmp_path: Path) -> None:
 
 def spoil_checksum(lake: Path, end_offset: int) -> None:
     """A commit that states another checksum than its snapshot has."""
+    unseal(lake / "snapshots")
     for path in (lake / "snapshots" / "_delta_log").glob("*.json"):
         lines = [json.loads(line) for line in path.read_text().splitlines()]
         for line in lines:

@@ -18,6 +18,7 @@ from kraftlake.replay.kept_snapshot import keep_snapshot
 from kraftlake.runtime.errors import UsageError
 from tests.metadata_log.log_batches import UnsyncedDisk, data_batch, noop_batch
 from tests.metadata_log.test_chain import forget_chain
+from tests.metadata_log.unsealed import unseal
 from tests.replay.made_logs import reference_image, small_log
 from tests.replay.sample_logs import copy_of, directory_of
 
@@ -71,6 +72,7 @@ def test_a_lake_of_another_log_is_told_by_the_hash(tmp_path: Path) -> None:
 @pytest.mark.parametrize("column", ["timestamp", "payload", "epoch"])
 def test_a_data_file_with_another_value_is_unsound(tmp_path: Path, column: str) -> None:
     log = lake_of(tmp_path / "lake", 5)
+    unseal(tmp_path / "lake" / "log")
     (file,) = (tmp_path / "lake" / "log").glob(f"{2:020d}-*.parquet")
     rows = pq.read_table(file).cast(LOG_SCHEMA)
     value = {"timestamp": 0, "payload": data_batch(2).values[0], "epoch": 2}[column]

@@ -65,6 +65,7 @@ class FileInMaking:
             write_statistics=[*bounded_columns(schema), *lists],
             write_batch_size=ROW_GROUP_ROWS,  # pyarrow looks up which strings occur once for each of them
             store_schema=False,
+            write_page_checksum=True,
         )
         self._thread = ThreadPoolExecutor(1, "kraftlake-history-file")
         self._waiting: deque[Future[None]] = deque()

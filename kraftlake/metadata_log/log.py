@@ -11,7 +11,6 @@ from kraftlake.metadata_log.delta_actions import transaction
 from kraftlake.metadata_log.delta_log import NotADeltaTableError, TableState, check_none_lost, read_table
 from kraftlake.metadata_log.delta_schema import holds_columns
 from kraftlake.metadata_log.disk import Disk, Durability, disk_for
-from kraftlake.metadata_log.lake_folder import was_begun
 from kraftlake.metadata_log.location import Location, lake_location
 from kraftlake.metadata_log.log_facts import (
     COMMITTED_TO,
@@ -95,6 +94,8 @@ class MetadataLog(ReadableLog):
         except NotADeltaTableError as fault:
             if not path.exists():
                 raise LakeError(f"There is no lake at {path}; `kraftlake import SOURCE LAKE` makes one.") from fault
+            from kraftlake.metadata_log.lake_folder import was_begun
+
             if was_begun(path, LOG_TABLE):
                 raise LakeError(
                     f"The lake at {path} was begun and never finished, so nothing is in it: make it again, by "

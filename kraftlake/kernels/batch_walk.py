@@ -33,10 +33,11 @@ def _number(data: Any, p: int, size: int) -> Any:
 
 
 @compiled
-def walk_plain(data: Any, start: int, latest: int, found: Any) -> Any:
+def walk_plain(data: Any, start: int, latest: int, largest: int, most: int, found: Any) -> Any:
     """Go over the headers of the plain data batches from `start` on that follow each other, into the rows of `found`.
 
-    A batch is plain when it is not compressed, no control batch and of no producer; times lie between -1 and `latest`.
+    A batch is plain when it is not compressed, no control batch and of no producer, with times between -1 and `latest`,
+    `largest` bytes and `most` records at most.
     Gives how many there are, how many records they say that they have (no more than their bytes could hold), and where
     they end: what is there is for others to judge. `split_plain` looks at their CRCs.
     """
@@ -51,8 +52,9 @@ def walk_plain(data: Any, start: int, latest: int, found: Any) -> Any:
         time, max_time = _number(data, p + 27, 8), _number(data, p + 35, 8)
         if (
             data[p + 16] != _MAGIC or data[p + 21] != 0 or data[p + 22] != 0
-            or length < HEADER_SIZE - _LENGTH_FROM or stop > size
+            or length < HEADER_SIZE - _LENGTH_FROM or stop > size or stop - p > largest
             or base < 0 or count < 1 or _number(data, p + 23, 4) != count - 1 or count * _SMALLEST_RECORD > length
+            or count > most
             or base > _LARGEST_LONG - count or of_epoch < -1
             or _number(data, p + 43, 8) != -1 or _number(data, p + 51, 2) != -1 or _number(data, p + 53, 4) != -1
             or max_time < -1 or max_time > latest or time < -1 or time > latest

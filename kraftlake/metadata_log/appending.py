@@ -83,9 +83,9 @@ def checked_rows(rows: pa.Table, end_offset: int, epoch: int, *, claimed_epoch: 
         _check_offsets(rows.column("offset"), end_offset)
         _check_batches(rows)
         _check_epochs(rows, epoch)
-        last = rows.column("epoch")[-1].as_py()
-        if claimed_epoch not in (None, last):
-            raise LakeError(f"A writer of epoch {claimed_epoch} can't append batches of epoch {last}.")
+        for found in (rows.column("epoch")[0].as_py(), rows.column("epoch")[-1].as_py()):
+            if claimed_epoch not in (None, found):
+                raise LakeError(f"A writer of epoch {claimed_epoch} can't append batches of epoch {found}.")
     return rows
 
 

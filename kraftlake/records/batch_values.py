@@ -21,7 +21,7 @@ from kraftlake.kernels.batch_walk import (
     split_plain,
     walk_plain,
 )
-from kraftlake.records.batch import LATEST_TIMESTAMP, RecordBatch, read_batches
+from kraftlake.records.batch import DEFAULT, LATEST_TIMESTAMP, BatchLimits, RecordBatch, read_batches
 from kraftlake.records.batch_format import LENGTH_FROM
 from kraftlake.runtime.errors import CorruptDataError
 
@@ -132,7 +132,9 @@ _WHOLE_BELOW: Final = 1 << 22
 """A stretch that is smaller comes as one part."""
 
 
-def read_values(data: memoryview, *, file: str, position: int) -> Iterator[BatchValues | RecordBatch]:
+def read_values(
+    data: memoryview, *, file: str, position: int, limits: BatchLimits = DEFAULT
+) -> Iterator[BatchValues | RecordBatch]:
     """The batches that `data` holds: stretches of plain data batches, in parts, and others one by one.
 
     It ends in front of the first batch that is not as it should be, without a word: `read_batches` says what is wrong.
@@ -142,24 +144,24 @@ def read_values(data: memoryview, *, file: str, position: int) -> Iterator[Batch
     array = np.frombuffer(data, np.uint8)
     while start < size:
         try:
-            stop = yield from _stretch(array, start)
+            stop = yield from _stretch(array, start, limits)
         except NoCompiledCodeError:
             return
         if stop >= size:
             return
         length = int.from_bytes(data[stop + 8 : stop + LENGTH_FROM], "big") + LENGTH_FROM
         try:
-            (batch,) = read_batches(data[stop : stop + length], file=file, position=position + stop)
+            (batch,) = read_batches(data[stop : stop + length], file=file, position=position + stop, limits=limits)
         except (CorruptDataError, ValueError):
             return
         yield batch
         start = stop + length
 
 
-def _stretch(array: Any, start: int) -> Generator[BatchValues, None, int]:
+def _stretch(array: Any, start: int, limits: BatchLimits) -> Generator[BatchValues, None, int]:
     """The plain data batches that begin at `start`; gives where they end."""
     found = np.empty(((len(array) - start) // SMALLEST_BATCH + 1, 7), np.int64)
-    walked, following, position = walk_plain(array, start, LATEST_TIMESTAMP, found)
+    walked, following, position = walk_plain(array, start, LATEST_TIMESTAMP, limits.batch_bytes, limits.records, found)
     first, part = 0, _FIRST_PART if position - start >= _WHOLE_BELOW else _WHOLE_BELOW
     while first < walked:
         end = int(found[first, FIRST]) - HEADER_SIZE + part

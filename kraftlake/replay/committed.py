@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.control_records import LeaderChangeMessage
 from kraftlake.replay.base import usable_snapshots
-from kraftlake.replay.log_reader import LogReader
+from kraftlake.replay.log_reader import LogReader, SnapshotReader
 from kraftlake.replay.open_reader import LakeReader
 from kraftlake.replay.parts import Part
 
@@ -66,11 +66,25 @@ class CommittedTo:
             self.offset = max(self.offset, source.log.committed_to)
             return
         for snapshot in usable_snapshots(source):
-            self.see_snapshot(snapshot.end_offset)
+            if _is_of(source, snapshot):
+                self.see_committed(snapshot.end_offset)
 
-    def see_snapshot(self, end_offset: int) -> None:
-        """Learn of a finished snapshot that a node of the quorum made."""
-        self.offset = max(self.offset, end_offset)
+    def see_committed(self, offset: int) -> None:
+        """Learn from elsewhere that offsets below this one are committed."""
+        self.offset = max(self.offset, offset)
+
+
+def _is_of(source: LogReader, snapshot: SnapshotReader) -> bool:
+    """Whether a snapshot tells that the log below its end is committed.
+
+    One that goes further than the log, in a later epoch, was fetched from a leader: the node drops the log, whose tail
+    the quorum may never have committed.
+    """
+    end = source.end_offset
+    if snapshot.end_offset <= end or end == source.start_offset:
+        return True
+    (last,) = source.batches(end - 1, end - 1)
+    return last.epoch >= snapshot.epoch
 
 
 def _control_tail(log: LogReader) -> Iterator[RecordBatch]:

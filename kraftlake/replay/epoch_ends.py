@@ -42,5 +42,8 @@ class EpochEnds:
 
     def committed_by(self, position: Position) -> int:
         """The offset below which this copy is committed by what the leader said; −1 where that says nothing."""
-        matching = max((end for epoch, end in self._ends.items() if epoch >= position.leader_epoch), default=-1)
-        return min(matching, position.high_watermark)
+        return self.committed_below(position.high_watermark, position.leader_epoch)
+
+    def committed_below(self, offset: int, epoch: int) -> int:
+        """The same where a log that goes up to `epoch` is committed below an offset: a leader's, or a snapshot's."""
+        return min(max((end for of, end in self._ends.items() if of >= epoch), default=-1), offset)

@@ -166,17 +166,16 @@ class LogFollower:
         assert self._importer is not None
         log, start = self._log, self._log.end_offset
         found = list(self._importer.snapshots(self._seen_snapshots))
-        for snapshot in found:
-            self._known.see_snapshot(snapshot.end_offset)
-        known, bound = self._known.offset, None
+        known, bound = -1, None
         if not self._include_uncommitted:
-            known = bound = self._scan()
+            known = bound = self._scan(found)
         for chunk in commit_groups(self._importer.poll(bound)):
             for batch in chunk:
                 self._committed.see(batch)
+                self._ends.see_batch(batch)
             log.append(chunk, max(self._committed.offset, min(known, chunk[-1].last_offset + 1)))
         added = self._add_snapshots(found)
-        log.append([], max(self._committed.offset, known))
+        log.append([], max(self._committed.offset, known, self._known_by(found)))
         return FollowStep(
             from_offset=start if log.end_offset > start else None,
             to_offset=log.end_offset - 1 if log.end_offset > start else None,
@@ -187,14 +186,19 @@ class LogFollower:
             seen_to=max(log.end_offset, self._scanner.next_offset),
         )
 
-    def _scan(self) -> int:
+    def _scan(self, found: Sequence[SnapshotReader]) -> int:
         """Look at all that is there, committed or not; up to where it is known to be committed."""
         for batch in self._scanner.poll():
             self._known.see(batch)
             self._ends.see_batch(batch)
+        self._known.see_committed(self._known_by(found))
         if self._quorum is None:
             return self._known.offset
         return max(self._known.offset, self._ends.committed_by(self._quorum()))
+
+    def _known_by(self, found: Sequence[SnapshotReader]) -> int:
+        """How far snapshots that a node of the quorum made, or fetched, tell that this log is committed; else −1."""
+        return max((self._ends.committed_below(one.end_offset, one.epoch) for one in found), default=-1)
 
     def _add_snapshots(self, found: Sequence[SnapshotReader]) -> int:
         """Keep the new snapshots that the lake's log has reached; the others wait for it."""

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from kraftlake.kafka_files import BrokenFileError, Snapshot, open_directory
@@ -110,14 +110,15 @@ def test_a_snapshot_of_another_name_does_not_know_its_offset(tmp_path: Path) -> 
 
 
 @given(at=st.integers(16, 60852), bit=st.integers(0, 7))
-def test_a_flipped_bit_of_a_snapshot_is_found(at: int, bit: int, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_a_flipped_bit_of_a_snapshot_is_found_but_in_an_epoch(
+    at: int, bit: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     original = (KAFKA_44 / NEWEST_44).read_bytes()
     positions = [batch.position for batch in read_snapshot(DiskFile.at(KAFKA_44 / NEWEST_44)).batches()]
-    outside_of_crc = any(position + 12 <= at < position + 16 for position in positions)  # a batch's epoch
+    assume(not any(position + 12 <= at < position + 16 for position in positions))  # no CRC covers a batch's epoch
     content = bytearray(original)
     content[at] ^= 1 << bit
     snapshot = snapshot_of(tmp_path_factory.mktemp("flip"), bytes(content))
 
-    if not outside_of_crc:
-        with pytest.raises(BrokenFileError):
-            list(snapshot.batches())
+    with pytest.raises(BrokenFileError):
+        list(snapshot.batches())

@@ -52,7 +52,10 @@ def test_batches_that_begin_too_late_too_early_or_with_an_older_epoch_are_refuse
 
 
 def test_a_writer_appends_batches_of_its_own_epoch_only() -> None:
-    assert "epoch 3 can't append batches of epoch 2" in refused([noop_batch(5, epoch=2)], end_offset=5, claimed=3)
+    both = [noop_batch(5, epoch=2), noop_batch(6, epoch=3)]
+    assert "epoch 3 can't append batches of epoch 2" in refused(both[:1], end_offset=5, claimed=3)
+    assert "epoch 3 can't append batches of epoch 2" in refused(both, end_offset=5, claimed=3)
+    assert "epoch 2 can't append batches of epoch 3" in refused(both, end_offset=5, claimed=2)
 
 
 def test_rows_of_an_epoch_that_goes_down_within_are_refused() -> None:

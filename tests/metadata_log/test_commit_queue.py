@@ -112,6 +112,19 @@ def test_bytes_that_wait_are_bounded_but_for_one_batch_alone() -> None:
     offer(waiting)
 
 
+def test_exactly_the_bytes_of_the_limits_make_a_full_group_and_may_wait() -> None:
+    size = offer(queue()).size
+    waiting = queue(max_delay=60, max_group_bytes=2 * size, max_waiting_bytes=3 * size)
+    offer(waiting)
+    assert waiting.due_at() == 60.0
+    offer(waiting)
+    assert waiting.due_at() == 0.0, "a full group does not wait"
+    offer(waiting)
+    with pytest.raises(QueueFullError):
+        offer(waiting)
+    assert [pending.base_offset for pending in waiting.take(0.0)] == [100, 101]
+
+
 def test_what_is_dropped_is_everything_in_order() -> None:
     waiting = queue(max_group_records=1)
     offered = [offer(waiting) for _ in range(3)]

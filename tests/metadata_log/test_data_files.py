@@ -1,15 +1,23 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from deltalake import DeltaTable
 from hypothesis import given
 
+import kraftlake
 from kraftlake.metadata_log import MetadataLog
+from kraftlake.metadata_log.compaction import compact
 from kraftlake.metadata_log.data_files import encode_parquet, integer_bounds
+from kraftlake.metadata_log.upkeep_policy import UpkeepPolicy
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import LOG_SCHEMA, to_rows
-from tests.metadata_log.log_batches import data_batch, noop_batch
+from kraftlake.runtime.errors import CorruptDataError
+from tests.metadata_log.log_batches import UnsyncedDisk, data_batch, noop_batch
 from tests.metadata_log.strategies import logs
 
 
@@ -44,3 +52,62 @@ def test_delta_rs_reads_plain_and_compressed_files_of_one_table(tmp_path: object
     log.append([data_batch(1_001, 3)])
     theirs = DeltaTable(f"{tmp_path}/lake/log").to_pyarrow_table().sort_by("offset")
     assert theirs.select(LOG_SCHEMA.names).cast(LOG_SCHEMA).equals(log.rows())
+
+
+READERS: dict[str, Callable[[MetadataLog], object]] = {
+    "rows": lambda log: log.rows(),
+    "offsets alone": lambda log: log.rows(columns=["offset"]),
+    "rows of the offset": lambda log: log.rows(4, 4),
+    "rows of the lost offset": lambda log: log.rows(5, 5),
+    "batches": lambda log: list(log.batches()),
+    "stretches": lambda log: list(log.stretches(0, 6)),
+    "tables": lambda log: list(log.tables(3, 6, ["offset", "type"])),
+    "tail": lambda log: list(log.tail(0, timeout=0)),
+    "append": lambda log: log.append([data_batch(7)]),
+}
+
+
+def repeat_an_offset(log: MetadataLog) -> None:
+    """Make the file of offsets 3 to 6 say 3, 4, 4, 6: their count and their bounds stay."""
+    (span,) = log.files_between(3, 6)
+    spoiled = log.rows(3, 6).set_column(0, LOG_SCHEMA.field("offset"), pa.array([3, 4, 4, 6], pa.int64()))
+    Path(log.path, "log", span.file.path).write_bytes(encode_parquet(spoiled))
+
+
+@pytest.fixture(params=[[data_batch(3, 4)], [data_batch(offset) for offset in range(3, 7)]], ids=["one batch", "four"])
+def repeating(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    log = MetadataLog.create(tmp_path / "lake", disk=UnsyncedDisk())
+    log.append([data_batch(0, 3)])
+    log.append(request.param)
+    repeat_an_offset(log)
+    return tmp_path / "lake"
+
+
+@pytest.mark.parametrize("read", READERS.values(), ids=READERS)
+def test_an_offset_that_a_file_repeats_in_place_of_the_next_one_is_refused(
+    repeating: Path, read: Callable[[MetadataLog], object]
+) -> None:
+    with pytest.raises(CorruptDataError):
+        read(MetadataLog.open(repeating, disk=UnsyncedDisk()))
+
+
+def test_a_repeated_offset_is_named_by_readers_and_verify_and_is_never_compacted(repeating: Path) -> None:
+    with pytest.raises(CorruptDataError, match="holds offset 4 twice"):
+        MetadataLog.open(repeating).rows()
+    report = kraftlake.open(repeating).verify()
+    assert not report.sound
+    assert any("holds offset 4 twice" in problem.message for problem in report.problems)
+    files = sorted((repeating / "log").glob("*.parquet"))
+    with pytest.raises(CorruptDataError, match="holds offset 4 twice"):
+        compact(repeating / "log", UnsyncedDisk(), UpkeepPolicy(compact_from=2))
+    assert sorted((repeating / "log").glob("*.parquet")) == files
+
+
+def test_a_tail_refuses_a_file_that_repeats_an_offset(tmp_path: Path) -> None:
+    log = MetadataLog.create(tmp_path / "lake", disk=UnsyncedDisk())
+    log.append([data_batch(0, 3)])
+    with MetadataLog.open(tmp_path / "lake").tail(3, timeout=0) as tail:
+        log.append([data_batch(offset) for offset in range(3, 7)])
+        repeat_an_offset(log)
+        with pytest.raises(CorruptDataError):
+            list(tail)

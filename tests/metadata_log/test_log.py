@@ -356,6 +356,24 @@ def test_a_large_import_is_cut_between_batches(monkeypatch: pytest.MonkeyPatch) 
     assert list(commit_groups([])) == []
 
 
+def test_a_commit_of_an_import_may_have_exactly_the_bytes_and_rows_of_the_limits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    batches = [data_batch(offset) for offset in range(10, 16)]
+    size = batches[0].payload_bytes
+    assert {batch.payload_bytes for batch in batches} == {size}
+
+    def groups() -> list[int]:
+        return [len(group) for group in commit_groups(batches)]
+
+    monkeypatch.setattr("kraftlake.metadata_log.appending.MAX_COMMIT_BYTES", 3 * size)
+    assert groups() == [3, 3]
+    monkeypatch.setattr("kraftlake.metadata_log.appending.MAX_COMMIT_BYTES", 3 * size - 1)
+    assert groups() == [2, 2, 2]
+    monkeypatch.setattr("kraftlake.metadata_log.appending.MAX_COMMIT_ROWS", 1)
+    assert groups() == [1] * 6
+
+
 def test_every_refusal_is_ours(tmp_path: Path) -> None:
     (tmp_path / "lake" / "log" / "_delta_log").mkdir(parents=True)
     first = tmp_path / "lake" / "log" / "_delta_log" / f"{0:020d}.json"

@@ -1,15 +1,21 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 
+import attrs
 import pytest
 from crc32c import crc32c
 from deltalake import DeltaTable
 from structlog.testing import capture_logs
 
+import kraftlake
 from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.metadata_log.snapshot_parts import SnapshotPart, write_part
+from kraftlake.metadata_log.snapshots import SnapshotTable
 from kraftlake.records.batch import RecordBatch
+from kraftlake.records.rows import to_rows
 from kraftlake.replay import import_source, open_source
 from kraftlake.runtime.errors import CorruptDataError, ImportConflictError, LakeError
 from tests.metadata_log.log_batches import TIME, UnsyncedDisk, snapshot_batches
@@ -173,6 +179,69 @@ def test_a_snapshot_without_a_checksum_of_an_early_release_is_believed(log: Meta
     (snapshot,) = MetadataLog.open(log.path).snapshots()
     assert (snapshot.checksum, snapshot.damage()) == (None, None)
     assert list(snapshot.batches()) == snapshot_batches(5)
+
+
+def in_parts(log: MetadataLog, batches: list[RecordBatch], end_offset: int) -> list[SnapshotPart]:
+    """The files of a snapshot, one of each batch."""
+    disk, rows = UnsyncedDisk(), to_rows(batches)
+    ends = [0, *(batch.last_offset + 1 for batch in batches)]
+    return [
+        write_part(disk, log.path / "snapshots", rows.slice(low, high - low), end_offset, 1)
+        for low, high in pairwise(ends)
+    ]
+
+
+def add_parts(log: MetadataLog, parts: list[SnapshotPart], end_offset: int) -> bool:
+    table = SnapshotTable.open_or_create(log.path / "snapshots", UnsyncedDisk())
+    return table.add_parts(parts, end_offset=end_offset, epoch=1, last_contained_log_timestamp=TIME)
+
+
+def named_otherwise(batches: list[RecordBatch]) -> list[RecordBatch]:
+    """The same offsets and sizes with other values."""
+    return [attrs.evolve(b, values=tuple(value.replace(b"topic-", b"other-") for value in b.values)) for b in batches]
+
+
+def test_a_snapshot_of_several_parts_is_held_to_the_checksum_of_all_of_them(log: MetadataLog) -> None:
+    batches = snapshot_batches(5)
+    payload = b"".join(value for batch in batches for value in batch.values)
+    log.add_snapshot(end_offset=10, epoch=1, last_contained_log_timestamp=TIME, batches=batches)
+    parts = in_parts(log, batches, 40)
+    assert [part.record_count for part in parts] == [1, 5, 1]
+    assert add_parts(log, parts, 40)
+    assert not add_parts(log, in_parts(log, batches, 40), 40), "the same one is there already"
+    whole, snapshot = MetadataLog.open(log.path).snapshots()
+    assert snapshot.checksum == whole.checksum == crc32c(payload)
+    assert len(snapshot.data_files) == 3
+    assert snapshot.damage() is None
+    assert list(snapshot.batches()) == batches
+
+
+def test_parts_with_another_checksum_are_not_the_snapshot_that_is_there(log: MetadataLog) -> None:
+    batches = snapshot_batches(5)
+    add(log, 10, batches)
+    assert add_parts(log, in_parts(log, batches, 40), 40)
+    files = sorted((log.path / "snapshots").glob("*.parquet"))
+    for others in (named_otherwise(batches), [batches[0], *named_otherwise(batches[1:])]):
+        with pytest.raises(ImportConflictError, match="with other records"):
+            add_parts(log, in_parts(log, others, 40), 40)
+    assert sorted((log.path / "snapshots").glob("*.parquet")) == files
+
+
+def test_a_snapshot_with_a_part_of_another_one_is_damaged(log: MetadataLog) -> None:
+    batches = snapshot_batches(5)
+    add(log, 10, batches)
+    parts = in_parts(log, batches, 40)
+    assert add_parts(log, parts, 40)
+    foreign = in_parts(log, named_otherwise(batches), 40)
+    (log.path / "snapshots" / foreign[1].file.path).replace(log.path / "snapshots" / parts[1].file.path)
+    _, snapshot = MetadataLog.open(log.path).snapshots()
+    assert snapshot.record_count == 7
+    assert "checksum is" in (snapshot.damage() or "sound")
+    for read in (snapshot.batches, snapshot.stretches):
+        with pytest.raises(CorruptDataError, match=r"checksum is .* not .* as when it was kept"):
+            list(read())
+    report = kraftlake.open(log.path).verify()
+    assert any("checksum is" in problem.message and problem.file == snapshot.name for problem in report.problems)
 
 
 def test_a_damaged_snapshot_is_passed_over_for_the_one_before_it(tmp_path: Path) -> None:

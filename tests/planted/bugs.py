@@ -18,6 +18,11 @@ class PlantedBug:
 
 _STATE_ENDS = "test_rows_at.py::test_a_state_that_ends_at_an_offset_is_no_longer_so_there"
 _ELR = "tests/controller/test_eligible_leader_replicas.py::test_eligible_leader_replicas"
+_SNAPSHOTS = "tests/metadata_log/test_snapshots.py"
+_LOG = "tests/metadata_log/test_log.py"
+_QUEUE = "tests/metadata_log/test_commit_queue.py"
+_CLAIM = "tests/metadata_log/test_append_protocol.py"
+_VALUES = "tests/records/test_batch_values.py"
 _PARTITION_CHANGE = "kraftlake/controller/partition_change.py"
 
 BUGS = (
@@ -203,5 +208,138 @@ BUGS = (
         "if hash_of_rows(rows, before) != chain.hash:",
         "if hash_of_rows(rows, before) == before:",
         "tests/metadata_log/test_chain.py",
+    ),
+    PlantedBug(
+        "an-offset-may-be-repeated-in-a-data-file",
+        "kraftlake/metadata_log/data_files.py",
+        "(column.slice(1), column.slice(0, len(column) - 1))).as_py() > 0)",
+        "(column.slice(1), column.slice(0, len(column) - 1))).as_py() >= 0)",
+        "tests/metadata_log/test_data_files.py",
+    ),
+    PlantedBug(
+        "a-checksum-of-several-parts-is-the-last-ones",
+        "kraftlake/metadata_log/checksums.py",
+        "total = _after_zeros(total, length) ^ checksum",
+        "total = checksum",
+        f"{_SNAPSHOTS}::test_a_snapshot_of_several_parts_is_held_to_the_checksum_of_all_of_them",
+    ),
+    PlantedBug(
+        "a-snapshot-with-another-checksum-is-the-same",
+        "kraftlake/metadata_log/snapshots.py",
+        "snapshot.record_count == record_count and snapshot.checksum in (None, checksum)",
+        "snapshot.record_count == record_count",
+        f"{_SNAPSHOTS}::test_parts_with_another_checksum_are_not_the_snapshot_that_is_there",
+    ),
+    PlantedBug(
+        "a-snapshot-is-believed-whatever-its-checksum",
+        "kraftlake/metadata_log/snapshots.py",
+        "(found := payload_checksum(rows)[0]) != self.checksum",
+        "(found := payload_checksum(rows)[0]) < 0",
+        f"{_SNAPSHOTS}::test_a_snapshot_with_a_part_of_another_one_is_damaged",
+    ),
+    PlantedBug(
+        "a-follower-keeps-a-snapshot-that-its-log-has-not-reached",
+        "kraftlake/replay/follow_log.py",
+        "            if snapshot.end_offset > self._log.end_offset:\n                continue\n",
+        "",
+        "tests/replay/test_follow_log.py::test_a_snapshot_that_goes_further_than_the_log_waits_for_it",
+    ),
+    PlantedBug(
+        "a-snapshot-of-a-later-epoch-commits-a-followed-log",
+        "kraftlake/replay/follow_log.py",
+        "self._ends.committed_below(one.end_offset, one.epoch)",
+        "one.end_offset",
+        "tests/replay/test_follow_log.py::test_a_snapshot_of_a_later_epoch_behind_the_log_commits_nothing_of_it",
+    ),
+    PlantedBug(
+        "a-snapshot-of-a-later-epoch-commits-an-imported-log",
+        "kraftlake/replay/committed.py",
+        "return last.epoch >= snapshot.epoch",
+        "return last.epoch <= snapshot.epoch",
+        "tests/replay/test_follow_log.py::test_a_snapshot_of_a_later_epoch_behind_the_log_commits_nothing_of_it",
+    ),
+    PlantedBug(
+        "a-header-may-state-a-later-time-than-its-records",
+        "kraftlake/records/batch.py",
+        "if timestamp != max(timestamps) or not",
+        "if timestamp < max(timestamps) or not",
+        "tests/records/test_batch.py::test_what_is_no_batch_of_a_metadata_log_is_refused",
+    ),
+    PlantedBug(
+        "compiled-code-takes-a-header-with-a-later-time-than-its-records",
+        "kraftlake/kernels/record_values.py",
+        "base_time + latest == max_time",
+        "base_time + latest <= max_time",
+        f"{_VALUES}::test_a_batch_whose_header_states_another_largest_time_than_its_records_ends_the_values",
+    ),
+    PlantedBug(
+        "a-commit-of-exactly-the-byte-limit-is-cut",
+        "kraftlake/metadata_log/appending.py",
+        "size + part.payload_bytes > MAX_COMMIT_BYTES",
+        "size + part.payload_bytes >= MAX_COMMIT_BYTES",
+        f"{_LOG}::test_a_commit_of_an_import_may_have_exactly_the_bytes_and_rows_of_the_limits",
+    ),
+    PlantedBug(
+        "a-commit-of-exactly-the-row-limit-is-cut",
+        "kraftlake/metadata_log/appending.py",
+        "rows + part.record_count > MAX_COMMIT_ROWS",
+        "rows + part.record_count >= MAX_COMMIT_ROWS",
+        f"{_LOG}::test_a_large_import_is_cut_between_batches",
+    ),
+    PlantedBug(
+        "a-group-of-exactly-the-byte-limit-is-cut",
+        "kraftlake/metadata_log/commit_queue.py",
+        "size > self.limits.max_group_bytes):",
+        "size >= self.limits.max_group_bytes):",
+        "tests/metadata_log/test_commit_queue.py::test_a_group_is_bounded_by_bytes",
+    ),
+    PlantedBug(
+        "a-group-of-exactly-the-byte-limit-waits",
+        "kraftlake/metadata_log/commit_queue.py",
+        "self._waiting_bytes >= self.limits.max_group_bytes",
+        "self._waiting_bytes > self.limits.max_group_bytes",
+        f"{_QUEUE}::test_exactly_the_bytes_of_the_limits_make_a_full_group_and_may_wait",
+    ),
+    PlantedBug(
+        "exactly-the-bytes-that-may-wait-are-refused",
+        "kraftlake/metadata_log/commit_queue.py",
+        "self._bytes + size <= self.limits.max_waiting_bytes",
+        "self._bytes + size < self.limits.max_waiting_bytes",
+        f"{_QUEUE}::test_exactly_the_bytes_of_the_limits_make_a_full_group_and_may_wait",
+    ),
+    PlantedBug(
+        "a-batch-of-exactly-the-byte-limit-is-refused",
+        "kraftlake/records/batch.py",
+        "if size > self.limits.batch_bytes:",
+        "if size >= self.limits.batch_bytes:",
+        "tests/records/test_batch.py::test_the_limits_hold",
+    ),
+    PlantedBug(
+        "compiled-code-takes-a-batch-above-the-byte-limit",
+        "kraftlake/kernels/batch_walk.py",
+        "stop - p > largest",
+        "stop - p > largest + 1",
+        f"{_VALUES}::test_a_batch_may_have_exactly_the_bytes_and_records_of_the_limits_and_no_more",
+    ),
+    PlantedBug(
+        "records-of-exactly-the-byte-limit-are-not-decompressed",
+        "kraftlake/records/compression.py",
+        "size = min(4 * size, limit)",
+        "size = min(4 * size, limit - 1)",
+        "tests/records/test_batch.py::test_decompressed_records_may_have_exactly_the_bytes_of_the_limit",
+    ),
+    PlantedBug(
+        "data-of-a-higher-epoch-is-appended-behind-a-claim",
+        "kraftlake/metadata_log/appending.py",
+        "batch.epoch < least or claimed_epoch not in (None, batch.epoch):",
+        "batch.epoch < least:",
+        f"{_CLAIM}::test_batches_of_a_higher_epoch_than_the_claimed_one_are_refused_in_every_form",
+    ),
+    PlantedBug(
+        "rows-of-a-higher-epoch-are-appended-behind-a-claim",
+        "kraftlake/metadata_log/appending.py",
+        "            if claimed_epoch not in (None, found):",
+        "            if claimed_epoch is not None and found < claimed_epoch:",
+        f"{_CLAIM}::test_batches_of_a_higher_epoch_than_the_claimed_one_are_refused_in_every_form",
     ),
 )

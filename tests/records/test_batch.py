@@ -19,7 +19,7 @@ from kraftlake.records import (
     read_batches,
     torn,
 )
-from kraftlake.records.batch_format import COMPRESSIONS
+from kraftlake.records.batch_format import COMPRESSIONS, HEADER
 from kraftlake.records.control_records import LeaderChangeMessage, SnapshotFooterRecord
 from kraftlake.records.metadata_records import NoOpRecord, TopicRecord
 from kraftlake.records.varint import varint
@@ -218,6 +218,8 @@ _LENGTH, _ATTRIBUTES, _LAST, _MAX_TIME, _PRODUCER, _COUNT = 8, 21, 23, 35, 43, 5
         (with_field(">i", _COUNT, -1), "-1 records"),
         (with_field(">i", _COUNT, 0x7FFFFFFF), "2147483647 records"),
         (with_field(">q", _MAX_TIME, 1), "timestamp 1 "),
+        (with_field(">q", _MAX_TIME, BATCH.timestamp - 1), "timestamp 1699999999999 is not the largest"),
+        (with_field(">q", _MAX_TIME, BATCH.timestamp + 1), "timestamp 1700000000001 is not the largest"),
         (with_field(">qq", 27, -2, -2), "timestamp -2"),
         (with_field(">qq", 27, 1 << 60, 1 << 60), "timestamp"),
         (with_field(">q", _PRODUCER, 7), "producer"),
@@ -252,9 +254,17 @@ def test_the_limits_hold() -> None:
     for limits in (BatchLimits(batch_bytes=len(data) - 1), BatchLimits(records=1)):
         with pytest.raises(CorruptDataError):
             list(read_batches(data, file="a", limits=limits))
-    for compression in COMPRESSIONS[1:]:
-        with pytest.raises(CorruptDataError, match="limit of 20 bytes"):
-            list(read_batches(encode_batch(BATCH, compression), file="a", limits=BatchLimits(decompressed_bytes=20)))
+
+
+@pytest.mark.parametrize("compression", COMPRESSIONS[1:])
+@pytest.mark.parametrize("records", [1, 10_000])
+def test_decompressed_records_may_have_exactly_the_bytes_of_the_limit(compression: str, records: int) -> None:
+    batch = RecordBatch.of(0, 3, 1_700_000_000_000, [TOPIC] * records)
+    size = len(encode_batch(batch)) - HEADER.size
+    data = encode_batch(batch, compression)
+    assert list(read_batches(data, file="a", limits=BatchLimits(decompressed_bytes=size))) == [batch]
+    with pytest.raises(CorruptDataError, match=f"limit of {size - 1:,} bytes"):
+        list(read_batches(data, file="a", limits=BatchLimits(decompressed_bytes=size - 1)))
 
 
 def test_a_view_of_the_middle_of_a_file_is_read() -> None:
@@ -263,24 +273,28 @@ def test_a_view_of_the_middle_of_a_file_is_read() -> None:
     assert [batch.position for batch in read_batches(view, file="a.log", position=4)] == [4, 4 + len(data)]
 
 
-def _quietly(data: bytes) -> None:
+def check_read(data: bytes) -> None:
+    """What is read of any bytes is written as bytes that are read as the same; our error ends the rest."""
+    found: list[RecordBatch] = []
     try:
         for batch in read_batches(data, file="a.log"):
+            found.append(batch)
             batch.messages()
     except KraftlakeError:
         pass
+    assert read(b"".join(map(encode_batch, found))) == found
 
 
 @given(st.binary(max_size=400))
-def test_arbitrary_bytes_never_raise_anything_but_our_error(data: bytes) -> None:
-    _quietly(data)
-    _quietly(with_records(data, 3))
+def test_arbitrary_bytes_are_batches_or_our_error(data: bytes) -> None:
+    check_read(data)
+    check_read(with_records(data, 3))
     for attributes in (0x01, 0x02, 0x03, 0x04, 0x20, 0x22):
-        _quietly(with_records(data, 1, attributes))
+        check_read(with_records(data, 1, attributes))
 
 
 @given(st.lists(batches(), min_size=1, max_size=3), st.sampled_from(COMPRESSIONS), st.booleans(), st.data())
-def test_mutated_batches_never_raise_anything_but_our_error(
+def test_mutated_batches_are_batches_or_our_error(
     written: list[RecordBatch], compression: str, sign: bool, data: st.DataObject
 ) -> None:
     parts = [bytearray(encode_batch(batch, compression)) for batch in written]
@@ -288,8 +302,8 @@ def test_mutated_batches_never_raise_anything_but_our_error(
     for _ in range(data.draw(st.integers(1, 3))):
         victim[data.draw(st.integers(8 if sign else 0, len(victim) - 1))] = data.draw(st.integers(0, 255))
     whole = b"".join(signed(bytes(part)) if sign else bytes(part) for part in parts)
-    _quietly(whole[: data.draw(st.integers(0, len(whole)))])
-    _quietly(whole)
+    check_read(whole[: data.draw(st.integers(0, len(whole)))])
+    check_read(whole)
 
 
 def _bombs() -> list[bytes]:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import struct
+
+import attrs
 import numpy as np
 import pytest
+from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kraftlake.records import batch_values
-from kraftlake.records.batch import RecordBatch, encode_batch
+from kraftlake.records.batch import BatchLimits, RecordBatch, encode_batch, read_batches
 from kraftlake.records.batch_values import BatchValues, read_values
 from kraftlake.records.metadata_records import NoOpRecord
 from kraftlake.records.serde import ApiMessageAndVersion
+from kraftlake.runtime.errors import CorruptDataError
 from tests.histories import histories
 
 TIME = 1_700_000_000_000
@@ -59,3 +64,33 @@ def test_a_short_stretch_is_one_part():
     history = [ApiMessageAndVersion(NoOpRecord(), 0)] * 100
     batches = [RecordBatch.of(at, 1, TIME, history[at : at + 10]) for at in range(0, 100, 10)]
     assert len(read(b"".join(map(encode_batch, batches)), 1, 1, whole_below=1 << 20)) == 1
+
+
+NO_OPS = [ApiMessageAndVersion(NoOpRecord(), 0)] * 3
+
+
+@pytest.mark.parametrize("moved", [-1, 1])
+@pytest.mark.parametrize("times", [(TIME, TIME, TIME), (TIME - 7, TIME, TIME - 5)], ids=["one time", "several"])
+def test_a_batch_whose_header_states_another_largest_time_than_its_records_ends_the_values(times, moved):
+    sound = RecordBatch.of(0, 1, TIME, NO_OPS)
+    data = bytearray(encode_batch(attrs.evolve(RecordBatch.of(3, 1, TIME, NO_OPS), timestamps=times)))
+    assert len(batches_in(read(encode_batch(sound) + data, 1 << 30, 1 << 30))) == 2
+    struct.pack_into(">q", data, 35, TIME + moved)
+    data[17:21] = crc32c(bytes(data[21:])).to_bytes(4, "big")
+    assert batches_in(read(encode_batch(sound) + data, 1 << 30, 1 << 30)) == [sound]
+    with pytest.raises(CorruptDataError, match=f"its timestamp {TIME + moved} is not the largest of its records'"):
+        list(read_batches(bytes(data), file="f"))
+
+
+@pytest.mark.parametrize("compression", ["none", "zstd"])
+def test_a_batch_may_have_exactly_the_bytes_and_records_of_the_limits_and_no_more(compression):
+    batches = [RecordBatch.of(0, 1, TIME, NO_OPS[:1]), RecordBatch.of(1, 1, TIME, NO_OPS)]
+    small, large = (encode_batch(batch, compression) for batch in batches)
+
+    def values(**limits):
+        data = memoryview(small + large)
+        return batches_in(list(read_values(data, file="f", position=0, limits=BatchLimits(**limits))))
+
+    assert values(batch_bytes=len(large), records=3) == batches
+    assert values(batch_bytes=len(large) - 1) == batches[:1]
+    assert values(records=2) == batches[:1]

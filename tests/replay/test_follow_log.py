@@ -13,7 +13,7 @@ from kraftlake.kafka_files import DirectoryFollower, TruncatedLogError, segment_
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.records.batch import RecordBatch, encode_batch
 from kraftlake.records.serde import ApiMessageAndVersion
-from kraftlake.replay import FollowStep, LogFollower, open_source
+from kraftlake.replay import FollowStep, LogFollower, import_source, open_source
 from kraftlake.runtime.errors import CorruptDataError, ImportConflictError, NotASourceError, OffsetError, UsageError
 from tests.metadata_log.delta_protocol import check_commits
 from tests.replay.made_logs import TIME, leader_change, no_op, small_log, topic
@@ -115,6 +115,53 @@ def test_only_what_is_known_to_be_committed_is_taken(live: LiveDirectory) -> Non
     assert [kept.end_offset for kept in open_source(lake_of(live)).snapshots] == [live.end]
     assert check_commits(lake_of(live) / "log") == MetadataLog.open(lake_of(live)).version + 1
     assert check_commits(lake_of(live) / "snapshots") == 2
+
+
+def kept(live: LiveDirectory) -> list[int]:
+    """The ends of the snapshots in the lake."""
+    return [snapshot.end_offset for snapshot in MetadataLog.open(lake_of(live)).snapshots()]
+
+
+@pytest.mark.parametrize("options", [{}, {"include_uncommitted": True}], ids=["committed", "all"])
+def test_a_snapshot_that_goes_further_than_the_log_waits_for_it(live: LiveDirectory, options: dict[str, Any]) -> None:
+    follower = following(live, **options)
+    live.snapshot(live.end + 2, 3)
+    for _ in range(2):
+        assert follower.step().snapshots == 0
+        assert kept(live) == []
+        more(live, 1)
+    assert (follower.step().snapshots, kept(live)) == (1, [live.end])
+
+
+def test_a_snapshot_of_a_later_epoch_behind_the_log_commits_nothing_of_it(live: LiveDirectory) -> None:
+    """A node that was cut off fetches a snapshot before it drops a log whose tail the quorum never committed."""
+    follower = following(live)
+    more(live, 4)
+    known = follower.step().end_offset
+    assert known < live.end
+    live.snapshot(live.end + 5, 4)
+    for looks in (follower, follower, LogFollower(live.path, lake_of(live))):
+        step = looks.step()
+        assert (step.end_offset, step.committed_to) == (known, known)
+    everything = LogFollower(live.path, lake_of(live), include_uncommitted=True)
+    for _ in range(2):
+        assert everything.step().committed_to == known
+        more(live, 1)
+    new = lake_of(live).with_name("new")
+    assert LogFollower(live.path, new).step().end_offset == known
+    import_source(live.path, new)
+    log = MetadataLog.open(new)
+    assert (log.end_offset, log.committed_to) == (live.end, known)
+
+
+def test_a_snapshot_that_ends_inside_of_a_batch_waits_for_all_of_it(live: LiveDirectory) -> None:
+    follower = following(live)
+    batch = next(b for b in live.batches if b.record_count > 1 and b.base_offset >= 9)
+    live.snapshot(batch.last_offset, 2)
+    step = follower.step()
+    assert (step.snapshots, step.end_offset, kept(live)) == (0, batch.base_offset, [])
+    live.snapshot(live.end, 3)
+    assert (follower.step().snapshots, kept(live)) == (2, [batch.last_offset, live.end])
 
 
 def test_with_the_uncommitted_everything_whole_is_taken_at_once(live: LiveDirectory) -> None:

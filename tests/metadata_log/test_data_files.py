@@ -19,6 +19,7 @@ from kraftlake.records.rows import LOG_SCHEMA, to_rows
 from kraftlake.runtime.errors import CorruptDataError
 from tests.metadata_log.log_batches import UnsyncedDisk, data_batch, noop_batch
 from tests.metadata_log.strategies import logs
+from tests.metadata_log.unsealed import unseal
 
 
 def file_of(rows: pa.Table) -> pq.ParquetFile:
@@ -67,11 +68,13 @@ READERS: dict[str, Callable[[MetadataLog], object]] = {
 }
 
 
-def repeat_an_offset(log: MetadataLog) -> None:
-    """Make the file of offsets 3 to 6 say 3, 4, 4, 6: their count and their bounds stay."""
+def repeat_an_offset(lake: Path) -> None:
+    """Make the file of offsets 3 to 6 say 3, 4, 4, 6, as another writer's: their count and their bounds stay."""
+    unseal(lake / "log")
+    log = MetadataLog.open(lake)
     (span,) = log.files_between(3, 6)
     spoiled = log.rows(3, 6).set_column(0, LOG_SCHEMA.field("offset"), pa.array([3, 4, 4, 6], pa.int64()))
-    Path(log.path, "log", span.file.path).write_bytes(encode_parquet(spoiled))
+    (lake / "log" / span.file.path).write_bytes(encode_parquet(spoiled))
 
 
 @pytest.fixture(params=[[data_batch(3, 4)], [data_batch(offset) for offset in range(3, 7)]], ids=["one batch", "four"])
@@ -79,7 +82,7 @@ def repeating(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     log = MetadataLog.create(tmp_path / "lake", disk=UnsyncedDisk())
     log.append([data_batch(0, 3)])
     log.append(request.param)
-    repeat_an_offset(log)
+    repeat_an_offset(tmp_path / "lake")
     return tmp_path / "lake"
 
 
@@ -108,6 +111,6 @@ def test_a_tail_refuses_a_file_that_repeats_an_offset(tmp_path: Path) -> None:
     log.append([data_batch(0, 3)])
     with MetadataLog.open(tmp_path / "lake").tail(3, timeout=0) as tail:
         log.append([data_batch(offset) for offset in range(3, 7)])
-        repeat_an_offset(log)
+        repeat_an_offset(tmp_path / "lake")
         with pytest.raises(CorruptDataError):
             list(tail)

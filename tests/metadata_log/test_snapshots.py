@@ -232,9 +232,13 @@ def test_a_snapshot_with_a_part_of_another_one_is_damaged(log: MetadataLog) -> N
     add(log, 10, batches)
     parts = in_parts(log, batches, 40)
     assert add_parts(log, parts, 40)
-    foreign = in_parts(log, named_otherwise(batches), 40)
-    (log.path / "snapshots" / foreign[1].file.path).replace(log.path / "snapshots" / parts[1].file.path)
+    foreign = log.path / "snapshots" / in_parts(log, named_otherwise(batches), 40)[1].file.path
+    content = foreign.read_bytes()
+    unseal(log.path / "snapshots")
     _, snapshot = MetadataLog.open(log.path).snapshots()
+    name = parts[1].file.path.partition(".")[0]
+    (place,) = (log.path / "snapshots" / file for file, _ in snapshot.data_files if file.startswith(name))
+    place.write_bytes(content)
     assert snapshot.record_count == 7
     assert "checksum is" in (snapshot.damage() or "sound")
     for read in (snapshot.batches, snapshot.stretches):

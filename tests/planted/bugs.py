@@ -324,8 +324,8 @@ BUGS = (
     PlantedBug(
         "records-of-exactly-the-byte-limit-are-not-decompressed",
         "kraftlake/records/compression.py",
-        "size = min(4 * size, limit)",
-        "size = min(4 * size, limit - 1)",
+        "if size > left:",
+        "if size >= left:",
         "tests/records/test_batch.py::test_decompressed_records_may_have_exactly_the_bytes_of_the_limit",
     ),
     PlantedBug(

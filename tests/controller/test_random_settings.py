@@ -1,4 +1,4 @@
-"""Random requests for topics, ACLs, quotas, SCRAM users and features: a real Kafka 4.4 controller and ours do the same.
+"""Random requests for topics, ACLs, quotas, SCRAM users, features, tokens: a real Kafka 4.4 controller and ours agree.
 
 The requests have several parts, names twice, bounds and values at their edges, and forms that only Java takes.
 """
@@ -20,12 +20,16 @@ from kraftlake.controller.scram import ScramDeletion, ScramUpsertion
 from kraftlake.controller.topics import CreatableTopic, NewPartitions
 from kraftlake.image import StandardAcl
 from tests.controller.both_controllers import BothControllers
-from tests.controller.test_kafka_node_agrees import BROKERS, PROPERTIES
+from tests.controller.both_tokens import SASL_PROPERTIES, BothWithTokens
+from tests.controller.both_tokens import USERS as USERS_OF_TOKENS
+from tests.controller.test_kafka_node_agrees import BROKERS, HOUR, PROPERTIES
 from tests.kafka_node import started_nodes
 
 pytestmark = pytest.mark.spark
 
 STEPS = max(200, settings_.default.max_examples)
+TOKEN_STEPS = max(60, settings_.default.max_examples // 2)
+"""Each request is followed by an ACL, which is a step too."""
 NAMES = ("orders", "bills", "or.ders", "or_ders", "log-1")
 USERS = ("alice", "bob", "ü")
 BAD_NAMES = ("__cluster_metadata", "a b", "", ".", "x" * 250)
@@ -156,9 +160,53 @@ def features(both: BothControllers, draws: random.Random) -> None:
     both.feature(draws.choice(tuple(UpgradeType)), **wanted)
 
 
+def controllers(both: BothControllers, draws: random.Random) -> None:
+    if draws.random() < 0.6:
+        both.register_controller(draws.choice((77, 78)), process=draws.randint(0, 1))
+    else:
+        both.unregister_controller(draws.choice((0, 77, 78, 79)))  # 0 is the active one
+
+
+def producer_ids(both: BothControllers, draws: random.Random) -> None:
+    both.allocate(draws.choice((*BROKERS, 99)), stale=draws.random() < 0.3)
+
+
 REQUESTS: tuple[Callable[[BothControllers, random.Random], None], ...] = (
     create, create, create, delete, grow, add_acls, add_acls, remove_acls, quotas, quotas, scram, scram, features,
+    controllers, producer_ids,
 )  # fmt: skip
+
+
+def token_request(both: BothWithTokens, draws: random.Random) -> None:
+    """Spans are hours: what passes between the two controllers' clocks is not seen in whole minutes.
+
+    Only the super user asks for tokens of others: kio can't read the answer that refuses it.
+    """
+    user, token = draws.choice(USERS_OF_TOKENS), draws.choice((None, *range(len(both.hmacs))))
+    kind = draws.choice("cccrrree")
+    if kind == "c":
+        both.create_token(
+            user,
+            owner=draws.choice((None, *USERS_OF_TOKENS)) if user == "admin" else None,
+            renewers=tuple(draws.sample(("User:alice", "User:bob", "User:admin", "Group:all"), draws.randint(0, 2))),
+            lifetime_ms=draws.choice((-1, -1, HOUR, 2 * HOUR, 1000 * 24 * HOUR)),
+        )
+    elif kind == "r":
+        both.renew(user, token, draws.choice((-1, HOUR, 3 * HOUR, 24 * HOUR)))
+    else:
+        both.expire(user, token, draws.choice((-1, 0, HOUR, 3 * HOUR)))
+
+
+def test_random_requests_for_delegation_tokens_are_answered_and_written_down_alike(tmp_path: Path) -> None:
+    seed = int(os.environ.get("KRAFTLAKE_SEED") or 0)
+    draws = random.Random(seed)
+    with started_nodes(tmp_path, {1: "controller"}, settings=PROPERTIES | SASL_PROPERTIES) as nodes:
+        both = BothWithTokens(nodes[1])
+        while len(both.steps) < TOKEN_STEPS and not both.differences:
+            token_request(both, draws)
+        both.close()
+    assert both.differences == [], f"seed {seed}"
+    assert len(both.hmacs) > TOKEN_STEPS // 20, "some were created"
 
 
 def test_random_requests_are_answered_and_written_down_alike(tmp_path: Path) -> None:

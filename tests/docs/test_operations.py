@@ -17,6 +17,9 @@ from tests.replay.sample_logs import directory_of
 PAGE = Path(__file__).parents[2] / "docs" / "operations.md"
 COPIES = 12 if os.environ.get("KRAFTLAKE_TESTS") == "long" else 1
 
+TRIES = 5
+"""The page says to copy again where `verify` refuses a copy: a listing beside a fast writer may miss a version."""
+
 
 def test_a_lake_is_backed_up_as_the_page_says_while_a_writer_appends(tmp_path: Path) -> None:
     section = PAGE.read_text().split("\n## Backing up a lake\n")[1].split("\n## ")[0]
@@ -26,14 +29,18 @@ def test_a_lake_is_backed_up_as_the_page_says_while_a_writer_appends(tmp_path: P
     with writing(tmp_path / "LAKE", upkeep_each=150):
         for number in range(COPIES):
             before = MetadataLog.open(tmp_path / "LAKE").end_offset
-            done = subprocess.run(
-                ["bash", "-ec", script.replace("COPY", f"copy-{number}")],
-                cwd=tmp_path, env=environment, capture_output=True, text=True, check=False,
-            )  # fmt: skip
+            for again in range(TRIES):
+                place = tmp_path / f"copy-{number}-{again}"
+                done = subprocess.run(
+                    ["bash", "-ec", script.replace("COPY", place.name)],
+                    cwd=tmp_path, env=environment, capture_output=True, text=True, check=False,
+                )  # fmt: skip
+                if done.returncode == 0:
+                    break
             assert done.returncode == 0, done.stdout + done.stderr
             assert done.stdout.endswith("sound\n")
-            copy = MetadataLog.open(tmp_path / f"copy-{number}")
+            copy = MetadataLog.open(place)
             assert copy.end_offset >= before
             copy.append([noop_batch(copy.end_offset, epoch=copy.epoch)])
-            assert kraftlake.open(tmp_path / f"copy-{number}").verify().sound
+            assert kraftlake.open(place).verify().sound
     assert MetadataLog.open(tmp_path / "LAKE").end_offset > before

@@ -95,8 +95,8 @@ def test_voters_without_a_kraft_version_are_refused(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_large_records_make_batches_of_about_a_mebibyte(tmp_path: Path) -> None:
-    message = ApiMessageAndVersion(ConfigRecord(resource_type=2, resource_name="t", name="n", value="v" * 400_000), 0)
+def test_large_records_make_batches_of_at_most_eight_mebibytes(tmp_path: Path) -> None:
+    message = ApiMessageAndVersion(ConfigRecord(resource_type=2, resource_name="t", name="n", value="v" * 3_000_000), 0)
     path = tmp_path / snapshot_name(10, 3)
 
     write_checkpoint(path, [message] * 5, epoch=3, last_contained_log_timestamp=7)

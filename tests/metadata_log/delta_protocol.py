@@ -180,7 +180,9 @@ def _span(adds: Iterable[dict[str, Any]]) -> tuple[int, int, int]:
 
 
 def _check_file(table: Location, add: dict[str, Any]) -> None:
-    data = (table / unquote(add["path"])).read_bytes()
+    path = table / unquote(add["path"])
+    assert path.is_file(), f"a commit adds {path}, which is not there"
+    data = path.read_bytes()
     assert len(data) == add["size"]
     statistics = json.loads(add["stats"])
     rows = pq.read_table(io.BytesIO(data))

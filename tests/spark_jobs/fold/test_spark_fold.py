@@ -27,6 +27,7 @@ from kraftlake.spark_jobs.fold.partition_table import PARTITION_SCHEMA, partitio
 from kraftlake.spark_jobs.fold.plan import provenance_at
 from kraftlake.spark_jobs.local_changes import SCHEMA, local_change_rows
 from tests.histories import uuid_of
+from tests.metadata_log.unsealed import unseal
 from tests.spark_jobs.sample_log import LAST_OFFSET, SAMPLES, lake_of
 
 if TYPE_CHECKING:
@@ -172,7 +173,8 @@ def test_a_damaged_base_is_passed_over(spark: SparkSession, generated: Path, tmp
     )
     commit = lake / "snapshots" / "_delta_log" / f"{1:020d}.json"
     (snapshot,) = log.snapshots()
-    commit.write_text(commit.read_text().replace(f'"version":{snapshot.checksum}', '"version":7'))
+    unseal(lake / "snapshots")  # so that the snapshot's own checksum is what tells
+    commit.write_text(commit.read_text().replace(f'"version": {snapshot.checksum}', '"version": 7'))
     assert MetadataLog.open(lake).snapshots()[0].damage() is not None
     assert build_snapshot(spark, lake, late).base is None
     assert kept_batches(log, late) == local_batches(log, late)

@@ -37,7 +37,7 @@ def write_checkpoint(
     """Write a KRaft snapshot of `messages` and return its size in bytes.
 
     Header (from kraft.version 1 on with the version and the `voters`), data batches of at most 1,024 records and
-    about 1 MiB, footer. `epoch` is that of the last offset contained, as in the file's name; `timestamp`, epoch ms, is
+    8 MiB, footer. `epoch` is that of the last offset contained, as in the file's name; `timestamp`, epoch ms, is
     what the batches carry, that of the last record contained if None. A file at `path` is replaced. Raises
     EnvironmentFaultError where the disk refuses, and leaves nothing behind.
     """

@@ -11,7 +11,7 @@ from kraftlake.replica_manager.fetch_serving import fetched_of
 from kraftlake.replica_manager.fetchers import BrokerEndPoint
 from kraftlake.replica_manager.leader_end_point import EpochEndOffset, FetchRequest, FetchResponse
 from kraftlake.replica_manager.leader_side import FetchParams, last_offset_for_leader_epoch
-from kraftlake.replica_manager.partition_log import FetchIsolation
+from kraftlake.replica_manager.partition_log import FetchIsolation, OffsetAndEpoch
 from kraftlake.replica_manager.reading import read_from_log
 
 if TYPE_CHECKING:
@@ -45,12 +45,20 @@ class LocalEndPoint:
     def epoch_end_offsets(
         self, epochs: Mapping[TopicPartition, tuple[int, int]]
     ) -> Mapping[TopicPartition, EpochEndOffset]:
-        """Where epochs of the replicas ended."""
+        """Where epochs of the replicas ended; of an epoch after a replica's last, where that one ended.
+
+        A replica that was truncated may know no epoch as late as its copy's, and the copy diverges before that.
+        """
         answers: dict[TopicPartition, EpochEndOffset] = {}
         for name, (current, epoch) in epochs.items():
             try:
                 partition = self._manager.partition_or_raise(name)
-                end = last_offset_for_leader_epoch(partition, current, epoch, require_leader=False)
+                with partition.lock:
+                    end = last_offset_for_leader_epoch(partition, current, epoch, require_leader=False)
+                    if end is None:
+                        log = partition.local_log
+                        latest = log.latest_epoch  # None where the log is empty: so is any epoch there
+                        end = OffsetAndEpoch(log.log_end_offset, epoch if latest is None else latest)
                 answers[name] = EpochEndOffset(end=end)
             except Exception as error:
                 answers[name] = EpochEndOffset(error=error_of(error))

@@ -200,7 +200,7 @@ class LogDirFetcher(ReplicaFetcher):
             if self._moves.get(name) is move:
                 move.promotion = Promotion.ACCEPTED
 
-    def _truncate(self, name: TopicPartition, offset: int, *, completed: bool) -> None:  # noqa: ARG002
+    def _truncate(self, name: TopicPartition, offset: int) -> None:
         truncate_to(self._owner.partition_or_raise(name), offset, is_future=True)
 
     def _truncate_fully(self, name: TopicPartition, offset: int) -> None:

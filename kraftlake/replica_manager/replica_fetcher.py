@@ -121,13 +121,14 @@ class ReplicaFetcher(FetchStates):
             truncating = [
                 name for name, state in self._states.items() if state.is_truncating and state.ready_at_ns <= now
             ]
-            by_epoch: dict[TopicPartition, tuple[int, int]] = {}
+            by_epoch, asked = dict[TopicPartition, tuple[int, int]](), dict[TopicPartition, PartitionFetchState]()
             for name in truncating:
                 epoch = self._latest_epoch(name)
                 if epoch is None:
                     self._truncate_to_fetch_offset(name)
                 else:
-                    by_epoch[name] = (self._states[name].current_leader_epoch, epoch)
+                    asked[name] = self._states[name]
+                    by_epoch[name] = (asked[name].current_leader_epoch, epoch)
         if not by_epoch:
             return
         try:
@@ -138,8 +139,8 @@ class ReplicaFetcher(FetchStates):
             ends = {name: EpochEndOffset(error=ErrorCode.NETWORK_EXCEPTION) for name in by_epoch}
         with self._lock:
             for name, end in ends.items():
-                state = self._states.get(name)
-                if state is not None and state.current_leader_epoch == by_epoch[name][0]:
+                # removed, added again or marked for truncation meanwhile: it is asked for anew
+                if self._states.get(name) is asked[name]:
                     self._truncate_by(name, end)
 
     def build_fetch(self) -> FetchRequest | None:
@@ -326,7 +327,7 @@ class ReplicaFetcher(FetchStates):
         leader_end = self._end_point.latest_offset(name, epoch)
         if leader_end < log.log_end_offset:
             _log.warning("truncated_to_leaders_end", partition=str(name), ours=log.log_end_offset, leaders=leader_end)
-            self._truncate(name, leader_end, completed=True)
+            self._truncate(name, leader_end)
             offset = leader_end
         else:
             leader_start = self._end_point.earliest_offset(name, epoch)
@@ -357,7 +358,7 @@ class ReplicaFetcher(FetchStates):
             return
         try:
             offset, completed = truncation_offset(self._log_of(name), answer.end, self._states[name].fetch_offset)
-            self._truncate(name, offset, completed=completed)
+            self._truncate(name, offset)
         except Exception as error:  # one partition's fault is not to stop the others
             self._fail(name, "truncate", error)
             return
@@ -374,17 +375,16 @@ class ReplicaFetcher(FetchStates):
         """Without epochs: to where fetching was to begin, which is the high watermark."""
         state = self._states[name]
         try:
-            self._truncate(name, state.fetch_offset, completed=True)
+            self._truncate(name, state.fetch_offset)
         except Exception as error:  # one partition's fault is not to stop the others
             self._fail(name, "truncate", error)
             return
         epoch = self._latest_epoch(name)
         self._states[name] = attrs.evolve(state, state=ReplicaState.FETCHING, last_fetched_epoch=epoch)
 
-    def _truncate(self, name: TopicPartition, offset: int, *, completed: bool) -> None:
+    def _truncate(self, name: TopicPartition, offset: int) -> None:
         truncate_to(self._owner.partition_or_raise(name), offset)
-        if completed:
-            self._owner.mark_future_for_truncation(name, offset)
+        self._owner.mark_future_for_truncation(name, offset)
 
     def _truncate_fully(self, name: TopicPartition, offset: int) -> None:
         truncate_fully_and_start_at(self._owner.partition_or_raise(name), offset)

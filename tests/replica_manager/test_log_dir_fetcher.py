@@ -17,6 +17,7 @@ from kraftlake.replica_manager.replayed_broker import hosted_delta
 from kraftlake.replica_manager.replication_quota import ReplicationQuota
 from tests.histories import uuid_of
 from tests.replica_manager.brokers import D1, D2, FOO, Broker, change, kinds, partition, started, topic, tp
+from tests.replica_manager.cluster import Cluster
 from tests.replica_manager.data_batches import batch
 
 HERE = TopicIdPartition(FOO, tp())
@@ -253,6 +254,96 @@ def test_a_copy_that_diverges_over_two_epochs_is_truncated_step_by_step():
         replica.append_as_leader(batch(b"kept"), 2)
     work(me, 4)
     assert copy.batches == replica.batches
+
+
+def test_a_copy_finds_where_it_diverges_though_the_replica_is_truncated_below_its_last_epoch_between_two_steps():
+    me = leading(b"a")
+    move(me)
+    work(me)
+    me.hear(*(change(leader=leader) for leader in (2, 3, 2, 3)))
+    replica, copy = me.partition().local_log, me.partition().future_log
+    assert copy is not None
+    for log, epochs in ((replica, (0, 2, 4)), (copy, (1, 3))):
+        for epoch in epochs:
+            log.append_as_leader(batch(b"of epoch %d" % epoch), epoch)
+    fetcher(me).maybe_truncate()
+    assert (copy.epochs, fetcher(me).states()[tp()].is_truncating) == ([(0, 0), (1, 1)], True)
+    truncate_to(me.partition(), 2)
+    me.manager.mark_future_for_truncation(tp(), 2)
+    work(me, 4)
+    assert copy.batches == replica.batches
+
+
+def test_a_copy_finds_where_it_diverges_below_its_high_watermark_after_an_unclean_election():
+    me = leading(b"a")
+    me.hear(change(leader=2), change(leader=1))
+    for _ in range(3):
+        append(me, b"of epoch 2")
+    move(me)
+    work(me)
+    replica, copy = me.partition().local_log, me.partition().future_log
+    assert copy is not None
+    assert (copy.epochs, copy.high_watermark) == ([(0, 0), (2, 1)], 4)
+    truncate_to(me.partition(), 1)
+    me.manager.mark_future_for_truncation(tp(), 1)
+    me.hear(change(leader=3))  # the copy is to begin at its high watermark again
+    for _ in range(4):
+        replica.append_as_leader(batch(b"of epoch 1"), 1)
+    work(me, 4)
+    assert copy.batches == replica.batches
+
+
+def test_a_copy_is_truncated_with_its_replica_though_one_more_step_might_follow():
+    made = Cluster()
+    made.create()
+    for _ in range(4):
+        made.elect(0, 2)
+    made.tell()
+    replica, leader = made.nodes[1].log(tp()), made.nodes[2].log(tp())
+    for log, epochs in ((replica, (0, 2, 4)), (leader, (0, 2, 3))):
+        for epoch in epochs:
+            log.append_as_leader(batch(b"of epoch %d" % epoch), epoch)
+    made.elect(0, 2)
+    made.tell()
+    made.append(2, b"of epoch 5")
+    node = made.nodes[1]
+    alter_replica_log_dirs(node.manager, {tp(): "e"})
+    (copying,) = node.log_dir_fetchers()
+    copying.do_work()
+    copy = node.manager.online_partition(tp()).future_log
+    assert copy.batches == replica.batches
+    (following,) = node.fetchers()
+    for _ in range(3):
+        following.do_work()
+    assert [one.leader_epoch for one in replica.batches] == [0, 2, 3, 5]
+    for _ in range(3):
+        copying.do_work()
+    assert node.log(tp()) is copy
+    assert copy.batches == leader.batches
+
+
+def test_a_truncation_of_the_replica_while_the_copy_asks_for_epochs_is_not_forgotten(monkeypatch):
+    me = leading(b"a", b"b")
+    move(me)
+    work(me)
+    me.hear(change(leader=2))
+    end_point = fetcher(me)._end_point
+    ask = end_point.epoch_end_offsets
+
+    def truncate_meanwhile(epochs):
+        answers = ask(epochs)
+        truncate_to(me.partition(), 1)
+        me.manager.mark_future_for_truncation(tp(), 1)
+        monkeypatch.undo()
+        return answers
+
+    monkeypatch.setattr(end_point, "epoch_end_offsets", truncate_meanwhile)
+    fetcher(me).maybe_truncate()
+    me.partition().local_log.append_as_leader(batch(b"other"), 1)
+    work(me)
+    copy = me.partition().future_log
+    assert copy is not None
+    assert copy.batches == me.partition().local_log.batches
 
 
 def test_a_replica_that_starts_later_has_its_copy_begun_anew_there():

@@ -37,7 +37,8 @@ def inet_address(text: str) -> bytes | None:
         if address is not None:
             return address
     literal, percent, zone = text.partition("%")
-    if percent and (not zone or (_DIGITS.fullmatch(zone) and int(zone) > _LARGEST_ZONE)):
+    # Python refuses to read thousands of digits; eleven are above the largest zone already.
+    if percent and (not zone or (_DIGITS.fullmatch(zone) and int(zone.lstrip("0")[:11] or "0") > _LARGEST_ZONE)):
         return None
     address = _ipv6(literal)
     if address is None or not address.startswith(_MAPPED_PREFIX):

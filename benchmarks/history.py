@@ -35,10 +35,11 @@ from kraftlake.generate import Plan, generate_lake
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.replay.fold import image_at
 from kraftlake.replay.open_reader import LakeReader
-from kraftlake.spark_jobs import build_snapshot, image_frame, run_job, spark_session, state_at, state_frame
-from kraftlake.spark_jobs.fold.partition_table import PARTITION_SCHEMA, partition_table
-from kraftlake.spark_jobs.history.effective_records import TransactionReader
-from kraftlake.spark_jobs.history.partition_states import PartitionStates
+from kraftlake.spark_jobs import build_snapshot, image_frame, run_job, spark_session, state_frame
+from kraftlake.tables import state_at
+from kraftlake.tables.changes.effective_records import TransactionReader
+from kraftlake.tables.history.partition_states import PartitionStates
+from kraftlake.tables.partition_table import PARTITION_SCHEMA, partition_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -103,7 +104,7 @@ AGAINST = {
 """The reads of the table, and the replays that each is held against."""
 
 
-_STATE = "from kraftlake.spark_jobs import state_at; print(state_at(lake, at%s).num_rows)"
+_STATE = "from kraftlake.tables import state_at; print(state_at(lake, at%s).num_rows)"
 _OWN = {
     "table, a process of its own": _STATE % "",
     "table, a process of its own, dictionaries": _STATE % ", dictionaries=True",
@@ -111,7 +112,7 @@ _OWN = {
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.replay.fold import image_at
 from kraftlake.replay.open_reader import LakeReader
-from kraftlake.spark_jobs import partition_table
+from kraftlake.tables import partition_table
 image = image_at(LakeReader(MetadataLog.open(lake)), at, from_snapshot=False).image
 print(partition_table(image.topics).num_rows)
 """,

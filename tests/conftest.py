@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
-pytest_plugins = ["tests.spark_cluster", "tests.metadata_log.object_store"]
+pytest_plugins = ["tests.spark_cluster", "tests.spark_session", "tests.metadata_log.object_store"]
 
 settings.register_profile(
     "quick", max_examples=50, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
@@ -38,5 +38,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that start a JVM share one worker, so that they share the JVM: Spark's one, and Kafka's own another."""
     for item in items:
         if item.get_closest_marker("spark"):
-            group = "spark" if "spark" in item.nodeid or "spark" in getattr(item, "fixturenames", ()) else "kafka"
+            of_spark = "spark" in item.nodeid or "tables" in item.nodeid or "spark" in getattr(item, "fixturenames", ())
+            group = "spark" if of_spark else "kafka"
             item.add_marker(pytest.mark.xdist_group(group))

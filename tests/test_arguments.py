@@ -22,21 +22,20 @@ from kraftlake.spark_jobs import (
     build_snapshot,
     image_frame,
     local_changes_frame,
-    partition_table,
     read_records,
     run_job,
     run_replay,
     run_snapshot,
     run_tables,
-    state_at,
     state_frame,
     table_frame,
     table_stream,
 )
 from kraftlake.spark_jobs.submit import main
+from kraftlake.tables import partition_table, state_at
 from tests.cli.made_logs import unreplayable_log
 from tests.cli.running import DIRECTORY
-from tests.spark_jobs.sample_log import lake_of
+from tests.tables.sample_log import lake_of
 
 NO_SPARK: Any = None
 """In place of a session: what is wrong is found before one is asked."""

@@ -56,9 +56,9 @@ def run(what: str, lake: Path) -> dict[str, float]:
     import pyarrow as pa
 
     from kraftlake.spark_jobs import run_job
-    from kraftlake.spark_jobs.snapshot_publisher import DEFAULT_SNAPSHOT_BYTES
     from kraftlake.spark_jobs.table_stream import run_tables
-    from kraftlake.spark_jobs.table_writer import TableDescription, TableWriter
+    from kraftlake.tables.catch_up.snapshot_publisher import DEFAULT_SNAPSHOT_BYTES
+    from kraftlake.tables.table_writer import TableDescription, TableWriter
 
     class NoRows(TableWriter):
         description = TableDescription("no_rows", "Nothing.", ((pa.field("offset", pa.int64()), "an offset"),))

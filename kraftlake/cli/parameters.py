@@ -190,7 +190,7 @@ class EventKindParameter(click.ParamType):  # type: ignore[type-arg]  # generic 
 
 
 def _event_kinds() -> list[str]:
-    from kraftlake.spark_jobs.events import KINDS
+    from kraftlake.tables.events.table import KINDS
 
     return list(KINDS)
 

@@ -10,86 +10,65 @@ from typing import TYPE_CHECKING
 from kraftlake.runtime.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from kraftlake.spark_jobs.cluster_metrics import counts_by_minute
     from kraftlake.spark_jobs.data_source import KraftDataSource
     from kraftlake.spark_jobs.derived_frames import table_frame
     from kraftlake.spark_jobs.fold.build_snapshot import BuiltSnapshot, build_snapshot, run_snapshot
     from kraftlake.spark_jobs.fold.image_frame import image_frame
     from kraftlake.spark_jobs.fold.local_changes_frame import local_changes_frame
-    from kraftlake.spark_jobs.fold.partition_table import partition_table
-    from kraftlake.spark_jobs.history.state_at import state_at, state_frame
+    from kraftlake.spark_jobs.history_frames import state_frame
     from kraftlake.spark_jobs.java import java_home
-    from kraftlake.spark_jobs.jobs import JOBS, Job, run_job
-    from kraftlake.spark_jobs.lake_table import LakeTable, TableDescription
+    from kraftlake.spark_jobs.metrics_frames import counts_by_minute
     from kraftlake.spark_jobs.replay_listener import ReplayListener, ReplayProgress
     from kraftlake.spark_jobs.replay_stream import ReplayResult, run_replay
+    from kraftlake.spark_jobs.run_named_job import run_job
     from kraftlake.spark_jobs.session import spark_session
     from kraftlake.spark_jobs.stream_options import StreamOptions, StreamResult
     from kraftlake.spark_jobs.table_stream import run_tables
-    from kraftlake.spark_jobs.table_writer import Published, RowBuffer, TableWriter
     from kraftlake.spark_jobs.typed_read import read_records
 
 __all__ = [
-    "JOBS",
     "BuiltSnapshot",
-    "Job",
     "KraftDataSource",
-    "LakeTable",
-    "Published",
     "ReplayListener",
     "ReplayProgress",
     "ReplayResult",
-    "RowBuffer",
     "StreamOptions",
     "StreamResult",
-    "TableDescription",
-    "TableWriter",
     "build_snapshot",
     "counts_by_minute",
     "image_frame",
     "java_home",
     "local_changes_frame",
-    "partition_table",
     "read_records",
     "run_job",
     "run_replay",
     "run_snapshot",
     "run_tables",
     "spark_session",
-    "state_at",
     "state_frame",
     "table_frame",
 ]
 
 _HOMES = {
     "BuiltSnapshot": "fold.build_snapshot",
-    "JOBS": "jobs",
-    "Job": "jobs",
     "KraftDataSource": "data_source",
-    "LakeTable": "lake_table",
-    "Published": "table_writer",
     "ReplayListener": "replay_listener",
     "ReplayProgress": "replay_listener",
     "ReplayResult": "replay_stream",
-    "RowBuffer": "table_writer",
     "StreamOptions": "stream_options",
     "StreamResult": "stream_options",
-    "TableDescription": "lake_table",
-    "TableWriter": "table_writer",
     "build_snapshot": "fold.build_snapshot",
-    "counts_by_minute": "cluster_metrics",
+    "counts_by_minute": "metrics_frames",
     "image_frame": "fold.image_frame",
     "java_home": "java",
     "read_records": "typed_read",
     "local_changes_frame": "fold.local_changes_frame",
-    "partition_table": "fold.partition_table",
-    "run_job": "jobs",
+    "run_job": "run_named_job",
     "run_replay": "replay_stream",
     "run_snapshot": "fold.build_snapshot",
     "run_tables": "table_stream",
     "spark_session": "session",
-    "state_at": "history.state_at",
-    "state_frame": "history.state_at",
+    "state_frame": "history_frames",
     "table_frame": "derived_frames",
 }
 

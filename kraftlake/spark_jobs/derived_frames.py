@@ -17,8 +17,8 @@ import pyarrow as pa
 from kraftlake.metadata_log.delta_log import TableState
 from kraftlake.metadata_log.location import Location, fixed_location, open_parquet_file
 from kraftlake.runtime.errors import CorruptDataError
-from kraftlake.spark_jobs.derived_tables import columns_of, derived_table
 from kraftlake.spark_jobs.fold.frames import in_arrow
+from kraftlake.tables.derived_tables import columns_of, derived_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

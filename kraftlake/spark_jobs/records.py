@@ -23,13 +23,13 @@ from kraftlake.runtime.errors import KraftlakeError
 from kraftlake.spark_jobs.executor_environment import lend_store_access
 from kraftlake.spark_jobs.fold.chunks import fault_to_json, raise_first
 from kraftlake.spark_jobs.fold.frames import telling_faults
-from kraftlake.spark_jobs.lake_table import LakeTable, TableDescription
 from kraftlake.spark_jobs.record_scan import RECORDS_A_PART, RecordScan, read_part
-from kraftlake.spark_jobs.run_lock import hold_tables
 from kraftlake.spark_jobs.run_session import RunSession
 from kraftlake.spark_jobs.stream_options import StreamOptions, StreamResult
 from kraftlake.spark_jobs.table_stream import LOG_TABLE, run_tables
-from kraftlake.spark_jobs.table_writer import TableWriter
+from kraftlake.tables.lake_table import LakeTable, TableDescription
+from kraftlake.tables.table_locks import hold_tables
+from kraftlake.tables.table_writer import TableWriter
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import attrs
 
 from kraftlake.image import MetadataImage
-from kraftlake.spark_jobs.jobs import run_job
-from kraftlake.spark_jobs.local_changes import LOCAL_CHANGES
-from kraftlake.spark_jobs.snapshot_publisher import DEFAULT_SNAPSHOT_BYTES
+from kraftlake.spark_jobs import run_job
 from kraftlake.spark_jobs.stream_options import AVAILABLE_NOW, StreamOptions
 from kraftlake.spark_jobs.table_stream import Progress
+from kraftlake.tables.catch_up.snapshot_publisher import DEFAULT_SNAPSHOT_BYTES
+from kraftlake.tables.local_changes.table import LOCAL_CHANGES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

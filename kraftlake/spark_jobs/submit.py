@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from kraftlake.runtime.errors import KraftlakeError
 from kraftlake.runtime.own_process import settle_in
-from kraftlake.spark_jobs.jobs import JOBS, run_job
+from kraftlake.spark_jobs.run_named_job import run_job
+from kraftlake.tables.jobs import JOBS
 
 SNAPSHOT: Final = "snapshot"
 """The job that is no stream: see `build_snapshot`."""

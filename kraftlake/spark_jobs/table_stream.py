@@ -24,16 +24,16 @@ from kraftlake.runtime.arguments import instance
 from kraftlake.runtime.errors import EnvironmentFaultError, KraftlakeError, LakeError, UsageError
 from kraftlake.runtime.log import get_logger
 from kraftlake.runtime.one_ahead import one_ahead
-from kraftlake.spark_jobs.beside import PIECES_AHEAD, Behind
-from kraftlake.spark_jobs.log_fold import LogFold, TableFeed
-from kraftlake.spark_jobs.row_fold import RowFold
-from kraftlake.spark_jobs.run_lock import JOBS_FOLDER, hold_tables
 from kraftlake.spark_jobs.run_session import RunSession
-from kraftlake.spark_jobs.snapshot_publisher import SnapshotPublisher
 from kraftlake.spark_jobs.stream_faults import MovedUnderTheStreamError, worded
 from kraftlake.spark_jobs.stream_options import AVAILABLE_NOW, StreamOptions, StreamResult
 from kraftlake.spark_jobs.stream_start import StreamStart, choose_start, discard, resumable
-from kraftlake.spark_jobs.table_writer import TableWriter, open_rows_of
+from kraftlake.tables.catch_up.background import PIECES_AHEAD, Behind
+from kraftlake.tables.catch_up.log_fold import LogFold, TableFeed
+from kraftlake.tables.catch_up.row_fold import RowFold
+from kraftlake.tables.catch_up.snapshot_publisher import SnapshotPublisher
+from kraftlake.tables.table_locks import JOBS_FOLDER, hold_tables
+from kraftlake.tables.table_writer import TableWriter, open_rows_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-    from kraftlake.spark_jobs.lake_table import LakeTable
-    from kraftlake.spark_jobs.later_rows import LaterRows
     from kraftlake.spark_jobs.replay_listener import ReplayListener
+    from kraftlake.tables.lake_table import LakeTable
+    from kraftlake.tables.lazy_table import LaterRows
 
 Progress = Callable[[int, int], None]
 """Told after each publication: the last offset that is published, and where the log ended when the job began."""

@@ -16,13 +16,13 @@ from kraftlake.metadata_log import MetadataLog
 from kraftlake.records import metadata_records as r
 from kraftlake.replay import import_source
 from kraftlake.replay.bulk import BULK_FROM
-from kraftlake.spark_jobs import log_events
-from kraftlake.spark_jobs.events import KINDS
-from kraftlake.spark_jobs.events_writer import EventsWriter
+from kraftlake.tables.events import log_events
+from kraftlake.tables.events.table import KINDS
+from kraftlake.tables.events.writer import EventsWriter
 from tests.cli.made_logs import batch_of, directory_of, hostile_log, unreplayable_log
 from tests.cli.running import DIRECTORY, ROOT, TORN, fault, run, run_json
 from tests.cli.test_interactive import ANSI, on_terminal
-from tests.spark_jobs.folding import fold_into
+from tests.tables.folding import fold_into
 
 
 def told(*words: object, source: object = DIRECTORY) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ import pytest
 
 from kraftlake.cli.application import application
 from kraftlake.cli.reference import reference, walk
-from kraftlake.spark_jobs.jobs import JOBS
+from kraftlake.tables.jobs import JOBS
 from tests.cli.running import ROOT, process, run
 
 COMMANDS = [(path, command) for path, command, _ in walk()]

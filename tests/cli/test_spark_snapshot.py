@@ -8,7 +8,7 @@ import pytest
 
 from kraftlake.metadata_log import MetadataLog
 from tests.cli.running import fault, run, run_json
-from tests.spark_jobs.sample_log import lake_of
+from tests.tables.sample_log import lake_of
 
 
 @pytest.mark.spark

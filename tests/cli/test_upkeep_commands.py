@@ -10,10 +10,10 @@ import pytest
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.delta_log import read_table
 from kraftlake.runtime.errors import OffsetError
-from kraftlake.spark_jobs.cluster_metrics import ClusterMetricsWriter
-from kraftlake.spark_jobs.lake_table import LakeTable
+from kraftlake.tables.lake_table import LakeTable
+from kraftlake.tables.metrics.cluster_metrics import ClusterMetricsWriter
 from tests.cli.running import DIRECTORY, fault, run, run_json
-from tests.spark_jobs.folding import fold_into
+from tests.tables.folding import fold_into
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from kraftlake.replay import import_source
-from tests.spark_jobs.sample_log import SAMPLE
+from tests.tables.sample_log import SAMPLE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,7 +43,7 @@ def sql_examples() -> Iterator[SqlExample]:
 
 def sample_lake(path: Path, spark: SparkSession) -> Path:
     """A lake of the sample with every derived table."""
-    from kraftlake.spark_jobs.jobs import run_job
+    from kraftlake.spark_jobs import run_job
 
     import_source(SAMPLE, path)
     for job in ("all", "records"):

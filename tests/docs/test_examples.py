@@ -11,8 +11,8 @@ import pytest
 
 from kraftlake.replay import import_source
 from tests.docs.sql_examples import DOCS
-from tests.spark_jobs.history.folding import run_to_end
-from tests.spark_jobs.sample_log import SAMPLE
+from tests.tables.history.folding import run_to_end
+from tests.tables.sample_log import SAMPLE
 
 EXAMPLES = sorted((DOCS / "examples").glob("*.py"))
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from kraftlake.spark_jobs.records import RECORDS
-from tests.spark_jobs.sample_log import lake_of
+from tests.tables.sample_log import lake_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,7 +11,7 @@ from kraftlake.metadata_log.delta_log import read_table
 from kraftlake.metadata_log.derived_tables import derived_tables
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.runtime.errors import LakeError
-from kraftlake.spark_jobs.lake_table import LakeTable, TableDescription
+from kraftlake.tables.lake_table import LakeTable, TableDescription
 from tests.metadata_log.test_upkeep import grown, upkeep, with_snapshot
 
 ROWS = pa.table({"offset": pa.array([0], pa.int64())})

@@ -16,7 +16,7 @@ from kraftlake.metadata_log.delta_log import read_commit, read_table
 from kraftlake.metadata_log.row_compaction import compact_rows
 from kraftlake.metadata_log.upkeep_policy import UpkeepPolicy
 from kraftlake.runtime.errors import CorruptDataError
-from kraftlake.spark_jobs.lake_table import LakeTable, TableDescription
+from kraftlake.tables.lake_table import LakeTable, TableDescription
 from tests.metadata_log.test_derived_tables import made_of
 from tests.metadata_log.test_upkeep import DISK, POLICY, after_another, grown, upkeep
 from tests.metadata_log.unsealed import unseal

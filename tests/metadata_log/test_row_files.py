@@ -9,7 +9,7 @@ import pytest
 from kraftlake.metadata_log import row_files
 from kraftlake.metadata_log.disk import Disk
 from kraftlake.metadata_log.row_files import bounded_columns, write_row_file
-from kraftlake.spark_jobs.history.columns import PARTITION_SCHEMA
+from kraftlake.tables.history.columns import PARTITION_SCHEMA
 
 TEXT = pa.dictionary(pa.int32(), pa.string())
 SCHEMA = pa.schema(

@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 from kraftlake.metadata_log.delta_log import read_table
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.records.rows import LOG_SCHEMA
-from kraftlake.spark_jobs.lake_table import LakeTable
+from kraftlake.tables.lake_table import LakeTable
 from tests.metadata_log.delta_protocol import check_commits
 from tests.metadata_log.log_batches import data_batch
 from tests.metadata_log.test_derived_tables import made_of

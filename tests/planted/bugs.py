@@ -28,14 +28,14 @@ _PARTITION_CHANGE = "kraftlake/controller/partition_change.py"
 BUGS = (
     PlantedBug(
         "a-row-group-is-taken-whole-at-the-end-of-its-first-state",
-        "kraftlake/spark_jobs/history/rows_at.py",
+        "kraftlake/tables/history/rows_at.py",
         "first_end is not None and first_end > offset",
         "first_end is not None and first_end >= offset",
         f"tests/spark_jobs/history/{_STATE_ENDS}",
     ),
     PlantedBug(
         "a-state-is-so-at-its-end",
-        "kraftlake/spark_jobs/history/rows_at.py",
+        "kraftlake/tables/history/rows_at.py",
         "pc.greater(ends, at)",
         "pc.greater_equal(ends, at)",
         f"tests/spark_jobs/history/{_STATE_ENDS}",

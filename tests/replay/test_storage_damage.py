@@ -24,8 +24,8 @@ from kraftlake.records.rows import to_rows
 from kraftlake.replay.kept_snapshot import keep_snapshot
 from kraftlake.replay.open_reader import LakeReader
 from kraftlake.runtime.errors import CorruptDataError, KraftlakeError
-from kraftlake.spark_jobs.events_writer import EventsWriter
-from kraftlake.spark_jobs.log_fold import LogFold, TableFeed
+from kraftlake.tables.catch_up.log_fold import LogFold, TableFeed
+from kraftlake.tables.events.writer import EventsWriter
 from tests.metadata_log.log_batches import UnsyncedDisk, noop_batch
 from tests.replay.made_logs import reference_image, small_log
 

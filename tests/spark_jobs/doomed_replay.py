@@ -13,8 +13,8 @@ import sys
 import pyarrow as pa
 
 from kraftlake.spark_jobs import run_replay
-from kraftlake.spark_jobs.lake_table import LakeTable
-from kraftlake.spark_jobs.later_rows import LaterRows
+from kraftlake.tables.lake_table import LakeTable
+from kraftlake.tables.lazy_table import LaterRows
 
 
 def main(lake: str, stage: str, number: int) -> None:

@@ -14,20 +14,13 @@ from deltalake import DeltaTable
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.records.rows import BATCH_COLUMNS, LOG_SCHEMA
 from kraftlake.runtime.errors import OffsetError, UsageError
-from kraftlake.spark_jobs import (
-    StreamOptions,
-    StreamResult,
-    TableDescription,
-    TableWriter,
-    run_job,
-    state_at,
-    table_stream,
-)
-from kraftlake.spark_jobs.local_changes import SCHEMA
-from kraftlake.spark_jobs.log_fold import LogFold
+from kraftlake.spark_jobs import StreamOptions, StreamResult, run_job, table_stream
+from kraftlake.tables import TableDescription, TableWriter, state_at
+from kraftlake.tables.catch_up.log_fold import LogFold
+from kraftlake.tables.local_changes.table import SCHEMA
 from tests.replay.made_logs import data, partition, topic
-from tests.spark_jobs.sample_log import LAST_OFFSET, append_in, batches_between, image_without_spark, lake_of
-from tests.spark_jobs.test_local_changes_writer import published
+from tests.tables.local_changes.test_writer import published
+from tests.tables.sample_log import LAST_OFFSET, append_in, batches_between, image_without_spark, lake_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -130,7 +123,7 @@ def test_it_is_published_in_pieces_of_bounded_size_whatever_the_tables_that_it_i
 ) -> None:
     monkeypatch.setattr(table_stream, "_PUBLISH_BYTES", 50_000)
     monkeypatch.setattr("kraftlake.metadata_log.data_files.ROW_GROUP_ROWS", 200)  # a few of them make one table
-    monkeypatch.setattr("kraftlake.spark_jobs.log_fold._PIECE_ROWS", 300)
+    monkeypatch.setattr("kraftlake.tables.catch_up.log_fold._PIECE_ROWS", 300)
     lake_of(tmp_path / "lake", commits=20)
     told: list[int] = []
     run_job("history", tmp_path / "lake", on_progress=lambda offset, _: told.append(offset))

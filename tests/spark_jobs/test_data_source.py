@@ -16,7 +16,7 @@ from kraftlake.records.redaction import redact_record_json
 from kraftlake.runtime.errors import NotASourceError, OffsetError, UsageError
 from kraftlake.spark_jobs import KraftDataSource, read_records
 from tests.records.typed_json import expected_line, json_of_row
-from tests.spark_jobs.sample_log import SAMPLE, SAMPLES, lake_of
+from tests.tables.sample_log import SAMPLE, SAMPLES, lake_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -15,8 +15,8 @@ from kraftlake.metadata_log.delta_log import read_table
 from kraftlake.runtime.errors import LakeError, UsageError
 from kraftlake.spark_jobs import run_job, table_frame
 from kraftlake.spark_jobs.derived_frames import _schema, _whole, disk_files_frame, files_frame
-from kraftlake.spark_jobs.jobs import JOBS
-from tests.spark_jobs.sample_log import lake_of
+from kraftlake.tables.jobs import JOBS
+from tests.tables.sample_log import lake_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

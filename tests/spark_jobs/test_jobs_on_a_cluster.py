@@ -15,10 +15,10 @@ from deltalake import DeltaTable
 
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.spark_jobs import run_job
-from kraftlake.spark_jobs.jobs import JOBS
-from kraftlake.spark_jobs.run_lock import JOBS_FOLDER
+from kraftlake.tables.jobs import JOBS
+from kraftlake.tables.table_locks import JOBS_FOLDER
 from tests.spark_cluster import SparkCluster
-from tests.spark_jobs.sample_log import LAST_OFFSET, append_in, lake_of, sample_batches
+from tests.tables.sample_log import LAST_OFFSET, append_in, lake_of, sample_batches
 
 pytestmark = pytest.mark.spark
 

@@ -15,14 +15,15 @@ from deltalake import DeltaTable
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.object_path import ObjectPath
 from kraftlake.runtime.errors import LakeError, UsageError
-from kraftlake.spark_jobs import StreamOptions, run_job, state_at
-from kraftlake.spark_jobs.jobs import JOBS
+from kraftlake.spark_jobs import StreamOptions, run_job
+from kraftlake.tables import state_at
+from kraftlake.tables.jobs import JOBS
 from tests.cli.running import fault, run_json
 from tests.metadata_log.object_store import BUCKET, LONG
 from tests.spark_cluster import SparkCluster, driver_environment
 from tests.spark_jobs.in_a_lake import STATE_AT, everything
-from tests.spark_jobs.sample_log import LAST_OFFSET, append_in, batches_between, lake_of, sample_batches
-from tests.spark_jobs.test_cluster_metrics import check_minutes
+from tests.tables.metrics.test_cluster_metrics import check_minutes
+from tests.tables.sample_log import LAST_OFFSET, append_in, batches_between, lake_of, sample_batches
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -21,9 +21,9 @@ from kraftlake.spark_jobs import (
     read_records,
     run_job,
 )
-from kraftlake.spark_jobs.jobs import JOBS
+from kraftlake.tables.jobs import JOBS
 from tests.cli.running import fault
-from tests.spark_jobs.sample_log import SAMPLES
+from tests.tables.sample_log import SAMPLES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

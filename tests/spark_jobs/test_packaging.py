@@ -18,7 +18,7 @@ from deltalake import DeltaTable
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.spark_jobs.java import java_home
 from tests.spark_cluster import REPOSITORY, SparkCluster, driver_environment
-from tests.spark_jobs.sample_log import LAST_OFFSET, lake_of
+from tests.tables.sample_log import LAST_OFFSET, lake_of
 
 LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
 

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.maintenance_commit import commit_beside_writers
 from kraftlake.spark_jobs import StreamOptions, run_job
-from kraftlake.spark_jobs.jobs import JOBS
-from kraftlake.spark_jobs.run_lock import JOBS_FOLDER
-from tests.spark_jobs.sample_log import append_in
-from tests.spark_jobs.test_log_fold import BATCHES
+from kraftlake.tables.jobs import JOBS
+from kraftlake.tables.table_locks import JOBS_FOLDER
+from tests.tables.catch_up.test_log_fold import BATCHES
+from tests.tables.sample_log import append_in
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

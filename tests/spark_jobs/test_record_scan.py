@@ -19,7 +19,7 @@ from kraftlake.runtime.errors import CorruptDataError, NotASourceError, OffsetEr
 from kraftlake.spark_jobs import record_scan
 from kraftlake.spark_jobs.record_scan import RecordScan, open_scanned, parts_of, read_part, type_of
 from tests.records.typed_json import json_of_row
-from tests.spark_jobs.sample_log import SAMPLE, SAMPLES, lake_of
+from tests.tables.sample_log import SAMPLE, SAMPLES, lake_of
 
 LOGS = sorted(path / "log" / "__cluster_metadata-0" for path in SAMPLES.iterdir() if path.is_dir())
 CHECKPOINT = next(iter(sorted(SAMPLE.glob("*4593*.checkpoint"))))

@@ -14,10 +14,9 @@ from kraftlake.kafka_files import open_directory
 from kraftlake.metadata_log import MetadataLog, Upkeep
 from kraftlake.records.typed_rows import typed_rows, typed_schema
 from kraftlake.runtime.errors import CorruptDataError, OffsetError
-from kraftlake.spark_jobs import StreamOptions, records
-from kraftlake.spark_jobs.jobs import run_job
+from kraftlake.spark_jobs import StreamOptions, records, run_job
 from kraftlake.spark_jobs.records import RECORDS, run_records
-from tests.spark_jobs.sample_log import LAST_OFFSET, SAMPLE, append_in, batches_between, lake_of
+from tests.tables.sample_log import LAST_OFFSET, SAMPLE, append_in, batches_between, lake_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

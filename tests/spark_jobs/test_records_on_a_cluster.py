@@ -18,8 +18,8 @@ from deltalake import DeltaTable
 from kraftlake.spark_jobs.records import RECORDS
 from tests.spark_cluster import SparkCluster
 from tests.spark_jobs.cluster_records import PARTS_A_COMMIT, RECORDS_A_PART
-from tests.spark_jobs.sample_log import LAST_OFFSET, lake_of
 from tests.spark_jobs.test_records import expected, rows_of
+from tests.tables.sample_log import LAST_OFFSET, lake_of
 
 pytestmark = pytest.mark.spark
 

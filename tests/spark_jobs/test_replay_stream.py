@@ -20,12 +20,12 @@ from kraftlake.records.serde import UnknownRecord
 from kraftlake.replay.source import open_source
 from kraftlake.runtime.errors import LakeError, UnknownRecordError, UsageError
 from kraftlake.spark_jobs import ReplayResult, run_replay
-from kraftlake.spark_jobs.lake_table import LakeTable
-from kraftlake.spark_jobs.local_changes import COLUMNS, LOCAL_CHANGES, SCHEMA
-from kraftlake.spark_jobs.run_lock import hold_tables
+from kraftlake.tables.lake_table import LakeTable
+from kraftlake.tables.local_changes.table import COLUMNS, LOCAL_CHANGES, SCHEMA
+from kraftlake.tables.table_locks import hold_tables
 from tests.interop.kafka_classes import kafka_local_changes
 from tests.replay.made_logs import data, no_op, topic
-from tests.spark_jobs.sample_log import (
+from tests.tables.sample_log import (
     LAST_OFFSET,
     SAMPLE,
     append_in,

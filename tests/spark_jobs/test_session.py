@@ -11,7 +11,7 @@ import pytest
 
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.spark_jobs import java_home, replay, spark_session
-from tests.spark_jobs.sample_log import lake_of
+from tests.tables.sample_log import lake_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,7 +10,7 @@ from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.delta_log import commit_path, read_table
 from kraftlake.runtime.errors import UsageError
 from kraftlake.spark_jobs.stream_start import StreamStart, choose_start, discard, resumable
-from tests.spark_jobs.sample_log import lake_of
+from tests.tables.sample_log import lake_of
 
 COMMITS = 5
 

@@ -20,9 +20,9 @@ from kraftlake.metadata_log.trimming import set_properties, trim
 from kraftlake.replay.open_reader import LakeReader
 from kraftlake.runtime.errors import LakeError, OffsetError, UsageError
 from kraftlake.spark_jobs import ReplayListener, ReplayProgress, StreamOptions, StreamResult, run_job
-from kraftlake.spark_jobs.jobs import ALL, JOBS
 from kraftlake.spark_jobs.submit import main
-from tests.spark_jobs.sample_log import LAST_OFFSET, append_in, batches_between, lake_of, sample_batches
+from kraftlake.tables.jobs import ALL, JOBS
+from tests.tables.sample_log import LAST_OFFSET, append_in, batches_between, lake_of, sample_batches
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -145,7 +145,7 @@ def events(
     for name in partitions:
         if not _PARTITION.fullmatch(name):
             raise click.UsageError(f"{name!r} is not a partition: give its topic and its number, as in foo-3.")
-    from kraftlake.spark_jobs.log_events import LogEvents, form_of
+    from kraftlake.tables.events.log_events import LogEvents, form_of
 
     opened = call.open(source)
     begin, end = call.offsets(opened, first, last)

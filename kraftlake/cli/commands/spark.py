@@ -12,7 +12,8 @@ from kraftlake.cli.options import Call, command
 from kraftlake.cli.parameters import LAKE, OUTPUT, CountParameter
 from kraftlake.cli.sections import ENGINE
 from kraftlake.runtime.own_process import settle_in
-from kraftlake.spark_jobs.jobs import JOBS, REPLAY, Job, run_job
+from kraftlake.spark_jobs.run_named_job import run_job
+from kraftlake.tables.jobs import JOBS, REPLAY, Job
 
 if TYPE_CHECKING:
     from kraftlake.spark_jobs import StreamResult

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from kraftlake.runtime import errors
 from kraftlake.runtime.errors import KraftlakeError
-from kraftlake.spark_jobs.fold.log_values import LogValues
+from kraftlake.tables.changes.log_values import LogValues
 
 BASE, LOG, CHECK, FAULT = 0, 1, 2, 3
 """What a chunk is of: the snapshot that the fold starts from, the log behind it, the checksum of a base's piece, or a

@@ -11,9 +11,9 @@ from kraftlake.image import TopicsImage
 from kraftlake.replay import topics_from_arrow, topics_to_arrow
 from kraftlake.runtime.errors import KraftlakeError
 from kraftlake.spark_jobs.fold.chunks import BASE, CHECK, FAULT, Chunk, batch_of, chunks_of, fault_to_json, raise_first
-from kraftlake.spark_jobs.fold.log_values import LogValues
 from kraftlake.spark_jobs.fold.shard import ShardFold
-from kraftlake.spark_jobs.transactions import TransactionFilter
+from kraftlake.tables.changes.log_values import LogValues
+from kraftlake.tables.changes.transactions import TransactionFilter
 
 FOLDED_SCHEMA = pa.schema(
     [

@@ -15,11 +15,11 @@ from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.location import fixed_location
 from kraftlake.runtime.arguments import whole, whole_or_none
 from kraftlake.runtime.errors import OffsetError, UsageError
-from kraftlake.spark_jobs.delta_heads import DeltaHeads
 from kraftlake.spark_jobs.fold.folded import fold_shard, shards_in
 from kraftlake.spark_jobs.fold.frames import chunks_frame, in_arrow, of_topics, sound_plan
 from kraftlake.spark_jobs.fold.plan import provenance_at
-from kraftlake.spark_jobs.local_changes import SCHEMA, local_change_rows
+from kraftlake.tables.changes.delta_boundaries import DeltaHeads
+from kraftlake.tables.local_changes.table import SCHEMA, local_change_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -79,7 +79,7 @@ def batches_of_change(change: TopicsDelta, heads: DeltaHeads) -> Iterator[pa.Rec
     """The rows of one metadata delta, in batches of bounded size; `heads` is that of `heads_of`."""
     bulk, tables = change.as_bulk(), None
     if bulk is not None:
-        from kraftlake.spark_jobs.bulk_delta_changes import bulk_delta_changes
+        from kraftlake.tables.local_changes.bulk_delta_changes import bulk_delta_changes
 
         tables = bulk_delta_changes(bulk, heads)
     for table in tables or ():

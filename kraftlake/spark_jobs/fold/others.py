@@ -13,8 +13,8 @@ from kraftlake.records.serde import AnyMessage, decode_control
 from kraftlake.replay.quorum import QuorumState
 from kraftlake.runtime.errors import CorruptDataError, ReplayError
 from kraftlake.spark_jobs.fold.chunks import BASE, CHECK, Chunk
-from kraftlake.spark_jobs.fold.log_values import LogValues
-from kraftlake.spark_jobs.transactions import TransactionFilter
+from kraftlake.tables.changes.log_values import LogValues
+from kraftlake.tables.changes.transactions import TransactionFilter
 
 
 @attrs.frozen(kw_only=True)

@@ -10,7 +10,7 @@ from kraftlake.delta.faults import place_of
 from kraftlake.image import MetadataImage, TopicsImage
 from kraftlake.records.metadata_records import ClearElrRecord, RemoveTopicRecord
 from kraftlake.runtime.errors import ReplayError
-from kraftlake.spark_jobs.fold.log_values import LogValues
+from kraftlake.tables.changes.log_values import LogValues
 
 
 class ShardFold:

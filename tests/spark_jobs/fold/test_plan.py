@@ -19,7 +19,7 @@ from kraftlake.replay.open_reader import LakeReader
 from kraftlake.spark_jobs.fold.folded import NAMES_SCHEMA
 from kraftlake.spark_jobs.fold.layout import ranges_of
 from kraftlake.spark_jobs.fold.plan import base_is_sound, check_piece, plan_fold, provenance_at
-from tests.spark_jobs.sample_log import lake_of
+from tests.tables.sample_log import lake_of
 
 
 @given(st.sets(st.integers(0, 500)), st.integers(0, 300), st.integers(-1, 300), st.integers(1, 80))

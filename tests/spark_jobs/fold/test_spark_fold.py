@@ -23,12 +23,12 @@ from kraftlake.replay.open_reader import LakeReader
 from kraftlake.runtime.errors import OffsetError, ReplayError, UnwritableMetadataError, UsageError
 from kraftlake.spark_jobs import build_snapshot, image_frame, local_changes_frame
 from kraftlake.spark_jobs.fold.local_changes_frame import batch_of_rows, heads_of
-from kraftlake.spark_jobs.fold.partition_table import PARTITION_SCHEMA, partition_table
 from kraftlake.spark_jobs.fold.plan import provenance_at
-from kraftlake.spark_jobs.local_changes import SCHEMA, local_change_rows
+from kraftlake.tables.local_changes.table import SCHEMA, local_change_rows
+from kraftlake.tables.partition_table import PARTITION_SCHEMA, partition_table
 from tests.histories import uuid_of
 from tests.metadata_log.unsealed import unseal
-from tests.spark_jobs.sample_log import LAST_OFFSET, SAMPLES, lake_of
+from tests.tables.sample_log import LAST_OFFSET, SAMPLES, lake_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -1,0 +1,357 @@
+"""The state of a job that folds the log: rows of the log in, metadata deltas out to the tables' writers, each once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kraftlake import kernels
+from kraftlake.delta import MetadataDelta
+from kraftlake.image import MetadataImage
+from kraftlake.records.batch import RecordBatch
+from kraftlake.records.metadata_records import NoOpRecord
+from kraftlake.records.rows import LOG_SCHEMA, from_rows
+from kraftlake.replay.base import choose_base, usable_snapshots
+from kraftlake.replay.batch_loader import MetadataBatchLoader
+from kraftlake.replay.fold import extend, load_snapshot
+from kraftlake.replay.log_reader import LogReader, SnapshotReader
+from kraftlake.replay.manifest import LogDeltaManifest
+from kraftlake.runtime.errors import LakeError, OffsetError
+from kraftlake.tables.catch_up.background import Behind
+from kraftlake.tables.catch_up.noop_runs import QuietRun, parts
+from kraftlake.tables.table_writer import Published, TableWriter
+
+if TYPE_CHECKING:
+    from kraftlake.replay.open_reader import LakeReader
+    from kraftlake.replay.quorum import QuorumState
+    from kraftlake.tables.catch_up.batch_runs import Stretch
+    from kraftlake.tables.catch_up.snapshot_publisher import SnapshotPublisher
+
+AT_ONCE_FROM: Final = 1000
+_PIECE_ROWS = 50_000
+
+
+class TableFeed:
+    """One table of a fold: up to which offset it is complete (None: it holds nothing), and what makes its rows.
+
+    The writer is told what lies beyond `covers` alone, wherever the fold itself began: of several tables that were
+    left behind at different offsets, each goes on at its own.
+    """
+
+    def __init__(self, writer: TableWriter, covers: int | None) -> None:
+        self.writer = writer
+        self.covers = covers
+        self._begun = False
+
+    @property
+    def name(self) -> str:
+        """The table's name."""
+        return self.writer.description.name
+
+    def publish(self, change: Published) -> None:
+        """Pass on a published change that the table lacks."""
+        if self._lacks(change.offset):
+            if not self._begun:
+                self._begun = True
+                self.writer.begin(change.before)
+            self.writer.publish(change)
+
+    def take_rows(self, rows: pa.Table) -> None:
+        """Pass on the sorted rows of the log that the table lacks."""
+        if not self.writer.wants_rows or not self._lacks(rows.column("offset")[-1].as_py()):
+            return
+        if not self._lacks(rows.column("offset")[0].as_py()):
+            rows = rows.filter(pc.greater(rows.column("offset"), self.covers))
+        self.writer.take_rows(rows)
+
+    def _lacks(self, offset: int) -> bool:
+        return self.covers is None or offset > self.covers
+
+
+class LogFold:
+    """Folds the log of a lake batch by batch: one metadata delta for each log batch, one for a metadata transaction.
+
+    Batches of nothing but no-op records make none: the image only moves on over them. Where no table wants the deltas,
+    many batches are replayed at once, and images are made where somebody asks for one.
+
+    What comes out depends on the order of the offsets alone: `new_rows` takes rows in any order, leaves out offsets at
+    or below `last_offset`, and a gap is an error.
+    """
+
+    def __init__(
+        self,
+        reader: LakeReader,
+        feeds: Sequence[TableFeed],
+        snapshots: SnapshotPublisher | None = None,
+        *,
+        at_once_from: int = AT_ONCE_FROM,
+        beside: Behind | None = None,
+    ) -> None:
+        """`at_once_from` is from how many rows on batches are replayed at once.
+
+        With `beside` writers that want rows alone make theirs on that thread while the images are made on this one.
+        """
+        self._at_once_from = at_once_from
+        self._beside = beside
+        self._reader = reader
+        self._feeds = tuple(feeds)
+        self._snapshots = snapshots
+        self._publishing = False
+        self._of_snapshot = False
+        self._wants_changes = any(feed.writer.wants_changes for feed in self._feeds)
+        self._gathers = False
+        """Whether the loader has gathered batches that were replayed at once."""
+        self.loader = MetadataBatchLoader()
+        self.batches = 0
+        self.deltas = 0
+
+    @property
+    def image(self) -> MetadataImage:
+        """The newest published image; a metadata transaction that is open at `last_offset` is not in it."""
+        self._settle()
+        return self.loader.image
+
+    @property
+    def last_offset(self) -> int:
+        """The last offset that was taken in, -1 for none."""
+        return self.loader.last_offset
+
+    def begin(self) -> None:
+        """Become the state at the last offset that all tables cover.
+
+        Where one covers nothing, the state is the empty image, or, where the log starts above 0, the oldest snapshot
+        that covers its start, whose load is then published as the first delta. Raises OffsetError where the log has no
+        image where a table ends, LakeError where a table is of another log.
+        """
+        for feed in self._feeds:
+            self._check_in_log(feed)
+        covered = [feed.covers for feed in self._feeds if feed.covers is not None]
+        if len(covered) < len(self._feeds):
+            self._begin_anew()
+        else:
+            self._go_on_from(min(covered))
+        self._publishing = True
+        self.batches = 0
+        self.deltas = 0
+
+    def new_rows(self, rows: pa.Table) -> pa.Table:
+        """The rows that were not taken yet of rows of the log's table, whole batches in any order; sorted by offset.
+
+        Raises LakeError naming the offset where one is missing or a batch is cut.
+        """
+        rows = rows.select(LOG_SCHEMA.names).cast(LOG_SCHEMA)
+        new = rows.filter(pc.greater(rows.column("offset"), self.last_offset)).sort_by("offset")
+        if not new.num_rows:
+            return new
+        first, last = new.column("offset")[0].as_py(), new.column("offset")[-1].as_py()
+        if first != self.last_offset + 1 or last - first + 1 != new.num_rows:
+            raise LakeError(
+                f"the stream of {self._reader.name} brought {new.num_rows} offsets from {first} to {last} where "
+                f"{self.last_offset + 1} was due: delete the stream's checkpoint and run again"
+            )
+        if new.column("batch")[0].as_py() != first:
+            raise LakeError(f"the batch that holds offset {first} of {self._reader.name} is split over two commits")
+        return new
+
+    def take(self, rows: pa.Table) -> Iterator[int]:
+        """Take in whole batches, sorted by offset, that follow `last_offset`; yields the size of each part of them.
+
+        Writers may be behind: see `wait`.
+        """
+        for piece in pieces(rows):
+            if self._beside is None or self._wants_changes or piece.num_rows < self._at_once_from:
+                self.wait()
+                size = self._take_piece(piece)
+                self._pass_on(piece, self._feeds)
+            else:
+                pass_on, take = partial(self._pass_on, piece, self._feeds), partial(self._take_piece, piece)
+                size = self._beside.along(pass_on, take)
+            yield size
+
+    def wait(self) -> None:
+        """Wait until the writers have had all that was taken in. Raises what one of them raised."""
+        if self._beside is not None:
+            self._beside.wait()
+
+    def _pass_on(self, rows: pa.Table, feeds: Iterable[TableFeed]) -> None:
+        for feed in feeds:
+            feed.take_rows(rows)
+
+    def finish(self) -> None:
+        """A run has ended with nothing left to read: a snapshot is due."""
+        ended = not self.loader.in_transaction and self.image.provenance.offset == self.last_offset
+        if self._snapshots is not None and ended:
+            self._snapshots.publish(self.image, self.loader.quorum)
+
+    def _take_piece(self, piece: pa.Table) -> int:
+        at_once = piece.num_rows >= self._at_once_from and not (self._publishing and self._wants_changes)
+        if not at_once or not kernels.available():
+            return sum(map(self._take_part, parts(piece)))
+        if pc.all(pc.equal(piece.column("api_key"), NoOpRecord.API_KEY)).as_py():
+            return sum(map(self._take_part, parts(piece)))
+        from kraftlake.tables.catch_up.batch_runs import stretches  # imports numba
+
+        some = stretches(piece, lambda: self.loader.in_transaction)
+        return sum(self._take(part) if isinstance(part, RecordBatch) else self._take_stretch(part) for part in some)
+
+    def _take_stretch(self, stretch: Stretch) -> int:
+        """Take in many batches at once, with a stop where a snapshot is due."""
+        topics = self.loader.delta.topics_delta
+        if topics is not None and not topics.takes_bulk:
+            self._settle()  # objects had to do: from the next image on rows can again
+        loader, self._gathers = self.loader, True
+        loader.publish = None
+
+        def image_at(offset: int) -> tuple[MetadataImage, QuorumState]:
+            loader.load_values(stretch.values, to_offset=offset)
+            return loader.take_image(), loader.quorum
+
+        if self._snapshots is not None:
+            self._snapshots.pass_stretch(stretch, image_at, publishing=self._publishing)
+        loader.load_values(stretch.values, to_offset=stretch.last_offset)
+        self.batches += len(stretch.ends)
+        self.deltas += int(np.count_nonzero(~stretch.quiet)) if self._publishing else 0
+        return int(stretch.sizes.sum())
+
+    def _settle(self) -> None:
+        """Make an image of what was gathered: the next delta is on it."""
+        if self._gathers:
+            self._gathers = False
+            self.loader.take_image()
+            self.loader.publish_to(self._publish)
+
+    def _take_part(self, part: QuietRun | pa.Table) -> int:
+        self._settle()
+        if not isinstance(part, QuietRun):
+            return sum(map(self._take, from_rows(part)))
+        if self.loader.in_transaction or part.first_epoch < self.loader.provenance.epoch:
+            return sum(map(self._take, from_rows(part.rows)))
+        begin, size = self.last_offset + 1, part.size_from(0)
+        self.loader.pass_over(part.end)
+        self.batches += part.batches
+        if self._snapshots is not None:
+            known = self._snapshots.last_end_within(begin, self.last_offset + 1)
+            if known is not None:
+                self._snapshots.start_at(self.image)
+            self._snapshots.pass_over(size if known is None else part.size_from(known))
+        return size
+
+    def _take(self, batch: RecordBatch) -> int:
+        self._settle()
+        size = sum(map(len, batch.values))
+        self.loader.load_batch(batch)
+        self.loader.flush()
+        self.batches += 1
+        if self._snapshots is None:
+            return size
+        if self.image.provenance.offset != self.last_offset:
+            self._snapshots.pass_over(size)
+        else:
+            self._snapshots.batch_done(self.image, self.loader.quorum, size, publishing=self._publishing)
+        return size
+
+    def _publish(self, delta: MetadataDelta, image: MetadataImage, manifest: LogDeltaManifest) -> None:
+        assert image.provenance == manifest.provenance
+        if not self._publishing:
+            return
+        self.deltas += 1
+        change = Published(delta, image, manifest, self._of_snapshot)
+        for feed in self._feeds:
+            feed.publish(change)
+
+    def _begin_anew(self) -> None:
+        self.loader.publish_to(self._publish)
+        if self._reader.start_offset == 0:
+            return
+        snapshot = oldest_snapshot(self._reader)
+        for feed in self._feeds:
+            if feed.covers is not None and feed.covers < snapshot.end_offset - 1:
+                raise OffsetError(self._trimmed_past(feed.covers))
+        self._publishing = self._of_snapshot = True
+        load_snapshot(self.loader, snapshot)
+        self.loader.flush()
+        self._of_snapshot = False
+        self._start_snapshots_at(self.image)
+
+    def _go_on_from(self, covered: int) -> None:
+        try:
+            base = choose_base(self._reader, covered) if covered >= 0 else None
+        except OffsetError as fault:
+            raise OffsetError(self._trimmed_past(covered)) from fault
+        if base is not None:
+            load_snapshot(self.loader, base)
+            self._start_snapshots_at(self.loader.take_image())
+        if self._snapshots is None:
+            self._replay_at_once(covered)
+        self.loader.publish_to(self._publish)
+        if self.last_offset < covered:  # the places of later snapshots depend on the sizes of all batches in between
+            for rows in self._reader.log.batch_rows(self.last_offset + 1, covered):
+                for piece in pieces(rows):
+                    self._take_piece(piece)
+            self._settle()
+        if self.last_offset != covered or not self.loader.provenance.batch_aligned:
+            raise OffsetError(
+                f"the tables of {self._reader.name} cover offsets up to {covered}, which is inside of a batch"
+            )
+
+    def _replay_at_once(self, covered: int) -> None:
+        """Replay up to `covered`, or to where a transaction begins that is open there.
+
+        The newest image is the one that was published last, so that what follows compares with the same one whether or
+        not a run has ended in between.
+        """
+        base, quorum = self.image, self.loader.quorum
+        extend(self.loader, self._reader, covered)
+        if (begins := self.loader.transaction_begin_offset) is not None:
+            self.loader = MetadataBatchLoader(base, quorum=quorum)
+            if self.last_offset < begins - 1:
+                extend(self.loader, self._reader, begins - 1)
+        self.loader.take_image()
+
+    def _start_snapshots_at(self, image: MetadataImage) -> None:
+        if self._snapshots is not None:
+            self._snapshots.start_at(image)
+
+    def _check_in_log(self, feed: TableFeed) -> None:
+        if feed.covers is not None and feed.covers >= self._reader.end_offset:
+            raise LakeError(
+                f"{feed.name}/ of {self._reader.name} holds offsets up to {feed.covers}, but the log ends before "
+                f"{self._reader.end_offset}: the table is of another log, delete {feed.name}/ and run again"
+            )
+
+    def _trimmed_past(self, covered: int) -> str:
+        behind = [feed.name for feed in self._feeds if feed.covers is not None and feed.covers == covered]
+        return (
+            f"{behind[0]}/ of {self._reader.name} ends at offset {covered}, and the log that followed was trimmed: "
+            f"delete the folder {behind[0]}/ and run again, it then begins with the oldest snapshot"
+        )
+
+
+def oldest_snapshot(reader: LogReader) -> SnapshotReader:
+    """The snapshot that the log of a reader, which starts above 0, begins with; OffsetError where there is none."""
+    start = reader.start_offset
+    for snapshot in usable_snapshots(reader):
+        if start <= snapshot.end_offset <= reader.end_offset:
+            return snapshot
+    raise OffsetError(
+        f"{reader.name} starts at offset {start} and has no snapshot that covers that start, so there is no image to "
+        "start from: import a source that has one"
+    )
+
+
+def pieces(rows: pa.Table) -> Iterator[pa.Table]:
+    """The rows cut between batches, a bounded number of them at a time unless one batch is larger."""
+    bases = rows.column("batch").to_numpy()
+    start = 0
+    while start < len(bases):
+        stop = min(start + _PIECE_ROWS, len(bases))
+        if stop < len(bases):
+            cut = int(np.searchsorted(bases, bases[stop]))  # where the batch begins that the cut would split
+            stop = cut if cut > start else int(np.searchsorted(bases, bases[stop], side="right"))
+        yield rows.slice(start, stop - start)
+        start = stop

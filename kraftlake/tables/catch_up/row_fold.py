@@ -1,0 +1,67 @@
+"""The state of a job whose tables hold rows of the log and nothing of its images: no metadata delta is made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kraftlake.runtime.errors import OffsetError
+from kraftlake.tables.catch_up.log_fold import LogFold, TableFeed, pieces
+
+
+class RowFold(LogFold):
+    """As LogFold for writers that want rows and no changes: the image stays empty.
+
+    The first row that an empty table gets is the writer's to say: no snapshot is needed to begin.
+    """
+
+    _taken_to = -1
+
+    @property
+    def last_offset(self) -> int:
+        """The last offset that was taken in, -1 for none."""
+        return self._taken_to
+
+    def begin(self) -> None:
+        """Become the state at the last offset that all tables cover.
+
+        Raises OffsetError where the log that followed was trimmed, LakeError where a table is of another log.
+        """
+        starts = [self._first_offset(feed) for feed in self._feeds]
+        self._taken_to = min(starts) - 1
+        self.batches = 0
+        self.deltas = 0
+
+    def _first_offset(self, feed: TableFeed) -> int:
+        self._check_in_log(feed)
+        if feed.covers is None:
+            first = feed.writer.first_offset(self._reader)
+            if first > self._reader.start_offset:
+                feed.covers = first - 1
+            return first
+        if feed.covers + 1 < self._reader.start_offset:
+            raise OffsetError(
+                f"{feed.name}/ of {self._reader.name} ends at offset {feed.covers}, and the log that followed was "
+                f"trimmed: delete the folder {feed.name}/ and run again, it then begins with offset "
+                f"{feed.writer.first_offset(self._reader)}"
+            )
+        return feed.covers + 1
+
+    def take(self, rows: pa.Table) -> Iterator[int]:
+        """Take in whole batches, sorted by offset, that follow `last_offset`; yields the size of each part of them."""
+        for piece in pieces(rows):
+            if self._beside is None or len(self._feeds) < 2 or piece.num_rows < self._at_once_from:
+                self.wait()
+                self._pass_on(piece, self._feeds)
+            else:  # of histories the first is of partitions, where most happens
+                pass_on = partial(self._pass_on, piece)
+                self._beside.along(partial(pass_on, self._feeds[1:]), partial(pass_on, self._feeds[:1]))
+            self._taken_to = piece.column("offset")[-1].as_py()
+            self.batches += pc.count_distinct(piece.column("batch")).as_py()
+            yield pc.sum(pc.binary_length(piece.column("payload"))).as_py()
+
+    def finish(self) -> None:
+        """A run has ended; there is nothing more to do."""

@@ -1,0 +1,203 @@
+"""The records of a log with the offset at which each of them takes effect: metadata transactions taken apart.
+
+A record of a metadata transaction (KIP-868) takes effect at the offset of its EndTransactionRecord; those of an aborted
+one never do. Imports numpy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+import numpy as np
+import pyarrow as pa
+
+from kraftlake import kernels
+from kraftlake.delta import MetadataDelta
+from kraftlake.image import MetadataImage
+from kraftlake.records.batch import RecordBatch
+from kraftlake.records.metadata_records import METADATA_RECORDS
+from kraftlake.records.rows import from_rows
+from kraftlake.replay.record_faults import decode_record
+from kraftlake.tables.changes.transactions import TransactionFilter
+
+if TYPE_CHECKING:
+    from kraftlake.records.batch_values import BatchValues
+
+_KINDS: Final = 128
+UNKNOWN_KIND: Final = -1
+"""The kind of a record whose frame is not the three plain bytes that all of Kafka's have so far."""
+_NEWEST: Final[Any] = np.full(_KINDS, 0x7F, np.uint8)
+"""The newest version that this release knows, by api key; of types that it doesn't know none is too new."""
+_NEWEST[[*METADATA_RECORDS]] = [record_type.VERSIONS.high for record_type in METADATA_RECORDS.values()]
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class EffectiveRecords:
+    """Records in the order of the log that take effect.
+
+    Record i has the value data[starts[i]:stops[i]] (uint8; int64), stands at `offsets[i]` in the log and takes effect
+    at `effective[i]` and `times[i]` (the batch time of that offset, epoch ms, -1 for none); `kinds[i]` is its api key.
+    """
+
+    data: Any = attrs.field(repr=False)
+    starts: Any = attrs.field(repr=False)
+    stops: Any = attrs.field(repr=False)
+    kinds: Any
+    offsets: Any
+    effective: Any
+    times: Any
+
+    def of_kinds(self, kinds: Iterable[int]) -> EffectiveRecords:
+        """The records of some kinds alone."""
+        return self.where(self.are_of(kinds))
+
+    def are_of(self, kinds: Iterable[int]) -> Any:
+        """Which records (bool) are of some kinds."""
+        wanted = np.zeros(_KINDS + 1, np.bool_)  # the last place is that of UNKNOWN_KIND
+        wanted[[*kinds]] = True
+        return wanted[self.kinds]
+
+    def where(self, chosen: Any) -> EffectiveRecords:
+        """The records at places that a mask or an array of indices names."""
+        return EffectiveRecords(
+            data=self.data,
+            starts=np.ascontiguousarray(self.starts[chosen]),
+            stops=np.ascontiguousarray(self.stops[chosen]),
+            kinds=self.kinds[chosen],
+            offsets=self.offsets[chosen],
+            effective=self.effective[chosen],
+            times=self.times[chosen],
+        )
+
+    def part(self, first: int, last: int) -> EffectiveRecords:
+        """The records [first, last)."""
+        return self.where(np.s_[first:last])
+
+    def kept(self) -> EffectiveRecords:
+        """The same with a copy of their bytes alone, for they may be held for long."""
+        first, last = int(self.starts[0]), int(self.stops[-1])
+        return attrs.evolve(
+            self, data=self.data[first:last].copy(), starts=self.starts - first, stops=self.stops - first
+        )
+
+    def value(self, index: int) -> bytes:
+        """One record's value."""
+        return self.data[self.starts[index] : self.stops[index]].tobytes()  # type: ignore[no-any-return]
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+
+class TransactionReader:
+    """Takes the parts of a log in their order and gives the records that take effect with each of them.
+
+    The records of a transaction that is open at the end of a part are held until it ends.
+    """
+
+    def __init__(self) -> None:
+        self._filter = TransactionFilter[EffectiveRecords]()
+
+    @property
+    def open_since(self) -> int | None:
+        """The offset of the BeginTransactionRecord of the transaction that is open, None without one."""
+        return self._filter.open_since
+
+    def take(self, part: BatchValues | RecordBatch | EffectiveRecords) -> Iterator[EffectiveRecords]:
+        """The records that take effect with the part, in order and in pieces.
+
+        A part may be what `standing_alone` has made of it. Raises ReplayError, naming the offset, for a marker that
+        contradicts what is there, CorruptDataError for one that can't be decoded.
+        """
+        records = part if isinstance(part, EffectiveRecords) else standing_alone(part)
+        for pieces, mark in self._filter.take(records, records.kinds):
+            if mark is None:
+                yield from pieces
+                continue
+            whole = joined(pieces)
+            yield attrs.evolve(
+                whole,
+                effective=np.full(len(whole), records.offsets[mark], np.int64),
+                times=np.full(len(whole), records.times[mark], np.int64),
+            )
+
+    def go_on(self, batches: Iterable[RecordBatch], begin_offset: int) -> None:
+        """Hold the transaction that began at an offset and is open behind `batches`, the first of which holds that."""
+        for batch in batches:
+            records = standing_alone(batch)
+            waiting = records.where(records.offsets >= begin_offset)  # an earlier one may have ended in the same batch
+            assert not [*self.take(waiting)], "what is in an open transaction waits"
+
+
+def refuse_newer(records: EffectiveRecords) -> None:
+    """Raise UnknownRecordError, with the offset, for a record of a known type in a version that this release lacks.
+
+    Without it whatever it says would be missing in silence, be it the mark of a transaction.
+    """
+    framed = np.flatnonzero(records.kinds != UNKNOWN_KIND)
+    versions = records.data[records.starts[framed] + 2]
+    refuse(records, framed[versions > _NEWEST[records.kinds[framed]]])
+
+
+def refuse(records: EffectiveRecords, places: Any) -> None:
+    """Raise what a loader would at the first of some records (int64, by number) that no loader can replay."""
+    for place in places.tolist():
+        offset = int(records.offsets[place])
+        MetadataDelta(MetadataImage.EMPTY).replay(decode_record(records.value(place), offset), offset)
+
+
+def parts_of_rows(rows: pa.Table) -> Iterator[BatchValues | RecordBatch]:
+    """Rows of whole batches, sorted by offset, as parts: many batches in one where there is compiled code."""
+    if kernels.available():
+        from kraftlake.tables.catch_up.decoded_chunks import shared_values
+
+        return shared_values(rows)
+    return from_rows(rows)
+
+
+def standing_alone(part: BatchValues | RecordBatch) -> EffectiveRecords:
+    """The records of a part as if each took effect where it stands; none of a control batch."""
+    return _of_batch(part) if isinstance(part, RecordBatch) else _of_values(part)
+
+
+def _of_values(part: BatchValues) -> EffectiveRecords:
+    counts = np.diff(part.last_offsets, prepend=part.base_offset - 1)
+    offsets = part.base_offset + np.arange(part.record_count, dtype=np.int64)
+    return _with_kinds(part.data, part.starts, part.stops, offsets, np.repeat(part.timestamps, counts))
+
+
+def _of_batch(part: RecordBatch) -> EffectiveRecords:
+    values = () if part.control else part.values
+    stops = np.cumsum([len(value) for value in values], dtype=np.int64)
+    data = np.frombuffer(b"".join(values), np.uint8)
+    offsets = part.base_offset + np.arange(len(stops), dtype=np.int64)
+    starts = np.concatenate((np.zeros(1, np.int64), stops))[: len(stops)]
+    return _with_kinds(data, starts, stops, offsets, np.full(len(offsets), part.timestamp, np.int64))
+
+
+def _with_kinds(data: Any, starts: Any, stops: Any, offsets: Any, times: Any) -> EffectiveRecords:
+    kinds = np.full(len(starts), UNKNOWN_KIND, np.int16)
+    framed = np.flatnonzero(stops - starts >= 3)
+    heads = starts[framed]
+    plain = (data[heads] == 1) & (data[heads + 1] < 0x80) & (data[heads + 2] < 0x80)
+    kinds[framed[plain]] = data[heads[plain] + 1]
+    return EffectiveRecords(
+        data=data, starts=starts, stops=stops, kinds=kinds, offsets=offsets, effective=offsets, times=times
+    )
+
+
+def joined(pieces: list[EffectiveRecords]) -> EffectiveRecords:
+    """The records of pieces that follow each other; at least one."""
+    if len(pieces) == 1:
+        return pieces[0]
+    shifts = np.cumsum([0, *(len(piece.data) for piece in pieces[:-1])])
+    return EffectiveRecords(
+        data=np.concatenate([piece.data for piece in pieces]),
+        starts=np.concatenate([piece.starts + shift for piece, shift in zip(pieces, shifts, strict=True)]),
+        stops=np.concatenate([piece.stops + shift for piece, shift in zip(pieces, shifts, strict=True)]),
+        kinds=np.concatenate([piece.kinds for piece in pieces]),
+        offsets=np.concatenate([piece.offsets for piece in pieces]),
+        effective=np.concatenate([piece.effective for piece in pieces]),
+        times=np.concatenate([piece.times for piece in pieces]),
+    )

@@ -1,0 +1,58 @@
+"""The topics behind a metadata delta, in that form which the records to come are for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from kraftlake.image.topics_image import TopicsImage
+from kraftlake.kernels import NoCompiledCodeError
+from kraftlake.tables.history.partition_states import in_columns
+
+if TYPE_CHECKING:
+    from kraftlake.tables.changes.partition_store import PartitionPlaces
+
+
+class TopicsInTurn:
+    """Topics as arrays by place, for compiled code, or as an image."""
+
+    def __init__(self, topics: TopicsImage, *, bulk: bool | None, have_code: Callable[[], None] | None = None) -> None:
+        """Begin with an image; `bulk` says whether to use compiled code, None: where there is enough to do for it.
+
+        `have_code` is called before there are places: it has the compiled code that others do with these, or raises
+        NoCompiledCodeError.
+        """
+        self._wanted = bulk
+        self._have_code = have_code
+        self._image = topics
+        self._places: PartitionPlaces | None = None
+
+    @property
+    def in_places(self) -> bool:
+        """Whether compiled code is at work."""
+        return self._places is not None
+
+    def places(self, count: int) -> PartitionPlaces | None:
+        """The topics by place, where they are, or so many records make that worth it and can be taken by it."""
+        if self._places is not None and self._places.is_worn:
+            self.become(self._places.topics())
+        if self._places is None and in_columns(count, self._wanted):
+            from kraftlake.tables.changes.partition_store import PartitionPlaces, fits  # imports numba
+
+            with suppress(NoCompiledCodeError):  # then they stay an image
+                if self._have_code is not None:
+                    self._have_code()
+                if fits(self._image):
+                    self._places, self._image = PartitionPlaces(self._image), TopicsImage.EMPTY
+        return self._places
+
+    def image(self) -> TopicsImage:
+        """The topics as an image, and by place no more."""
+        if self._places is not None:
+            self.become(self._places.topics())
+        return self._image
+
+    def become(self, topics: TopicsImage) -> None:
+        """They are others now."""
+        self._image, self._places = topics, None

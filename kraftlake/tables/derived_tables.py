@@ -1,0 +1,36 @@
+"""What is asked of a lake's derived table: its state as it is now, and which of its columns. Needs no Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from kraftlake.metadata_log.delta_log import NotADeltaTableError, TableState, read_table
+from kraftlake.metadata_log.location import Location
+from kraftlake.runtime.arguments import text, texts
+from kraftlake.runtime.errors import LakeError, UsageError
+from kraftlake.tables.jobs import JOBS
+
+
+def derived_table(lake: Location, table: str) -> TableState:
+    """The state of a derived table; raises LakeError, naming the job that makes it, where there is none."""
+    text(table, "the name of a table")
+    try:
+        return read_table(lake / table)
+    except NotADeltaTableError as fault:
+        job = next((job.name for job in JOBS.values() if table in job.tables), None)
+        first = f" yet: run `kraftlake spark {job} {lake}` first" if job else ""
+        raise LakeError(f"{lake} has no {table}/{first}.") from fault
+
+
+def columns_of(table: str, schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:
+    """Those columns of a table's schema that are asked for, in this order; None asks for all.
+
+    Raises UsageError for what is no column of it.
+    """
+    names = schema.names if columns is None else texts(columns, "the name of a column")
+    unknown = [name for name in names if name not in schema.names]
+    if unknown:
+        raise UsageError(f"{table}/ has no column {unknown[0]!r}: it is one of {', '.join(schema.names)}")
+    return pa.schema([schema.field(name) for name in names])

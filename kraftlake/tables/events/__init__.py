@@ -1,0 +1,1 @@
+"""The table `events/`: what happened in a cluster, a readable row for each thing."""

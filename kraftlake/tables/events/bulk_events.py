@@ -1,0 +1,190 @@
+"""Events of topics that are kept by places, as columns: nothing is done a record in Python. Imports numpy and numba."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kraftlake.kernels.broker_changes import HAD, HAS
+from kraftlake.records.metadata_records import TopicRecord
+from kraftlake.tables.changes.delta_boundaries import DeltaHeads
+from kraftlake.tables.changes.effective_records import EffectiveRecords
+from kraftlake.tables.changes.partition_store import Moved, PartitionPlaces
+from kraftlake.tables.events.partition_event_columns import Partitions, States, bytes_of, events_among
+from kraftlake.tables.events.partition_event_table import Changed, Singles, table_of_partitions
+from kraftlake.tables.events.partition_events import (
+    Event,
+    partition_words,
+    partitions_added,
+    topic_created,
+    topic_deleted,
+)
+from kraftlake.tables.row_lists import RowLists
+
+
+class BulkEvents(NamedTuple):
+    """What records of topics were: `done` is the first that was not replayed.
+
+    `rows` makes, on whatever thread, the rows of the events of topics and partitions and of others, which are given
+    with the numbers of their deltas and come last in each, and the deltas (int64) of all of these; `removed` has the
+    records that have removed topics, with the topics' names.
+    """
+
+    done: int
+    rows: Callable[[Sequence[tuple[int, Event]]], tuple[pa.Table, Any]]
+    removed: list[tuple[int, str]]
+
+
+def bulk_events(places: PartitionPlaces, records: EffectiveRecords, deltas: Any, heads: DeltaHeads) -> BulkEvents:
+    """Replay records of topics as `PartitionPlaces.replay` does; the events of their deltas."""
+    moved = places.replay(records, deltas)
+    places.strings.learn()
+    topics = _TopicEvents(places, moved, records, deltas)
+    change, strings = places.change, places.strings
+    states = States(before=moved.before, after=moved.after, base_heap=change.base.heap, heap=change.state.heap)
+    partitions = Partitions(topics.topics, topics.partitions.astype(np.int32), *bytes_of(strings.names))
+    told = _Told(moved, Changed(states, partitions, strings.names, strings.ids), [*topics.events()])
+    removed = [(record, strings.names[topic].as_py()) for record, topic in moved.removals.tolist()]
+    return BulkEvents(moved.done, partial(_table, told, heads), removed)
+
+
+class _Told(NamedTuple):
+    """What events are made of. Nothing in it changes while the places move on."""
+
+    moved: Moved
+    changed: Changed
+    events: list[_TopicEvent]
+
+
+def _table(told: _Told, heads: DeltaHeads, others: Sequence[tuple[int, Event]]) -> tuple[pa.Table, Any]:
+    """The events by delta, topic (those that are gone first) and partition, then the others; the deltas of theirs."""
+    moved, changed, events = told
+    some = np.flatnonzero((moved.flags & (HAD | HAS)) == (HAD | HAS))
+    numbers, topics = changed.partitions.partitions[some], changed.partitions.numbers[some]
+    of_events = np.array([(event.delta, event.topic, not event.gone) for event in events], np.int64).reshape(-1, 3)
+    ranks, count = _ranks(changed.names, np.concatenate((topics, of_events[:, 1])))
+    widest = _dense(numbers)
+    keys = _Keys(count + 1, int(widest.max()) + 2 if len(widest) else 1)
+    states = keys.of(moved.deltas[some], 1, ranks[topics], widest + 1)
+    order = np.argsort(states)
+    some, states = some[order], states[order]
+    found = events_among(changed.states, some)
+    found_keys, rows = states[found.places], some[found.places]
+    of_others = keys.last(np.array([delta for delta, _ in others], np.int64))
+    singles = np.concatenate((keys.of(of_events[:, 0], of_events[:, 2], ranks[of_events[:, 1]], 0), of_others))
+    sorted_ = np.argsort(singles, kind="stable")
+    one_by_one = [event.event for event in events] + [event for _, event in others]
+    among = Singles(
+        [one_by_one[at] for at in sorted_.tolist()],
+        keys.deltas(singles[sorted_]),
+        np.searchsorted(found_keys, singles[sorted_], side="right"),
+    )
+    return table_of_partitions(changed, found._replace(places=rows), moved.deltas[rows], among, heads)
+
+
+def _ranks(names: pa.Array, topics: Any) -> tuple[Any, int]:
+    """By number of a topic where its name stands among those of some topics, and how many these are at most."""
+    used = np.zeros(len(names), np.bool_)
+    used[topics] = True
+    known = np.flatnonzero(used)
+    ranks = np.zeros(len(names), np.int64)
+    ranks[known] = pc.rank(names.take(pa.array(known)), tiebreaker="dense").to_numpy()
+    return ranks, len(known)
+
+
+class _Keys(NamedTuple):
+    """How deltas, whether a topic stays, topics by rank and partitions become one number, in their order."""
+
+    topics: int
+    partitions: int
+
+    def of(self, deltas: Any, stays: Any, topics: Any, partitions: Any) -> Any:
+        return ((deltas * 2 + stays) * self.topics + topics) * self.partitions + partitions
+
+    def last(self, deltas: Any) -> Any:
+        """The last key of each delta."""
+        return self.of(deltas, 1, self.topics - 1, self.partitions - 1)
+
+    def deltas(self, keys: Any) -> Any:
+        """The deltas that keys are of."""
+        return keys // (2 * self.topics * self.partitions)
+
+
+def _dense(partitions: Any) -> Any:
+    """Numbers that sort as the partitions' ids do, and are not larger than there are partitions or some."""
+    if len(partitions) and int(partitions.max()) >= 1 << 20:
+        return np.unique(partitions, return_inverse=True)[1].reshape(-1)
+    return partitions.astype(np.int64)
+
+
+class _TopicEvent(NamedTuple):
+    delta: int
+    topic: int
+    gone: bool
+    event: Event
+
+
+class _TopicEvents:
+    """Topics that came, grew and went. `topics` and `partitions` are the numbers of those that moved."""
+
+    def __init__(self, places: PartitionPlaces, moved: Moved, records: EffectiveRecords, deltas: Any) -> None:
+        self._places = places
+        self._moved = moved
+        self.topics = places.change.topics_at(moved.places).astype(np.int64)
+        self.partitions = places.change.partitions_at(moved.places)
+        created = deltas[: moved.done][records.kinds[: moved.done] == TopicRecord.API_KEY]
+        self._created = dict(enumerate(created.tolist(), start=moved.first_topic))
+        """In which delta each new topic was created."""
+        removals = moved.removals
+        self._gone = dict(zip(removals[:, 1].tolist(), deltas[removals[:, 0]].tolist(), strict=True))
+        """In which delta each topic was removed that was."""
+
+    def events(self) -> Iterator[_TopicEvent]:
+        """What is to be told of topics, in no order."""
+        moved = self._moved
+        come = self._counted((moved.flags & (HAD | HAS)) == HAS, moved.after)
+        gone = self._counted((moved.flags & (HAD | HAS)) == HAD, moved.before)
+        for topic, delta in self._created.items():
+            counted = come.pop((delta, topic), (0, 0, 0))
+            if self._gone.get(topic) != delta:
+                yield _TopicEvent(delta, topic, False, topic_created(*self._named(topic), partition_words(*counted)))
+        for topic, delta in self._gone.items():
+            if self._created.get(topic) != delta:
+                words = partition_words(*gone.get((delta, topic), (0, 0, 0)))
+                yield _TopicEvent(delta, topic, True, topic_deleted(*self._named(topic), words))
+        if not come:
+            return
+        change = self._places.change
+        grown = np.zeros(change.topic_total, np.bool_)
+        grown[[topic for _, topic in come]] = True
+        places = change.places_of(grown)
+        sizes = np.bincount(change.topics_at(places[self._places.there[places] != 0]), minlength=change.topic_total)
+        for (_, topic), (count, _, _) in gone.items():
+            sizes[topic] += count
+        for (delta, topic), (added, _, _) in sorted(come.items(), reverse=True):
+            sizes[topic] -= added
+            yield _TopicEvent(delta, topic, False, partitions_added(*self._named(topic), int(sizes[topic]), added))
+
+    def _named(self, topic: int) -> tuple[str, str]:
+        strings = self._places.strings
+        return strings.names[topic].as_py(), strings.ids[topic].as_py()
+
+    def _counted(self, which: Any, rows: Any) -> dict[tuple[int, int], tuple[int, int, int]]:
+        """By delta and topic how many of the partitions there are, and their least and most replicas."""
+        some = np.flatnonzero(which)
+        if not len(some):
+            return {}
+        change, deltas, topics = self._places.change, self._moved.deltas[some], self.topics[some]
+        lengths = RowLists(np.ascontiguousarray(rows[some]), change.base.heap, change.state.heap).lengths("replicas")
+        order = np.lexsort((topics, deltas))
+        deltas, topics, lengths = deltas[order], topics[order], lengths[order]
+        begins = np.flatnonzero((np.diff(deltas, prepend=-1) != 0) | (np.diff(topics, prepend=-1) != 0))
+        keys = zip(deltas[begins].tolist(), topics[begins].tolist(), strict=True)
+        counts = np.diff(np.append(begins, len(some))).tolist()
+        least, most = (ufunc.reduceat(lengths, begins).tolist() for ufunc in (np.minimum, np.maximum))
+        return dict(zip(keys, zip(counts, least, most, strict=True), strict=True))

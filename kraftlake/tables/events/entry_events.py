@@ -1,0 +1,242 @@
+"""Events of everything but topics and partitions: brokers, controllers, configs, quotas, ACLs, features, credentials.
+
+They come from the comparison of two images that `kraftlake diff` shows, with the same secrets redacted or shown.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final, TypeVar
+
+import attrs
+from rpds import HashTrieMap
+
+from kraftlake.delta import MetadataDelta
+from kraftlake.image import ClusterImage, MetadataImage, ProducerIdsImage
+from kraftlake.image.acls_image import AclsImage
+from kraftlake.image.configurations_image import ConfigurationsImage
+from kraftlake.image.diff import EntryChange, FieldChange, diff_images
+from kraftlake.image.json_form import acl_json
+from kraftlake.image.kafka_names import acl_words, quota_entity_words
+from kraftlake.image.topics_image import TopicsImage
+from kraftlake.records.java_values import parse_integer
+from kraftlake.records.uuid import Uuid
+from kraftlake.tables.events.partition_events import Event
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+_PARTS: Final = ("features", "cluster", "configs", "client_quotas", "acls", "scram", "delegation_tokens")
+
+
+def entry_events(delta: MetadataDelta, after: MetadataImage, *, show_secrets: bool = False) -> Iterator[Event]:
+    """What a delta that has led to an image says of all but topics, partitions and producer ids, in a diff's order.
+
+    Sensitive configs are `(redacted)` unless `show_secrets`.
+    """
+    before = delta.image
+    if all(getattr(before, part) is getattr(after, part) for part in _PARTS):
+        return
+    for change in diff_images(_named(delta, before), _named(delta, after)).changes:
+        if change.part == "acls":
+            yield from _acl_events(change.key, before.acls, after.acls)
+        else:
+            yield from _EVENTS[change.part](change if show_secrets else change.redacted())
+
+
+def _named(delta: MetadataDelta, image: MetadataImage) -> MetadataImage:
+    """An image without most of what the delta does not name, so that nobody looks at all of what is there."""
+    parts: dict[str, Any] = {"topics": TopicsImage.EMPTY, "producer_ids": ProducerIdsImage.EMPTY}
+    if (cluster := delta.cluster_delta) is not None:
+        parts["cluster"] = ClusterImage(
+            brokers=_of_keys(image.cluster.brokers, cluster.changed_brokers),
+            controllers=_of_keys(image.cluster.controllers, cluster.changed_controllers),
+        )
+    if (configs := delta.configs_delta) is not None:
+        data = _of_keys(image.configs.resource_data, configs.changes)
+        parts["configs"] = ConfigurationsImage(resource_data=data)
+    if (acls := delta.acls_delta) is not None:
+        parts["acls"] = AclsImage(acls=_of_keys(image.acls.acls, acls.changes))
+    return attrs.evolve(image, **parts)
+
+
+def _of_keys(entries: HashTrieMap[K, V], keys: Iterable[K]) -> HashTrieMap[K, V]:
+    return HashTrieMap({key: entry for key in keys if (entry := entries.get(key)) is not None})
+
+
+def election_event(leader: int, epoch: int) -> Event:
+    """The event of a new leader of the quorum."""
+    subject = f"controller {leader}"
+    sentence = f"{subject} leads the quorum in epoch {epoch}"
+    return _event("controller_elected", subject, sentence, field="leader", after=str(leader))
+
+
+def _event(
+    kind: str,
+    subject: str,
+    sentence: str,
+    *,
+    field: str | None = None,
+    before: Any = None,
+    after: Any = None,
+    topic: str | None = None,
+    broker: int | None = None,
+) -> Event:
+    return (kind, subject, topic, None, None, broker, field, _text(before), _text(after), sentence)
+
+
+def _text(value: Any) -> str | None:
+    return value if value is None or isinstance(value, str) else json.dumps(value, sort_keys=True)
+
+
+def _values(change: EntryChange, of: str) -> Mapping[str, Any]:
+    return {field.field: getattr(field, of) for field in change.fields}
+
+
+def _broker_events(change: EntryChange) -> Iterator[Event]:
+    broker = int(change.path[0])
+    subject = f"broker {broker}"
+    fields = {field.field: field for field in change.fields}
+
+    def event(kind: str, words: str, **more: Any) -> Event:
+        return _event(kind, subject, f"{subject} {words}", broker=broker, **more)
+
+    if change.kind == "removed":
+        yield event("broker_unregistered", "is no longer registered", before=_values(change, "before"))
+        return
+    if change.kind == "added":
+        rack = fields["rack"].after
+        words = f"is registered{f' in rack {rack}' if rack else ''}, {_fenced_words(fields['fenced'].after)}"
+        yield event("broker_registered", words, after=_values(change, "after"))
+        return
+    if "incarnationId" in fields:
+        told = fields.pop("incarnationId")
+        yield event("broker_registered", "has started anew", field="incarnationId", **_sides(told))
+        fields.pop("epoch", None)
+    if (fenced := fields.pop("fenced", None)) is not None:
+        kind = "broker_fenced" if fenced.after else "broker_unfenced"
+        yield event(kind, f"is {_fenced_words(fenced.after)}", field="fenced", **_sides(fenced))
+    if (stopping := fields.pop("inControlledShutdown", None)) is not None:
+        words = "is in controlled shutdown" if stopping.after else "is no longer in controlled shutdown"
+        kind = "broker_in_controlled_shutdown" if stopping.after else "broker_changed"
+        yield event(kind, words, field="inControlledShutdown", **_sides(stopping))
+    for name, told in fields.items():
+        yield event("broker_changed", f"has {_change_words(told)}", field=name, **_sides(told))
+
+
+def _fenced_words(fenced: bool) -> str:
+    return "fenced" if fenced else "unfenced"
+
+
+def _controller_events(change: EntryChange) -> Iterator[Event]:
+    subject = f"controller {change.path[0]}"
+    if change.kind == "removed":
+        sentence = f"{subject} is no longer registered"
+        yield _event("controller_unregistered", subject, sentence, before=_values(change, "before"))
+        return
+    fields = {field.field: field for field in change.fields}
+    if change.kind == "added":
+        yield _event("controller_registered", subject, f"{subject} is registered", after=_values(change, "after"))
+        return
+    if "incarnationId" in fields:
+        told = fields.pop("incarnationId")
+        sentence = f"{subject} has started anew"
+        yield _event("controller_registered", subject, sentence, field="incarnationId", **_sides(told))
+    for name, told in fields.items():
+        sentence = f"{subject} has {_change_words(told)}"
+        yield _event("controller_changed", subject, sentence, field=name, **_sides(told))
+
+
+def _node_id(name: str) -> int | None:
+    """The id that the name of a broker's configs stands for, read as Kafka does; a log may hold any name."""
+    try:
+        return parse_integer(name, 32)
+    except ValueError:
+        return None
+
+
+def _config_events(change: EntryChange) -> Iterator[Event]:
+    kind, name = change.path
+    subject = f"{kind.lower()} {name}" if name else f"all {kind.lower()}s"
+    topic = name if kind == "TOPIC" else None
+    broker = _node_id(name) if kind == "BROKER" else None
+    for told in change.fields:
+        sentence = f"{subject} {'has' if name else 'have'} {_change_words(told)}"
+        yield _event("config_changed", subject, sentence, field=told.field, topic=topic, broker=broker, **_sides(told))
+
+
+def _quota_events(change: EntryChange) -> Iterator[Event]:
+    subject = quota_entity_words(json.loads(change.path[0]))
+    for told in change.fields:
+        sentence = f"quota of {subject}: {_change_words(told)}"
+        yield _event("quota_changed", subject, sentence, field=told.field, **_sides(told))
+
+
+def _acl_events(id_: str, before: AclsImage, after: AclsImage) -> Iterator[Event]:
+    """One that is another under the same id was removed and added."""
+    for of, image, kind, words in (
+        ("before", before, "acl_removed", "removed"),
+        ("after", after, "acl_added", "added"),
+    ):
+        acl = image.acls.get(Uuid.from_string(id_))
+        if acl is not None:
+            rule = acl_words(acl_json(acl))
+            sides: dict[str, Any] = {of: rule}
+            yield _event(kind, acl.principal, f"ACL {words}: {rule}", field=id_, **sides)
+
+
+def _feature_events(change: EntryChange) -> Iterator[Event]:
+    told = next((field for field in change.fields if field.field == "level"), None)
+    if told is not None:
+        subject = f"feature {change.key}"
+        sentence = f"{change.key} {_level_words(told)}"
+        yield _event("feature_changed", subject, sentence, field=change.key, **_sides(told))
+
+
+def _level_words(told: FieldChange) -> str:
+    if told.after is None:
+        return f"is no longer finalized, it was at level {told.before}"
+    return f"is at level {told.after}{'' if told.before is None else f' instead of {told.before}'}"
+
+
+_DONE = {"added": "set", "changed": "changed", "removed": "removed"}
+
+
+def _scram_events(change: EntryChange) -> Iterator[Event]:
+    mechanism, user = change.path
+    iterations = next((field for field in change.fields if field.field == "iterations"), None)
+    sides = {} if iterations is None else _sides(iterations)
+    sentence = f"credential {mechanism} of user {user} was {_DONE[change.kind]}"
+    yield _event("scram_changed", f"user {user}", sentence, field=mechanism, **sides)
+
+
+def _token_events(change: EntryChange) -> Iterator[Event]:
+    done = {"added": "issued", "changed": "renewed or changed", "removed": "taken away"}[change.kind]
+    subject = f"delegation token {change.key}"
+    yield _event("delegation_token_changed", subject, f"{subject} was {done}")
+
+
+def _sides(told: FieldChange) -> dict[str, Any]:
+    return {"before": told.before, "after": told.after}
+
+
+def _change_words(told: FieldChange) -> str:
+    before, after = _text(told.before), _text(told.after)
+    if before is None:
+        return f"{told.field} set to {after}"
+    if after is None:
+        return f"{told.field} no longer set, it was {before}"
+    return f"{told.field} changed: {before} → {after}"
+
+
+_EVENTS: Final[Mapping[str, Callable[[EntryChange], Iterator[Event]]]] = {
+    "features": _feature_events,
+    "brokers": _broker_events,
+    "controllers": _controller_events,
+    "configs": _config_events,
+    "clientQuotas": _quota_events,
+    "scram": _scram_events,
+    "delegationTokens": _token_events,
+}
+"""What makes the events of a part of a diff but ACLs, of which a diff tells no more than what differs."""

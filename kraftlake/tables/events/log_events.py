@@ -1,0 +1,112 @@
+"""The events of a range of any source's log, in order and without Spark: of a long one by columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from kraftlake import kernels
+from kraftlake.replay.bulk import BULK_FROM
+from kraftlake.replay.changes import LogChanges
+from kraftlake.replay.log_reader import LogReader
+from kraftlake.replay.manifest import SkippedRecord
+from kraftlake.runtime.errors import KraftlakeError
+from kraftlake.tables.events.change_events import change_events
+from kraftlake.tables.events.table import EVENTS
+from kraftlake.tables.table_writer import RowBuffer
+
+if TYPE_CHECKING:
+    from kraftlake.replay.batch_loader import MetadataBatchLoader
+
+_CHANGES_AT_ONCE: Final = 200
+
+Changes = Callable[[int | None, int | None], LogChanges]
+"""Gives the changes of a range of offsets."""
+
+
+class LogEvents:
+    """The rows of `events/` of the changes of a range, a bounded number of them in each table; to be iterated once.
+
+    `skipped` grows with the records that a lenient replay leaves out, by offset. Raises what `LogChanges` raises; what
+    happened before a record that can't be replayed is told first.
+    """
+
+    def __init__(
+        self,
+        reader: LogReader,
+        changes: Changes,
+        from_offset: int | None,
+        to_offset: int | None,
+        *,
+        show_secrets: bool = False,
+    ) -> None:
+        """`changes` is asked for those of [from_offset, to_offset], and for those of ranges within it.
+
+        Sensitive configs are `(redacted)` unless `show_secrets`.
+        """
+        self._show_secrets = show_secrets
+        self._reader = reader
+        self._make = changes
+        self._to_offset = reader.end_offset - 1 if to_offset is None else to_offset
+        self._begin = changes(from_offset, to_offset)
+        self.skipped: dict[int, SkippedRecord] = {}
+
+    def __iter__(self) -> Iterator[pa.Table]:
+        """The tables."""
+        return self._told(self._begin)
+
+    def _told(self, changes: LogChanges) -> Iterator[pa.Table]:
+        loader = changes.loader
+        begin = loader.last_offset + 1
+        long = self._to_offset - begin >= BULK_FROM and not loader.in_transaction and kernels.available()
+        if not long or getattr(self._reader, "stretches", None) is None:
+            yield from self._one_by_one(changes)
+        elif begin and not loader.provenance.batch_aligned:
+            end = next(iter(self._reader.batches(begin, begin))).last_offset
+            yield from self._one_by_one(self._make(begin, min(end, self._to_offset)))
+            if end < self._to_offset:
+                yield from self._told(self._make(end + 1, self._to_offset))
+        else:
+            self._note_skipped(changes)
+            yield from self._by_columns(loader)
+
+    def _one_by_one(self, changes: LogChanges, after: int = -1) -> Iterator[pa.Table]:
+        """Those of changes that end behind the offset `after`."""
+        rows = RowBuffer(EVENTS.schema)
+        try:
+            for count, change in enumerate(changes, 1):
+                if change.offset > after:
+                    rows.extend(change_events(change, show_secrets=self._show_secrets))
+                if count % _CHANGES_AT_ONCE == 0:
+                    yield rows.take()
+        except KraftlakeError:
+            yield rows.take()
+            raise
+        finally:
+            self._note_skipped(changes)
+        yield rows.take()
+
+    def _by_columns(self, loader: MetadataBatchLoader) -> Iterator[pa.Table]:
+        """All that follows a loader's image; one by one from where something is odd on."""
+        from kraftlake.tables.events.whole_chunks import WholeParts  # imports numpy and numba
+
+        parts = WholeParts(self._reader, loader, self._to_offset, show_secrets=self._show_secrets)
+        with suppress(KraftlakeError):  # an object says what is wrong with it, or leaves it out
+            yield from parts
+        if parts.safe_from <= self._to_offset:
+            yield from self._one_by_one(self._make(parts.safe_from, self._to_offset), after=parts.told_to)
+
+    def _note_skipped(self, changes: LogChanges) -> None:
+        self.skipped |= {record.offset: record for record in changes.skipped}
+
+
+def form_of(row: dict[str, Any]) -> dict[str, Any]:
+    """A row of the table events/ as JSON: names in camel case, the time in milliseconds since 1970."""
+    time = row.pop("timestamp")
+    form = {"offset": row.pop("offset"), "epoch": row.pop("epoch")}
+    form["timestamp"] = -1 if time is None else round(time.timestamp() * 1000)
+    form |= {"kind": row.pop("kind"), "subject": row.pop("subject"), "topic": row.pop("topic")}
+    return form | {"topicId": row.pop("topic_id")} | row

@@ -1,0 +1,155 @@
+"""What records tell of a cluster, one metadata delta after the other: a pure function of them and of a first image.
+
+Most records of topics go through compiled code, as columns; what is odd about one makes the rest of its piece go by
+objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, Final
+
+import attrs
+import numpy as np
+import pyarrow as pa
+
+from kraftlake.delta import MetadataDelta
+from kraftlake.image import MetadataImage
+from kraftlake.image.topics_image import TopicsImage
+from kraftlake.records import metadata_records as r
+from kraftlake.tables.changes.delta_boundaries import DeltaHeads
+from kraftlake.tables.changes.effective_records import UNKNOWN_KIND, EffectiveRecords
+from kraftlake.tables.changes.object_deltas import object_deltas, replay_into
+from kraftlake.tables.changes.topics_state import TopicsInTurn
+from kraftlake.tables.events.change_events import delta_events
+from kraftlake.tables.events.entry_events import entry_events
+from kraftlake.tables.events.event_table import table_of_events
+from kraftlake.tables.events.partition_events import Event
+from kraftlake.tables.history.partition_states import TOPIC_KINDS
+
+ENTRY_KINDS: Final = tuple(
+    cls.API_KEY
+    for cls in (
+        r.RegisterBrokerRecord,
+        r.UnregisterBrokerRecord,
+        r.ConfigRecord,
+        r.FenceBrokerRecord,
+        r.UnfenceBrokerRecord,
+        r.DelegationTokenRecord,
+        r.UserScramCredentialRecord,
+        r.FeatureLevelRecord,
+        r.ClientQuotaRecord,
+        r.BrokerRegistrationChangeRecord,
+        r.AccessControlEntryRecord,
+        r.RemoveAccessControlEntryRecord,
+        r.RemoveUserScramCredentialRecord,
+        r.RemoveDelegationTokenRecord,
+        r.RegisterControllerRecord,
+        r.UnregisterControllerRecord,
+    )
+)
+"""The api keys of the records that events are of, but for those of topics and partitions."""
+
+EVENT_KINDS: Final = (*TOPIC_KINDS, *ENTRY_KINDS)
+"""The api keys of the records that events are of."""
+
+
+Rows = Callable[[], tuple[pa.Table, Any]]
+"""Makes rows of `events/`, and the numbers of their deltas."""
+
+
+class EventStates:
+    """The image after a metadata delta; `take` moves it on over further deltas.
+
+    What comes out depends on the records and deltas alone, not on how they are cut into pieces: between two deltas.
+    """
+
+    def __init__(
+        self, image: MetadataImage = MetadataImage.EMPTY, *, bulk: bool | None = None, show_secrets: bool = False
+    ) -> None:
+        """Begin with an image; `bulk` says whether to use compiled code, None: where there is enough to do for it."""
+        self._show_secrets = show_secrets
+        self._topics = TopicsInTurn(image.topics, bulk=bulk, have_code=_have_code)
+        self._others = attrs.evolve(image, topics=TopicsImage.EMPTY)
+
+    @property
+    def in_columns(self) -> bool:
+        """Whether compiled code is at work."""
+        return self._topics.in_places
+
+    def take(self, records: EffectiveRecords, heads: DeltaHeads) -> Iterator[Rows]:
+        """Replay the records of whole deltas, which follow those before.
+
+        Gives what makes, on whatever thread, the rows of `events/` in order, but for those of elections of controllers,
+        with the numbers (int64, ascending) of their deltas. A record is of the first delta whose last offset is at or
+        behind the one at which it takes effect. Records of other kinds than `EVENT_KINDS` are left out. Raises
+        ReplayError or CorruptDataError, naming the offset, for a record that contradicts what is there.
+        """
+        records = records.of_kinds((*EVENT_KINDS, UNKNOWN_KIND))
+        if not len(records):
+            return
+        deltas = np.searchsorted(heads.offsets, records.effective)
+        done = 0
+        of_topics = np.flatnonzero(records.are_of((*TOPIC_KINDS, UNKNOWN_KIND)))
+        places = self._topics.places(len(of_topics))
+        if places is not None:
+            from kraftlake.tables.events.bulk_events import bulk_events
+
+            told = bulk_events(places, records.where(of_topics), deltas[of_topics], heads)
+            done = len(records)
+            if told.done < len(of_topics):
+                done = int(np.searchsorted(deltas, deltas[of_topics[told.done]]))
+            removed = {int(of_topics[place]): name for place, name in told.removed}
+            events = [*self._take_others(records, deltas, done, removed)]
+            yield partial(told.rows, events)
+        if done < len(records):
+            events = [*self._take_objects(records.where(np.s_[done:]), deltas[done:])]
+            yield partial(_rows_of, events, heads)
+
+    def _take_others(
+        self, records: EffectiveRecords, deltas: Any, end: int, removed: dict[int, str]
+    ) -> Iterator[tuple[int, Event]]:
+        """The events of what is no topic, of the records before the one numbered `end`, with the numbers of deltas.
+
+        `removed` names the topics that some of the records have removed: their configs go with them.
+        """
+        some = np.flatnonzero(records.are_of(ENTRY_KINDS)[:end]).tolist()
+        numbered = ((int(deltas[number]), number) for number in sorted({*some, *removed}))
+        for delta_number, group in groupby(numbered, key=itemgetter(0)):
+            before = self._others
+            delta = MetadataDelta(before, of_log=True)
+            for _, number in group:
+                if number in removed:
+                    delta.get_or_create_configs_delta().replay_remove_topic(removed[number])
+                else:
+                    replay_into(delta, records, number, ENTRY_KINDS)
+            self._others = delta.apply(before.provenance)
+            events = entry_events(delta, self._others, show_secrets=self._show_secrets)
+            yield from ((delta_number, event) for event in events)
+
+    def _take_objects(self, records: EffectiveRecords, deltas: Any) -> Iterator[tuple[int, Event]]:
+        """All events of records, with the numbers of their deltas."""
+
+        def image() -> MetadataImage:
+            return attrs.evolve(self._others, topics=self._topics.image())
+
+        for number, delta in object_deltas(records, deltas, EVENT_KINDS, image):
+            after = delta.apply(delta.image.provenance)
+            yield from ((number, event) for event in delta_events(delta, after, show_secrets=self._show_secrets))
+            self._topics.become(after.topics)
+            self._others = attrs.evolve(after, topics=TopicsImage.EMPTY)
+
+
+def _have_code() -> None:
+    from kraftlake.tables.events.partition_event_columns import have_code  # imports numba
+
+    have_code()
+
+
+def _rows_of(events: Sequence[tuple[int, Event]], heads: DeltaHeads) -> tuple[pa.Table, Any]:
+    """Rows of events, and the numbers of their deltas."""
+    deltas = np.array([delta for delta, _ in events], np.int64)
+    return table_of_events([event for _, event in events], deltas, heads), deltas

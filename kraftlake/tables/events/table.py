@@ -1,0 +1,79 @@
+"""The Delta table `events/`: what happened in a cluster, a readable row for each thing that changed.
+
+The rows of a metadata delta compare the image before it with the one after it, so what was undone within one log batch
+or metadata transaction doesn't show. Secrets are redacted as everywhere.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pyarrow as pa
+
+from kraftlake.tables.lake_table import TableDescription
+
+KINDS: Final = {
+    "topic_created": "a topic is there, with its partitions",
+    "topic_deleted": "a topic is gone, with its partitions",
+    "partitions_added": "a topic has more partitions",
+    "leader_moved": "another broker leads a partition",
+    "leader_lost": "nobody leads a partition any more",
+    "leader_elected": "somebody leads a partition that had no leader",
+    "recovery_state_changed": "a leader was elected uncleanly (RECOVERING), or is done with recovering (RECOVERED)",
+    "isr_shrank": "replicas are no longer in sync",
+    "isr_expanded": "more replicas are in sync",
+    "isr_changed": "some replicas are no longer in sync, others are",
+    "elr_changed": "other replicas are eligible to lead",
+    "reassignment_started": "a partition is on its way to other brokers",
+    "reassignment_changed": "a partition on its way was sent elsewhere",
+    "reassignment_finished": "a partition has arrived at the brokers that it was sent to",
+    "reassignment_cancelled": "a partition stays with the brokers that it had",
+    "replicas_changed": "other brokers host a partition, or in another order, without a reassignment under way",
+    "broker_registered": "a broker was registered, or has started anew (another incarnation)",
+    "broker_unregistered": "a broker's registration is gone",
+    "broker_fenced": "a broker takes no part any more",
+    "broker_unfenced": "a broker takes part",
+    "broker_in_controlled_shutdown": "a broker is about to stop",
+    "broker_changed": "something else of a broker's registration changed",
+    "controller_registered": "a controller was registered, or has started anew",
+    "controller_unregistered": "a controller's registration is gone",
+    "controller_changed": "something else of a controller's registration changed",
+    "controller_elected": "another controller leads the quorum, or the same one in a new epoch",
+    "config_changed": "a config was set, changed or removed",
+    "quota_changed": "a client quota was set, changed or removed",
+    "acl_added": "an ACL was added",
+    "acl_removed": "an ACL was removed",
+    "feature_changed": "a feature's finalized level changed",
+    "scram_changed": "a user's SCRAM credential was set, changed or removed; never what it is",
+    "delegation_token_changed": "a delegation token was issued, renewed or is gone; nothing of it but its id is shown",
+}
+"""What `kind` can be, and what it means."""
+
+COLUMNS: Final = (
+    (
+        pa.field("offset", pa.int64(), nullable=False),
+        "the last offset of the metadata delta that did it: of a log batch, or of the EndTransactionRecord",
+    ),
+    (pa.field("epoch", pa.int32(), nullable=False), "the epoch of that offset's batch"),
+    (
+        pa.field("timestamp", pa.timestamp("us", tz="UTC")),
+        "the time of that offset's batch by its controller's clock; null where the batch has none",
+    ),
+    (pa.field("kind", pa.string(), nullable=False), "what happened, one of the kinds below"),
+    (pa.field("subject", pa.string(), nullable=False), "what it happened to: `foo-3`, `broker 2`, `topic foo`, …"),
+    (pa.field("topic", pa.string()), "the name of the topic, in events of topics, partitions and their configs"),
+    (pa.field("topic_id", pa.string()), "its id in Kafka's 22-character base64, in events of topics and partitions"),
+    (pa.field("partition", pa.int32()), "the partition's number, in events of partitions"),
+    (pa.field("broker", pa.int32()), "the broker's id, in events of brokers and their configs"),
+    (pa.field("field", pa.string()), "what of it changed: `leader`, `isr`, a config's, quota's or feature's name, …"),
+    (pa.field("before", pa.string()), "what it was, as text; null for nothing, `(redacted)` for a secret"),
+    (pa.field("after", pa.string()), "what it is from then on, likewise"),
+    (pa.field("sentence", pa.string(), nullable=False), "all of that in one sentence"),
+)
+
+EVENTS = TableDescription(
+    "events", "What happened in the cluster, in words.", COLUMNS, unlike=("subject", "before", "after", "sentence")
+)
+
+ENCODED_EVENTS: Final = EVENTS.encoded_schema
+"""The rows of `events/` as they are made of many records."""

@@ -1,0 +1,55 @@
+"""The columns that all history tables have, and those of `partition_history/`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pyarrow as pa
+
+from kraftlake.tables.encoded_schema import encoded
+from kraftlake.tables.partition_columns import PARTITION_STATE
+
+Column = tuple[pa.Field, str]
+"""A column and what it means."""
+
+TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
+
+VALIDITY: Final[tuple[Column, ...]] = (
+    (
+        pa.field("valid_from_offset", pa.int64(), nullable=False),
+        "the offset at which it became so: of the record, of the EndTransactionRecord for those of a metadata "
+        "transaction, or the last offset in the snapshot that the history begins with",
+    ),
+    (pa.field("valid_to_offset", pa.int64()), "the offset at which it ended (exclusive); null: still so"),
+    (
+        pa.field("valid_from", TIMESTAMP),
+        "the time of the batch at valid_from_offset by its controller's clock; null where the batch has none",
+    ),
+    (
+        pa.field("valid_to", TIMESTAMP),
+        "the time of the batch at valid_to_offset by its controller's clock; null: still so, or the batch has none",
+    ),
+)
+
+PARTITION_COLUMNS: Final[tuple[Column, ...]] = (*PARTITION_STATE, *VALIDITY)
+
+
+PARTITION_SCHEMA: Final = pa.schema([field for field, _ in PARTITION_COLUMNS])
+
+ENCODED_STATES: Final = encoded(PARTITION_SCHEMA)
+"""The rows of `partition_history/` as they are made."""
+
+ROW_GROUP_ROWS: Final = 1 << 15
+"""Rows that are read, or passed over, together."""
+
+STILL_SO: Final = -1
+"""What stands for a null in arrays of `valid_to_offset` before they are Arrow's."""
+
+
+def times_of(times_ms: object) -> pa.Array:
+    """Epoch milliseconds (an int64 array; negative for none) as timestamps."""
+    import numpy as np
+
+    times = np.asarray(times_ms, np.int64)
+    none = times < 0
+    return pa.array(times * 1000, mask=none if none.any() else None).cast(TIMESTAMP)

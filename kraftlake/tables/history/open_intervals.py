@@ -1,0 +1,60 @@
+"""Since when what is so is so: read from a history table, for a run that goes on from it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from kraftlake.image.topics_image import TopicsImage
+from kraftlake.records.uuid import Uuid
+from kraftlake.runtime.errors import LakeError
+from kraftlake.tables.history.history_table import HistoryTable
+
+_SINCE = ("valid_from_offset", "valid_from")
+_UNKNOWN = -2
+
+
+def partitions_since(topics: TopicsImage, table: HistoryTable) -> tuple[Any, Any]:
+    """For each partition of an image, in the order of its rows, the offset and the time (epoch ms, -1 for none).
+
+    Raises LakeError where the table's open rows are not the partitions of the image.
+    """
+    packed = topics.rows().merged()
+    rows = table.open_rows(("topic_id", "partition", *_SINCE))
+    ids = rows.column("topic_id").combine_chunks().dictionary_encode()
+    if isinstance(ids, pa.ChunkedArray):
+        ids = pa.concat_arrays(ids.chunks) if ids.num_chunks else pa.array([], pa.string()).dictionary_encode()
+    by_id = packed.table.by_id
+    numbers = np.array([by_id.get(Uuid.from_string(text), -1) for text in ids.dictionary.to_pylist()], np.int64)
+    of_row = numbers[ids.indices.to_numpy(zero_copy_only=False)] if len(ids) else np.empty(0, np.int64)
+    partitions = rows.column("partition").to_numpy().astype(np.int64)
+    places = np.asarray(packed.table.starts)[np.maximum(of_row, 0)] + partitions
+    for number, known in packed.table.sparse.items():
+        mine = of_row == number
+        order = np.searchsorted(np.array(known), partitions[mine])
+        places[mine] = packed.table.starts[number] + np.minimum(order, len(known) - 1)
+    since = np.full(packed.partition_count, _UNKNOWN, np.int64)
+    times = np.full(packed.partition_count, _UNKNOWN, np.int64)
+    inside = (of_row >= 0) & (places < len(since))
+    since[places[inside]] = rows.column("valid_from_offset").to_numpy()[inside]
+    times[places[inside]] = _milliseconds(rows.column("valid_from"))[inside]
+    if rows.num_rows != len(since) or (since == _UNKNOWN).any():
+        raise LakeError(
+            f"{table.path} has {rows.num_rows} partitions at its end, not the {len(since)} of its log: delete "
+            f"{table.name}/ and run again, it is made anew from the log"
+        )
+    return since, times
+
+
+def things_since(table: HistoryTable, key: tuple[str, ...]) -> dict[tuple[Any, ...], tuple[int, int]]:
+    """By the values of a key's columns the offset and the time (epoch ms, -1 for none)."""
+    rows = table.open_rows((*key, *_SINCE))
+    keys = zip(*(rows.column(name).to_pylist() for name in key), strict=True)
+    times = _milliseconds(rows.column("valid_from")).tolist()
+    return dict(zip(keys, zip(rows.column("valid_from_offset").to_pylist(), times, strict=True), strict=True))
+
+
+def _milliseconds(column: pa.ChunkedArray) -> Any:
+    return column.cast(pa.int64()).fill_null(-1000).to_numpy() // 1000

@@ -1,0 +1,125 @@
+"""The jobs that keep a lake's derived tables up to date, by name.
+
+Imports nothing that costs time, for the command line starts with it: that is left to the job that is run.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from kraftlake.tables.table_writer import TableWriter
+
+
+class Job(NamedTuple):
+    """Tables that are kept by one pass over a lake's log.
+
+    `question` is one line on what it is for, `help` the rest. `writers` names the classes of its TableWriters, each as
+    `module:class` in this room, or a function that makes a list of them; `snapshots` says whether it writes the lake's
+    snapshots too.
+    """
+
+    name: str
+    question: str
+    help: str
+    tables: tuple[str, ...]
+    writers: tuple[str, ...]
+    snapshots: bool = False
+
+    def new_writers(self) -> list[TableWriter]:
+        """Writers for one run."""
+        made: list[TableWriter] = []
+        for name in self.writers:
+            module, _, writer = name.partition(":")
+            new = getattr(import_module(f"kraftlake.tables.{module}"), writer)()
+            made += new if isinstance(new, list) else [new]
+        return made
+
+
+REPLAY: Final = Job(
+    name="replay",
+    question="Replay a lake's log by a structured stream into images and tables.",
+    help=(
+        "Replay what the log of LAKE holds beyond the last run, and show the cluster at its end.\n\n"
+        "A Spark structured stream makes one metadata delta of each log batch; what each broker was told to do goes "
+        "into the table local_changes/, images into snapshots/. The result depends on the log alone: a run that was "
+        "killed, or whose checkpoint was deleted, is simply run again."
+    ),
+    tables=("local_changes",),
+    writers=("local_changes.writer:LocalChangesWriter",),
+    snapshots=True,
+)
+
+HISTORY: Final = Job(
+    name="history",
+    question="Write what everything was, from when to when.",
+    help=(
+        "Write the history tables of LAKE: one row for each state of a partition (partition_history/) with the offsets "
+        "and times from which and to which it was so, and likewise for topics, brokers, configs, ACLs, client quotas, "
+        "features and SCRAM users. A row that is still so has no end. Secrets are redacted."
+    ),
+    tables=(
+        "partition_history",
+        "topic_history",
+        "broker_history",
+        "config_history",
+        "acl_history",
+        "quota_history",
+        "feature_history",
+        "scram_history",
+    ),
+    writers=("history.writers:history_writers",),
+)
+
+EVENTS: Final = Job(
+    name="events",
+    question="Write what happened in the cluster as readable rows.",
+    help=(
+        "Write what happened in the cluster, with offset and time, into the table events/ of LAKE: leaders that moved, "
+        "ISRs that shrank, brokers that were fenced, topics, reassignments, configs before and after, quotas, ACLs, "
+        "features. Secrets are redacted."
+    ),
+    tables=("events",),
+    writers=("events.writer:EventsWriter",),
+)
+
+METRICS: Final = Job(
+    name="metrics",
+    question="Write Kafka's controller counts over time.",
+    help=(
+        "Write Kafka's controller counts (brokers active and fenced, topics, partitions, offline and imbalanced ones, "
+        "unclean elections) into the table cluster_metrics/ of LAKE: a row for each offset from which on they differ."
+    ),
+    tables=("cluster_metrics",),
+    writers=("metrics.cluster_metrics:ClusterMetricsWriter",),
+)
+
+RECORDS: Final = Job(
+    name="records",
+    question="Write every record in typed columns, for SQL.",
+    help=(
+        "Write every record of LAKE's log into the table records/: a struct column for each record type, without "
+        "secrets. No image is made, so that it starts at once; a large backlog is decoded and written by the executors."
+    ),
+    tables=("records",),
+    writers=(),  # RecordsWriter, which its executors share: `kraftlake.spark_jobs.records`
+)
+
+_SINGLE: Final = (REPLAY, HISTORY, EVENTS, METRICS)
+
+ALL: Final = Job(
+    name="all",
+    question="Keep all tables that are made of images, and the snapshots, by one stream.",
+    help=(
+        "Bring every derived table of LAKE but records/, and its snapshots, up to the end of the log: what the other "
+        "jobs do, by one stream that folds the log once. Tables that are at different offsets each go on where they "
+        "are."
+    ),
+    tables=tuple(table for job in _SINGLE for table in job.tables),
+    writers=tuple(writer for job in _SINGLE for writer in job.writers),
+    snapshots=True,
+)
+
+JOBS: Final = {job.name: job for job in (*_SINGLE, RECORDS, ALL)}
+"""The jobs by name."""

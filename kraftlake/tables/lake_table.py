@@ -1,0 +1,294 @@
+"""A Delta table of a lake that is derived from its log: what its columns mean, how far it is, appends that count once.
+
+An append and the offset that the table covers from then on are one commit (Delta's txn action), so that a writer which
+starts anew knows where to go on, whatever became of its stream's checkpoint. Rows are written by pyarrow and committed
+by the log's own writer: put-if-absent and durable, in milliseconds and without a JVM. Spark and delta-rs read them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import attrs
+import pyarrow as pa
+
+from kraftlake.metadata_log import UpkeepPolicy
+from kraftlake.metadata_log.checkpointing import checkpoint_if_due, clean_up_commits
+from kraftlake.metadata_log.commit import (
+    CommitConflictError,
+    append_info,
+    create_table,
+    now_ms,
+)
+from kraftlake.metadata_log.delta_actions import AddFile, transaction
+from kraftlake.metadata_log.delta_log import NotADeltaTableError, TableState, read_table
+from kraftlake.metadata_log.delta_schema import COMMENT, differing_column
+from kraftlake.metadata_log.derived_tables import SOURCE_LOG, app_id_of
+from kraftlake.metadata_log.disk import disk_for
+from kraftlake.metadata_log.location import Location
+from kraftlake.metadata_log.maintenance_commit import commit_beside_writers
+from kraftlake.metadata_log.row_compaction import compact_rows
+from kraftlake.metadata_log.row_files import write_row_file
+from kraftlake.metadata_log.vacuum import vacuum
+from kraftlake.runtime.errors import CorruptDataError, LakeError
+from kraftlake.tables.encoded_schema import encoded
+from kraftlake.tables.lazy_table import LaterRows
+
+
+@attrs.frozen
+class TableDescription:
+    """A table's name, which is its folder in a lake, what it holds, and its columns with what each of them means.
+
+    The first column is `offset`: the last offset of what a row tells, by which rows are appended. `unlike` are columns
+    of strings that are seldom the same twice.
+    """
+
+    name: str
+    comment: str
+    columns: tuple[tuple[pa.Field, str], ...]
+    unlike: tuple[str, ...] = ()
+
+    @property
+    def app_id(self) -> str:
+        """The txnAppId of the table's writer; its txnVersion is the last offset that the table covers."""
+        return app_id_of(self.name)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of the rows."""
+        return pa.schema([field for field, _ in self.columns])
+
+    @property
+    def encoded_schema(self) -> pa.Schema:
+        """The same with strings as dictionaries, which Parquet's writer takes as they are: readers see strings.
+
+        Those that are `unlike` stay strings.
+        """
+        return encoded(self.schema, self.unlike)
+
+    @property
+    def commented_schema(self) -> pa.Schema:
+        """The same with each column's comment in its metadata."""
+        return pa.schema([field.with_metadata({COMMENT: comment.encode()}) for field, comment in self.columns])
+
+    @property
+    def statistics_columns(self) -> tuple[str, ...]:
+        """The columns of which each file's smallest and largest value are noted, so that readers can skip files."""
+        return tuple(field.name for field in self.schema if _is_ordered(field.type))
+
+
+def _is_ordered(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_timestamp(kind))
+
+
+class LakeTable:
+    """A derived table in a lake. One process writes it at a time; others may compact and vacuum it meanwhile."""
+
+    properties: ClassVar[Mapping[str, str]] = {}
+    """Table properties beside those that all tables have."""
+
+    def __init__(self, description: TableDescription, lake: Location) -> None:
+        self.description = description
+        self.path = lake / description.name
+        self._disk = disk_for(lake)
+        self._policy = UpkeepPolicy()
+        self._held: TableState | None = None
+        self._covered: int | None = None
+        self._asked = False
+        self._commits = 0
+
+    @property
+    def name(self) -> str:
+        """The table's name."""
+        return self.description.name
+
+    def last_offset(self) -> int | None:
+        """The last offset that the table covers, as it is on the disk; None where it covers nothing yet.
+
+        Raises LakeError, saying the way out, for a table that can't be read or that this release doesn't write.
+        """
+        self._held = self._open()
+        if self._held is not None:
+            self._check_files(self._held)
+        self._covered = None if self._held is None else self._held.transactions.get(self.description.app_id)
+        self._asked = True
+        return self._covered
+
+    def create(self, log_id: str) -> None:
+        """Make the empty table, its columns commented, where there is none; `log_id` is the id of the log's table.
+
+        Raises LakeError for a table that was made from another log, and as `last_offset` does.
+        """
+        self._held = self._open()
+        if self._held is None:
+            self._held = self._create(log_id)
+        if not self._asked:
+            self._covered = self._held.transactions.get(self.description.app_id)
+        made_from = self._held.metadata.configuration.get(SOURCE_LOG, log_id)
+        if made_from != log_id:
+            raise LakeError(f"{self.path} was made from another log than this lake's: {self._way_out}")
+
+    @property
+    def covered(self) -> int | None:
+        """The last offset that the table covers, as far as this run knows; None where it covers nothing yet."""
+        return self._covered
+
+    @property
+    def waits(self) -> bool:
+        """Whether rows that were appended are not in the table yet: the next append may bring them there."""
+        return False
+
+    def append(self, rows: pa.Table | LaterRows, last_offset: int, *, goes_on: bool = False) -> None:  # noqa: ARG002
+        """Append rows of offsets up to `last_offset` and note that the table covers them; without rows, only that.
+
+        They have the table's schema, strings as such or as dictionaries. With `goes_on` more follows soon, for which a
+        table of another kind may wait.
+
+        Durable when this returns. Where the table covers `last_offset` already nothing changes. The table was created
+        or asked for its `last_offset` before. Raises LakeError when the disk refuses, or another run has written the
+        table since then.
+        """
+        files: list[AddFile] = []
+
+        def written() -> Sequence[AddFile]:
+            if rows.num_rows and not files:
+                known = (self.description.schema, self.description.encoded_schema)
+                made = rows.table() if isinstance(rows, LaterRows) else rows
+                made = made if made.schema in known else made.cast(known[0])
+                files.append(self.write_file(made, last_offset))
+            return files
+
+        self._commit(written, last_offset)
+
+    def begin_append(
+        self, rows: pa.Table | LaterRows, last_offset: int, *, goes_on: bool = False
+    ) -> Callable[[], None]:
+        """The first step of `append`; what it gives is the other, for any thread, while the next rows are made."""
+        return lambda: self.append(rows, last_offset, goes_on=goes_on)
+
+    def append_files(self, files: Sequence[AddFile], last_offset: int) -> None:
+        """As `append`, of files that `write_file` wrote, here or in other processes."""
+        self._commit(lambda: files, last_offset)
+
+    def write_file(self, rows: pa.Table, last_offset: int) -> AddFile:
+        """Write rows as a data file, durably; it is no part of the table before it is appended.
+
+        They have the table's schema, strings as such or as dictionaries. Raises LakeError when the disk refuses.
+        """
+        columns = self.description.statistics_columns
+        return write_row_file(self._disk, self.path, rows, last_offset=last_offset, statistics_columns=columns)
+
+    def _commit(self, written: Callable[[], Sequence[AddFile]], last_offset: int) -> None:
+        assert self._held is not None, "the table was created"
+
+        def actions(now: TableState) -> Sequence[dict[str, Any]] | None:
+            if not self._lacks(now, last_offset):
+                return None
+            time = now_ms()
+            made = [append_info(time), transaction(self.description.app_id, last_offset, time)]
+            return [*made, *(add.to_action() for add in written())]
+
+        self._held.check_writable()
+        state = commit_beside_writers(self._disk, self._held, actions)
+        if state is not None:
+            self._held, self._covered = state, last_offset
+            self._keep_up(state)
+
+    def _lacks(self, now: TableState, last_offset: int) -> bool:
+        """Whether the table as it is now does not cover `last_offset`.
+
+        Raises LakeError where it does not end where this run left it: another run, on a machine that no lock of this
+        one reaches, has written rows that this one is about to write too.
+        """
+        covered = now.transactions.get(self.description.app_id)
+        if covered is not None and covered >= last_offset:
+            return False
+        if covered != self._covered:
+            raise LakeError(f"another run writes {self.path}, it is at offset {covered}: wait until it ends")
+        return True
+
+    def begin_finish(self) -> Callable[[], None]:
+        """The first step of `finish`, which has others start with what takes long; what it gives is the other."""
+        return self.finish
+
+    def finish(self) -> None:
+        """Called when a run has ended: what `append` was given is in the table, and its files are in order."""
+        self._put_in_order()
+
+    @property
+    def _way_out(self) -> str:
+        return f"delete the folder {self.name}/ and run again, it is made anew from the log"
+
+    def _open(self) -> TableState | None:
+        try:
+            state = read_table(self.path)
+        except NotADeltaTableError:
+            return None
+        except (CorruptDataError, LakeError) as fault:
+            raise LakeError(f"{str(fault).rstrip('.')}: {self._way_out}") from fault
+        differing = differing_column(state.metadata.schema_string, self.description.schema, str(self.path))
+        if differing is not None:
+            raise LakeError(
+                f"{self.path} has the columns of another release, {differing} among those that differ: {self._way_out}"
+            )
+        if self.description.app_id not in state.transactions and len(state.files):
+            raise LakeError(f"{self.path} doesn't say which offsets its rows cover: {self._way_out}")
+        return state
+
+    def _check_files(self, state: TableState) -> None:
+        """Raises LakeError where a file of a table on a disk is missing: a run would go on behind a hole."""
+        if not isinstance(self.path, Path):  # to list it takes a request for each thousand files
+            return
+        there = {entry.name for entry in self.path.iterdir()}
+        names = (file.path for file in state.files.values())
+        lost = next((name for name in names if name not in there and not (self.path / name).is_file()), None)
+        if lost is not None:
+            raise LakeError(f"{self.path / lost} is missing, the table has lost rows: {self._way_out}")
+
+    def _create(self, log_id: str) -> TableState:
+        try:
+            return create_table(
+                self._disk,
+                self.path,
+                name=self.name,
+                description=self.description.comment,
+                schema=self.description.commented_schema,
+                statistics_columns=self.description.statistics_columns,
+                configuration={SOURCE_LOG: log_id, **self.properties},
+            )
+        except CommitConflictError:
+            return read_table(self.path)
+
+    def _keep_up(self, state: TableState) -> None:
+        """A checkpoint after so many commits, so that opening the table takes as long however old it is.
+
+        After as many commits as small files are worth a large one, a look whether there are so many.
+        """
+        self._commits += 1
+        if self._commits >= self._policy.compact_from:
+            self._commits = 0
+            self._put_in_order()
+        commits = state.version - max(state.checkpoint_version, 0)
+        if not self._policy.checkpoint_is_due(commits, len(state.files)):
+            return
+        # The append is made; whoever opens the table next meets what is wrong with it, if anything is.
+        with contextlib.suppress(LakeError):
+            checkpoint_if_due(self.path, self._disk, self._policy)
+            clean_up_commits(self.path, self._disk, self._policy)
+            self._held = read_table(self.path)
+
+    def _put_in_order(self) -> None:
+        """Make small files into large ones, and delete those that nobody may need any more."""
+        if self._held is None:
+            return
+        # What was appended is there; whoever opens the table next meets what is wrong with it, if anything is.
+        with contextlib.suppress(LakeError, CorruptDataError):
+            self._compact()
+            vacuum(self.path, self._disk, self._policy)
+            self._held = read_table(self.path)
+
+    def _compact(self) -> None:
+        compact_rows(self.path, self._disk, self._policy)

@@ -1,0 +1,97 @@
+"""The Delta table `local_changes/`: what each published metadata delta told each broker to do.
+
+One row for a broker and a partition of a published delta. Read at one offset and broker, the rows are Kafka's
+`TopicsDelta.localChanges` of the delta that ends there: `deletes` are the rows with change `delete`, `electedLeaders`
+those with `leader_elected`, `leaders` those with `leader` or `leader_elected`, `followers` those with `follower`,
+`directoryIds` those that have a `directory`. Read in offset order they are a broker's whole history.
+
+Where the log starts above 0, the first rows are those of the snapshot that covers its start: what a broker is told
+that begins with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from kraftlake.delta import LocalReplicaChanges, TopicsDelta
+from kraftlake.image import PartitionRegistration
+from kraftlake.records.uuid import Uuid
+from kraftlake.tables.lake_table import TableDescription
+
+CHANGES_BY_NAME = ("delete", "directory", "follower", "leader", "leader_elected")
+"""What `change` can be, in the order of the words; see its comment in `COLUMNS`."""
+
+COLUMNS: tuple[tuple[pa.Field, str], ...] = (
+    (
+        pa.field("offset", pa.int64(), nullable=False),
+        "the last offset of the published delta: of a log batch, or of the EndTransactionRecord of a transaction",
+    ),
+    (pa.field("epoch", pa.int32(), nullable=False), "the epoch of that offset's batch"),
+    (
+        pa.field("timestamp", pa.timestamp("us", tz="UTC")),
+        "the time of that offset's batch by its controller's clock; null where the batch has none",
+    ),
+    (pa.field("broker", pa.int32(), nullable=False), "the id of the broker that is told"),
+    (
+        pa.field("change", pa.string(), nullable=False),
+        "delete: stop hosting it; leader_elected: lead it from a new leader epoch on; leader: go on leading it in a "
+        "new partition epoch; follower: host it without leading it; directory: nothing but its directory changed",
+    ),
+    (pa.field("topic", pa.string(), nullable=False), "the topic's name"),
+    (pa.field("topic_id", pa.string(), nullable=False), "the topic's id in Kafka's 22-character base64"),
+    (pa.field("partition", pa.int32(), nullable=False), "the partition's number in its topic"),
+    (pa.field("leader", pa.int32()), "the leader after the change, -1 for none; null in a delete"),
+    (pa.field("leader_epoch", pa.int32()), "the leader epoch after the change; null in a delete"),
+    (pa.field("partition_epoch", pa.int32()), "the partition epoch after the change; null in a delete"),
+    (pa.field("replicas", pa.list_(pa.int32())), "the brokers that host it, preferred leader first; null in a delete"),
+    (pa.field("isr", pa.list_(pa.int32())), "the replicas that are in sync; null in a delete"),
+    (
+        pa.field("directory", pa.string()),
+        "the id of the broker's log directory for it where the delta assigns one, else null",
+    ),
+)
+
+LOCAL_CHANGES = TableDescription("local_changes", "What each metadata delta told each broker to do.", COLUMNS)
+SCHEMA = LOCAL_CHANGES.schema
+ENCODED_SCHEMA = LOCAL_CHANGES.encoded_schema
+
+Row = tuple[Any, ...]
+
+
+def local_change_rows(topics: TopicsDelta, head: Row) -> Iterator[Row]:
+    """The rows of one metadata delta; `head` is its offset, epoch and time (epoch microseconds or None)."""
+    for broker, changes in topics.local_changes_all().items():
+        for topic, partition, change, topic_id, state in sorted(_rows_of(topics, changes), key=lambda row: row[:3]):
+            yield (*head, broker, change, topic, str(topic_id), partition, *state)
+
+
+_NO_STATE: Row = (None,) * 6
+"""What a delete has in the columns from `leader` on."""
+
+
+def _rows_of(topics: TopicsDelta, changes: LocalReplicaChanges) -> Iterator[tuple[str, int, str, Uuid, Row]]:
+    directories = {key.topic_partition: (key.topic_id, str(value)) for key, value in changes.directory_ids.items()}
+    for deleted in changes.deletes:
+        before = topics.image.get_topic(deleted.topic)
+        assert before is not None, "a delete is of a replica that the image before the delta had"
+        yield deleted.topic, deleted.partition, "delete", before.id, _NO_STATE
+    for kind, infos in (("leader", changes.leaders), ("follower", changes.followers)):
+        for key, info in infos.items():
+            change = "leader_elected" if key in changes.elected_leaders else kind
+            _, directory = directories.pop(key, (None, None))
+            yield key.topic, key.partition, change, info.topic_id, _state(info.partition, directory)
+    for key, (topic_id, directory) in directories.items():
+        topic = topics.changed_topic(topic_id)
+        partition = None if topic is None else topic.partition(key.partition)
+        assert partition is not None, "a directory is assigned to a partition that the delta holds"
+        yield key.topic, key.partition, "directory", topic_id, _state(partition, directory)
+
+
+def _state(partition: PartitionRegistration, directory: str | None) -> Row:
+    return (
+        partition.leader, partition.leader_epoch, partition.partition_epoch,
+        list(partition.replicas), list(partition.isr), directory,
+    )  # fmt: skip

@@ -1,0 +1,1 @@
+"""The table `cluster_metrics/`: Kafka's controller counts over time."""

@@ -1,0 +1,146 @@
+"""What makes the rows of one derived table: the door for whoever adds a table to the streams over a lake's log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import pyarrow as pa
+
+from kraftlake.image import MetadataImage
+from kraftlake.metadata_log.location import Location
+from kraftlake.records.rows import BATCH_COLUMNS
+from kraftlake.replay.changes import Published
+from kraftlake.tables.lake_table import LakeTable, TableDescription
+from kraftlake.tables.lazy_table import LaterRows
+
+if TYPE_CHECKING:
+    from kraftlake.replay.open_reader import LakeReader
+
+__all__ = ["Published", "RowBuffer", "TableWriter", "open_rows_of"]
+
+_ROWS_HELD_AS_OBJECTS = 10_000
+
+
+class RowBuffer:
+    """Rows on their way into a table: single ones as tuples in the order of the columns, many as Arrow tables."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._schema = schema
+        self._tuples: list[tuple[Any, ...]] = []
+        self._tables: list[LaterRows] = []
+
+    def add(self, row: tuple[Any, ...]) -> None:
+        """Add one row: a value for each column, in their order."""
+        self._tuples.append(row)
+        if len(self._tuples) >= _ROWS_HELD_AS_OBJECTS:
+            self._fold()
+
+    def extend(self, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Add rows."""
+        for row in rows:
+            self.add(row)
+
+    def add_table(self, rows: pa.Table) -> None:
+        """Add rows that have the columns already."""
+        self.add_later(LaterRows.of(rows))
+
+    def add_later(self, rows: LaterRows) -> None:
+        """Add rows that will have the columns."""
+        self._fold()
+        self._tables.append(rows)
+
+    def take(self) -> pa.Table:
+        """All rows in the order in which they were added; there are none afterwards."""
+        return self.take_later().table()
+
+    def take_later(self) -> LaterRows:
+        """As `take`, with rows that are still to be made."""
+        self._fold()
+        tables, self._tables = self._tables, []
+        return LaterRows(lambda: pa.concat_tables([self._schema.empty_table(), *map(self._with_columns, tables)]))
+
+    def _with_columns(self, rows: LaterRows) -> pa.Table:
+        made = rows.table()
+        return made if made.schema.equals(self._schema) else made.select(self._schema.names).cast(self._schema)
+
+    def _fold(self) -> None:
+        if not self._tuples:
+            return
+        columns = zip(*self._tuples, strict=True)
+        arrays = [pa.array(values, field.type) for values, field in zip(columns, self._schema, strict=True)]
+        self._tuples = []
+        self._tables.append(LaterRows.of(pa.Table.from_arrays(arrays, schema=self._schema)))
+
+
+class TableWriter:
+    """Makes the rows of the table `description`; one that is new for each run.
+
+    It is told of each published change, and of each log row if it `wants_rows`, with an offset above the last one that
+    its table covers, once and in order; where no writer of a run `wants_changes`, none are made, and where none
+    `wants_images` either, nobody but the writers replays a record. What its rows say may depend on the log alone: not
+    on how the stream cuts it into micro-batches, nor on where a run began, for which
+    `begin` gives it the image there.
+
+    No I/O, no clock: whoever calls it appends what `drain` gives, and notes the offset in the same commit.
+    """
+
+    description: TableDescription
+    encodes = False
+    """Whether the strings of its rows are dictionaries: worth it where there are many rows."""
+    wants_rows = False
+    log_columns: ClassVar[tuple[str, ...]] = BATCH_COLUMNS
+    """The columns of LOG_SCHEMA that it needs in rows, BATCH_COLUMNS and others."""
+    wants_changes = True
+    wants_images = False
+
+    def __init__(self) -> None:
+        self.rows = RowBuffer(self.description.encoded_schema if self.encodes else self.description.schema)
+
+    @property
+    def open_count(self) -> int | None:
+        """How many rows of a table of states are still so, None for a table of what happened."""
+        return None
+
+    def table(self, lake: Location) -> LakeTable:
+        """The table in a lake that is to be written."""
+        return LakeTable(self.description, lake)
+
+    def open(self, reader: LakeReader, table: LakeTable) -> None:
+        """Called once before all else, with the log and the table as they are: for those who begin from these."""
+
+    def first_offset(self, reader: LakeReader) -> int:
+        """The first offset whose row an empty table takes where no changes are made: the log's first.
+
+        Raises OffsetError where the table can't begin with the log as it is.
+        """
+        return reader.start_offset
+
+    def begin(self, image: MetadataImage) -> None:
+        """Called once, before the first change: the image at the last offset that the table covers, or the empty one.
+
+        Where the log starts above 0 the first change is then the load of the snapshot that covers its start.
+        """
+
+    def publish(self, change: Published) -> None:
+        """Take a published change."""
+
+    def take_rows(self, rows: pa.Table) -> None:
+        """Rows of the log, sorted by offset, of whole batches; if it `wants_rows`.
+
+        They have its `log_columns`, in the order of LOG_SCHEMA, and may have others.
+        """
+
+    def drain(self) -> pa.Table:
+        """The rows that were made since the last call."""
+        return self.rows.take()
+
+    def drain_later(self) -> LaterRows:
+        """As `drain`, of rows that another thread may make while this one goes on."""
+        return LaterRows.of(self.drain())
+
+
+def open_rows_of(writers: Iterable[TableWriter]) -> dict[str, int]:
+    """How many rows are still so, by table, of those tables that have such ones."""
+    counts = {writer.description.name: writer.open_count for writer in writers}
+    return {name: count for name, count in counts.items() if count is not None}

@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kraftlake.metadata_log import MetadataLog
+from kraftlake.records.batch import RecordBatch
+from kraftlake.records.rows import from_rows, to_rows
+from kraftlake.replay.fold import image_at
+from kraftlake.replay.open_reader import LakeReader
+from kraftlake.runtime.errors import ReplayError
+from kraftlake.tables.catch_up.log_fold import LogFold, TableFeed
+from kraftlake.tables.catch_up.noop_runs import QuietRun, parts
+from kraftlake.tables.table_writer import Published, TableWriter
+from tests.replay.made_logs import begin, data, end, no_op, topic
+from tests.tables.sample_log import sample_batches
+from tests.tables.test_lake_table import MADE_UP
+
+
+class Listening(TableWriter):
+    """Notes which offsets were published."""
+
+    description = MADE_UP
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.offsets: list[int] = []
+
+    def publish(self, change: Published) -> None:
+        self.offsets.append(change.offset)
+
+
+def is_quiet(batch: RecordBatch) -> bool:
+    return not batch.control and all(value[1] == 20 for value in batch.values)
+
+
+@given(first=st.integers(0, 300), count=st.integers(1, 300))
+def test_the_parts_are_the_rows_and_quiet_ones_hold_no_ops_alone(first: int, count: int) -> None:
+    batches = sample_batches()[first : first + count]
+    rows = to_rows(batches)
+    cut = list(parts(rows))
+    assert pa.concat_tables([part.rows if isinstance(part, QuietRun) else part for part in cut]).equals(rows)
+    for part in cut:
+        held = list(from_rows(part.rows if isinstance(part, QuietRun) else part))
+        assert {is_quiet(batch) for batch in held} == {isinstance(part, QuietRun)}
+        if isinstance(part, QuietRun):
+            assert part.batches == len(held)
+            assert (part.end.offset, part.end.epoch) == (held[-1].last_offset, held[-1].epoch)
+            assert part.end.timestamp == held[-1].timestamp
+            assert part.size_from(0) == sum(len(value) for batch in held for value in batch.values)
+
+
+def folded(log: MetadataLog) -> tuple[LogFold, list[int]]:
+    listening = Listening()
+    fold = LogFold(LakeReader(log), [TableFeed(listening, None)])
+    fold.begin()
+    for rows in log.batch_rows():
+        for _ in fold.take(rows):
+            pass
+    return fold, listening.offsets
+
+
+def test_no_ops_are_not_published_but_the_image_moves_on_over_them(tmp_path: Path) -> None:
+    log = MetadataLog.create(tmp_path / "lake")
+    log.append([data(0, topic(0)), *(no_op(offset) for offset in range(1, 50)), data(50, topic(1)), no_op(51)])
+    fold, offsets = folded(log)
+    assert offsets == [0, 50]
+    assert fold.last_offset == log.end_offset - 1
+    assert fold.image == image_at(LakeReader(log), log.end_offset - 1).image
+
+
+def test_no_ops_within_a_transaction_wait_for_its_end(tmp_path: Path) -> None:
+    log = MetadataLog.create(tmp_path / "lake")
+    log.append([data(0, begin()), no_op(1), no_op(2), data(3, topic(0)), no_op(4), data(5, end())])
+    fold, offsets = folded(log)
+    assert offsets == [5]
+    assert fold.image == image_at(LakeReader(log), 5).image
+
+
+def test_an_epoch_that_goes_down_is_refused(tmp_path: Path) -> None:
+    log = MetadataLog.create(tmp_path / "lake")
+    log.append([data(0, topic(0), epoch=3)])
+    fold, _ = folded(log)
+    with pytest.raises(ReplayError, match="epoch 1"):
+        list(fold.take(to_rows([no_op(1)])))

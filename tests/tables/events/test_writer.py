@@ -1,0 +1,301 @@
+"""The rows of `events/` made of the log's rows, against those of the changes that a broker's loader publishes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import attrs
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kraftlake import kernels
+from kraftlake.records import metadata_records as r
+from kraftlake.records.batch import RecordBatch
+from kraftlake.records.batch_values import BatchValues
+from kraftlake.records.control_records import LeaderChangeMessage
+from kraftlake.records.row_values import values_of_rows
+from kraftlake.records.rows import to_rows
+from kraftlake.records.schema import Message
+from kraftlake.records.serde import ApiMessageAndVersion
+from kraftlake.replay.changes import LogChanges
+from kraftlake.runtime.errors import ReplayError
+from kraftlake.tables.events.change_events import change_events
+from kraftlake.tables.events.states import EventStates
+from kraftlake.tables.events.table import EVENTS
+from kraftlake.tables.events.writer import EventsWriter
+from kraftlake.tables.history import partition_states
+from kraftlake.tables.lazy_table import LaterRows
+from tests.metadata_logs import metadata_logs
+from tests.replay.made_logs import begin, data, end, partition, topic, uuid_of
+from tests.tables.telling import (
+    NEWER,
+    REAL_LOGS,
+    WAYS,
+    check_real_log,
+    check_refused_in_a_newer_version,
+    cut,
+    generated_log,
+    images_of_places,
+    needs_numba,
+    real_log,
+    table_of,
+    taken,
+)
+
+KINDS = {"topic_created", "topic_deleted", "leader_moved", "isr_shrank", "isr_expanded", "config_changed"}
+
+
+class InMemory:
+    """Batches as a LogReader."""
+
+    name = "made up"
+    cluster_id = None
+    start_offset = 0
+    snapshots = ()
+
+    def __init__(self, batches: Sequence[RecordBatch]) -> None:
+        self._batches = batches
+        self.end_offset = batches[-1].last_offset + 1
+
+    def batches(self, from_offset: int = 0, to_offset: int | None = None) -> Iterable[RecordBatch]:
+        last = self.end_offset if to_offset is None else to_offset
+        return (batch for batch in self._batches if batch.last_offset >= from_offset and batch.base_offset <= last)
+
+    def stretches(self, from_offset: int, to_offset: int) -> Iterator[BatchValues | RecordBatch]:
+        """As `batches`, many at once."""
+        return values_of_rows(to_rows(self.batches(from_offset, to_offset)))
+
+
+def published(batches: Sequence[RecordBatch]) -> pa.Table:
+    """What the changes tell that a broker's loader publishes after each batch, by objects."""
+    changes = LogChanges(InMemory(batches))  # type: ignore[arg-type]
+    rows: list[tuple[Any, ...]] = [row for change in changes for row in change_events(change)]
+    return table_of(rows, EVENTS.schema)
+
+
+class LateWriter(EventsWriter):
+    """Makes rows when somebody asks for them, be the states that they are of long gone."""
+
+    def _later(self, make: Callable[[], pa.Table]) -> LaterRows:
+        return LaterRows(make)
+
+
+def told(pieces: Iterable[Sequence[RecordBatch]], *, bulk: bool | None, late: bool = False) -> pa.Table:
+    """What the writer makes of the log's rows, by batches taken so many at a time."""
+    return taken((LateWriter if late else EventsWriter)(bulk=bulk), pieces, EVENTS.schema)
+
+
+@given(log=metadata_logs(), cuts=st.lists(st.integers(0, 20), max_size=4), bulk=st.booleans())
+def test_every_row_is_what_the_changes_of_a_brokers_loader_tell(
+    log: list[RecordBatch], cuts: list[int], bulk: bool
+) -> None:
+    assert told(cut(log, cuts), bulk=bulk and kernels.available()).equals(published(log))
+
+
+@needs_numba
+@given(
+    log=metadata_logs(topics_only=True, max_steps=80), cuts=st.lists(st.integers(0, 40), max_size=4), late=st.booleans()
+)
+def test_columns_tell_the_same_of_busy_topics_whenever_they_are_made(
+    log: list[RecordBatch], cuts: list[int], late: bool
+) -> None:
+    assert told(cut(log, cuts), bulk=True, late=late).equals(published(log))
+
+
+@pytest.mark.parametrize("bulk", WAYS)
+@pytest.mark.parametrize("sample", REAL_LOGS)
+def test_real_logs_tell_what_their_changes_tell(sample: str, bulk: bool) -> None:
+    batches = real_log(sample)
+    check_real_log(batches, partial(told, bulk=bulk), published(batches))
+
+
+@pytest.mark.parametrize("bulk", WAYS)
+@pytest.mark.parametrize("factor", [2, 4])
+def test_generated_logs_do_too(bulk: bool, factor: int) -> None:
+    """Four replicas are more than a row of numbers has room for."""
+    batches = generated_log(factor)
+    expected = published(batches)
+    assert set(expected.column("kind").to_pylist()) >= KINDS
+    assert told(cut(batches, (3, 50, 200)), bulk=bulk).equals(expected)
+
+
+def changed(number: int, **values: Any) -> r.PartitionChangeRecord:
+    """A change of the first partition of a topic."""
+    return r.PartitionChangeRecord(partition_id=0, topic_id=uuid_of(number), **values)
+
+
+def newest(offset: int, record: r.PartitionChangeRecord) -> RecordBatch:
+    """A batch of the record in the version that has all of its fields."""
+    return RecordBatch.of(offset, 1, 1000 + offset, [ApiMessageAndVersion(record, 2)])
+
+
+def config(name: str, value: str | None) -> r.ConfigRecord:
+    """A topic's config."""
+    return r.ConfigRecord(resource_type=2, resource_name=name, name="retention.ms", value=value)
+
+
+def leads(offset: int, epoch: int, leader: int) -> RecordBatch:
+    """The batch with which a controller begins its epoch."""
+    return RecordBatch.control_of(offset, epoch, 1000 + offset, [LeaderChangeMessage(leader_id=leader)])
+
+
+def sentences(rows: pa.Table) -> list[tuple[int, str]]:
+    return [(row["offset"], row["sentence"]) for row in rows.to_pylist()]
+
+
+def check_sentences(log: Sequence[RecordBatch], bulk: bool, after: int, *expected: str) -> None:
+    """What is told of a log, and in these words behind an offset."""
+    rows = told([log], bulk=bulk)
+    assert rows.equals(published(log))
+    assert [words for offset, words in sentences(rows) if offset > after] == [*expected]
+
+
+@pytest.mark.parametrize("bulk", WAYS)
+def test_topics_that_are_gone_come_first_and_their_configs_go_last(bulk: bool) -> None:
+    log = [
+        data(0, topic(1, "b"), partition(1), topic(2, "z"), partition(2), config("z", "1")),
+        data(5, r.RemoveTopicRecord(topic_id=uuid_of(2)), changed(1, leader=2), topic(3, "a"), partition(3)),
+        data(9, topic(4, "z"), partition(4), r.RemoveTopicRecord(topic_id=uuid_of(4)), config("b", "2")),
+    ]
+    check_sentences(
+        log,
+        bulk,
+        4,
+        "topic z with 1 partition, replication factor 2 is gone",
+        "topic a is created with 1 partition, replication factor 2",
+        "b-0 is led by 2 instead of 1",
+        "topic z has retention.ms no longer set, it was 1",
+        "topic b has retention.ms set to 2",
+    )
+
+
+@pytest.mark.parametrize("bulk", WAYS)
+def test_a_topic_that_grows_twice_says_how_many_it_had(bulk: bool) -> None:
+    log = [
+        data(0, topic(1), partition(1), topic(2)),
+        data(3, partition(1, partition_id=1), partition(2), partition(2, partition_id=1)),
+        data(6, partition(1, partition_id=2), partition(1, partition_id=3)),
+        data(8, r.RemoveTopicRecord(topic_id=uuid_of(1))),
+    ]
+    check_sentences(
+        log,
+        bulk,
+        2,
+        "topic topic-1 has 2 partitions, 1 more than before",
+        "topic topic-2 has 2 partitions, 2 more than before",
+        "topic topic-1 has 4 partitions, 2 more than before",
+        "topic topic-1 with 4 partitions, replication factor 2 is gone",
+    )
+
+
+@pytest.mark.parametrize("bulk", WAYS)
+def test_reassignments_and_eligible_leaders_are_told_of_lists_that_no_row_has_room_for(bulk: bool) -> None:
+    log = [
+        data(0, topic(1), partition(1, replicas=(1, 2, 3))),
+        data(2, changed(1, replicas=[1, 2, 3, 4], adding_replicas=[4], removing_replicas=[3])),
+        data(3, changed(1, replicas=[1, 2, 3, 4, 5], adding_replicas=[4, 5], removing_replicas=[3, 2])),
+        newest(4, changed(1, isr=[1, 4, 5], leader=4, eligible_leader_replicas=[2], last_known_elr=[3])),
+        data(5, changed(1, replicas=[1, 4, 5], adding_replicas=[], removing_replicas=[])),
+        data(6, changed(1, replicas=[1, 4, 5, 2], adding_replicas=[2])),
+        data(7, changed(1, replicas=[1, 4, 5], adding_replicas=[], leader_recovery_state=1)),
+        data(8, changed(1, replicas=[5, 4, 1], isr=[], leader=-1), changed(1, leader_recovery_state=0)),
+        newest(10, changed(1, leader=5, isr=[5], eligible_leader_replicas=[])),
+    ]
+    rows = told([log], bulk=bulk)
+    assert rows.equals(published(log))
+    assert {"elr_changed", "leader_lost", "leader_elected", "recovery_state_changed", "replicas_changed"} <= {
+        *rows.column("kind").to_pylist()
+    }
+    moves = [kind for kind in rows.column("kind").to_pylist() if kind.startswith("reassignment")]
+    assert moves == [f"reassignment_{done}" for done in ("started", "changed", "finished", "started", "cancelled")]
+
+
+@pytest.mark.parametrize("bulk", WAYS)
+def test_a_new_leader_of_the_quorum_is_told_of_first_and_in_no_batch_of_no_op_records(bulk: bool) -> None:
+    quiet = RecordBatch.of(4, 3, 1004, [ApiMessageAndVersion(r.NoOpRecord(), 0)])
+    log = [
+        leads(0, 1, 3000),
+        data(1, topic(1), partition(1)),
+        leads(3, 2, 3001),
+        quiet,
+        data(5, changed(1, leader=2), epoch=3),
+        data(6, changed(1, leader=1), epoch=4),
+        leads(7, 5, 3002),
+    ]
+    for cuts in ((), range(len(log))):
+        rows = told(cut(log, cuts), bulk=bulk)
+        assert rows.equals(published(log))
+    assert [(offset, words) for offset, words in sentences(rows) if "quorum" in words or offset == 6] == [
+        (0, "controller 3000 leads the quorum in epoch 1"),
+        (3, "controller 3001 leads the quorum in epoch 2"),
+        (6, "controller 3001 leads the quorum in epoch 4"),
+        (6, "topic-1-0 is led by 1 instead of 2"),
+        (7, "controller 3002 leads the quorum in epoch 5"),
+    ]
+
+
+@pytest.mark.parametrize("bulk", WAYS)
+def test_a_delta_ends_before_a_transaction_that_begins_in_mid_batch(bulk: bool) -> None:
+    log = [
+        data(0, topic(1), partition(1), begin(), changed(1, leader=2), config("topic-1", "3")),
+        leads(5, 2, 3001),
+        data(6, changed(1, isr=(2,)), end(), changed(1, leader=3), epoch=2),
+    ]
+    rows = told([log[:1], log[1:]], bulk=bulk)
+    assert rows.equals(published(log))
+    assert set(rows.column("offset").to_pylist()) == {1, 8}
+
+
+@needs_numba
+def test_an_odd_record_makes_its_whole_delta_go_by_objects(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The delta of a topic with an odd name: what compiled code has replayed of it is taken back."""
+    log = [
+        data(0, topic(1), partition(1), topic(5, "five"), partition(5), config("five", "5")),
+        data(5, config("topic-1", "1")),
+        data(6, topic(2), partition(2), changed(2, leader=2), r.RemoveTopicRecord(topic_id=uuid_of(5))),
+        data(10, config("topic-1", "2"), changed(1, leader=2), topic(3, "föö"), partition(3)),
+        data(14, changed(2, leader=1), config("föö", "2")),
+    ]
+    begun = images_of_places(monkeypatch)
+    assert told([log], bulk=True).equals(published(log))
+    assert begun == [2], "the image before the fourth delta"
+
+
+@pytest.mark.parametrize("bulk", WAYS)
+def test_a_record_that_contradicts_what_is_there_is_named(bulk: bool) -> None:
+    change = r.PartitionChangeRecord(partition_id=3, topic_id=uuid_of(1), leader=2)
+    with pytest.raises(ReplayError, match=r"offset 2, PARTITION_CHANGE_RECORD: topic 'topic-1' has no partition 3"):
+        told([[data(0, topic(1), partition(1), change)]], bulk=bulk)
+    with pytest.raises(ReplayError, match=r"offset 2, FENCE_BROKER_RECORD: broker 7 is not registered"):
+        told([[data(0, topic(1), partition(1), r.FenceBrokerRecord(id=7, epoch=1))]], bulk=bulk)
+
+
+@pytest.mark.parametrize("bulk", WAYS)
+@pytest.mark.parametrize("record", NEWER)
+def test_a_version_that_nobody_knows_is_refused_as_by_a_loader(record: Message, bulk: bool) -> None:
+    check_refused_in_a_newer_version(record, published, lambda log: told([log], bulk=bulk))
+
+
+def test_few_records_go_by_objects_and_many_as_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not EventStates().in_columns
+    monkeypatch.setattr(partition_states, "BULK_FROM", 2)
+    writer = EventsWriter()
+    writer.take_rows(to_rows([data(0, topic(1), partition(1))]))
+    assert writer._states.in_columns == kernels.available()
+
+
+def test_an_acl_that_is_another_under_its_id_is_removed_and_added() -> None:
+    acl = r.AccessControlEntryRecord(
+        id=uuid_of(1), resource_type=2, resource_name="a", pattern_type=3, principal="User:b", host="*", operation=3,
+        permission_type=3,
+    )  # fmt: skip
+    other = attrs.evolve(acl, operation=4)
+    rows = told([[data(0, acl), data(1, r.RemoveAccessControlEntryRecord(id=uuid_of(1)), other)]], bulk=False)
+    assert [words for _, words in sentences(rows)][1:] == [
+        "ACL removed: allow User:b read on topic a from *",
+        "ACL added: allow User:b write on topic a from *",
+    ]

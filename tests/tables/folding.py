@@ -1,0 +1,35 @@
+"""Tables made of a lake's log without Spark: the fold and the writers alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from kraftlake.metadata_log import MetadataLog
+from kraftlake.replay.open_reader import LakeReader
+from kraftlake.tables.catch_up.log_fold import LogFold, TableFeed
+from kraftlake.tables.table_writer import TableWriter
+
+
+class CoveringTable:
+    """A table of which all that matters is how far it is."""
+
+    def __init__(self, covers: int | None) -> None:
+        self._covers = covers
+
+    def last_offset(self) -> int | None:
+        """The last offset that it covers."""
+        return self._covers
+
+
+def fold_into(log: MetadataLog, writers: Sequence[TableWriter], covers: int | None = None) -> list[pa.Table]:
+    """The rows that the writers make of a whole log, or of what lies beyond the offset that their tables cover."""
+    fold = LogFold(LakeReader(log), [TableFeed(writer, covers) for writer in writers])
+    fold.begin()
+    for writer in writers:
+        writer.open(LakeReader(log), CoveringTable(covers))  # type: ignore[arg-type]
+    for rows in log.batch_rows(fold.last_offset + 1):
+        for _ in fold.take(fold.new_rows(rows)):
+            pass
+    return [writer.drain() for writer in writers]

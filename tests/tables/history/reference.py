@@ -1,0 +1,130 @@
+"""Histories record by record: an image after each of them, compared with the one before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from kraftlake.image import MetadataImage
+from kraftlake.records.batch import RecordBatch
+from kraftlake.replay.batch_loader import MetadataBatchLoader
+from kraftlake.tables.history.entity_tables import TOPICS, SmallTable
+
+Row = dict[str, Any]
+KEYS = {
+    "partition_history": ("topic_id", "partition"),
+    "topic_history": ("topic_id",),
+    "broker_history": ("broker",),
+    "config_history": ("resource_type", "resource_name", "config"),
+    "acl_history": ("acl_id",),
+    "quota_history": ("entity", "quota"),
+    "feature_history": ("feature",),
+    "scram_history": ("user", "mechanism"),
+}
+
+
+def images(batches: Iterable[RecordBatch], start: MetadataImage = MetadataImage.EMPTY) -> Iterator[MetadataImage]:
+    """The image after each offset that comes after `start`."""
+    loader = MetadataBatchLoader(start)
+    for batch in batches:
+        for offset in range(max(batch.base_offset, loader.last_offset + 1), batch.last_offset + 1):
+            loader.load_batch(batch, to_offset=offset)
+            yield loader.take_image()
+
+
+class History:
+    """Tells rows with intervals from what is there after each offset."""
+
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
+        self._open: dict[Any, Row] = {}
+        self._states: dict[Any, Row] = {}
+
+    def see(self, offset: int, timestamp: int, changed: Mapping[Any, Row | None]) -> None:
+        """What may have changed with an offset: None for what is gone."""
+        time = None if timestamp < 0 else timestamp
+        for key, state in changed.items():
+            if self._states.get(key) == state:
+                continue
+            if key in self._open:
+                self._open.pop(key).update(valid_to_offset=offset, valid_to=time)
+                del self._states[key]
+            if state is not None:
+                row = dict(state, valid_from_offset=offset, valid_to_offset=None, valid_from=time, valid_to=None)
+                self.rows.append(row)
+                self._open[key], self._states[key] = row, state
+
+
+def partition_rows(batches: Iterable[RecordBatch], start: MetadataImage = MetadataImage.EMPTY) -> list[Row]:
+    """`partition_history/`, in the order of `in_order`."""
+    history = History()
+    before = MetadataImage.EMPTY
+    for image in (*([start] if start is not MetadataImage.EMPTY else ()), *images(batches, start)):
+        changed: dict[Any, Row | None] = {}
+        if image.topics is not before.topics:
+            old, new = before.topics.topics_by_id(), image.topics.topics_by_id()
+            for topic_id in {*old, *new}:
+                one, two = old.get(topic_id), new.get(topic_id)
+                if one is two:
+                    continue
+                partitions = {*(one.partitions if one else ()), *(two.partitions if two else ())}
+                for number in partitions:
+                    state = two.partitions.get(number) if two else None
+                    changed[topic_id, number] = None if state is None or two is None else {
+                        "topic": two.name,
+                        "topic_id": str(topic_id),
+                        "partition": number,
+                        "leader": state.leader,
+                        "leader_epoch": state.leader_epoch,
+                        "partition_epoch": state.partition_epoch,
+                        "replicas": [*state.replicas],
+                        "isr": [*state.isr],
+                        "elr": [*state.elr],
+                        "last_known_elr": [*state.last_known_elr],
+                        "adding_replicas": [*state.adding_replicas],
+                        "removing_replicas": [*state.removing_replicas],
+                        "leader_recovery_state": int(state.leader_recovery_state),
+                        "directories": [str(directory) for directory in state.directories],
+                    }  # fmt: skip
+        history.see(image.provenance.offset, image.provenance.timestamp, changed)
+        before = image
+    return in_order(history.rows, KEYS["partition_history"])
+
+
+def in_order(rows: Iterable[Row], key: Sequence[str]) -> list[Row]:
+    return sorted(rows, key=lambda row: (*(repr(row[name]) for name in key), row["valid_from_offset"]))
+
+
+def plain(rows: Iterable[Row], key: Sequence[str]) -> list[Row]:
+    """Rows as Arrow gives them, with times as epoch milliseconds, in order."""
+    made = []
+    for row in rows:
+        times = {
+            name: None if row[name] is None else round(row[name].timestamp() * 1000)
+            for name in ("valid_from", "valid_to")
+        }
+        made.append({**row, **times})
+    return in_order(made, key)
+
+
+def small_rows(table: SmallTable, seen: Iterable[MetadataImage]) -> list[Row]:
+    """One of the other history tables, by asking each image, from the first on, for all that it has of it."""
+    history = History()
+    before: dict[Any, Row | None] = {}
+    names = [field.name for field, _ in table.own_columns]
+    last = MetadataImage.EMPTY
+    for image in seen:
+        parts = ("topics",) if table is TOPICS else ("features", "cluster", "configs", "client_quotas", "acls", "scram")
+        if all(getattr(image, part) is getattr(last, part) for part in parts):
+            continue
+        last = image
+        now = {key: _with_state(table, names, key, table.look(image, key)) for key in table.keys(image)}
+        changed = {key: now.get(key) for key in {*before, *now} if before.get(key) != now.get(key)}
+        history.see(image.provenance.offset, image.provenance.timestamp, changed)
+        before = {**now}
+    rows = [{name: value for name, value in row.items() if name != "state"} for row in history.rows]
+    return in_order(rows, table.key)
+
+
+def _with_state(table: SmallTable, names: Sequence[str], key: Any, state: Any) -> Row:
+    return {**dict(zip(names, table.row(key, state), strict=True)), "state": state}

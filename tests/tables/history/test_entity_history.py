@@ -1,0 +1,158 @@
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kraftlake.image import MetadataImage
+from kraftlake.kafka_files import open_directory
+from kraftlake.records import metadata_records as r
+from kraftlake.records.batch import RecordBatch
+from kraftlake.runtime.errors import CorruptDataError, ReplayError
+from kraftlake.tables.changes.effective_records import TransactionReader
+from kraftlake.tables.history.entity_history import SmallStates
+from kraftlake.tables.history.entity_tables import (
+    ACLS,
+    BROKERS,
+    CONFIGS,
+    FEATURES,
+    QUOTAS,
+    SCRAM,
+    SMALL_TABLES,
+    TOPICS,
+    SmallTable,
+)
+from tests.metadata_logs import metadata_logs
+from tests.replay.made_logs import UNDECODABLE, begin, data, end, log_of, topic, uuid_of
+from tests.tables.history.reference import Row, images, plain, small_rows
+from tests.tables.sample_log import SAMPLES
+
+
+def histories(log: Iterable[RecordBatch], states: SmallStates | None = None) -> dict[str, list[Row]]:
+    states = states or SmallStates()
+    reader = TransactionReader()
+    ended: dict[str, list[pa.Table]] = {table.name: [] for table in SMALL_TABLES}
+    for batch in log:
+        for records in reader.take(batch):
+            for name, rows in states.take(records).items():
+                ended[name].append(rows)
+    return {
+        table.name: plain(pa.concat_tables([*ended[table.name], states.open_table(table)]).to_pylist(), table.key)
+        for table in SMALL_TABLES
+    }
+
+
+def history(table: SmallTable, *groups: Sequence[Any]) -> list[Row]:
+    return histories(log_of(*groups))[table.name]
+
+
+@given(log=metadata_logs(max_steps=40))
+def test_every_state_is_what_an_image_after_each_record_says(log: list[RecordBatch]) -> None:
+    found, seen = histories(log), [*images(log)]
+    for table in SMALL_TABLES:
+        assert found[table.name] == small_rows(table, seen), table.name
+
+
+@given(log=metadata_logs(max_steps=40), at=st.integers(0, 30))
+def test_it_goes_on_from_any_image(log: list[RecordBatch], at: int) -> None:
+    at = min(at, len(log))
+    reader = TransactionReader()
+    for batch in log[:at]:
+        [*reader.take(batch)]
+    if reader.open_since is not None:
+        return  # a snapshot is made outside of transactions only
+    start = [MetadataImage.EMPTY, *images(log[:at])][-1]
+    states = SmallStates(image=start)
+    found, seen = histories(log[at:], states), [start, *images(log[at:], start)]
+    for table in SMALL_TABLES:
+        assert found[table.name] == small_rows(table, seen), table.name
+
+
+@pytest.mark.parametrize("sample", ["kafka-4.4", "crash-torn"])
+def test_real_logs_have_the_histories_that_their_images_have(sample: str) -> None:
+    batches = [*open_directory(SAMPLES / sample / "log" / "__cluster_metadata-0").batches()]
+    found, seen = histories(batches), [*images(batches)]
+    for table in SMALL_TABLES:
+        assert found[table.name] == small_rows(table, seen), table.name
+    if sample == "kafka-4.4":
+        assert all(found.values()), "the sample has something of everything"
+
+
+def test_what_a_snapshot_of_the_past_knew_is_kept_where_it_began() -> None:
+    log = log_of([topic(1)], [r.ConfigRecord(resource_type=2, resource_name="topic-1", name="x", value="1")])
+    states = SmallStates(
+        image=[*images(log)][-1],
+        since=lambda table, key: (0, 5) if (table, key) == (TOPICS, (str(uuid_of(1)),)) else None,
+    )
+    topics, configs = states.open_table(TOPICS).to_pylist(), states.open_table(CONFIGS).to_pylist()
+    assert [row["valid_from_offset"] for row in (*topics, *configs)] == [0, 1]
+
+
+def test_a_value_that_is_set_again_is_the_same_state() -> None:
+    def retention(value: str | None) -> r.ConfigRecord:
+        return r.ConfigRecord(resource_type=4, resource_name="", name="log.retention.ms", value=value)
+
+    rows = history(CONFIGS, [retention("1")], [retention("1")], [retention("2")], [retention(None)], [retention("2")])
+    told = [(row["resource_type"], row["value"], row["valid_from_offset"], row["valid_to_offset"]) for row in rows]
+    assert told == [("BROKER", "1", 0, 2), ("BROKER", "2", 2, 3), ("BROKER", "2", 4, None)]
+
+
+def test_secrets_are_not_shown_but_their_change_is() -> None:
+    def password(value: str) -> r.ConfigRecord:
+        return r.ConfigRecord(resource_type=4, resource_name="1", name="ssl.key.password", value=value)
+
+    def scram(key: bytes) -> r.UserScramCredentialRecord:
+        return r.UserScramCredentialRecord(
+            name="alice", mechanism=1, salt=b"s", stored_key=key, server_key=key, iterations=4096
+        )
+
+    found = histories(log_of([password("hunter2"), scram(b"k1")], [password("hunter3"), scram(b"k2")]))
+    assert [row["value"] for row in found[CONFIGS.name]] == ["(redacted)"] * 2
+    assert [(row["user"], row["mechanism"], row["iterations"]) for row in found[SCRAM.name]] == [
+        ("alice", "SCRAM-SHA-256", 4096)
+    ] * 2
+    assert "hunter" not in repr(found)
+
+
+def test_the_configs_of_a_topic_end_with_it() -> None:
+    config = r.ConfigRecord(resource_type=2, resource_name="topic-1", name="cleanup.policy", value="compact")
+    rows = history(CONFIGS, [topic(1), config], [begin(), r.RemoveTopicRecord(topic_id=uuid_of(1)), end()])
+    assert [(row["valid_from_offset"], row["valid_to_offset"]) for row in rows] == [(1, 4)]
+
+
+def test_quotas_have_their_entity_in_words_and_as_columns() -> None:
+    def quota(name: str | None, **fields: Any) -> r.ClientQuotaRecord:
+        entity = (r.EntityData(entity_type="user", entity_name=name),)
+        return r.ClientQuotaRecord(entity=entity, key="producer_byte_rate", **fields)
+
+    rows = history(
+        QUOTAS, [quota("alice", value=1.5)], [quota(None, value=2.0)], [quota("alice", value=1.5, remove=True)]
+    )
+    told = [(row["entity"], row["user"], row["client_id"], row["value"], row["valid_to_offset"]) for row in rows]
+    assert told == [('{"user":"alice"}', "alice", None, 1.5, 2), ('{"user":null}', "<default>", None, 2.0, None)]
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "words"),
+    [
+        (b"\x01\x04\x00\x7f", CorruptDataError, "record at offset 0 can't be decoded"),
+        (UNDECODABLE, CorruptDataError, "record at offset 0 can't be decoded"),
+        (r.RemoveTopicRecord(topic_id=uuid_of(3)), ReplayError, "Offset 0, REMOVE_TOPIC_RECORD: the topic"),
+        (r.FenceBrokerRecord(id=1, epoch=1), ReplayError, "ffset 0.*FENCE_BROKER_RECORD"),
+    ],
+)
+def test_what_cannot_be_replayed_is_named_with_its_offset(value: Any, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        histories([data(0, value)])
+
+
+@pytest.mark.parametrize("table", SMALL_TABLES, ids=lambda table: table.name)
+def test_every_column_says_what_it_means(table: SmallTable) -> None:
+    assert all(len(comment) > 10 for _, comment in table.columns)
+    assert set(table.key) <= set(table.schema.names)
+    assert table.schema.names[-4:] == ["valid_from_offset", "valid_to_offset", "valid_from", "valid_to"]
+    assert len({BROKERS.name, ACLS.name, FEATURES.name}) == 3

@@ -1,0 +1,222 @@
+"""The rows of `local_changes/` made of the log's rows, against the metadata deltas that a broker's loader publishes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kraftlake import kernels
+from kraftlake.delta import MetadataDelta
+from kraftlake.image import MetadataImage
+from kraftlake.records import metadata_records as r
+from kraftlake.records.batch import RecordBatch
+from kraftlake.records.rows import to_rows
+from kraftlake.records.schema import Message
+from kraftlake.replay.batch_loader import MetadataBatchLoader
+from kraftlake.replay.manifest import LogDeltaManifest
+from kraftlake.runtime.errors import ReplayError
+from kraftlake.tables.changes.delta_boundaries import DeltaHeads
+from kraftlake.tables.history import partition_states
+from kraftlake.tables.local_changes.states import LocalChangeStates, rows_of_image
+from kraftlake.tables.local_changes.table import SCHEMA, Row, local_change_rows
+from kraftlake.tables.local_changes.writer import LocalChangesWriter
+from tests.metadata_logs import metadata_logs
+from tests.replay.made_logs import begin, data, end, partition, topic, uuid_of
+from tests.tables.telling import (
+    NEWER,
+    REAL_LOGS,
+    WAYS,
+    check_real_log,
+    check_refused_in_a_newer_version,
+    cut,
+    generated_log,
+    images_of_places,
+    needs_numba,
+    real_log,
+    table_of,
+    taken,
+)
+
+
+def published(batches: Iterable[RecordBatch]) -> pa.Table:
+    """What the deltas tell that are published after each batch, by objects."""
+    rows: list[Row] = []
+
+    def publish(delta: MetadataDelta, _: MetadataImage, manifest: LogDeltaManifest) -> None:
+        at = manifest.provenance
+        time = None if at.timestamp < 0 else at.timestamp * 1000
+        if delta.topics_delta is not None:
+            rows.extend(local_change_rows(delta.topics_delta, (at.offset, at.epoch, time)))
+
+    loader = MetadataBatchLoader(publish=publish)
+    for batch in batches:
+        loader.load_batch(batch)
+        loader.flush()
+    return table_of(rows, SCHEMA)
+
+
+def told(pieces: Iterable[Sequence[RecordBatch]], *, bulk: bool | None) -> pa.Table:
+    """What the writer makes of the log's rows, by batches taken so many at a time."""
+    return taken(LocalChangesWriter(bulk=bulk), pieces, SCHEMA)
+
+
+@given(log=metadata_logs(), cuts=st.lists(st.integers(0, 20), max_size=4), bulk=st.booleans())
+def test_every_row_is_what_the_delta_of_a_brokers_loader_tells(
+    log: list[RecordBatch], cuts: list[int], bulk: bool
+) -> None:
+    assert told(cut(log, cuts), bulk=bulk and kernels.available()).equals(published(log))
+
+
+@needs_numba
+@given(log=metadata_logs(topics_only=True, max_steps=80), cuts=st.lists(st.integers(0, 40), max_size=4))
+def test_columns_tell_the_same_of_busy_topics(log: list[RecordBatch], cuts: list[int]) -> None:
+    assert told(cut(log, cuts), bulk=True).equals(published(log))
+
+
+@given(log=metadata_logs(topics_only=True, max_steps=60), at=st.integers(0, 30), bulk=st.booleans())
+def test_an_image_is_told_whole_as_the_delta_from_the_empty_one(log: list[RecordBatch], at: int, bulk: bool) -> None:
+    loader = MetadataBatchLoader()
+    for batch in log[:at]:
+        loader.load_batch(batch)
+    delta, image = loader.take_change()
+    whole = rows_of_image(image.topics, DeltaHeads.single(7, 3, -1))
+    rows = [] if delta.topics_delta is None else [*local_change_rows(delta.topics_delta, (7, 3, None))]
+    assert [tuple(row.values()) for row in whole.to_pylist()] == rows
+
+
+@pytest.mark.parametrize("bulk", WAYS)
+@pytest.mark.parametrize("sample", REAL_LOGS)
+def test_real_logs_tell_what_their_deltas_tell(sample: str, bulk: bool) -> None:
+    batches = real_log(sample)
+    check_real_log(batches, partial(told, bulk=bulk), published(batches))
+
+
+@pytest.mark.parametrize("bulk", WAYS)
+def test_generated_logs_do_too(bulk: bool) -> None:
+    batches = generated_log(4)
+    expected = published(batches)
+    assert set(expected.column("change").to_pylist()) >= {"delete", "follower", "leader", "leader_elected"}
+    assert told(cut(batches, (3, 50, 200)), bulk=bulk).equals(expected)
+
+
+@pytest.mark.parametrize("bulk", WAYS)
+def test_a_topic_that_is_deleted_and_created_again_in_one_delta_is_deleted_first(bulk: bool) -> None:
+    log = [
+        data(0, topic(1, "again"), partition(1)),
+        data(2, r.RemoveTopicRecord(topic_id=uuid_of(1)), topic(2, "again"), partition(2)),
+    ]
+    rows = told([log], bulk=bulk)
+    assert rows.equals(published(log))
+    second = [row for row in rows.to_pylist() if row["offset"] == 4 and row["broker"] == 1]
+    assert [(row["change"], row["topic_id"]) for row in second] == [
+        ("delete", str(uuid_of(1))),
+        ("leader_elected", str(uuid_of(2))),
+    ]
+
+
+@pytest.mark.parametrize("bulk", WAYS)
+def test_brokers_whose_ids_lie_far_apart_are_in_their_order(bulk: bool) -> None:
+    far = (2**31 - 1, 7, 1_000_000_000, 0)
+    log = [
+        data(0, topic(1, "b"), partition(1, replicas=far, leader=7), topic(2, "a"), partition(2, replicas=far[:2])),
+        data(4, r.PartitionChangeRecord(partition_id=0, topic_id=uuid_of(1), replicas=(7, 3), isr=(7,))),
+    ]
+    rows = told([log], bulk=bulk)
+    assert rows.equals(published(log))
+    assert rows.column("broker").to_pylist() == [0, 7, 7, *far[2:3], *far[:1] * 2, 0, 3, 7, *far[2:3], *far[:1]]
+
+
+@needs_numba
+def test_changes_that_no_number_can_order_are_in_order_too() -> None:
+    from kraftlake.kernels.broker_changes import HAD, HAS
+    from kraftlake.tables.changes.partition_store import PartitionPlaces
+    from kraftlake.tables.local_changes.columns import ChangedPartitions, _order
+
+    rows, deltas = np.zeros((5, 14), np.int32), np.array([1 << 40, 0, 0, 0, 0])
+    numbers, ranks = np.array([0, 1 << 30, 4, 4, 4], np.int32), np.array([0, 0, 1, 1, 0])
+    flags = np.array([HAS, HAS, HAS, HAD, HAS], np.uint8)
+    change = PartitionPlaces(MetadataImage.EMPTY.topics).change
+    changed = ChangedPartitions(
+        before=rows, after=rows, flags=flags, deltas=deltas, topics=ranks, partitions=numbers, base=change.base,
+        state=change.state,
+    )  # fmt: skip
+    assert _order(changed, ranks).tolist() == [4, 1, 3, 2, 0]
+    assert _order(changed.part(np.s_[1:]), ranks[1:]).tolist() == [3, 0, 2, 1]
+
+
+@pytest.mark.parametrize("bulk", WAYS)
+def test_a_delta_ends_before_a_transaction_that_begins_in_mid_batch(bulk: bool) -> None:
+    change = r.PartitionChangeRecord(partition_id=0, topic_id=uuid_of(1), leader=2)
+    log = [
+        data(0, topic(1), partition(1), begin(), change),
+        data(4, r.PartitionChangeRecord(partition_id=0, topic_id=uuid_of(1), isr=(2,)), end(), change),
+    ]
+    rows = told([log[:1], log[1:]], bulk=bulk)
+    assert rows.equals(published(log))
+    assert set(rows.column("offset").to_pylist()) == {1, 6}
+
+
+@needs_numba
+def test_an_odd_record_makes_its_whole_delta_go_by_objects(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The delta of a topic with an odd name: what compiled code has replayed of it is taken back."""
+    log = [
+        data(0, topic(1), partition(1), topic(5), partition(5)),
+        data(
+            4,
+            topic(2),
+            partition(2),
+            r.PartitionChangeRecord(partition_id=0, topic_id=uuid_of(1), leader=2),
+            r.RemoveTopicRecord(topic_id=uuid_of(5)),
+            topic(3, "föö"),
+            partition(3),
+        ),
+        data(10, r.PartitionChangeRecord(partition_id=0, topic_id=uuid_of(2), leader=2)),
+    ]
+    begun = images_of_places(monkeypatch)
+    assert told([log], bulk=True).equals(published(log))
+    assert begun == [2], "the image before the second delta"
+
+
+@needs_numba
+def test_memory_of_what_is_gone_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kraftlake.tables.changes.places._WORN_BYTES", 1000)
+    log = []
+    for number in range(60):
+        log.append(data(3 * number, topic(number), partition(number, replicas=(1, 2, 3, 4))))
+        log.append(data(3 * number + 2, r.RemoveTopicRecord(topic_id=uuid_of(number))))
+    writer = LocalChangesWriter(bulk=True)
+    places = []
+    for batch in log:
+        writer.take_rows(to_rows([batch]))
+        assert writer._states._topics._places is not None
+        places.append(writer._states._topics._places.change.place_count)
+    assert writer.drain().cast(SCHEMA).equals(published(log))
+    assert max(places) < 40, "there were 60 partitions"
+
+
+@pytest.mark.parametrize("bulk", WAYS)
+def test_a_record_that_contradicts_what_is_there_is_named(bulk: bool) -> None:
+    change = r.PartitionChangeRecord(partition_id=3, topic_id=uuid_of(1), leader=2)
+    with pytest.raises(ReplayError, match=r"offset 2, PARTITION_CHANGE_RECORD: topic 'topic-1' has no partition 3"):
+        told([[data(0, topic(1), partition(1), change)]], bulk=bulk)
+
+
+@pytest.mark.parametrize("bulk", WAYS)
+@pytest.mark.parametrize("record", NEWER)
+def test_a_version_that_nobody_knows_is_refused_as_by_a_loader(record: Message, bulk: bool) -> None:
+    check_refused_in_a_newer_version(record, published, lambda log: told([log], bulk=bulk))
+
+
+def test_few_records_go_by_objects_and_many_as_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    states = LocalChangeStates()
+    assert not states.in_columns
+    monkeypatch.setattr(partition_states, "BULK_FROM", 2)
+    writer = LocalChangesWriter()
+    writer.take_rows(to_rows([data(0, topic(1), partition(1))]))
+    assert writer._states.in_columns == kernels.available()

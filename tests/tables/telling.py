@@ -1,0 +1,110 @@
+"""What tests of writers of derived tables share: the two ways to make rows, logs, and how they are cut into pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from kraftlake import kernels
+from kraftlake.generate.episodes import EPISODES
+from kraftlake.generate.plan import Plan
+from kraftlake.kafka_files import open_directory
+from kraftlake.records import metadata_records as r
+from kraftlake.records.batch import RecordBatch
+from kraftlake.records.rows import to_rows
+from kraftlake.records.schema import Message
+from kraftlake.runtime.errors import UnknownRecordError
+from kraftlake.tables.table_writer import TableWriter
+from tests.generate.made_up import MadeUp
+from tests.replay.made_logs import begin, data, end, partition, topic, uuid_of
+from tests.tables.sample_log import SAMPLES
+
+Tell = Callable[[list[Sequence[RecordBatch]]], pa.Table]
+"""What makes rows of a log, by batches taken so many at a time."""
+
+needs_numba = pytest.mark.skipif(not kernels.available(), reason="numba is missing")
+WAYS = [pytest.param(True, id="columns", marks=needs_numba), pytest.param(False, id="objects")]
+
+REAL_LOGS = ("kafka-4.4", "crash-torn")
+
+
+def cut(batches: Sequence[RecordBatch], cuts: Iterable[int]) -> list[Sequence[RecordBatch]]:
+    """The batches in pieces that end in front of those numbered `cuts`; the last may be empty."""
+    ends = sorted({min(at, len(batches)) for at in cuts})
+    return [batches[start:stop] for start, stop in zip([0, *ends], [*ends, len(batches)], strict=True)]
+
+
+def real_log(sample: str) -> list[RecordBatch]:
+    """The batches of one of REAL_LOGS."""
+    return [*open_directory(SAMPLES / sample / "log" / "__cluster_metadata-0").batches()]
+
+
+def generated_log(factor: int) -> list[RecordBatch]:
+    """One in which everything happens that can, of partitions with so many replicas."""
+    made = MadeUp(Plan(topics=7, partitions=5, replication_factor=factor, seed=3))
+    for episode in EPISODES.values():
+        made.tell(episode)
+    return made.batches
+
+
+def taken(writer: TableWriter, pieces: Iterable[Sequence[RecordBatch]], schema: pa.Schema) -> pa.Table:
+    """What a writer makes of the log's rows, by batches taken so many at a time."""
+    for piece in pieces:
+        if piece:
+            writer.take_rows(to_rows(piece))
+    return writer.drain().cast(schema)
+
+
+NEWER = [
+    pytest.param(record, id=type(record).__name__)
+    for record in (r.PartitionChangeRecord(partition_id=0, topic_id=uuid_of(1), leader=2), begin(), end())
+]
+"""Records that some Kafka to come may write in another version."""
+
+
+def check_refused_in_a_newer_version(
+    record: Message, by_loader: Callable[[list[RecordBatch]], Any], told: Callable[[list[RecordBatch]], Any]
+) -> None:
+    """A record in a version that this release lacks is refused with its offset, in the words of a loader."""
+    (value,) = data(0, record).values
+    after = r.PartitionChangeRecord(partition_id=0, topic_id=uuid_of(1), leader=2)
+    log = [data(0, topic(1), partition(1)), data(2, value[:2] + b"\x09" + value[3:]), data(3, after)]
+    faults = []
+    for tell in (by_loader, told):
+        with pytest.raises(UnknownRecordError, match="in version 9 is not known to this release") as fault:
+            tell(log)
+        faults.append((str(fault.value), fault.value.offset))
+    assert faults[0] == faults[1]
+    assert faults[0][1] == 2
+
+
+def table_of(rows: Sequence[Sequence[Any]], schema: pa.Schema) -> pa.Table:
+    """Rows that were made one by one."""
+    columns = [pa.array([row[i] for row in rows], field.type) for i, field in enumerate(schema)]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def check_real_log(batches: list[RecordBatch], tell: Tell, expected: pa.Table) -> None:
+    """Whole and in many pieces it is told as it should be."""
+    assert expected.num_rows > 10
+    assert tell([batches]).equals(expected)
+    assert tell(cut(batches, range(0, len(batches), 97))).equals(expected)
+
+
+def images_of_places(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many topics each image has that is made of topics by place from now on."""
+    from kraftlake.tables.changes.partition_store import PartitionPlaces  # imports numba
+
+    made: list[int] = []
+    topics = PartitionPlaces.topics
+
+    def noted(self: PartitionPlaces) -> Any:
+        image = topics(self)
+        made.append(image.topic_count)
+        return image
+
+    monkeypatch.setattr(PartitionPlaces, "topics", noted)
+    return made

@@ -1,0 +1,44 @@
+"""A derived table that is not there, or a column that it has not, is told with the way out, without Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from kraftlake.metadata_log import MetadataLog
+from kraftlake.metadata_log.location import lake_location
+from kraftlake.runtime.errors import LakeError, UsageError
+from kraftlake.tables.derived_tables import columns_of, derived_table
+from kraftlake.tables.jobs import JOBS, Job
+
+SCHEMA = pa.schema([pa.field("offset", pa.int64(), nullable=False), pa.field("kind", pa.string())])
+
+
+@pytest.mark.parametrize("job", [job for job in JOBS.values() if job.tables], ids=lambda job: job.name)
+def test_a_table_that_is_not_there_names_a_job_that_makes_it(job: Job, tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    MetadataLog.create(lake)
+    for table in job.tables:
+        with pytest.raises(LakeError, match=rf"lake has no {table}/ yet: run `kraftlake spark (\w+) ") as told:
+            derived_table(lake_location(lake), table)
+        named = str(told.value).split("kraftlake spark ")[1].split()[0]
+        assert table in JOBS[named].tables
+
+
+def test_what_no_job_makes_has_no_way_out(tmp_path: Path) -> None:
+    MetadataLog.create(tmp_path / "lake")
+    with pytest.raises(LakeError, match=r"lake has no mine/\.$"):
+        derived_table(lake_location(tmp_path / "lake"), "mine")
+
+
+def test_columns_come_in_the_order_in_which_they_are_asked_for() -> None:
+    assert columns_of("events", SCHEMA, None) == SCHEMA
+    assert columns_of("events", SCHEMA, ["kind", "offset"]) == pa.schema([SCHEMA.field(1), SCHEMA.field(0)])
+    assert columns_of("events", SCHEMA, []) == pa.schema([])
+
+
+def test_what_is_no_column_is_told_with_those_that_are() -> None:
+    with pytest.raises(UsageError, match=r"^events/ has no column 'who': it is one of offset, kind$"):
+        columns_of("events", SCHEMA, ["offset", "who"])

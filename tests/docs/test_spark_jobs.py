@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from kraftlake.tables.jobs import ALL, HISTORY, JOBS
+from kraftlake.tables.jobs import ALL, HISTORY, JOBS, RECORDS
 from kraftlake.tables.lake_table import TableDescription
 from tests.tables.sample_log import lake_of
 

@@ -33,8 +33,8 @@ import pyarrow as pa
 from benchmarks.spark.cpu import tree_cpu
 from kraftlake.generate import Plan, generate_lake
 from kraftlake.metadata_log import MetadataLog
-from kraftlake.replay.fold import image_at
-from kraftlake.replay.open_reader import LakeReader
+from kraftlake.replay.loader.fold import image_at
+from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.spark_jobs import build_snapshot, image_frame, run_job, spark_session, state_frame
 from kraftlake.tables import state_at
 from kraftlake.tables.changes.effective_records import TransactionReader
@@ -110,8 +110,8 @@ _OWN = {
     "table, a process of its own, dictionaries": _STATE % ", dictionaries=True",
     OWN_REPLAY: """
 from kraftlake.metadata_log import MetadataLog
-from kraftlake.replay.fold import image_at
-from kraftlake.replay.open_reader import LakeReader
+from kraftlake.replay.loader.fold import image_at
+from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.tables import partition_table
 image = image_at(LakeReader(MetadataLog.open(lake)), at, from_snapshot=False).image
 print(partition_table(image.topics).num_rows)

@@ -19,8 +19,8 @@ from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.records.uuid import Uuid
-from kraftlake.replay.batch_loader import MetadataBatchLoader
-from kraftlake.replay.source import Source
+from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
+from kraftlake.replay.queries.source import Source
 from kraftlake.replica_manager import BrokerReplay
 
 BROKERS = 12

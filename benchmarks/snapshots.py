@@ -21,9 +21,9 @@ from kraftlake.generate import Plan, generate_lake
 from kraftlake.image import ImageWriterOptions, MetadataImage
 from kraftlake.kafka_files import checkpoint_batches, write_checkpoint
 from kraftlake.metadata_log import MetadataLog
-from kraftlake.replay.fold import image_at
-from kraftlake.replay.kept_snapshot import keep_snapshot
-from kraftlake.replay.open_reader import LakeReader
+from kraftlake.replay.imports.kept_snapshot import keep_snapshot
+from kraftlake.replay.loader.fold import image_at
+from kraftlake.replay.reading.open_reader import LakeReader
 
 PARTITIONS_OF_A_TOPIC = 50
 

@@ -10,15 +10,19 @@ from typing import TYPE_CHECKING
 from kraftlake.runtime.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from kraftlake.replay.import_log import import_source
-    from kraftlake.replay.source import Source
-    from kraftlake.replay.source import open_source as open  # noqa: A004 - as gzip.open and the like
+    from kraftlake.replay.imports.import_log import import_source
+    from kraftlake.replay.queries.source import Source
+    from kraftlake.replay.queries.source import open_source as open  # noqa: A004 - as gzip.open and the like
 
 __version__ = "0.1.0"
 
 __all__ = ["Source", "__version__", "import_source", "open"]
 
 # Nothing is imported before it is asked for: `kraftlake --help` imports this package first.
-_HOMES = {"Source": "replay.source", "import_source": "replay.import_log", "open": "replay.source:open_source"}
+_HOMES = {
+    "Source": "replay.queries.source",
+    "import_source": "replay.imports.import_log",
+    "open": "replay.queries.source:open_source",
+}
 
 __getattr__, __dir__ = lazy_exports(__name__, _HOMES, __all__)

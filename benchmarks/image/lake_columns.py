@@ -24,7 +24,7 @@ def make_from_log(log: Path, lake: Path) -> None:
     """A lake with the snapshot that `log` holds, and its columns."""
     from kraftlake.metadata_log import MetadataLog
     from kraftlake.records.batch import read_batches
-    from kraftlake.replay.image_cache import save_to_cache
+    from kraftlake.replay.loader.image_cache import save_to_cache
 
     batches = list(read_batches(log.read_bytes(), file=log.name))
     end = batches[-1].last_offset + 1
@@ -47,8 +47,8 @@ def make_of_size(partitions: int, lake: Path) -> None:
     from kraftlake.records.metadata_records import FeatureLevelRecord
     from kraftlake.records.serde import ApiMessageAndVersion, encode_value
     from kraftlake.records.uuid import Uuid
-    from kraftlake.replay import image_cache
-    from kraftlake.replay.image_columns import image_to_arrow
+    from kraftlake.replay.loader.image_columns import image_to_arrow
+    from kraftlake.replay.loader import image_cache
 
     topics = partitions // PER_TOPIC
     rows = np.zeros((partitions, COLUMNS), np.int32)

@@ -18,7 +18,7 @@ from kraftlake.records.batch_values import BatchValues, read_values
 from kraftlake.records.metadata_records import PartitionChangeRecord, PartitionRecord, TopicRecord
 from kraftlake.records.uuid import Uuid
 from kraftlake.replay import MetadataBatchLoader
-from kraftlake.replay.bulk import made_ahead
+from kraftlake.replay.reading.bulk import made_ahead
 
 Buffer: TypeAlias = bytes | mmap
 PARTITIONS_PER_TOPIC = 10
@@ -80,7 +80,7 @@ def with_indexes(image: TopicsImage) -> TopicsImage:
 
 
 def loaded(raw: Buffer, base: TopicsImage) -> MetadataBatchLoader:
-    """A loader that has gathered a log's bytes in one delta, as a replay does (`kraftlake.replay.bulk`)."""
+    """A loader that has gathered a log's bytes in one delta, as a replay does (`kraftlake.replay.reading.bulk`)."""
     with made_ahead(parts_of(raw), len(raw)) as parts:
         return loaded_parts(parts, base)
 

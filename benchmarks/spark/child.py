@@ -15,8 +15,8 @@ from benchmarks.spark.cpu import tree_cpu, tree_memory
 def local_fold(lake: str) -> dict[str, object]:
     """The image at the end of the log, from the log alone."""
     from kraftlake.metadata_log import MetadataLog
-    from kraftlake.replay.fold import image_at
-    from kraftlake.replay.open_reader import LakeReader
+    from kraftlake.replay.loader.fold import image_at
+    from kraftlake.replay.reading.open_reader import LakeReader
 
     log = MetadataLog.open(lake)
     image = image_at(LakeReader(log), log.end_offset - 1, from_snapshot=False).image
@@ -26,9 +26,9 @@ def local_fold(lake: str) -> dict[str, object]:
 def local_snapshot(lake: str) -> dict[str, object]:
     """The same, written as a snapshot of a copy's (whose log is the lake's own)."""
     from kraftlake.metadata_log import MetadataLog
-    from kraftlake.replay.fold import image_at
-    from kraftlake.replay.kept_snapshot import keep_snapshot
-    from kraftlake.replay.open_reader import LakeReader
+    from kraftlake.replay.imports.kept_snapshot import keep_snapshot
+    from kraftlake.replay.loader.fold import image_at
+    from kraftlake.replay.reading.open_reader import LakeReader
 
     log = MetadataLog.open(lake)
     replay = image_at(LakeReader(log), log.end_offset - 1, from_snapshot=False)

@@ -20,8 +20,8 @@ from kraftlake.metadata_log import MetadataLog
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.serde import ApiMessageAndVersion
-from kraftlake.replay.fold import image_at
-from kraftlake.replay.open_reader import LakeReader
+from kraftlake.replay.loader.fold import image_at
+from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.spark_jobs import ReplayListener, StreamOptions, run_job, spark_session
 
 APPENDS = int(sys.argv[2]) if len(sys.argv) > 2 else 60

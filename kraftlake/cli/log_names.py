@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from kraftlake.cli.image_parts import matches
 from kraftlake.cli.views.record_summary import Names
-from kraftlake.replay.base import readable_batches
+from kraftlake.replay.reading.replay_base import readable_batches
 
 if TYPE_CHECKING:
     from kraftlake.records.batch import RecordBatch

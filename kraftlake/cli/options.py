@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from kraftlake.cli.views.progress_view import Progress
     from kraftlake.image import MetadataImage
     from kraftlake.replay import Source
-    from kraftlake.replay.fold import Replay
-    from kraftlake.replay.manifest import SkippedRecord
+    from kraftlake.replay.loader.fold import Replay
+    from kraftlake.replay.loader.manifest import SkippedRecord
 
 SAMPLE = "samples/kafka-4.4/log/__cluster_metadata-0"
 """The source in every example: a real log that lies in the repository."""

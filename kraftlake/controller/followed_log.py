@@ -16,8 +16,8 @@ from kraftlake.metadata_log import MetadataLog
 from kraftlake.records.metadata_records import RegisterBrokerRecord
 from kraftlake.records.serde import decode_value
 from kraftlake.replay import LakeReader, MetadataBatchLoader
-from kraftlake.replay.base import choose_base
-from kraftlake.replay.fold import extend
+from kraftlake.replay.loader.fold import extend
+from kraftlake.replay.reading.replay_base import choose_base
 from kraftlake.runtime.errors import OffsetError
 
 

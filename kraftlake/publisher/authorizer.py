@@ -18,7 +18,7 @@ from kraftlake.publisher.acl_cache import (
     PatternType,
 )
 from kraftlake.replay import LoaderManifest
-from kraftlake.replay.manifest import SnapshotManifest
+from kraftlake.replay.loader.manifest import SnapshotManifest
 from kraftlake.runtime.errors import KraftlakeError, UsageError
 from kraftlake.runtime.inet_address import AddressRange
 

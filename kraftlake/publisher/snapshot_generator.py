@@ -11,7 +11,7 @@ from kraftlake.delta import MetadataDelta
 from kraftlake.image import MetadataImage
 from kraftlake.metadata_log import Location, MetadataLog, SinceSnapshot, SnapshotPolicy
 from kraftlake.replay import LeaderAndEpoch, LoaderManifest, QuorumState, SnapshotManifest
-from kraftlake.replay.kept_snapshot import keep_snapshot
+from kraftlake.replay.imports.kept_snapshot import keep_snapshot
 from kraftlake.runtime.clock import Clock
 from kraftlake.runtime.event_queue import EventQueue, FunctionEvent, KafkaEventQueue
 from kraftlake.runtime.fault_handler import FaultHandler

@@ -10,73 +10,73 @@ from typing import TYPE_CHECKING
 from kraftlake.runtime.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from kraftlake.replay.batch_loader import MetadataBatchLoader
-    from kraftlake.replay.changes import LogChanges, Published
-    from kraftlake.replay.committed import CommittedTo
-    from kraftlake.replay.export import ExportReport
-    from kraftlake.replay.fold import Replay, image_at, load_snapshot, replay_to
-    from kraftlake.replay.follow_log import FollowStep, LogFollower
-    from kraftlake.replay.image_columns import topics_from_arrow, topics_to_arrow
-    from kraftlake.replay.import_log import import_source
-    from kraftlake.replay.import_report import ImportReport
-    from kraftlake.replay.lake_feed import LakeFeed
-    from kraftlake.replay.loader import MetadataLoader
-    from kraftlake.replay.loader_metrics import MetadataLoaderMetrics
-    from kraftlake.replay.local_changes import LocalChanges
-    from kraftlake.replay.log_reader import LogReader, SnapshotReader
-    from kraftlake.replay.manifest import (
+    from kraftlake.replay.imports.committed import CommittedTo
+    from kraftlake.replay.imports.follow_log import FollowStep, LogFollower
+    from kraftlake.replay.imports.import_log import import_source
+    from kraftlake.replay.imports.import_report import ImportReport
+    from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
+    from kraftlake.replay.loader.fold import Replay, image_at, load_snapshot, replay_to
+    from kraftlake.replay.loader.image_columns import topics_from_arrow, topics_to_arrow
+    from kraftlake.replay.loader.lake_feed import LakeFeed
+    from kraftlake.replay.loader.loader_metrics import MetadataLoaderMetrics
+    from kraftlake.replay.loader.manifest import (
         LeaderAndEpoch,
         LoaderManifest,
         LogDeltaManifest,
         SkippedRecord,
         SnapshotManifest,
     )
-    from kraftlake.replay.metadata_publisher import MetadataPublisher, MetadataUpdater
-    from kraftlake.replay.open_reader import LakeReader
-    from kraftlake.replay.quorum import QuorumState
-    from kraftlake.replay.quorum_report import QuorumReport, describe_quorum
-    from kraftlake.replay.record_types import RECORD_TYPES
-    from kraftlake.replay.source import Source, open_source
-    from kraftlake.replay.verify_report import Problem, VerifyReport
+    from kraftlake.replay.loader.metadata_loader import MetadataLoader
+    from kraftlake.replay.loader.metadata_publisher import MetadataPublisher, MetadataUpdater
+    from kraftlake.replay.loader.quorum_state import QuorumState
+    from kraftlake.replay.queries.changes import LogChanges, Published
+    from kraftlake.replay.queries.export import ExportReport
+    from kraftlake.replay.queries.local_changes import LocalChanges
+    from kraftlake.replay.queries.quorum_report import QuorumReport, describe_quorum
+    from kraftlake.replay.queries.record_types import RECORD_TYPES
+    from kraftlake.replay.queries.source import Source, open_source
+    from kraftlake.replay.reading.log_reader import LogReader, SnapshotReader
+    from kraftlake.replay.reading.open_reader import LakeReader
+    from kraftlake.replay.verify.verify_report import Problem, VerifyReport
 
 _HOMES = {
-    "CommittedTo": "committed",
-    "ExportReport": "export",
-    "FollowStep": "follow_log",
-    "ImportReport": "import_report",
-    "LakeFeed": "lake_feed",
-    "LakeReader": "open_reader",
-    "LeaderAndEpoch": "manifest",
-    "LoaderManifest": "manifest",
-    "LocalChanges": "local_changes",
-    "LogChanges": "changes",
-    "LogDeltaManifest": "manifest",
-    "LogFollower": "follow_log",
-    "LogReader": "log_reader",
-    "MetadataBatchLoader": "batch_loader",
-    "MetadataLoader": "loader",
-    "MetadataLoaderMetrics": "loader_metrics",
-    "MetadataPublisher": "metadata_publisher",
-    "MetadataUpdater": "metadata_publisher",
-    "Problem": "verify_report",
-    "Published": "changes",
-    "QuorumReport": "quorum_report",
-    "QuorumState": "quorum",
-    "RECORD_TYPES": "record_types",
-    "Replay": "fold",
-    "SkippedRecord": "manifest",
-    "SnapshotManifest": "manifest",
-    "SnapshotReader": "log_reader",
-    "Source": "source",
-    "VerifyReport": "verify_report",
-    "describe_quorum": "quorum_report",
-    "image_at": "fold",
-    "import_source": "import_log",
-    "load_snapshot": "fold",
-    "open_source": "source",
-    "replay_to": "fold",
-    "topics_from_arrow": "image_columns",
-    "topics_to_arrow": "image_columns",
+    "CommittedTo": "imports.committed",
+    "ExportReport": "queries.export",
+    "FollowStep": "imports.follow_log",
+    "ImportReport": "imports.import_report",
+    "LakeFeed": "loader.lake_feed",
+    "LakeReader": "reading.open_reader",
+    "LeaderAndEpoch": "loader.manifest",
+    "LoaderManifest": "loader.manifest",
+    "LocalChanges": "queries.local_changes",
+    "LogChanges": "queries.changes",
+    "LogDeltaManifest": "loader.manifest",
+    "LogFollower": "imports.follow_log",
+    "LogReader": "reading.log_reader",
+    "MetadataBatchLoader": "loader.batch_loader",
+    "MetadataLoader": "loader.metadata_loader",
+    "MetadataLoaderMetrics": "loader.loader_metrics",
+    "MetadataPublisher": "loader.metadata_publisher",
+    "MetadataUpdater": "loader.metadata_publisher",
+    "Problem": "verify.verify_report",
+    "Published": "queries.changes",
+    "QuorumReport": "queries.quorum_report",
+    "QuorumState": "loader.quorum_state",
+    "RECORD_TYPES": "queries.record_types",
+    "Replay": "loader.fold",
+    "SkippedRecord": "loader.manifest",
+    "SnapshotManifest": "loader.manifest",
+    "SnapshotReader": "reading.log_reader",
+    "Source": "queries.source",
+    "VerifyReport": "verify.verify_report",
+    "describe_quorum": "queries.quorum_report",
+    "image_at": "loader.fold",
+    "import_source": "imports.import_log",
+    "load_snapshot": "loader.fold",
+    "open_source": "queries.source",
+    "replay_to": "loader.fold",
+    "topics_from_arrow": "loader.image_columns",
+    "topics_to_arrow": "loader.image_columns",
 }
 
 __all__ = [

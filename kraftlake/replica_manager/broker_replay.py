@@ -10,17 +10,17 @@ import attrs
 from kraftlake.delta import MetadataDelta
 from kraftlake.image import MetadataImage
 from kraftlake.kafka_files import SourceKind
-from kraftlake.replay.base import (
+from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
+from kraftlake.replay.loader.fold import load_snapshot, loader_at, replay_to
+from kraftlake.replay.loader.manifest import LogDeltaManifest, SkippedRecord
+from kraftlake.replay.queries.source import Source
+from kraftlake.replay.reading.replay_base import (
     check_unbroken,
     choose_base,
     first_image_offset,
     readable_batches,
     usable_snapshots,
 )
-from kraftlake.replay.batch_loader import MetadataBatchLoader
-from kraftlake.replay.fold import load_snapshot, loader_at, replay_to
-from kraftlake.replay.manifest import LogDeltaManifest, SkippedRecord
-from kraftlake.replay.source import Source
 from kraftlake.replica_manager.causes import Cause, EffectiveRecords, RecordIndex, causes_of
 from kraftlake.replica_manager.replayed_broker import ReplayedBroker
 from kraftlake.replica_manager.transitions import Transition, TransitionKind

@@ -14,10 +14,10 @@ from kraftlake.kafka_files import SourceKind
 from kraftlake.records.batch import RecordBatch, gathered
 from kraftlake.records.rows import to_rows
 from kraftlake.records.typed_rows import needed_columns, typed_rows
-from kraftlake.replay.base import check_unbroken
-from kraftlake.replay.open_reader import LakeReader
-from kraftlake.replay.record_types import checked_types
-from kraftlake.replay.source import Source, open_source
+from kraftlake.replay.queries.record_types import checked_types
+from kraftlake.replay.queries.source import Source, open_source
+from kraftlake.replay.reading.open_reader import LakeReader
+from kraftlake.replay.reading.replay_base import check_unbroken
 from kraftlake.runtime.arguments import text, whole_or_none
 from kraftlake.runtime.errors import OffsetError, UsageError
 from kraftlake.runtime.lazy_module import LazyModule

@@ -19,7 +19,7 @@ from kraftlake.metadata_log.delta_log import TableState, read_table
 from kraftlake.metadata_log.location import Location, fixed_location
 from kraftlake.metadata_log.object_path import ObjectPath
 from kraftlake.records.rows import LOG_SCHEMA
-from kraftlake.replay.open_reader import LakeReader
+from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.runtime.arguments import instance
 from kraftlake.runtime.errors import EnvironmentFaultError, KraftlakeError, LakeError, UsageError
 from kraftlake.runtime.log import get_logger

@@ -10,12 +10,12 @@ import pyarrow as pa
 from kraftlake.image import MetadataImage
 from kraftlake.metadata_log.location import Location
 from kraftlake.records.rows import BATCH_COLUMNS
-from kraftlake.replay.changes import Published
+from kraftlake.replay.queries.changes import Published
 from kraftlake.tables.lake_table import LakeTable, TableDescription
 from kraftlake.tables.lazy_table import LaterRows
 
 if TYPE_CHECKING:
-    from kraftlake.replay.open_reader import LakeReader
+    from kraftlake.replay.reading.open_reader import LakeReader
 
 __all__ = ["Published", "RowBuffer", "TableWriter", "open_rows_of"]
 

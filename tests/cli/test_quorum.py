@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 from tests.cli.running import DIRECTORY, LEGACY, TORN, fault, run, run_json
-from tests.replay.test_quorum_report import elected, no_ops, node_at
+from tests.replay.queries.test_quorum_report import elected, no_ops, node_at
 
 
 def three_nodes(folder: Path) -> list[str]:

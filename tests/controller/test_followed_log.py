@@ -15,11 +15,11 @@ from kraftlake.metadata_log import MetadataLog, Upkeep, UpkeepPolicy
 from kraftlake.metadata_log.founding import Contents
 from kraftlake.records.metadata_version import from_feature_level
 from kraftlake.replay import LakeReader
-from kraftlake.replay.fold import finish, replay_to
+from kraftlake.replay.loader.fold import finish, replay_to
 from tests.cli.running import run
 from tests.controller.cluster import CLUSTER_ID
 from tests.metadata_log.log_batches import UnsyncedDisk
-from tests.replay.test_lake_feed import keep_snapshot
+from tests.replay.loader.test_lake_feed import keep_snapshot
 
 
 def new_lake(path: Path) -> Path:

@@ -21,10 +21,10 @@ from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.schema import Message, type_name
 from kraftlake.records.serde import ApiMessageAndVersion, decode_value, encode_value
-from kraftlake.replay.batch_loader import MetadataBatchLoader
-from kraftlake.replay.fold import changes_between
-from kraftlake.replay.local_changes import LocalChanges
-from kraftlake.replay.source import open_source
+from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
+from kraftlake.replay.loader.fold import changes_between
+from kraftlake.replay.queries.local_changes import LocalChanges
+from kraftlake.replay.queries.source import open_source
 from kraftlake.runtime.errors import UnwritableMetadataError
 from tests.interop.kafka_classes import kafka_history, normal
 from tests.metadata_logs import metadata_logs

@@ -17,7 +17,7 @@ from kraftlake.generate.writer import HistoryWriter
 from kraftlake.image import MetadataImage
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import from_rows
-from kraftlake.replay.batch_loader import MetadataBatchLoader
+from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
 
 
 @st.composite

@@ -9,7 +9,7 @@ from kraftlake.generate import broker_events as events
 from kraftlake.generate.episodes import EPISODES
 from kraftlake.generate.plan import PATTERNS, Plan
 from kraftlake.records.metadata_records import NoOpRecord, PartitionChangeRecord
-from kraftlake.replay.batch_loader import MetadataBatchLoader
+from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
 from tests.generate.made_up import MadeUp, plans
 
 WHOLE_HISTORIES = max(20, settings.default.max_examples // 10)

@@ -16,7 +16,7 @@ from kraftlake.image import image_to_json, topics_image
 from kraftlake.kafka_files import write_segment
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.serde import ApiMessageAndVersion
-from kraftlake.replay.source import open_source
+from kraftlake.replay.queries.source import open_source
 from tests.histories import histories, split_histories
 from tests.interop.kafka_classes import (
     KafkaClassesError,

@@ -14,7 +14,7 @@ from kraftlake.kernels.change_state import BLOCK
 from kraftlake.records.metadata_records import ConfigRecord, NoOpRecord, RemoveTopicRecord
 from kraftlake.records.serde import ApiMessageAndVersion
 from tests.histories import uuid_of
-from tests.replay.test_bulk import batches_of, change, create, load, outcome, partition
+from tests.replay.loader.test_bulk import batches_of, change, create, load, outcome, partition
 
 TOPICS, PARTITIONS = 6, 25
 SPARSE, WIDE = 1004, 1005

@@ -28,7 +28,7 @@ if sys.argv[1] == "broken since":
     sys.modules["kraftlake.kernels.compiler"] = None
 import kraftlake
 from kraftlake.image import image_to_json
-from kraftlake.replay import bulk
+from kraftlake.replay.reading import bulk
 from kraftlake.runtime.errors import KraftlakeError
 
 bulk.BULK_FROM = bulk.BULK_SNAPSHOT_BYTES = 0

@@ -28,7 +28,7 @@ from kraftlake.metadata_log.upkeep_policy import LONGEST_COMMIT_MS, UpkeepPolicy
 from kraftlake.metadata_log.vacuum import vacuum
 from kraftlake.records.rows import LOG_SCHEMA
 from kraftlake.replay import open_source
-from kraftlake.replay.import_log import import_source
+from kraftlake.replay.imports.import_log import import_source
 from kraftlake.runtime.clock import ManualClock
 from kraftlake.runtime.errors import FencedEpochError, LakeError, UsageError
 from tests.cli.running import DIRECTORY, run_json

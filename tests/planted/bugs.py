@@ -49,10 +49,10 @@ BUGS = (
     ),
     PlantedBug(
         "a-snapshot-keeps-an-open-transaction",
-        "kraftlake/replay/batch_loader.py",
+        "kraftlake/replay/loader/batch_loader.py",
         "        self._transaction = OpenTransaction()\n        self.delta.of_log = False\n",
         "        self.delta.of_log = False\n",
-        "tests/replay/test_batch_loader.py::test_a_snapshot_drops_the_transaction_that_was_open_before_it",
+        "tests/replay/loader/test_batch_loader.py::test_a_snapshot_drops_the_transaction_that_was_open_before_it",
     ),
     PlantedBug(
         "an-isr-at-the-minimum-keeps-eligible-replicas",
@@ -239,24 +239,24 @@ BUGS = (
     ),
     PlantedBug(
         "a-follower-keeps-a-snapshot-that-its-log-has-not-reached",
-        "kraftlake/replay/follow_log.py",
+        "kraftlake/replay/imports/follow_log.py",
         "            if snapshot.end_offset > self._log.end_offset:\n                continue\n",
         "",
-        "tests/replay/test_follow_log.py::test_a_snapshot_that_goes_further_than_the_log_waits_for_it",
+        "tests/replay/imports/test_follow_log.py::test_a_snapshot_that_goes_further_than_the_log_waits_for_it",
     ),
     PlantedBug(
         "a-snapshot-of-a-later-epoch-commits-a-followed-log",
-        "kraftlake/replay/follow_log.py",
+        "kraftlake/replay/imports/follow_log.py",
         "self._ends.committed_below(one.end_offset, one.epoch)",
         "one.end_offset",
-        "tests/replay/test_follow_log.py::test_a_snapshot_of_a_later_epoch_behind_the_log_commits_nothing_of_it",
+        "tests/replay/imports/test_follow_log.py::test_a_snapshot_of_a_later_epoch_behind_the_log_commits_nothing_of_it",
     ),
     PlantedBug(
         "a-snapshot-of-a-later-epoch-commits-an-imported-log",
-        "kraftlake/replay/committed.py",
+        "kraftlake/replay/imports/committed.py",
         "return last.epoch >= snapshot.epoch",
         "return last.epoch <= snapshot.epoch",
-        "tests/replay/test_follow_log.py::test_a_snapshot_of_a_later_epoch_behind_the_log_commits_nothing_of_it",
+        "tests/replay/imports/test_follow_log.py::test_a_snapshot_of_a_later_epoch_behind_the_log_commits_nothing_of_it",
     ),
     PlantedBug(
         "a-header-may-state-a-later-time-than-its-records",

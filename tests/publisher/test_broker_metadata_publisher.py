@@ -16,8 +16,8 @@ from kraftlake.publisher.driven import StrayCheck
 from kraftlake.records import metadata_records as r
 from kraftlake.replay import LeaderAndEpoch, LoaderManifest, SnapshotManifest
 from tests.publisher.updates import Cluster, broker, cluster, new_leader, topic_of
+from tests.replay.loader.test_metadata_loader import Faults
 from tests.replay.made_logs import topic, uuid_of
-from tests.replay.test_loader import Faults
 
 ME = 1
 

@@ -6,8 +6,8 @@ from kraftlake.image import ConfigResource
 from kraftlake.publisher import ConfigType, DynamicConfigPublisher, DynamicConfigs, effective_configs
 from kraftlake.records import metadata_records as r
 from tests.publisher.updates import cluster, topic_of
+from tests.replay.loader.test_metadata_loader import Faults
 from tests.replay.made_logs import uuid_of
-from tests.replay.test_loader import Faults
 
 
 def config(kind: int, name: str, key: str, value: str | None) -> r.ConfigRecord:

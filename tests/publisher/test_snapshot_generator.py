@@ -10,12 +10,13 @@ from kraftlake.image import MetadataImage
 from kraftlake.metadata_log import MetadataLog, SnapshotPolicy
 from kraftlake.publisher import LakeSnapshotEmitter, SnapshotEmitterMetrics, SnapshotGenerator
 from kraftlake.replay import LakeFeed, LeaderAndEpoch, LogDeltaManifest, MetadataLoader, QuorumState, SnapshotManifest
-from kraftlake.replay.fold import snapshot_image
+from kraftlake.replay.loader.fold import snapshot_image
 from kraftlake.runtime.clock import ManualClock
 from kraftlake.runtime.event_queue import EventQueue
 from kraftlake.runtime.metrics import MetricsRegistry
 from tests.metadata_log.log_batches import UnsyncedDisk
 from tests.publisher.updates import Cluster
+from tests.replay.loader.test_metadata_loader import Faults
 from tests.replay.made_logs import (
     TIME,
     begin,
@@ -27,7 +28,6 @@ from tests.replay.made_logs import (
     topic,
     without_place,
 )
-from tests.replay.test_loader import Faults
 
 DISK = UnsyncedDisk()
 

@@ -21,8 +21,8 @@ from kraftlake.metadata_log import MetadataLog, Upkeep, UpkeepPolicy
 from kraftlake.metadata_log.delta_log import read_table
 from kraftlake.metadata_log.location import open_parquet_file
 from kraftlake.records.rows import to_rows
-from kraftlake.replay.kept_snapshot import keep_snapshot
-from kraftlake.replay.open_reader import LakeReader
+from kraftlake.replay.imports.kept_snapshot import keep_snapshot
+from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.runtime.errors import CorruptDataError, KraftlakeError
 from kraftlake.tables.catch_up.log_fold import LogFold, TableFeed
 from kraftlake.tables.events.writer import EventsWriter

@@ -18,8 +18,8 @@ from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.schema import Message
 from kraftlake.records.serde import ApiMessageAndVersion
-from kraftlake.replay.batch_loader import MetadataBatchLoader
-from kraftlake.replay.source import Source
+from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
+from kraftlake.replay.queries.source import Source
 from kraftlake.replica_manager import BrokerReplay, Cause, ReplayedBroker, TransitionKind
 from kraftlake.runtime.errors import OffsetError, ReplayError, UsageError
 from tests.cli.running import DIRECTORY, TORN

@@ -13,7 +13,7 @@ from kraftlake.replica_manager.leader_side import append_records_to_leader
 from kraftlake.replica_manager.log_dir_moves import alter_replica_log_dirs
 from kraftlake.replica_manager.replication_quota import ReplicationQuota
 from kraftlake.runtime.errors import UsageError
-from tests.replay.test_loader import Faults
+from tests.replay.loader.test_metadata_loader import Faults
 from tests.replica_manager.brokers import BAR, Broker, partition, started, topic, tp
 from tests.replica_manager.data_batches import batch
 

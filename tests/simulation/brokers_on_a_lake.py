@@ -57,7 +57,7 @@ from kraftlake.runtime.event_queue import KafkaEventQueue
 from kraftlake.runtime.scheduler import Scheduler
 from tests.controller.cluster import ALL_FEATURES, CLUSTER_ID, incarnation
 from tests.histories import uuid_of
-from tests.replay.test_loader import Faults
+from tests.replay.loader.test_metadata_loader import Faults
 from tests.replica_manager.cluster import EndPoint
 
 PATIENCE = 60.0

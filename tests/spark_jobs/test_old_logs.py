@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.records.typed_rows import typed_rows, typed_schema
-from kraftlake.replay.import_log import import_source
+from kraftlake.replay.imports.import_log import import_source
 from kraftlake.runtime.errors import ReplayError
 from kraftlake.spark_jobs import (
     StreamOptions,

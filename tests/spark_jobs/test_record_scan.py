@@ -14,7 +14,7 @@ from kraftlake import kernels
 from kraftlake.kafka_files import SourceKind, open_directory
 from kraftlake.metadata_log import MetadataLog, Upkeep, UpkeepPolicy
 from kraftlake.records.typed_rows import typed_schema
-from kraftlake.replay.source import open_source
+from kraftlake.replay.queries.source import open_source
 from kraftlake.runtime.errors import CorruptDataError, NotASourceError, OffsetError, UsageError
 from kraftlake.spark_jobs import record_scan
 from kraftlake.spark_jobs.record_scan import RecordScan, open_scanned, parts_of, read_part, type_of

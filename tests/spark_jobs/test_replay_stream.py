@@ -17,7 +17,7 @@ from kraftlake.kafka_files import open_directory
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.records.rows import LOG_SCHEMA
 from kraftlake.records.serde import UnknownRecord
-from kraftlake.replay.source import open_source
+from kraftlake.replay.queries.source import open_source
 from kraftlake.runtime.errors import LakeError, UnknownRecordError, UsageError
 from kraftlake.spark_jobs import ReplayResult, run_replay
 from kraftlake.tables.lake_table import LakeTable

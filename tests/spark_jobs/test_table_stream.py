@@ -17,7 +17,7 @@ from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.delta_log import read_table
 from kraftlake.metadata_log.disk import Disk
 from kraftlake.metadata_log.trimming import set_properties, trim
-from kraftlake.replay.open_reader import LakeReader
+from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.runtime.errors import LakeError, OffsetError, UsageError
 from kraftlake.spark_jobs import ReplayListener, ReplayProgress, StreamOptions, StreamResult, run_job
 from kraftlake.spark_jobs.submit import main

@@ -11,8 +11,8 @@ from kraftlake.image import MetadataImage
 from kraftlake.kafka_files import open_directory
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.records.batch import RecordBatch
-from kraftlake.replay.fold import image_at
-from kraftlake.replay.open_reader import LakeReader
+from kraftlake.replay.loader.fold import image_at
+from kraftlake.replay.reading.open_reader import LakeReader
 
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"
 SAMPLE = SAMPLES / "kafka-4.4" / "log" / "__cluster_metadata-0"

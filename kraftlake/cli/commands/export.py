@@ -43,7 +43,7 @@ def export(call: Call, source: str, output: str, *, allow_loss: bool, force: boo
     if target.exists() and not force:
         raise click.ClickException(f"{output} exists already: give --force to overwrite it, or another name.")
     from kraftlake.cli.views.export_view import show_export_report
-    from kraftlake.replay.export import export as write_snapshot
+    from kraftlake.replay.queries.export import export as write_snapshot
 
     opened = call.open(source)
     with call.way_on():

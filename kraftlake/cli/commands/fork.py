@@ -28,7 +28,7 @@ def fork(call: Call, source: str, lake: str) -> None:
     written by a controller. The offset is the last one of a batch; SOURCE stays as it is.
     """
     from kraftlake.cli.views.lake_view import show_fork_report
-    from kraftlake.replay.fork import fork_source
+    from kraftlake.replay.imports.fork import fork_source
 
     report = fork_source(call.open(source), lake, call.at).to_json()
     if report["uncommitted"]:

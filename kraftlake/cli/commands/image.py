@@ -181,7 +181,7 @@ def _tell_leaderless(source: Source, form: dict[str, Any], brokers: dict[str, An
     """Put into the form since when each partition has had no leader, who led it, and why nobody does."""
     from kraftlake.cli.image_parts import may_lead
     from kraftlake.records.uuid import Uuid
-    from kraftlake.replay.leaderless import leaderless_since
+    from kraftlake.replay.queries.leaderless import leaderless_since
 
     shown = [
         (Uuid.from_string(topic["id"]), int(number), partition)

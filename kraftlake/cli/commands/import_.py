@@ -90,7 +90,7 @@ def import_(
         raise click.UsageError("--quorum, --include-uncommitted and --poll belong to --follow.")
     from kraftlake.cli.views.import_view import show_import_report
     from kraftlake.cli.views.progress_view import progress_bars
-    from kraftlake.replay.import_log import import_source
+    from kraftlake.replay.imports.import_log import import_source
 
     opened = call.open(source, tell_torn=False)
     with progress_bars(call.terminal) as progress:

@@ -24,7 +24,7 @@ from kraftlake.kafka_files.checkpoint import (
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import LOG_SCHEMA, to_rows
 from kraftlake.records.serde import ApiMessageAndVersion, encode_value
-from kraftlake.replay.quorum import QuorumState
+from kraftlake.replay.loader.quorum_state import QuorumState
 from kraftlake.runtime.errors import ReplayError
 
 RECORDS_OF_A_PART = 1_000_000

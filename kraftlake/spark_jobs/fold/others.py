@@ -10,7 +10,7 @@ from kraftlake.delta import MetadataDelta
 from kraftlake.image import MetadataImage
 from kraftlake.records.metadata_records import ClearElrRecord
 from kraftlake.records.serde import AnyMessage, decode_control
-from kraftlake.replay.quorum import QuorumState
+from kraftlake.replay.loader.quorum_state import QuorumState
 from kraftlake.runtime.errors import CorruptDataError, ReplayError
 from kraftlake.spark_jobs.fold.chunks import BASE, CHECK, Chunk
 from kraftlake.tables.changes.log_values import LogValues

@@ -14,9 +14,9 @@ from kraftlake.metadata_log import LakeSnapshot, MetadataLog
 from kraftlake.metadata_log.checksums import joined
 from kraftlake.metadata_log.pieces import SnapshotPiece, log_pieces, read_piece, snapshot_pieces
 from kraftlake.metadata_log.snapshot_rows import payload_checksum
-from kraftlake.replay.base import choose_base
-from kraftlake.replay.log_reader import SnapshotReader
-from kraftlake.replay.open_reader import LakeReader
+from kraftlake.replay.reading.log_reader import SnapshotReader
+from kraftlake.replay.reading.open_reader import LakeReader
+from kraftlake.replay.reading.replay_base import choose_base
 from kraftlake.runtime.log import get_logger
 from kraftlake.spark_jobs.fold.chunks import BASE, CHECK, LOG, Chunk
 from kraftlake.spark_jobs.fold.routing import COLUMNS, Router

@@ -16,19 +16,19 @@ from kraftlake.image import MetadataImage
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.metadata_records import NoOpRecord
 from kraftlake.records.rows import LOG_SCHEMA, from_rows
-from kraftlake.replay.base import choose_base, usable_snapshots
-from kraftlake.replay.batch_loader import MetadataBatchLoader
-from kraftlake.replay.fold import extend, load_snapshot
-from kraftlake.replay.log_reader import LogReader, SnapshotReader
-from kraftlake.replay.manifest import LogDeltaManifest
+from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
+from kraftlake.replay.loader.fold import extend, load_snapshot
+from kraftlake.replay.loader.manifest import LogDeltaManifest
+from kraftlake.replay.reading.log_reader import LogReader, SnapshotReader
+from kraftlake.replay.reading.replay_base import choose_base, usable_snapshots
 from kraftlake.runtime.errors import LakeError, OffsetError
 from kraftlake.tables.catch_up.background import Behind
 from kraftlake.tables.catch_up.noop_runs import QuietRun, parts
 from kraftlake.tables.table_writer import Published, TableWriter
 
 if TYPE_CHECKING:
-    from kraftlake.replay.open_reader import LakeReader
-    from kraftlake.replay.quorum import QuorumState
+    from kraftlake.replay.loader.quorum_state import QuorumState
+    from kraftlake.replay.reading.open_reader import LakeReader
     from kraftlake.tables.catch_up.batch_runs import Stretch
     from kraftlake.tables.catch_up.snapshot_publisher import SnapshotPublisher
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from kraftlake.image import MetadataImage
 from kraftlake.metadata_log import MetadataLog
-from kraftlake.replay.kept_snapshot import keep_snapshot
-from kraftlake.replay.quorum import QuorumState
+from kraftlake.replay.imports.kept_snapshot import keep_snapshot
+from kraftlake.replay.loader.quorum_state import QuorumState
 from kraftlake.runtime.errors import UnwritableMetadataError
 
 if TYPE_CHECKING:

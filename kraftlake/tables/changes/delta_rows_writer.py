@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from kraftlake.image import MetadataImage
-from kraftlake.replay.fold import loader_at, snapshot_image
+from kraftlake.replay.loader.fold import loader_at, snapshot_image
 from kraftlake.tables.catch_up.log_fold import oldest_snapshot
 from kraftlake.tables.changes.delta_boundaries import DeltaHeads
 from kraftlake.tables.changes.effective_records import (
@@ -25,7 +25,7 @@ from kraftlake.tables.table_writer import TableWriter
 if TYPE_CHECKING:
     from kraftlake.records.batch import RecordBatch
     from kraftlake.records.batch_values import BatchValues
-    from kraftlake.replay.open_reader import LakeReader
+    from kraftlake.replay.reading.open_reader import LakeReader
     from kraftlake.tables.lake_table import LakeTable
 
 

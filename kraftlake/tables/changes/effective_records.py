@@ -19,7 +19,7 @@ from kraftlake.image import MetadataImage
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.metadata_records import METADATA_RECORDS
 from kraftlake.records.rows import from_rows
-from kraftlake.replay.record_faults import decode_record
+from kraftlake.replay.loader.record_faults import decode_record
 from kraftlake.tables.changes.transactions import TransactionFilter
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 
 from kraftlake.records.serde import AnyMessage
-from kraftlake.replay.record_faults import decode_record
+from kraftlake.replay.loader.record_faults import decode_record
 
 NO_KEY = 255
 """What `keys` says of a value without a plain frame: no type of Kafka's has this key."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from kraftlake.delta import MetadataDelta
 from kraftlake.image import MetadataImage
-from kraftlake.replay.record_faults import decode_record
+from kraftlake.replay.loader.record_faults import decode_record
 from kraftlake.tables.changes.effective_records import EffectiveRecords
 
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from kraftlake.records.metadata_records import AbortTransactionRecord, BeginTransactionRecord
 from kraftlake.records.serde import UnknownRecord
-from kraftlake.replay.record_faults import decode_record
-from kraftlake.replay.transactions import OpenTransaction
+from kraftlake.replay.loader.record_faults import decode_record
+from kraftlake.replay.loader.transactions import OpenTransaction
 
 BEGIN: Final = BeginTransactionRecord.API_KEY
 """The api key of the first kind of marks; those of the others follow."""

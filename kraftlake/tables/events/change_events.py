@@ -7,7 +7,7 @@ from typing import Any
 
 from kraftlake.delta import MetadataDelta
 from kraftlake.image import MetadataImage
-from kraftlake.replay.changes import Published
+from kraftlake.replay.queries.changes import Published
 from kraftlake.tables.events.entry_events import election_event, entry_events
 from kraftlake.tables.events.partition_events import Event, topic_events
 

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from kraftlake import kernels
-from kraftlake.replay.bulk import BULK_FROM
-from kraftlake.replay.changes import LogChanges
-from kraftlake.replay.log_reader import LogReader
-from kraftlake.replay.manifest import SkippedRecord
+from kraftlake.replay.loader.manifest import SkippedRecord
+from kraftlake.replay.queries.changes import LogChanges
+from kraftlake.replay.reading.bulk import BULK_FROM
+from kraftlake.replay.reading.log_reader import LogReader
 from kraftlake.runtime.errors import KraftlakeError
 from kraftlake.tables.events.change_events import change_events
 from kraftlake.tables.events.table import EVENTS
 from kraftlake.tables.table_writer import RowBuffer
 
 if TYPE_CHECKING:
-    from kraftlake.replay.batch_loader import MetadataBatchLoader
+    from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
 
 _CHANGES_AT_ONCE: Final = 200
 

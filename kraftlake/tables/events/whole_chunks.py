@@ -11,9 +11,9 @@ import pyarrow as pa
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.serde import UnknownRecord
-from kraftlake.replay.log_reader import LogReader
-from kraftlake.replay.parts import Part, parts_of
-from kraftlake.replay.record_faults import decode_record
+from kraftlake.replay.loader.record_faults import decode_record
+from kraftlake.replay.reading.log_reader import LogReader
+from kraftlake.replay.reading.parts import Part, parts_of
 from kraftlake.runtime.errors import ReplayError
 from kraftlake.tables.changes.effective_records import EffectiveRecords, standing_alone
 from kraftlake.tables.events.states import EVENT_KINDS
@@ -21,7 +21,7 @@ from kraftlake.tables.events.table import EVENTS
 from kraftlake.tables.events.writer import EventsWriter
 
 if TYPE_CHECKING:
-    from kraftlake.replay.batch_loader import MetadataBatchLoader
+    from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
 
 _TAKEN: Final = (
     *EVENT_KINDS,

@@ -13,7 +13,7 @@ import pyarrow as pa
 from kraftlake.image import MetadataImage
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.metadata_records import NoOpRecord
-from kraftlake.replay.quorum import QuorumState
+from kraftlake.replay.loader.quorum_state import QuorumState
 from kraftlake.tables.changes.delta_boundaries import DeltaHeads
 from kraftlake.tables.changes.delta_rows_writer import DeltaRowsWriter
 from kraftlake.tables.changes.effective_records import EffectiveRecords

@@ -10,7 +10,7 @@ import pyarrow as pa
 from kraftlake.image import MetadataImage
 from kraftlake.metadata_log.location import Location
 from kraftlake.records.metadata_records import METADATA_RECORDS
-from kraftlake.replay.fold import loader_at, snapshot_image
+from kraftlake.replay.loader.fold import loader_at, snapshot_image
 from kraftlake.runtime.errors import LakeError
 from kraftlake.tables.catch_up.chunk_cache import NewestTables
 from kraftlake.tables.catch_up.log_fold import oldest_snapshot
@@ -33,7 +33,7 @@ from kraftlake.tables.lazy_table import LaterRows
 from kraftlake.tables.table_writer import TableWriter
 
 if TYPE_CHECKING:
-    from kraftlake.replay.open_reader import LakeReader
+    from kraftlake.replay.reading.open_reader import LakeReader
 
 
 RecordSource = NewestTables[list[EffectiveRecords]]

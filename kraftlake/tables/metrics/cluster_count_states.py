@@ -21,7 +21,7 @@ from kraftlake.records.metadata_records import (
     UnfenceBrokerRecord,
     UnregisterBrokerRecord,
 )
-from kraftlake.replay.manifest import LogDeltaManifest
+from kraftlake.replay.loader.manifest import LogDeltaManifest
 from kraftlake.tables.changes.delta_boundaries import DeltaHeads
 from kraftlake.tables.changes.effective_records import UNKNOWN_KIND, EffectiveRecords
 from kraftlake.tables.changes.object_deltas import object_deltas

@@ -17,8 +17,8 @@ from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.control_records import LeaderChangeMessage
 from kraftlake.records.serde import ApiMessageAndVersion
-from kraftlake.replay.fold import image_at
-from kraftlake.replay.open_reader import LakeReader
+from kraftlake.replay.loader.fold import image_at
+from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.spark_jobs.fold.chunks import batch_of
 from kraftlake.spark_jobs.fold.folded import (
     Collected,

@@ -19,8 +19,8 @@ from kraftlake.records.batch import RecordBatch
 from kraftlake.records.metadata_version import ALL
 from kraftlake.records.schema import Message
 from kraftlake.records.serde import ApiMessageAndVersion
-from kraftlake.replay.fold import changes_between, image_at
-from kraftlake.replay.open_reader import LakeReader
+from kraftlake.replay.loader.fold import changes_between, image_at
+from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.runtime.errors import ReplayError
 from kraftlake.spark_jobs.fold import plan as planning
 from kraftlake.spark_jobs.fold.local_changes_frame import batches_of_change, heads_of

@@ -14,8 +14,8 @@ from kraftlake.kafka_files import checkpoint_batches
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.checksums import joined
 from kraftlake.metadata_log.pieces import cut, read_piece, snapshot_pieces
-from kraftlake.replay.fold import image_at
-from kraftlake.replay.open_reader import LakeReader
+from kraftlake.replay.loader.fold import image_at
+from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.spark_jobs.fold.folded import NAMES_SCHEMA
 from kraftlake.spark_jobs.fold.layout import ranges_of
 from kraftlake.spark_jobs.fold.plan import base_is_sound, check_piece, plan_fold, provenance_at

@@ -18,8 +18,8 @@ from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.replay import import_source
-from kraftlake.replay.fold import Replay, changes_between, image_at
-from kraftlake.replay.open_reader import LakeReader
+from kraftlake.replay.loader.fold import Replay, changes_between, image_at
+from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.runtime.errors import OffsetError, ReplayError, UnwritableMetadataError, UsageError
 from kraftlake.spark_jobs import build_snapshot, image_frame, local_changes_frame
 from kraftlake.spark_jobs.fold.local_changes_frame import batch_of_rows, heads_of

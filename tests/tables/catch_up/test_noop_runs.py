@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import from_rows, to_rows
-from kraftlake.replay.fold import image_at
-from kraftlake.replay.open_reader import LakeReader
+from kraftlake.replay.loader.fold import image_at
+from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.runtime.errors import ReplayError
 from kraftlake.tables.catch_up.log_fold import LogFold, TableFeed
 from kraftlake.tables.catch_up.noop_runs import QuietRun, parts

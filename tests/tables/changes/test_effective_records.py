@@ -8,7 +8,7 @@ from kraftlake.records.batch import RecordBatch
 from kraftlake.records.row_values import values_of_rows
 from kraftlake.records.rows import to_rows
 from kraftlake.records.serde import decode_value
-from kraftlake.replay.batch_loader import MetadataBatchLoader
+from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
 from kraftlake.runtime.errors import ReplayError
 from kraftlake.tables.changes.effective_records import UNKNOWN_KIND, EffectiveRecords, TransactionReader
 from tests.metadata_logs import metadata_logs

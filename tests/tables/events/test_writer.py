@@ -21,7 +21,7 @@ from kraftlake.records.row_values import values_of_rows
 from kraftlake.records.rows import to_rows
 from kraftlake.records.schema import Message
 from kraftlake.records.serde import ApiMessageAndVersion
-from kraftlake.replay.changes import LogChanges
+from kraftlake.replay.queries.changes import LogChanges
 from kraftlake.runtime.errors import ReplayError
 from kraftlake.tables.events.change_events import change_events
 from kraftlake.tables.events.states import EventStates

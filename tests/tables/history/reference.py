@@ -7,7 +7,7 @@ from typing import Any
 
 from kraftlake.image import MetadataImage
 from kraftlake.records.batch import RecordBatch
-from kraftlake.replay.batch_loader import MetadataBatchLoader
+from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
 from kraftlake.tables.history.entity_tables import TOPICS, SmallTable
 
 Row = dict[str, Any]

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.delta_log import read_table
-from kraftlake.replay.fold import image_at
-from kraftlake.replay.open_reader import LakeReader
+from kraftlake.replay.loader.fold import image_at
+from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.runtime.errors import CorruptDataError, LakeError, OffsetError, UsageError
 from kraftlake.tables.history import history_table, packed_states
 from kraftlake.tables.history import parquet_stream as file_in_making

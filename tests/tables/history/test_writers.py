@@ -21,8 +21,8 @@ from kraftlake.metadata_log.disk import disk_for
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.serde import UnknownRecord
 from kraftlake.replay import import_source
-from kraftlake.replay.fold import image_at
-from kraftlake.replay.open_reader import LakeReader
+from kraftlake.replay.loader.fold import image_at
+from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.runtime.errors import LakeError, UnknownRecordError
 from kraftlake.tables.history import history_table
 from kraftlake.tables.history.entity_tables import SMALL_TABLES

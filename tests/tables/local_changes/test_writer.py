@@ -18,8 +18,8 @@ from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import to_rows
 from kraftlake.records.schema import Message
-from kraftlake.replay.batch_loader import MetadataBatchLoader
-from kraftlake.replay.manifest import LogDeltaManifest
+from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
+from kraftlake.replay.loader.manifest import LogDeltaManifest
 from kraftlake.runtime.errors import ReplayError
 from kraftlake.tables.changes.delta_boundaries import DeltaHeads
 from kraftlake.tables.history import partition_states

@@ -1,0 +1,98 @@
+"""How far a log is known to be committed, told from the log alone: a Kafka directory holds no high watermark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kraftlake.records.batch import RecordBatch
+from kraftlake.records.control_records import LeaderChangeMessage
+from kraftlake.replay.reading.log_reader import LogReader, SnapshotReader
+from kraftlake.replay.reading.open_reader import LakeReader
+from kraftlake.replay.reading.parts import Part
+from kraftlake.replay.reading.replay_base import usable_snapshots
+
+
+class CommittedTo:
+    """The larger of the end of the newest finished snapshot and the last LeaderChange that a data batch of its epoch
+    follows: snapshots are made of committed records only, and a controller writes only after its own LeaderChange is
+    committed.
+
+    `offset` is -1 while neither was seen. Feed batches in offset order.
+    """
+
+    def __init__(self, offset: int = -1) -> None:
+        self.offset = offset
+        self._claim: tuple[int, int] | None = None
+
+    @classmethod
+    def continued(cls, log: LogReader, offset: int) -> CommittedTo:
+        """What is known at the end of `log`, of which it was known that `offset` is committed.
+
+        Only control batches at its very end can hold a LeaderChange that no data batch has followed yet.
+        """
+        committed = cls(offset)
+        for batch in reversed(list(_control_tail(log))):
+            committed.see(batch)
+        return committed
+
+    def see(self, batch: RecordBatch) -> None:
+        """Go past the next batch of the log."""
+        if batch.control:
+            for index, control_type in enumerate(batch.control_types):
+                if control_type == LeaderChangeMessage.API_KEY:
+                    self._claim = (batch.base_offset + index, batch.epoch)
+        else:
+            self.see_data(batch.epoch)
+
+    def see_data(self, *epochs: int) -> None:
+        """Go past data batches of these epochs."""
+        if self._claim is not None and self._claim[1] in epochs:
+            self.offset = max(self.offset, self._claim[0])
+            self._claim = None
+
+    def see_part(self, part: Part) -> None:
+        """Go past the next batches of the log."""
+        if isinstance(part, RecordBatch):
+            self.see(part)
+        elif self._claim is not None:
+            self.see_data(*set(part.epochs.tolist()))
+
+    def see_source(self, source: LogReader) -> None:
+        """Learn what a source tells beside its batches: Kafka's files by their newest snapshot, a lake by its own note.
+
+        A lake's snapshots tell nothing: our own jobs make them of whatever the log holds, committed or not.
+        """
+        if isinstance(source, LakeReader):
+            self.offset = max(self.offset, source.log.committed_to)
+            return
+        for snapshot in usable_snapshots(source):
+            if _is_of(source, snapshot):
+                self.see_committed(snapshot.end_offset)
+
+    def see_committed(self, offset: int) -> None:
+        """Learn from elsewhere that offsets below this one are committed."""
+        self.offset = max(self.offset, offset)
+
+
+def _is_of(source: LogReader, snapshot: SnapshotReader) -> bool:
+    """Whether a snapshot tells that the log below its end is committed.
+
+    One that goes further than the log, in a later epoch, was fetched from a leader: the node drops the log, whose tail
+    the quorum may never have committed.
+    """
+    end = source.end_offset
+    if snapshot.end_offset <= end or end == source.start_offset:
+        return True
+    (last,) = source.batches(end - 1, end - 1)
+    return last.epoch >= snapshot.epoch
+
+
+def _control_tail(log: LogReader) -> Iterator[RecordBatch]:
+    """The control batches behind the last data batch, last one first."""
+    offset = log.end_offset - 1
+    while offset >= log.start_offset:
+        (batch,) = log.batches(offset, offset)
+        if not batch.control:
+            return
+        yield batch
+        offset = batch.base_offset - 1

@@ -1,0 +1,94 @@
+"""Fork: a controlled copy of a log up to an offset, on which a controller of ours may go on."""
+
+from __future__ import annotations
+
+import os
+from datetime import datetime
+from typing import Any
+
+import attrs
+
+from kraftlake.replay.queries.source import Source
+from kraftlake.replay.reading.bulk import parts_of_snapshot
+from kraftlake.replay.reading.open_reader import LakeReader
+from kraftlake.replay.reading.parts import parts_of
+from kraftlake.replay.reading.replay_base import check_unbroken, usable_snapshots
+from kraftlake.runtime.errors import OffsetError
+
+
+@attrs.frozen(kw_only=True)
+class ForkReport:
+    """What a fork made; `uncommitted` records at its end were never known to be committed where they come from.
+
+    `uncommitted` is None where the source doesn't tell.
+    """
+
+    lake: str
+    source: str
+    cluster_id: str | None
+    start_offset: int
+    end_offset: int
+    epoch: int
+    snapshots: int
+    uncommitted: int | None
+
+    def to_json(self) -> dict[str, Any]:
+        """The machine form."""
+        return {
+            "lake": self.lake,
+            "source": self.source,
+            "clusterId": self.cluster_id,
+            "startOffset": self.start_offset,
+            "endOffset": self.end_offset,
+            "epoch": self.epoch,
+            "snapshots": self.snapshots,
+            "uncommitted": self.uncommitted,
+        }
+
+
+def fork_source(source: Source, lake: str | os.PathLike[str], at: int | datetime | None = None) -> ForkReport:
+    """Make a controlled lake that holds the log of `source` up to and including `at`, by default all of it.
+
+    The lake is there whole or not at all. Raises OffsetError where `at` is not the last offset of a batch, naming
+    those that are next to it, or lies before anything that an image can be made of; BrokenFileError where the log up to
+    there lacks offsets; LakeError where the lake can't be made.
+    """
+    from kraftlake.metadata_log import Contents, MetadataLog
+
+    reader = source.reader
+    offset = source.offset_at(at) if at is not None else reader.end_offset - 1
+    if not reader.start_offset <= offset < reader.end_offset:
+        raise OffsetError(
+            f"{reader.name} has no offset {offset} to fork at: its log holds offsets {reader.start_offset} to "
+            f"{reader.end_offset - 1}."
+        )
+    check_unbroken(reader, reader.start_offset, offset)
+    last = next(batch for batch in reader.batches(offset, offset) if batch.last_offset >= offset)
+    if last.last_offset != offset:
+        before = f"offset {last.base_offset - 1} or " if last.base_offset > reader.start_offset else ""
+        raise OffsetError(
+            f"Offset {offset} lies inside of a batch, which can't be cut: fork at {before}offset {last.last_offset}."
+        )
+    snapshots = [snapshot for snapshot in usable_snapshots(reader) if snapshot.end_offset <= offset + 1]
+    if reader.start_offset > 0 and not any(snapshot.end_offset >= reader.start_offset for snapshot in snapshots):
+        raise OffsetError(f"{reader.name} has no snapshot at or before offset {offset}, so a fork there has no image.")
+    log = MetadataLog.create(
+        lake if isinstance(lake, str) else os.fspath(lake),
+        source.cluster_id,
+        "controlled",
+        start_offset=reader.start_offset,
+        contents=Contents(
+            batches=parts_of(reader, reader.start_offset, offset), snapshots=snapshots, batches_of=parts_of_snapshot
+        ),
+    )
+    committed_to = reader.log.committed_to if isinstance(reader, LakeReader) else None
+    return ForkReport(
+        lake=str(log.path),
+        source=source.path,
+        cluster_id=log.cluster_id,
+        start_offset=log.start_offset,
+        end_offset=log.end_offset,
+        epoch=log.epoch,
+        snapshots=len(snapshots),
+        uncommitted=None if committed_to is None else max(0, log.end_offset - committed_to),
+    )

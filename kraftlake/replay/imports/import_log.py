@@ -1,0 +1,171 @@
+"""Import: whatever holds a metadata log, appended to a lake; twice is the same as once."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kraftlake.kafka_files import SourceKind
+from kraftlake.replay.imports.committed import CommittedTo
+from kraftlake.replay.imports.import_plan import ImportPlan, plan_import
+from kraftlake.replay.imports.import_report import ImportReport
+from kraftlake.replay.imports.new_lake import check_place, discard_empty_lake, is_lake, remove_empty_folders
+from kraftlake.replay.loader.image_cache import fill_cache
+from kraftlake.replay.queries.source import Source, open_source
+from kraftlake.replay.reading.bulk import parts_of_snapshot
+from kraftlake.replay.reading.open_reader import LakeReader
+from kraftlake.replay.reading.parts import parts_of
+from kraftlake.replay.reading.progress import Progress
+from kraftlake.replay.reading.replay_base import usable_snapshots
+from kraftlake.runtime.arguments import text
+from kraftlake.runtime.errors import ImportConflictError, LakeError, NotASourceError
+
+if TYPE_CHECKING:
+    from kraftlake.metadata_log import Location, MetadataLog
+
+
+def import_source(
+    source: Source | str | os.PathLike[str],
+    lake: str | os.PathLike[str],
+    *,
+    cluster_id: str | None = None,
+    progress: Progress | None = None,
+) -> ImportReport:
+    """Append to `lake` what it does not have yet of `source`; makes the lake where there is none.
+
+    Everything is read and checked first, then written: what is refused leaves the lake as it was, and no new lake
+    behind. One that is killed while writing leaves a whole prefix, which the next import completes.
+
+    Raises ImportConflictError where the source disagrees with the lake (another cluster id; a gap; another epoch,
+    other bytes at an offset; naming it), NotASourceError, CorruptDataError for an unsound source, LakeError where the
+    lake is none, or is written to by somebody else at the same time.
+    """
+    from kraftlake.metadata_log import lake_location
+
+    if cluster_id is not None:
+        text(cluster_id, "the id of a cluster")
+    opened = source if isinstance(source, Source) else open_source(source, cluster_id=cluster_id)
+    return _Import(opened, lake_location(lake), cluster_id, progress or _silent).run()
+
+
+def _silent(phase: str, done: int, total: int) -> None:
+    """Tell nobody."""
+
+
+class _Import:
+    def __init__(self, source: Source, path: Location, cluster_id: str | None, progress: Progress) -> None:
+        self._source = source
+        self._path = path
+        self._progress = progress
+        self._cluster_id = source.cluster_id or cluster_id
+
+    def run(self) -> ImportReport:
+        from kraftlake.metadata_log import MetadataLog
+
+        log = MetadataLog.open(self._path) if is_lake(self._path) else None
+        if log is not None:
+            self._check_lake(log)
+        else:
+            check_place(self._path)
+            self._check_worth()
+        plan = plan_import(
+            self._source.reader,
+            None if log is None else LakeReader(log),
+            committed_to=-1 if log is None else log.committed_to,
+            lake_epoch=-1 if log is None else log.epoch,
+            progress=self._progress,
+        )
+        if log is not None:
+            self._write(log, plan)
+            return self._report(log, plan, created=False)
+        was_there = self._path.exists()
+        log = self._create(plan, was_there)
+        try:
+            self._write(log, plan)
+        except BaseException:
+            discard_empty_lake(self._path, keep_folder=was_there)
+            raise
+        return self._report(log, plan, created=True)
+
+    def _check_lake(self, log: MetadataLog) -> None:
+        if log.role != "imported":
+            raise LakeError(
+                f"The lake {self._path} is written by a controller ({log.role}): nothing is imported into it."
+            )
+        if log.cluster_id is not None and self._cluster_id not in (None, log.cluster_id):
+            raise ImportConflictError(
+                f"{self._source.name} is of cluster {self._cluster_id}, but the lake {self._path} holds the log of "
+                f"cluster {log.cluster_id}: import it into a lake of its own."
+            )
+
+    def _check_worth(self) -> None:
+        reader = self._source.reader
+        if reader.end_offset > reader.start_offset or usable_snapshots(reader):
+            return
+        way_out = ""
+        if self._source.kind is SourceKind.SNAPSHOT:
+            way_out = ": a snapshot must be finished, no bootstrap input, and have its name END-EPOCH.checkpoint"
+        raise NotASourceError(f"{self._source.path} holds nothing to make a lake of{way_out}.")
+
+    def _create(self, plan: ImportPlan, was_there: bool) -> MetadataLog:
+        from kraftlake.metadata_log import MetadataLog
+
+        try:
+            return MetadataLog.create(self._path, cluster_id=self._cluster_id, start_offset=plan.from_offset)
+        except LakeError as fault:
+            if is_lake(self._path):
+                raise LakeError(
+                    f"Another import made the lake {self._path} at the same time, and nothing of this one is in it: "
+                    "run it again, and it goes on from what is there."
+                ) from fault
+            if not was_there:
+                remove_empty_folders(self._path)
+            raise
+
+    def _write(self, log: MetadataLog, plan: ImportPlan) -> None:
+        """Snapshots first, then the log: a log that starts above 0 is worth nothing without its snapshot."""
+        from kraftlake.metadata_log import commit_groups
+        from kraftlake.records.rows import to_rows
+
+        committed = CommittedTo.continued(LakeReader(log), log.committed_to)
+        for snapshot in plan.snapshots:
+            log.add_snapshot(
+                end_offset=snapshot.end_offset,
+                epoch=snapshot.epoch,
+                last_contained_log_timestamp=snapshot.last_contained_log_timestamp,
+                batches=parts_of_snapshot(snapshot),
+                size_in_bytes=snapshot.size_in_bytes,
+            )
+        committed.see_source(self._source.reader)
+        if plan.records:
+            parts = parts_of(self._source.reader, plan.from_offset, plan.to_offset - 1)
+            for chunk in commit_groups(parts):
+                for part in chunk:
+                    committed.see_part(part)
+                log.append(to_rows(chunk), committed.offset)
+                self._progress("writing", log.end_offset - plan.from_offset, plan.records)
+        log.append([], committed.offset)
+        if isinstance(log.path, Path):
+            fill_cache(log.path, log.snapshots())
+
+    def _report(self, log: MetadataLog, plan: ImportPlan, *, created: bool) -> ImportReport:
+        torn = self._source.torn
+        return ImportReport(
+            lake=str(self._path),
+            source=self._source.path,
+            created=created,
+            from_offset=plan.from_offset if plan.records else None,
+            to_offset=plan.to_offset - 1 if plan.records else None,
+            records=plan.records,
+            batches=plan.batches,
+            snapshots=len(plan.snapshots),
+            already_there=plan.already_there,
+            before_lake=plan.before_lake,
+            start_offset=log.start_offset,
+            end_offset=log.end_offset,
+            committed_to=log.committed_to,
+            cluster_id=log.cluster_id,
+            torn=None if torn is None else str(torn),
+            chain=None if log.chain is None else str(log.chain.link),
+        )

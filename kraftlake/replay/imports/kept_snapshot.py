@@ -1,0 +1,53 @@
+"""An image kept as a snapshot in a lake."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from kraftlake.image import ImageWriterOptions, MetadataImage
+from kraftlake.kafka_files import checkpoint_batches
+from kraftlake.replay.loader.quorum_state import QuorumState
+
+if TYPE_CHECKING:
+    from kraftlake.metadata_log import MetadataLog
+    from kraftlake.replay.reading.parts import Part
+
+
+def keep_snapshot(log: MetadataLog, image: MetadataImage, quorum: QuorumState | None = None) -> int | None:
+    """Keep `image` in the lake, in one commit of table `snapshots`; `quorum` stands in its header.
+
+    Gives the bytes of its values, control ones too; None when the lake has that snapshot already. Raises
+    UnwritableMetadataError for what its metadata.version can't write, and what `add_snapshot` raises.
+    """
+    options = ImageWriterOptions.for_image(image)
+    at, quorum = image.provenance, quorum or QuorumState()
+    counted = _Counted()
+    batches = checkpoint_batches(
+        image.write_bulk(options),
+        epoch=at.epoch,
+        last_contained_log_timestamp=at.timestamp,
+        timestamp=at.timestamp,
+        kraft_version=quorum.kraft_version,
+        voters=quorum.voters,
+    )
+    made = log.add_snapshot(
+        end_offset=at.offset + 1,
+        epoch=at.epoch,
+        last_contained_log_timestamp=at.timestamp,
+        batches=counted.of(batches),
+    )
+    return counted.payload_bytes if made else None
+
+
+class _Counted:
+    """Counts the bytes of values while their batches are passed on."""
+
+    def __init__(self) -> None:
+        self.payload_bytes = 0
+
+    def of(self, parts: Iterable[Part]) -> Iterator[Part]:
+        """The same parts."""
+        for part in parts:
+            self.payload_bytes += part.payload_bytes
+            yield part

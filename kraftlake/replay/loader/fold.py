@@ -1,0 +1,202 @@
+"""The fold itself: from a base over the log to an image, or to the one metadata delta between two offsets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import attrs
+
+from kraftlake.image import MetadataImage, MetadataProvenance
+from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
+from kraftlake.replay.loader.quorum_state import QuorumState
+from kraftlake.replay.reading.bulk import load_in_bulk, parts_of_snapshot
+from kraftlake.replay.reading.log_reader import LogReader, SnapshotReader
+from kraftlake.replay.reading.open_reader import LakeReader
+from kraftlake.replay.reading.progress import LOADING, REPLAYING, Progress, telling
+from kraftlake.replay.reading.replay_base import choose_base, readable_batches
+from kraftlake.runtime.arguments import whole
+from kraftlake.runtime.errors import OffsetError
+from kraftlake.runtime.value import Value
+
+if TYPE_CHECKING:
+    from kraftlake.metadata_log import LakeSnapshot
+    from kraftlake.replay.loader.image_cache import CachedImage
+    from kraftlake.replay.loader.manifest import SkippedRecord
+
+
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class Replay(Value):
+    """An image and how it came about.
+
+    `base` names the snapshot that the replay started from (None: the empty image); `skipped` are the records that a
+    lenient replay left out; `quorum` is what the control records up to the offset said, as far as they were read.
+    `open_since` is the first offset of the metadata transaction that is open at the image's offset: none of its records
+    is in the image. `aborted` are the first and last offset of the newest transaction that was seen to be aborted.
+    """
+
+    image: MetadataImage
+    base: str | None
+    skipped: tuple[SkippedRecord, ...]
+    quorum: QuorumState
+    open_since: int | None = None
+    aborted: tuple[int, int] | None = None
+
+    @property
+    def diverged(self) -> bool:
+        """Whether records were skipped, so that the image is not what the cluster had."""
+        return bool(self.skipped)
+
+
+def load_snapshot(loader: MetadataBatchLoader, snapshot: SnapshotReader, *, progress: Progress | None = None) -> None:
+    """Gather a whole snapshot in the loader's delta, and move the loader to the snapshot's last offset."""
+    provenance = MetadataProvenance(
+        offset=snapshot.end_offset - 1,
+        epoch=snapshot.epoch,
+        timestamp=snapshot.last_contained_log_timestamp,
+        batch_aligned=True,
+    )
+    parts = telling(parts_of_snapshot(snapshot), progress, LOADING)
+    loader.load_snapshot(parts, provenance, name=snapshot.name)
+
+
+def replay_to(
+    reader: LogReader,
+    at: int,
+    *,
+    from_snapshot: bool | None = None,
+    lenient: bool = False,
+    progress: Progress | None = None,
+) -> MetadataBatchLoader:
+    """A loader that has gathered everything up to and including offset `at` in one delta; -1 is the empty image.
+
+    Raises OffsetError where `at` has no image, and what the loader raises.
+    """
+    loader = MetadataBatchLoader(lenient=lenient)
+    if whole(at) >= 0:
+        base = choose_base(reader, at, from_snapshot=from_snapshot, lenient=lenient)
+        extend(loader, reader, at, base=base, progress=progress)
+    return loader
+
+
+def extend(
+    loader: MetadataBatchLoader,
+    reader: LogReader,
+    to: int,
+    *,
+    base: SnapshotReader | None = None,
+    progress: Progress | None = None,
+) -> None:
+    """Gather `base`, if there is one, and the log after the loader's last offset up to and including `to`."""
+    if base is not None:
+        load_snapshot(loader, base, progress=progress)
+    load_in_bulk(loader, reader, to, progress=progress)
+    if loader.last_offset < to:
+        batches = readable_batches(reader, loader.last_offset + 1, to, loader.lost)
+        for batch in telling(batches, progress, REPLAYING, to + 1):
+            loader.load_batch(batch, to_offset=to)
+
+
+def image_at(
+    reader: LogReader,
+    at: int,
+    *,
+    from_snapshot: bool | None = None,
+    lenient: bool = False,
+    progress: Progress | None = None,
+) -> Replay:
+    """The image after offset `at`; see `replay_to`."""
+    return finish(loader_at(reader, at, from_snapshot=from_snapshot, lenient=lenient, progress=progress))
+
+
+def loader_at(
+    reader: LogReader,
+    at: int,
+    *,
+    from_snapshot: bool | None = None,
+    lenient: bool = False,
+    progress: Progress | None = None,
+) -> MetadataBatchLoader:
+    """As `replay_to`, for those who want the image alone: it may start from an image that a lake has as columns."""
+    cached: CachedImage | None = None
+
+    def has_columns(snapshot: SnapshotReader) -> bool:
+        nonlocal cached
+        cached = cached_image(reader, snapshot)
+        return cached is not None
+
+    base = None
+    if whole(at) >= 0:
+        base = choose_base(reader, at, from_snapshot=from_snapshot, known_as_sound=has_columns, lenient=lenient)
+    if base is None or cached is None:
+        loader = MetadataBatchLoader(lenient=lenient)
+        extend(loader, reader, at, base=base, progress=progress)
+        return loader
+    loader = MetadataBatchLoader(cached.image, lenient=lenient, quorum=cached.quorum)
+    loader.base_name = base.name
+    extend(loader, reader, at, progress=progress)
+    return loader
+
+
+def cached_image(reader: LogReader, base: SnapshotReader) -> CachedImage | None:
+    """The image of a snapshot that a lake keeps as columns; None where it keeps none, and of all other sources."""
+    if not isinstance(reader, LakeReader) or not isinstance(reader.log.path, Path):
+        return None  # an object store is no place for a cache
+    from kraftlake.replay.loader.image_cache import load_cached
+
+    return load_cached(reader.log.path, cast("LakeSnapshot", base))
+
+
+def snapshot_image(snapshot: SnapshotReader, *, lenient: bool = False, progress: Progress | None = None) -> Replay:
+    """The image that a snapshot holds."""
+    loader = MetadataBatchLoader(lenient=lenient)
+    load_snapshot(loader, snapshot, progress=progress)
+    return finish(loader)
+
+
+def finish(loader: MetadataBatchLoader) -> Replay:
+    """Apply what the loader has gathered."""
+    image = loader.take_image()
+    return Replay(
+        image=image,
+        base=loader.base_name,
+        skipped=tuple(loader.skipped),
+        quorum=loader.quorum,
+        open_since=loader.transaction_begin_offset,
+        aborted=loader.aborted_transaction,
+    )
+
+
+def changes_between(
+    reader: LogReader,
+    from_offset: int,
+    to_offset: int,
+    *,
+    from_snapshot: bool | None = None,
+    lenient: bool = False,
+    progress: Progress | None = None,
+) -> MetadataBatchLoader:
+    """A loader that has gathered one metadata delta of the offsets (from_offset, to_offset].
+
+    The delta is on the image at `from_offset`; -1 is the empty image.
+
+    A transaction that is open at `from_offset` takes effect in the delta, at its end. From -1 on a log that starts
+    above 0, the delta holds the snapshot that covers the start: what a broker with an empty image is told.
+    """
+    if from_offset < 0:
+        return replay_to(reader, to_offset, from_snapshot=from_snapshot, lenient=lenient, progress=progress)
+    if from_offset < to_offset:
+        _check_covered(reader, from_offset, to_offset)
+    loader = loader_at(reader, from_offset, from_snapshot=from_snapshot, lenient=lenient, progress=progress)
+    loader.take_image()
+    extend(loader, reader, to_offset, progress=progress)
+    return loader
+
+
+def _check_covered(reader: LogReader, from_offset: int, to_offset: int) -> None:
+    start, end = reader.start_offset, reader.end_offset
+    if from_offset + 1 < start or to_offset >= end:
+        raise OffsetError(
+            f"the log of {reader.name} holds offsets {start} to {end - 1}, "
+            f"so it can't tell all changes after offset {from_offset} up to {to_offset}."
+        )

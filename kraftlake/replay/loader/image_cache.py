@@ -1,0 +1,187 @@
+"""A cache in a lake: the images of its large snapshots as columns, from which they are there in milliseconds.
+
+The snapshots' records stay the truth. A file of the cache says which snapshot it was made of: end offset, epoch, record
+count, time, data files, and the checksum of the records' values that the snapshot's commit states; where any of that,
+or the checksum of its own bytes, is not so, it counts as missing. So does one of a snapshot without a checksum. The
+whole folder may be deleted at any time: the next import makes it again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+
+from kraftlake.image import MetadataImage, MetadataProvenance
+from kraftlake.records.metadata_records import PartitionRecord, TopicRecord
+from kraftlake.records.serde import decode_control, encode_control, read_frame
+from kraftlake.replay.loader.quorum_state import QuorumState
+from kraftlake.runtime.errors import KraftlakeError, ReplayError
+from kraftlake.runtime.value import Value
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from kraftlake.metadata_log import LakeSnapshot
+
+FOLDER: Final = "image_cache"
+WORTH_CACHING: Final = 20_000
+"""Snapshots of fewer records are read as records about as fast."""
+
+_FORMAT = "kraftlake image columns 2"
+_MAGIC, _HEADER_BYTES = b"KLIMAGE\x01", 64
+
+
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class CachedImage(Value):
+    """The image of a snapshot, and what its control records say of the quorum."""
+
+    image: MetadataImage
+    quorum: QuorumState
+
+
+def cache_path(lake: Path, snapshot: LakeSnapshot) -> Path:
+    """Where the columns of a snapshot lie."""
+    return lake / FOLDER / f"{snapshot.end_offset:020d}-{snapshot.epoch:010d}.arrow"
+
+
+def fill_cache(lake: Path, snapshots: tuple[LakeSnapshot, ...]) -> None:
+    """Make the columns of all snapshots that are worth it and have none; a disk that refuses is no reason to fail."""
+    for snapshot in snapshots:
+        if snapshot.bootstrap or snapshot.record_count < WORTH_CACHING or load_cached(lake, snapshot) is not None:
+            continue
+        try:
+            save_to_cache(lake, snapshot)
+        except (OSError, KraftlakeError) as fault:
+            _warn("image_not_cached", snapshot=snapshot.name, lake=str(lake), reason=str(fault))
+
+
+def save_to_cache(lake: Path, snapshot: LakeSnapshot) -> None:
+    """Replay a snapshot and keep its image as columns, once they were seen to give the same image.
+
+    Raises OSError, or what the replay raises.
+    """
+    from kraftlake.replay.loader.fold import snapshot_image
+    from kraftlake.replay.loader.image_columns import image_from_arrow, image_to_arrow
+
+    replay = snapshot_image(snapshot)
+    values = (value for batch in snapshot.batches() if not batch.control for value in batch.values)
+    batch = image_to_arrow(replay.image, [value for value in values if read_frame(value)[0] not in _COLUMNS])
+    if image_from_arrow(batch, replay.image.provenance) != replay.image:
+        raise ReplayError(f"the image of {snapshot.name} is another one when it is read from columns.")
+    _write(cache_path(lake, snapshot), batch, _facts(snapshot) | {"quorum": _quorum_json(replay.quorum)})
+
+
+_COLUMNS = frozenset({TopicRecord.API_KEY, PartitionRecord.API_KEY})
+"""The records that the columns stand for."""
+
+
+def load_cached(lake: Path, snapshot: LakeSnapshot) -> CachedImage | None:
+    """The image of a snapshot from its columns; None where there are none, or they are not this snapshot's."""
+    path = cache_path(lake, snapshot)
+    if snapshot.checksum is None or not path.is_file():
+        return None
+    import pyarrow as pa
+
+    try:
+        return _load(path, snapshot)
+    except (OSError, ValueError, KeyError, TypeError, pa.ArrowException, KraftlakeError) as fault:
+        _warn("image_cache_ignored", file=str(path), reason=str(fault))
+        return None
+
+
+def _load(path: Path, snapshot: LakeSnapshot) -> CachedImage:
+    from kraftlake.replay.loader.image_columns import image_from_arrow
+
+    batch, facts = _read(path)
+    quorum = facts.pop("quorum")
+    if facts != _facts(snapshot):
+        raise ValueError("it was made of other records")
+    provenance = MetadataProvenance(
+        offset=snapshot.end_offset - 1, epoch=snapshot.epoch, timestamp=snapshot.last_contained_log_timestamp
+    )
+    return CachedImage(image=image_from_arrow(batch, provenance), quorum=_quorum_from_json(quorum))
+
+
+def _facts(snapshot: LakeSnapshot) -> dict[str, Any]:
+    return {
+        "format": _FORMAT,
+        "end_offset": snapshot.end_offset,
+        "epoch": snapshot.epoch,
+        "record_count": snapshot.record_count,
+        "last_contained_log_timestamp": snapshot.last_contained_log_timestamp,
+        "checksum": snapshot.checksum,
+        "files": [list(file) for file in snapshot.data_files],
+    }
+
+
+def _quorum_json(quorum: QuorumState) -> dict[str, Any]:
+    voters = None if quorum.voters is None else encode_control(quorum.voters)[1].hex()
+    return {"leader_id": quorum.leader_id, "kraft_version": quorum.kraft_version, "voters": voters}
+
+
+def _quorum_from_json(form: dict[str, Any]) -> QuorumState:
+    voters = None
+    if form["voters"] is not None:
+        from kraftlake.records.control_records import VotersRecord
+
+        message = decode_control(VotersRecord.API_KEY, bytes.fromhex(form["voters"])).message
+        if not isinstance(message, VotersRecord):
+            raise ValueError("its voters are of another version")
+        voters = message
+    return QuorumState(leader_id=form["leader_id"], kraft_version=form["kraft_version"], voters=voters)
+
+
+def _warn(event: str, **values: str) -> None:
+    from kraftlake.runtime.log import get_logger
+
+    get_logger(__name__).warning(event, **values)
+
+
+def _write(path: Path, batch: pa.RecordBatch, facts: dict[str, Any]) -> None:
+    """A header with the checksum of the rest, then an Arrow file: whole under its name, or not there."""
+    import tempfile
+
+    import pyarrow as pa
+
+    from kraftlake.records.crc32c import crc32c
+
+    schema = batch.schema.with_metadata({"kraftlake": json.dumps(facts)})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, schema) as writer:
+        writer.write_batch(pa.RecordBatch.from_arrays(batch.columns, schema=schema))
+    content = memoryview(sink.getvalue())
+    header = (_MAGIC + crc32c(content).to_bytes(4, "big")).ljust(_HEADER_BYTES, b"\0")
+    path.parent.mkdir(mode=0o700, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(header)
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            Path(temporary).unlink()
+        raise
+
+
+def _read(path: Path) -> tuple[pa.RecordBatch, dict[str, Any]]:
+    import pyarrow as pa
+
+    from kraftlake.records.crc32c import crc32c
+
+    with pa.memory_map(str(path)) as mapped:
+        buffer = mapped.read_buffer()
+    header, content = bytes(memoryview(buffer)[:_HEADER_BYTES]), buffer.slice(min(_HEADER_BYTES, len(buffer)))
+    if not header.startswith(_MAGIC) or int.from_bytes(header[8:12], "big") != crc32c(memoryview(content)):
+        raise ValueError("it is damaged")
+    reader = pa.ipc.open_file(content)
+    facts = json.loads(reader.schema.metadata[b"kraftlake"])
+    batch = reader.get_batch(0)
+    return batch.replace_schema_metadata(None), facts

@@ -1,0 +1,108 @@
+"""Hands a lake's log to a metadata loader: all that is there, then each commit as soon as somebody makes it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kraftlake.metadata_log import MetadataLog, TailCursor
+from kraftlake.records.batch import RecordBatch
+from kraftlake.replay.reading.open_reader import LakeReader
+from kraftlake.replay.reading.replay_base import choose_base
+from kraftlake.runtime.clock import Clock
+from kraftlake.runtime.errors import KraftlakeError, OffsetError
+from kraftlake.runtime.event_queue import FunctionEvent, earliest
+from kraftlake.runtime.fault_handler import FaultHandler
+
+if TYPE_CHECKING:
+    from kraftlake.replay.loader.metadata_loader import MetadataLoader
+
+MAX_RECORDS = 50_000
+"""How many records one delta gathers before it is published, give or take a stretch of the tail."""
+_TAG = "lake-feed"
+
+
+class LakeFeed:
+    """Reads the lake on the loader's own thread: what is published waits for nobody, and nothing piles up.
+
+    Each `poll` seconds one look for the next version; what the tail has by then becomes one call of the loader. Where
+    the log was trimmed past the loader, it is told the newest snapshot and goes on from there.
+
+    `end_at_start` is the loader's high watermark: publishing begins when what was there at the start is replayed.
+    A lake that can't be read stops the feed, and the fault handler is told.
+    """
+
+    def __init__(self, log: MetadataLog, clock: Clock, fault_handler: FaultHandler, *, poll: float = 0.001) -> None:
+        self._path = log.path
+        self._clock = clock
+        self._fault_handler = fault_handler
+        self._poll = poll
+        self._poll_ns = round(poll * 1e9)
+        self._cursor: TailCursor | None = None
+        self.end_at_start: int | None = None
+        """The offset after the last one that was there when the feed began to read; None before that."""
+        self.stopped: KraftlakeError | None = None
+
+    def start(self, loader: MetadataLoader) -> None:
+        """Begin; the loader is new, and has `end_at_start` as its high watermark."""
+        self._loader = loader
+        loader.queue.append(FunctionEvent(self._begin, self._handle))
+
+    def _begin(self) -> None:
+        log = MetadataLog.open(self._path)
+        self.end_at_start = log.end_offset
+        self._loader.catch_up(LakeReader(log))
+        if self._loader.stopped is not None:
+            return
+        self._cursor = TailCursor(log, self._loader.next_offset, self._poll)
+        self._loader.queue.append(FunctionEvent(self._read, self._handle))
+
+    def _read(self) -> None:
+        """One delta of what there is, then the next look: at once while there is more, so that others get turns."""
+        if self._loader.stopped is not None:
+            return
+        assert self._cursor is not None
+        try:
+            batches, more = self._gather(self._cursor)
+        except OffsetError:
+            self._load_newest_snapshot()
+            return
+        if batches:
+            self._loader.load(batches)
+        event = FunctionEvent(self._read, self._handle)
+        if more:
+            self._loader.queue.append(event)
+        else:
+            due_ns = self._clock.nanoseconds() + self._poll_ns
+            self._loader.queue.schedule_deferred(_TAG, earliest(due_ns), event)
+
+    def _gather(self, cursor: TailCursor) -> tuple[list[RecordBatch], bool]:
+        """What the tail has, and whether it may have more."""
+        batches: list[RecordBatch] = []
+        records = 0
+        while records < MAX_RECORDS:
+            step = cursor.step() if not batches or cursor.has_news() else []
+            if not step:
+                return batches, False
+            batches += step
+            records += step[-1].last_offset + 1 - step[0].base_offset
+        return batches, True
+
+    def _load_newest_snapshot(self) -> None:
+        """The log begins after the loader's offset: a snapshot covers what is missing, or nothing does."""
+        log = MetadataLog.open(self._path)
+        reader = LakeReader(log)
+        snapshot = choose_base(reader, log.end_offset - 1, from_snapshot=True)
+        assert snapshot is not None
+        assert snapshot.end_offset > self._loader.next_offset, "the log was trimmed past the loader"
+        self._loader.load_snapshot(snapshot)
+        self._cursor = TailCursor(log, self._loader.next_offset, self._poll)
+        self._loader.queue.append(FunctionEvent(self._read, self._handle))
+
+    def _handle(self, error: Exception) -> None:
+        """The queue is closed, or the lake can't be read."""
+        if self._loader.queue.shutting_down:
+            return
+        self.stopped = (
+            error if isinstance(error, KraftlakeError) else KraftlakeError(f"{type(error).__name__}: {error}")
+        )
+        self._fault_handler.handle_fault(f"Reading the log of {self._path}", error)

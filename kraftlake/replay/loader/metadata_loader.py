@@ -1,0 +1,374 @@
+"""What runs the fold by itself: committed batches go in, each new image goes out to the publishers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import TYPE_CHECKING
+
+from kraftlake.delta import MetadataDelta, delta_from_empty
+from kraftlake.image import MetadataImage, MetadataProvenance
+from kraftlake.records.batch import RecordBatch
+from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
+from kraftlake.replay.loader.loader_metrics import MetadataLoaderMetrics
+from kraftlake.replay.loader.manifest import (
+    LeaderAndEpoch,
+    LoaderManifest,
+    LogDeltaManifest,
+    SkippedRecord,
+    SnapshotManifest,
+)
+from kraftlake.replay.loader.metadata_publisher import MetadataPublisher
+from kraftlake.replay.loader.quorum_state import QuorumState
+from kraftlake.replay.reading.bulk import parts_of_snapshot
+from kraftlake.runtime.clock import Clock
+from kraftlake.runtime.errors import KraftlakeError, QueueFullError, ReplayError, UsageError
+from kraftlake.runtime.event_queue import (
+    EventQueue,
+    EventQueueClosedError,
+    FunctionEvent,
+    KafkaEventQueue,
+    earliest,
+)
+from kraftlake.runtime.fault_handler import FaultHandler
+
+if TYPE_CHECKING:
+    from kraftlake.replay.reading.log_reader import LogReader, SnapshotReader
+
+QUEUE_LIMIT = 1_000
+"""How many commits may wait to be handled."""
+_RETRY_INITIALIZING_NS = 100_000_000
+
+
+class MetadataLoader:
+    """Replays what is committed, and tells publishers of each new image, on one thread.
+
+    Nothing is published before the loader has reached `high_watermark()`, the offset after the last one that is known
+    to be committed, and has seen a record that is not a control record. A publisher's first update is the change from
+    the empty image to the current one, whenever it is installed; after that it sees each change once.
+
+    One delta holds what a call of `handle_commit` brings; a metadata transaction is published as a whole or never.
+    Whatever calls cut the log into, the last image is the same.
+
+    Strict, a record that can't be replayed stops the loader: whole batches before it are published (unless it was still
+    catching up), it is told to `fault_handler`, stands in `stopped`, and what comes later is passed over. `lenient`,
+    such records are left out, gathered in `skipped` and counted in each manifest.
+
+    A publisher's fault is told to `fault_handler` by its name; the other publishers are called.
+
+    Source: org.apache.kafka.image.loader.MetadataLoader.
+    """
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        fault_handler: FaultHandler,
+        high_watermark: Callable[[], int | None],
+        queue: EventQueue | None = None,
+        metrics: MetadataLoaderMetrics | None = None,
+        lenient: bool = False,
+    ) -> None:
+        self.metrics = metrics or MetadataLoaderMetrics()
+        self.queue: EventQueue = queue or KafkaEventQueue(
+            clock, "metadata-loader", limit=QUEUE_LIMIT, on_idle=self.metrics.idle.record
+        )
+        self.image = MetadataImage.EMPTY
+        """The newest image; publishers have it unless the loader is still catching up."""
+        self.stopped: KraftlakeError | None = None
+        self.skipped: list[SkippedRecord] = []
+        self._clock = clock
+        self._fault_handler = fault_handler
+        self._high_watermark = high_watermark
+        self._lenient = lenient
+        self._catching_up = True
+        self._leader = LeaderAndEpoch.UNKNOWN
+        self._uninitialized: dict[str, MetadataPublisher] = {}
+        self._publishers: dict[str, MetadataPublisher] = {}
+        self._unpublished: list[RecordBatch] | None = []
+        """Batches since the last image, None where not all of them are at hand."""
+        self._skips_published = 0
+        self._batch_loader = self._batch_loader_on(MetadataImage.EMPTY)
+
+    # What others call, on any thread.
+
+    def handle_commit(self, batches: Sequence[RecordBatch]) -> None:
+        """Take batches that are committed, in order and without gaps.
+
+        Raises QueueFullError when too many calls wait, EventQueueClosedError after `close`.
+        """
+        self._append("Handling a commit", lambda: self.load(batches))
+
+    def handle_load_snapshot(self, snapshot: SnapshotReader) -> None:
+        """Take a snapshot in place of the log up to its end. Raises as `handle_commit`."""
+        self._append(f"Loading snapshot {snapshot.name}", lambda: self.load_snapshot(snapshot))
+
+    def handle_leader_change(self, leader_and_epoch: LeaderAndEpoch) -> None:
+        """Take note of who leads the quorum, where somebody knows better than the log. Raises as `handle_commit`."""
+        self._append("Handling a leader change", lambda: self._change_leader(leader_and_epoch))
+
+    def install_publishers(self, publishers: Sequence[MetadataPublisher]) -> Future[None]:
+        """Add publishers; the future is done when they are known, their first update comes when it can.
+
+        It raises UsageError where a name is taken, and no publisher is added then.
+        """
+        return self._append("Installing publishers", lambda: self._install(publishers))
+
+    def remove_and_close_publisher(self, publisher: MetadataPublisher) -> Future[None]:
+        """Remove a publisher and close it, between two updates; the future raises UsageError if it is not there."""
+        return self._append(f"Removing publisher {publisher.name}", lambda: self._remove(publisher))
+
+    def close(self) -> None:
+        """Handle what waits, then close all publishers; what comes later is refused."""
+        self.queue.close()
+        for publisher in [*self._uninitialized.values(), *self._publishers.values()]:
+            self._close_publisher(publisher)
+        self._uninitialized.clear()
+        self._publishers.clear()
+
+    # What runs on the loader's own thread.
+
+    @property
+    def next_offset(self) -> int:
+        """The offset that the next batch begins at."""
+        return self._batch_loader.last_offset + 1
+
+    @property
+    def quorum(self) -> QuorumState:
+        """What the control records have said so far."""
+        return self._batch_loader.quorum
+
+    def load(self, batches: Sequence[RecordBatch]) -> None:
+        """Replay batches into one delta and publish it: `handle_commit`, for those on the loader's thread."""
+        if self.stopped is not None:
+            return
+        started_ns = self._clock.nanoseconds()
+        try:
+            for batch in batches:
+                if self._unpublished is not None:
+                    self._unpublished.append(batch)
+                self._batch_loader.load_batch(batch)
+                if self._unpublished is None:
+                    self._batch_loader.flush()
+            self._batch_loader.flush()
+        except Exception as fault:  # what nobody foresaw must not leave half a batch behind either
+            self._publish_up_to_fault(fault)
+        self.metrics.batch_size = sum(len(batch.values) for batch in batches)
+        self.metrics.batch_processing_time_ns = self._clock.nanoseconds() - started_ns
+        self.metrics.skipped_records = len(self.skipped)
+        self._take_leader_of_log()
+
+    def load_snapshot(self, snapshot: SnapshotReader) -> None:
+        """`handle_load_snapshot`, for those on the loader's thread: publishers are told the change to it."""
+        if self.stopped is not None:
+            return
+        self.metrics.handle_load_snapshot_count += 1
+        started_ns = self._clock.nanoseconds()
+        loader = self._batch_loader_on(self.image, self.quorum)
+        loader.publish = None
+        provenance = MetadataProvenance(
+            offset=snapshot.end_offset - 1,
+            epoch=snapshot.epoch,
+            timestamp=snapshot.last_contained_log_timestamp,
+            batch_aligned=True,
+        )
+        try:
+            loader.load_snapshot(parts_of_snapshot(snapshot), provenance, name=snapshot.name)
+            delta, image = loader.take_change()
+        except Exception as fault:
+            self._stop(fault)
+            return
+        self._go_on_with(loader)
+        self._unpublished = []
+        self._publish(delta, image, self._snapshot_manifest(image, started_ns))
+        self._take_leader_of_log()
+
+    def catch_up(self, reader: LogReader) -> None:
+        """Load all that `reader` has, from its newest snapshot on: the quick way to begin with a log."""
+        from kraftlake.replay.loader.fold import extend
+        from kraftlake.replay.reading.replay_base import choose_base, images_end
+
+        assert self.image.is_empty(), "only an empty loader catches up"
+        loader = self._batch_loader_on(MetadataImage.EMPTY)
+        loader.publish = None
+        last = images_end(reader) - 1
+        try:
+            if last >= 0:
+                extend(loader, reader, last, base=choose_base(reader, last))
+            self.image = loader.take_image()
+        except Exception as fault:
+            self._stop(fault)
+            return
+        self.metrics.handle_load_snapshot_count += loader.base_name is not None
+        self._go_on_with(loader)
+        self._unpublished = None if loader.in_transaction else []
+        self._take_leader_of_log()
+        self._schedule_initializing(0)
+
+    def _batch_loader_on(self, image: MetadataImage, quorum: QuorumState | None = None) -> MetadataBatchLoader:
+        loader = MetadataBatchLoader(
+            image, lenient=self._lenient, publish=self._publish_log_delta, quorum=quorum, clock=self._clock
+        )
+        loader.skipped = self.skipped
+        return loader
+
+    def _go_on_with(self, loader: MetadataBatchLoader) -> None:
+        loader.publish = self._publish_log_delta
+        self._batch_loader = loader
+
+    def _publish_up_to_fault(self, fault: Exception) -> None:
+        """Replay the batches since the last image one by one, so that those before the faulty one are published."""
+        batches, self._unpublished = self._unpublished, []
+        if batches is None:
+            self._stop(fault)
+            return
+        del self.skipped[self._skips_published :]
+        self._batch_loader = self._batch_loader_on(self.image, self.quorum)
+        try:
+            for batch in batches:
+                self._unpublished.append(batch)
+                self._batch_loader.load_batch(batch)
+                self._batch_loader.flush()
+        except Exception as culprit:
+            self._stop(culprit)
+
+    def _stop(self, fault: Exception) -> None:
+        self.stopped = fault if isinstance(fault, KraftlakeError) else ReplayError(f"{type(fault).__name__}: {fault}")
+        self.metrics.load_errors += 1
+        self._batch_loader = self._batch_loader_on(self.image, self.quorum)
+        self._fault_handler.handle_fault(f"Replaying the metadata log after offset {self.image.offset}", fault)
+
+    def _publish_log_delta(self, delta: MetadataDelta, image: MetadataImage, manifest: LogDeltaManifest) -> None:
+        self._unpublished = [b for b in self._unpublished or () if b.last_offset > image.offset]
+        self._skips_published = len(self.skipped)
+        self._publish(delta, image, manifest)
+
+    def _publish(self, delta: MetadataDelta, image: MetadataImage, manifest: LoaderManifest) -> None:
+        self.image = image
+        if self._still_catching_up():
+            return
+        for publisher in self._publishers.values():
+            self._call(
+                publisher,
+                f"publishing the image at offset {image.offset}",
+                lambda p=publisher: p.on_metadata_update(delta, image, manifest),  # type: ignore[misc]
+            )
+        self.metrics.applied(image)
+        if self._uninitialized:
+            self._schedule_initializing(0)
+
+    def _call(self, publisher: MetadataPublisher, what: str, function: Callable[[], None]) -> bool:
+        """Call a publisher; its fault is told, whatever it is."""
+        try:
+            function()
+        except Exception as fault:
+            self.metrics.apply_errors += 1
+            self._fault_handler.handle_fault(f"Publisher {publisher.name}, {what}", fault)
+            return False
+        return True
+
+    def _still_catching_up(self) -> bool:
+        high_watermark = self._high_watermark()
+        self.metrics.high_watermark = high_watermark
+        if self._catching_up:
+            reached = high_watermark is not None and self.image.offset >= high_watermark - 1
+            self._catching_up = not (reached and self._batch_loader.seen_record)
+        return self._catching_up
+
+    def _schedule_initializing(self, delay_ns: int) -> None:
+        deadline = earliest(self._clock.nanoseconds() + delay_ns)
+        event = FunctionEvent(self._initialize, self._initializing_failed)
+        self.queue.schedule_deferred("initialize-publishers", deadline, event)
+
+    def _initialize(self) -> None:
+        """Tell the new publishers of everything."""
+        if not self._uninitialized:
+            return
+        if self._still_catching_up():
+            self._schedule_initializing(_RETRY_INITIALIZING_NS)
+            return
+        started_ns = self._clock.nanoseconds()
+        image, delta = self.image, delta_from_empty(self.image)
+        manifest = self._snapshot_manifest(image, started_ns)
+        while self._uninitialized:
+            publisher = self._uninitialized.pop(next(iter(self._uninitialized)))
+            what = f"being told of everything up to offset {image.offset}"
+            if self._call(publisher, what, lambda p=publisher: self._introduce(p, delta, manifest)):  # type: ignore[misc]
+                self._publishers[publisher.name] = publisher
+        self.metrics.applied(image)
+
+    def _initializing_failed(self, fault: Exception) -> None:
+        if isinstance(fault, EventQueueClosedError):
+            return  # new publishers are closed without having been told anything
+        self._fault_handler.handle_fault("Telling new publishers of everything", fault)
+        self._schedule_initializing(_RETRY_INITIALIZING_NS)
+
+    def _introduce(self, publisher: MetadataPublisher, delta: MetadataDelta, manifest: SnapshotManifest) -> None:
+        publisher.on_metadata_update(delta, self.image, manifest)
+        publisher.on_controller_change(self._leader)
+
+    def _snapshot_manifest(self, image: MetadataImage, started_ns: int) -> SnapshotManifest:
+        return SnapshotManifest(
+            provenance=image.provenance,
+            elapsed_ns=self._clock.nanoseconds() - started_ns,
+            num_skipped=len(self.skipped),
+        )
+
+    def _take_leader_of_log(self) -> None:
+        leader_id, epoch = self.quorum.leader_id, self._batch_loader.provenance.epoch
+        if leader_id is not None and epoch > self._leader.epoch:
+            self._change_leader(LeaderAndEpoch(leader_id=leader_id, epoch=epoch))
+
+    def _change_leader(self, leader: LeaderAndEpoch) -> None:
+        self._leader = leader
+        self.metrics.current_controller_id = -1 if leader.leader_id is None else leader.leader_id
+        for publisher in self._publishers.values():
+            self._call(publisher, f"told of {leader}", lambda p=publisher: p.on_controller_change(leader))  # type: ignore[misc]
+
+    def _install(self, publishers: Sequence[MetadataPublisher]) -> None:
+        taken = {*self._publishers, *self._uninitialized}
+        for publisher in publishers:
+            if publisher.name in taken:
+                raise UsageError(f"A publisher named {publisher.name!r} is installed already.")
+            taken.add(publisher.name)
+        self._uninitialized.update((publisher.name, publisher) for publisher in publishers)
+        self._schedule_initializing(0)
+
+    def _remove(self, publisher: MetadataPublisher) -> None:
+        for known in (self._publishers, self._uninitialized):
+            if known.get(publisher.name) is publisher:
+                del known[publisher.name]
+                self._close_publisher(publisher)
+                return
+        raise UsageError(f"Publisher {publisher.name!r} is not installed.")
+
+    def _close_publisher(self, publisher: MetadataPublisher) -> None:
+        self._call(publisher, "being closed", publisher.close)
+
+    def _append(self, what: str, function: Callable[[], None]) -> Future[None]:
+        call = _Call(what, function, self._fault_handler)
+        if not self.queue.append(call):
+            call.done.result()
+        return call.done
+
+
+class _Call:
+    """A call by somebody on another thread, who may wait for `done`."""
+
+    def __init__(self, what: str, function: Callable[[], None], fault_handler: FaultHandler) -> None:
+        self._what = what
+        self._function = function
+        self._fault_handler = fault_handler
+        self.done: Future[None] = Future()
+        self.done.set_running_or_notify_cancel()
+
+    def run(self) -> None:
+        """Make the call."""
+        self._function()
+        self.done.set_result(None)
+
+    def handle_exception(self, error: Exception) -> None:
+        """The caller is told; what he is not at fault for is told to the fault handler too."""
+        self.done.set_exception(error)
+        if not isinstance(error, (UsageError, QueueFullError, EventQueueClosedError)):
+            self._fault_handler.handle_fault(self._what, error)

@@ -1,0 +1,91 @@
+"""Export: the image at an offset as a KRaft snapshot file, which Kafka's own tools read."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from kraftlake.image import CollectedLosses, ImageWriterOptions, refuse_loss
+from kraftlake.kafka_files import snapshot_name, write_checkpoint
+from kraftlake.replay.loader.fold import Replay
+from kraftlake.replay.queries.source import Source
+from kraftlake.runtime.errors import EnvironmentFaultError, UnwritableMetadataError
+
+
+@attrs.frozen(kw_only=True)
+class ExportReport:
+    """A snapshot file that was written.
+
+    `offset` is the last one in it; `suggested_name` the name under which Kafka would look for it; `losses` what it
+    could not hold at its metadata.version, in words.
+    """
+
+    path: str
+    offset: int
+    epoch: int
+    size_in_bytes: int
+    suggested_name: str
+    kraft_version: int
+    losses: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """The form of `kraftlake export --json`."""
+        return {
+            "path": self.path,
+            "offset": self.offset,
+            "epoch": self.epoch,
+            "sizeInBytes": self.size_in_bytes,
+            "suggestedName": self.suggested_name,
+            "kraftVersion": self.kraft_version,
+            "losses": list(self.losses),
+        }
+
+
+def export(
+    source: Source, path: Path, at: int | datetime | None = None, *, allow_loss: bool = False, lenient: bool = False
+) -> ExportReport:
+    """Write the image at `at` (an offset or a time; None is the end) to `path`; in a folder, under Kafka's name.
+
+    Records have the versions that the image's metadata.version allows. What it can't express raises
+    UnwritableMetadataError, or with `allow_loss` is left out and listed. kraft.version and voters are those of the
+    log, or of the snapshot that the image was loaded from. A snapshot holds whole batches, so an offset inside of a
+    batch is refused unless `allow_loss`; so is a diverged image.
+    """
+    replay = source.replay(at, lenient=lenient)
+    image, losses = replay.image, CollectedLosses()
+    _check_exportable(source, replay, allow_loss=allow_loss)
+    name = snapshot_name(image.provenance.offset + 1, image.provenance.epoch)
+    target = path / name if path.is_dir() else path
+    if not target.absolute().parent.is_dir():
+        raise EnvironmentFaultError(f"{target} can't be written: the folder {target.absolute().parent} does not exist.")
+    options = ImageWriterOptions.for_image(image, loss_handler=losses if allow_loss else refuse_loss)
+    quorum = replay.quorum
+    size = write_checkpoint(
+        target,
+        image.write_bulk(options),
+        epoch=image.provenance.epoch,
+        last_contained_log_timestamp=image.provenance.timestamp,
+        kraft_version=quorum.kraft_version,
+        voters=quorum.voters if quorum.kraft_version >= 1 else None,
+    )
+    return ExportReport(
+        path=str(target),
+        offset=image.provenance.offset,
+        epoch=image.provenance.epoch,
+        size_in_bytes=size,
+        suggested_name=name,
+        kraft_version=quorum.kraft_version,
+        losses=losses.losses,
+    )
+
+
+def _check_exportable(source: Source, replay: Replay, *, allow_loss: bool) -> None:
+    if replay.diverged and not allow_loss:
+        first = replay.skipped[0]
+        raise UnwritableMetadataError(
+            f"The image of {source.name} has diverged: {len(replay.skipped)} records could not be replayed, the first "
+            f"at offset {first.offset}. Use --allow-loss to write it without them."
+        )

@@ -1,0 +1,141 @@
+"""One node's copy of the metadata log, as the quorum sees it: whose it is, how far it goes, in which epochs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import attrs
+
+from kraftlake.kafka_files.meta_properties import MetaProperties, find_properties
+from kraftlake.kafka_files.quorum_state import ElectionState, read_election_state
+from kraftlake.kafka_files.source_kind import SourceKind
+from kraftlake.records.batch import RecordBatch
+from kraftlake.records.control_records import LeaderChangeMessage
+from kraftlake.records.uuid import Uuid
+from kraftlake.replay.loader.quorum_state import QuorumState
+from kraftlake.replay.reading.log_reader import LogReader
+from kraftlake.replay.reading.open_reader import open_reader
+from kraftlake.replay.reading.parts import Part, parts_of
+from kraftlake.replay.reading.replay_base import usable_snapshots
+from kraftlake.runtime.errors import CorruptDataError
+
+
+@attrs.frozen(kw_only=True)
+class LogCopy:
+    """What one source holds of the log, and what lies beside it in a node's directory.
+
+    `epoch_ends` are the epochs of its batches with the first offset behind each, in order; a newest snapshot that goes
+    further than the log is the last of them. `quorum` is what the newest control records say; `static_voters` are the
+    ids that the newest leader named. `fault` says what is broken, None where nothing is; what lies in front of a broken
+    place is told.
+    """
+
+    path: str
+    properties: MetaProperties = MetaProperties()
+    election: ElectionState | None = None
+    start_offset: int = 0
+    epoch_ends: tuple[tuple[int, int], ...] = ()
+    quorum: QuorumState = QuorumState()
+    static_voters: tuple[int, ...] = ()
+    fault: str | None = None
+
+    @property
+    def position(self) -> tuple[int, int]:
+        """Last epoch and end offset, (−1, start) of an empty log: whose is not larger gets the other's vote."""
+        return self.epoch_ends[-1] if self.epoch_ends else (-1, self.start_offset)
+
+    @property
+    def end_offset(self) -> int:
+        """The first offset that is not in it."""
+        return self.position[1]
+
+    @property
+    def node_id(self) -> int | None:
+        """The node whose directory it is, None where that is not known."""
+        return self.properties.node_id
+
+    @property
+    def directory_id(self) -> Uuid | None:
+        """The id of the node's directory, None where that is not known."""
+        return self.properties.directory_id
+
+    def shared_with(self, other: LogCopy) -> int:
+        """The end of what this log has as `other` has it; −1 where the two have no epoch in common.
+
+        Two logs that have an epoch in common are the same up to where it ends first (Raft's log matching).
+        Source: org.apache.kafka.raft.KafkaRaftClient.validateOffsetAndEpoch.
+        """
+        ends = dict(other.epoch_ends)
+        return next((min(end, ends[epoch]) for epoch, end in reversed(self.epoch_ends) if epoch in ends), -1)
+
+
+def read_log_copy(path: str) -> LogCopy:
+    """Read the copy at `path`: all of its batches, for their epochs and control records.
+
+    Raises NotASourceError and the like where nothing can be opened; what is broken further in is the copy's `fault`.
+    """
+    try:
+        reader, kind = open_reader(path)
+    except CorruptDataError as error:
+        properties = find_properties(Path(path)) if Path(path).is_dir() else MetaProperties()
+        return LogCopy(path=path, properties=properties, fault=str(error))
+    copy = LogCopy(path=path, properties=MetaProperties(cluster_id=reader.cluster_id), start_offset=reader.start_offset)
+    fault: str | None = None
+    if kind is SourceKind.DIRECTORY:
+        folder = Path(getattr(reader, "path", path))
+        copy = attrs.evolve(copy, properties=find_properties(folder))
+        try:
+            copy = attrs.evolve(copy, election=read_election_state(folder))
+        except CorruptDataError as error:
+            fault = str(error)
+    seen = _Seen()
+    try:
+        seen.see_all(reader)
+    except CorruptDataError as error:
+        fault = str(error)
+    return attrs.evolve(
+        copy,
+        epoch_ends=tuple(sorted(seen.epoch_ends.items())),
+        quorum=seen.quorum,
+        static_voters=seen.static_voters,
+        fault=fault,
+    )
+
+
+class _Seen:
+    """What has been read of a copy."""
+
+    def __init__(self) -> None:
+        self.epoch_ends: dict[int, int] = {}
+        self.quorum = QuorumState()
+        self.static_voters: tuple[int, ...] = ()
+
+    def see_all(self, reader: LogReader) -> None:
+        newest = max(usable_snapshots(reader), key=lambda one: one.end_offset, default=None)
+        if newest is not None:
+            head = next(iter(newest.batches()), None)
+            self._see_control([] if head is None else [head])
+            self.epoch_ends[newest.epoch] = newest.end_offset
+        for part in parts_of(reader, reader.start_offset, reader.end_offset - 1):
+            for epoch, end in _ends_in(part):
+                self.epoch_ends[epoch] = max(end, self.epoch_ends.get(epoch, 0))
+            if isinstance(part, RecordBatch):
+                self._see_control([part])
+
+    def _see_control(self, batches: Iterable[RecordBatch]) -> None:
+        for message in (one.message for batch in batches if batch.control for one in batch.messages()):
+            self.quorum = self.quorum.after(message)
+            if isinstance(message, LeaderChangeMessage):
+                self.static_voters = tuple(sorted(voter.voter_id for voter in message.voters))
+
+
+def _ends_in(part: Part) -> Iterator[tuple[int, int]]:
+    """Each epoch of a part, and where its batches in it end."""
+    if isinstance(part, RecordBatch):
+        yield part.epoch, part.last_offset + 1
+        return
+    epochs, last_offsets = part.epochs, part.last_offsets
+    starts = [0, *((epochs[1:] != epochs[:-1]).nonzero()[0] + 1).tolist(), len(epochs)]
+    for stop in starts[1:]:
+        yield int(epochs[stop - 1]), int(last_offsets[stop - 1]) + 1

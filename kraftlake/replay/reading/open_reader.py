@@ -1,0 +1,85 @@
+"""The reader for each kind of source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kraftlake.kafka_files.source_kind import SourceKind, has_lake_log
+from kraftlake.records.batch import RecordBatch
+from kraftlake.replay.reading.log_reader import LogReader, SnapshotReader
+
+if TYPE_CHECKING:
+    from kraftlake.metadata_log import MetadataLog
+    from kraftlake.records.batch_values import BatchValues
+
+
+class LakeReader:
+    """A lake as a `LogReader`, at the version that it was opened at."""
+
+    def __init__(self, log: MetadataLog) -> None:
+        self.log = log
+
+    @property
+    def name(self) -> str:
+        """The lake's folder."""
+        return str(self.log.path)
+
+    @property
+    def cluster_id(self) -> str | None:
+        """The cluster whose log the lake has."""
+        return self.log.cluster_id
+
+    @property
+    def start_offset(self) -> int:
+        """The first offset of the log."""
+        return self.log.start_offset
+
+    @property
+    def end_offset(self) -> int:
+        """The offset after the last one."""
+        return self.log.end_offset
+
+    @cached_property
+    def snapshots(self) -> tuple[SnapshotReader, ...]:
+        """The snapshots that the lake holds."""
+        return tuple(self.log.snapshots())
+
+    def offset_at_time(self, time_ms: int) -> int:
+        """The last offset whose batch time is at or before `time_ms` (epoch ms); OffsetError when there is none."""
+        return self.log.offset_at_time(time_ms)
+
+    def batches(self, from_offset: int = 0, to_offset: int | None = None) -> Iterator[RecordBatch]:
+        """The whole batches that hold any offset in [from_offset, to_offset]."""
+        return self.log.batches(from_offset, to_offset)
+
+    def stretches(self, from_offset: int, to_offset: int) -> Iterator[BatchValues | RecordBatch]:
+        """As `batches`, many at once."""
+        return self.log.stretches(from_offset, to_offset)
+
+
+def open_reader(path: str) -> tuple[LogReader, SourceKind]:
+    """Open what is at `path`, told by its content; raises NotASourceError naming what it is instead."""
+    # a URI, of an object store or a file, can only be a lake
+    if "://" in path or _is_lake(path):
+        from kraftlake.metadata_log import MetadataLog
+
+        return LakeReader(MetadataLog.open(path)), SourceKind.LAKE
+    from kraftlake.kafka_files import open_kafka_files, sniff
+
+    kind = sniff(path)
+    return open_kafka_files(path, kind), kind
+
+
+def _is_lake(path: str) -> bool:
+    try:
+        return has_lake_log(path) or _was_begun(path)
+    except OSError:  # `sniff` meets it again and words it
+        return False
+
+
+def _was_begun(path: str) -> bool:
+    """Whether a folder holds no more than the empty folder with which the making of a lake begins."""
+    return [entry.name for entry in Path(path).iterdir()] == ["log"] and not any(Path(path, "log").iterdir())

@@ -1,0 +1,186 @@
+"""From where a replay to an offset starts: the empty image, or a snapshot at or before it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from kraftlake.records.batch import RecordBatch
+from kraftlake.replay.reading.log_reader import LogReader, SnapshotReader
+from kraftlake.runtime.errors import CorruptDataError, OffsetError
+
+if TYPE_CHECKING:
+    from kraftlake.kafka_files.directory import BrokenRange
+
+
+def usable_snapshots(reader: LogReader) -> list[SnapshotReader]:
+    """The snapshots that an image can be loaded from: finished, no bootstrap input, with a known end. By end offset.
+
+    A snapshot file that lost its name has the end offset 0.
+    """
+    usable = (s for s in reader.snapshots if s.finished and not s.bootstrap and s.end_offset > 0)
+    return sorted(usable, key=lambda s: (s.end_offset, s.epoch))
+
+
+def images_end(reader: LogReader) -> int:
+    """The first offset after the last one that an image exists for; a snapshot may be ahead of the log."""
+    ends = [s.end_offset for s in usable_snapshots(reader)]
+    return max([reader.end_offset, *ends])
+
+
+def broken_ranges(reader: LogReader, first: int, last: int) -> list[BrokenRange]:
+    """The gaps between segments, and the overlaps of segments, that hold any offset in [first, last]."""
+    if first > last:
+        return []
+    ranges: tuple[BrokenRange, ...] = getattr(reader, "broken_ranges", ())
+    return [one for one in ranges if one.first <= last and one.last >= first]
+
+
+def readable_batches(
+    reader: LogReader, first: int, last: int, lost: Callable[[int, int, str], None] | None
+) -> Iterator[RecordBatch]:
+    """`reader.batches`; with `lost`, past what Kafka's files lack or have damaged, which it is called with."""
+    if lost is None or not hasattr(reader, "readable_batches"):
+        return reader.batches(first, last)
+    found: Iterator[RecordBatch] = reader.readable_batches(first, last, lost)
+    return found
+
+
+def check_unbroken(reader: LogReader, first: int, last: int) -> None:
+    """Raise BrokenFileError where offsets in [first, last] are missing between two segments, or in both of them.
+
+    For what gives an answer piece by piece: it is to be refused before its first piece is given.
+    """
+    for broken in broken_ranges(reader, first, last):
+        raise broken.fault
+
+
+def choose_base(
+    reader: LogReader,
+    at: int,
+    *,
+    from_snapshot: bool | None = None,
+    known_as_sound: Callable[[SnapshotReader], bool] = lambda _: False,
+    lenient: bool = False,
+) -> SnapshotReader | None:
+    """The snapshot on which to replay up to and including offset `at`; None is the empty image.
+
+    The newest one whose last offset is at or before `at`, and that isn't damaged: such a one is passed over with a
+    warning. One that is `known_as_sound` is not read to see. With `from_snapshot` False the log alone, with True only a
+    snapshot will do. Raises OffsetError where neither the log nor a snapshot covers `at`, with the first offset from
+    there on that has an image, and BrokenFileError where the log in between lacks offsets, unless `lenient`.
+    """
+    end = images_end(reader)
+    if at >= end or at < 0:
+        raise OffsetError(_out_of_range(reader, at, end))
+    snapshots = usable_snapshots(reader) if from_snapshot is not False else []
+    if from_snapshot is False and (reader.start_offset > 0 or at >= reader.end_offset):
+        raise OffsetError(
+            f"the log of {reader.name} holds offsets {_range(reader.start_offset, reader.end_offset)}, "
+            f"so the image at offset {at} can't be replayed from the log alone."
+        )
+    log = range(reader.start_offset, reader.end_offset)
+    for snapshot in reversed(snapshots):
+        base = snapshot.end_offset
+        covers = base - 1 == at or (base <= at and base >= log.start and at in log)
+        if covers and (known_as_sound(snapshot) or _is_sound(snapshot, reader)):
+            _check_replayable(reader, base, at, lenient=lenient)
+            return snapshot
+    if not from_snapshot and log.start == 0 and at in log:
+        _check_replayable(reader, 0, at, lenient=lenient)
+        return None
+    if from_snapshot and log.start == 0:
+        raise OffsetError(f"{reader.name} has no finished snapshot at or before offset {at}.")
+    raise OffsetError(_uncovered(reader, at))
+
+
+def _check_replayable(reader: LogReader, first: int, at: int, *, lenient: bool) -> None:
+    """Raise where the log that leads from a base to `at` lacks offsets; no older base helps there."""
+    broken = [] if lenient else broken_ranges(reader, first, at)
+    if broken:
+        fault = broken[0].fault
+        message = f"{fault.message}; images exist at offsets {', '.join(image_ranges(reader))}"
+        raise type(fault)(fault.file, fault.position, fault.offset, message)
+
+
+def _is_sound(snapshot: SnapshotReader, reader: LogReader) -> bool:
+    damage = snapshot.damage()
+    if damage is not None:
+        from kraftlake.runtime.log import get_logger
+
+        logger = get_logger(__name__)
+        logger.warning("snapshot_skipped", snapshot=snapshot.name, source=reader.name, reason=damage)
+    return damage is None
+
+
+def first_image_offset(reader: LogReader, at: int = 0) -> int | None:
+    """The first offset at or after `at` that has an image; None when there is none."""
+    return next((max(at, one.start) for one in _ranges_of_images(reader) if one.stop > at), None)
+
+
+def snapshot_named(reader: LogReader) -> SnapshotReader:
+    """The one snapshot of a source that is nothing but a snapshot file; CorruptDataError when it is unfinished."""
+    (snapshot,) = reader.snapshots
+    if not snapshot.finished:
+        raise CorruptDataError(
+            f"{snapshot.name} has no footer: it is a snapshot that was never finished, so it holds no image."
+        )
+    return snapshot
+
+
+def image_ranges(reader: LogReader) -> Iterator[str]:
+    """The ranges of offsets that have images, in words."""
+    return (str(one.start) if len(one) == 1 else _range(one.start, one.stop) for one in _ranges_of_images(reader))
+
+
+def _ranges_of_images(reader: LogReader) -> list[range]:
+    """The offsets that have images: those of snapshots, and what follows the empty image or one of them in the log."""
+    log = range(reader.start_offset, reader.end_offset)
+    bases = [snapshot.end_offset for snapshot in usable_snapshots(reader)]
+    if log and log.start == 0:
+        bases.insert(0, 0)
+    found: list[range] = []
+    for base in bases:
+        stop = base
+        if log.start <= base < log.stop:
+            broken = broken_ranges(reader, base, log.stop)
+            stop = max(base, broken[0].first if broken else log.stop)
+        one = range(max(base - 1, 0), stop)
+        if found and one.start <= found[-1].stop:
+            one = range(found[-1].start, max(found.pop().stop, one.stop))
+        if one:
+            found.append(one)
+    return found
+
+
+def _range(start: int, end: int) -> str:
+    return f"{start} to {end - 1}" if end > start else "none"
+
+
+def _out_of_range(reader: LogReader, at: int, end: int) -> str:
+    if end <= 0:
+        return f"{reader.name} holds no offsets, so it has no image."
+    if at < 0:
+        return f"Offset {at} is before the first offset of {reader.name}, which holds {_held(reader, end)}."
+    return f"Offset {at} is past the end of {reader.name}, which holds {_held(reader, end)}."
+
+
+def _held(reader: LogReader, end: int) -> str:
+    start = min(reader.start_offset, end)
+    return f"offsets {_range(start, end)}" if end > start else "no offsets"
+
+
+def _uncovered(reader: LogReader, at: int) -> str:
+    start = reader.start_offset
+    first = first_image_offset(reader, at)
+    if first is None and not usable_snapshots(reader):
+        return (
+            f"{reader.name} starts at offset {start} and no finished snapshot covers that start, so it has no image: "
+            f"its records can be listed from offset {start} on."
+        )
+    if first is None:
+        return f"{reader.name} has no image at offset {at}; images exist at offsets {', '.join(image_ranges(reader))}."
+    return (
+        f"{reader.name} has no image at offset {at}: its log starts at offset {start}, "
+        f"and the first image from there on is the one at offset {first}."
+    )

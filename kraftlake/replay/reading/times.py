@@ -1,0 +1,109 @@
+"""From a time to an offset."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+from kraftlake.replay.reading.log_reader import LogReader
+from kraftlake.replay.reading.open_reader import LakeReader
+from kraftlake.replay.reading.replay_base import broken_ranges, check_unbroken, images_end, usable_snapshots
+from kraftlake.runtime.errors import OffsetError
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def epoch_millis(time: datetime) -> int:
+    """Epoch milliseconds of a datetime, rounded down; one without a zone is UTC."""
+    aware = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+    return (aware - _EPOCH) // timedelta(milliseconds=1)
+
+
+def offset_at(reader: LogReader, time: datetime) -> int:
+    """The last offset whose batch time is at or before `time`.
+
+    Snapshots count as well: the last offset of one has the time that its header names. Batches without a time are
+    passed over. Raises OffsetError, naming the first time there is, when all of them are later, and BrokenFileError
+    where the offset lies before ones that are missing, which may be of before `time` as well.
+    """
+    wanted = epoch_millis(time)
+    in_snapshots = [offset for offset, millis in _snapshot_times(reader) if millis <= wanted]
+    found = max([_offset_in_log(reader, wanted), *in_snapshots])
+    if found >= 0:
+        check_unbroken(reader, found + 1, found + 1)
+        return found
+    times = [millis for _, millis in (*_snapshot_times(reader), *_batch_times(reader))]
+    if not times:
+        raise OffsetError(f"{reader.name} holds no batch with a time, so it has no image at a time.")
+    raise OffsetError(
+        f"The first batch of {reader.name} is of {_iso(min(times))}, which is after the time asked for, {_iso(wanted)}."
+    )
+
+
+def offset_since(reader: LogReader, time: datetime) -> int:
+    """The offset after the last one whose batch time is before `time`; the log's first where none is.
+
+    Together with `offset_at` it cuts a log in two at any time. Where the log ends with batches of before `time`, though
+    others are of later (clocks ran backwards), it is the first offset of these. Raises OffsetError, naming the last
+    time there is, when all of them are earlier, and BrokenFileError where the offset is one that is missing.
+    """
+    before = epoch_millis(time - timedelta(microseconds=1))
+    found = _offset_in_log(reader, before) + 1
+    check_unbroken(reader, found, found)
+    if found > 0 and reader.start_offset <= found < reader.end_offset:
+        return found
+    last, previous = -1, reader.start_offset - 1
+    for offset, millis in _batch_times(reader):
+        if millis > before:
+            return previous + 1
+        last, previous = max(last, millis), offset
+    if last < 0:
+        raise OffsetError(f"{reader.name} holds no batch with a time, so nothing in it is since a time.")
+    raise OffsetError(
+        f"The last batch of {reader.name} is of {_iso(last)}, which is before the time asked for, {_iso(before + 1)}."
+    )
+
+
+def last_time(reader: LogReader) -> datetime | None:
+    """The time of the last offset, of the log or of a snapshot that is ahead of it; None where it has none."""
+    times = dict(_snapshot_times(reader))
+    if reader.end_offset > reader.start_offset:
+        times |= {batch.last_offset: batch.timestamp for batch in reader.batches(reader.end_offset - 1)}
+    millis = times.get(images_end(reader) - 1, -1)
+    try:
+        return None if millis < 0 else _EPOCH + timedelta(milliseconds=millis)
+    except OverflowError:  # later than any time that can be asked for
+        return None
+
+
+def _iso(millis: int) -> str:
+    time = _EPOCH + timedelta(milliseconds=millis)
+    return f"{time.replace(tzinfo=None).isoformat(sep=' ', timespec='milliseconds')}Z"
+
+
+def _offset_in_log(reader: LogReader, wanted: int) -> int:
+    if isinstance(reader, LakeReader):
+        try:
+            return reader.offset_at_time(wanted)
+        except OffsetError:
+            return -1
+    return max((offset for offset, millis in _batch_times(reader) if millis <= wanted), default=-1)
+
+
+def _snapshot_times(reader: LogReader) -> Iterator[tuple[int, int]]:
+    times = ((s.end_offset - 1, s.last_contained_log_timestamp) for s in usable_snapshots(reader))
+    return ((offset, millis) for offset, millis in times if millis >= 0)
+
+
+def _batch_times(reader: LogReader) -> Iterator[tuple[int, int]]:
+    """Last offset and time of each batch that has a time, but for those in gaps between segments."""
+    gaps = [(one.first, one.last) for one in broken_ranges(reader, reader.start_offset, reader.end_offset)]
+    ends = [*(first - 1 for first, _ in gaps), reader.end_offset - 1]
+    for start, end in zip([reader.start_offset, *(last + 1 for _, last in gaps)], ends, strict=True):
+        yield from _times_within(reader, start, end)
+
+
+def _times_within(reader: LogReader, start: int, end: int) -> Iterator[tuple[int, int]]:
+    for batch in reader.batches(start, end):
+        if batch.timestamp >= 0:
+            yield batch.last_offset, batch.timestamp

@@ -1,0 +1,1 @@
+"""Every check of a source, and the report of what is wrong."""

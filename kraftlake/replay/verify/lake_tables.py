@@ -1,0 +1,29 @@
+"""The tables of a lake as files: versions and checkpoints that were lost or torn, foreign rows, damaged snapshots."""
+
+from __future__ import annotations
+
+from kraftlake.replay.reading.open_reader import LakeReader
+from kraftlake.replay.verify.findings import Findings
+from kraftlake.runtime.errors import KraftlakeError
+
+
+def check_tables(reader: LakeReader, findings: Findings) -> None:
+    """Report what is wrong with the logs of the lake's tables, and what is in them that the lake doesn't know of."""
+    from kraftlake.metadata_log.delta_log import NotADeltaTableError, read_table
+    from kraftlake.metadata_log.log_facts import LOG_TABLE, SNAPSHOTS_TABLE
+    from kraftlake.metadata_log.log_rows import misplaced_rows
+    from kraftlake.metadata_log.table_check import table_problems
+
+    lake = reader.log.path
+    for name in (LOG_TABLE, SNAPSHOTS_TABLE):
+        try:
+            for file, message in table_problems(lake / name):
+                findings.add(message, file=file)
+            if name == LOG_TABLE and (fault := misplaced_rows(read_table(lake / name))) is not None:
+                findings.add(fault)
+        except NotADeltaTableError:
+            continue
+        except KraftlakeError as error:
+            findings.add(str(error))
+    for snapshot, reason in reader.log.damaged_snapshots():
+        findings.add(f"{reason}; it is not used.", file=snapshot, in_snapshot=True)

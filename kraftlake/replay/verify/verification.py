@@ -1,0 +1,347 @@
+"""Verification: every check there is, past the first problem to the last."""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from kraftlake.image import MetadataImage, diff_images
+from kraftlake.kafka_files import MetadataDirectory, SourceKind, check_directory
+from kraftlake.records.batch import RecordBatch
+from kraftlake.records.control_records import KRaftVersionRecord, VotersRecord
+from kraftlake.records.metadata_records import BeginTransactionRecord, EndTransactionRecord, NoOpRecord
+from kraftlake.records.serde import UnknownRecord
+from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
+from kraftlake.replay.loader.fold import cached_image, load_snapshot
+from kraftlake.replay.loader.manifest import SkippedRecord
+from kraftlake.replay.queries.source import Source
+from kraftlake.replay.reading.log_reader import LogReader, SnapshotReader
+from kraftlake.replay.reading.open_reader import LakeReader
+from kraftlake.replay.reading.progress import LOADING, REPLAYING, Progress, telling
+from kraftlake.replay.reading.replay_base import usable_snapshots
+from kraftlake.replay.verify.findings import Findings
+from kraftlake.replay.verify.lake_chain import check_chain
+from kraftlake.replay.verify.lake_columns import check_columns
+from kraftlake.replay.verify.lake_tables import check_tables
+from kraftlake.replay.verify.references import ReferenceCheck
+from kraftlake.replay.verify.verify_report import Problem, VerifyReport
+from kraftlake.runtime.errors import CorruptDataError, KraftlakeError
+
+if TYPE_CHECKING:
+    from kraftlake.metadata_log import ChainLink
+
+_SHOWN_DIFFERENCES = 3
+
+
+def verify(source: Source, *, at_least: ChainLink | None = None, progress: Progress | None = None) -> VerifyReport:
+    """Check CRCs, gaps, epochs, the torn tail; decoding, transactions, replay, references; and every snapshot.
+
+    A snapshot is held against the replay at its end. What a Kafka node refuses to start with is a problem as well: a
+    start above 0 that no snapshot covers, control records that it does not know, files beside the log that it can't
+    read. Never raises for what is wrong with the source: the report says it. A tail that is cut off is no problem, but
+    a finding of its own. Notes are no faults: replicas on brokers that are not registered, a bootstrap checkpoint that
+    the head of the log does not repeat, a snapshot that is ahead of the log. `progress` is called after each batch.
+
+    A lake's rows are held against its chain of hashes. `at_least` is an offset that the log once held, in a lake with
+    the hash there: it is a fault when the log is shorter, or its hash another. Raises UsageError for a hash where the
+    source is no lake.
+    """
+    findings = Findings(source.reader)
+    if isinstance(source.reader, MetadataDirectory):
+        end = source.reader.end_offset
+        seen = None if progress is None else partial(_tell_checked, progress, end)
+        for problem in check_directory(source.reader, seen):
+            if problem.is_torn_tail and source.reader.torn is not None and source.reader.torn.is_cut:
+                findings.torn = Problem(
+                    offset=problem.offset, file=problem.file, position=problem.position, message=problem.message
+                )
+                continue
+            findings.add(
+                problem.message,
+                offset=problem.offset,
+                file=problem.file,
+                position=problem.position,
+                in_snapshot=problem.in_snapshot,
+            )
+    if isinstance(source.reader, LakeReader):
+        check_tables(source.reader, findings)
+        check_columns(source.reader, findings)
+    check_chain(source.reader, findings, at_least)
+    run = _Verification(source.reader, findings, progress, is_log=source.kind is not SourceKind.SEGMENT)
+    run.load_snapshots()
+    run.replay_log()
+    run.check_bootstrap()
+    run.check_newest()
+    return VerifyReport(
+        source=source.path,
+        kind=source.kind.value,
+        start_offset=source.start_offset,
+        end_offset=source.reader.end_offset,
+        batches=run.batches,
+        records=run.records,
+        replayed=run.replayed,
+        snapshots=len(source.reader.snapshots),
+        snapshot_records=run.snapshot_records,
+        snapshots_compared=run.compared,
+        problems=findings.sorted(),
+        more_problems=findings.more,
+        notes=tuple(findings.notes),
+        chain=source.reader.log.chain if isinstance(source.reader, LakeReader) else None,
+        torn_tail=findings.torn,
+    )
+
+
+def _tell_checked(progress: Progress, end: int, offset: int) -> None:
+    progress("checking", min(offset, end), end)
+
+
+class _Verification:
+    def __init__(self, reader: LogReader, findings: Findings, progress: Progress | None, *, is_log: bool) -> None:
+        self._reader = reader
+        self._is_log = is_log
+        self._findings = findings
+        self._progress = progress
+        self._references = ReferenceCheck(findings)
+        self._images: dict[int, tuple[SnapshotReader, MetadataImage]] = {}
+        self._last_epoch = -1
+        self.batches = self.records = self.replayed = self.snapshot_records = self.compared = 0
+
+    def load_snapshots(self) -> None:
+        """Load every finished snapshot; those that load without a problem are held against the replay later."""
+        for snapshot in self._reader.snapshots:
+            if not snapshot.finished:
+                continue
+            loader = MetadataBatchLoader(lenient=True)
+            try:
+                said: list[type] = []
+                for batch in telling(snapshot.batches(), self._progress, LOADING):
+                    self.snapshot_records += batch.record_count
+                    said += self._check_control(batch, snapshot)
+                for one in (KRaftVersionRecord, VotersRecord):
+                    if said.count(one) > 1:
+                        self._findings.add(
+                            f"the snapshot has {said.count(one)} records {one.__name__}: Kafka does not start with it.",
+                            file=snapshot.name,
+                            in_snapshot=True,
+                        )
+                load_snapshot(loader, snapshot, progress=self._progress)
+                image = loader.take_image()
+            except KraftlakeError as error:
+                self._findings.add(str(error), file=snapshot.name, in_snapshot=True)
+                continue
+            for skipped in loader.skipped:
+                self._findings.add(skipped.reason, offset=skipped.offset, file=snapshot.name, in_snapshot=True)
+            if not loader.skipped and not snapshot.bootstrap:
+                self._images[snapshot.end_offset - 1] = (snapshot, image)
+                self._check_cache(snapshot, image)
+        for older, newer in pairwise(usable_snapshots(self._reader)):
+            message = ""
+            if older.end_offset == newer.end_offset:
+                message = f"there are two snapshots of the offsets below {older.end_offset}: this one and {newer.name}."
+            elif older.epoch > newer.epoch:
+                message = (
+                    f"the snapshot is of epoch {older.epoch}, and {newer.name}, which goes further, of a lower one."
+                )
+            if message:
+                self._findings.add(message, offset=older.end_offset - 1, file=older.name)
+        covering = [s for s in usable_snapshots(self._reader) if s.end_offset >= self._reader.start_offset]
+        for snapshot, image in self._images.values():
+            if snapshot.end_offset < self._reader.start_offset or snapshot in covering[:1]:
+                self._references.check_image(image)
+
+    def _check_cache(self, snapshot: SnapshotReader, image: MetadataImage) -> None:
+        """Columns that a lake keeps of the snapshot are the image that its records make."""
+        cached = cached_image(self._reader, snapshot)
+        if cached is not None and cached.image != image:
+            self._findings.add(
+                "the columns that the lake keeps of this snapshot are not the image that its records make: "
+                "delete image_cache/, the next import makes it again.",
+                file=snapshot.name,
+            )
+
+    def replay_log(self) -> None:
+        """Decode the whole log, and replay what there is an image to replay it on."""
+        start = self._reader.start_offset
+        if start == 0:
+            self._replay(MetadataBatchLoader(lenient=True, publish=self._references))
+            return
+        base = next((image for s, image in self._images.values() if s.end_offset >= start), None)
+        if base is None:
+            if self._is_log and not any(s.end_offset >= start for s in usable_snapshots(self._reader)):
+                self._findings.add(
+                    f"the log starts at offset {start}, and no finished snapshot covers that start: it has no image, "
+                    "and Kafka does not start with it.",
+                    offset=start,
+                )
+            self._findings.note(
+                f"No snapshot covers the start of the log, offset {start}: it was decoded, not replayed."
+            )
+            self._replay(None)
+        else:
+            self._replay(MetadataBatchLoader(base, lenient=True, publish=self._references))
+
+    def _replay(self, loader: MetadataBatchLoader | None) -> None:
+        known = 0
+        try:
+            batches = self._reader.batches(self._reader.start_offset)
+            for batch in telling(batches, self._progress, REPLAYING, self._reader.end_offset):
+                self.batches += 1
+                self.records += batch.record_count
+                self._check_control(batch)
+                self._last_epoch = batch.epoch
+                if loader is None or batch.last_offset <= loader.last_offset:
+                    self._decode(batch)
+                    continue
+                self._load(loader, batch)
+                self.replayed += batch.record_count
+                for skipped in loader.skipped[known:]:
+                    self._report_skipped(skipped, batch)
+                known = len(loader.skipped)
+        except KraftlakeError as error:
+            self._report_stop(error, loader)
+            return
+        if loader is not None and loader.in_transaction:
+            self._findings.note(
+                f"The metadata transaction that began at offset {loader.transaction_begin_offset} is open at the end."
+            )
+
+    def check_newest(self) -> None:
+        """Hold the newest snapshot's end against the log's.
+
+        A node that starts drops its whole log where the snapshot's epoch and end offset are above those of the log.
+        Source: org.apache.kafka.raft.internals.KafkaRaftLog.truncateToLatestSnapshot.
+        """
+        end = self._reader.end_offset
+        newest = next(reversed(usable_snapshots(self._reader)), None)
+        if newest is None or not self.records or newest.end_offset <= end:
+            return
+        if newest.epoch < self._last_epoch:
+            self._findings.add(
+                f"the snapshot ends at offset {newest.end_offset - 1} in epoch {newest.epoch}, but the log ends at "
+                f"offset {end - 1} in epoch {self._last_epoch} already.",
+                offset=newest.end_offset - 1,
+                file=newest.name,
+            )
+        elif isinstance(self._reader, MetadataDirectory):
+            self._findings.note(
+                f"{newest.name} goes further than the log, which ends at offset {end - 1}: a node that starts with it "
+                "drops the log."
+            )
+
+    def _check_control(self, batch: RecordBatch, snapshot: SnapshotReader | None = None) -> list[type]:
+        """The types of a control batch's records; reports those with which Kafka does not start.
+
+        Source: org.apache.kafka.raft.ControlRecord.of and org.apache.kafka.server.common.KRaftVersion.
+        """
+        if not batch.control:
+            return []
+        try:
+            messages = [record.message for record in batch.messages()]
+        except CorruptDataError:
+            return []  # loading reports it
+        for offset, message in enumerate(messages, start=batch.base_offset):
+            fault = ""
+            if isinstance(message, UnknownRecord):
+                fault = f"control record type {message.api_key} version {message.version} is not known"
+            elif isinstance(message, KRaftVersionRecord) and message.k_raft_version not in _KRAFT_VERSIONS:
+                fault = f"kraft.version {message.k_raft_version} is not known"
+            if fault:
+                self._findings.add(
+                    f"{fault}: Kafka does not start with it.",
+                    offset=offset,
+                    file=None if snapshot is None else snapshot.name,
+                    position=_position(batch),
+                    in_snapshot=snapshot is not None,
+                )
+        return [type(message) for message in messages]
+
+    def _decode(self, batch: RecordBatch) -> None:
+        try:
+            for offset, record in enumerate(batch.messages(), start=batch.base_offset):
+                if isinstance(record.message, UnknownRecord) and not batch.control:
+                    self._findings.add(
+                        f"record type {record.message.api_key} version {record.message.version} is not known.",
+                        offset=offset,
+                        position=_position(batch),
+                    )
+        except CorruptDataError as error:
+            self._findings.add(str(error), offset=batch.base_offset, position=_position(batch))
+
+    def _load(self, loader: MetadataBatchLoader, batch: RecordBatch) -> None:
+        """Replay one batch, in pieces where a snapshot ends inside of it, and compare at each snapshot's end."""
+        ends = sorted(
+            o for o in self._images if max(loader.last_offset + 1, batch.base_offset) <= o <= batch.last_offset
+        )
+        for end in ends:
+            loader.load_batch(batch, to_offset=end)
+            loader.flush()
+            self._compare(loader, *self._images[end], epoch=batch.epoch)
+        loader.load_batch(batch)
+        loader.flush()
+
+    def _compare(
+        self, loader: MetadataBatchLoader, snapshot: SnapshotReader, image: MetadataImage, *, epoch: int
+    ) -> None:
+        offset = snapshot.end_offset - 1
+        if snapshot.epoch != epoch:
+            self._findings.add(
+                f"the snapshot says that offset {offset} is of epoch {snapshot.epoch}, the log has epoch {epoch}.",
+                offset=offset,
+                file=snapshot.name,
+            )
+        if loader.skipped:
+            self._findings.note(f"{snapshot.name} was not compared: records before its end could not be replayed.")
+            return
+        self.compared += 1
+        differences = diff_images(loader.image, image).changes
+        if differences:
+            shown = "; ".join(change.describe() for change in differences[:_SHOWN_DIFFERENCES])
+            more = len(differences) - _SHOWN_DIFFERENCES
+            self._findings.add(
+                f"the snapshot is not what replaying the log up to its end gives (log → snapshot): {shown}"
+                + (f"; and {more} more." if more > 0 else "."),
+                offset=offset,
+                file=snapshot.name,
+            )
+
+    def _report_skipped(self, skipped: SkippedRecord, batch: RecordBatch) -> None:
+        in_batch = batch.base_offset <= skipped.offset <= batch.last_offset
+        self._findings.add(skipped.reason, offset=skipped.offset, position=_position(batch) if in_batch else None)
+
+    def _report_stop(self, error: KraftlakeError, loader: MetadataBatchLoader | None) -> None:
+        """Reading stopped: the check of the files has reported it already where these are Kafka's files."""
+        offset = getattr(error, "offset", None)
+        message = getattr(error, "message", None) or str(error)
+        self._findings.add(
+            message, offset=offset, file=getattr(error, "file", None), position=getattr(error, "position", None)
+        )
+        at = loader.last_offset if loader is not None else self._reader.start_offset + self.records - 1
+        self._findings.note(f"Nothing after offset {at} was replayed.")
+
+    def check_bootstrap(self) -> None:
+        """A controller repeats the bootstrap records at the head of the log; say so where it has not."""
+        bootstrap = next((s for s in self._reader.snapshots if s.bootstrap and s.finished), None)
+        if bootstrap is None or self._reader.start_offset > 0 or not self.records:
+            return
+        try:
+            wanted = [value for batch in bootstrap.batches() if not batch.control for value in batch.values]
+            head: list[bytes] = []
+            for batch in self._reader.batches(0):
+                if not batch.control:
+                    records = zip(batch.messages(), batch.values, strict=True)
+                    head += [v for m, v in records if not isinstance(m.message, _NOT_REPEATED)]
+                if len(head) >= len(wanted):
+                    break
+        except KraftlakeError:
+            return
+        if head[: len(wanted)] != wanted:
+            self._findings.note(f"The head of the log does not repeat the records of {bootstrap.name}.")
+
+
+_KRAFT_VERSIONS = (0, 1)
+_NOT_REPEATED = (BeginTransactionRecord, EndTransactionRecord, NoOpRecord)
+
+
+def _position(batch: RecordBatch) -> int | None:
+    return batch.position if batch.position >= 0 else None

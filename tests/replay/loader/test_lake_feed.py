@@ -1,0 +1,233 @@
+"""A lake's log, fed to a loader: what is there, what comes, and what is gone by the time it is asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from queue import SimpleQueue
+
+import attrs
+import pytest
+
+from kraftlake.delta import MetadataDelta
+from kraftlake.image import MetadataImage
+from kraftlake.metadata_log import MetadataLog, Upkeep, UpkeepPolicy
+from kraftlake.records.batch import RecordBatch
+from kraftlake.replay import LakeFeed, LoaderManifest, MetadataLoader
+from kraftlake.replay.loader.manifest import SnapshotManifest
+from kraftlake.replay.reading import bulk
+from kraftlake.runtime.clock import Clock, ManualClock, SystemClock
+from kraftlake.runtime.errors import CorruptDataError
+from kraftlake.runtime.event_queue import EventQueue
+from tests.metadata_log.log_batches import UnsyncedDisk
+from tests.replay.loader.test_metadata_loader import Faults, Recorder
+from tests.replay.made_logs import (
+    TIME,
+    UNDECODABLE,
+    begin,
+    data,
+    end,
+    log_of,
+    metadata_version,
+    no_op,
+    partition,
+    reference_image,
+    small_log,
+    snapshot_of,
+    topic,
+    without_place,
+)
+
+DISK = UnsyncedDisk()
+
+
+@attrs.define
+class Fed:
+    """A loader that reads a lake whenever the test turns the clock."""
+
+    clock: ManualClock
+    faults: Faults
+    feed: LakeFeed
+    loader: MetadataLoader
+    publisher: Recorder
+
+    def run(self) -> None:
+        self.clock.advance(100)
+        self.loader.queue.run_ready()
+
+
+def fed(log: MetadataLog, *, lenient: bool = False) -> Fed:
+    clock, faults, publisher = ManualClock(TIME), Faults(), Recorder()
+    feed = LakeFeed(log, clock, faults)
+    loader = MetadataLoader(
+        clock=clock,
+        fault_handler=faults,
+        high_watermark=lambda: feed.end_at_start,
+        queue=EventQueue(clock, "loader"),
+        lenient=lenient,
+    )
+    loader.install_publishers([publisher])
+    feed.start(loader)
+    loader.queue.run_ready()
+    return Fed(clock, faults, feed, loader, publisher)
+
+
+def lake_of(path: Path, *batches: RecordBatch) -> MetadataLog:
+    log = MetadataLog.create(path, "cluster", disk=DISK)
+    for batch in batches:
+        log.append([batch])
+    return log
+
+
+def keep_snapshot(log: MetadataLog, image: MetadataImage) -> None:
+    made = snapshot_of(image)
+    log.add_snapshot(
+        end_offset=made.end_offset,
+        epoch=made.epoch,
+        last_contained_log_timestamp=made.last_contained_log_timestamp,
+        batches=made.records,
+    )
+
+
+def test_what_is_there_is_published_once_and_then_each_commit(lake: Path) -> None:
+    batches = small_log()
+    log = lake_of(lake, *batches[:4])
+    run = fed(log)
+    assert run.publisher.offsets == [batches[3].last_offset]
+    assert isinstance(run.publisher.manifests[0], SnapshotManifest)
+    for batch in batches[4:]:
+        log.append([batch])
+        run.run()
+    assert run.faults.told == []
+    assert run.publisher.images[-1] == reference_image(batches)
+    assert run.loader.next_offset == log.end_offset
+
+
+def test_what_the_tail_has_by_then_is_one_change(lake: Path) -> None:
+    batches = log_of(1, [metadata_version()], [topic(1)], [topic(2)], [topic(3)])
+    log = lake_of(lake, *batches[:2])
+    run = fed(log)
+    for batch in batches[2:]:
+        log.append([batch])
+    run.run()
+    assert run.publisher.offsets == [1, 4]
+
+
+def test_compiled_replay_is_what_a_new_publisher_is_told_of(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bulk, "BULK_FROM", 1)
+    batches = log_of(1, [metadata_version()], *([topic(n), partition(n)] for n in range(1, 9)), [topic(20)])
+    run = fed(lake_of(lake, *batches))
+    assert run.faults.told == []
+    assert run.publisher.images[-1] == reference_image(batches)
+
+
+def test_a_transaction_that_is_open_at_the_start_is_published_with_its_end(lake: Path) -> None:
+    log = lake_of(lake, *log_of(1, [metadata_version()], [begin(), topic(1)]))
+    run = fed(log)
+    assert [len(image.topics.topics_by_name()) for image in run.publisher.images] == [0]
+    log.append([data(4, topic(2), end()), data(6, UNDECODABLE)])
+    run.run()
+    assert set(run.publisher.images[-1].topics.topics_by_name()) == {"topic-1", "topic-2"}
+    assert "offset 6 " in str(run.loader.stopped)
+
+
+def test_an_empty_lake_publishes_when_its_first_record_comes(lake: Path) -> None:
+    log = lake_of(lake)
+    run = fed(log)
+    batches = log_of(1, [metadata_version()])
+    log.append(batches[:1])
+    run.run()
+    assert run.publisher.offsets == []
+    log.append(batches[1:])
+    run.run()
+    assert run.publisher.offsets == [1]
+
+
+def test_a_lake_whose_log_starts_late_starts_from_its_snapshot(lake: Path) -> None:
+    batches = small_log()
+    log = MetadataLog.create(lake, "cluster", start_offset=8, disk=DISK)
+    keep_snapshot(log, reference_image(batches, 7))
+    log.append([batch for batch in batches if batch.base_offset >= 8])
+    run = fed(log)
+    assert run.faults.told == []
+    assert without_place(run.publisher.images[-1]) == without_place(reference_image(batches))
+    assert run.loader.metrics.handle_load_snapshot_count == 1
+
+
+def test_a_loader_that_the_log_was_trimmed_past_is_told_the_newest_snapshot(lake: Path) -> None:
+    batches = small_log()
+    log = lake_of(lake, *batches[:4])
+    run = fed(log)
+    for batch in batches[4:]:
+        log.append([batch])
+    keep_snapshot(log, reference_image(batches, 14))
+    policy = UpkeepPolicy(checkpoint_after=1, keep_commits=1, compact_from=100, orphan_age_ms=0, exclusive=True)
+    upkeep = Upkeep(lake, policy, disk=DISK)
+    upkeep.trim(14, stream_lag_ms=0)
+    upkeep.run(force_checkpoint=True)
+    upkeep.vacuum()
+
+    for _ in range(300):
+        run.run()
+
+    assert run.faults.told == []
+    assert without_place(run.publisher.images[-1]) == without_place(reference_image(batches))
+    assert [type(manifest) for manifest in run.publisher.manifests].count(SnapshotManifest) == 2
+
+
+def test_a_poison_record_in_the_tail_or_at_the_start_stops_it(lake: Path) -> None:
+    log = lake_of(lake, *log_of(1, [metadata_version()], [topic(1)]))
+    run = fed(log)
+    log.append([data(3, topic(2), UNDECODABLE)])
+    run.run()
+    assert isinstance(run.loader.stopped, CorruptDataError)
+    assert "offset 4 " in str(run.loader.stopped)
+    assert run.publisher.offsets == [2]
+    run.run()
+    assert run.loader.queue.size == 0, "it reads no more"
+
+    again = fed(log)
+    assert "offset 4 " in str(again.loader.stopped)
+    assert again.publisher.offsets == []
+
+    lenient = fed(log, lenient=True)
+    assert lenient.publisher.offsets == [4]
+    assert lenient.publisher.manifests[-1].num_skipped == 1
+
+
+def test_a_lake_that_can_not_be_read_stops_the_feed_and_somebody_is_told(lake: Path) -> None:
+    log = lake_of(lake, *log_of(1, [metadata_version()]))
+    run = fed(log)
+    log.append([no_op(2)])
+    newest = max((lake / "log").glob("*.parquet"))
+    newest.write_bytes(b"no parquet")
+    run.run()
+    assert run.feed.stopped is not None
+    assert [what for what, _ in run.faults.told] == [f"Reading the log of {lake}"]
+
+
+class Passed(Recorder):
+    """Hands what it is told to another thread."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.told: SimpleQueue[int] = SimpleQueue()
+
+    def on_metadata_update(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
+        super().on_metadata_update(delta, new_image, manifest)
+        self.told.put(new_image.offset)
+
+
+def test_a_loader_with_its_own_thread_follows_a_lake_by_itself(lake: Path) -> None:
+    clock: Clock = SystemClock()
+    faults, publisher = Faults(), Passed()
+    log = lake_of(lake, *log_of(1, [metadata_version()]))
+    feed = LakeFeed(log, clock, faults)
+    loader = MetadataLoader(clock=clock, fault_handler=faults, high_watermark=lambda: feed.end_at_start)
+    loader.install_publishers([publisher]).result(timeout=30)
+    feed.start(loader)
+    assert publisher.told.get(timeout=30) == 1
+    for offset in range(2, 12):
+        log.append([data(offset, topic(offset))])
+        assert publisher.told.get(timeout=30) == offset
+    loader.close()
+    assert (publisher.closed, faults.told) == (1, [])

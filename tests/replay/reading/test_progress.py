@@ -1,0 +1,65 @@
+"""Those who wait for a replay or a verification are told how far it is."""
+
+from __future__ import annotations
+
+import pytest
+
+from kraftlake import kernels
+from kraftlake.replay import open_source
+from kraftlake.replay.reading import bulk
+from kraftlake.replay.reading.progress import telling
+from tests.cli.running import DIRECTORY, TORN
+from tests.replay.made_logs import no_op
+
+Told = list[tuple[str, int, int]]
+
+
+def offsets(told: Told, phase: str, end: int) -> list[int]:
+    """What was told of a phase, of which every call says the same end."""
+    assert {total for name, _, total in told if name == phase} == {end}
+    return [done for name, done, _ in told if name == phase]
+
+
+@pytest.mark.parametrize("in_bulk", [True, False])
+def test_a_replay_tells_each_part_up_to_its_end(monkeypatch: pytest.MonkeyPatch, in_bulk: bool) -> None:
+    if in_bulk and not kernels.available():
+        pytest.skip("numba is missing")
+    monkeypatch.setattr(bulk, "BULK_FROM", 1 if in_bulk else 1 << 30)
+    source = open_source(DIRECTORY)
+    told: Told = []
+    replay = source.replay(4000, from_snapshot=False, progress=lambda *args: told.append(args))
+    done = offsets(told, "replaying", 4001)
+    assert done == sorted(done)
+    assert done[-1] == 4001
+    assert (len(done) > 100) is not in_bulk
+    assert replay.image == source.image(4000, from_snapshot=False)
+
+
+def test_local_changes_tell_of_their_snapshot_and_both_offsets() -> None:
+    told: Told = []
+    source = open_source(DIRECTORY)
+    changes = source.local_changes(1, 4600, 4700, progress=lambda *args: told.append(args))
+    assert changes.to_json() == source.local_changes(1, 4600, 4700).to_json()
+    assert told[0] == ("loading", 0, 0)
+    replayed = [(done, total) for phase, done, total in told if phase == "replaying"]
+    assert (4601, 4601) in replayed
+    assert replayed[-1] == (4701, 4701)
+
+
+@pytest.mark.parametrize("directory", [DIRECTORY, TORN])
+def test_a_verification_tells_of_the_files_then_of_the_replay(directory: object) -> None:
+    told: Told = []
+    source = open_source(str(directory))
+    report = source.verify(progress=lambda *args: told.append(args))
+    assert report == source.verify()
+    for phase in ("checking", "replaying"):
+        done = offsets(told, phase, source.end_offset)
+        assert done == sorted(done)
+        assert done[-1] == source.end_offset
+    phases = list(dict.fromkeys(phase for phase, _, _ in told))
+    assert phases == ["checking", "loading", "replaying"]
+
+
+def test_where_nobody_listens_the_parts_are_given_as_they_are() -> None:
+    parts = [no_op(offset) for offset in range(3)]
+    assert telling(parts, None, "replaying", 3) is parts

@@ -47,8 +47,8 @@ def make_of_size(partitions: int, lake: Path) -> None:
     from kraftlake.records.metadata_records import FeatureLevelRecord
     from kraftlake.records.serde import ApiMessageAndVersion, encode_value
     from kraftlake.records.uuid import Uuid
-    from kraftlake.replay.loader.image_columns import image_to_arrow
     from kraftlake.replay.loader import image_cache
+    from kraftlake.replay.loader.image_columns import image_to_arrow
 
     topics = partitions // PER_TOPIC
     rows = np.zeros((partitions, COLUMNS), np.int32)

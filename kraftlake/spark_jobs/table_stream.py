@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from kraftlake.spark_jobs.replay_listener import ReplayListener
     from kraftlake.tables.lake_table import LakeTable
-    from kraftlake.tables.lazy_table import LaterRows
+    from kraftlake.tables.lazy_table import LazyTable
 
 Progress = Callable[[int, int], None]
 """Told after each publication: the last offset that is published, and where the log ended when the job began."""
@@ -278,7 +278,7 @@ class _TableRun:
         offset = self._fold.last_offset
         if offset < 0:
             return
-        appends: list[tuple[LakeTable, LaterRows, Callable[[], None]]] = []
+        appends: list[tuple[LakeTable, LazyTable, Callable[[], None]]] = []
         for table, feed in zip(self._tables, self._feeds, strict=True):
             # One that covers nothing gets what it begins with, though nothing may follow the snapshot that has it.
             has_all = table.covered is not None and feed.covers is not None and feed.covers >= offset

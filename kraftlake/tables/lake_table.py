@@ -35,7 +35,7 @@ from kraftlake.metadata_log.row_files import write_row_file
 from kraftlake.metadata_log.vacuum import vacuum
 from kraftlake.runtime.errors import CorruptDataError, LakeError
 from kraftlake.tables.encoded_schema import encoded
-from kraftlake.tables.lazy_table import LaterRows
+from kraftlake.tables.lazy_table import LazyTable
 
 
 @attrs.frozen
@@ -141,7 +141,7 @@ class LakeTable:
         """Whether rows that were appended are not in the table yet: the next append may bring them there."""
         return False
 
-    def append(self, rows: pa.Table | LaterRows, last_offset: int, *, goes_on: bool = False) -> None:  # noqa: ARG002
+    def append(self, rows: pa.Table | LazyTable, last_offset: int, *, goes_on: bool = False) -> None:  # noqa: ARG002
         """Append rows of offsets up to `last_offset` and note that the table covers them; without rows, only that.
 
         They have the table's schema, strings as such or as dictionaries. With `goes_on` more follows soon, for which a
@@ -156,7 +156,7 @@ class LakeTable:
         def written() -> Sequence[AddFile]:
             if rows.num_rows and not files:
                 known = (self.description.schema, self.description.encoded_schema)
-                made = rows.table() if isinstance(rows, LaterRows) else rows
+                made = rows.table() if isinstance(rows, LazyTable) else rows
                 made = made if made.schema in known else made.cast(known[0])
                 files.append(self.write_file(made, last_offset))
             return files
@@ -164,7 +164,7 @@ class LakeTable:
         self._commit(written, last_offset)
 
     def begin_append(
-        self, rows: pa.Table | LaterRows, last_offset: int, *, goes_on: bool = False
+        self, rows: pa.Table | LazyTable, last_offset: int, *, goes_on: bool = False
     ) -> Callable[[], None]:
         """The first step of `append`; what it gives is the other, for any thread, while the next rows are made."""
         return lambda: self.append(rows, last_offset, goes_on=goes_on)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pyarrow as pa
 
 
-class LaterRows:
+class LazyTable:
     """Rows that are made once; nobody changes meanwhile what `make` uses."""
 
     def __init__(self, make: Callable[[], pa.Table], num_rows: int | None = None) -> None:
@@ -20,12 +20,12 @@ class LaterRows:
         self._made: pa.Table | None = None
 
     @classmethod
-    def of(cls, rows: pa.Table) -> LaterRows:
+    def of(cls, rows: pa.Table) -> LazyTable:
         """Rows that are there."""
         return cls(lambda: rows, rows.num_rows)
 
     @classmethod
-    def in_parts(cls, parts: Callable[[], Iterator[pa.Table]], schema: pa.Schema, num_rows: int) -> LaterRows:
+    def in_parts(cls, parts: Callable[[], Iterator[pa.Table]], schema: pa.Schema, num_rows: int) -> LazyTable:
         """Rows that are made part by part; there may be no part."""
         rows = cls(lambda: pa.concat_tables([schema.empty_table(), *parts()]), num_rows)
         rows._parts = parts

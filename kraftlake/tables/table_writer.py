@@ -12,7 +12,7 @@ from kraftlake.metadata_log.location import Location
 from kraftlake.records.rows import BATCH_COLUMNS
 from kraftlake.replay.queries.changes import Published
 from kraftlake.tables.lake_table import LakeTable, TableDescription
-from kraftlake.tables.lazy_table import LaterRows
+from kraftlake.tables.lazy_table import LazyTable
 
 if TYPE_CHECKING:
     from kraftlake.replay.reading.open_reader import LakeReader
@@ -28,7 +28,7 @@ class RowBuffer:
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema
         self._tuples: list[tuple[Any, ...]] = []
-        self._tables: list[LaterRows] = []
+        self._tables: list[LazyTable] = []
 
     def add(self, row: tuple[Any, ...]) -> None:
         """Add one row: a value for each column, in their order."""
@@ -43,9 +43,9 @@ class RowBuffer:
 
     def add_table(self, rows: pa.Table) -> None:
         """Add rows that have the columns already."""
-        self.add_later(LaterRows.of(rows))
+        self.add_later(LazyTable.of(rows))
 
-    def add_later(self, rows: LaterRows) -> None:
+    def add_later(self, rows: LazyTable) -> None:
         """Add rows that will have the columns."""
         self._fold()
         self._tables.append(rows)
@@ -54,13 +54,13 @@ class RowBuffer:
         """All rows in the order in which they were added; there are none afterwards."""
         return self.take_later().table()
 
-    def take_later(self) -> LaterRows:
+    def take_later(self) -> LazyTable:
         """As `take`, with rows that are still to be made."""
         self._fold()
         tables, self._tables = self._tables, []
-        return LaterRows(lambda: pa.concat_tables([self._schema.empty_table(), *map(self._with_columns, tables)]))
+        return LazyTable(lambda: pa.concat_tables([self._schema.empty_table(), *map(self._with_columns, tables)]))
 
-    def _with_columns(self, rows: LaterRows) -> pa.Table:
+    def _with_columns(self, rows: LazyTable) -> pa.Table:
         made = rows.table()
         return made if made.schema.equals(self._schema) else made.select(self._schema.names).cast(self._schema)
 
@@ -70,7 +70,7 @@ class RowBuffer:
         columns = zip(*self._tuples, strict=True)
         arrays = [pa.array(values, field.type) for values, field in zip(columns, self._schema, strict=True)]
         self._tuples = []
-        self._tables.append(LaterRows.of(pa.Table.from_arrays(arrays, schema=self._schema)))
+        self._tables.append(LazyTable.of(pa.Table.from_arrays(arrays, schema=self._schema)))
 
 
 class TableWriter:
@@ -135,9 +135,9 @@ class TableWriter:
         """The rows that were made since the last call."""
         return self.rows.take()
 
-    def drain_later(self) -> LaterRows:
+    def drain_later(self) -> LazyTable:
         """As `drain`, of rows that another thread may make while this one goes on."""
-        return LaterRows.of(self.drain())
+        return LazyTable.of(self.drain())
 
 
 def open_rows_of(writers: Iterable[TableWriter]) -> dict[str, int]:

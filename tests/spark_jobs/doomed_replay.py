@@ -14,14 +14,14 @@ import pyarrow as pa
 
 from kraftlake.spark_jobs import run_replay
 from kraftlake.tables.lake_table import LakeTable
-from kraftlake.tables.lazy_table import LaterRows
+from kraftlake.tables.lazy_table import LazyTable
 
 
 def main(lake: str, stage: str, number: int) -> None:
     append = LakeTable.append
     publications = 0
 
-    def deadly_append(table: LakeTable, rows: pa.Table | LaterRows, last_offset: int, *, goes_on: bool = False) -> None:
+    def deadly_append(table: LakeTable, rows: pa.Table | LazyTable, last_offset: int, *, goes_on: bool = False) -> None:
         nonlocal publications
         publications += 1
         if publications == number and stage == "before":

@@ -9,7 +9,7 @@ from weakref import ref
 import pyarrow as pa
 import pytest
 
-from kraftlake.tables.lazy_table import LaterRows
+from kraftlake.tables.lazy_table import LazyTable
 
 ROWS = pa.table({"offset": [1, 2, 3]})
 
@@ -21,7 +21,7 @@ def test_they_are_made_once_and_not_before_somebody_asks() -> None:
         made.append(1)
         return ROWS
 
-    later = LaterRows(make, 3)
+    later = LazyTable(make, 3)
     assert later.num_rows == 3
     assert not made
     assert later.table() is later.table() is ROWS
@@ -29,7 +29,7 @@ def test_they_are_made_once_and_not_before_somebody_asks() -> None:
 
 
 def test_they_are_gone_as_soon_as_nobody_has_them() -> None:
-    later = LaterRows(lambda: pa.table({"offset": [1, 2, 3]}), 3)
+    later = LazyTable(lambda: pa.table({"offset": [1, 2, 3]}), 3)
     rows = ref(later.table())
     assert rows() is not None
     gc.disable()
@@ -41,16 +41,16 @@ def test_they_are_gone_as_soon_as_nobody_has_them() -> None:
 
 
 def test_how_many_there_are_may_be_known_by_making_them_alone() -> None:
-    assert LaterRows(lambda: ROWS).num_rows == 3
+    assert LazyTable(lambda: ROWS).num_rows == 3
 
 
 def test_rows_that_are_there_are_they_themselves() -> None:
-    later = LaterRows.of(ROWS)
+    later = LazyTable.of(ROWS)
     assert (later.num_rows, later.table()) == (3, ROWS)
 
 
 def test_what_the_making_raises_comes_to_who_asks_each_time() -> None:
-    later = LaterRows(lambda: pa.array(["x"], pa.int64()), 1)
+    later = LazyTable(lambda: pa.array(["x"], pa.int64()), 1)
     for _ in range(2):
         with pytest.raises(pa.ArrowInvalid):
             later.table()
@@ -64,7 +64,7 @@ def test_parts_are_made_when_they_are_asked_for_and_make_the_same_rows() -> None
             made.append(start)
             yield ROWS.slice(start, 2)
 
-    later = LaterRows.in_parts(parts, ROWS.schema, 3)
+    later = LazyTable.in_parts(parts, ROWS.schema, 3)
     assert (later.num_rows, made) == (3, [])
     tables = later.tables()
     assert next(tables).num_rows == 2
@@ -73,11 +73,11 @@ def test_parts_are_made_when_they_are_asked_for_and_make_the_same_rows() -> None
     assert later.num_rows == 3
     with pytest.raises(AssertionError, match="part by part"):
         later.table()
-    whole = LaterRows.in_parts(parts, ROWS.schema, 3)
+    whole = LazyTable.in_parts(parts, ROWS.schema, 3)
     assert whole.table() == ROWS
     assert [*whole.tables()] == [ROWS]
-    assert LaterRows.in_parts(lambda: iter([]), ROWS.schema, 0).table() == ROWS.schema.empty_table()
+    assert LazyTable.in_parts(lambda: iter([]), ROWS.schema, 0).table() == ROWS.schema.empty_table()
 
 
 def test_rows_that_have_no_parts_are_one() -> None:
-    assert [*LaterRows(lambda: ROWS).tables()] == [ROWS]
+    assert [*LazyTable(lambda: ROWS).tables()] == [ROWS]

@@ -18,7 +18,7 @@ from kraftlake.runtime.errors import OffsetError, UsageError
 from kraftlake.spark_jobs.fold.folded import fold_shard, shards_in
 from kraftlake.spark_jobs.fold.frames import chunks_frame, in_arrow, of_topics, sound_plan
 from kraftlake.spark_jobs.fold.plan import provenance_at
-from kraftlake.tables.changes.delta_boundaries import DeltaHeads
+from kraftlake.tables.changes.delta_boundaries import DeltaBoundaries
 from kraftlake.tables.local_changes.table import SCHEMA, local_change_rows
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def local_changes_frame(
     return in_arrow(chunks_frame(spark, plan), changes, SCHEMA)
 
 
-def batches_of_change(change: TopicsDelta, heads: DeltaHeads) -> Iterator[pa.RecordBatch]:
+def batches_of_change(change: TopicsDelta, heads: DeltaBoundaries) -> Iterator[pa.RecordBatch]:
     """The rows of one metadata delta, in batches of bounded size; `heads` is that of `heads_of`."""
     bulk, tables = change.as_bulk(), None
     if bulk is not None:
@@ -89,9 +89,9 @@ def batches_of_change(change: TopicsDelta, heads: DeltaHeads) -> Iterator[pa.Rec
         yield batch_of_rows(some)
 
 
-def heads_of(provenance: MetadataProvenance) -> DeltaHeads:
+def heads_of(provenance: MetadataProvenance) -> DeltaBoundaries:
     """The head of the one metadata delta that ends where an image does."""
-    return DeltaHeads.single(provenance.offset, provenance.epoch, provenance.timestamp)
+    return DeltaBoundaries.single(provenance.offset, provenance.epoch, provenance.timestamp)
 
 
 def batch_of_rows(rows: list[tuple[object, ...]]) -> pa.RecordBatch:

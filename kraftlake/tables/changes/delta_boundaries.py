@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class DeltaHeads:
+class DeltaBoundaries:
     """The last `offsets` (int64, ascending) of metadata deltas, with the `epochs` and `times` of their batches.
 
     A time is in epoch milliseconds, -1 for none.
@@ -29,7 +29,7 @@ class DeltaHeads:
     times: Any
 
     @classmethod
-    def single(cls, offset: int, epoch: int, time: int) -> DeltaHeads:
+    def single(cls, offset: int, epoch: int, time: int) -> DeltaBoundaries:
         """One delta alone."""
         return cls(
             offsets=np.array([offset], np.int64), epochs=np.array([epoch], np.int32), times=np.array([time], np.int64)
@@ -49,7 +49,9 @@ class DeltaHeads:
         }
 
     @classmethod
-    def of_part(cls, part: BatchValues | RecordBatch, records: EffectiveRecords, *, in_transaction: bool) -> DeltaHeads:
+    def of_part(
+        cls, part: BatchValues | RecordBatch, records: EffectiveRecords, *, in_transaction: bool
+    ) -> DeltaBoundaries:
         """Those of a part of the log, whose `records` are given as if each stood alone.
 
         A delta ends with each batch behind which no transaction is open, and in front of each that begins.

@@ -10,7 +10,7 @@ import pyarrow as pa
 from kraftlake.image import MetadataImage
 from kraftlake.replay.loader.fold import loader_at, snapshot_image
 from kraftlake.tables.catch_up.log_fold import oldest_snapshot
-from kraftlake.tables.changes.delta_boundaries import DeltaHeads
+from kraftlake.tables.changes.delta_boundaries import DeltaBoundaries
 from kraftlake.tables.changes.effective_records import (
     EffectiveRecords,
     TransactionReader,
@@ -57,7 +57,7 @@ class DeltaRowsWriter(TableWriter):
             if reader.start_offset > 0:
                 begin = snapshot_image(oldest_snapshot(reader))
                 at = begin.image.provenance
-                self._tell_load(begin.image, DeltaHeads.single(at.offset, at.epoch, at.timestamp))
+                self._tell_load(begin.image, DeltaBoundaries.single(at.offset, at.epoch, at.timestamp))
                 self._go_on(begin.image, told=True)
                 self._know_leader(begin.quorum.leader_id, at.epoch)
             return
@@ -87,7 +87,7 @@ class DeltaRowsWriter(TableWriter):
         refuse_newer(records)
         taken = [*self._transactions.take(records)]
         if self._asks_about_part(part) or taken:
-            heads = DeltaHeads.of_part(part, records, in_transaction=in_transaction)
+            heads = DeltaBoundaries.of_part(part, records, in_transaction=in_transaction)
             self._tell(joined(taken) if taken else records.where(np.s_[:0]), heads)
 
     def _asks_about(self, rows: pa.Table) -> bool:
@@ -105,11 +105,11 @@ class DeltaRowsWriter(TableWriter):
         """Go on from an image, which the table covers or was told as a whole; `told`: a delta has led to it."""
         raise NotImplementedError
 
-    def _tell_load(self, image: MetadataImage, heads: DeltaHeads) -> None:
+    def _tell_load(self, image: MetadataImage, heads: DeltaBoundaries) -> None:
         """Add the rows of the delta that makes an image of the empty one."""
         raise NotImplementedError
 
-    def _tell(self, records: EffectiveRecords, heads: DeltaHeads) -> None:
+    def _tell(self, records: EffectiveRecords, heads: DeltaBoundaries) -> None:
         """Add the rows of deltas; a record is of the first whose offset is at or behind the one where it takes effect.
 
         Records of other kinds may be among them.

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from kraftlake.kernels.broker_changes import HAD, HAS
 from kraftlake.records.metadata_records import TopicRecord
-from kraftlake.tables.changes.delta_boundaries import DeltaHeads
+from kraftlake.tables.changes.delta_boundaries import DeltaBoundaries
 from kraftlake.tables.changes.effective_records import EffectiveRecords
 from kraftlake.tables.changes.partition_store import Moved, PartitionPlaces
 from kraftlake.tables.events.partition_event_columns import Partitions, States, bytes_of, events_among
@@ -40,7 +40,7 @@ class BulkEvents(NamedTuple):
     removed: list[tuple[int, str]]
 
 
-def bulk_events(places: PartitionPlaces, records: EffectiveRecords, deltas: Any, heads: DeltaHeads) -> BulkEvents:
+def bulk_events(places: PartitionPlaces, records: EffectiveRecords, deltas: Any, heads: DeltaBoundaries) -> BulkEvents:
     """Replay records of topics as `PartitionPlaces.replay` does; the events of their deltas."""
     moved = places.replay(records, deltas)
     places.strings.learn()
@@ -61,7 +61,7 @@ class _Told(NamedTuple):
     events: list[_TopicEvent]
 
 
-def _table(told: _Told, heads: DeltaHeads, others: Sequence[tuple[int, Event]]) -> tuple[pa.Table, Any]:
+def _table(told: _Told, heads: DeltaBoundaries, others: Sequence[tuple[int, Event]]) -> tuple[pa.Table, Any]:
     """The events by delta, topic (those that are gone first) and partition, then the others; the deltas of theirs."""
     moved, changed, events = told
     some = np.flatnonzero((moved.flags & (HAD | HAS)) == (HAD | HAS))

@@ -11,7 +11,7 @@ import pyarrow as pa
 from kraftlake.tables.events.table import ENCODED_EVENTS
 
 if TYPE_CHECKING:
-    from kraftlake.tables.changes.delta_boundaries import DeltaHeads
+    from kraftlake.tables.changes.delta_boundaries import DeltaBoundaries
     from kraftlake.tables.events.partition_events import Event
 
 _SCHEMA: Final = ENCODED_EVENTS
@@ -19,7 +19,7 @@ _ROWS_OF_A_RUN: Final = 20
 """From how many rows on, on average, runs of rows are joined faster than rows are picked."""
 
 
-def table_of_events(events: Sequence[Event], deltas: Any, heads: DeltaHeads) -> pa.Table:
+def table_of_events(events: Sequence[Event], deltas: Any, heads: DeltaBoundaries) -> pa.Table:
     """Events that were made one by one; `deltas` (int64) are the numbers of theirs."""
     head = heads.columns(deltas)
     fields = [*_SCHEMA][len(head) :]

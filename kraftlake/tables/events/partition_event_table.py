@@ -13,7 +13,7 @@ from kraftlake.tables.events.partition_events import Event
 from kraftlake.tables.events.table import ENCODED_EVENTS
 
 if TYPE_CHECKING:
-    from kraftlake.tables.changes.delta_boundaries import DeltaHeads
+    from kraftlake.tables.changes.delta_boundaries import DeltaBoundaries
 
 _ROWS_AT_ONCE: Final = 1 << 18
 """How many rows' texts are one array: few enough for its 31-bit bounds."""
@@ -44,7 +44,7 @@ class Singles(NamedTuple):
 
 
 def table_of_partitions(
-    changed: Changed, found: Found, deltas: Any, singles: Singles, heads: DeltaHeads
+    changed: Changed, found: Found, deltas: Any, singles: Singles, heads: DeltaBoundaries
 ) -> tuple[pa.Table, Any]:
     """All the rows, and the deltas (int64) of theirs; `found` has the rows of `changed`, `deltas` is by found event."""
     mix = _mixer(len(found.places), singles.places)

@@ -20,7 +20,7 @@ from kraftlake.delta import MetadataDelta
 from kraftlake.image import MetadataImage
 from kraftlake.image.topics_image import TopicsImage
 from kraftlake.records import metadata_records as r
-from kraftlake.tables.changes.delta_boundaries import DeltaHeads
+from kraftlake.tables.changes.delta_boundaries import DeltaBoundaries
 from kraftlake.tables.changes.effective_records import UNKNOWN_KIND, EffectiveRecords
 from kraftlake.tables.changes.object_deltas import object_deltas, replay_into
 from kraftlake.tables.changes.topics_state import TopicsInTurn
@@ -80,7 +80,7 @@ class EventStates:
         """Whether compiled code is at work."""
         return self._topics.in_places
 
-    def take(self, records: EffectiveRecords, heads: DeltaHeads) -> Iterator[Rows]:
+    def take(self, records: EffectiveRecords, heads: DeltaBoundaries) -> Iterator[Rows]:
         """Replay the records of whole deltas, which follow those before.
 
         Gives what makes, on whatever thread, the rows of `events/` in order, but for those of elections of controllers,
@@ -149,7 +149,7 @@ def _have_code() -> None:
     have_code()
 
 
-def _rows_of(events: Sequence[tuple[int, Event]], heads: DeltaHeads) -> tuple[pa.Table, Any]:
+def _rows_of(events: Sequence[tuple[int, Event]], heads: DeltaBoundaries) -> tuple[pa.Table, Any]:
     """Rows of events, and the numbers of their deltas."""
     deltas = np.array([delta for delta, _ in events], np.int64)
     return table_of_events([event for _, event in events], deltas, heads), deltas

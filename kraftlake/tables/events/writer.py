@@ -14,14 +14,14 @@ from kraftlake.image import MetadataImage
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.metadata_records import NoOpRecord
 from kraftlake.replay.loader.quorum_state import QuorumState
-from kraftlake.tables.changes.delta_boundaries import DeltaHeads
+from kraftlake.tables.changes.delta_boundaries import DeltaBoundaries
 from kraftlake.tables.changes.delta_rows_writer import DeltaRowsWriter
 from kraftlake.tables.changes.effective_records import EffectiveRecords
 from kraftlake.tables.events.entry_events import election_event
 from kraftlake.tables.events.event_table import merged, table_of_events
 from kraftlake.tables.events.states import EVENT_KINDS, EventStates, Rows
 from kraftlake.tables.events.table import ENCODED_EVENTS, EVENTS
-from kraftlake.tables.lazy_table import LaterRows
+from kraftlake.tables.lazy_table import LazyTable
 
 if TYPE_CHECKING:
     from kraftlake.records.batch_values import BatchValues
@@ -54,7 +54,7 @@ class EventsWriter(DeltaRowsWriter):
         self._quiet_rises: frozenset[int] = frozenset()
         """The last offsets of batches of nothing but no-op records that begin an epoch: they tell of no leader."""
 
-    def drain_later(self) -> LaterRows:
+    def drain_later(self) -> LazyTable:
         """The rows that were made since the last call, or are being made."""
         return self.rows.take_later()
 
@@ -74,7 +74,7 @@ class EventsWriter(DeltaRowsWriter):
     def _know_leader(self, leader: int | None, epoch: int) -> None:
         self._quorum, self._epoch = QuorumState(leader_id=leader), epoch
 
-    def _tell_load(self, image: MetadataImage, heads: DeltaHeads) -> None:
+    def _tell_load(self, image: MetadataImage, heads: DeltaBoundaries) -> None:
         pass
 
     def _asks_about(self, rows: pa.Table) -> bool:
@@ -95,21 +95,21 @@ class EventsWriter(DeltaRowsWriter):
         self._quiet_rises = frozenset(int(part.last_offsets[batch]) for batch in rises if _is_quiet(part, int(batch)))
         return len(rises) > 0
 
-    def _tell(self, records: EffectiveRecords, heads: DeltaHeads) -> None:
+    def _tell(self, records: EffectiveRecords, heads: DeltaBoundaries) -> None:
         told = [*self._states.take(records, heads)]
         elected = self._elected(heads)
         elections = self._elections(elected, heads) if len(elected) else None
         self.rows.add_later(self._later(partial(_joined, told, elections, elected)))
 
-    def _later(self, make: Callable[[], pa.Table]) -> LaterRows:
+    def _later(self, make: Callable[[], pa.Table]) -> LazyTable:
         """Rows that are made on a thread of their own, where records are replayed by compiled code."""
         if not self._states.in_columns:
-            return LaterRows.of(make())
+            return LazyTable.of(make())
         if self._maker is None:
             self._maker = ThreadPoolExecutor(1, "kraftlake-events")
-        return LaterRows(self._maker.submit(make).result)
+        return LazyTable(self._maker.submit(make).result)
 
-    def _elected(self, heads: DeltaHeads) -> Any:
+    def _elected(self, heads: DeltaBoundaries) -> Any:
         """The numbers (int64) of the deltas that begin an epoch under a leader that is known."""
         rises = np.flatnonzero(np.diff(heads.epochs, prepend=self._epoch))
         if len(heads.epochs):
@@ -118,7 +118,7 @@ class EventsWriter(DeltaRowsWriter):
             return rises[:0]
         return rises[[int(heads.offsets[rise]) not in self._quiet_rises for rise in rises.tolist()]]
 
-    def _elections(self, deltas: Any, heads: DeltaHeads) -> pa.Table:
+    def _elections(self, deltas: Any, heads: DeltaBoundaries) -> pa.Table:
         leader = self._quorum.leader_id
         assert leader is not None
         events = [election_event(leader, int(heads.epochs[delta])) for delta in deltas.tolist()]

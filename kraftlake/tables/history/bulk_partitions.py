@@ -25,7 +25,7 @@ from kraftlake.tables.changes.places import PlaceStrings, grown, have_code, is_w
 from kraftlake.tables.history import packed_states
 from kraftlake.tables.history.columns import ENCODED_STATES, STILL_SO
 from kraftlake.tables.history.packed_states import GatheredStates, InColumns, States
-from kraftlake.tables.lazy_table import LaterRows
+from kraftlake.tables.lazy_table import LazyTable
 
 
 class _Notes(NamedTuple):
@@ -107,10 +107,10 @@ class BulkPartitions:
         self._end_intervals(notes, records)
         return stop
 
-    def ended(self) -> LaterRows:
+    def ended(self) -> LazyTable:
         """The states that ended since the last call, sorted by where they began: ENCODED_STATES."""
         states, tables = self._ended.take(), self._in_columns().tables
-        return LaterRows.in_parts(lambda: tables(states), ENCODED_STATES, len(states.places))
+        return LazyTable.in_parts(lambda: tables(states), ENCODED_STATES, len(states.places))
 
     def open_tables(self) -> Iterator[pa.Table]:
         """The open states, sorted by where they began, in tables of ROW_GROUP_ROWS at most: ENCODED_STATES."""

@@ -30,7 +30,7 @@ class _Open:
     since_time: int
 
 
-class SmallStates:
+class EntityHistory:
     """The open states of the tables; `take` moves them on and gives those that ended.
 
     As `PartitionStates`: what comes out depends on the records alone, and those that take effect at one offset belong

@@ -26,9 +26,9 @@ from kraftlake.metadata_log.delta_log import TableState
 from kraftlake.metadata_log.location import Location, open_parquet_file
 from kraftlake.metadata_log.maintenance_commit import commit_beside_writers, upkeep_info
 from kraftlake.runtime.errors import CorruptDataError
-from kraftlake.tables.history.parquet_stream import EncodedFile, FileInMaking
+from kraftlake.tables.history.parquet_stream import EncodedFile, ParquetStream
 from kraftlake.tables.lake_table import LakeTable, TableDescription
-from kraftlake.tables.lazy_table import LaterRows
+from kraftlake.tables.lazy_table import LazyTable
 
 AT_ONCE = 20_000
 """Up to so many rows that are still so each append is committed at once."""
@@ -61,7 +61,7 @@ class _Made:
 
     offset: int
     overwrites: bool
-    pending: Sequence[LaterRows]
+    pending: Sequence[LazyTable]
     files: Sequence[Future[EncodedFile]]
     open_rows: Sequence[Future[EncodedFile]] | None
 
@@ -75,15 +75,15 @@ class HistoryTable(LakeTable):
         super().__init__(description, lake)
         self._states = states
         self._encoded = description.encoded_schema
-        self._pending: list[LaterRows] = []
+        self._pending: list[LazyTable] = []
         self._pending_rows = 0
-        self._file: FileInMaking | None = None
+        self._file: ParquetStream | None = None
         self._encoded_files: list[Future[EncodedFile]] = []
         self._ended = 0
         self._appends = 0
         self._offset: int | None = None
 
-    def append(self, rows: pa.Table | LaterRows, last_offset: int, *, goes_on: bool = False) -> None:
+    def append(self, rows: pa.Table | LazyTable, last_offset: int, *, goes_on: bool = False) -> None:
         """Append rows that ended at or before `last_offset`; the states are those after it by now.
 
         They are in the table when this returns, or later: with `goes_on` most of them are, and all at the latest when
@@ -92,10 +92,10 @@ class HistoryTable(LakeTable):
         self.begin_append(rows, last_offset, goes_on=goes_on)()
 
     def begin_append(
-        self, rows: pa.Table | LaterRows, last_offset: int, *, goes_on: bool = False
+        self, rows: pa.Table | LazyTable, last_offset: int, *, goes_on: bool = False
     ) -> Callable[[], None]:
         """As that of a `LakeTable`: the states may go on when this returns, but no other append may begin."""
-        rows = rows if isinstance(rows, LaterRows) else LaterRows.of(rows)
+        rows = rows if isinstance(rows, LazyTable) else LazyTable.of(rows)
         self._pending.append(rows)
         self._pending_rows += rows.num_rows
         self._ended += rows.num_rows
@@ -144,7 +144,7 @@ class HistoryTable(LakeTable):
 
     def _encode_ended(self) -> None:
         """Put what waits into the file that is being made."""
-        self._file = self._file or FileInMaking(self._encoded, self.description.statistics_columns)
+        self._file = self._file or ParquetStream(self._encoded, self.description.statistics_columns)
         for rows in self._pending:
             self._file.add(rows)
         self._pending, self._pending_rows = [], 0
@@ -163,7 +163,7 @@ class HistoryTable(LakeTable):
         open_count, open_rows = self._states.open_count, None
         if self._ended > 0 or _open_rows_in(self._held) != open_count:
             tables = self._states.open_tables()  # as they are now, though they are made later
-            open_rows = self._encode(LaterRows.in_parts(lambda: tables, self._encoded, open_count))
+            open_rows = self._encode(LazyTable.in_parts(lambda: tables, self._encoded, open_count))
         made = _Made(
             offset=last_offset,
             overwrites=self._ended > 0 or self._covered is None,
@@ -200,7 +200,7 @@ class HistoryTable(LakeTable):
             if made.open_rows is None:
                 return actions
             replaced, ended = self._replaced(now, closed, self._covered)
-            files = [*made.files, *self._encode(LaterRows.of(ended)), *made.open_rows]
+            files = [*made.files, *self._encode(LazyTable.of(ended)), *made.open_rows]
             adds = [file.result().write(self._disk, self.path, made.offset) for file in files]
             removes = [RemoveFile(path=file.path, deletion_timestamp=time, size=file.size) for file in replaced]
             return [
@@ -211,9 +211,9 @@ class HistoryTable(LakeTable):
 
         return make
 
-    def _encode(self, rows: LaterRows) -> list[Future[EncodedFile]]:
+    def _encode(self, rows: LazyTable) -> list[Future[EncodedFile]]:
         """The file of some rows, on a thread of its own; none where there are none."""
-        file = FileInMaking(self._encoded, self.description.statistics_columns)
+        file = ParquetStream(self._encoded, self.description.statistics_columns)
         file.add(rows)
         return [file.done()] if file.rows else []
 

@@ -19,7 +19,7 @@ from kraftlake.metadata_log.location import Location
 from kraftlake.metadata_log.row_files import bounded_columns, dictionary_paths, write_encoded
 from kraftlake.metadata_log.statistics import GrowingStatistics
 from kraftlake.tables.history.columns import ROW_GROUP_ROWS, VALIDITY
-from kraftlake.tables.lazy_table import LaterRows
+from kraftlake.tables.lazy_table import LazyTable
 from kraftlake.tables.partition_columns import INTS
 
 _AHEAD: Final = 2
@@ -43,7 +43,7 @@ class EncodedFile:
         return write_encoded(disk, table, self.data, self.stats, last_offset=last_offset)
 
 
-class FileInMaking:
+class ParquetStream:
     """A file of rows in `schema`, which has strings as dictionaries. Each table begins with a row group of its own.
 
     Strings are dictionaries in the file, the ends of intervals differences of their neighbours; other numbers are
@@ -71,7 +71,7 @@ class FileInMaking:
         self._waiting: deque[Future[None]] = deque()
         self.rows = 0
 
-    def add(self, rows: LaterRows) -> None:
+    def add(self, rows: LazyTable) -> None:
         """Add rows, of the file's schema or with plain strings; the thread has them made."""
         if not rows.num_rows:
             return
@@ -80,7 +80,7 @@ class FileInMaking:
         self._waiting.append(self._thread.submit(self._write, rows))
         self.rows += rows.num_rows
 
-    def _write(self, rows: LaterRows) -> None:
+    def _write(self, rows: LazyTable) -> None:
         for made in rows.tables():
             table = made if made.schema.equals(self._schema) else made.cast(self._schema)
             self._writer.write_table(table, ROW_GROUP_ROWS)

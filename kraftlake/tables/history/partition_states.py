@@ -24,7 +24,7 @@ from kraftlake.records.metadata_records import (
 from kraftlake.tables.changes.effective_records import EffectiveRecords
 from kraftlake.tables.history.columns import ENCODED_STATES, PARTITION_SCHEMA
 from kraftlake.tables.history.object_partitions import Key, ObjectPartitions, OpenState
-from kraftlake.tables.lazy_table import LaterRows
+from kraftlake.tables.lazy_table import LazyTable
 
 if TYPE_CHECKING:
     from kraftlake.tables.history.bulk_partitions import BulkPartitions
@@ -55,7 +55,7 @@ class PartitionStates:
         self._bulk_wanted = bulk
         self._bulk: BulkPartitions | None = None
         self._objects: ObjectPartitions | None = ObjectPartitions(TopicsImage.EMPTY, {})
-        self._ended: list[LaterRows] = []
+        self._ended: list[LazyTable] = []
 
     def begin(self, topics: TopicsImage, since: Any, since_times: Any) -> None:
         """Begin with the partitions of an image: each is what it is since an offset and a time.
@@ -107,14 +107,14 @@ class PartitionStates:
             self._become_objects()
             self._take_as_objects(records.where(np.s_[stop:]))
 
-    def ended(self) -> LaterRows:
+    def ended(self) -> LazyTable:
         """The states that ended since the last call, as rows of `partition_history/`; other threads may make them."""
         parts, self._ended = self._ended, []
         if self._bulk is not None:
             parts.append(self._bulk.ended())
         if len(parts) == 1:
             return parts[0]
-        return LaterRows.in_parts(
+        return LazyTable.in_parts(
             lambda: chain.from_iterable(part.tables() for part in parts),
             ENCODED_STATES,
             sum(part.num_rows for part in parts),
@@ -138,7 +138,7 @@ class PartitionStates:
         assert self._objects is not None, "one of the two is there"
         ended = self._objects.take(records)
         if ended.num_rows:
-            self._ended.append(LaterRows.of(ended.sort_by("valid_from_offset").cast(ENCODED_STATES)))
+            self._ended.append(LazyTable.of(ended.sort_by("valid_from_offset").cast(ENCODED_STATES)))
 
     def _become_objects(self) -> None:
         bulk = self._bulk

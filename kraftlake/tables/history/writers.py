@@ -23,13 +23,13 @@ from kraftlake.tables.changes.effective_records import (
     standing_alone,
 )
 from kraftlake.tables.history.columns import PARTITION_COLUMNS
-from kraftlake.tables.history.entity_history import Since, SmallStates
+from kraftlake.tables.history.entity_history import EntityHistory, Since
 from kraftlake.tables.history.entity_tables import SMALL_TABLES, SmallTable
 from kraftlake.tables.history.history_table import HistoryTable
 from kraftlake.tables.history.open_intervals import partitions_since, things_since
 from kraftlake.tables.history.partition_states import PartitionStates
 from kraftlake.tables.lake_table import LakeTable, TableDescription
-from kraftlake.tables.lazy_table import LaterRows
+from kraftlake.tables.lazy_table import LazyTable
 from kraftlake.tables.table_writer import TableWriter
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class PartitionHistoryWriter(HistoryWriter):
         """The states that ended since the last call."""
         return self.drain_later().table()
 
-    def drain_later(self) -> LaterRows:
+    def drain_later(self) -> LazyTable:
         """The same, still to be made."""
         return self._states.ended()
 
@@ -151,7 +151,7 @@ class SmallHistories:
         self._transactions = TransactionReader()
         self._writers: dict[str, SmallHistoryWriter] = {}
         self._taken_to = -1 if covers is None else covers
-        self.states = SmallStates((), _image_at(reader, covers, self._transactions))
+        self.states = EntityHistory((), _image_at(reader, covers, self._transactions))
 
     def add(self, writer: SmallHistoryWriter, since: Since) -> None:
         """Add a table by its writer: what there is of it is so since an offset and time."""

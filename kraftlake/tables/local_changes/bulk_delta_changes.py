@@ -12,13 +12,13 @@ from kraftlake.delta.bulk_change import BulkChange
 from kraftlake.image.partition_rows import COLUMNS
 from kraftlake.kernels.broker_changes import HAD, HAS, WRITTEN
 from kraftlake.kernels.change_state import DIRECTORIES_WRITTEN, N_FRESH, N_TOUCHED, TOUCHED
-from kraftlake.tables.changes.delta_boundaries import DeltaHeads
+from kraftlake.tables.changes.delta_boundaries import DeltaBoundaries
 from kraftlake.tables.local_changes.columns import ChangedPartitions, Strings, local_change_table
 
 _PARTITIONS_AT_ONCE: Final = 50_000
 
 
-def bulk_delta_changes(bulk: BulkChange, heads: DeltaHeads) -> Iterator[pa.Table] | None:
+def bulk_delta_changes(bulk: BulkChange, heads: DeltaBoundaries) -> Iterator[pa.Table] | None:
     """The rows that `local_change_rows` makes of the delta, in pieces that are sorted each for itself.
 
     `heads` is the delta's own. None where a partition has a list that is too long for compiled code.

@@ -12,21 +12,21 @@ import pyarrow as pa
 
 from kraftlake.image.topics_image import TopicsImage
 from kraftlake.kernels.broker_changes import HAS
-from kraftlake.tables.changes.delta_boundaries import DeltaHeads
+from kraftlake.tables.changes.delta_boundaries import DeltaBoundaries
 from kraftlake.tables.changes.effective_records import EffectiveRecords
 from kraftlake.tables.changes.partition_store import Moved, PartitionPlaces
 from kraftlake.tables.local_changes.columns import ChangedPartitions, Strings, local_change_table
 
 
 def bulk_local_changes(
-    places: PartitionPlaces, records: EffectiveRecords, deltas: Any, heads: DeltaHeads
+    places: PartitionPlaces, records: EffectiveRecords, deltas: Any, heads: DeltaBoundaries
 ) -> tuple[int, pa.Table]:
     """Replay records of topics as `PartitionPlaces.replay` does: gives the first that was not, and the rows."""
     moved = places.replay(records, deltas)
     return moved.done, _told(places, moved, heads)
 
 
-def changes_as_new(topics: TopicsImage, heads: DeltaHeads) -> pa.Table:
+def changes_as_new(topics: TopicsImage, heads: DeltaBoundaries) -> pa.Table:
     """The rows of the one metadata delta that makes an image that `fits` of the empty one."""
     places = PartitionPlaces(topics)
     none = np.zeros(len(places.rows), np.int64)
@@ -45,7 +45,7 @@ def changes_as_new(topics: TopicsImage, heads: DeltaHeads) -> pa.Table:
     return _told(places, moved, heads)
 
 
-def _told(places: PartitionPlaces, moved: Moved, heads: DeltaHeads) -> pa.Table:
+def _told(places: PartitionPlaces, moved: Moved, heads: DeltaBoundaries) -> pa.Table:
     change, strings = places.change, places.strings
     strings.learn()
     return local_change_table(

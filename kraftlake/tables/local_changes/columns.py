@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from kraftlake.kernels.broker_changes import DELETE, HAS, TOO_LONG, changes_of_brokers, most_changes
 from kraftlake.kernels.change_state import Base, State
 from kraftlake.kernels.told_rows import sort_told, told_columns
-from kraftlake.tables.changes.delta_boundaries import DeltaHeads
+from kraftlake.tables.changes.delta_boundaries import DeltaBoundaries
 from kraftlake.tables.history.columns import times_of
 from kraftlake.tables.local_changes.table import CHANGES_BY_NAME, ENCODED_SCHEMA
 from kraftlake.tables.row_lists import RowLists
@@ -71,7 +71,7 @@ class Strings:
     directories: pa.Array
 
 
-def local_change_table(partitions: ChangedPartitions, heads: DeltaHeads, strings: Strings) -> pa.Table:
+def local_change_table(partitions: ChangedPartitions, heads: DeltaBoundaries, strings: Strings) -> pa.Table:
     """The rows that `local_change_rows` makes, of each delta after the one before: ENCODED_SCHEMA.
 
     No partition has a list that is too long for compiled code.
@@ -158,7 +158,7 @@ class _Columns(NamedTuple):
         return cls(np.empty(rows, np.int64), np.empty(rows, np.int64), *(np.empty(size, np.int32) for size in sizes))
 
 
-def _told(partitions: ChangedPartitions, topics: Any, order: Any, heads: DeltaHeads) -> _Columns:
+def _told(partitions: ChangedPartitions, topics: Any, order: Any, heads: DeltaBoundaries) -> _Columns:
     """What brokers are told, by delta and broker, then in an order of the partitions, which is by delta.
 
     `topics` (int32) are the partitions' topics as the columns name them.

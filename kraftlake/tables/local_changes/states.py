@@ -15,7 +15,7 @@ from kraftlake import kernels
 from kraftlake.delta import TopicsDelta
 from kraftlake.image import MetadataImage
 from kraftlake.image.topics_image import TopicsImage
-from kraftlake.tables.changes.delta_boundaries import DeltaHeads
+from kraftlake.tables.changes.delta_boundaries import DeltaBoundaries
 from kraftlake.tables.changes.effective_records import UNKNOWN_KIND, EffectiveRecords
 from kraftlake.tables.changes.object_deltas import object_deltas
 from kraftlake.tables.changes.topics_state import TopicsInTurn
@@ -39,7 +39,7 @@ class LocalChangeStates:
         """Whether compiled code is at work."""
         return self._topics.in_places
 
-    def take(self, records: EffectiveRecords, heads: DeltaHeads) -> list[pa.Table]:
+    def take(self, records: EffectiveRecords, heads: DeltaBoundaries) -> list[pa.Table]:
         """Replay the records of whole deltas, which follow those before; the rows of `local_changes/`, in order.
 
         A record is of the first delta whose last offset is at or behind the one at which it takes effect. Records of
@@ -61,7 +61,7 @@ class LocalChangeStates:
             rows.append(self._take_objects(records.where(np.s_[done:]), deltas[done:], heads))
         return rows
 
-    def _take_objects(self, records: EffectiveRecords, deltas: Any, heads: DeltaHeads) -> pa.Table:
+    def _take_objects(self, records: EffectiveRecords, deltas: Any, heads: DeltaBoundaries) -> pa.Table:
         rows = RowBuffer(SCHEMA)
         for number, delta in object_deltas(
             records, deltas, TOPIC_KINDS, lambda: MetadataImage(topics=self._topics.image())
@@ -73,7 +73,7 @@ class LocalChangeStates:
         return rows.take()
 
 
-def rows_of_image(topics: TopicsImage, heads: DeltaHeads) -> pa.Table:
+def rows_of_image(topics: TopicsImage, heads: DeltaBoundaries) -> pa.Table:
     """The rows of one metadata delta that makes a whole image of the empty one."""
     if topics.is_empty():
         return SCHEMA.empty_table()

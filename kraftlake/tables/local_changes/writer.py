@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kraftlake.image import MetadataImage
-from kraftlake.tables.changes.delta_boundaries import DeltaHeads
+from kraftlake.tables.changes.delta_boundaries import DeltaBoundaries
 from kraftlake.tables.changes.delta_rows_writer import DeltaRowsWriter
 from kraftlake.tables.changes.effective_records import EffectiveRecords
 from kraftlake.tables.history.partition_states import TOPIC_KINDS
@@ -27,9 +27,9 @@ class LocalChangesWriter(DeltaRowsWriter):
     def _go_on(self, image: MetadataImage, *, told: bool) -> None:  # noqa: ARG002 - of use to others
         self._states = LocalChangeStates(image.topics, bulk=self._bulk)
 
-    def _tell_load(self, image: MetadataImage, heads: DeltaHeads) -> None:
+    def _tell_load(self, image: MetadataImage, heads: DeltaBoundaries) -> None:
         self.rows.add_table(rows_of_image(image.topics, heads))
 
-    def _tell(self, records: EffectiveRecords, heads: DeltaHeads) -> None:
+    def _tell(self, records: EffectiveRecords, heads: DeltaBoundaries) -> None:
         for table in self._states.take(records, heads):
             self.rows.add_table(table)

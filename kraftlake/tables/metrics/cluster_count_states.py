@@ -22,7 +22,7 @@ from kraftlake.records.metadata_records import (
     UnregisterBrokerRecord,
 )
 from kraftlake.replay.loader.manifest import LogDeltaManifest
-from kraftlake.tables.changes.delta_boundaries import DeltaHeads
+from kraftlake.tables.changes.delta_boundaries import DeltaBoundaries
 from kraftlake.tables.changes.effective_records import UNKNOWN_KIND, EffectiveRecords
 from kraftlake.tables.changes.object_deltas import object_deltas
 from kraftlake.tables.changes.topics_state import TopicsInTurn
@@ -62,7 +62,7 @@ class ClusterCountStates:
         self._topics = TopicsInTurn(image.topics, bulk=bulk)
         self._cluster = image.cluster
 
-    def take(self, records: EffectiveRecords, heads: DeltaHeads) -> Iterator[Counted]:
+    def take(self, records: EffectiveRecords, heads: DeltaBoundaries) -> Iterator[Counted]:
         """Replay the records of whole deltas, which follow those before: the deltas that have changed a count.
 
         A delta with an election is one. A record is of the first delta whose last offset is at or behind the one at

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from kraftlake.image import ClusterCounts, MetadataImage, count_cluster
 from kraftlake.records.metadata_records import NoOpRecord
-from kraftlake.tables.changes.delta_boundaries import DeltaHeads
+from kraftlake.tables.changes.delta_boundaries import DeltaBoundaries
 from kraftlake.tables.changes.delta_rows_writer import DeltaRowsWriter
 from kraftlake.tables.changes.effective_records import EffectiveRecords
 from kraftlake.tables.history.partition_states import TOPIC_KINDS
@@ -89,10 +89,10 @@ class ClusterMetricsWriter(DeltaRowsWriter):
         self.waits = not told
         self._states = ClusterCountStates(image, bulk=self._bulk)
 
-    def _tell_load(self, image: MetadataImage, heads: DeltaHeads) -> None:
+    def _tell_load(self, image: MetadataImage, heads: DeltaBoundaries) -> None:
         self._add(heads, Counted(0, count_cluster(image), 0, 0))
 
-    def _tell(self, records: EffectiveRecords, heads: DeltaHeads) -> None:
+    def _tell(self, records: EffectiveRecords, heads: DeltaBoundaries) -> None:
         before = self._states.counts
         for counted in self._states.take(records, heads):
             if self.waits and counted.delta > 0:
@@ -103,6 +103,6 @@ class ClusterMetricsWriter(DeltaRowsWriter):
             self.waits = False
             self._add(heads, Counted(0, before, 0, 0))
 
-    def _add(self, heads: DeltaHeads, counted: Counted) -> None:
+    def _add(self, heads: DeltaBoundaries, counted: Counted) -> None:
         values: tuple[Any, ...] = attrs.astuple(counted.counts)
         self.rows.add((*heads.row(counted.delta), *values, counted.unclean, counted.eligible))

@@ -21,8 +21,8 @@ from kraftlake.records import metadata_records as r
 from kraftlake.records.control_records import Voter, VoterEndpoint, VotersRecord
 from kraftlake.records.serde import encode_value
 from kraftlake.replay import import_source, open_source
-from kraftlake.replay.loader.image_columns import SCHEMA, image_from_arrow, image_to_arrow
 from kraftlake.replay.loader import image_cache
+from kraftlake.replay.loader.image_columns import SCHEMA, image_from_arrow, image_to_arrow
 from tests.histories import histories, uuid_of
 
 SAMPLE = Path(__file__).resolve().parents[3] / "samples" / "kafka-4.4" / "log" / "__cluster_metadata-0"

@@ -18,7 +18,7 @@ from kraftlake.image.partition_registration import NO_LEADER
 from kraftlake.image.partition_rows import RowWriter
 from kraftlake.kernels import event_kinds
 from kraftlake.records.uuid import Uuid
-from kraftlake.tables.changes.delta_boundaries import DeltaHeads
+from kraftlake.tables.changes.delta_boundaries import DeltaBoundaries
 from kraftlake.tables.events import partition_event_table
 from kraftlake.tables.events.event_table import merged, table_of_events
 from kraftlake.tables.events.partition_event_columns import Partitions, States, bytes_of, events_among
@@ -93,7 +93,7 @@ def test_rows_are_those_of_the_objects_with_single_events_among_them(
     found = events_among(given_.states, order)
     places = np.minimum(np.array(singles, np.int64), len(found.places))
     events = [topic_created(f"neü{number}", "x" * number, "0 partitions") for number in range(len(singles))]
-    heads = DeltaHeads(offsets=np.array([7]), epochs=np.array([1], np.int32), times=np.array([-1]))
+    heads = DeltaBoundaries(offsets=np.array([7]), epochs=np.array([1], np.int32), times=np.array([-1]))
     rows = order[found.places]
     none = np.zeros(len(rows), np.int64)
     among = Singles(events, np.zeros(len(events), np.int64), places)

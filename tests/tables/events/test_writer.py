@@ -28,7 +28,7 @@ from kraftlake.tables.events.states import EventStates
 from kraftlake.tables.events.table import EVENTS
 from kraftlake.tables.events.writer import EventsWriter
 from kraftlake.tables.history import partition_states
-from kraftlake.tables.lazy_table import LaterRows
+from kraftlake.tables.lazy_table import LazyTable
 from tests.metadata_logs import metadata_logs
 from tests.replay.made_logs import begin, data, end, partition, topic, uuid_of
 from tests.tables.telling import (
@@ -80,8 +80,8 @@ def published(batches: Sequence[RecordBatch]) -> pa.Table:
 class LateWriter(EventsWriter):
     """Makes rows when somebody asks for them, be the states that they are of long gone."""
 
-    def _later(self, make: Callable[[], pa.Table]) -> LaterRows:
-        return LaterRows(make)
+    def _later(self, make: Callable[[], pa.Table]) -> LazyTable:
+        return LazyTable(make)
 
 
 def told(pieces: Iterable[Sequence[RecordBatch]], *, bulk: bool | None, late: bool = False) -> pa.Table:

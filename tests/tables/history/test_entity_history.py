@@ -14,7 +14,7 @@ from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.runtime.errors import CorruptDataError, ReplayError
 from kraftlake.tables.changes.effective_records import TransactionReader
-from kraftlake.tables.history.entity_history import SmallStates
+from kraftlake.tables.history.entity_history import EntityHistory
 from kraftlake.tables.history.entity_tables import (
     ACLS,
     BROKERS,
@@ -32,8 +32,8 @@ from tests.tables.history.reference import Row, images, plain, small_rows
 from tests.tables.sample_log import SAMPLES
 
 
-def histories(log: Iterable[RecordBatch], states: SmallStates | None = None) -> dict[str, list[Row]]:
-    states = states or SmallStates()
+def histories(log: Iterable[RecordBatch], states: EntityHistory | None = None) -> dict[str, list[Row]]:
+    states = states or EntityHistory()
     reader = TransactionReader()
     ended: dict[str, list[pa.Table]] = {table.name: [] for table in SMALL_TABLES}
     for batch in log:
@@ -66,7 +66,7 @@ def test_it_goes_on_from_any_image(log: list[RecordBatch], at: int) -> None:
     if reader.open_since is not None:
         return  # a snapshot is made outside of transactions only
     start = [MetadataImage.EMPTY, *images(log[:at])][-1]
-    states = SmallStates(image=start)
+    states = EntityHistory(image=start)
     found, seen = histories(log[at:], states), [start, *images(log[at:], start)]
     for table in SMALL_TABLES:
         assert found[table.name] == small_rows(table, seen), table.name
@@ -84,7 +84,7 @@ def test_real_logs_have_the_histories_that_their_images_have(sample: str) -> Non
 
 def test_what_a_snapshot_of_the_past_knew_is_kept_where_it_began() -> None:
     log = log_of([topic(1)], [r.ConfigRecord(resource_type=2, resource_name="topic-1", name="x", value="1")])
-    states = SmallStates(
+    states = EntityHistory(
         image=[*images(log)][-1],
         since=lambda table, key: (0, 5) if (table, key) == (TOPICS, (str(uuid_of(1)),)) else None,
     )

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from kraftlake.runtime.errors import CorruptDataError
 from kraftlake.tables.history import rows_at as module
 from kraftlake.tables.history.columns import ENCODED_STATES, PARTITION_SCHEMA, times_of
-from kraftlake.tables.history.parquet_stream import FileInMaking
+from kraftlake.tables.history.parquet_stream import ParquetStream
 from kraftlake.tables.history.rows_at import groups_at, rows_at
-from kraftlake.tables.lazy_table import LaterRows
+from kraftlake.tables.lazy_table import LazyTable
 from tests.tables.history.reference import KEYS, plain
 
 _KEY = KEYS["partition_history"]
@@ -54,9 +54,9 @@ def _states(seed: int, count: int) -> pa.Table:
 def _write(rows: pa.Table, path: Path, writer: str) -> Path:
     """A file of the rows in some row groups, as one of its writers makes it."""
     if writer == "the job":
-        file = FileInMaking(ENCODED_STATES, ("valid_from_offset", "valid_to_offset"))
+        file = ParquetStream(ENCODED_STATES, ("valid_from_offset", "valid_to_offset"))
         for start in range(0, rows.num_rows, _GROUP):
-            file.add(LaterRows.of(rows.slice(start, _GROUP)))
+            file.add(LazyTable.of(rows.slice(start, _GROUP)))
         path.write_bytes(file.done().result().data)
         return path
     others = {

@@ -21,7 +21,7 @@ from kraftlake.records.schema import Message
 from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
 from kraftlake.replay.loader.manifest import LogDeltaManifest
 from kraftlake.runtime.errors import ReplayError
-from kraftlake.tables.changes.delta_boundaries import DeltaHeads
+from kraftlake.tables.changes.delta_boundaries import DeltaBoundaries
 from kraftlake.tables.history import partition_states
 from kraftlake.tables.local_changes.states import LocalChangeStates, rows_of_image
 from kraftlake.tables.local_changes.table import SCHEMA, Row, local_change_rows
@@ -85,7 +85,7 @@ def test_an_image_is_told_whole_as_the_delta_from_the_empty_one(log: list[Record
     for batch in log[:at]:
         loader.load_batch(batch)
     delta, image = loader.take_change()
-    whole = rows_of_image(image.topics, DeltaHeads.single(7, 3, -1))
+    whole = rows_of_image(image.topics, DeltaBoundaries.single(7, 3, -1))
     rows = [] if delta.topics_delta is None else [*local_change_rows(delta.topics_delta, (7, 3, None))]
     assert [tuple(row.values()) for row in whole.to_pylist()] == rows
 

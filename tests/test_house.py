@@ -16,8 +16,6 @@ from tools.code_lines import code_lines
 ROOMS = sorted(f"kraftlake.{path.parent.name}" for path in PACKAGE.glob("*/__init__.py"))
 
 ROOMS_WITH_CIRCLES = {
-    "kraftlake.delta",
-    "kraftlake.image",
     "kraftlake.kernels",
     "kraftlake.records",
     "kraftlake.replay",

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from kraftlake.delta.bulk_clear_elr import changes_clearing_elr
 from kraftlake.delta.bulk_state import BulkState
 from kraftlake.image.packed_topics import PATCHES_BELOW, PackedTopics
 from kraftlake.image.partition_registration import PartitionRegistration
@@ -58,12 +59,16 @@ class BulkChange(BulkState):
         return int(at), [(place, "" if topic < 0 else self.topic_name(topic)) for place, topic in seen]
 
     def _cleared_elr(self, value: Any) -> bool:
-        """Whether the value is of a ClearElrRecord, which was replayed."""
-        if len(value) < 4 or value[1] != topic_records.CLEAR_ELR:
+        """Replay the value of a ClearElrRecord; False, where objects have to, and for any other record."""
+        changes = changes_clearing_elr(self, value.tobytes())
+        if changes is None:
             return False
-        from kraftlake.delta.bulk_clear_elr import clear_elr
-
-        return clear_elr(self, value.tobytes())
+        count, size = changes.shape
+        starts = np.arange(0, count * size, size)
+        if count and self.replay(changes.reshape(-1), starts, starts + size, 0, count)[0] < count:
+            return False  # without compiled code: objects clear what still has one
+        self.has_cleared_elr = True
+        return True
 
     @property
     def is_empty(self) -> bool:
@@ -78,44 +83,6 @@ class BulkChange(BulkState):
             or state.touched_info[: counts[columns.N_TOUCHED], 0].any()
             or state.dense_flags.any()
         )
-
-    # what it says
-
-    @property
-    def new_names(self) -> list[str]:
-        """The names of the topics that were created, dead ones too."""
-        return self._names_text.decode("ascii").split("\n")[:-1]
-
-    @property
-    def _names_text(self) -> bytes:
-        text: bytes = self.state.names[: self.state.counts[columns.N_NAMES]].tobytes()
-        return text
-
-    def topic_name(self, topic: int) -> str:
-        """The name of a topic."""
-        table = self.packed.table
-        known = table.topic_count
-        return table.name_of(topic) if topic < known else self.new_names[topic - known]
-
-    def topic_id(self, topic: int) -> Uuid:
-        """The id of a topic."""
-        known = self.packed.table.topic_count
-        return self.packed.table.id_of(topic) if topic < known else self.new_id(topic - known)
-
-    def directory_ids(self) -> tuple[Uuid, ...]:
-        """The directory ids by number."""
-        known = len(self.packed.directories)
-        added = self.state.directories[known : self.state.counts[columns.N_DIRECTORIES]].astype(">u8").tobytes()
-        return (*self.packed.directories, *[Uuid(added[i : i + 16]) for i in range(0, len(added), 16)])
-
-    def heap(self) -> Any:
-        """The heap of the base and what came behind it."""
-        used = self.state.counts[columns.N_HEAP]
-        return np.concatenate((self.base.heap, self.state.heap[:used])) if used else self.base.heap
-
-    def new_id(self, place: int) -> Uuid:
-        """The id of a created topic."""
-        return Uuid(self.state.ids[place].astype(">u8").tobytes())
 
     def apply(self) -> PackedTopics:
         """The base after the change; itself when nothing differs."""
@@ -157,7 +124,7 @@ class BulkChange(BulkState):
         fresh, created = int(counts[columns.N_FRESH]), int(counts[columns.N_TOPICS])
         known = base.table.topic_count
         topics = known + created
-        ids = np.concatenate((base.table.ids, state.ids[:created].astype(">u8").view(np.uint8).reshape(-1, 16)))
+        ids = self.topic_ids()
         alive = state.alive[:topics].astype(np.bool_)
         common: dict[str, Any] = {"heap": self.heap(), "directories": self.directory_ids()}
         if alive.all() and not counts[columns.N_ODD]:  # then the rows of each new topic lie from its first one on
@@ -170,7 +137,7 @@ class BulkChange(BulkState):
                     rows = np.concatenate((self._base_rows(), state.fresh_rows[:fresh]))
                 else:
                     rows = self._shared_fresh_rows(fresh)
-                names = base.table.names + self.new_names if known else self._names_text
+                names = base.table.names + self.new_names if known else self.names_text
                 table = TopicTable(names, ids, starts, base.table.sparse)
                 return PackedTopics(table=table, rows=rows, **common)
         return self._sorted_anew(base.table.names + self.new_names, ids, alive, common)

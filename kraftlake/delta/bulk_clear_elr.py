@@ -1,76 +1,61 @@
-"""ClearElrRecords on rows: each partition with eligible leader replicas gets one change. Imports numpy and numba."""
+"""ClearElrRecords on rows: each partition with eligible leader replicas gets one change. Imports numpy."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from kraftlake.delta.bulk_state import BulkState
 from kraftlake.image.partition_rows import HEAP_LISTS, RARE, SHAPE
 from kraftlake.kernels import change_state as columns
 from kraftlake.records.metadata_records import ClearElrRecord, PartitionChangeRecord
-from kraftlake.records.serde import decode_value
+from kraftlake.records.serde import decode_value, encode_value
+from kraftlake.records.uuid import Uuid
 from kraftlake.runtime.errors import CorruptDataError
-
-if TYPE_CHECKING:
-    from kraftlake.delta.bulk_change import BulkChange
 
 _ELR = 5
 """The place of the ELR among a partition's lists; the last known one comes behind it."""
+_CLEARED = encode_value(
+    PartitionChangeRecord(partition_id=0, topic_id=Uuid.ZERO, eligible_leader_replicas=(), last_known_elr=()), 2
+)
+_PARTITION_ID, _TOPIC_ID = slice(3, 7), slice(7, 23)
+"""The places of these fields in the value of a PartitionChangeRecord."""
 
 
-def clear_elr(bulk: BulkChange, value: bytes) -> bool:
-    """Replay the record whose value this is; false where that is for objects to do.
+def changes_clearing_elr(bulk: BulkState, value: bytes) -> Any:
+    """The PartitionChangeRecords that the value of a ClearElrRecord stands for: uint8[n, bytes of one value].
 
+    None where objects have to replay the value: another record, an unknown topic, lists that are too long for rows.
     Source of the semantics: `ObjectChange.replay`.
     """
+    if len(value) < 4 or value[1] != ClearElrRecord.API_KEY:
+        return None
     try:
         record = decode_value(value).message
     except CorruptDataError:
-        return False
+        return None
     if not isinstance(record, ClearElrRecord):
-        return False
-    topic = -1
-    if record.topic_name:
-        topic = number_of(bulk, record.topic_name)
-        if topic < 0:
-            return False
+        return None
+    topic = bulk.topic_number(record.topic_name) if record.topic_name else -1
+    if record.topic_name and topic < 0:
+        return None
     found = _with_elr(bulk, topic)
     if found is None:
-        return False
-    changes = []
-    for number, partition in found:
-        changes.append(
-            PartitionChangeRecord(
-                topic_id=bulk.topic_id(number),
-                partition_id=partition,
-                eligible_leader_replicas=(),
-                last_known_elr=(),
-            )
-        )
-    if changes:
-        from kraftlake.delta.record_columns import replay_records
-
-        if replay_records(bulk, changes) < len(changes):
-            return False  # without compiled code: objects clear what still has one
-    bulk.has_cleared_elr = True
-    return True
+        return None
+    topics, partitions = found
+    changes = np.empty((len(topics), len(_CLEARED)), np.uint8)
+    changes[:] = np.frombuffer(_CLEARED, np.uint8)
+    changes[:, _PARTITION_ID] = partitions.astype(">i4").view(np.uint8).reshape(-1, 4)
+    changes[:, _TOPIC_ID] = bulk.topic_ids()[topics]
+    return changes
 
 
-def number_of(bulk: BulkChange, name: str) -> int:
-    """The number of the topic that has the name now, or -1."""
-    alive, table = bulk.state.alive, bulk.packed.table
-    number = table.by_name.get(name)
-    if number is not None and alive[number]:
-        return number
-    for place, new_name in enumerate(bulk.new_names, start=table.topic_count):
-        if new_name == name and alive[place]:
-            return place
-    return -1
+def _with_elr(bulk: BulkState, topic: int) -> tuple[Any, Any] | None:
+    """Topic numbers and partition ids of the partitions with an ELR, of one topic or (-1) of all.
 
-
-def _with_elr(bulk: BulkChange, topic: int) -> list[tuple[int, int]] | None:
-    """Topic and partition of those with an ELR, of one topic or (-1) of all; None where a list is too long for rows."""
+    None where a list is too long for rows.
+    """
     state, heap, starts = bulk.state, bulk.heap(), bulk.base.starts
     fresh = int(state.counts[columns.N_FRESH])
     rows, numbers = _rows_of_base(bulk, topic)
@@ -89,10 +74,10 @@ def _with_elr(bulk: BulkChange, topic: int) -> list[tuple[int, int]] | None:
     known = topics[chosen & (topics < len(bulk.base.sparse))]
     if (lengths[chosen] > columns.LONGEST).any() or bulk.base.sparse[known].any():
         return None
-    return list(zip(topics[chosen].tolist(), partitions[chosen].tolist(), strict=True))
+    return topics[chosen], partitions[chosen]
 
 
-def _rows_of_base(bulk: BulkChange, topic: int) -> tuple[Any, Any]:
+def _rows_of_base(bulk: BulkState, topic: int) -> tuple[Any, Any]:
     """Rows of the base as they are now, and their numbers: those of one topic, or all."""
     state, starts = bulk.state, bulk.base.starts
     if topic >= bulk.packed.table.topic_count:

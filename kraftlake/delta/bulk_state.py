@@ -12,6 +12,7 @@ from kraftlake.image.topic_table import TopicTable
 from kraftlake.kernels import change_state as columns
 from kraftlake.kernels import indexes, row_lists, topic_records
 from kraftlake.kernels.arguments import Flattened
+from kraftlake.records.uuid import Uuid
 from kraftlake.runtime import reused_memory
 
 _SAMPLES = 1024
@@ -94,6 +95,59 @@ class BulkState:
         """Whether a topic was removed."""
         topics = self.packed.table.topic_count + int(self.state.counts[columns.N_TOPICS])
         return not self.state.alive[:topics].all()
+
+    @property
+    def new_names(self) -> list[str]:
+        """The names of the topics that were created, dead ones too."""
+        return self.names_text.decode("ascii").split("\n")[:-1]
+
+    @property
+    def names_text(self) -> bytes:
+        """The names of the topics that were created, as ASCII text with a newline behind each."""
+        text: bytes = self.state.names[: self.state.counts[columns.N_NAMES]].tobytes()
+        return text
+
+    def topic_name(self, topic: int) -> str:
+        """The name of a topic."""
+        table = self.packed.table
+        known = table.topic_count
+        return table.name_of(topic) if topic < known else self.new_names[topic - known]
+
+    def topic_id(self, topic: int) -> Uuid:
+        """The id of a topic."""
+        known = self.packed.table.topic_count
+        return self.packed.table.id_of(topic) if topic < known else self.new_id(topic - known)
+
+    def topic_ids(self) -> Any:
+        """The ids of all topics, those that are gone too: uint8[T, 16]."""
+        created = self.state.ids[: self.state.counts[columns.N_TOPICS]]
+        return np.concatenate((self.packed.table.ids, created.astype(">u8").view(np.uint8).reshape(-1, 16)))
+
+    def topic_number(self, name: str) -> int:
+        """The number of the topic that has the name now, or -1."""
+        alive, table = self.state.alive, self.packed.table
+        number = table.by_name.get(name)
+        if number is not None and alive[number]:
+            return number
+        for place, new_name in enumerate(self.new_names, start=table.topic_count):
+            if new_name == name and alive[place]:
+                return place
+        return -1
+
+    def directory_ids(self) -> tuple[Uuid, ...]:
+        """The directory ids by number."""
+        known = len(self.packed.directories)
+        added = self.state.directories[known : self.state.counts[columns.N_DIRECTORIES]].astype(">u8").tobytes()
+        return (*self.packed.directories, *[Uuid(added[i : i + 16]) for i in range(0, len(added), 16)])
+
+    def heap(self) -> Any:
+        """The heap of the base and what came behind it."""
+        used = self.state.counts[columns.N_HEAP]
+        return np.concatenate((self.base.heap, self.state.heap[:used])) if used else self.base.heap
+
+    def new_id(self, place: int) -> Uuid:
+        """The id of a created topic."""
+        return Uuid(self.state.ids[place].astype(">u8").tobytes())
 
     def replace(self, **arrays: Any) -> None:
         """Put arrays in the place of others."""

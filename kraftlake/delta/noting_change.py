@@ -13,7 +13,7 @@ import numpy as np
 from kraftlake.delta.bulk_change import BulkChange
 from kraftlake.image.packed_topics import PackedTopics
 from kraftlake.image.partition_rows import COLUMNS
-from kraftlake.kernels import NoCompiledCodeError, partition_journal, topic_records
+from kraftlake.kernels import NoCompiledCodeError, partition_journal
 from kraftlake.kernels import change_state as columns
 
 
@@ -172,7 +172,11 @@ class NotingChange(BulkChange):
                     assert at > grown_at, "one growth is enough for any record"
                     grown_at = at
                     self.grow(int(data[starts[at] + 1]))
-                elif status == columns.STOPPED and cleared is not None and self._clears(data[starts[at] : stops[at]]):
+                elif (
+                    status == columns.STOPPED
+                    and cleared is not None
+                    and self._cleared_elr(data[starts[at] : stops[at]])
+                ):
                     cleared += [(at, *inner) for inner in self._inner]
                     at += 1
                 else:
@@ -181,14 +185,9 @@ class NotingChange(BulkChange):
             pass  # what was replayed stays; the rest is for others
         return int(at), places, rows, did
 
-    def _clears(self, value: Any) -> bool:
-        """Whether the value is of a ClearElrRecord, which was replayed; what it has changed is in `_inner`."""
-        if len(value) < 4 or value[1] != topic_records.CLEAR_ELR:
-            return False
-        from kraftlake.delta.bulk_clear_elr import clear_elr
-
+    def _cleared_elr(self, value: Any) -> bool:
         self._inner = []
-        return clear_elr(self, value.tobytes())
+        return super()._cleared_elr(value)
 
     def _removals(self, removals: Any) -> tuple[Any, Any, Any, Any, Any]:
         """A note for each partition of the topics that were removed."""

@@ -8,7 +8,8 @@ from kraftlake.delta.local_replica_changes import GatheredChanges, LocalReplicaC
 from kraftlake.delta.topic_delta import TopicDelta
 from kraftlake.image.packed_partitions import PackedPartitions
 from kraftlake.image.partition_registration import PartitionRegistration
-from kraftlake.image.topics_image import TopicImage, TopicsImage
+from kraftlake.image.topic_image import TopicImage
+from kraftlake.image.topics_image import TopicsImage
 from kraftlake.records.metadata_records import (
     ClearElrRecord,
     PartitionChangeRecord,

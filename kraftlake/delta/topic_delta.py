@@ -11,7 +11,7 @@ from kraftlake.delta.changed_partition import ChangedPartition
 from kraftlake.delta.changes import with_changes
 from kraftlake.delta.local_replica_changes import GatheredChanges
 from kraftlake.image.partition_registration import LeaderRecoveryState, PartitionRegistration, epoch_after
-from kraftlake.image.topics_image import TopicImage
+from kraftlake.image.topic_image import TopicImage
 from kraftlake.records.metadata_records import PartitionChangeRecord, PartitionRecord
 from kraftlake.records.uuid import Uuid
 from kraftlake.runtime.errors import ReplayError

@@ -256,9 +256,7 @@ class TopicsDelta:
         """Whether a topic has the name after what was replayed so far."""
         self._merge()
         if self._bulk is not None:
-            from kraftlake.delta.bulk_clear_elr import number_of
-
-            return number_of(self._bulk, name) >= 0
+            return self._bulk.topic_number(name) >= 0
         if self._whole is not None:
             return self._whole.get_topic(name) is not None
         if self._objects is not None:

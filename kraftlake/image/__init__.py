@@ -21,7 +21,8 @@ from kraftlake.image.partition_registration import LeaderRecoveryState, Partitio
 from kraftlake.image.producer_ids_image import ProducerIdsImage
 from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.image.scram_image import ScramCredentialData, ScramImage
-from kraftlake.image.topics_image import TopicImage, TopicsImage
+from kraftlake.image.topic_image import TopicImage
+from kraftlake.image.topics_image import TopicsImage
 from kraftlake.image.writer_options import CollectedLosses, ImageWriterOptions, LossHandler, refuse_loss
 from kraftlake.runtime.lazy_exports import lazy_exports
 

@@ -32,7 +32,8 @@ from kraftlake.image.partition_registration import PartitionRegistration
 from kraftlake.image.producer_ids_image import ProducerIdsImage
 from kraftlake.image.scram_image import ScramCredentialData, ScramImage, mechanism_name
 from kraftlake.image.short_repr import counted
-from kraftlake.image.topics_image import TopicImage, TopicsImage
+from kraftlake.image.topic_image import TopicImage
+from kraftlake.image.topics_image import TopicsImage
 from kraftlake.records.redaction import REDACTED, SCRAM_SECRETS, TOKEN_ID, is_sensitive_config
 from kraftlake.records.twin import mutable_twin
 from kraftlake.records.uuid import Uuid

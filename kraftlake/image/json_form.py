@@ -16,7 +16,8 @@ from kraftlake.image.features_image import FeaturesImage
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.partition_registration import PartitionRegistration
 from kraftlake.image.scram_image import ScramCredentialData, mechanism_name
-from kraftlake.image.topics_image import TopicImage, TopicsImage
+from kraftlake.image.topic_image import TopicImage
+from kraftlake.image.topics_image import TopicsImage
 from kraftlake.records.redaction import redact_config, redact_delegation_token, redact_scram
 
 Json = dict[str, Any]

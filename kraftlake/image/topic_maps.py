@@ -10,8 +10,9 @@ from rpds import HashTrieMap
 from kraftlake.records.uuid import Uuid
 
 if TYPE_CHECKING:
+    from kraftlake.image.topic_image import TopicImage
     from kraftlake.image.topic_table import TopicTable
-    from kraftlake.image.topics_image import TopicImage, TopicsImage
+    from kraftlake.image.topics_image import TopicsImage
 
 
 class TopicsById(Mapping[Uuid, "TopicImage"]):

@@ -9,9 +9,10 @@ import attrs
 import numpy as np
 
 from kraftlake import kernels
+from kraftlake.image.packed_partitions import PackedPartitions
 from kraftlake.image.packed_topics import PackedTopics
+from kraftlake.image.topic_image import TopicImage
 from kraftlake.image.topic_table import TopicTable
-from kraftlake.image.topics_image import TopicsImage
 from kraftlake.image.writer_options import ImageWriterOptions
 from kraftlake.records.encoded_values import EncodedValues
 from kraftlake.records.metadata_records import TopicRecord
@@ -130,11 +131,11 @@ def _partition_ids(table: TopicTable, topics: Any, firsts: Any, places: Any) -> 
 
 
 def _by_objects(packed: PackedTopics, options: ImageWriterOptions, topics: Any) -> TopicValues:
-    image = TopicsImage.with_rows(packed)
+    table = packed.table
     values: list[list[bytes]] = []
     for number in topics.tolist():
-        topic = image.get_topic(packed.table.names[number])
-        assert topic is not None, "the table has it"
+        partitions = PackedPartitions(packed, number, None)
+        topic = TopicImage(name=table.names[number], id=table.id_of(number), partitions=partitions)
         values.append([encode_value(record.message, record.version) for record in topic.write(options)])
     data = np.frombuffer(b"".join(value for topic in values for value in topic), np.uint8)
     return TopicValues(

@@ -12,11 +12,11 @@ from rpds import HashTrieMap
 from kraftlake import kernels
 from kraftlake.image.packed_partitions import PackedPartitions
 from kraftlake.image.partition_registration import PartitionRegistration
-from kraftlake.image.short_repr import counted, short_repr
+from kraftlake.image.short_repr import short_repr
+from kraftlake.image.topic_image import TopicImage
 from kraftlake.image.topic_maps import TopicsById, TopicsByName
 from kraftlake.image.writer_options import ImageWriterOptions
 from kraftlake.records.encoded_values import EncodedValues
-from kraftlake.records.metadata_records import TopicRecord
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.records.twin import mutable_twin
 from kraftlake.records.uuid import Uuid
@@ -28,37 +28,6 @@ if TYPE_CHECKING:
 _Rows: TypeAlias = "HashTrieMap[int, PartitionRegistration]"
 PACK_FROM: Final = 20_000
 """How many partitions, or changes of packed ones, are held as objects before they are packed."""
-
-
-@attrs.frozen(kw_only=True, eq=False, weakref_slot=False)
-class TopicImage:
-    """One topic. `partitions` is by partition id. Source: org.apache.kafka.image.TopicImage."""
-
-    name: str
-    id: Uuid
-    partitions: Mapping[int, PartitionRegistration] = HashTrieMap()
-
-    def __repr__(self) -> str:
-        return f"<TopicImage {self.name!r}: {counted(partitions=len(self.partitions))}>"
-
-    def __eq__(self, other: object) -> bool:
-        if self is other:
-            return True
-        if not isinstance(other, TopicImage):
-            return NotImplemented
-        mine, theirs = self.partitions, other.partitions
-        if self.name != other.name or self.id != other.id or len(mine) != len(theirs):
-            return False
-        return mine is theirs or all(theirs.get(key) == value for key, value in mine.items())
-
-    def __hash__(self) -> int:
-        return hash((self.name, self.id))
-
-    def write(self, options: ImageWriterOptions) -> Iterator[ApiMessageAndVersion]:
-        """The topic, then its partitions by id."""
-        yield ApiMessageAndVersion(TopicRecord(name=self.name, topic_id=self.id), 0)
-        for partition_id, partition in sorted(self.partitions.items()):
-            yield partition.to_record(self.id, partition_id, options)
 
 
 _TopicTwin: Any = mutable_twin(TopicImage)

@@ -65,8 +65,9 @@ class AssignmentsManager:
     """A `DirectoryEventHandler` with one request on its way at most; of a replica, the last directory counts.
 
     `schedule` is called with a delay in ms and what to do then: assignments gather for FIRST_BACKOFF_MS before they are
-    sent. An error for the whole request doubles the delay of the next one, up to LONGEST_BACKOFF_MS; replicas with an
-    error of their own are sent again with the next request, behind the others. What is no longer valid in the newest
+    sent, at once where there are more than a request holds. An error for the whole request doubles the delay of the
+    next one, up to LONGEST_BACKOFF_MS, but not of one that was scheduled before the error came; replicas with an error
+    of their own are sent again with the next request, behind the others. What is no longer valid in the newest
     `image`, for the topic is deleted or the broker has no replica any more, is dropped. Callbacks are called without a
     lock; what one raises is logged. `on_failure` is told of failed directories: the next heartbeat has them.
     """
@@ -90,7 +91,10 @@ class AssignmentsManager:
         self._lock = RLock()
         self._ready: dict[TopicIdPartition, _Assignment] = {}
         self._inflight: dict[TopicIdPartition, _Assignment] = {}
-        self._is_scheduled = False
+        self._scheduled_delay_ms: int | None = None
+        """The shortest delay with which the next turn was scheduled, None where it was not."""
+        self._turn = 0
+        """How often a scheduled turn has come; those that were scheduled before are void."""
         self._failures = 0
         """Requests in a row that had an error for the whole."""
 
@@ -118,17 +122,25 @@ class AssignmentsManager:
         self._send_later()
 
     def _send_later(self) -> None:
+        """Schedule the next request; the earliest of all times that were asked for since the last one counts."""
         with self._lock:
-            if self._is_scheduled or self._inflight or not self._ready:
-                return
-            self._is_scheduled = True
-            is_full = self._failures == 0 and len(self._ready) > MOST_IN_A_REQUEST
-            delay_ms = 0 if is_full else min(LONGEST_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** min(self._failures, 20))
-        self._schedule(delay_ms, self._send)
+            if self._failures:
+                delay_ms = min(LONGEST_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** min(self._failures, 20))
+            else:
+                is_full = not self._inflight and len(self._ready) > MOST_IN_A_REQUEST
+                delay_ms = 0 if is_full else FIRST_BACKOFF_MS
+            if self._scheduled_delay_ms is not None and self._scheduled_delay_ms <= delay_ms:
+                return  # that one was scheduled before, and is due before
+            self._scheduled_delay_ms = delay_ms
+            turn = self._turn
+        self._schedule(delay_ms, lambda: self._send(turn))
 
-    def _send(self) -> None:
+    def _send(self, turn: int) -> None:
         with self._lock:
-            self._is_scheduled = False
+            if turn != self._turn:
+                return  # another one was due before
+            self._turn += 1
+            self._scheduled_delay_ms = None
             if self._inflight:
                 return
             image = self._image()
@@ -185,4 +197,5 @@ class AssignmentsManager:
                     _log.error(
                         "assignment_callback_failed", partition=str(partition), cause=f"{type(fault).__name__}: {fault}"
                     )
-        self._send_later()
+        if self._ready:
+            self._send_later()

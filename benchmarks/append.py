@@ -31,8 +31,8 @@ from deltalake import DeltaTable, write_deltalake
 
 from benchmarks.folders import made_folder
 from kraftlake.metadata_log import MetadataLog
-from kraftlake.metadata_log.disk import Durability, disk_for
-from kraftlake.metadata_log.upkeep import Upkeep
+from kraftlake.metadata_log.maintenance.upkeep import Upkeep
+from kraftlake.metadata_log.storage.disk import Durability, disk_for
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.metadata_records import NoOpRecord
 from kraftlake.records.rows import to_rows

@@ -32,7 +32,7 @@ from kraftlake.controller.topics import CreatableTopic, create_topics
 from kraftlake.delta import MetadataDelta
 from kraftlake.image import MetadataImage
 from kraftlake.metadata_log import MetadataLog
-from kraftlake.metadata_log.founding import Contents
+from kraftlake.metadata_log.append.creation import Contents
 from kraftlake.replay import LakeFeed, LeaderAndEpoch, LoaderManifest, MetadataLoader
 from kraftlake.runtime.clock import SystemClock
 from kraftlake.runtime.fault_handler import LoggingFaultHandler

@@ -21,7 +21,7 @@ from deltalake import DeltaTable
 
 from benchmarks.folders import made_folder
 from kraftlake.metadata_log import MetadataLog, Upkeep, UpkeepPolicy
-from kraftlake.metadata_log.disk import disk_for
+from kraftlake.metadata_log.storage.disk import disk_for
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.metadata_records import NoOpRecord
 from kraftlake.records.serde import ApiMessageAndVersion

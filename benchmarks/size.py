@@ -13,8 +13,8 @@ from pathlib import Path
 
 from benchmarks.folders import made_folder
 from kraftlake.metadata_log import MetadataLog, Upkeep, UpkeepPolicy
-from kraftlake.metadata_log.delta_log import read_table
-from kraftlake.metadata_log.disk import disk_for
+from kraftlake.metadata_log.delta_table.table_state import read_table
+from kraftlake.metadata_log.storage.disk import disk_for
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.metadata_records import NoOpRecord, TopicRecord
 from kraftlake.records.serde import ApiMessageAndVersion

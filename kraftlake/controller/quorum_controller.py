@@ -23,7 +23,7 @@ from kraftlake.controller.state import Command
 from kraftlake.controller.waiting_answers import Answer, WaitingAnswers
 from kraftlake.image import MetadataImage
 from kraftlake.metadata_log import GroupCommit, MetadataLog
-from kraftlake.metadata_log.commit_queue import PendingAppend
+from kraftlake.metadata_log.append.commit_queue import PendingAppend
 from kraftlake.runtime.clock import Clock, SystemClock
 from kraftlake.runtime.errors import KraftlakeError, LakeError
 from kraftlake.runtime.event_queue import EventQueueClosedError, EventTimeoutError, FunctionEvent, KafkaEventQueue

@@ -10,27 +10,27 @@ from typing import TYPE_CHECKING
 from kraftlake.runtime.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from kraftlake.kafka_files.archive import open_archive
-    from kraftlake.kafka_files.archive_members import ArchiveLimits
+    from kraftlake.kafka_files.archives.archive import open_archive
+    from kraftlake.kafka_files.archives.members import ArchiveLimits
     from kraftlake.kafka_files.check import Problem, check_directory
-    from kraftlake.kafka_files.checkpoint import checkpoint_batches
     from kraftlake.kafka_files.directory import MetadataDirectory, open_directory
     from kraftlake.kafka_files.faults import BrokenFileError, RemovedFileError, TornTail
     from kraftlake.kafka_files.file_names import segment_name, snapshot_name
     from kraftlake.kafka_files.follow import DirectoryFollower, TruncatedLogError
     from kraftlake.kafka_files.open_source import open_kafka_files
     from kraftlake.kafka_files.single_file import open_segment, open_snapshot
-    from kraftlake.kafka_files.snapshot import Snapshot
-    from kraftlake.kafka_files.sniffing import sniff
-    from kraftlake.kafka_files.source_kind import SourceKind
+    from kraftlake.kafka_files.snapshots.batches import checkpoint_batches
+    from kraftlake.kafka_files.snapshots.snapshot import Snapshot
+    from kraftlake.kafka_files.sniffing.sniffing import sniff
+    from kraftlake.kafka_files.sniffing.source_kind import SourceKind
     from kraftlake.kafka_files.writer import write_checkpoint, write_segment
 
 _HOMES = {
-    "ArchiveLimits": "archive_members",
-    "open_archive": "archive",
+    "ArchiveLimits": "archives.members",
+    "open_archive": "archives.archive",
     "Problem": "check",
     "check_directory": "check",
-    "checkpoint_batches": "checkpoint",
+    "checkpoint_batches": "snapshots.batches",
     "MetadataDirectory": "directory",
     "open_directory": "directory",
     "BrokenFileError": "faults",
@@ -43,9 +43,9 @@ _HOMES = {
     "open_kafka_files": "open_source",
     "open_segment": "single_file",
     "open_snapshot": "single_file",
-    "Snapshot": "snapshot",
-    "sniff": "sniffing",
-    "SourceKind": "source_kind",
+    "Snapshot": "snapshots.snapshot",
+    "sniff": "sniffing.sniffing",
+    "SourceKind": "sniffing.source_kind",
     "write_checkpoint": "writer",
     "write_segment": "writer",
 }

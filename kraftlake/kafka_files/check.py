@@ -7,13 +7,13 @@ from pathlib import Path
 
 import attrs
 
-from kraftlake.kafka_files.batch_walk import Damage, walk
 from kraftlake.kafka_files.directory import MetadataDirectory, check_follows
 from kraftlake.kafka_files.faults import BrokenFileError
-from kraftlake.kafka_files.node_files import check_node_files
-from kraftlake.kafka_files.segment import LogPosition, Segment, decode
-from kraftlake.kafka_files.snapshot import Snapshot
-from kraftlake.kafka_files.source_kind import SourceKind
+from kraftlake.kafka_files.node.startup_files import check_node_files
+from kraftlake.kafka_files.segments.batch_walk import Damage, walk
+from kraftlake.kafka_files.segments.segment import LogPosition, Segment, decode
+from kraftlake.kafka_files.snapshots.snapshot import Snapshot
+from kraftlake.kafka_files.sniffing.source_kind import SourceKind
 from kraftlake.runtime.errors import CorruptDataError
 
 _OWN_TIMES = "a batch whose records have timestamps of their own: Kafka does not start with it"

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from kraftlake.kafka_files.batch_walk import Whole, walk
 from kraftlake.kafka_files.faults import BrokenFileError, TornTail, unreadable
 from kraftlake.kafka_files.file_names import METADATA_DIRECTORY, is_log_file, segment_base_offset, snapshot_id
-from kraftlake.kafka_files.meta_properties import find_cluster_id
-from kraftlake.kafka_files.salvage import Lost, salvage
-from kraftlake.kafka_files.segment import LogPosition, Segment, find_log_end
-from kraftlake.kafka_files.snapshot import Snapshot, read_snapshot
-from kraftlake.kafka_files.source_kind import SourceKind
+from kraftlake.kafka_files.node.meta_properties import find_cluster_id
+from kraftlake.kafka_files.segments.batch_walk import Whole, walk
+from kraftlake.kafka_files.segments.salvage import Lost, salvage
+from kraftlake.kafka_files.segments.segment import LogPosition, Segment, find_log_end
+from kraftlake.kafka_files.snapshots.snapshot import Snapshot, read_snapshot
+from kraftlake.kafka_files.sniffing.source_kind import SourceKind
 from kraftlake.kafka_files.stored_file import DiskFile, StoredFile
 from kraftlake.records.batch import RecordBatch
 from kraftlake.runtime.errors import CorruptDataError, NotASourceError

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from kraftlake.kafka_files.directory import MetadataDirectory, open_directory
 from kraftlake.kafka_files.single_file import open_segment, open_snapshot
-from kraftlake.kafka_files.sniffing import sniff
-from kraftlake.kafka_files.source_kind import SourceKind
+from kraftlake.kafka_files.sniffing.sniffing import sniff
+from kraftlake.kafka_files.sniffing.source_kind import SourceKind
 from kraftlake.runtime.errors import NotASourceError
 
 
@@ -25,7 +25,7 @@ def open_kafka_files(path: str | Path, kind: SourceKind | None = None) -> Metada
         case SourceKind.SNAPSHOT:
             return open_snapshot(path)
         case SourceKind.ARCHIVE:
-            from kraftlake.kafka_files.archive import open_archive
+            from kraftlake.kafka_files.archives.archive import open_archive
 
             return open_archive(path)
         case SourceKind.LAKE:

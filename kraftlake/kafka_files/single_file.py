@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from kraftlake.kafka_files.directory import MetadataDirectory, first_base_offset, log_of
-from kraftlake.kafka_files.meta_properties import find_cluster_id
-from kraftlake.kafka_files.snapshot import read_snapshot
-from kraftlake.kafka_files.source_kind import SourceKind
+from kraftlake.kafka_files.node.meta_properties import find_cluster_id
+from kraftlake.kafka_files.snapshots.snapshot import read_snapshot
+from kraftlake.kafka_files.sniffing.source_kind import SourceKind
 from kraftlake.kafka_files.stored_file import DiskFile
 
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kraftlake.kafka_files.checkpoint import checkpoint_batches
 from kraftlake.kafka_files.file_names import segment_base_offset
+from kraftlake.kafka_files.snapshots.batches import checkpoint_batches
 from kraftlake.records.batch import RecordBatch, encode_batch
 from kraftlake.records.control_records import VotersRecord
 from kraftlake.records.encoded_values import EncodedValues

@@ -93,7 +93,7 @@ def split_plain(data: Any, found: Any, batches: int, starts: Any, stops: Any, ti
 def pass_good(data: Any) -> Any:
     """Go over the whole batches with good CRCs that `data` starts with, of any kind; where they end, the next offset.
 
-    The next offset is -1 where there is none. The compiled form of what `kraftlake.kafka_files.batch_header` does.
+    The next offset is -1 where there is none. The compiled form of `kraftlake.kafka_files.segments.batch_header`.
     """
     size = len(data)
     p = 0

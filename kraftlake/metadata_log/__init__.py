@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING
 from kraftlake.runtime.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from kraftlake.metadata_log.appending import commit_groups
-    from kraftlake.metadata_log.chain import Chain, ChainLink
-    from kraftlake.metadata_log.commit import UnknownOutcomeError
-    from kraftlake.metadata_log.commit_queue import GroupLimits
-    from kraftlake.metadata_log.founding import Contents
-    from kraftlake.metadata_log.group_commit import GroupCommit
-    from kraftlake.metadata_log.location import Location, lake_location
+    from kraftlake.metadata_log.append.appendable import commit_groups
+    from kraftlake.metadata_log.append.chain import Chain, ChainLink
+    from kraftlake.metadata_log.append.commit_queue import GroupLimits
+    from kraftlake.metadata_log.append.creation import Contents
+    from kraftlake.metadata_log.append.group_commit import GroupCommit
+    from kraftlake.metadata_log.delta_table.commit import UnknownOutcomeError
     from kraftlake.metadata_log.log import MetadataLog
-    from kraftlake.metadata_log.object_path import is_object_uri
-    from kraftlake.metadata_log.snapshot_policy import SinceSnapshot, SnapshotPolicy
-    from kraftlake.metadata_log.snapshots import LakeSnapshot
-    from kraftlake.metadata_log.tail import LogTail, TailCursor
-    from kraftlake.metadata_log.upkeep import Upkeep, UpkeepThread
-    from kraftlake.metadata_log.upkeep_policy import UpkeepPolicy
+    from kraftlake.metadata_log.maintenance.policy import UpkeepPolicy
+    from kraftlake.metadata_log.maintenance.upkeep import Upkeep, UpkeepThread
+    from kraftlake.metadata_log.reading.tail import LogTail, TailCursor
+    from kraftlake.metadata_log.snapshots.policy import SinceSnapshot, SnapshotPolicy
+    from kraftlake.metadata_log.snapshots.snapshot_table import LakeSnapshot
+    from kraftlake.metadata_log.storage.location import Location, lake_location
+    from kraftlake.metadata_log.storage.object_path import is_object_uri
 
 __all__ = [
     "Chain",
@@ -45,25 +45,25 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Chain": "chain",
-    "ChainLink": "chain",
-    "LogTail": "tail",
-    "SinceSnapshot": "snapshot_policy",
-    "SnapshotPolicy": "snapshot_policy",
-    "TailCursor": "tail",
-    "Upkeep": "upkeep",
-    "UpkeepPolicy": "upkeep_policy",
-    "UpkeepThread": "upkeep",
-    "UnknownOutcomeError": "commit",
-    "GroupLimits": "commit_queue",
-    "GroupCommit": "group_commit",
-    "Contents": "founding",
-    "LakeSnapshot": "snapshots",
-    "Location": "location",
+    "Chain": "append.chain",
+    "ChainLink": "append.chain",
+    "LogTail": "reading.tail",
+    "SinceSnapshot": "snapshots.policy",
+    "SnapshotPolicy": "snapshots.policy",
+    "TailCursor": "reading.tail",
+    "Upkeep": "maintenance.upkeep",
+    "UpkeepPolicy": "maintenance.policy",
+    "UpkeepThread": "maintenance.upkeep",
+    "UnknownOutcomeError": "delta_table.commit",
+    "GroupLimits": "append.commit_queue",
+    "GroupCommit": "append.group_commit",
+    "Contents": "append.creation",
+    "LakeSnapshot": "snapshots.snapshot_table",
+    "Location": "storage.location",
     "MetadataLog": "log",
-    "commit_groups": "appending",
-    "is_object_uri": "object_path",
-    "lake_location": "location",
+    "commit_groups": "append.appendable",
+    "is_object_uri": "storage.object_path",
+    "lake_location": "storage.location",
 }
 
 __getattr__, __dir__ = lazy_exports(__name__, _HOMES, __all__)

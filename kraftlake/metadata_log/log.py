@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from kraftlake.metadata_log.delta_actions import transaction
-from kraftlake.metadata_log.delta_log import NotADeltaTableError, TableState, check_none_lost, read_table
-from kraftlake.metadata_log.delta_schema import holds_columns
-from kraftlake.metadata_log.disk import Disk, Durability, disk_for
-from kraftlake.metadata_log.location import Location, lake_location
+from kraftlake.metadata_log.delta_table.actions import transaction
+from kraftlake.metadata_log.delta_table.schema import holds_columns
+from kraftlake.metadata_log.delta_table.table_state import NotADeltaTableError, TableState, check_none_lost, read_table
 from kraftlake.metadata_log.log_facts import (
     COMMITTED_TO,
     LOG_TABLE,
@@ -21,8 +19,10 @@ from kraftlake.metadata_log.log_facts import (
     START_OFFSET,
     LogEnd,
 )
-from kraftlake.metadata_log.readable_log import ReadableLog
-from kraftlake.metadata_log.snapshots import LakeSnapshot, SnapshotTable
+from kraftlake.metadata_log.reading.readable_log import ReadableLog
+from kraftlake.metadata_log.snapshots.snapshot_table import LakeSnapshot, SnapshotTable
+from kraftlake.metadata_log.storage.disk import Disk, Durability, disk_for
+from kraftlake.metadata_log.storage.location import Location, lake_location
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import LOG_SCHEMA, to_rows
 from kraftlake.runtime.arguments import whole
@@ -30,18 +30,23 @@ from kraftlake.runtime.errors import LakeError
 from kraftlake.runtime.lazy_module import LazyModule
 
 if TYPE_CHECKING:
-    from kraftlake.metadata_log import append_protocol, appending, chain, commit, founding, log_file, log_rows
-    from kraftlake.metadata_log.delta_actions import Commit
-    from kraftlake.metadata_log.tail import LogTail
+    from kraftlake.metadata_log.append import appendable as appending
+    from kraftlake.metadata_log.append import chain, log_file
+    from kraftlake.metadata_log.append import creation as founding
+    from kraftlake.metadata_log.append import extent_check as log_rows
+    from kraftlake.metadata_log.append import protocol as append_protocol
+    from kraftlake.metadata_log.delta_table import commit
+    from kraftlake.metadata_log.delta_table.actions import Commit
+    from kraftlake.metadata_log.reading.tail import LogTail
     from kraftlake.records.batch_values import BatchValues
 else:  # a process that only reads needs none of what writes
-    append_protocol = LazyModule("kraftlake.metadata_log.append_protocol")
-    appending = LazyModule("kraftlake.metadata_log.appending")
-    chain = LazyModule("kraftlake.metadata_log.chain")
-    commit = LazyModule("kraftlake.metadata_log.commit")
-    founding = LazyModule("kraftlake.metadata_log.founding")
-    log_file = LazyModule("kraftlake.metadata_log.log_file")
-    log_rows = LazyModule("kraftlake.metadata_log.log_rows")
+    append_protocol = LazyModule("kraftlake.metadata_log.append.protocol")
+    appending = LazyModule("kraftlake.metadata_log.append.appendable")
+    chain = LazyModule("kraftlake.metadata_log.append.chain")
+    commit = LazyModule("kraftlake.metadata_log.delta_table.commit")
+    founding = LazyModule("kraftlake.metadata_log.append.creation")
+    log_file = LazyModule("kraftlake.metadata_log.append.log_file")
+    log_rows = LazyModule("kraftlake.metadata_log.append.extent_check")
 
 _CLAIM_RETRIES = 100
 
@@ -94,7 +99,7 @@ class MetadataLog(ReadableLog):
         except NotADeltaTableError as fault:
             if not path.exists():
                 raise LakeError(f"There is no lake at {path}; `kraftlake import SOURCE LAKE` makes one.") from fault
-            from kraftlake.metadata_log.lake_folder import was_begun
+            from kraftlake.metadata_log.storage.lake_folder import was_begun
 
             if was_begun(path, LOG_TABLE):
                 raise LakeError(
@@ -205,7 +210,7 @@ class MetadataLog(ReadableLog):
         thread. Raises OffsetError, naming the first available offset, where the log was trimmed past it; a
         compaction, a clean-up and a vacuum don't show.
         """
-        from kraftlake.metadata_log.tail import LogTail
+        from kraftlake.metadata_log.reading.tail import LogTail
 
         return LogTail(MetadataLog.open(self._path), from_offset, timeout=timeout, poll=poll)
 
@@ -213,7 +218,7 @@ class MetadataLog(ReadableLog):
         self, from_offset: int | None = None, *, timeout: float | None = None, poll: float = 0.001
     ) -> AsyncIterator[RecordBatch]:
         """As `tail`, for an event loop; `aclose()` or leaving the loop ends it."""
-        from kraftlake.metadata_log.tail import tail_async
+        from kraftlake.metadata_log.reading.tail import tail_async
 
         return tail_async(MetadataLog.open(self._path), from_offset, timeout=timeout, poll=poll)
 

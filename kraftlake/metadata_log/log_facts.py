@@ -9,7 +9,7 @@ import attrs
 from kraftlake.runtime.value import Value
 
 if TYPE_CHECKING:
-    from kraftlake.metadata_log.delta_log import TableState
+    from kraftlake.metadata_log.delta_table.table_state import TableState
 
 LOG_TABLE = "log"
 SNAPSHOTS_TABLE = "snapshots"

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from kraftlake.metadata_log.delta_log import TableState
-from kraftlake.metadata_log.location import Location, fixed_location, open_parquet_file
+from kraftlake.metadata_log.delta_table.table_state import TableState
+from kraftlake.metadata_log.storage.location import Location, fixed_location, open_parquet_file
 from kraftlake.runtime.errors import CorruptDataError
 from kraftlake.spark_jobs.fold.frames import in_arrow
 from kraftlake.tables.derived_tables import columns_of, derived_table

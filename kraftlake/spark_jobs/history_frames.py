@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kraftlake.metadata_log.location import fixed_location
+from kraftlake.metadata_log.storage.location import fixed_location
 from kraftlake.spark_jobs.derived_frames import disk_files_frame, files_frame
 from kraftlake.tables.history.rows_at import FROM, TO, rows_at
 from kraftlake.tables.history.state_at import PARTITIONS, covering, holding, schema_of

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from kraftlake.metadata_log import MetadataLog
-from kraftlake.metadata_log.delta_actions import AddFile
-from kraftlake.metadata_log.delta_log import read_table
-from kraftlake.metadata_log.location import Location, fixed_location, lake_location
+from kraftlake.metadata_log.delta_table.actions import AddFile
+from kraftlake.metadata_log.delta_table.table_state import read_table
+from kraftlake.metadata_log.storage.location import Location, fixed_location, lake_location
 from kraftlake.records.rows import LOG_SCHEMA
 from kraftlake.records.typed_rows import PAYLOAD, record_types, typed_rows, typed_schema
 from kraftlake.runtime.errors import KraftlakeError

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import attrs
 
-from kraftlake.metadata_log.delta_actions import AddFile
-from kraftlake.metadata_log.delta_log import TableState, read_commit
-from kraftlake.metadata_log.location import Location
+from kraftlake.metadata_log.delta_table.actions import AddFile
+from kraftlake.metadata_log.delta_table.table_state import TableState, read_commit
+from kraftlake.metadata_log.storage.location import Location
 from kraftlake.runtime.errors import UsageError
 
 _PARTS_OF_A_CHECKPOINT = ("metadata", "offsets", "commits", "sources", "state")

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kraftlake.metadata_log import MetadataLog
-from kraftlake.metadata_log.delta_log import TableState, read_table
-from kraftlake.metadata_log.location import Location, fixed_location
-from kraftlake.metadata_log.object_path import ObjectPath
+from kraftlake.metadata_log.delta_table.table_state import TableState, read_table
+from kraftlake.metadata_log.storage.location import Location, fixed_location
+from kraftlake.metadata_log.storage.object_path import ObjectPath
 from kraftlake.records.rows import LOG_SCHEMA
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.runtime.arguments import instance

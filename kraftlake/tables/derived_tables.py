@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from kraftlake.metadata_log.delta_log import NotADeltaTableError, TableState, read_table
-from kraftlake.metadata_log.location import Location
+from kraftlake.metadata_log.delta_table.table_state import NotADeltaTableError, TableState, read_table
+from kraftlake.metadata_log.storage.location import Location
 from kraftlake.runtime.arguments import text, texts
 from kraftlake.runtime.errors import LakeError, UsageError
 from kraftlake.tables.jobs import JOBS

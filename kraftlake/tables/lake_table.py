@@ -16,23 +16,23 @@ import attrs
 import pyarrow as pa
 
 from kraftlake.metadata_log import UpkeepPolicy
-from kraftlake.metadata_log.checkpointing import checkpoint_if_due, clean_up_commits
-from kraftlake.metadata_log.commit import (
+from kraftlake.metadata_log.delta_table.actions import AddFile, transaction
+from kraftlake.metadata_log.delta_table.commit import (
     CommitConflictError,
     append_info,
     create_table,
     now_ms,
 )
-from kraftlake.metadata_log.delta_actions import AddFile, transaction
-from kraftlake.metadata_log.delta_log import NotADeltaTableError, TableState, read_table
-from kraftlake.metadata_log.delta_schema import COMMENT, differing_column
-from kraftlake.metadata_log.derived_tables import SOURCE_LOG, app_id_of
-from kraftlake.metadata_log.disk import disk_for
-from kraftlake.metadata_log.location import Location
-from kraftlake.metadata_log.maintenance_commit import commit_beside_writers
-from kraftlake.metadata_log.row_compaction import compact_rows
-from kraftlake.metadata_log.row_files import write_row_file
-from kraftlake.metadata_log.vacuum import vacuum
+from kraftlake.metadata_log.delta_table.maintenance_commit import commit_beside_writers
+from kraftlake.metadata_log.delta_table.row_files import write_row_file
+from kraftlake.metadata_log.delta_table.schema import COMMENT, differing_column
+from kraftlake.metadata_log.delta_table.table_state import NotADeltaTableError, TableState, read_table
+from kraftlake.metadata_log.maintenance.checkpointing import checkpoint_if_due, clean_up_commits
+from kraftlake.metadata_log.maintenance.derived_tables import SOURCE_LOG, app_id_of
+from kraftlake.metadata_log.maintenance.row_compaction import compact_rows
+from kraftlake.metadata_log.maintenance.vacuum import vacuum
+from kraftlake.metadata_log.storage.disk import disk_for
+from kraftlake.metadata_log.storage.location import Location
 from kraftlake.runtime.errors import CorruptDataError, LakeError
 from kraftlake.tables.encoded_schema import encoded
 from kraftlake.tables.lazy_table import LazyTable

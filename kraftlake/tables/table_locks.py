@@ -10,8 +10,8 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
-from kraftlake.metadata_log.location import Location
-from kraftlake.metadata_log.object_path import ObjectPath
+from kraftlake.metadata_log.storage.location import Location
+from kraftlake.metadata_log.storage.object_path import ObjectPath
 from kraftlake.runtime.errors import LakeError
 
 JOBS_FOLDER = "_spark"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pyarrow as pa
 
 from kraftlake.image import MetadataImage
-from kraftlake.metadata_log.location import Location
+from kraftlake.metadata_log.storage.location import Location
 from kraftlake.records.rows import BATCH_COLUMNS
 from kraftlake.replay.queries.changes import Published
 from kraftlake.tables.lake_table import LakeTable, TableDescription

@@ -8,7 +8,7 @@ import pytest
 
 from kraftlake.controller.bootstrap import BootstrapMetadata, BootstrapSnapshot
 from kraftlake.metadata_log import MetadataLog
-from kraftlake.metadata_log.founding import Contents
+from kraftlake.metadata_log.append.creation import Contents
 from tests.controller.cluster import CLUSTER_ID
 
 

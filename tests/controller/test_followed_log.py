@@ -12,7 +12,7 @@ from kraftlake.controller.config import ControllerConfig
 from kraftlake.controller.embedded import EmbeddedController
 from kraftlake.controller.followed_log import FollowedLog
 from kraftlake.metadata_log import MetadataLog, Upkeep, UpkeepPolicy
-from kraftlake.metadata_log.founding import Contents
+from kraftlake.metadata_log.append.creation import Contents
 from kraftlake.records.metadata_version import from_feature_level
 from kraftlake.replay import LakeReader
 from kraftlake.replay.loader.fold import finish, replay_to

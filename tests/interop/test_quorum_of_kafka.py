@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kraftlake.kafka_files.quorum_state import ElectionState, read_election_state
+from kraftlake.kafka_files.node.quorum_state import ElectionState, read_election_state
 from kraftlake.replay import QuorumReport, describe_quorum
 from tests.kafka_node import KafkaNode, started_nodes
 

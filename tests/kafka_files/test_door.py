@@ -30,7 +30,7 @@ def test_reading_imports_no_arrow_and_no_reader_of_archives() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     loaded = set(done.stdout.split())
-    assert not {"pyarrow", "numpy", "rich", "kraftlake.kafka_files.archive"} & loaded
+    assert not {"pyarrow", "numpy", "rich", "kraftlake.kafka_files.archives.archive"} & loaded
 
 
 def test_names_say_offsets_and_are_made_of_them() -> None:

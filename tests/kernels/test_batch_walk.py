@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.kafka_files.batch_header import pass_whole
+from kraftlake.kafka_files.segments.batch_header import pass_whole
 from kraftlake.kernels.batch_walk import pass_good
 from kraftlake.records.batch import RecordBatch, encode_batch
 from kraftlake.records.batch_values import BatchValues, read_values

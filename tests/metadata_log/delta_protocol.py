@@ -15,7 +15,7 @@ import attrs
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from kraftlake.metadata_log.location import Location
+from kraftlake.metadata_log.storage.location import Location
 
 KINDS = {"commitInfo", "protocol", "metaData", "txn", "add", "remove"}
 Found = list[tuple[str, dict[str, Any]]]

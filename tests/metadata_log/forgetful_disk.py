@@ -7,7 +7,7 @@ import shutil
 from itertools import count
 from pathlib import Path
 
-from kraftlake.metadata_log.disk import Disk
+from kraftlake.metadata_log.storage.disk import Disk
 
 
 class PowerCut(BaseException):

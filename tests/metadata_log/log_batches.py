@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kraftlake.metadata_log.disk import Disk
+from kraftlake.metadata_log.storage.disk import Disk
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.control_records import LeaderChangeMessage, SnapshotFooterRecord, SnapshotHeaderRecord
 from kraftlake.records.metadata_records import NoOpRecord, TopicRecord

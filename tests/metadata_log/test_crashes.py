@@ -10,10 +10,10 @@ from pathlib import Path
 
 from deltalake import DeltaTable
 
-from kraftlake.metadata_log.checkpointing import checkpoint_if_due
-from kraftlake.metadata_log.disk import Disk
 from kraftlake.metadata_log.log import MetadataLog
-from kraftlake.metadata_log.upkeep_policy import UpkeepPolicy
+from kraftlake.metadata_log.maintenance.checkpointing import checkpoint_if_due
+from kraftlake.metadata_log.maintenance.policy import UpkeepPolicy
+from kraftlake.metadata_log.storage.disk import Disk
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.control_records import LeaderChangeMessage
 from kraftlake.records.metadata_records import TopicRecord

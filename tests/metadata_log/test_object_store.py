@@ -17,15 +17,15 @@ from deltalake import DeltaTable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.metadata_log import trimming
-from kraftlake.metadata_log.commit import UnknownOutcomeError, VacuumedFileError, now_ms
-from kraftlake.metadata_log.disk import ObjectStoreDisk
-from kraftlake.metadata_log.location import folders_of
+from kraftlake.metadata_log.delta_table.commit import UnknownOutcomeError, VacuumedFileError, now_ms
 from kraftlake.metadata_log.log import MetadataLog
-from kraftlake.metadata_log.object_path import ObjectPath
-from kraftlake.metadata_log.upkeep import Upkeep
-from kraftlake.metadata_log.upkeep_policy import LONGEST_COMMIT_MS, UpkeepPolicy
-from kraftlake.metadata_log.vacuum import vacuum
+from kraftlake.metadata_log.maintenance import trimming
+from kraftlake.metadata_log.maintenance.policy import LONGEST_COMMIT_MS, UpkeepPolicy
+from kraftlake.metadata_log.maintenance.upkeep import Upkeep
+from kraftlake.metadata_log.maintenance.vacuum import vacuum
+from kraftlake.metadata_log.storage.disk import ObjectStoreDisk
+from kraftlake.metadata_log.storage.location import folders_of
+from kraftlake.metadata_log.storage.object_path import ObjectPath
 from kraftlake.records.rows import LOG_SCHEMA
 from kraftlake.replay import open_source
 from kraftlake.replay.imports.import_log import import_source

@@ -6,7 +6,7 @@ import json
 import re
 from pathlib import Path
 
-from kraftlake.metadata_log.delta_actions import SEAL
+from kraftlake.metadata_log.delta_table.actions import SEAL
 
 _SEAL = re.compile(r"\.c[0-9a-f]{8}(?=(?:\.zstd)?\.parquet)")
 

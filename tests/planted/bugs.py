@@ -18,10 +18,10 @@ class PlantedBug:
 
 _STATE_ENDS = "test_rows_at.py::test_a_state_that_ends_at_an_offset_is_no_longer_so_there"
 _ELR = "tests/controller/test_eligible_leader_replicas.py::test_eligible_leader_replicas"
-_SNAPSHOTS = "tests/metadata_log/test_snapshots.py"
+_SNAPSHOTS = "tests/metadata_log/snapshots/test_snapshot_table.py"
 _LOG = "tests/metadata_log/test_log.py"
-_QUEUE = "tests/metadata_log/test_commit_queue.py"
-_CLAIM = "tests/metadata_log/test_append_protocol.py"
+_QUEUE = "tests/metadata_log/append/test_commit_queue.py"
+_CLAIM = "tests/metadata_log/append/test_protocol.py"
 _VALUES = "tests/records/test_batch_values.py"
 _PARTITION_CHANGE = "kraftlake/controller/partition_change.py"
 
@@ -84,42 +84,42 @@ BUGS = (
     ),
     PlantedBug(
         "a-snapshot-batch-of-exactly-the-limit-is-cut",
-        "kraftlake/kafka_files/checkpoint.py",
+        "kraftlake/kafka_files/snapshots/batches.py",
         "self.size + taken > MAX_BYTES_IN_BATCH",
         "self.size + taken >= MAX_BYTES_IN_BATCH",
-        "tests/kafka_files/test_checkpoint.py::test_a_batch_may_have_exactly_as_many_bytes_as_kafkas_limit",
+        "tests/kafka_files/snapshots/test_batches.py::test_a_batch_may_have_exactly_as_many_bytes_as_kafkas_limit",
     ),
     PlantedBug(
         "the-offset-before-a-repeated-one-is-not-looked-at",
-        "kraftlake/metadata_log/appending.py",
+        "kraftlake/metadata_log/append/appendable.py",
         "steps = pc.equal(_steps(offsets), 1)",
         "steps = pc.greater_equal(_steps(offsets), 0)",
-        "tests/metadata_log/test_appending.py",
+        "tests/metadata_log/append/test_appendable.py",
     ),
     PlantedBug(
         "epochs-may-go-down-within-an-append",
-        "kraftlake/metadata_log/appending.py",
+        "kraftlake/metadata_log/append/appendable.py",
         "pc.greater_equal(_steps(epochs), 0)",
         "pc.greater_equal(_steps(epochs), -1)",
-        "tests/metadata_log/test_appending.py",
+        "tests/metadata_log/append/test_appendable.py",
     ),
     PlantedBug(
         "a-lost-compare-and-set-is-tried-again-over-another-append",
-        "kraftlake/metadata_log/append_protocol.py",
+        "kraftlake/metadata_log/append/protocol.py",
         "if commit.transactions or not _is_same_table(metadata, before):",
         "if not _is_same_table(metadata, before):",
-        "tests/metadata_log/test_append_protocol.py",
+        "tests/metadata_log/append/test_protocol.py",
     ),
     PlantedBug(
         "a-commit-is-not-synced",
-        "kraftlake/metadata_log/disk.py",
+        "kraftlake/metadata_log/storage/disk.py",
         "            try:\n                self.fsync(path.parent)\n            except OSError as fault:\n",
         "            try:\n                pass\n            except OSError as fault:\n",
         "tests/metadata_log/test_power_cuts.py",
     ),
     PlantedBug(
         "a-replaced-file-is-not-synced-before-its-rename",
-        "kraftlake/metadata_log/disk.py",
+        "kraftlake/metadata_log/storage/disk.py",
         "            self.fsync(temporary)\n            self.rename(temporary, path)\n",
         "            self.rename(temporary, path)\n",
         "tests/metadata_log/test_power_cuts.py",
@@ -190,49 +190,49 @@ BUGS = (
     ),
     PlantedBug(
         "a-segment-that-is-missing-is-passed-over",
-        "kraftlake/kafka_files/segment.py",
+        "kraftlake/kafka_files/segments/segment.py",
         "if base_offset > self.offset:",
         "if base_offset > self.offset + 10_000_000:",
         "tests/kafka_files/test_directory.py",
     ),
     PlantedBug(
         "a-commit-of-another-lake-joins-on",
-        "kraftlake/metadata_log/delta_log.py",
+        "kraftlake/metadata_log/delta_table/table_state.py",
         "if commit.info.get(CHAIN_BEFORE, chain) != chain:",
         "if commit.info.get(CHAIN_BEFORE, chain) is None:",
-        "tests/metadata_log/test_chain.py",
+        "tests/metadata_log/append/test_chain.py",
     ),
     PlantedBug(
         "the-newest-rows-are-not-compared-with-the-chain",
-        "kraftlake/metadata_log/append_protocol.py",
+        "kraftlake/metadata_log/append/protocol.py",
         "if hash_of_rows(rows, before) != chain.hash:",
         "if hash_of_rows(rows, before) == before:",
-        "tests/metadata_log/test_chain.py",
+        "tests/metadata_log/append/test_chain.py",
     ),
     PlantedBug(
         "an-offset-may-be-repeated-in-a-data-file",
-        "kraftlake/metadata_log/data_files.py",
+        "kraftlake/metadata_log/delta_table/data_files.py",
         "(column.slice(1), column.slice(0, len(column) - 1))).as_py() > 0)",
         "(column.slice(1), column.slice(0, len(column) - 1))).as_py() >= 0)",
-        "tests/metadata_log/test_data_files.py",
+        "tests/metadata_log/delta_table/test_data_files.py",
     ),
     PlantedBug(
         "a-checksum-of-several-parts-is-the-last-ones",
-        "kraftlake/metadata_log/checksums.py",
+        "kraftlake/metadata_log/snapshots/checksums.py",
         "total = _after_zeros(total, length) ^ checksum",
         "total = checksum",
         f"{_SNAPSHOTS}::test_a_snapshot_of_several_parts_is_held_to_the_checksum_of_all_of_them",
     ),
     PlantedBug(
         "a-snapshot-with-another-checksum-is-the-same",
-        "kraftlake/metadata_log/snapshots.py",
+        "kraftlake/metadata_log/snapshots/snapshot_table.py",
         "snapshot.record_count == record_count and snapshot.checksum in (None, checksum)",
         "snapshot.record_count == record_count",
         f"{_SNAPSHOTS}::test_parts_with_another_checksum_are_not_the_snapshot_that_is_there",
     ),
     PlantedBug(
         "a-snapshot-is-believed-whatever-its-checksum",
-        "kraftlake/metadata_log/snapshots.py",
+        "kraftlake/metadata_log/snapshots/snapshot_table.py",
         "(found := payload_checksum(rows)[0]) != self.checksum",
         "(found := payload_checksum(rows)[0]) < 0",
         f"{_SNAPSHOTS}::test_a_snapshot_with_a_part_of_another_one_is_damaged",
@@ -274,35 +274,35 @@ BUGS = (
     ),
     PlantedBug(
         "a-commit-of-exactly-the-byte-limit-is-cut",
-        "kraftlake/metadata_log/appending.py",
+        "kraftlake/metadata_log/append/appendable.py",
         "size + part.payload_bytes > MAX_COMMIT_BYTES",
         "size + part.payload_bytes >= MAX_COMMIT_BYTES",
         f"{_LOG}::test_a_commit_of_an_import_may_have_exactly_the_bytes_and_rows_of_the_limits",
     ),
     PlantedBug(
         "a-commit-of-exactly-the-row-limit-is-cut",
-        "kraftlake/metadata_log/appending.py",
+        "kraftlake/metadata_log/append/appendable.py",
         "rows + part.record_count > MAX_COMMIT_ROWS",
         "rows + part.record_count >= MAX_COMMIT_ROWS",
         f"{_LOG}::test_a_large_import_is_cut_between_batches",
     ),
     PlantedBug(
         "a-group-of-exactly-the-byte-limit-is-cut",
-        "kraftlake/metadata_log/commit_queue.py",
+        "kraftlake/metadata_log/append/commit_queue.py",
         "size > self.limits.max_group_bytes):",
         "size >= self.limits.max_group_bytes):",
-        "tests/metadata_log/test_commit_queue.py::test_a_group_is_bounded_by_bytes",
+        "tests/metadata_log/append/test_commit_queue.py::test_a_group_is_bounded_by_bytes",
     ),
     PlantedBug(
         "a-group-of-exactly-the-byte-limit-waits",
-        "kraftlake/metadata_log/commit_queue.py",
+        "kraftlake/metadata_log/append/commit_queue.py",
         "self._waiting_bytes >= self.limits.max_group_bytes",
         "self._waiting_bytes > self.limits.max_group_bytes",
         f"{_QUEUE}::test_exactly_the_bytes_of_the_limits_make_a_full_group_and_may_wait",
     ),
     PlantedBug(
         "exactly-the-bytes-that-may-wait-are-refused",
-        "kraftlake/metadata_log/commit_queue.py",
+        "kraftlake/metadata_log/append/commit_queue.py",
         "self._bytes + size <= self.limits.max_waiting_bytes",
         "self._bytes + size < self.limits.max_waiting_bytes",
         f"{_QUEUE}::test_exactly_the_bytes_of_the_limits_make_a_full_group_and_may_wait",
@@ -330,14 +330,14 @@ BUGS = (
     ),
     PlantedBug(
         "data-of-a-higher-epoch-is-appended-behind-a-claim",
-        "kraftlake/metadata_log/appending.py",
+        "kraftlake/metadata_log/append/appendable.py",
         "batch.epoch < least or claimed_epoch not in (None, batch.epoch):",
         "batch.epoch < least:",
         f"{_CLAIM}::test_batches_of_a_higher_epoch_than_the_claimed_one_are_refused_in_every_form",
     ),
     PlantedBug(
         "rows-of-a-higher-epoch-are-appended-behind-a-claim",
-        "kraftlake/metadata_log/appending.py",
+        "kraftlake/metadata_log/append/appendable.py",
         "            if claimed_epoch not in (None, found):",
         "            if claimed_epoch is not None and found < claimed_epoch:",
         f"{_CLAIM}::test_batches_of_a_higher_epoch_than_the_claimed_one_are_refused_in_every_form",

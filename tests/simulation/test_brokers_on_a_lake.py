@@ -16,7 +16,7 @@ from kraftlake.delta import TopicPartition
 from kraftlake.image import ConfigResource, MetadataImage, PartitionRegistration
 from kraftlake.image.configurations_image import TOPIC_RESOURCE
 from kraftlake.metadata_log import MetadataLog
-from kraftlake.metadata_log.founding import Contents
+from kraftlake.metadata_log.append.creation import Contents
 from kraftlake.replica_manager.errors import ErrorCode
 from kraftlake.replica_manager.log_dir_moves import alter_replica_log_dirs
 from tests.controller.cluster import CLUSTER_ID

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from kraftlake.metadata_log.delta_actions import AddFile
+from kraftlake.metadata_log.delta_table.actions import AddFile
 from kraftlake.spark_jobs import records, spark_session
 
 RECORDS_A_PART = 300

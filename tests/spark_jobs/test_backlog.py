@@ -122,7 +122,8 @@ def test_it_is_published_in_pieces_of_bounded_size_whatever_the_tables_that_it_i
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(table_stream, "_PUBLISH_BYTES", 50_000)
-    monkeypatch.setattr("kraftlake.metadata_log.data_files.ROW_GROUP_ROWS", 200)  # a few of them make one table
+    # A few of them make one table.
+    monkeypatch.setattr("kraftlake.metadata_log.delta_table.data_files.ROW_GROUP_ROWS", 200)
     monkeypatch.setattr("kraftlake.tables.catch_up.log_fold._PIECE_ROWS", 300)
     lake_of(tmp_path / "lake", commits=20)
     told: list[int] = []

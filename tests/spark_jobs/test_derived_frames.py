@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from kraftlake.metadata_log.delta_log import read_table
+from kraftlake.metadata_log.delta_table.table_state import read_table
 from kraftlake.runtime.errors import LakeError, UsageError
 from kraftlake.spark_jobs import run_job, table_frame
 from kraftlake.spark_jobs.derived_frames import _schema, _whole, disk_files_frame, files_frame

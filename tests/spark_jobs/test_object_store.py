@@ -13,7 +13,7 @@ import pytest
 from deltalake import DeltaTable
 
 from kraftlake.metadata_log import MetadataLog
-from kraftlake.metadata_log.object_path import ObjectPath
+from kraftlake.metadata_log.storage.object_path import ObjectPath
 from kraftlake.runtime.errors import LakeError, UsageError
 from kraftlake.spark_jobs import StreamOptions, run_job
 from kraftlake.tables import state_at

@@ -7,7 +7,7 @@ import pytest
 from deltalake import DeltaTable
 
 from kraftlake.metadata_log import MetadataLog
-from kraftlake.metadata_log.delta_log import commit_path, read_table
+from kraftlake.metadata_log.delta_table.table_state import commit_path, read_table
 from kraftlake.runtime.errors import UsageError
 from kraftlake.spark_jobs.stream_start import StreamStart, choose_start, discard, resumable
 from tests.tables.sample_log import lake_of

@@ -14,9 +14,9 @@ import structlog
 from deltalake import DeltaTable
 
 from kraftlake.metadata_log import MetadataLog
-from kraftlake.metadata_log.delta_log import read_table
-from kraftlake.metadata_log.disk import Disk
-from kraftlake.metadata_log.trimming import set_properties, trim
+from kraftlake.metadata_log.delta_table.table_state import read_table
+from kraftlake.metadata_log.maintenance.trimming import set_properties, trim
+from kraftlake.metadata_log.storage.disk import Disk
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.runtime.errors import LakeError, OffsetError, UsageError
 from kraftlake.spark_jobs import ReplayListener, ReplayProgress, StreamOptions, StreamResult, run_job

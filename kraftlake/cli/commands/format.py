@@ -63,7 +63,7 @@ def format_(
     from kraftlake.controller.scram_argument import scram_record
     from kraftlake.controller.supported_features import version_of_release
     from kraftlake.metadata_log import MetadataLog
-    from kraftlake.metadata_log.founding import Contents
+    from kraftlake.metadata_log.append.creation import Contents
     from kraftlake.records.metadata_version import LATEST_PRODUCTION
     from kraftlake.records.uuid import Uuid
     from kraftlake.runtime.clock import SystemClock

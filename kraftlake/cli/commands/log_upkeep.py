@@ -13,7 +13,7 @@ from kraftlake.cli.sections import UPKEEP
 from kraftlake.cli.views.words import counted
 
 if TYPE_CHECKING:
-    from kraftlake.metadata_log.compaction import Compaction
+    from kraftlake.metadata_log.maintenance.compaction import Compaction
 
 _LAKE_HELP = "The folder of a lake."
 _MINUTE_MS = 60_000

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import attrs
 
-from kraftlake.kafka_files.meta_properties import MetaProperties, find_properties
-from kraftlake.kafka_files.quorum_state import ElectionState, read_election_state
-from kraftlake.kafka_files.source_kind import SourceKind
+from kraftlake.kafka_files.node.meta_properties import MetaProperties, find_properties
+from kraftlake.kafka_files.node.quorum_state import ElectionState, read_election_state
+from kraftlake.kafka_files.sniffing.source_kind import SourceKind
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.control_records import LeaderChangeMessage
 from kraftlake.records.uuid import Uuid

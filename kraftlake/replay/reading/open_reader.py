@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kraftlake.kafka_files.source_kind import SourceKind, has_lake_log
+from kraftlake.kafka_files.sniffing.source_kind import SourceKind, has_lake_log
 from kraftlake.records.batch import RecordBatch
 from kraftlake.replay.reading.log_reader import LogReader, SnapshotReader
 

@@ -9,10 +9,10 @@ from kraftlake.runtime.errors import KraftlakeError
 
 def check_tables(reader: LakeReader, findings: Findings) -> None:
     """Report what is wrong with the logs of the lake's tables, and what is in them that the lake doesn't know of."""
-    from kraftlake.metadata_log.delta_log import NotADeltaTableError, read_table
+    from kraftlake.metadata_log.append.extent_check import misplaced_rows
+    from kraftlake.metadata_log.delta_table.table_state import NotADeltaTableError, read_table
     from kraftlake.metadata_log.log_facts import LOG_TABLE, SNAPSHOTS_TABLE
-    from kraftlake.metadata_log.log_rows import misplaced_rows
-    from kraftlake.metadata_log.table_check import table_problems
+    from kraftlake.metadata_log.maintenance.table_check import table_problems
 
     lake = reader.log.path
     for name in (LOG_TABLE, SNAPSHOTS_TABLE):

@@ -12,11 +12,11 @@ import attrs
 
 from kraftlake.image import ImageWriterOptions
 from kraftlake.metadata_log import MetadataLog
-from kraftlake.metadata_log.location import Location, fixed_location
 from kraftlake.metadata_log.log_facts import SNAPSHOTS_TABLE
-from kraftlake.metadata_log.snapshot_parts import write_part
-from kraftlake.metadata_log.snapshot_rows import snapshot_name
-from kraftlake.metadata_log.snapshots import SnapshotTable
+from kraftlake.metadata_log.snapshots.snapshot_files import write_part
+from kraftlake.metadata_log.snapshots.snapshot_rows import snapshot_name
+from kraftlake.metadata_log.snapshots.snapshot_table import SnapshotTable
+from kraftlake.metadata_log.storage.location import Location, fixed_location
 from kraftlake.runtime.arguments import whole_or_none
 from kraftlake.runtime.errors import OffsetError
 from kraftlake.spark_jobs.fold.folded import Collected

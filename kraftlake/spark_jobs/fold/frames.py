@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from kraftlake.metadata_log import MetadataLog
-from kraftlake.metadata_log.pieces import SnapshotPiece
+from kraftlake.metadata_log.reading.pieces import SnapshotPiece
 from kraftlake.runtime.errors import EnvironmentFaultError, KraftlakeError
 from kraftlake.spark_jobs.executor_environment import lend_store_access
 from kraftlake.spark_jobs.fold.chunks import (

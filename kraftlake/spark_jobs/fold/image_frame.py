@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from kraftlake.metadata_log import MetadataLog
-from kraftlake.metadata_log.location import fixed_location
+from kraftlake.metadata_log.storage.location import fixed_location
 from kraftlake.runtime.arguments import whole_or_none
 from kraftlake.spark_jobs.fold.folded import fold_shard, shards_in
 from kraftlake.spark_jobs.fold.frames import chunks_frame, in_arrow, of_topics, sound_plan

@@ -1,6 +1,6 @@
 """Where the records of a snapshot stand, before its topics are written: offsets, batches, and what is around topics.
 
-Knows no Spark. Source of the form: `kraftlake.kafka_files.checkpoint`.
+Knows no Spark. Source of the form: `kraftlake.kafka_files.snapshots.batches`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kraftlake.image import ImageWriterOptions, MetadataImage, MetadataProvenance
-from kraftlake.kafka_files.checkpoint import (
+from kraftlake.kafka_files.snapshots.batches import (
     MAX_RECORDS_IN_BATCH,
     RECORD_OVERHEAD,
     BatchCutter,

@@ -12,7 +12,7 @@ import pyarrow as pa
 from kraftlake.delta import TopicsDelta
 from kraftlake.image import MetadataProvenance
 from kraftlake.metadata_log import MetadataLog
-from kraftlake.metadata_log.location import fixed_location
+from kraftlake.metadata_log.storage.location import fixed_location
 from kraftlake.runtime.arguments import whole, whole_or_none
 from kraftlake.runtime.errors import OffsetError, UsageError
 from kraftlake.spark_jobs.fold.folded import fold_shard, shards_in

@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from kraftlake.image import MetadataProvenance
 from kraftlake.metadata_log import LakeSnapshot, MetadataLog
-from kraftlake.metadata_log.checksums import joined
-from kraftlake.metadata_log.pieces import SnapshotPiece, log_pieces, read_piece, snapshot_pieces
-from kraftlake.metadata_log.snapshot_rows import payload_checksum
+from kraftlake.metadata_log.reading.pieces import SnapshotPiece, log_pieces, read_piece, snapshot_pieces
+from kraftlake.metadata_log.snapshots.checksums import joined
+from kraftlake.metadata_log.snapshots.snapshot_rows import payload_checksum
 from kraftlake.replay.reading.log_reader import SnapshotReader
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.replay.reading.replay_base import choose_base

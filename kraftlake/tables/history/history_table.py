@@ -20,11 +20,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from kraftlake.metadata_log.commit import now_ms
-from kraftlake.metadata_log.delta_actions import AddFile, RemoveFile, transaction
-from kraftlake.metadata_log.delta_log import TableState
-from kraftlake.metadata_log.location import Location, open_parquet_file
-from kraftlake.metadata_log.maintenance_commit import commit_beside_writers, upkeep_info
+from kraftlake.metadata_log.delta_table.actions import AddFile, RemoveFile, transaction
+from kraftlake.metadata_log.delta_table.commit import now_ms
+from kraftlake.metadata_log.delta_table.maintenance_commit import commit_beside_writers, upkeep_info
+from kraftlake.metadata_log.delta_table.table_state import TableState
+from kraftlake.metadata_log.storage.location import Location, open_parquet_file
 from kraftlake.runtime.errors import CorruptDataError
 from kraftlake.tables.history.parquet_stream import EncodedFile, ParquetStream
 from kraftlake.tables.lake_table import LakeTable, TableDescription

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from kraftlake.metadata_log.location import Location, open_parquet_file
+from kraftlake.metadata_log.storage.location import Location, open_parquet_file
 from kraftlake.runtime.errors import CorruptDataError
 
 FROM: Final = "valid_from_offset"

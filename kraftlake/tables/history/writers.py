@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from kraftlake.image import MetadataImage
-from kraftlake.metadata_log.location import Location
+from kraftlake.metadata_log.storage.location import Location
 from kraftlake.records.metadata_records import METADATA_RECORDS
 from kraftlake.replay.loader.fold import loader_at, snapshot_image
 from kraftlake.runtime.errors import LakeError

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 import kraftlake
 from kraftlake.image import image_to_json
 from kraftlake.kafka_files import checkpoint_batches
-from kraftlake.metadata_log import ChainLink, MetadataLog, appending
-from kraftlake.metadata_log.chain import FIRST_HASH, hash_of_rows
-from kraftlake.metadata_log.disk import Disk
+from kraftlake.metadata_log import ChainLink, MetadataLog
+from kraftlake.metadata_log.append import appendable as appending
+from kraftlake.metadata_log.append.chain import FIRST_HASH, hash_of_rows
+from kraftlake.metadata_log.storage.disk import Disk
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import to_rows
 from kraftlake.replay import ImportReport, import_source

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from kraftlake import kernels
 from kraftlake.image import CollectedLosses, ImageWriterOptions, MetadataImage, topic_values, topics_image
 from kraftlake.image.topics_image import TopicsImage
-from kraftlake.kafka_files import checkpoint, checkpoint_batches, write_checkpoint
+from kraftlake.kafka_files import checkpoint_batches, write_checkpoint
+from kraftlake.kafka_files.snapshots import batches as checkpoint
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch

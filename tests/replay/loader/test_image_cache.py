@@ -16,7 +16,7 @@ from hypothesis import given
 import kraftlake
 from kraftlake.delta import MetadataDelta
 from kraftlake.image import MetadataImage, MetadataProvenance
-from kraftlake.metadata_log.snapshots import LakeSnapshot
+from kraftlake.metadata_log.snapshots.snapshot_table import LakeSnapshot
 from kraftlake.records import metadata_records as r
 from kraftlake.records.control_records import Voter, VoterEndpoint, VotersRecord
 from kraftlake.records.serde import encode_value

@@ -9,7 +9,7 @@ from deltalake import DeltaTable, write_deltalake
 
 import kraftlake
 from kraftlake.metadata_log import MetadataLog
-from kraftlake.metadata_log.delta_log import commit_path
+from kraftlake.metadata_log.delta_table.table_state import commit_path
 from kraftlake.records.rows import to_rows
 from tests.metadata_log.log_batches import TIME, UnsyncedDisk, data_batch, snapshot_batches
 from tests.replay.made_logs import small_log

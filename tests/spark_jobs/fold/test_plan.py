@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from kraftlake.kafka_files import checkpoint_batches
 from kraftlake.metadata_log import MetadataLog
-from kraftlake.metadata_log.checksums import joined
-from kraftlake.metadata_log.pieces import cut, read_piece, snapshot_pieces
+from kraftlake.metadata_log.reading.pieces import cut, read_piece, snapshot_pieces
+from kraftlake.metadata_log.snapshots.checksums import joined
 from kraftlake.replay.loader.fold import image_at
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.spark_jobs.fold.folded import NAMES_SCHEMA

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kraftlake.metadata_log import MetadataLog
-from kraftlake.metadata_log.delta_log import read_table
+from kraftlake.metadata_log.delta_table.table_state import read_table
 from kraftlake.replay.loader.fold import image_at
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.runtime.errors import CorruptDataError, LakeError, OffsetError, UsageError
@@ -98,7 +98,7 @@ def test_files_of_what_had_ended_by_then_are_not_opened(tmp_path: Path, lake: Pa
 
 
 def test_row_groups_of_what_began_later_or_had_ended_are_passed_over(lake: Path) -> None:
-    from kraftlake.metadata_log.location import open_parquet_file
+    from kraftlake.metadata_log.storage.location import open_parquet_file
     from kraftlake.tables.history.rows_at import groups_at
 
     table = lake / "partition_history"
@@ -115,7 +115,8 @@ def test_a_program_that_asks_imports_neither_pandas_nor_what_writes(lake: Path) 
     asked = (
         "import sys; from kraftlake.tables import state_at\n"
         f"for strings in (False, True): assert state_at({str(lake)!r}, 3000, dictionaries=strings).num_rows\n"
-        "print({'pandas', 'structlog', 'kraftlake.image', 'kraftlake.metadata_log.compaction'} & {*sys.modules})"
+        "loaded = {'pandas', 'structlog', 'kraftlake.image', 'kraftlake.metadata_log.maintenance.compaction'}\n"
+        "print(loaded & {*sys.modules})"
     )
     done = subprocess.run([sys.executable, "-c", asked], check=True, timeout=60, capture_output=True, text=True)
     assert done.stdout == "set()\n"

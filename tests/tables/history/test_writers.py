@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from kraftlake.image import MetadataImage
 from kraftlake.metadata_log import MetadataLog, UpkeepPolicy
-from kraftlake.metadata_log.compaction import compact
-from kraftlake.metadata_log.delta_log import read_table
-from kraftlake.metadata_log.disk import disk_for
+from kraftlake.metadata_log.delta_table.table_state import read_table
+from kraftlake.metadata_log.maintenance.compaction import compact
+from kraftlake.metadata_log.storage.disk import disk_for
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.serde import UnknownRecord
 from kraftlake.replay import import_source

@@ -1,0 +1,1 @@
+"""Metadata directories inside `.tar`, `.tar.gz` and `.zip` archives, streamed and never extracted."""

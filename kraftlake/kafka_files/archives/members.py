@@ -1,0 +1,122 @@
+"""What may come out of an archive: limits, member names, and the members that make up a log."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+
+import attrs
+
+from kraftlake.kafka_files.file_names import META_PROPERTIES, is_log_file, shown
+from kraftlake.kafka_files.node.meta_properties import MAX_SIZE, cluster_id_in
+from kraftlake.kafka_files.stored_file import BLOCK_SIZE, BlockFile, StoredFile
+from kraftlake.runtime.errors import CorruptDataError
+
+
+@attrs.frozen(kw_only=True)
+class ArchiveLimits:
+    """How much an archive may ask of us before it is refused. Sizes in bytes."""
+
+    members: int = 100_000
+    unpacked: int = 64 * 1024**3
+    """All members together, unpacked."""
+    ratio: int = 200
+    """`unpacked` over the archive's own size; counts from `ratio_from` unpacked bytes on."""
+    ratio_from: int = 256 * 1024**2
+    held: int = 512 * 1024**2
+    """Memory for the log files of a compressed archive, which are held as compressed blocks."""
+
+    def largest_unpacked(self, archive_size: int) -> int:
+        """How many bytes an archive of this size may unpack to."""
+        return min(self.unpacked, max(self.ratio_from, self.ratio * archive_size))
+
+
+DEFAULT_LIMITS = ArchiveLimits()
+
+
+@attrs.define
+class Members:
+    """The log files and cluster ids found in an archive so far, by the folder (of the archive) that they lie in."""
+
+    path: str
+    limits: ArchiveLimits
+    archive_size: int
+    folders: dict[str, dict[str, StoredFile]] = attrs.field(factory=dict)
+    cluster_ids: dict[str, str] = attrs.field(factory=dict)
+    _count: int = 0
+    _unpacked: int = 0
+    _held: int = 0
+
+    def admit(self, name: str, size: int) -> tuple[str, str]:
+        """Folder and file name of a member. Raises CorruptDataError for a name or a size that is not to be trusted."""
+        self._count += 1
+        if self._count > self.limits.members:
+            raise self.refusal(f"it has more than {self.limits.members:,} members")
+        parts = name.split("/")
+        if name.startswith("/") or "\\" in name or "\0" in name or (len(name) > 1 and name[1] == ":"):
+            raise self.refusal(f"its member {shown(name)!r} has an absolute or foreign path")
+        if ".." in parts:
+            raise self.refusal(f"its member {shown(name)!r} points outside of it")
+        self._unpacked += size
+        most = self.limits.largest_unpacked(self.archive_size)
+        if self._unpacked > most:
+            raise self.refusal(
+                f"its {self.archive_size:,} bytes unpack to more than {most:,}, as a zip bomb's do: "
+                "pack the directory __cluster_metadata-0 alone"
+            )
+        *folder, file_name = [part for part in parts if part not in ("", ".")] or [""]
+        return "/".join(folder), file_name
+
+    def refusal(self, why: str) -> CorruptDataError:
+        """The error that refuses the archive."""
+        return CorruptDataError(f"the archive {self.path} is refused: {why}")
+
+    def link(self, name: str) -> CorruptDataError:
+        """The error for a member that is a link or a device."""
+        return self.refusal(f"its member {shown(name)!r} is a link or a special file")
+
+    @staticmethod
+    def is_wanted(file_name: str) -> bool:
+        """Whether a member of this name is to be read."""
+        return is_log_file(file_name) or file_name == META_PROPERTIES
+
+    @staticmethod
+    def is_log(file_name: str) -> bool:
+        """Whether a member of this name is a segment or a snapshot."""
+        return is_log_file(file_name)
+
+    def add(self, folder: str, file: StoredFile) -> None:
+        """Take a log file."""
+        files = self.folders.setdefault(folder, {})
+        if file.name in files:
+            raise self.refusal(f"it has two members {shown(f'{folder}/{file.name}')!r}")
+        files[file.name] = file
+
+    def read(self, folder: str, name: str, size: int, read: Callable[[int], bytes]) -> None:
+        """Take a wanted member of `size` bytes, whose next `n` bytes `read(n)` gives (fewer only at its end)."""
+        if name == META_PROPERTIES:
+            cluster_id = cluster_id_in(read(min(size, MAX_SIZE)))
+            if cluster_id is not None:
+                self.cluster_ids[folder] = cluster_id
+            return
+        blocks: list[bytes] = []
+        left = size
+        while left > 0:
+            block = _exactly(read, min(left, BLOCK_SIZE))
+            if len(block) < min(left, BLOCK_SIZE):
+                raise CorruptDataError(f"the archive {self.path} ends inside its member {shown(name)!r}")
+            left -= len(block)
+            blocks.append(zlib.compress(block, 1))
+            self._held += len(blocks[-1])
+            if self._held > self.limits.held:
+                raise self.refusal("its log is too large to be read compressed: unpack it and name the directory")
+        self.add(folder, BlockFile(name=name, size=size, blocks=tuple(blocks)))
+
+
+def _exactly(read: Callable[[int], bytes], size: int) -> bytes:
+    """`size` bytes, or as many as there are."""
+    parts: list[bytes] = []
+    while size > 0 and (part := read(size)):
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)

@@ -1,0 +1,204 @@
+"""Tar archives, plain and gzipped, read front to back.
+
+A reader of our own, because every length in a header is a stranger's: the standard library's believes those of long
+names and extended headers. Source: POSIX pax interchange format and GNU tar's headers.
+"""
+
+from __future__ import annotations
+
+import gzip
+from typing import BinaryIO
+
+import attrs
+
+from kraftlake.kafka_files.archives.members import Members
+from kraftlake.kafka_files.sniffing.file_content import TAR_BLOCK, is_tar_header
+from kraftlake.kafka_files.stored_file import DiskFile
+from kraftlake.runtime.errors import CorruptDataError, NotASourceError
+
+_SKIP_CHUNK = 1024 * 1024
+_MAX_EXTENDED_HEADER = 1024 * 1024
+_MAX_SPARSE_BLOCKS = 10_000
+_FILES = b"\x000S7"
+_FOLDER = b"5"
+_LINKS_AND_DEVICES = b"12346"
+_LONG_NAME, _LONG_LINK, _PAX, _GLOBAL_PAX = b"LKxg"
+
+
+@attrs.frozen
+class _Header:
+    name: str
+    size: int
+    kind: int
+    has_sparse_map: bool
+
+
+@attrs.define
+class _Extension:
+    """What the extended headers before a member say about it."""
+
+    name: str | None = None
+    size: int | None = None
+    is_sparse: bool = False
+
+
+class _Input:
+    """The bytes of the tar, unpacked if `compressed`, with the position in them."""
+
+    def __init__(self, stream: BinaryIO, members: Members, *, compressed: bool) -> None:
+        self._stream = gzip.GzipFile(fileobj=stream, mode="rb") if compressed else stream
+        self._members = members
+        self.compressed = compressed
+        self.position = 0
+
+    def read(self, length: int) -> bytes:
+        data = self._stream.read(length)
+        self.position += len(data)
+        return data
+
+    def block(self) -> bytes:
+        """The next 512 bytes; fewer at the end."""
+        return self.read(TAR_BLOCK)
+
+    def skip_to(self, position: int) -> None:
+        if not self.compressed:
+            self._stream.seek(position)
+            self.position = position
+        while self.position < position:
+            if not self.read(min(_SKIP_CHUNK, position - self.position)):
+                raise CorruptDataError(f"the archive {self._members.path} ends inside one of its members")
+
+
+def read_tar(stream: BinaryIO, members: Members, *, compressed: bool) -> None:
+    """Collect the log files of a tar into `members`.
+
+    Raises CorruptDataError for what is broken or not to be trusted, NotASourceError for a gzip file that is no tar.
+    """
+    tar = _Input(stream, members, compressed=compressed)
+    extension = _Extension()
+    is_first = True
+    while block := tar.block():
+        if not block.strip(b"\0"):
+            if is_first and compressed:
+                raise _no_tar(members.path)
+            break
+        if len(block) < TAR_BLOCK or not is_tar_header(block):
+            if is_first and compressed:
+                raise _no_tar(members.path)
+            raise CorruptDataError(
+                f"the archive {members.path} has a broken tar header at byte {tar.position - len(block)}"
+            )
+        is_first = False
+        header = _parse(block, members.path)
+        if header.kind in (_LONG_NAME, _LONG_LINK, _PAX, _GLOBAL_PAX):
+            members.admit("", header.size)
+            _read_extension(tar, header, extension, members)
+            continue
+        _take(tar, header, extension, members)
+        extension = _Extension()
+    if is_first and compressed:
+        raise _no_tar(members.path)
+
+
+def _no_tar(path: str) -> NotASourceError:
+    return NotASourceError(f"{path} is compressed with gzip, but no .tar.gz: unpack it and name what comes out")
+
+
+def _take(tar: _Input, header: _Header, extension: _Extension, members: Members) -> None:
+    """Read or skip one member; the tar stands behind it afterwards."""
+    name = header.name if extension.name is None else extension.name
+    size = header.size if extension.size is None else extension.size
+    if header.kind in _LINKS_AND_DEVICES:
+        raise members.link(name)
+    folder, file_name = members.admit(name, size)
+    if header.kind == _FOLDER[0]:
+        size = 0
+    if header.has_sparse_map:
+        _skip_sparse_map(tar, members)
+    end = tar.position + -(-size // TAR_BLOCK) * TAR_BLOCK
+    if header.kind in _FILES and members.is_wanted(file_name):
+        if header.kind == ord("S") or extension.is_sparse:
+            raise members.refusal(f"its member {file_name} is stored as a sparse file: pack it without --sparse")
+        _read_member(tar, folder, file_name, size, members)
+    tar.skip_to(end)
+
+
+def _skip_sparse_map(tar: _Input, members: Members) -> None:
+    """Pass the blocks in which GNU tar goes on to say where a sparse file has data."""
+    for _ in range(_MAX_SPARSE_BLOCKS):
+        block = tar.block()
+        if len(block) < TAR_BLOCK or not block[504]:
+            return
+    raise members.refusal(f"a sparse file in it has a map of more than {_MAX_SPARSE_BLOCKS:,} blocks")
+
+
+def _read_member(tar: _Input, folder: str, name: str, size: int, members: Members) -> None:
+    if tar.compressed or not Members.is_log(name):
+        members.read(folder, name, size, tar.read)
+        return
+    if tar.position + size > members.archive_size:
+        raise CorruptDataError(f"the archive {members.path} ends inside its member {name!r}")
+    members.add(folder, DiskFile(path=members.path, name=name, size=size, start=tar.position))
+
+
+def _read_extension(tar: _Input, header: _Header, extension: _Extension, members: Members) -> None:
+    if header.size > _MAX_EXTENDED_HEADER:
+        raise members.refusal(f"an extended header in it takes {header.size:,} bytes")
+    end = tar.position + -(-header.size // TAR_BLOCK) * TAR_BLOCK
+    data = tar.read(header.size)
+    tar.skip_to(end)
+    if header.kind == _LONG_NAME:
+        extension.name = _text(data.split(b"\0", 1)[0])
+    elif header.kind == _PAX:
+        _read_pax(data, extension, members.path)
+
+
+def _read_pax(data: bytes, extension: _Extension, path: str) -> None:
+    """Records of the form `length key=value\\n`, the length counting the whole record."""
+    broken = CorruptDataError(f"the archive {path} has a broken extended header")
+    position = 0
+    while position < len(data) and data[position]:
+        space = data.find(b" ", position, position + 12)
+        if space < 0 or not data[position:space].isdigit():
+            raise broken
+        length = int(data[position:space])
+        key, equals, value = data[space + 1 : position + length].partition(b"=")
+        if not equals or length <= space - position or position + length > len(data):
+            raise broken
+        if key == b"path":
+            extension.name = _text(value.removesuffix(b"\n"))
+        elif key == b"size":
+            digits = value.strip()
+            if not digits.isdigit() or len(digits) > 18:
+                raise broken
+            extension.size = int(digits)
+        elif key.startswith(b"GNU.sparse."):
+            extension.is_sparse = True
+        position += length
+
+
+def _parse(block: bytes, path: str) -> _Header:
+    name = _text(block[:100].split(b"\0", 1)[0])
+    if block[257:263] == b"ustar\0":
+        prefix = _text(block[345:500].split(b"\0", 1)[0])
+        name = f"{prefix}/{name}" if prefix else name
+    kind = block[156]
+    return _Header(name, _number(block[124:136], path), kind, kind == ord("S") and block[482] != 0)
+
+
+def _number(field: bytes, path: str) -> int:
+    """An octal number, or base 256 where the first bit is set."""
+    if field[0] & 0x80:
+        number = int.from_bytes(bytes((field[0] & 0x7F,)) + field[1:], "big")
+    else:
+        digits = field.strip(b" \0")
+        if digits.strip(b"01234567"):
+            raise CorruptDataError(f"the archive {path} has a member whose size is no number")
+        number = int(digits or b"0", 8)
+    if number >= 1 << 62:
+        raise CorruptDataError(f"the archive {path} has a member of an impossible size")
+    return number
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode("utf-8", "backslashreplace")

@@ -1,0 +1,104 @@
+"""The files beside a log that keep a Kafka node from starting although the log itself is sound.
+
+Source: org.apache.kafka.storage.internals.log.LogLoader and ProducerStateManager (names), PartitionMetadataFile,
+LeaderEpochCheckpointFile, org.apache.kafka.raft.FileQuorumStateStore and org.apache.kafka.snapshot.Snapshots.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from kraftlake.kafka_files.faults import unreadable
+from kraftlake.kafka_files.file_names import shown
+from kraftlake.kafka_files.node.quorum_state import QUORUM_STATE, read_election_state
+from kraftlake.records.uuid import Uuid
+from kraftlake.runtime.errors import CorruptDataError, KraftlakeError
+
+METADATA_TOPIC_ID = Uuid.from_string("AAAAAAAAAAAAAAAAAAAAAQ")
+MAX_SIZE = 16 * 1024 * 1024
+_OFFSET_NAMED = (".log", ".index", ".timeindex", ".txnindex", ".snapshot")
+_SNAPSHOTS = (".checkpoint", ".checkpoint.part", ".checkpoint.deleted")
+_OFFSET = re.compile(r"[+-]?[0-9]+")
+_SNAPSHOT = re.compile(r"([+-]?[0-9]+).([+-]?[0-9]+)", re.DOTALL)
+_LONG, _INT = 2**63, 2**31
+
+
+def check_node_files(folder: Path) -> Iterator[tuple[str, str]]:
+    """The names of the files in a metadata directory with which Kafka does not start, and what is wrong with each."""
+    try:
+        names = sorted(entry.name for entry in folder.iterdir() if entry.is_file())
+    except OSError as error:
+        yield folder.name, str(unreadable(str(folder), error))
+        return
+    for name in names:
+        if _is_misnamed(name):
+            yield (
+                shown(name),
+                "Kafka takes a file of this ending for its own, and does not start: the name has no offset",
+            )
+    checks: dict[str, Callable[[Path], None]] = {
+        "leader-epoch-checkpoint": _check_epochs,
+        "partition.metadata": _check_topic_id,
+        QUORUM_STATE: _check_quorum_state,
+    }
+    for name, check in checks.items():
+        if name in names:
+            try:
+                check(folder / name)
+            except KraftlakeError as error:
+                yield name, f"{str(error).removeprefix(f'{name} ')}: Kafka does not start with it"
+
+
+def _is_misnamed(name: str) -> bool:
+    """Whether Kafka reads an offset out of a name that holds none."""
+    if name.endswith(_SNAPSHOTS):
+        match = _SNAPSHOT.fullmatch(name[:31]) if len(name) >= 31 else None
+        fits = match is not None and len(match[1]) == 20 and abs(int(match[1])) < _LONG
+        return not (fits and match is not None and abs(int(match[2])) < _INT)
+    if name.endswith(_OFFSET_NAMED):
+        offset = name.partition(".")[0]
+        return _OFFSET.fullmatch(offset) is None or abs(int(offset)) >= _LONG
+    return False
+
+
+def _lines(file: Path) -> list[str]:
+    try:
+        with file.open("rb") as stream:
+            return stream.read(MAX_SIZE).decode().splitlines()
+    except OSError as error:
+        raise unreadable(str(file), error) from None
+    except UnicodeDecodeError:
+        raise CorruptDataError("is not UTF-8") from None
+
+
+def _check_epochs(file: Path) -> None:
+    """Version, count, and so many pairs of an epoch and its start offset; an empty file is one without entries."""
+    lines = _lines(file)
+    if lines and lines[0].strip() != "0":
+        raise CorruptDataError(f"has the version {shown(lines[0])!r}, not 0")
+    if len(lines) < 2:
+        return
+    for line in lines[2:]:
+        pair = line.split()
+        if len(pair) != 2 or not all(_OFFSET.fullmatch(number) and int(number) >= 0 for number in pair):
+            raise CorruptDataError(f"has the line {shown(line)!r}, which is no epoch with its start offset")
+    if lines[1].strip() != str(len(lines) - 2):
+        raise CorruptDataError(f"has {len(lines) - 2} entries, not {shown(lines[1])}")
+
+
+def _check_quorum_state(file: Path) -> None:
+    read_election_state(file.parent)
+
+
+def _check_topic_id(file: Path) -> None:
+    lines = [line.split() for line in _lines(file)[:2]]
+    if [len(line) for line in lines] != [2, 2] or not lines[0][1].isdecimal():
+        raise CorruptDataError("is not what Kafka writes there, a version and a topic id")
+    try:
+        topic_id = Uuid.from_string(lines[1][1])
+    except ValueError:
+        raise CorruptDataError(f"has the topic id {shown(lines[1][1])!r}, which is none") from None
+    if topic_id != METADATA_TOPIC_ID:
+        raise CorruptDataError(f"has the topic id {topic_id}, which is another topic's than __cluster_metadata")

@@ -1,0 +1,1 @@
+"""Segment files: batch headers, the walk over batches, and reading past damage."""

@@ -1,0 +1,71 @@
+"""The batches of a log that can be read, past those that can't: what a lenient replay is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from kraftlake.kafka_files.faults import BrokenFileError
+from kraftlake.kafka_files.segments.batch_walk import Damage, walk
+from kraftlake.kafka_files.segments.segment import LogPosition, Segment, decode
+from kraftlake.records.batch import RecordBatch
+
+Lost = Callable[[int, int, str], None]
+"""Called with the first and the last offset that can't be read, and why."""
+
+
+def salvage(segments: Sequence[Segment], from_offset: int, to_offset: int, lost: Lost) -> Iterator[RecordBatch]:
+    """The batches that hold any offset in [from_offset, to_offset] and can be read, in offset order.
+
+    `lost` is called for what is missing between segments or batches, and for what is damaged. Of batches at the same
+    offsets the first one is taken, and `lost` is called with the start of the others; a batch of a lower epoch than
+    the one before it is lost.
+    """
+    at = _Standing(segments, from_offset, to_offset, lost)
+    for segment in segments:
+        overlaps = False
+        for step in walk(segment.file, limit=segment.end_position):
+            name = segment.file.name
+            if isinstance(step, Damage):
+                at.why = f"{name} has {step.reason} at position {step.position}"
+                continue
+            header = step.header
+            if header.base_offset > to_offset or at.offset > to_offset:
+                break
+            if header.base_offset < at.offset:
+                if not overlaps and header.last_offset >= from_offset:
+                    lost(header.base_offset, header.base_offset, f"{name} has offset {header.base_offset} once more")
+                overlaps = True
+                continue
+            if header.epoch < at.epoch:
+                at.why = f"{name} has a batch of epoch {header.epoch} after one of epoch {at.epoch}"
+                continue
+            if header.last_offset < from_offset:
+                at.pass_by(header.last_offset, header.epoch)
+                continue
+            try:
+                batch = decode(segment.file, step)
+            except BrokenFileError as error:
+                at.why = str(error)
+                continue
+            at.lose(header.base_offset)
+            at.pass_by(header.last_offset, header.epoch)
+            yield batch
+    at.lose(to_offset + 1)
+
+
+class _Standing(LogPosition):
+    """Where a reader that passes over what is lost stands, and why it could not read what comes next."""
+
+    def __init__(self, segments: Sequence[Segment], from_offset: int, to_offset: int, lost: Lost) -> None:
+        super().__init__(segments[0].base_offset if segments else from_offset)
+        self._range = (from_offset, to_offset)
+        self._lost = lost
+        self.why = ""
+
+    def lose(self, before: int) -> None:
+        """Give up the offsets from here to `before`."""
+        first, last = max(self.offset, self._range[0]), min(before - 1, self._range[1])
+        if first <= last:
+            missing = f"offsets {first} to {last} are missing"
+            self._lost(first, last, f"{missing}: {self.why}" if self.why else missing)
+        self.why = ""

@@ -1,0 +1,209 @@
+"""A segment: the file of the log that starts at a base offset and ends where the next one starts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import attrs
+
+from kraftlake import kernels
+from kraftlake.kafka_files.faults import BrokenFileError, TornTail
+from kraftlake.kafka_files.segments.batch_header import HEADER_SIZE, parse_header, pass_whole
+from kraftlake.kafka_files.segments.batch_runs import stretches
+from kraftlake.kafka_files.segments.batch_walk import READ_CHUNK, Damage, Whole, walk
+from kraftlake.kafka_files.stored_file import StoredFile, Window
+from kraftlake.records.batch import RecordBatch, read_batches
+from kraftlake.runtime.errors import CorruptDataError
+
+if TYPE_CHECKING:
+    from kraftlake.records.batch_values import BatchValues
+
+_TAIL_BYTES = 64 * 1024
+"""How much of a segment's end is searched for its last batch; a larger batch costs a walk over all headers."""
+
+
+@attrs.define
+class LogPosition:
+    """Where a reader of the log stands: the offset that must come next, and the epoch that must not go down."""
+
+    offset: int
+    epoch: int = 0
+
+    def fault(self, base_offset: int, epoch: int) -> str | None:
+        """Why a batch of this base offset and epoch can't follow here, or None."""
+        if base_offset > self.offset:
+            return f"offsets {self.offset} to {base_offset - 1} are missing before a batch that starts at {base_offset}"
+        if base_offset < self.offset:
+            return f"a batch that starts at offset {base_offset}, which the log already has"
+        if epoch < self.epoch:
+            return f"a batch of epoch {epoch} after one of epoch {self.epoch}"
+        return None
+
+    def pass_by(self, last_offset: int, epoch: int) -> None:
+        """Stand behind a batch that ends at this offset."""
+        self.offset = last_offset + 1
+        self.epoch = epoch
+
+
+@attrs.frozen(kw_only=True)
+class Segment:
+    """One `*.log` file. `end_position` is where its usable bytes end: before its size where a tail is torn off."""
+
+    file: StoredFile
+    base_offset: int
+    end_position: int
+
+    def batches(self, at: LogPosition, from_offset: int, to_offset: int | None) -> Iterator[RecordBatch]:
+        """The batches that hold any offset in [from_offset, to_offset], and move `at` behind what was passed.
+
+        Raises BrokenFileError at the first byte that is not as it should be.
+        """
+        with Window(self.file, READ_CHUNK) as window:
+            position = self._first_position(window, at, from_offset)
+            while position < self.end_position:
+                data = window.at(position, min(READ_CHUNK, self.end_position - position))
+                size, _ = pass_whole(data, check_crc=False)
+                data = data[:size] if size else self._one_batch(position, at).data
+                for batch in self._decoded(data, position, at):
+                    position += batch.size_in_bytes
+                    at.pass_by(batch.last_offset, batch.epoch)
+                    if batch.last_offset >= from_offset:
+                        yield batch
+                    if to_offset is not None and at.offset > to_offset:
+                        return
+
+    def stretches(self, at: LogPosition, from_offset: int) -> Iterator[BatchValues | RecordBatch]:
+        """As `batches`, many at once; ends without a word in front of what is not as it should be."""
+        with Window(self.file, READ_CHUNK) as window:
+            position = self._first_position(window, at, from_offset)
+        yield from stretches(self.file, position, self.end_position, at)
+
+    def end_offset(self, *, expected: int) -> int:
+        """The offset after its last whole batch.
+
+        Only its last bytes are looked at where they say that this is `expected`, the offset at which the next segment
+        starts; the headers of all its batches otherwise.
+        """
+        if self._end_from(max(0, self.end_position - _TAIL_BYTES), headers_only=False) == expected:
+            return expected
+        return self._end_from(0, headers_only=True) or self.base_offset
+
+    def _end_from(self, start: int, *, headers_only: bool) -> int | None:
+        """The offset after the last whole batch behind byte `start`; None where there is none."""
+        end: int | None = None
+        for step in walk(self.file, start=start, limit=self.end_position, headers_only=headers_only):
+            if isinstance(step, Whole):
+                end = step.header.last_offset + 1
+        return end
+
+    def _decoded(self, data: memoryview, position: int, at: LogPosition) -> Iterator[RecordBatch]:
+        """The batches in `data`, which stands at `position` and holds whole ones by their lengths."""
+        batches = read_batches(data, file=self.file.name, position=position)
+        while True:
+            try:
+                batch = next(batches, None)
+            except CorruptDataError:
+                decode(self.file, self._one_batch(position, at))
+                raise
+            if batch is None:
+                return
+            fault = at.fault(batch.base_offset, batch.epoch)
+            if fault is not None:
+                raise BrokenFileError(self.file.name, position, at.offset, fault)
+            position += batch.size_in_bytes
+            yield batch
+
+    def _one_batch(self, position: int, at: LogPosition) -> Whole:
+        """The whole batch at `position`; BrokenFileError that says what is there instead."""
+        step = next(walk(self.file, start=position, limit=self.end_position))
+        if isinstance(step, Damage):
+            raise BrokenFileError(self.file.name, position, at.offset, step.reason)
+        return step
+
+    def _first_position(self, window: Window, at: LogPosition, from_offset: int) -> int:
+        """Position of the batch to start with, found by headers alone; stops where they look wrong."""
+        position = 0
+        while at.offset < from_offset and position < self.end_position:
+            data = window.at(position, min(READ_CHUNK, self.end_position - position))
+            size, at.offset = pass_whole(data, check_crc=False, offset=at.offset, before=from_offset)
+            if not size:
+                break
+            position += size
+        return position
+
+
+def decode(file: StoredFile, step: Whole) -> RecordBatch:
+    """The one batch of a step. Raises BrokenFileError where its records are not as they should be."""
+    try:
+        batch, *others = read_batches(step.data, file=file.name, position=step.position)
+    except CorruptDataError as error:
+        message = f"a batch with a good CRC that can't be read ({error})"
+        raise BrokenFileError(file.name, step.position, step.header.base_offset, message) from None
+    assert not others
+    return batch
+
+
+@attrs.frozen(kw_only=True)
+class LogEnd:
+    """The end of a log as its last segment has it: the last whole batch with a good CRC, and what is torn behind it."""
+
+    offset: int
+    position: int
+    torn: TornTail | None
+
+
+_COMPILED_FROM = 64 * 1024 * 1024
+"""From how many bytes on loading the compiled code pays; what reads the batches afterwards needs it as a rule too."""
+
+
+def _pass_few(data: memoryview) -> tuple[int, int]:
+    return pass_whole(data, check_crc=True)
+
+
+def _pass_many(data: memoryview) -> tuple[int, int]:
+    import numpy as np
+
+    from kraftlake.kernels.batch_walk import pass_good
+
+    size, offset = pass_good(np.frombuffer(data, np.uint8))
+    return int(size), int(offset)
+
+
+@kernels.retried_without
+def find_log_end(file: StoredFile, base_offset: int) -> LogEnd:
+    """Look through the last segment of a log for its end.
+
+    Damage with a whole batch behind it is not the end: reading will stop there with an error.
+    """
+    offset = base_offset
+    position = good_end = 0
+    damage: Damage | None = None
+    pass_batches = _pass_many if file.size >= _COMPILED_FROM and kernels.available() else _pass_few
+    with Window(file, READ_CHUNK) as window:
+        while position < file.size:
+            size, after = pass_batches(window.at(position, READ_CHUNK))
+            if size:
+                position += size
+                offset, good_end, damage = after, position, None
+                continue
+            step = next(walk(file, start=position))
+            position = step.end
+            if isinstance(step, Whole):
+                offset, good_end, damage = step.header.last_offset + 1, position, None
+            elif damage is None:
+                damage = step
+    torn = None
+    if damage is not None:
+        torn = TornTail(file.name, damage.position, offset, damage.reason, _is_cut(file, damage.position))
+    return LogEnd(offset=offset, position=good_end, torn=torn)
+
+
+def _is_cut(file: StoredFile, position: int) -> bool:
+    """Whether what starts at `position` is the beginning of a batch that the file ends in, or zeros."""
+    with Window(file, HEADER_SIZE) as window:
+        head = bytes(window.at(position, min(HEADER_SIZE, file.size - position)))
+    header = parse_header(head)
+    if header is None or not any(head):
+        return True
+    return header.fault() is None and header.size > file.size - position

@@ -1,0 +1,1 @@
+"""Snapshot files (`*.checkpoint`): reading them, and cutting records into their batches."""

@@ -1,0 +1,139 @@
+"""A snapshot: a `*.checkpoint` file, all of the metadata below an offset as records of its own.
+
+Source: org.apache.kafka.snapshot.RecordsSnapshotReader and Snapshots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import attrs
+
+from kraftlake.kafka_files.faults import BrokenFileError
+from kraftlake.kafka_files.file_names import BOOTSTRAP_NAME, snapshot_id
+from kraftlake.kafka_files.segments.batch_runs import stretches
+from kraftlake.kafka_files.segments.batch_walk import Damage, Whole, walk
+from kraftlake.kafka_files.segments.segment import LogPosition, decode
+from kraftlake.kafka_files.stored_file import StoredFile
+from kraftlake.records.batch import RecordBatch
+from kraftlake.records.control_records import SnapshotFooterRecord, SnapshotHeaderRecord
+from kraftlake.runtime.errors import CorruptDataError
+
+if TYPE_CHECKING:
+    from kraftlake.records.batch_values import BatchValues
+
+
+@attrs.frozen(kw_only=True)
+class Snapshot:
+    """The metadata after all offsets below `end_offset`, the last of which has `epoch`.
+
+    The two are known by the file's name only: where `named` is false they are 0 and mean nothing. `finished` says that
+    the last record is a footer; a writer that was interrupted leaves none. `bootstrap` is the file that a node is
+    formatted with: input of the first controller, never a base to replay on. `last_contained_log_timestamp` is the
+    append time of the last record contained, in epoch ms, −1 where the header can't be read.
+    """
+
+    name: str
+    end_offset: int
+    epoch: int
+    named: bool = True
+    finished: bool
+    bootstrap: bool
+    last_contained_log_timestamp: int
+    size_in_bytes: int
+    file: StoredFile = attrs.field(repr=False, eq=False)
+
+    def damage(self) -> str | None:
+        """None: `finished` says whether all batches are there, and the CRC of each one whether it is sound."""
+        return None
+
+    def batches(self) -> Iterator[RecordBatch]:
+        """All batches, control ones too, at the offsets that they have in the file (from 0 on).
+
+        Raises BrokenFileError at the first byte that is not as it should be; of an unfinished snapshot it gives the
+        whole batches first.
+        """
+        at = LogPosition(0)
+        footer_seen = False
+        for step in walk(self.file):
+            fault = step.reason if isinstance(step, Damage) else at.fault(step.header.base_offset, step.header.epoch)
+            if fault is None and footer_seen:
+                fault = "a batch after the snapshot's footer"
+            if fault is not None:
+                raise BrokenFileError(self.name, step.position, at.offset, fault)
+            assert isinstance(step, Whole)
+            batch = decode(self.file, step)
+            if step.position == 0 and SnapshotHeaderRecord.API_KEY not in batch.control_types[:1]:
+                raise BrokenFileError(self.name, 0, 0, "a snapshot that does not start with a snapshot header")
+            footer_seen = SnapshotFooterRecord.API_KEY in batch.control_types
+            yield batch
+            at.pass_by(step.header.last_offset, step.header.epoch)
+
+    def stretches(self) -> Iterator[BatchValues | RecordBatch]:
+        """As `batches`, many at once.
+
+        It ends behind the footer, or without a word in front of what is not as it should be: `batches` says what is
+        wrong there.
+        """
+        for part in stretches(self.file, 0, self.file.size, LogPosition(0)):
+            single = part if isinstance(part, RecordBatch) else None
+            control = () if single is None else single.control_types
+            if part.base_offset == 0 and SnapshotHeaderRecord.API_KEY not in control[:1]:
+                return
+            ends = single is not None and single.position + single.size_in_bytes == self.file.size
+            if SnapshotFooterRecord.API_KEY in control and not ends:
+                return
+            yield part
+
+
+def read_snapshot(file: StoredFile) -> Snapshot:
+    """Describe the snapshot in `file` by its name, its first and its last batch."""
+    identity = snapshot_id(file.name)
+    is_bootstrap_file = file.name == BOOTSTRAP_NAME
+    end_offset, epoch = identity or (0, 0)
+    last: Whole | None = None
+    whole = file.size > 0
+    for step in walk(file, headers_only=True):
+        if isinstance(step, Damage):
+            whole = False
+            break
+        last = step
+    return Snapshot(
+        name=file.name,
+        end_offset=end_offset,
+        epoch=epoch,
+        named=identity is not None or is_bootstrap_file,
+        finished=whole and last is not None and _ends_with_footer(file, last),
+        bootstrap=identity == (0, 0) or is_bootstrap_file,
+        last_contained_log_timestamp=_header_timestamp(file),
+        size_in_bytes=file.size,
+        file=file,
+    )
+
+
+def _ends_with_footer(file: StoredFile, last: Whole) -> bool:
+    batch = _control_batch(file, last.position)
+    return batch is not None and batch.control_types[-1:] == (SnapshotFooterRecord.API_KEY,)
+
+
+def _header_timestamp(file: StoredFile) -> int:
+    batch = _control_batch(file, 0)
+    if batch is None or batch.control_types[:1] != (SnapshotHeaderRecord.API_KEY,):
+        return -1
+    try:
+        header = batch.messages()[0].message
+    except CorruptDataError:
+        return -1
+    return header.last_contained_log_timestamp if isinstance(header, SnapshotHeaderRecord) else -1
+
+
+def _control_batch(file: StoredFile, position: int) -> RecordBatch | None:
+    """The control batch at `position`, or None where there is another or none that can be read."""
+    step = next(walk(file, start=position), None)
+    if not isinstance(step, Whole) or not step.header.is_control:
+        return None
+    try:
+        return decode(file, step)
+    except CorruptDataError:
+        return None

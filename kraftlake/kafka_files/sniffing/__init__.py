@@ -1,0 +1,1 @@
+"""What a SOURCE is, by its content."""

@@ -1,0 +1,130 @@
+"""What a SOURCE is, by content, and what it is instead when it is none."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+from kraftlake.kafka_files.faults import unreadable
+from kraftlake.kafka_files.file_names import (
+    META_PROPERTIES,
+    METADATA_DIRECTORY,
+    is_log_file,
+    partition_of,
+    segment_base_offset,
+    shown,
+    snapshot_id,
+)
+from kraftlake.kafka_files.segments.batch_header import MIN_LENGTH
+from kraftlake.kafka_files.sniffing.file_content import HEAD_SIZE, Content, tell
+from kraftlake.kafka_files.sniffing.source_kind import SourceKind, has_lake_log
+from kraftlake.kafka_files.stored_file import DiskFile, StoredFile
+from kraftlake.runtime.errors import NotASourceError
+
+_DELTA_LOG = "_delta_log"
+_LAKE_LOG = "log"
+_WAY_OUT = "name a lake, a __cluster_metadata-0 directory, a segment, a snapshot or an archive of them"
+
+
+def sniff(path: str | Path) -> SourceKind:
+    """The kind of SOURCE that lies at `path`; of a lake only that there is a Delta table `log/` in it.
+
+    A URI of an object store (`s3://…`) can only be a lake, and is not looked at. Raises NotASourceError that says what
+    is there instead, and the way out.
+    """
+    if "://" in str(path):
+        return SourceKind.LAKE
+    target = Path(path)
+    try:
+        mode = target.stat().st_mode
+        if stat.S_ISDIR(mode):
+            return _sniff_folder(target)
+    except FileNotFoundError:
+        raise NotASourceError(f"{target} does not exist: {_WAY_OUT}") from None
+    except (OSError, ValueError) as error:
+        raise unreadable(str(target), error if isinstance(error, OSError) else OSError(str(error))) from None
+    if not stat.S_ISREG(mode):
+        raise NotASourceError(f"{target} is neither a folder nor a regular file: {_WAY_OUT}")
+    content = look_into(DiskFile.at(target))
+    if content.kind is None:
+        raise NotASourceError(f"{target} is {content.instead}")
+    return content.kind
+
+
+def look_into(file: StoredFile) -> Content:
+    """What one file is."""
+    stream = file.open()
+    try:
+        head = stream.read_at(0, min(file.size, HEAD_SIZE))
+    finally:
+        stream.close()
+    return tell(file.name, min(file.size, len(head)) if len(head) < HEAD_SIZE else file.size, head)
+
+
+def _sniff_folder(folder: Path) -> SourceKind:
+    if has_lake_log(folder):
+        return SourceKind.LAKE
+    if (folder / _DELTA_LOG).is_dir():
+        raise NotASourceError(_delta_table(folder))
+    if folder.name == _DELTA_LOG:
+        raise NotASourceError(f"{folder} is the log of a Delta table: name the lake that the table belongs to")
+    inner = folder / METADATA_DIRECTORY
+    if inner.is_dir():
+        folder = inner
+    names = sorted(entry.name for entry in folder.iterdir())
+    log_files = [name for name in names if is_log_file(name) and (folder / name).is_file()]
+    if not log_files:
+        raise NotASourceError(_no_log_files(folder, names))
+    contents = [look_into(DiskFile.at(folder / name)) for name in _telling(folder, log_files)]
+    metadata = any(content.kind in (SourceKind.SEGMENT, SourceKind.SNAPSHOT) for content in contents)
+    if not metadata and any(content.is_data_topic for content in contents):
+        raise NotASourceError(
+            f"{folder} is the folder of a data topic's partition, not the metadata log: "
+            "name the directory __cluster_metadata-0 of a controller or broker"
+        )
+    own_name = folder.absolute().name
+    if metadata or own_name == METADATA_DIRECTORY or any(snapshot_id(name) is not None for name in log_files):
+        return SourceKind.DIRECTORY
+    if partition_of(own_name) is not None:
+        raise NotASourceError(
+            f"{folder} is the folder of the partition {shown(own_name)}, "
+            f"and nothing of a metadata log is in it: {_WAY_OUT}"
+        )
+    if "quorum-state" in names or any(content.instead != "an empty file" for content in contents):
+        return SourceKind.DIRECTORY
+    raise NotASourceError(f"{folder} holds only empty segments: {_WAY_OUT}")
+
+
+def _telling(folder: Path, log_files: list[str]) -> list[str]:
+    """The files to judge a folder by: the first segment and the first snapshot that have bytes to look at."""
+    enough = [name for name in log_files if (folder / name).stat().st_size > MIN_LENGTH]
+    segments = [name for name in enough if segment_base_offset(name) is not None]
+    snapshots = [name for name in enough if snapshot_id(name) is not None]
+    return segments[:1] + snapshots[:1] or log_files[:1]
+
+
+def _delta_table(folder: Path) -> str:
+    parent = folder.absolute().parent
+    if (parent / _LAKE_LOG / _DELTA_LOG).is_dir():
+        return f"{folder} is a Delta table of a lake: name the lake, {parent}"
+    return f"{folder} is a Delta table, but no lake (a lake is a folder with the Delta table {_LAKE_LOG}/ in it)"
+
+
+def _no_log_files(folder: Path, names: list[str]) -> str:
+    if not names:
+        return f"{folder} is an empty folder: {_WAY_OUT}"
+    nested = next((name for name in names if (folder / name / METADATA_DIRECTORY).is_dir()), None)
+    if nested is not None:
+        return f"{folder} holds no metadata log itself: name {folder / shown(nested) / METADATA_DIRECTORY}"
+    if META_PROPERTIES in names:
+        return (
+            f"{folder} is a log directory of a Kafka node without a metadata log in it: "
+            f"name the node's {METADATA_DIRECTORY} (metadata.log.dir, or the first of log.dirs)"
+        )
+    renamed = next((name for name in names if name.endswith((".log", ".checkpoint"))), None)
+    if renamed is not None:
+        return (
+            f"{folder} holds no file with a name that Kafka gives to segments or snapshots, but {shown(renamed)}: "
+            "name that file alone, or give the files their names back"
+        )
+    return f"{folder} is a folder without segments (*.log) or snapshots (*.checkpoint): {_WAY_OUT}"

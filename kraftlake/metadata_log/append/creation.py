@@ -1,0 +1,154 @@
+"""Making a lake: empty, or filled with what it begins with. What it begins with is there whole, or there is no lake."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from operator import methodcaller
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import attrs
+
+from kraftlake.metadata_log.append.appendable import checked_rows, commit_groups
+from kraftlake.metadata_log.append.chain import FIRST_HASH
+from kraftlake.metadata_log.append.log_file import STATISTICS_COLUMNS, LogFile
+from kraftlake.metadata_log.append.protocol import end_facts, write_log_file
+from kraftlake.metadata_log.delta_table.commit import CommitConflictError, UnknownOutcomeError, create_table, disk_fault
+from kraftlake.metadata_log.delta_table.table_state import NotADeltaTableError, TableState, read_table
+from kraftlake.metadata_log.log_facts import (
+    CLUSTER_ID,
+    LOG_TABLE,
+    NO_EPOCH,
+    ROLE,
+    ROLES,
+    SNAPSHOTS_TABLE,
+    START_OFFSET,
+)
+from kraftlake.metadata_log.snapshots.snapshot_table import SnapshotTable
+from kraftlake.metadata_log.storage.disk import Disk
+from kraftlake.metadata_log.storage.lake_folder import make_lake_folder
+from kraftlake.metadata_log.storage.location import Location
+from kraftlake.records.batch import RecordBatch
+from kraftlake.records.rows import LOG_SCHEMA, to_rows
+from kraftlake.runtime.errors import LakeError, UsageError
+
+if TYPE_CHECKING:
+    from kraftlake.records.batch_values import BatchValues
+
+
+class SnapshotToKeep(Protocol):
+    """A snapshot of any source."""
+
+    @property
+    def end_offset(self) -> int:
+        """The first offset that it doesn't hold."""
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of the last offset that it holds."""
+
+    @property
+    def last_contained_log_timestamp(self) -> int:
+        """The append time of that offset in epoch ms."""
+
+    @property
+    def size_in_bytes(self) -> int:
+        """Of Kafka's file, 0 where it never was one."""
+
+    def batches(self) -> Iterator[RecordBatch]:
+        """All of it, control batches too."""
+
+
+@attrs.frozen(kw_only=True)
+class Contents:
+    """What a lake begins with: batches that go on from its start offset without a gap, and snapshots."""
+
+    batches: Iterable[RecordBatch | BatchValues] = ()
+    snapshots: Iterable[SnapshotToKeep] = ()
+    batches_of: Callable[[Any], Iterable[RecordBatch | BatchValues]] = methodcaller("batches")
+    """How a snapshot is read."""
+
+
+def found_lake(
+    path: Location,
+    disk: Disk,
+    *,
+    role: str,
+    cluster_id: str | None,
+    start_offset: int,
+    contents: Contents | None = None,
+) -> TableState:
+    """Make a lake in a folder that is empty or isn't there yet (its parent is); the state of its log.
+
+    Version 0 of the log, which makes it a lake, comes last and holds all of the contents. Raises LakeError when there
+    is a lake or anything else already, or the disk refuses; ImportConflictError for contents with a gap.
+    """
+    if role not in ROLES or start_offset < 0:
+        raise UsageError(f"A lake's role is one of {', '.join(ROLES)} and its start offset at least 0.")
+    # Version 0 alone doesn't tell: an old lake's may have been cleaned up behind a checkpoint.
+    with contextlib.suppress(NotADeltaTableError):
+        read_table(path / LOG_TABLE)
+        raise LakeError(f"There is a lake at {path} already.")
+    was_there = path.exists()
+    make_lake_folder(path, disk, LOG_TABLE)
+    configuration = {ROLE: role, START_OFFSET: str(start_offset)}
+    if cluster_id is not None:
+        configuration[CLUSTER_ID] = cluster_id
+    with _emptied_on_failure(path, keep_folder=was_there) if contents else contextlib.nullcontext():
+        try:
+            return create_table(
+                disk,
+                path / LOG_TABLE,
+                name="metadata_log",
+                schema=LOG_SCHEMA,
+                statistics_columns=STATISTICS_COLUMNS,
+                configuration=configuration,
+                contents=_written(path, disk, start_offset, contents) if contents else (),
+            )
+        except CommitConflictError as fault:
+            raise LakeError(f"There is a lake at {path} already.") from fault
+
+
+def _written(path: Location, disk: Disk, start_offset: int, contents: Contents) -> list[dict[str, object]]:
+    """Write the contents' files; the actions that add those of the log."""
+    table = path / LOG_TABLE
+    try:
+        disk.make_folder(table)
+    except OSError as fault:
+        raise disk_fault(table, fault) from fault
+    actions: list[dict[str, object]] = []
+    end_offset, epoch, chain = start_offset, NO_EPOCH, FIRST_HASH
+    for group in commit_groups(contents.batches):
+        rows = checked_rows(to_rows(group), end_offset, epoch)
+        file = LogFile.of_rows(rows, chain)
+        actions.append(write_log_file(disk, table, file).to_action())
+        end_offset, epoch, chain = end_offset + file.record_count, file.last_epoch, file.chain
+    snapshots = SnapshotTable.open_or_create(path / SNAPSHOTS_TABLE, disk)
+    for snapshot in contents.snapshots:
+        snapshots.add(
+            to_rows(contents.batches_of(snapshot)),
+            end_offset=snapshot.end_offset,
+            epoch=snapshot.epoch,
+            last_contained_log_timestamp=snapshot.last_contained_log_timestamp,
+            size_in_bytes=snapshot.size_in_bytes,
+        )
+    return [*end_facts(end_offset, epoch, chain, chain_start=start_offset), *actions] if actions else []
+
+
+@contextlib.contextmanager
+def _emptied_on_failure(path: Location, *, keep_folder: bool) -> Iterator[None]:
+    """Remove what a lake that could not be made would leave on a disk, unless it may have been made after all."""
+    try:
+        yield
+    except UnknownOutcomeError:
+        raise
+    except BaseException:
+        if isinstance(path, Path) and not any((path / LOG_TABLE / "_delta_log").glob("*.json")):
+            for table in (path / LOG_TABLE, path / SNAPSHOTS_TABLE):
+                shutil.rmtree(table, ignore_errors=True)
+            if not keep_folder:
+                with contextlib.suppress(OSError):
+                    path.rmdir()
+        raise

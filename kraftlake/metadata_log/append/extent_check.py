@@ -1,0 +1,76 @@
+"""Whether the files of a log hold the rows that it says it has: what another writer added shows before it is hidden."""
+
+from __future__ import annotations
+
+from kraftlake.metadata_log.delta_table.actions import Commit
+from kraftlake.metadata_log.delta_table.data_files import DataFileGoneError, integer_bounds, offset_span, open_parquet
+from kraftlake.metadata_log.delta_table.live_files import Extent
+from kraftlake.metadata_log.delta_table.table_state import TableState
+from kraftlake.metadata_log.log_facts import END_OFFSET, START_OFFSET, LogEnd
+from kraftlake.runtime.errors import CorruptDataError
+
+
+def check_rows(state: TableState) -> None:
+    """Raise CorruptDataError unless the files hold rows of the log's offsets only, and as many as it has.
+
+    By what their adds say of them, and their footers where an add says nothing. What is appended to such a log could
+    not be read.
+    """
+    if (fault := misplaced_rows(state)) is not None:
+        raise CorruptDataError(f"{fault} Nothing is appended to it: `kraftlake verify` tells more.")
+
+
+def misplaced_rows(state: TableState) -> str | None:
+    """What is wrong with the rows of a log's files, as a sentence; None where nothing is. Raises CorruptDataError."""
+    start, end = int(state.metadata.configuration[START_OFFSET]), LogEnd.of(state).end_offset
+    extent = _whole_extent(state)
+    if extent.records and extent.lowest < start:
+        return _sentence(state, extent.lowest, f"its log starts at {start}")
+    if extent.highest >= end:
+        return _sentence(state, extent.highest, f"its log ends before {end}")
+    if extent.records != end - start:
+        return (
+            f"{state.path} holds {extent.records} rows in place of the {end - start} from offset {start} to {end - 1}: "
+            f"something else than kraftlake wrote to it."
+        )
+    return None
+
+
+def keeps_rows_in_place(commit: Commit) -> bool:
+    """Whether a commit adds rows as appends of a log do, where it says that the log ends; or none, and takes none."""
+    if not commit.changes_data:
+        return True
+    end = commit.transactions.get(END_OFFSET)
+    spans = [offset_span(add) for add in commit.adds]
+    return (
+        end is not None
+        and not commit.removes
+        and all(s.low >= 0 and s.high is not None and s.high < end for s in spans)
+    )
+
+
+def _whole_extent(state: TableState) -> Extent:
+    """What all files hold, those that don't say it by their footers."""
+    extent = state.files.extent()
+    lows, highs, records = [], [], extent.records
+    for path in extent.vague:
+        try:
+            parquet = open_parquet(state.path / path)
+        except DataFileGoneError as gone:
+            raise CorruptDataError(f"{gone.path} is missing: the lake lost a data file.") from gone
+        records += parquet.metadata.num_rows
+        for bounds in integer_bounds(parquet, "offset"):
+            if bounds is None:
+                raise CorruptDataError(f"{state.path / path} doesn't say which offsets it holds, nor does its commit.")
+            lows.append(bounds[0])
+            highs.append(bounds[1])
+    if extent.highest >= 0:
+        lows.append(extent.lowest)
+        highs.append(extent.highest)
+    return Extent(lowest=min(lows, default=-1), highest=max(highs, default=-1), records=records, vague=())
+
+
+def _sentence(state: TableState, offset: int, but: str) -> str:
+    spans = state.files.overlapping(offset, offset)
+    named = f" (in {spans[0].file.path})" if len(spans) == 1 else ""
+    return f"{state.path} holds offset {offset}{named}, but {but}: something else than kraftlake wrote to it."

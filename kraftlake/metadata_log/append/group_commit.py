@@ -1,0 +1,138 @@
+"""Group commit: one thread that appends to a log, at one claimed epoch, what many threads hand to it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from types import TracebackType
+
+from kraftlake.metadata_log.append.commit_queue import CommitQueue, GroupLimits, PendingAppend
+from kraftlake.metadata_log.delta_table.commit import now_ms
+from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.records.serde import ApiMessageAndVersion
+from kraftlake.runtime.errors import KraftlakeError, LakeError, QueueFullError
+
+
+class GroupCommit:
+    """Appends of many threads in the order in which they were handed over, as many in one commit as come together.
+
+    Takes over the handle `log`, which claimed `epoch`. The first append that fails, whatever stopped it, ends all: what
+    waits fails with the same fault, and so does everything that is handed over later, for its offsets would follow
+    those that are not there. `on_failure` is told once, from the thread. Who wants to go on claims anew.
+    """
+
+    def __init__(
+        self,
+        log: MetadataLog,
+        epoch: int,
+        *,
+        limits: GroupLimits | None = None,
+        on_failure: Callable[[KraftlakeError], None] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._log = log
+        self._epoch = epoch
+        self._queue = CommitQueue(limits or GroupLimits(), end_offset=log.end_offset, epoch=epoch)
+        self._on_failure = on_failure
+        self._clock = clock
+        self._changed = threading.Condition()
+        self._closing = False
+        self._fault: KraftlakeError | None = None
+        self._thread = threading.Thread(target=self._run, name=f"group-commit-{epoch}", daemon=True)
+        self._thread.start()
+
+    def append(
+        self, messages: Sequence[ApiMessageAndVersion], *, timestamp: int | None = None, wait: float | None = 0.0
+    ) -> PendingAppend:
+        """Hand over one batch; returns at once with its offsets, and it is in the log when its `result` says so.
+
+        Where too much waits already, it waits for room itself, up to `wait` seconds (None: as long as it takes), then
+        raises QueueFullError. Raises what stopped an append before it, LakeError after `close`. `timestamp` is the
+        batch's (epoch ms), by default now.
+        """
+        deadline = None if wait is None else self._clock() + wait
+        with self._changed:
+            while True:
+                self._check_open()
+                now = self._clock()
+                try:
+                    pending = self._queue.offer(messages, now_ms() if timestamp is None else timestamp, now)
+                except QueueFullError:
+                    if deadline is not None and now >= deadline:
+                        raise
+                    self._changed.wait(None if deadline is None else deadline - now)
+                else:
+                    self._changed.notify_all()
+                    return pending
+
+    @property
+    def fault(self) -> KraftlakeError | None:
+        """What ended it; None where nothing has."""
+        return self._fault
+
+    def close(self, timeout: float | None = None) -> None:
+        """Commit what waits, then end the thread. Raises LakeError when that takes longer than `timeout` seconds."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify_all()
+        self._thread.join(timeout)
+        if self._thread.is_alive():
+            raise LakeError(f"{self._log.path} was not written to within {timeout} seconds; appends may still be made.")
+
+    def __enter__(self) -> GroupCommit:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _check_open(self) -> None:
+        if self._fault is not None:
+            raise self._fault
+        if self._closing:
+            raise LakeError(f"The group commit of {self._log.path} at epoch {self._epoch} is closed.")
+
+    def _run(self) -> None:
+        while group := self._next_group():
+            try:
+                self._log.append(
+                    [pending.batch for pending in group],
+                    epoch=self._epoch,
+                    expected_end_offset=group[0].base_offset,
+                )
+            except BaseException as fault:
+                self._fail(fault)
+                return
+            with self._changed:
+                self._queue.settle()
+                self._changed.notify_all()
+            for pending in group:
+                pending.done.set_result(pending.last_offset)
+
+    def _next_group(self) -> list[PendingAppend]:
+        """Wait for a group; an empty one when nothing will come any more."""
+        with self._changed:
+            while True:
+                due = self._queue.due_at()
+                now = self._clock()
+                if due is not None and (self._closing or due <= now):
+                    return self._queue.take(max(now, due))
+                if self._closing and due is None:
+                    return []
+                self._changed.wait(None if due is None else due - now)
+
+    def _fail(self, fault: BaseException) -> None:
+        told = fault
+        if not isinstance(told, KraftlakeError):
+            told = LakeError(f"Appending to {self._log.path} failed: {fault!r}.")
+            told.__cause__ = fault
+        with self._changed:
+            self._fault = told
+            dropped = self._queue.drop()
+            self._changed.notify_all()
+        for pending in dropped:
+            pending.done.set_exception(told)
+        if self._on_failure is not None:
+            self._on_failure(told)

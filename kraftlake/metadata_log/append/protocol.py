@@ -1,0 +1,238 @@
+"""Committing to a log that others may commit to at the same time: what may come in between, and what fences.
+
+The compare-and-set on the table's version is all that decides. Whoever loses it reads the commits that came in between
+by name: maintenance leaves the log's end and epoch as they were, so the next version is tried; anything else means
+that the log went on without us.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kraftlake.metadata_log.append.chain import FIRST_HASH, Chain, hash_of_rows
+from kraftlake.metadata_log.append.log_file import LogFile
+from kraftlake.metadata_log.delta_table.actions import AddFile, Commit, TableMetadata, transaction
+from kraftlake.metadata_log.delta_table.commit import (
+    CommitConflictError,
+    UnknownOutcomeError,
+    append_info,
+    commit,
+    now_ms,
+    removed_unless_committed,
+    write_data_file,
+)
+from kraftlake.metadata_log.delta_table.data_files import DataFileGoneError, open_parquet, read_row_groups
+from kraftlake.metadata_log.delta_table.schema import holds_columns
+from kraftlake.metadata_log.delta_table.table_state import TableState, read_commit, read_table
+from kraftlake.metadata_log.log_facts import (
+    CHAIN,
+    CHAIN_BEFORE,
+    CHAIN_END,
+    CHAIN_START,
+    CLUSTER_ID,
+    END_OFFSET,
+    EPOCH,
+    ROLE,
+    START_OFFSET,
+    LogEnd,
+)
+from kraftlake.metadata_log.storage.disk import Disk
+from kraftlake.metadata_log.storage.location import Location
+from kraftlake.metadata_log.storage.sealed_files import sealed_name
+from kraftlake.records.rows import LOG_SCHEMA
+from kraftlake.runtime.errors import CorruptDataError, EndOffsetError, FencedEpochError, LakeError
+
+MAINTENANCE_RETRIES = 100
+_LINK_LOOK_BACK = 16
+"""So many versions are looked at for the newest append; those after it are maintenance."""
+
+
+class LogWentOnError(LakeError):
+    """Somebody else appended or claimed meanwhile; nothing of ours is in the log."""
+
+
+def append_file(
+    disk: Disk, state: TableState, file: LogFile | None, actions: Sequence[Mapping[str, Any]] = ()
+) -> TableState:
+    """Append a file's rows, which continue the log in `state`, in one commit, with further actions beside it.
+
+    Returns the state after it, which may be another object. Raises as `commit_at_end`; the file goes when the commit
+    is surely not made.
+    """
+    info = append_info(now_ms())
+    if file is None:
+        return commit_at_end(disk, state, [info, *actions])
+    add = write_log_file(disk, state.path, file, sync=False)
+    unsynced = [state.path / add.path, state.path]
+    begin = LogEnd.of(state).end_offset
+    chain_start = begin if Chain.of(state) is None else None
+    facts = end_facts(begin + file.record_count, file.last_epoch, file.chain, chain_start=chain_start)
+    info["commitInfo"][CHAIN_BEFORE] = state.transactions.get(CHAIN)
+    with removed_unless_committed(disk, unsynced[:1]):
+        return commit_at_end(disk, state, [info, *actions, *facts, add.to_action()], unsynced)
+
+
+def end_facts(end_offset: int, epoch: int, chain: int, *, chain_start: int | None) -> list[dict[str, Any]]:
+    """The actions by which a commit says where the log ends after it; `chain_start` where its chain begins with it."""
+    facts = {END_OFFSET: end_offset, EPOCH: epoch, CHAIN: chain, CHAIN_END: end_offset}
+    if chain_start is not None:
+        facts[CHAIN_START] = chain_start
+    now = now_ms()
+    return [transaction(name, value, now) for name, value in facts.items()]
+
+
+def write_log_file(disk: Disk, table: Location, file: LogFile, *, sync: bool = True) -> AddFile:
+    """Write a data file of the log; it is no part of the log before a commit adds it.
+
+    Without `sync` the file and the table's folder are left for that commit to make durable.
+    """
+    add = AddFile(
+        path=sealed_name(f"{file.first_offset:020d}", file.data),
+        size=len(file.data),
+        modification_time=disk.clock.milliseconds(),
+        stats=file.statistics,
+    )
+    write_data_file(disk, table, add.path, file.data, sync=sync)
+    return add
+
+
+def commit_at_end(
+    disk: Disk, state: TableState, actions: Sequence[Mapping[str, Any]], unsynced: Sequence[Location] = ()
+) -> TableState:
+    """Commit actions that rely on the log's end in `state`; the state after it, which may be another object.
+
+    Raises LogWentOnError when the log's end moved or the table became another one, UnknownOutcomeError, LakeError when
+    the disk refuses. `state` may be of an older version then.
+    """
+    for _ in range(MAINTENANCE_RETRIES):
+        try:
+            commit(disk, state, actions, unsynced)
+        except CommitConflictError as conflict:
+            state = _after_maintenance(state, conflict.version)
+        else:
+            return state
+    raise LakeError(f"{state.path} was compacted {MAINTENANCE_RETRIES} times in a row; try again.")
+
+
+def _after_maintenance(state: TableState, version: int) -> TableState:
+    """The state after the version that was taken, if that one left everything that an append relies on."""
+    between = read_commit(state.path, version)
+    if between is None:
+        # Cleaned up behind a checkpoint: what came in between can't be told apart any more, only what came of it.
+        fresh = read_table(state.path)
+        same = LogEnd.of(fresh) == LogEnd.of(state) and _is_same_table(fresh.metadata, state)
+    else:
+        fresh = state
+        if same := is_maintenance(between, state):
+            state.apply(between)
+    if not same:
+        raise LogWentOnError(
+            f"Another writer appended to {state.path} at the same time, at offset {LogEnd.of(state).end_offset}; "
+            f"nothing of this append is in the lake: try again."
+        )
+    fresh.check_writable()
+    return fresh
+
+
+def is_maintenance(commit: Commit, before: TableState) -> bool:
+    """Whether a commit leaves the log's end, epoch and identity as they are in `before`.
+
+    It has no transaction and adds no rows; what it removes for good lies below the start offset that is declared by
+    then (a trim); new properties or another protocol are of the same table.
+    """
+    metadata = commit.metadata or before.metadata
+    if commit.transactions or not _is_same_table(metadata, before):
+        return False
+    if not commit.changes_data:
+        return True
+    start = int(metadata.configuration[START_OFFSET])
+    removed = [before.files.get(remove.path) for remove in commit.removes]
+    return not commit.adds and all(file is not None and _ends_below(file, start) for file in removed)
+
+
+def _is_same_table(metadata: TableMetadata, before: TableState) -> bool:
+    """Whether a table kept what makes it this log: id, columns, cluster, role; its start may only have risen."""
+    was, now = before.metadata.configuration, metadata.configuration
+    start = now.get(START_OFFSET, "")
+    return (
+        metadata.id == before.metadata.id
+        and metadata.partition_columns == before.metadata.partition_columns
+        and all(now.get(name) == was.get(name) for name in (CLUSTER_ID, ROLE))
+        and start.isdecimal()
+        and int(was[START_OFFSET]) <= int(start) <= LogEnd.of(before).end_offset
+        and holds_columns(metadata.schema_string, LOG_SCHEMA, str(before.path))
+    )
+
+
+def _ends_below(file: AddFile, offset: int) -> bool:
+    statistics = file.statistics
+    high = statistics.max_values.get("offset") if statistics else None
+    return isinstance(high, int) and high < offset
+
+
+def outcome(table: Location, fault: UnknownOutcomeError) -> bool | None:
+    """Whether the commit of which `fault` couldn't say is in the table; None while nobody took its version."""
+    found = read_commit(table, fault.version)
+    if found is None:
+        if read_table(table).version < fault.version:
+            return None
+        # It may have been made between the two.
+        found = read_commit(table, fault.version)
+        if found is None:
+            raise LakeError(f"Version {fault.version} of {table} was cleaned up: nothing tells whose it was.")
+    return found.info.get("txnId") == fault.commit_id
+
+
+def check_newest_link(state: TableState) -> None:
+    """Raise CorruptDataError unless the newest rows continue the log's chain, as far as their commit is still there.
+
+    A writer asks it once: what it appends would be bound to a log that is another one, or shorter, than it once was.
+    """
+    chain = Chain.of(state)
+    if chain is None:
+        return
+    for version in range(state.version, max(state.version - _LINK_LOOK_BACK, -1), -1):
+        found = read_commit(state.path, version)
+        if found is None:
+            return
+        if CHAIN not in found.transactions:
+            continue
+        where = f"Version {version} of {state.path}"
+        stated = (found.transactions.get(CHAIN_END), found.transactions[CHAIN])
+        if stated != (chain.end, chain.hash):
+            raise CorruptDataError(
+                f"{where} says that the log ends before offset {stated[0]}, but a checkpoint says {chain.end}: one of "
+                f"them was replaced. Nothing is appended to such a lake; restore it from a copy, or import anew."
+            )
+        before = FIRST_HASH if CHAIN_START in found.transactions else found.info.get(CHAIN_BEFORE)
+        if before is None or len(found.adds) != 1:
+            return
+        path = state.path / found.adds[0].path
+        try:
+            parquet = open_parquet(path)
+            rows = read_row_groups(parquet, path, range(parquet.metadata.num_row_groups), LOG_SCHEMA)
+        except DataFileGoneError as gone:
+            if found.adds[0].path in state.files:
+                raise CorruptDataError(f"{path} is missing: the lake lost a data file.") from gone
+            return  # compacted and vacuumed since
+        if hash_of_rows(rows, before) != chain.hash:
+            raise CorruptDataError(
+                f"{path} holds other rows than those that {where[0].lower()}{where[1:]} was made of. Nothing is "
+                f"appended to such a lake; restore it from a copy, or import anew."
+            )
+        return
+
+
+def check_claimed(path: object, end: LogEnd, epoch: int, expected_end_offset: int) -> None:
+    """Raise unless a writer of `epoch` that expects the log to end at an offset may go on there.
+
+    Raises FencedEpochError where a higher epoch was claimed, LakeError where this one never was, EndOffsetError where
+    the log of this epoch ends elsewhere.
+    """
+    if epoch < end.epoch:
+        raise FencedEpochError(epoch, end.epoch)
+    if epoch > end.epoch:
+        raise LakeError(f"Epoch {epoch} was never claimed of {path}, whose epoch is {end.epoch}: claim it first.")
+    if expected_end_offset != end.end_offset:
+        raise EndOffsetError(expected_end_offset, end.end_offset)

@@ -1,0 +1,1 @@
+"""The Delta protocol: actions, commits, checkpoints, and the Parquet files of a table."""

@@ -1,0 +1,211 @@
+"""Reading a classic checkpoint of a Delta table: Parquet files, in one or several parts, that hold a whole state.
+
+Opening one reads what it says of the table, which is little whatever the number of its files; those are read when they
+are asked for. Source: the Delta transaction log protocol, "Checkpoints", "V1 Spec".
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import pyarrow as pa
+
+from kraftlake.metadata_log.delta_table.actions import SEAL, Protocol, TableMetadata, check_data_path
+from kraftlake.metadata_log.delta_table.live_files import ADD_SCHEMA, LiveFiles
+from kraftlake.metadata_log.delta_table.tombstones import REMOVE_SCHEMA, Tombstones
+from kraftlake.metadata_log.storage.location import Location, open_parquet_file
+from kraftlake.records.crc32c import crc32c
+from kraftlake.runtime.errors import CorruptDataError, LakeError
+from kraftlake.runtime.lazy_module import LazyModule
+
+if TYPE_CHECKING:
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+else:
+    pc = LazyModule("pyarrow.compute")
+    pq = LazyModule("pyarrow.parquet")
+
+CheckpointFiles = tuple[Location, ...]
+
+VERSION_KEY = "kraftlake.version"
+"""In the footer of a checkpoint of ours: the version of which it is, whatever name a copy gave it."""
+
+_FIELDS = {
+    "txn": ("appId", "version"),
+    "protocol": ("minReaderVersion", "minWriterVersion", "readerFeatures", "writerFeatures"),
+    "metaData": ("id", "name", "description", "schemaString", "configuration", "createdTime", "partitionColumns"),
+}
+"""What is read at once; the first field of each is never null where there is such an action."""
+
+_PLAIN_PATH = r"^[A-Za-z0-9_=-][A-Za-z0-9._=-]*$"
+_FAULTS = (pa.ArrowException, OSError, KeyError, TypeError, ValueError)
+
+
+@attrs.frozen(kw_only=True)
+class CheckpointContent:
+    """What a checkpoint says of a table: files by path, transactions by application id."""
+
+    protocol: Protocol
+    metadata: TableMetadata
+    files: LiveFiles
+    tombstones: Tombstones
+    transactions: dict[str, int]
+
+
+def read_checkpoint(files: CheckpointFiles, instead: Callable[[], pa.Table] | None = None) -> CheckpointContent:
+    """Open all parts of a checkpoint; they stay open until the files in them were asked for.
+
+    `instead` gives the files (ADD_SCHEMA) where it turns out then that they can't be read.
+
+    Raises FileNotFoundError when a part was cleaned up meanwhile, CorruptDataError naming the file when it can't be
+    read, LakeError for actions that this release can't follow; these two also when its files are asked for.
+    """
+    transactions: dict[str, int] = {}
+    protocol = metadata = None
+    parts: list[tuple[Location, pq.ParquetFile]] = []
+    for file in files:
+        try:
+            parquet = open_parquet_file(file)
+            stamp = (parquet.metadata.metadata or {}).get(VERSION_KEY.encode())
+            if stamp is not None and int(stamp) != int(file.name.partition(".")[0]):
+                raise _torn(file)  # the checkpoint of another version under this name
+            parts.append((file, parquet))
+            for kind, fields in _actions(parquet):
+                match kind:
+                    case "txn":
+                        transactions[fields["appId"]] = fields["version"]
+                    case "protocol":
+                        protocol = Protocol.from_fields(fields)
+                    case "metaData":
+                        metadata = TableMetadata.from_fields(fields)
+        except FileNotFoundError:
+            raise
+        except _FAULTS as fault:
+            raise _torn(file) from fault
+    if protocol is None or metadata is None:
+        raise CorruptDataError(f"{files[0]} lacks the table's protocol or metadata.")
+    seal = (parts[0][1].metadata.metadata or {}).get(SEAL.encode())
+    version = int(files[0].name.partition(".")[0])
+    if seal is not None and seal.decode(errors="replace") != checkpoint_seal(version, protocol, metadata, transactions):
+        raise _torn(files[0])
+    return CheckpointContent(
+        protocol=protocol,
+        metadata=metadata,
+        files=LiveFiles(lambda: _adds_or(parts, instead)),
+        tombstones=Tombstones(lambda: _read_columns(parts, "remove", REMOVE_SCHEMA)[0]),
+        transactions=transactions,
+    )
+
+
+def checkpoint_seal(version: int, protocol: Protocol, metadata: TableMetadata, transactions: Mapping[str, int]) -> str:
+    """The checksum of what a checkpoint says of its table, by which no other version's, or a damaged one, is taken."""
+    said = [version, protocol.to_action(), metadata.to_action(), sorted(transactions.items())]
+    return f"{crc32c(json.dumps(said, sort_keys=True).encode()):08x}"
+
+
+def _torn(file: Location) -> CorruptDataError:
+    return CorruptDataError(
+        f"{file} is no checkpoint of a Delta table that can be read: delete it where all commits that it stands for "
+        f"are there, they are read in its place."
+    )
+
+
+def _actions(parquet: pq.ParquetFile) -> Iterable[tuple[str, dict[str, Any]]]:
+    schema = parquet.schema_arrow
+    for kind, wanted in _FIELDS.items():
+        if kind not in schema.names:
+            continue
+        there = {field.name for field in schema.field(kind).type}
+        groups = _row_groups_with(parquet, f"{kind}.{wanted[0]}")
+        if not groups:
+            continue
+        table = parquet.read_row_groups(
+            groups, columns=[f"{kind}.{name}" for name in wanted if name in there], use_threads=False
+        )
+        for fields in table.column(kind).combine_chunks().drop_null().to_pylist():
+            yield kind, fields
+
+
+def _row_groups_with(parquet: pq.ParquetFile, leaf: str) -> list[int]:
+    """The row groups in which a column isn't null everywhere, as far as their statistics say."""
+    metadata = parquet.metadata
+    paths = [metadata.schema.column(index).path for index in range(metadata.num_columns)]
+    if leaf not in paths:
+        return list(range(metadata.num_row_groups))
+    position = paths.index(leaf)
+    groups = []
+    for index in range(metadata.num_row_groups):
+        group = metadata.row_group(index)
+        statistics = group.column(position).statistics
+        if statistics is None or not statistics.has_null_count or statistics.null_count < group.num_rows:
+            groups.append(index)
+    return groups
+
+
+def _adds_or(parts: Sequence[tuple[Location, pq.ParquetFile]], instead: Callable[[], pa.Table] | None) -> pa.Table:
+    try:
+        return _read_adds(parts)
+    except CorruptDataError:
+        if instead is None:
+            raise
+        return instead()
+
+
+def _read_adds(parts: Sequence[tuple[Location, pq.ParquetFile]]) -> pa.Table:
+    table, extra = _read_columns(parts, "add", ADD_SCHEMA, ("deletionVector", "partitionValues"))
+    for vectors in extra["deletionVector"]:
+        if vectors.null_count < len(vectors):
+            raise LakeError(f"{parts[0][0]} deletes rows by a deletion vector, which this release can't read.")
+    for values in extra["partitionValues"]:
+        if any(values.drop_null().to_pylist()):
+            raise LakeError(f"{parts[0][0]} adds a partitioned file; the tables of a lake have no partitions.")
+    return table
+
+
+def _read_columns(
+    parts: Sequence[tuple[Location, pq.ParquetFile]], kind: str, schema: pa.Schema, extra: Sequence[str] = ()
+) -> tuple[pa.Table, dict[str, list[pa.Array]]]:
+    """The actions of a kind as `schema`, null where a field is missing, and further fields as they are."""
+    tables = [schema.empty_table()]
+    further: dict[str, list[pa.Array]] = {name: [] for name in extra}
+    for file, parquet in parts:
+        try:
+            if kind not in parquet.schema_arrow.names:
+                continue
+            there = {field.name for field in parquet.schema_arrow.field(kind).type}
+            groups = _row_groups_with(parquet, f"{kind}.path")
+            columns = [f"{kind}.{name}" for name in (*schema.names, *extra) if name in there]
+            actions = parquet.read_row_groups(groups, columns=columns).column(kind).combine_chunks().drop_null()
+            fields = {field.name: pc.struct_field(actions, [field.name]) for field in actions.type}
+            tables.append(
+                pa.table(
+                    [
+                        fields[field.name].cast(field.type)
+                        if field.name in fields
+                        else pa.nulls(len(actions), field.type)
+                        for field in schema
+                    ],
+                    schema=schema,
+                )
+            )
+            tables[-1] = _with_decoded_paths(tables[-1], file)
+            for name in extra:
+                if name in fields:
+                    further[name].append(fields[name])
+        except _FAULTS as fault:
+            raise _torn(file) from fault
+    return pa.concat_tables(tables), further
+
+
+def _with_decoded_paths(table: pa.Table, file: Location) -> pa.Table:
+    """The table with its column `path` url-decoded; LakeError for a path outside of the table."""
+    paths = table.column("path")
+    if paths.null_count:
+        raise _torn(file)
+    if pc.all(pc.match_substring_regex(paths, _PLAIN_PATH)).as_py() in (True, None):
+        return table
+    decoded = [check_data_path(path, str(file)) for path in paths.to_pylist()]
+    return table.set_column(0, "path", pa.array(decoded, pa.string()))

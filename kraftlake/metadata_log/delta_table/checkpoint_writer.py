@@ -1,0 +1,208 @@
+"""Writing a classic checkpoint of a Delta table, one Parquet file, that our reader, delta-rs and Spark open alike.
+
+What it says of the table is a row group of its own before the files, so that opening it reads that alone. Source: the
+Delta transaction log protocol, "Checkpoints", "V1 Spec", "Last Checkpoint File".
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from typing import Any
+from urllib.parse import quote
+
+import attrs
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from kraftlake.metadata_log.delta_table.actions import SEAL
+from kraftlake.metadata_log.delta_table.checkpoint import VERSION_KEY, checkpoint_seal, read_checkpoint
+from kraftlake.metadata_log.delta_table.commit import disk_fault
+from kraftlake.metadata_log.delta_table.table_state import LOG_FOLDER, TableState, checkpoint_path
+from kraftlake.metadata_log.storage.disk import Disk
+from kraftlake.metadata_log.storage.location import Location
+from kraftlake.runtime.errors import CorruptDataError, LakeError
+
+_STRINGS = pa.map_(pa.string(), pa.string())
+CHECKPOINT_SCHEMA = pa.schema(
+    [
+        ("txn", pa.struct([("appId", pa.string()), ("version", pa.int64()), ("lastUpdated", pa.int64())])),
+        (
+            "add",
+            pa.struct(
+                [
+                    ("path", pa.string()),
+                    ("partitionValues", _STRINGS),
+                    ("size", pa.int64()),
+                    ("modificationTime", pa.int64()),
+                    ("dataChange", pa.bool_()),
+                    ("tags", _STRINGS),
+                    ("stats", pa.string()),
+                ]
+            ),
+        ),
+        (
+            "remove",
+            pa.struct(
+                [
+                    ("path", pa.string()),
+                    ("deletionTimestamp", pa.int64()),
+                    ("dataChange", pa.bool_()),
+                    ("extendedFileMetadata", pa.bool_()),
+                    ("partitionValues", _STRINGS),
+                    ("size", pa.int64()),
+                ]
+            ),
+        ),
+        (
+            "metaData",
+            pa.struct(
+                [
+                    ("id", pa.string()),
+                    ("name", pa.string()),
+                    ("description", pa.string()),
+                    ("format", pa.struct([("provider", pa.string()), ("options", _STRINGS)])),
+                    ("schemaString", pa.string()),
+                    ("partitionColumns", pa.list_(pa.string())),
+                    ("configuration", _STRINGS),
+                    ("createdTime", pa.int64()),
+                ]
+            ),
+        ),
+        (
+            "protocol",
+            pa.struct(
+                [
+                    ("minReaderVersion", pa.int32()),
+                    ("minWriterVersion", pa.int32()),
+                    ("readerFeatures", pa.list_(pa.string())),
+                    ("writerFeatures", pa.list_(pa.string())),
+                ]
+            ),
+        ),
+    ]
+)
+_ROW_GROUP_ROWS = 65_536
+_UNRESERVED = r"^[A-Za-z0-9._~/-]*$"
+
+
+@attrs.frozen(kw_only=True)
+class WrittenCheckpoint:
+    """A checkpoint as it was written; `files` are the live ones, `removed` those that readers of old versions need."""
+
+    version: int
+    files: int
+    removed: int
+    size_in_bytes: int
+
+
+def write_checkpoint(disk: Disk, state: TableState, *, removed_since: int) -> WrittenCheckpoint:
+    """Write the checkpoint of a state and name it in `_last_checkpoint`; another writer's of that version will do.
+
+    Files removed before `removed_since` (epoch ms) are left out: nobody is promised them. It is read back before it is
+    named. Raises LakeError when the disk refuses, or for a table that asks its writers for more than this one does.
+    """
+    state.check_writable()
+    adds = state.files.to_table()
+    removes = state.tombstones.since(removed_since)
+    data = _encode(state, adds, removes)
+    log = state.path / LOG_FOLDER
+    target = checkpoint_path(log, state.version)
+    try:
+        with contextlib.suppress(FileExistsError):
+            disk.put_if_absent(target, bytes(data))
+        try:
+            whole = _holds(target, state, adds.num_rows)
+        except CorruptDataError:
+            disk.replace(target, bytes(data))  # what was there of this version is torn
+            whole = _holds(target, state, adds.num_rows)
+        if not whole:
+            raise LakeError(f"{target} does not hold the state that was written to it; it is not used.")
+        hint = {
+            "version": state.version,
+            "size": 2 + len(state.transactions) + adds.num_rows + len(removes),
+            "sizeInBytes": data.nbytes,
+            "numOfAddFiles": adds.num_rows,
+        }
+        disk.replace(log / "_last_checkpoint", json.dumps(hint, separators=(",", ":")).encode())
+    except OSError as fault:
+        raise disk_fault(target, fault) from fault
+    return WrittenCheckpoint(
+        version=state.version, files=adds.num_rows, removed=len(removes), size_in_bytes=data.nbytes
+    )
+
+
+def _holds(target: Location, state: TableState, files: int) -> bool:
+    content = read_checkpoint((target,))
+    return len(content.files) == files and content.transactions == state.transactions
+
+
+def _encode(state: TableState, adds: pa.Table, removes: dict[str, Any]) -> memoryview:
+    sink = pa.BufferOutputStream()
+    with pq.ParquetWriter(
+        sink, CHECKPOINT_SCHEMA, compression="zstd", use_dictionary=False, store_schema=False, write_page_checksum=True
+    ) as writer:
+        writer.write_table(pa.Table.from_pylist(_header(state), schema=CHECKPOINT_SCHEMA))
+        for kind, actions in (("add", _adds(adds)), ("remove", _removes(removes))):
+            if len(actions):
+                columns = [actions if f.name == kind else pa.nulls(len(actions), f.type) for f in CHECKPOINT_SCHEMA]
+                writer.write_table(pa.table(columns, schema=CHECKPOINT_SCHEMA), row_group_size=_ROW_GROUP_ROWS)
+        seal = checkpoint_seal(state.version, state.protocol, state.metadata, state.transactions)
+        writer.add_key_value_metadata({VERSION_KEY: str(state.version), SEAL: seal})
+    return memoryview(sink.getvalue())
+
+
+def _header(state: TableState) -> list[dict[str, Any]]:
+    """Protocol, properties and transactions; the times of transactions inform only, and are not kept."""
+    metadata = state.metadata.to_action()["metaData"]
+    metadata["configuration"] = list(metadata["configuration"].items())
+    metadata["format"]["options"] = []
+    return [
+        state.protocol.to_action(),
+        {"metaData": metadata},
+        *({"txn": {"appId": name, "version": version}} for name, version in state.transactions.items()),
+    ]
+
+
+def _adds(adds: pa.Table) -> pa.StructArray:
+    count = adds.num_rows
+    fields = {
+        "path": _encoded_paths(adds.column("path").combine_chunks()),
+        "partitionValues": _no_pairs(count),
+        "size": adds.column("size").combine_chunks(),
+        "modificationTime": adds.column("modificationTime").combine_chunks(),
+        "dataChange": pa.repeat(pa.scalar(False), count),
+        "tags": pa.nulls(count, _STRINGS),
+        "stats": adds.column("stats").combine_chunks(),
+    }
+    return _struct("add", fields)
+
+
+def _removes(removes: dict[str, Any]) -> pa.StructArray:
+    files = list(removes.values())
+    fields = {
+        "path": _encoded_paths(pa.array([file.path for file in files], pa.string())),
+        "deletionTimestamp": pa.array([file.deletion_timestamp for file in files], pa.int64()),
+        "dataChange": pa.repeat(pa.scalar(False), len(files)),
+        "extendedFileMetadata": pa.repeat(pa.scalar(True), len(files)),
+        "partitionValues": _no_pairs(len(files)),
+        "size": pa.array([file.size for file in files], pa.int64()),
+    }
+    return _struct("remove", fields)
+
+
+def _struct(kind: str, fields: dict[str, pa.Array]) -> pa.StructArray:
+    wanted = list(CHECKPOINT_SCHEMA.field(kind).type)
+    return pa.StructArray.from_arrays([fields[field.name].cast(field.type) for field in wanted], fields=wanted)
+
+
+def _no_pairs(count: int) -> pa.Array:
+    offsets = pa.repeat(pa.scalar(0, pa.int32()), count + 1)
+    return pa.MapArray.from_arrays(offsets, pa.array([], pa.string()), pa.array([], pa.string()))
+
+
+def _encoded_paths(paths: pa.Array) -> pa.Array:
+    if pc.all(pc.match_substring_regex(paths, _UNRESERVED)).as_py() in (True, None):
+        return paths
+    return pa.array([quote(path) for path in paths.to_pylist()], pa.string())

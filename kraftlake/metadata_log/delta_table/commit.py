@@ -1,0 +1,215 @@
+"""Writing a version of a Delta table so that it is durable, whole, and nobody else's: put-if-absent.
+
+The order is what makes it safe: Parquet file and its folder first, then the commit, which is whole and durable when it
+becomes visible (on a disk: under a temporary name, then by link(2), then its folder; in an object store: by one put).
+What is visible is therefore whole, and what is acknowledged is durable.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+
+from kraftlake.metadata_log.delta_table.actions import Protocol, TableMetadata, commit_of, encode_commit
+from kraftlake.metadata_log.delta_table.schema import schema_string
+from kraftlake.metadata_log.delta_table.table_state import LOG_FOLDER, TableState, commit_path, hinted_checkpoint
+from kraftlake.metadata_log.maintenance.policy import LONGEST_COMMIT_MS
+from kraftlake.metadata_log.storage.disk import Disk, UnconfirmedWriteError
+from kraftlake.metadata_log.storage.location import Location
+from kraftlake.runtime.errors import KraftlakeError, LakeError
+
+ENGINE = "kraftlake"
+
+SAFE_FROM_VACUUM_MS = LONGEST_COMMIT_MS // 2
+"""A file of which no version says anything is not vacuumed in so short a time, whatever the vacuum's policy."""
+
+
+class CommitConflictError(LakeError):
+    """Somebody else made this version first; nothing of ours is visible."""
+
+    def __init__(self, table: Location, version: int) -> None:
+        super().__init__(f"Version {version} of {table} was made by another writer at the same time; try again.")
+        self.version = version
+
+
+class VacuumedFileError(LakeError):
+    """A data file was deleted before the commit that was to add it; nothing of the commit is visible."""
+
+    def __init__(self, path: Location, age_ms: int) -> None:
+        super().__init__(
+            f"{path} is gone: it was written {age_ms // 60_000} minutes ago, and a vacuum takes what no version names "
+            f"for the rest of a crash. Nothing of this commit is in the lake: try again."
+        )
+
+
+class UnknownOutcomeError(LakeError):
+    """A commit of which nobody can say whether it is, or will be, in the table, or would survive a power cut.
+
+    `MetadataLog.outcome` tells later; another commit at `version` settles it.
+    """
+
+    def __init__(self, target: Location, commit_id: str, fault: OSError) -> None:
+        super().__init__(
+            f"{target} may have been written, but this was not confirmed ({fault.strerror or fault}): whether commit "
+            f"{commit_id} is in the lake is known once it can be read again."
+        )
+        self.commit_id = commit_id
+        self.version = int(target.name.removesuffix(".json"))
+
+
+def create_table(
+    disk: Disk,
+    path: Location,
+    *,
+    name: str,
+    schema: pa.Schema,
+    statistics_columns: Sequence[str],
+    configuration: Mapping[str, str],
+    contents: Sequence[Mapping[str, Any]] = (),
+    description: str | None = None,
+) -> TableState:
+    """Make version 0 of a table in `path`, whose parent folder is there; `contents` are the files it begins with.
+
+    Raises CommitConflictError when there is a version 0, LakeError when the disk refuses.
+    """
+    now = now_ms()
+    metadata = TableMetadata(
+        id=str(uuid.uuid4()),
+        name=name,
+        schema_string=schema_string(schema),
+        configuration={
+            "delta.appendOnly": "true",
+            "delta.dataSkippingStatsColumns": ",".join(statistics_columns),
+            **configuration,
+        },
+        created_time=now,
+        description=description,
+    )
+    protocol = Protocol(min_reader_version=1, min_writer_version=2)
+    parameters = {"isManaged": "false", "description": "", "partitionBy": "[]", "properties": "{}"}
+    info = commit_info("CREATE TABLE", parameters, now)
+    try:
+        disk.make_folder(path)
+        disk.fsync(path.parent)
+        disk.make_folder(path / LOG_FOLDER)
+        disk.fsync(path)
+    except OSError as fault:
+        raise disk_fault(path, fault) from fault
+    state = TableState(path=path, version=-1, protocol=protocol, metadata=metadata)
+    commit(disk, state, [info, protocol.to_action(), metadata.to_action(), *contents])
+    return state
+
+
+def write_data_file(disk: Disk, table: Location, name: str, data: bytes | memoryview, *, sync: bool = True) -> None:
+    """Write a data file, durably with `sync`; it is no part of the table before a commit adds it.
+
+    Raises LakeError when the disk refuses; no part of the file stays then.
+    """
+    path = table / name
+    with removed_unless_committed(disk, [path]):
+        try:
+            disk.write(path, data)
+            if sync:
+                disk.fsync_all([path, table])
+        except OSError as fault:
+            raise disk_fault(path, fault) from fault
+
+
+@contextlib.contextmanager
+def removed_unless_committed(disk: Disk, paths: Sequence[Location]) -> Iterator[None]:
+    """Delete new data files when the commit that was to add them is surely not made.
+
+    An UnknownOutcomeError leaves them, as does whatever else interrupts: the commit may have been made.
+    """
+    try:
+        yield
+    except UnknownOutcomeError:
+        raise
+    except KraftlakeError:
+        for path in paths:
+            with contextlib.suppress(OSError):
+                disk.unlink(path)
+        raise
+
+
+def commit(
+    disk: Disk, state: TableState, actions: Sequence[Mapping[str, Any]], unsynced: Sequence[Location] = ()
+) -> None:
+    """Make the version after `state` of these actions and take it into `state`; durable when this returns.
+
+    `unsynced` are the files and folders of it that were written but not made durable; they are before it is visible.
+
+    Raises CommitConflictError when that version exists, or did before a clean-up (nothing is visible then), LakeError
+    when the disk refuses, VacuumedFileError when a vacuum took a file that was written long ago (nothing is visible
+    then either), UnknownOutcomeError when nobody can say.
+    """
+    version = state.version + 1
+    target = commit_path(state.path, version)
+    data = encode_commit(actions, state.path.name, version)
+    if hinted_checkpoint(target.parent, above=state.version) is not None:
+        # Its commits may be gone, and a commit in their place would be acknowledged, but never be read.
+        raise CommitConflictError(state.path, version)
+    try:
+        _check_there(state.path, actions, disk.clock.milliseconds())
+        disk.put_if_absent(target, data, unsynced)
+    except FileExistsError as fault:
+        raise CommitConflictError(state.path, version) from fault
+    except UnconfirmedWriteError as fault:
+        raise UnknownOutcomeError(target, commit_id_of(actions), fault) from fault
+    except OSError as fault:
+        raise disk_fault(target, fault) from fault
+    state.apply(commit_of(actions, version, str(target)))
+
+
+def _check_there(table: Location, actions: Sequence[Mapping[str, Any]], now: int) -> None:
+    """Raise VacuumedFileError for a file to add that a vacuum may have taken, and has: its writer was suspended.
+
+    A younger one no vacuum takes, so that in all other commits nobody looks; one from the future says that a clock was
+    set. Raises OSError when the disk can't say.
+    """
+    for action in actions:
+        if (add := action.get("add")) is None or 0 <= now - add["modificationTime"] < SAFE_FROM_VACUUM_MS:
+            continue
+        path = table / unquote(add["path"])
+        if not path.exists():
+            raise VacuumedFileError(path, now - add["modificationTime"])
+
+
+def commit_id_of(actions: Sequence[Mapping[str, Any]]) -> str:
+    """The id by which a commit is told from every other one; empty for actions without a commitInfo."""
+    return next((str(action["commitInfo"]["txnId"]) for action in actions if "commitInfo" in action), "")
+
+
+def commit_info(operation: str, parameters: Mapping[str, str], time_ms: int) -> dict[str, Any]:
+    """A commitInfo action: it informs people and is nothing that any reader relies on."""
+    return {
+        "commitInfo": {
+            "timestamp": time_ms,
+            "operation": operation,
+            "operationParameters": dict(parameters),
+            "isBlindAppend": True,
+            "engineInfo": ENGINE,
+            "txnId": str(uuid.uuid4()),
+        }
+    }
+
+
+def append_info(time_ms: int) -> dict[str, Any]:
+    """The commitInfo of an append."""
+    return commit_info("WRITE", {"mode": "Append", "partitionBy": "[]"}, time_ms)
+
+
+def now_ms() -> int:
+    """The wall clock in epoch milliseconds, as Delta's actions carry it."""
+    return time.time_ns() // 1_000_000
+
+
+def disk_fault(path: Location, fault: OSError) -> LakeError:
+    """One sentence for what a disk refused."""
+    return LakeError(f"{path} can't be written: {fault.strerror or fault}; the lake is as it was.")

@@ -1,0 +1,256 @@
+"""The files of a table at a version, kept as columns: a log of 200,000 small files is no 200,000 objects.
+
+What a checkpoint says is read when somebody asks for a file, not when the table is opened. Statistics on offsets are
+taken from the text of all adds at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import attrs
+import pyarrow as pa
+
+from kraftlake.metadata_log.delta_table.actions import AddFile
+from kraftlake.metadata_log.delta_table.data_files import OffsetSpan, offset_span
+from kraftlake.runtime.lazy_module import LazyModule
+
+if TYPE_CHECKING:
+    import pyarrow.compute as pc
+else:
+    pc = LazyModule("pyarrow.compute")
+
+ADD_SCHEMA = pa.schema(
+    [
+        ("path", pa.string()),
+        ("size", pa.int64()),
+        ("modificationTime", pa.int64()),
+        ("dataChange", pa.bool_()),
+        ("stats", pa.string()),
+    ]
+)
+"""The fields of an add that matter here; `path` is decoded."""
+
+FOLD_AT = 4_096
+"""So many adds are held as objects, for what was committed last, before they become columns."""
+
+_FEW = 512
+"""Adds of which each is looked at by itself; of more, columns are made first."""
+
+_BOUNDS = pa.schema([("low", pa.int64()), ("high", pa.int64()), ("first_batch", pa.int64()), ("records", pa.int64())])
+_OWN_STATISTICS = (
+    r'^\{"numRecords":(?P<records>\d+),"minValues":\{"offset":(?P<low>\d+),[^{}]*"batch":(?P<first_batch>\d+)[^{}]*\},'
+    r'"maxValues":\{"offset":(?P<high>\d+),'
+)
+
+
+@attrs.frozen(kw_only=True)
+class Extent:
+    """What files say of all their rows: the lowest and highest offset, how many there are.
+
+    `vague` are the paths of files that don't say it all; the rest is about the others. -1 for the offsets of no file.
+    """
+
+    lowest: int
+    highest: int
+    records: int
+    vague: tuple[str, ...]
+
+
+class LiveFiles(Mapping[str, AddFile]):
+    """The live files of a table by path. `load` gives those of a checkpoint (ADD_SCHEMA) when they are first needed."""
+
+    def __init__(self, load: Callable[[], pa.Table] | None = None) -> None:
+        self._load = load
+        self._columns: list[pa.Table] = []
+        self._newest: dict[str, AddFile] = {}
+        self._gone: set[str] = set()
+
+    def add(self, file: AddFile) -> None:
+        """Take in an add; one of the same path takes the older one's place."""
+        if not file.data_change:
+            self._gone.add(file.path)
+        self._newest.pop(file.path, None)
+        self._newest[file.path] = file
+        if len(self._newest) >= FOLD_AT:
+            self._fold()
+
+    def remove(self, path: str) -> None:
+        """Take in a remove."""
+        if self._newest.pop(path, None) is None:
+            self._gone.add(path)
+
+    def overlapping(self, low: int, high: int) -> list[OffsetSpan]:
+        """The files that may hold an offset in [low, high], by their statistics; in no order."""
+        table = self._table()
+        begins = pc.less_equal(table.column("low"), high)
+        ends = pc.fill_null(pc.greater_equal(table.column("high"), low), True)
+        spans = [_span(fields) for fields in table.filter(pc.and_(begins, ends)).to_pylist()]
+        spans += [span for span in map(offset_span, self._newest.values()) if span.overlaps(low, high)]
+        return spans
+
+    def holds_all(self, paths: Sequence[str]) -> bool:
+        """Whether all of these are live; looked up at once."""
+        left = [path for path in paths if path not in self._newest]
+        if not left:
+            return True
+        wanted = pa.array(left, pa.string())
+        held: int = pc.sum(pc.is_in(self._table().column("path"), value_set=wanted)).as_py() or 0
+        return held == len(left)
+
+    def extent(self) -> Extent:
+        """What the files say of their rows."""
+        if len(self._newest) > _FEW:
+            self._fold()
+        lows, highs, records, vague = [], [], 0, []
+        for file in self._newest.values():
+            span, statistics = offset_span(file), file.statistics
+            if statistics is None or span.low < 0 or span.high is None:
+                vague.append(file.path)
+                continue
+            lows.append(span.low)
+            highs.append(span.high)
+            records += statistics.record_count
+        if self._has_columns:
+            table = self._table()
+            bounds = [table.column(name) for name in ("low", "high", "records")]
+            known = pc.and_(pc.greater_equal(bounds[0], 0), pc.and_(*map(pc.is_valid, bounds[1:])))
+            vague += table.filter(pc.invert(known)).column("path").to_pylist()
+            table = table.filter(known)
+            if table.num_rows:
+                lows.append(pc.min(table.column("low")).as_py())
+                highs.append(pc.max(table.column("high")).as_py())
+                records += pc.sum(table.column("records")).as_py()
+        return Extent(lowest=min(lows, default=-1), highest=max(highs, default=-1), records=records, vague=tuple(vague))
+
+    def highest_offset(self) -> int:
+        """The highest offset that a file says it holds; -1 if none does."""
+        highest: int | None = pc.max(self._table().column("high")).as_py()
+        known = [span.high for span in map(offset_span, self._newest.values()) if span.high is not None]
+        return max(known if highest is None else [highest, *known], default=-1)
+
+    def last_offset_of(self, batch: int) -> int | None:
+        """The last offset of the files that may hold a part of `batch`, -1 if there are none; None: nobody knows."""
+        table = self._table()
+        ends = table.filter(pc.less_equal(table.column("first_batch"), batch)).column("high")
+        newest = [span.high for span in map(offset_span, self._newest.values()) if span.first_batch <= batch]
+        if ends.null_count or None in newest:
+            return None
+        last: int = max([pc.max(ends).as_py() if len(ends) else -1, *(end for end in newest if end is not None)])
+        return last
+
+    def to_table(self) -> pa.Table:
+        """All of them as ADD_SCHEMA."""
+        return pa.concat_tables([self._table().select(ADD_SCHEMA.names), _rows(list(self._newest.values()))])
+
+    def __getitem__(self, path: str) -> AddFile:
+        if path in self._newest:
+            return self._newest[path]
+        if not self._has_columns:
+            raise KeyError(path)
+        table = self._table()
+        found = table.filter(pc.equal(table.column("path"), path)).to_pylist()
+        if not found:
+            raise KeyError(path)
+        return _add(found[-1])
+
+    def __iter__(self) -> Iterator[str]:
+        if self._has_columns:
+            yield from self._table().column("path").to_pylist()
+        yield from list(self._newest)
+
+    def values(self) -> list[AddFile]:  # type: ignore[override]
+        """Every file as an object."""
+        older = self._table().to_pylist() if self._has_columns else []
+        return [*map(_add, older), *self._newest.values()]
+
+    def items(self) -> list[tuple[str, AddFile]]:  # type: ignore[override]
+        """Every file by its path."""
+        return [(file.path, file) for file in self.values()]
+
+    def __len__(self) -> int:
+        older: int = self._table().num_rows if self._has_columns else 0
+        return older + len(self._newest)
+
+    @property
+    def _has_columns(self) -> bool:
+        """Whether any file is held as a row; an empty table of none would take pandas, which pyarrow imports for it."""
+        return self._load is not None or bool(self._columns)
+
+    def _fold(self) -> None:
+        """Make columns of what is held as objects."""
+        if self._gone:
+            self._table()
+        self._columns.append(_with_bounds(_rows(list(self._newest.values()))))
+        self._newest = {}
+
+    def _table(self) -> pa.Table:
+        """All but the newest files, with their bounds."""
+        if self._load is not None:
+            self._columns.insert(0, _with_bounds(self._load()))
+            self._load = None
+        if self._gone:
+            gone = pa.array(self._gone, pa.string())
+            self._columns = [
+                table.filter(pc.invert(pc.is_in(table.column("path"), value_set=gone))) for table in self._columns
+            ]
+            self._gone = set()
+        if len(self._columns) != 1:
+            schema = pa.schema([*ADD_SCHEMA, *_BOUNDS])
+            self._columns = [pa.concat_tables([schema.empty_table(), *self._columns]).combine_chunks()]
+        return self._columns[0]
+
+
+def _rows(files: Sequence[AddFile]) -> pa.Table:
+    return pa.table(
+        {
+            "path": [file.path for file in files],
+            "size": [file.size for file in files],
+            "modificationTime": [file.modification_time for file in files],
+            "dataChange": [file.data_change for file in files],
+            "stats": [file.stats for file in files],
+        },
+        schema=ADD_SCHEMA,
+    )
+
+
+def _with_bounds(table: pa.Table) -> pa.Table:
+    """The table with the bounds of each file: our own statistics by a pattern, any other writer's one by one."""
+    stats = table.column("stats").combine_chunks()
+    found = pc.extract_regex(stats, _OWN_STATISTICS)
+    if found.null_count:
+        spans = [offset_span(_add(fields)) for fields in table.to_pylist()]
+        bounds = {
+            "low": [span.low for span in spans],
+            "high": [span.high for span in spans],
+            "first_batch": [span.first_batch for span in spans],
+            "records": [
+                None if (statistics := span.file.statistics) is None else statistics.record_count for span in spans
+            ],
+        }
+        columns = pa.table(bounds, schema=_BOUNDS).columns
+    else:
+        columns = [pc.struct_field(found, [name]).cast(pa.int64()) for name in _BOUNDS.names]
+    for field, column in zip(_BOUNDS, columns, strict=True):
+        table = table.append_column(field, column)
+    return table
+
+
+def _add(fields: Mapping[str, object]) -> AddFile:
+    return AddFile(
+        path=fields["path"],  # type: ignore[arg-type]
+        size=fields["size"] or 0,  # type: ignore[arg-type]
+        modification_time=fields["modificationTime"] or 0,  # type: ignore[arg-type]
+        data_change=fields["dataChange"] is not False,
+        stats=fields["stats"],  # type: ignore[arg-type]
+    )
+
+
+def _span(fields: Mapping[str, object]) -> OffsetSpan:
+    return OffsetSpan(
+        file=_add(fields),
+        low=fields["low"],  # type: ignore[arg-type]
+        high=fields["high"],  # type: ignore[arg-type]
+        first_batch=fields["first_batch"],  # type: ignore[arg-type]
+    )

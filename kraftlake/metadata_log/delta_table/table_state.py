@@ -1,0 +1,390 @@
+"""Reading the state of a Delta table from its transaction log: the newest checkpoint and the commits after it.
+
+Checkpoint and commits are opened by name, so that opening to read takes as long whatever the log's age. The folder is
+listed before a table is written to, and where the names contradict each other: only a listing tells that versions were
+lost. Under a fast writer it can look as if one were, so that each is opened by its name again before it counts as lost.
+Source: the Delta transaction log protocol, "Delta Log Entries", "Checkpoints", "Reader Requirements".
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterator, Mapping
+from itertools import count, islice
+from typing import TYPE_CHECKING, overload
+
+import attrs
+
+from kraftlake.metadata_log.delta_table.actions import Commit, Protocol, TableMetadata, decode_commit
+from kraftlake.metadata_log.delta_table.live_files import LiveFiles
+from kraftlake.metadata_log.delta_table.tombstones import Tombstones
+from kraftlake.metadata_log.log_facts import CHAIN, CHAIN_BEFORE
+from kraftlake.metadata_log.storage.location import Location, names_in
+from kraftlake.metadata_log.storage.object_path import ObjectPath
+from kraftlake.runtime.errors import CorruptDataError, LakeError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from kraftlake.metadata_log.delta_table.checkpoint import CheckpointFiles
+
+LOG_FOLDER = "_delta_log"
+ATTEMPTS = 8
+"""How often a state is read anew when writers and cleaners run beside the reader."""
+
+_PROBES = (2, 3, *(2**step for step in range(2, 13)))
+"""How far behind a state's version a reader looks for later ones by name: among the versions that follow some lost ones
+lies one of these distances, whenever as many follow as were lost."""
+
+_COMMIT = re.compile(r"(\d{20})\.json")
+_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10}))?\.parquet")
+_HARMLESS_READER_FEATURES = frozenset({"columnMapping", "timestampNtz", "vacuumProtocolCheck"})
+_HARMLESS_WRITER_FEATURES = frozenset({"appendOnly", "invariants"})
+
+
+class NotADeltaTableError(LakeError):
+    """The folder holds no transaction log with a version in it."""
+
+
+class _ListingRaceError(Exception):
+    """What a listing showed and what could be opened disagree; worth another try."""
+
+    def __init__(self, version: int) -> None:
+        super().__init__(version)
+        self.version = version
+
+
+@attrs.define(kw_only=True)
+class TableState:
+    """A table at a version: its live files by path, properties and transactions. `apply` moves it on.
+
+    `tombstones` are the files it had; `checkpoint_version` is the checkpoint that it was read from, -1 without one.
+    """
+
+    path: Location
+    version: int
+    protocol: Protocol
+    metadata: TableMetadata
+    transactions: dict[str, int] = attrs.field(factory=dict)
+    files: LiveFiles = attrs.field(factory=LiveFiles)
+    tombstones: Tombstones = attrs.field(factory=Tombstones)
+    checkpoint_version: int = -1
+
+    def apply(self, commit: Commit) -> None:
+        """Take the next version in; nothing changes when it can't be read, or continues another log."""
+        assert commit.version == self.version + 1
+        _check_continues(self, commit)
+        if commit.protocol or commit.metadata:
+            _check_readable(self.path, commit.protocol or self.protocol, commit.metadata or self.metadata)
+        for remove in commit.removes:
+            self.files.remove(remove.path)
+            self.tombstones.bury(remove)
+        for add in commit.adds:
+            self.files.add(add)
+            self.tombstones.raise_up(add.path)
+        self.transactions.update(commit.transactions)
+        self.protocol = commit.protocol or self.protocol
+        self.metadata = commit.metadata or self.metadata
+        self.version = commit.version
+
+    def advance(self) -> list[Commit]:
+        """Take in the versions that were made since, opened by name; an empty list when there are none.
+
+        Raises LakeError when they can't be followed one by one because the log was cleaned up: read the table anew.
+        """
+        taken = []
+        for commit in read_commits(self.path, self.version + 1):
+            self.apply(commit)
+            taken.append(commit)
+        cleaned_up = hinted_checkpoint(self.path / LOG_FOLDER, above=self.version) is not None
+        if cleaned_up and not commit_path(self.path, self.version + 1).exists():
+            raise LakeError(f"Version {self.version + 1} of {self.path} was cleaned up; open the lake again.")
+        return taken
+
+    def check_writable(self) -> None:
+        """Raises LakeError when the table asks its writers for what this one doesn't do."""
+        version = self.protocol.min_writer_version
+        unknown = set(self.protocol.writer_features) - _HARMLESS_WRITER_FEATURES
+        if not (version <= 2 or (version == 7 and not unknown)):
+            raise LakeError(
+                f"{self.path} asks its writers for Delta protocol {version}"
+                f"{' with ' + ', '.join(sorted(unknown)) if unknown else ''}, which this release doesn't write."
+            )
+
+
+def commit_path(table: Location, version: int) -> Location:
+    """The file that makes a version of a table."""
+    return table / f"{LOG_FOLDER}/{version:020d}.json"
+
+
+def read_commit(table: Location, version: int) -> Commit | None:
+    """A version of a table, None when there is none (or not any more)."""
+    path = commit_path(table, version)
+    try:
+        data = path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as fault:
+        raise LakeError(f"{path} can't be read: {fault.strerror}.") from fault
+    return decode_commit(data, version, str(path), table.name)
+
+
+def read_commits(table: Location, from_version: int) -> Iterator[Commit]:
+    """The versions of a table from one on, as far as they can be opened."""
+    for version in count(from_version):
+        commit = read_commit(table, version)
+        if commit is None:
+            return
+        yield commit
+
+
+def read_table(path: Location, *, listed: bool = False) -> TableState:
+    """The newest state of the table at `path`; with `listed` surely so, as far as a listing tells.
+
+    A checkpoint that can't be read is passed over, with a warning, where the commits that it stands for are all there.
+
+    Raises NotADeltaTableError when there is none, LakeError for one that this release can't read or that lost a
+    version, CorruptDataError for a log with a file that is torn.
+    """
+    version = -1
+    for attempt in range(ATTEMPTS):
+        try:
+            state = _read_hinted(path) if attempt == 0 else None
+            if state is None:
+                state = _read_listed(path)
+            elif not listed and _is_newest(state):
+                return state
+            return _with_all_listed(state)
+        except _ListingRaceError as race:
+            version = race.version
+            time.sleep(0.001 * 2**attempt)
+    raise LakeError(f"Version {version} of the Delta table {path} is missing although a later one exists.")
+
+
+def check_none_lost(table: Location, version: int) -> None:
+    """Raise where a listing shows versions of a table after `version` between which one was lost.
+
+    Raises LakeError naming it, CorruptDataError for a checkpoint after it that is torn, as `read_table` does.
+    """
+    commits, checkpoints = list_log(table / LOG_FOLDER, after=version)
+    there = {*commits, *checkpoints}
+    first = max(checkpoints, default=version) + 1
+    if any(each not in there and not commit_path(table, each).exists() for each in range(first, max(there, default=0))):
+        read_table(table, listed=True)
+
+
+def _read_hinted(path: Location) -> TableState | None:
+    """What is reached by name from the checkpoint that `_last_checkpoint` names; None where that can't be read."""
+    hint = _read_hint(path / LOG_FOLDER)
+    if hint is None:
+        return None
+    try:
+        base = _load_checkpoint(path, hint[0], _hinted_files(path / LOG_FOLDER, *hint))
+    except (_ListingRaceError, CorruptDataError):
+        return None  # a listing finds what else there is
+    return _replay(path, base)
+
+
+def _read_listed(path: Location) -> TableState:
+    """What is reached by name from the newest checkpoint that can be read, or from version 0."""
+    commits, checkpoints = list_log(path / LOG_FOLDER)
+    base, torn = _newest_readable(path, checkpoints)
+    state = _replay(path, base)
+    if torn and (state is None or state.version < torn[0]):
+        raise _lost(checkpoints[torn[0]])
+    if state is None:
+        if commits:
+            raise _ListingRaceError(0)
+        raise NotADeltaTableError(f"{path} holds no Delta table.")
+    for version in torn:
+        _warn_of(checkpoints[version])
+    return state
+
+
+def _newest_readable(path: Location, checkpoints: Mapping[int, CheckpointFiles]) -> tuple[TableState | None, list[int]]:
+    """The state of the newest checkpoint that can be read, and the versions of those above it that can't."""
+    torn: list[int] = []
+    for version in sorted(checkpoints, reverse=True):
+        try:
+            return _load_checkpoint(path, version, checkpoints[version]), torn
+        except CorruptDataError:
+            torn.append(version)
+    return None, torn
+
+
+def _with_all_listed(state: TableState) -> TableState:
+    """The state moved on to the newest version that a listing shows: what can be opened by name was not lost."""
+    commits, checkpoints = list_log(state.path / LOG_FOLDER, after=state.version)
+    newest = max([*commits, *checkpoints], default=-1)
+    if newest > state.version:
+        _replay(state.path, state)
+        if newest > state.version:
+            raise _ListingRaceError(state.version + 1)
+    return state
+
+
+def _is_newest(state: TableState) -> bool:
+    """Whether a state that was reached by name is the newest, as far as names tell; it moves on with a fast writer.
+
+    A commit that is still there proves that the next one was never cleaned up, since the oldest go first; a version
+    further on, or a later checkpoint, tells that one was lost. In an object store a listing takes less time than this.
+    """
+    if isinstance(state.path, ObjectPath):
+        return False
+    for _ in range(ATTEMPTS):
+        version = state.version
+        if not any(commit_path(state.path, version + distance).exists() for distance in _PROBES):
+            later = hinted_checkpoint(state.path / LOG_FOLDER, above=version)
+            return later is None and commit_path(state.path, version).exists()
+        _replay(state.path, state)
+        if state.version == version:
+            return False
+    return False
+
+
+@overload
+def _replay(path: Location, base: TableState) -> TableState: ...
+@overload
+def _replay(path: Location, base: TableState | None, upto: int | None = None) -> TableState | None: ...
+def _replay(path: Location, base: TableState | None, upto: int | None = None) -> TableState | None:
+    """`base` moved on by the commits after it, up to version `upto`, as far as they can be opened by name."""
+    state = base
+    begin = 0 if base is None else base.version + 1
+    for commit in islice(read_commits(path, begin), None if upto is None else upto + 1 - begin):
+        if state is None:
+            if commit.protocol is None or commit.metadata is None:
+                raise LakeError(f"Version 0 of the Delta table {path} lacks its protocol or its metadata.")
+            _check_readable(path, commit.protocol, commit.metadata)
+            state = TableState(
+                path=path,
+                version=-1,
+                protocol=commit.protocol,
+                metadata=commit.metadata,
+            )
+        state.apply(commit)
+    return state
+
+
+def _load_checkpoint(path: Location, version: int, files: CheckpointFiles) -> TableState | None:
+    from kraftlake.metadata_log.delta_table.checkpoint import read_checkpoint
+
+    try:
+        content = read_checkpoint(files, lambda: _files_by_commits(path, version, files))
+    except FileNotFoundError as fault:
+        raise _ListingRaceError(version) from fault
+    _check_readable(path, content.protocol, content.metadata)
+    return TableState(
+        path=path,
+        version=version,
+        protocol=content.protocol,
+        metadata=content.metadata,
+        transactions=content.transactions,
+        files=content.files,
+        tombstones=content.tombstones,
+        checkpoint_version=version,
+    )
+
+
+def _files_by_commits(path: Location, version: int, files: CheckpointFiles) -> pa.Table:
+    """The live files of a version by the commits up to it, and an older checkpoint: its own, `files`, is torn."""
+    _, checkpoints = list_log(path / LOG_FOLDER)
+    base, _ = _newest_readable(path, {older: checkpoints[older] for older in checkpoints if older < version})
+    state = _replay(path, base, upto=version)
+    if state is None or state.version != version:
+        raise _lost(files)
+    _warn_of(files)
+    return state.files.to_table()
+
+
+def _lost(files: CheckpointFiles) -> CorruptDataError:
+    return CorruptDataError(
+        f"{files[0]} is no checkpoint of a Delta table that can be read, and the commits that it stands for are not "
+        f"all there: restore it from a copy of the lake."
+    )
+
+
+def _warn_of(files: CheckpointFiles) -> None:
+    from kraftlake.runtime.log import get_logger
+
+    get_logger(__name__).warning(
+        "checkpoint_unreadable", file=str(files[0]), way_out="the commits were read in its place: delete it"
+    )
+
+
+def hinted_checkpoint(log: Location, *, above: int = -1) -> int | None:
+    """The version that `_last_checkpoint` names if it is later than `above` and that checkpoint is there.
+
+    It is a hint only: missing, torn or of a checkpoint that isn't there, it says nothing.
+    """
+    hint = _read_hint(log)
+    if hint is None or hint[0] <= above or not all(file.exists() for file in _hinted_files(log, *hint)):
+        return None
+    return hint[0]
+
+
+def _read_hint(log: Location) -> tuple[int, int | None] | None:
+    """Version and number of parts (None: one file without a number) of the checkpoint that `_last_checkpoint` names."""
+    try:
+        hint = json.loads((log / "_last_checkpoint").read_bytes())
+        version, parts = hint["version"], hint.get("parts")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+    if (
+        not isinstance(version, int)
+        or version < 0
+        or not (parts is None or (isinstance(parts, int) and 0 < parts < 10**6))
+    ):
+        return None
+    return version, parts
+
+
+def checkpoint_path(log: Location, version: int) -> Location:
+    """The file of a checkpoint of one part."""
+    return log / f"{version:020d}.checkpoint.parquet"
+
+
+def _hinted_files(log: Location, version: int, parts: int | None) -> CheckpointFiles:
+    if parts is None:
+        return (checkpoint_path(log, version),)
+    return tuple(log / f"{version:020d}.checkpoint.{part:010d}.{parts:010d}.parquet" for part in range(1, parts + 1))
+
+
+def list_log(log: Location, *, after: int = -1) -> tuple[list[int], dict[int, CheckpointFiles]]:
+    """The versions above `after` in a listing, and the complete classic checkpoints above it with their files."""
+    try:
+        names = names_in(log, after="" if after < 0 else commit_path(log.parent, after).name)
+    except (FileNotFoundError, NotADirectoryError):
+        return [], {}
+    except OSError as fault:
+        raise LakeError(f"{log} can't be read: {fault.strerror}.") from fault
+    commits = [int(match[1]) for match in map(_COMMIT.fullmatch, names) if match]
+    parts: dict[tuple[int, int], list[Location]] = {}
+    for name in sorted(names):
+        if match := _CHECKPOINT.fullmatch(name):
+            parts.setdefault((int(match[1]), int(match[3] or 1)), []).append(log / name)
+    complete = {version: tuple(files) for (version, total), files in parts.items() if len(files) == total}
+    return commits, complete
+
+
+def _check_continues(state: TableState, commit: Commit) -> None:
+    """Raise CorruptDataError for an append that was made upon other rows than those that the state has."""
+    chain = state.transactions.get(CHAIN)
+    if commit.info.get(CHAIN_BEFORE, chain) != chain:
+        raise CorruptDataError(
+            f"{commit_path(state.path, commit.version)} was not made upon version {state.version}: its rows follow "
+            f"others than those of that version. Commits of several lakes were mixed up, or one was replaced; restore "
+            f"them from a copy."
+        )
+
+
+def _check_readable(path: Location, protocol: Protocol, metadata: TableMetadata) -> None:
+    unknown = set(protocol.reader_features) - _HARMLESS_READER_FEATURES
+    if protocol.min_reader_version > 3 or unknown:
+        raise LakeError(
+            f"{path} asks its readers for Delta protocol {protocol.min_reader_version}"
+            f"{' with ' + ', '.join(sorted(unknown)) if unknown else ''}, which this release doesn't read."
+        )
+    if metadata.configuration.get("delta.columnMapping.mode", "none") != "none":
+        raise LakeError(f"{path} maps its columns to other names, which this release doesn't read.")

@@ -1,0 +1,84 @@
+"""Checkpoints when they are due, and the clean-up of the commits behind them; never on the path of an append."""
+
+from __future__ import annotations
+
+import attrs
+
+from kraftlake.metadata_log.delta_table.checkpoint import read_checkpoint
+from kraftlake.metadata_log.delta_table.checkpoint_writer import WrittenCheckpoint, write_checkpoint
+from kraftlake.metadata_log.delta_table.commit import disk_fault, now_ms
+from kraftlake.metadata_log.delta_table.table_state import (
+    LOG_FOLDER,
+    commit_path,
+    hinted_checkpoint,
+    list_log,
+    read_table,
+)
+from kraftlake.metadata_log.maintenance.policy import UpkeepPolicy, max_stream_lag_ms
+from kraftlake.metadata_log.storage.disk import Disk
+from kraftlake.metadata_log.storage.file_ages import modified_ms
+from kraftlake.metadata_log.storage.location import Location
+
+_KEPT_CHECKPOINTS = 2
+
+
+@attrs.frozen(kw_only=True)
+class CleanUp:
+    """What a clean-up took away."""
+
+    commits: int
+    checkpoints: int
+
+
+def checkpoint_if_due(
+    table: Location, disk: Disk, policy: UpkeepPolicy, *, force: bool = False
+) -> WrittenCheckpoint | None:
+    """Write a checkpoint of the table's newest version if enough was committed since the last one, or with `force`.
+
+    None when none was due. Raises LakeError as `read_table` and `write_checkpoint` do.
+    """
+    state = read_table(table)
+    commits = state.version - max(state.checkpoint_version, 0)
+    if commits == 0 or (not force and commits < policy.checkpoint_after):
+        return None
+    if not force and not policy.checkpoint_is_due(commits, len(state.files)):
+        return None
+    removed_since = now_ms() - max(max_stream_lag_ms(state.metadata.configuration), policy.orphan_age_ms)
+    return write_checkpoint(disk, state, removed_since=removed_since)
+
+
+def clean_up_commits(table: Location, disk: Disk, policy: UpkeepPolicy) -> CleanUp:
+    """Take away the commits behind the newest checkpoint that no stream within the declared lag has still to read.
+
+    The oldest go first, so that what is left has no hole wherever this stops; older checkpoints go but for one. A
+    writer that slept for longer than a commit is kept would find the name of its version free again: it looks at
+    `_last_checkpoint` before, and nothing younger than the orphans' age goes. Raises CorruptDataError, and takes
+    nothing away, where the checkpoint is torn.
+    """
+    log = table / LOG_FOLDER
+    hint = hinted_checkpoint(log)
+    if hint is None:
+        return CleanUp(commits=0, checkpoints=0)
+    state = read_table(table)
+    # The checkpoint that the hint names may be torn: then the table was read from an older one, or from commits alone.
+    newest = min(hint, state.checkpoint_version)
+    before = now_ms() - max(max_stream_lag_ms(state.metadata.configuration), policy.orphan_age_ms)
+    commits, checkpoints = list_log(log)
+    if newest in checkpoints:
+        len(read_checkpoint(checkpoints[newest]).files)  # raises where it can't stand for the commits before it
+    old = [version for version in sorted(checkpoints)[:-_KEPT_CHECKPOINTS] if version < newest]
+    gone = 0
+    try:
+        for version in sorted(commits):
+            path = commit_path(table, version)
+            if version >= newest - policy.keep_commits or modified_ms(path) > before:
+                break
+            disk.unlink(path)
+            gone += 1
+        for path in (path for version in old for path in checkpoints[version]):
+            disk.unlink(path)
+    except FileNotFoundError:
+        pass  # somebody else cleans up at the same time
+    except OSError as fault:
+        raise disk_fault(log, fault) from fault
+    return CleanUp(commits=gone, checkpoints=len(old))

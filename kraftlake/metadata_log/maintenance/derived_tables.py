@@ -1,0 +1,80 @@
+"""The tables of a lake that were made of its log, as their own Delta logs tell: which they are, and how far they are.
+
+Who makes them is not known here. A derived table says in a property which log it was made of, and in a transaction of
+its own (`kraftlake.NAME`) up to which offset.
+"""
+
+from __future__ import annotations
+
+import attrs
+import pyarrow as pa
+
+from kraftlake.metadata_log.delta_table.schema import holds_columns
+from kraftlake.metadata_log.delta_table.table_state import LOG_FOLDER, NotADeltaTableError, TableState, read_table
+from kraftlake.metadata_log.log_facts import LOG_TABLE, SNAPSHOTS_TABLE
+from kraftlake.metadata_log.storage.location import Location, folders_of
+from kraftlake.runtime.errors import KraftlakeError
+from kraftlake.runtime.log import get_logger
+
+SOURCE_LOG = "kraftlake.log"
+"""The table property that holds the id of the log's table from which the rows were made."""
+
+APPEND_ONLY = "delta.appendOnly"
+
+_GROWING = pa.schema([("offset", pa.int64())])
+
+
+def app_id_of(name: str) -> str:
+    """The txnAppId of a derived table's writer; its txnVersion is the last offset that the table covers."""
+    return f"kraftlake.{name}"
+
+
+@attrs.frozen(kw_only=True)
+class DerivedTable:
+    """A table that was made of the lake's log; `covers` is the last offset that it covers, None for nothing yet.
+
+    Where `grows_by_offset`, rows are only ever appended, each file with offsets (of the column `offset`) above those of
+    the files before it; other tables replace rows and keep their files in order themselves.
+    """
+
+    name: str
+    path: Location
+    covers: int | None
+    grows_by_offset: bool
+
+
+def derived_tables(lake: Location, log: TableState) -> list[DerivedTable]:
+    """The tables of a lake that were made of its log, by name.
+
+    One that can't be read is logged and passed over: whoever writes it says what is to be done.
+    """
+    found = []
+    for folder in folders_of(lake):
+        if folder.name in (LOG_TABLE, SNAPSHOTS_TABLE) or folder.name.startswith((".", "_")):
+            continue
+        try:
+            table = _derived(folder, log)
+        except KraftlakeError as fault:
+            get_logger(__name__).warning("derived_table_unreadable", table=str(folder), reason=str(fault))
+            continue
+        if table is not None:
+            found.append(table)
+    return sorted(found, key=lambda table: table.name)
+
+
+def _derived(folder: Location, log: TableState) -> DerivedTable | None:
+    if not (folder / LOG_FOLDER).is_dir():
+        return None
+    try:
+        state = read_table(folder)
+    except NotADeltaTableError:
+        return None
+    if state.metadata.configuration.get(SOURCE_LOG) != log.metadata.id:
+        return None
+    growing = state.metadata.configuration.get(APPEND_ONLY) == "true"
+    return DerivedTable(
+        name=folder.name,
+        path=folder,
+        covers=state.transactions.get(app_id_of(folder.name)),
+        grows_by_offset=growing and holds_columns(state.metadata.schema_string, _GROWING, str(folder)),
+    )

@@ -1,0 +1,205 @@
+"""The log's beginning taken away for good, where a snapshot stands for it and no stream has still to read it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+import pyarrow as pa
+
+from kraftlake.metadata_log.append.chain import Chain, ChainLink, chain_base, hash_of_rows
+from kraftlake.metadata_log.delta_table.actions import RemoveFile, TableMetadata
+from kraftlake.metadata_log.delta_table.commit import now_ms
+from kraftlake.metadata_log.delta_table.data_files import DataFileGoneError, OffsetSpan, check_contiguous, scan
+from kraftlake.metadata_log.delta_table.maintenance_commit import commit_beside_writers, upkeep_info
+from kraftlake.metadata_log.delta_table.table_state import TableState, read_table
+from kraftlake.metadata_log.log_facts import CHAIN_BASE, START_OFFSET, LogEnd
+from kraftlake.metadata_log.maintenance.derived_tables import APPEND_ONLY, DerivedTable
+from kraftlake.metadata_log.maintenance.policy import MAX_STREAM_LAG, max_stream_lag_ms
+from kraftlake.metadata_log.storage.disk import Disk
+from kraftlake.metadata_log.storage.location import Location
+from kraftlake.records.rows import BATCH_COLUMNS, LOG_SCHEMA
+from kraftlake.runtime.errors import CorruptDataError, LakeError, OffsetError
+
+_MOST_FILES = 1_000
+"""So many files go in one commit; what a writer in between has to look at stays small."""
+
+
+@attrs.frozen(kw_only=True)
+class Trim:
+    """What a trim took away: `files` that held the offsets from `old_start` up to before `new_start`."""
+
+    files: int
+    old_start: int
+    new_start: int
+
+
+def trim(table: Location, disk: Disk, before: int, snapshot_ends: Sequence[int]) -> Trim:
+    """Remove the files of the log that hold offsets below `before` only; the log starts behind them then.
+
+    `snapshot_ends` are the end offsets of the lake's sound snapshots. Raises OffsetError for an offset that is not in
+    the log, LakeError where no snapshot covers the new start, where rows are younger than the declared stream lag, or
+    when the disk refuses. Others may append and compact meanwhile. The files stay on the disk until `vacuum`.
+    """
+    state = read_table(table)
+    state.check_writable()
+    check_start(state, before, snapshot_ends)
+    old_start = int(state.metadata.configuration[START_OFFSET])
+    if before <= old_start:
+        return Trim(files=0, old_start=old_start, new_start=old_start)
+    files = 0
+    while victims := _victims(state, before):
+        _check_lag(state, victims)
+        state = set_properties(disk, state, {APPEND_ONLY: "false"})
+        removed = _remove(disk, state, victims[:_MOST_FILES])
+        files += removed
+        state = read_table(table)
+    state = restore_append_only(disk, state)
+    return Trim(files=files, old_start=old_start, new_start=int(state.metadata.configuration[START_OFFSET]))
+
+
+def check_start(state: TableState, before: int, snapshot_ends: Sequence[int]) -> None:
+    """Raise unless the log in `state` may start at `before`, or does so later already.
+
+    Raises OffsetError for an offset that is not in the log, LakeError where no snapshot ends there or above.
+    """
+    lake = state.path.parent
+    old_start = int(state.metadata.configuration[START_OFFSET])
+    end = LogEnd.of(state).end_offset
+    if not 0 <= before <= end:
+        raise OffsetError(f"Offset {before} is not in {lake}, which holds offsets {old_start} to {end - 1}.")
+    covering = max((snapshot for snapshot in snapshot_ends if snapshot <= end), default=0)
+    if before > max(covering, old_start):
+        most = f"--before {covering} is the most" if covering > old_start else "there is none that covers anything"
+        raise LakeError(
+            f"{lake} can't be trimmed before offset {before}: what is trimmed must be covered by a whole snapshot, "
+            f"and {most}."
+        )
+
+
+def check_derived(state: TableState, before: int, snapshot_ends: Sequence[int], tables: Sequence[DerivedTable]) -> None:
+    """Raise LakeError where a table that was made of the log could go on now, and could not after a trim.
+
+    A table goes on from the image at the offset that it covers, and a trimmed log has images from the first snapshot on
+    that covers its start. One that covers nothing yet begins with that snapshot.
+    """
+    old_start = int(state.metadata.configuration[START_OFFSET])
+    victims = _victims(state, before) if before > old_start else []
+    if not victims or victims[-1].high is None:
+        return
+    first_now, first_then = (_first_image(start, snapshot_ends) for start in (old_start, victims[-1].high + 1))
+    behind = [table for table in tables if table.covers is not None and first_now <= table.covers < first_then]
+    if behind:
+        named = ", ".join(f"{table.name}/ (which ends at offset {table.covers})" for table in behind)
+        raise LakeError(
+            f"{state.path.parent} can't be trimmed before offset {before}: what was made of its log would have to go "
+            f"on from offset {first_then} at least, and {named} could not. Run the Spark jobs of such tables first, "
+            f"delete their folders, or trim with --force: they then have to be deleted, and begin with the snapshot."
+        )
+
+
+def _first_image(start: int, snapshot_ends: Sequence[int]) -> int:
+    """The first offset that a log which starts at `start` has an image of; that before it where it begins with 0."""
+    return min((end for end in snapshot_ends if end >= start), default=start) - 1 if start else -1
+
+
+def set_properties(disk: Disk, state: TableState, properties: dict[str, str]) -> TableState:
+    """Set table properties in a commit of their own; none where they are so already."""
+    if all(state.metadata.configuration.get(name) == value for name, value in properties.items()):
+        return state
+    shown = ",".join(f"{name}={value}" for name, value in properties.items())
+    info = upkeep_info("SET TBLPROPERTIES", {"properties": shown})
+    done = commit_beside_writers(disk, state, lambda now: [info, _with(now.metadata, properties).to_action()])
+    assert done is not None
+    return done
+
+
+def restore_append_only(disk: Disk, state: TableState) -> TableState:
+    """Put back the property that a trim takes off; one that was killed in between may have left the table without."""
+    return set_properties(disk, state, {APPEND_ONLY: "true"})
+
+
+def declare_stream_lag(table: Location, disk: Disk, lag_ms: int) -> None:
+    """State in the table how far its slowest stream may lag behind, in milliseconds."""
+    if lag_ms < 0:
+        raise LakeError("A stream lags behind by 0 milliseconds at least.")
+    set_properties(disk, read_table(table), {MAX_STREAM_LAG: str(lag_ms)})
+
+
+def _with(metadata: TableMetadata, properties: dict[str, str]) -> TableMetadata:
+    return attrs.evolve(metadata, configuration={**metadata.configuration, **properties})
+
+
+def _victims(state: TableState, before: int) -> list[OffsetSpan]:
+    """The files at the log's beginning that hold offsets below `before` only, and whole batches."""
+    spans = sorted(state.files.overlapping(0, 2**63 - 1), key=lambda span: span.low)
+    victims: list[OffsetSpan] = []
+    for span in spans:
+        if span.high is None or span.high >= before or span.low < 0:
+            break
+        victims.append(span)
+    while victims:
+        # A foreign compaction may have cut a batch in two, or left files that overlap: neither may lose a part.
+        kept = spans[len(victims) :]
+        start = victims[-1].high
+        assert start is not None
+        if all(span.low > start and span.first_batch > start for span in kept[:1]):
+            break
+        victims.pop()
+    return victims
+
+
+def _check_lag(state: TableState, victims: Sequence[OffsetSpan]) -> None:
+    lag = max_stream_lag_ms(state.metadata.configuration)
+    young = next((span for span in victims if span.file.modification_time > now_ms() - lag), None)
+    if young is not None:
+        raise LakeError(
+            f"The offsets from {young.low} on were appended to {state.path.parent} less than the declared maximum "
+            f"stream lag of {lag / 60_000:g} minutes ago: a stream may have still to read them. Trim --before "
+            f"{young.low} at most, or declare a shorter lag with --stream-lag."
+        )
+
+
+def _remove(disk: Disk, state: TableState, victims: Sequence[OffsetSpan]) -> int:
+    """Remove files and let the log start behind them, in one commit; 0 when somebody compacted them meanwhile."""
+    paths = [span.file.path for span in victims]
+    last = victims[-1].high
+    assert last is not None
+    try:
+        properties = {START_OFFSET: str(last + 1), **_chain_base(state, victims, last)}
+    except DataFileGoneError as gone:
+        if any(path == gone.path.name for path in read_table(state.path).files):
+            raise CorruptDataError(f"{gone.path} is missing: the lake lost a data file.") from gone
+        return 0
+    removed_at = now_ms()
+    removes = [
+        RemoveFile(path=span.file.path, deletion_timestamp=removed_at, size=span.file.size).to_action(data_change=True)
+        for span in victims
+    ]
+    info = upkeep_info("DELETE", {"predicate": f'["offset <= {last}"]'})
+    done = commit_beside_writers(
+        disk,
+        state,
+        lambda now: (
+            [info, _with(now.metadata, properties).to_action(), *removes]
+            if now.files.holds_all(paths) and now.metadata.configuration.get(APPEND_ONLY) == "false"
+            else None
+        ),
+    )
+    return 0 if done is None else len(paths)
+
+
+def _chain_base(state: TableState, victims: Sequence[OffsetSpan], last: int) -> dict[str, str]:
+    """The property that keeps the hash at the log's new start; none where the chain begins behind it.
+
+    Raises DataFileGoneError where a file was compacted and vacuumed meanwhile.
+    """
+    chain, base = Chain.of(state), chain_base(state)
+    if chain is None or base is None or chain.start > last:
+        return {}
+    expected = max(chain.start, int(state.metadata.configuration[START_OFFSET]))
+    schema = pa.schema([LOG_SCHEMA.field(name) for name in BATCH_COLUMNS])
+    for rows in scan(state.path, victims, expected, last, schema):
+        check_contiguous(rows, expected, state.path)
+        base, expected = hash_of_rows(rows, base), expected + rows.num_rows
+    return {CHAIN_BASE: str(ChainLink(offset=last, hash=base))}

@@ -1,0 +1,163 @@
+"""The upkeep of a lake as a whole: what a maintenance command does once, and a maintenance thread now and then."""
+
+from __future__ import annotations
+
+import threading
+from types import TracebackType
+
+import attrs
+
+from kraftlake.metadata_log.delta_table.table_state import NotADeltaTableError, read_table
+from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.metadata_log.log_facts import LOG_TABLE, SNAPSHOTS_TABLE
+from kraftlake.metadata_log.maintenance.checkpointing import CleanUp, checkpoint_if_due, clean_up_commits
+from kraftlake.metadata_log.maintenance.compaction import Compaction, compact
+from kraftlake.metadata_log.maintenance.derived_tables import derived_tables
+from kraftlake.metadata_log.maintenance.policy import UpkeepPolicy
+from kraftlake.metadata_log.maintenance.row_compaction import compact_rows
+from kraftlake.metadata_log.maintenance.trimming import (
+    Trim,
+    check_derived,
+    check_start,
+    declare_stream_lag,
+    restore_append_only,
+    trim,
+)
+from kraftlake.metadata_log.maintenance.vacuum import Vacuum, vacuum
+from kraftlake.metadata_log.storage.disk import Disk, disk_for
+from kraftlake.metadata_log.storage.location import Location, lake_location
+from kraftlake.runtime.errors import UsageError
+from kraftlake.runtime.log import get_logger
+
+logger = get_logger(__name__)
+
+
+@attrs.frozen(kw_only=True)
+class UpkeepReport:
+    """What one round of upkeep did: `compaction` of the log, `derived` of the tables made of it, by name.
+
+    `checkpoints` are the versions of the checkpoints written, by table.
+    """
+
+    compaction: Compaction
+    derived: dict[str, Compaction]
+    checkpoints: dict[str, int]
+    cleaned_up: CleanUp
+
+
+class Upkeep:
+    """The upkeep of one lake, beside whoever appends to it; any number may run, one is enough.
+
+    Opening raises LakeError for what is no lake.
+    """
+
+    def __init__(self, lake: str | Location, policy: UpkeepPolicy | None = None, *, disk: Disk | None = None) -> None:
+        self._lake = lake_location(lake)
+        self._disk = disk or disk_for(self._lake)
+        self._policy = policy or UpkeepPolicy()
+        MetadataLog.open(self._lake, disk=self._disk)
+
+    @property
+    def policy(self) -> UpkeepPolicy:
+        """The bounds within which it works."""
+        return self._policy
+
+    def run(self, *, force_checkpoint: bool = False) -> UpkeepReport:
+        """Compact, write checkpoints that are due, clean up the commits behind them; raises LakeError.
+
+        The log comes first, then the tables that were made of it: what is wrong with one of these keeps nobody else
+        waiting.
+        """
+        log = self._lake / LOG_TABLE
+        restore_append_only(self._disk, read_table(log))
+        compaction = compact(log, self._disk, self._policy)
+        made_of_it = {table.name: table for table in derived_tables(self._lake, read_table(log))}
+        derived: dict[str, Compaction] = {}
+        checkpoints: dict[str, int] = {}
+        commits = old_checkpoints = 0
+        for name in (LOG_TABLE, SNAPSHOTS_TABLE, *made_of_it):
+            table = self._lake / name
+            try:
+                if name in made_of_it and made_of_it[name].grows_by_offset:
+                    derived[name] = compact_rows(table, self._disk, self._policy)
+                written = checkpoint_if_due(table, self._disk, self._policy, force=force_checkpoint)
+            except NotADeltaTableError:
+                continue
+            if written is not None:
+                checkpoints[name] = written.version
+            cleaned_up = clean_up_commits(table, self._disk, self._policy)
+            commits += cleaned_up.commits
+            old_checkpoints += cleaned_up.checkpoints
+        return UpkeepReport(
+            compaction=compaction,
+            derived=derived,
+            checkpoints=checkpoints,
+            cleaned_up=CleanUp(commits=commits, checkpoints=old_checkpoints),
+        )
+
+    def vacuum(self, *, dry_run: bool = False) -> Vacuum:
+        """Delete what no version needs any more, in all tables; see `vacuum`."""
+        done = Vacuum()
+        derived = derived_tables(self._lake, read_table(self._lake / LOG_TABLE))
+        for name in (LOG_TABLE, SNAPSHOTS_TABLE, *(table.name for table in derived)):
+            try:
+                found = vacuum(self._lake / name, self._disk, self._policy, dry_run=dry_run)
+            except NotADeltaTableError:
+                continue
+            done = Vacuum(
+                removed=done.removed + found.removed, orphans=done.orphans + found.orphans, kept=done.kept + found.kept
+            )
+        return done
+
+    def trim(self, before: int, *, stream_lag_ms: int | None = None, force: bool = False) -> Trim:
+        """Remove the files that hold offsets below `before` only; see `trim`.
+
+        `stream_lag_ms` is declared first, where the log may be trimmed to there at all. Raises as `trim` does, and
+        LakeError where a derived table has still to read what goes, unless `force` says that it may be left behind.
+        """
+        table = self._lake / LOG_TABLE
+        snapshots = MetadataLog.open(self._lake, disk=self._disk).snapshots()
+        ends = [snapshot.end_offset for snapshot in snapshots if snapshot.damage() is None]
+        state = read_table(table)
+        check_start(state, before, ends)
+        if not force:
+            check_derived(state, before, ends, derived_tables(self._lake, state))
+        if stream_lag_ms is not None:
+            declare_stream_lag(table, self._disk, stream_lag_ms)
+        return trim(table, self._disk, before, ends)
+
+
+class UpkeepThread:
+    """Runs the upkeep of a lake each `interval` seconds beside a writer, until it is closed; a context manager.
+
+    A round that fails is logged and tried again: upkeep that lags behind costs time, not data. Raises UsageError for
+    the upkeep of a lake that nobody else may write to.
+    """
+
+    def __init__(self, upkeep: Upkeep, *, interval: float = 10.0) -> None:
+        if upkeep.policy.exclusive:
+            raise UsageError("An exclusive upkeep can't run beside a writer: it would take the files of its commits.")
+        self._upkeep = upkeep
+        self._interval = interval
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="kraftlake-upkeep", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._closed.wait(self._interval):
+            try:
+                self._upkeep.run()
+                self._upkeep.vacuum()
+            except Exception as fault:  # whatever it met with, the next round may find it mended
+                logger.warning("upkeep_failed", reason=str(fault) or type(fault).__name__)
+
+    def close(self) -> None:
+        """End after the round that is under way."""
+        self._closed.set()
+        self._thread.join()
+
+    def __enter__(self) -> UpkeepThread:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()

@@ -1,0 +1,121 @@
+"""A log, or a snapshot, cut into pieces that many processes read side by side: disjoint ranges of offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import attrs
+import pyarrow as pa
+
+from kraftlake.metadata_log.delta_table.data_files import (
+    DataFileGoneError,
+    integer_bounds,
+    open_parquet,
+    read_row_groups,
+)
+from kraftlake.metadata_log.storage.location import Location, lake_location
+from kraftlake.records.rows import LOG_SCHEMA
+from kraftlake.runtime.errors import CorruptDataError
+from kraftlake.runtime.lazy_module import LazyModule
+
+if TYPE_CHECKING:
+    import pyarrow.compute as pc
+
+    from kraftlake.metadata_log.reading.readable_log import ReadableLog
+    from kraftlake.metadata_log.snapshots.snapshot_table import LakeSnapshot
+else:
+    pc = LazyModule("pyarrow.compute")
+
+
+def log_pieces(log: ReadableLog, from_offset: int, to_offset: int, rows: int) -> list[tuple[int, int]]:
+    """The offsets [from_offset, to_offset] as ranges, both ends included, of about `rows` offsets or fewer.
+
+    Cut where files begin, as far as that goes, so that no row group is read twice. Empty where the range is.
+    """
+    begins = sorted({span.low for span in log.files_between(from_offset, to_offset)})
+    return list(cut(begins, from_offset, to_offset, rows))
+
+
+def cut(begins: Iterable[int], low: int, high: int, rows: int) -> Iterator[tuple[int, int]]:
+    """[low, high] in ranges that begin at some of `begins` (sorted), or, between two that are far apart, anywhere.
+
+    None is longer than 1.5 × `rows`.
+    """
+    assert rows > 0, "a piece holds something"
+    start = low
+    for begin in [*(b for b in begins if low < b <= high), high + 1]:
+        while begin - start > rows + rows // 2:
+            yield start, start + rows - 1
+            start += rows
+        if begin - start >= rows // 2 or begin == high + 1:
+            if begin > start:
+                yield start, begin - 1
+            start = begin
+
+
+@attrs.frozen(kw_only=True)
+class SnapshotPiece:
+    """Some row groups of a snapshot's files that hold a range of its offsets; it can be sent to another process.
+
+    `groups` are a file's path and the number of a row group in it. Pieces don't overlap: each ends before the next
+    one's `first_offset`.
+    """
+
+    end_offset: int
+    first_offset: int
+    rows: int
+    groups: tuple[tuple[str, int], ...]
+
+
+def snapshot_pieces(snapshot: LakeSnapshot, rows: int) -> list[SnapshotPiece]:
+    """A snapshot as pieces of about `rows` rows, by offset; raises CorruptDataError where a file is gone or damaged."""
+    groups: list[tuple[int, int, int, str, int]] = []
+    for path in snapshot.data_paths:
+        try:
+            parquet = open_parquet(path)
+        except DataFileGoneError as gone:
+            raise CorruptDataError(f"{gone.path} is missing: the lake lost a data file.") from gone
+        offsets = integer_bounds(parquet, "offset")
+        ends = integer_bounds(parquet, "snapshot_end_offset")
+        for index, (bounds, held) in enumerate(zip(offsets, ends, strict=True)):
+            if held is None or held[0] <= snapshot.end_offset <= held[1]:
+                low, high = bounds or (0, snapshot.record_count - 1)
+                groups.append((low, high, parquet.metadata.row_group(index).num_rows, str(path), index))
+    return list(_gathered(sorted(groups), snapshot.end_offset, rows))
+
+
+def _gathered(groups: Sequence[tuple[int, int, int, str, int]], end_offset: int, rows: int) -> Iterator[SnapshotPiece]:
+    held: list[tuple[int, int, int, str, int]] = []
+    highest = -1
+    for group in groups:
+        if held and group[0] > highest and sum(each[2] for each in held) >= rows:
+            yield _piece(held, end_offset)
+            held = []
+        held.append(group)
+        highest = max(highest, group[1])
+    if held:
+        yield _piece(held, end_offset)
+
+
+def _piece(held: Sequence[tuple[int, int, int, str, int]], end_offset: int) -> SnapshotPiece:
+    return SnapshotPiece(
+        end_offset=end_offset,
+        first_offset=held[0][0],
+        rows=sum(each[2] for each in held),
+        groups=tuple((path, index) for *_, path, index in held),
+    )
+
+
+def read_piece(piece: SnapshotPiece) -> pa.Table:
+    """The rows of a piece as LOG_SCHEMA has them, sorted by offset; raises CorruptDataError."""
+    wanted = pa.schema([pa.field("snapshot_end_offset", pa.int64(), nullable=False), *LOG_SCHEMA])
+    tables = []
+    for path, index in piece.groups:
+        place: Location = lake_location(path)
+        try:
+            rows = read_row_groups(open_parquet(place), place, [index], wanted)
+        except DataFileGoneError as gone:
+            raise CorruptDataError(f"{gone.path} is missing: the lake lost a data file.") from gone
+        tables.append(rows.filter(pc.equal(rows.column("snapshot_end_offset"), piece.end_offset)))
+    return pa.concat_tables(tables).select(LOG_SCHEMA.names).sort_by("offset")

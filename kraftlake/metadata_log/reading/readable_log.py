@@ -1,0 +1,277 @@
+"""What a log holds, by offset: whole batches or rows, in their order, while others write, compact and clean up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from kraftlake.metadata_log.delta_table.actions import Commit
+from kraftlake.metadata_log.delta_table.data_files import DataFileGoneError, OffsetSpan, check_contiguous, scan
+from kraftlake.metadata_log.delta_table.table_state import TableState, read_table
+from kraftlake.metadata_log.delta_table.tombstones import Tombstones
+from kraftlake.metadata_log.log_facts import CLUSTER_ID, COMMITTED_TO, LOG_TABLE, ROLE, START_OFFSET, LogEnd
+from kraftlake.metadata_log.storage.location import Location
+from kraftlake.records.batch import RecordBatch
+from kraftlake.records.rows import LOG_SCHEMA, from_rows
+from kraftlake.runtime.arguments import whole, whole_or_none
+from kraftlake.runtime.errors import CorruptDataError, LakeError, OffsetError, UsageError
+from kraftlake.runtime.lazy_module import LazyModule
+
+if TYPE_CHECKING:
+    import pyarrow.compute as pc
+
+    from kraftlake.metadata_log.append.chain import Chain
+    from kraftlake.records.batch_values import BatchValues
+else:
+    pc = LazyModule("pyarrow.compute")
+
+_LOOK_AHEAD_ROWS = 4_096
+
+
+class ReadableLog:
+    """A lake's log as it was at `version` of its table; `refresh` takes in what was committed since.
+
+    Invariants: offsets run from `start_offset` to `end_offset` (exclusive) without a gap; epochs never go down; a
+    batch is in one commit or in none. One handle is for one thread.
+    """
+
+    def __init__(self, path: Location, state: TableState) -> None:
+        self._path = path
+        self._checked = -1
+        self._hold(state)
+
+    @property
+    def path(self) -> Location:
+        """The lake's folder, or its place in an object store."""
+        return self._path
+
+    @property
+    def version(self) -> int:
+        """The version of the Delta table `log`; it says nothing about offsets."""
+        return self._state.version
+
+    @property
+    def start_offset(self) -> int:
+        """The first offset that the log holds, or would hold."""
+        return int(self._state.metadata.configuration[START_OFFSET])
+
+    @property
+    def end_offset(self) -> int:
+        """The offset after the last one."""
+        return LogEnd.of(self._state).end_offset
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of the last batch; -1 in an empty log."""
+        return LogEnd.of(self._state).epoch
+
+    @property
+    def cluster_id(self) -> str | None:
+        """The cluster whose log this is, None where that is unknown."""
+        return self._state.metadata.configuration.get(CLUSTER_ID)
+
+    @property
+    def role(self) -> str:
+        """Who appends: "imported" (imports of a cluster's log) or "controlled" (a controller of ours)."""
+        return self._state.metadata.configuration[ROLE]
+
+    @property
+    def committed_to(self) -> int:
+        """Offsets below this one are known to have been committed by the quorum, or controller, that wrote them."""
+        if self.role == "controlled":
+            return self.end_offset
+        return max(self._state.transactions.get(COMMITTED_TO, 0), self.start_offset)
+
+    @property
+    def chain(self) -> Chain | None:
+        """The chain of hashes over the log's rows: see `kraftlake.metadata_log.append.chain`."""
+        from kraftlake.metadata_log.append.chain import Chain
+
+        return Chain.of(self._state)
+
+    @property
+    def chain_base(self) -> int | None:
+        """The chain's hash before the first row that the log holds of it; None where a trim did not keep it."""
+        from kraftlake.metadata_log.append.chain import chain_base
+
+        return chain_base(self._state)
+
+    def refresh(self) -> int:
+        """Take in what was committed since; returns the number of new versions. Opens files by name, lists nothing."""
+        before = self._state.version
+        try:
+            self._took(self._state.advance())
+        except LakeError:
+            self._hold(read_table(self._path / LOG_TABLE))
+        return self._state.version - before
+
+    def rows(
+        self, from_offset: int | None = None, to_offset: int | None = None, columns: Sequence[str] | None = None
+    ) -> pa.Table:
+        """The rows of offsets `from_offset` to `to_offset`, both included, sorted by offset; all by default.
+
+        What lies outside of the log is left out. Files whose statistics exclude the range aren't opened. Raises
+        CorruptDataError naming the offset or file where the table contradicts itself, UsageError for a column that
+        the log doesn't have.
+        """
+        names = LOG_SCHEMA.names if columns is None else list(columns)
+        if unknown := set(names) - set(LOG_SCHEMA.names):
+            raise UsageError(f"The log has no column {', '.join(sorted(unknown))}.")
+        wanted = _schema_of(names)
+        low, high = self._clip(from_offset, to_offset)
+        tables = list(self._scan(low, high, _schema_of([*names, *({"offset"} - set(names))])))
+        if not tables:
+            return wanted.empty_table()
+        return pa.concat_tables(tables).select(names)
+
+    def batches(self, from_offset: int | None = None, to_offset: int | None = None) -> Iterator[RecordBatch]:
+        """The whole batches that hold any offset from `from_offset` to `to_offset`, both included; all by default.
+
+        Read as they are asked for, in bounded memory. Raises CorruptDataError as `rows` does.
+        """
+        for table in self.batch_rows(whole_or_none(from_offset), whole_or_none(to_offset)):
+            yield from from_rows(table)
+
+    def batch_rows(
+        self,
+        from_offset: int | None = None,
+        to_offset: int | None = None,
+        *,
+        columns: Sequence[str] = tuple(LOG_SCHEMA.names),
+    ) -> Iterator[pa.Table]:
+        """As `batches`, as tables of rows that are sorted by offset and hold whole batches.
+
+        `columns` are those of the log that they have; `offset` and `batch` are among them.
+        """
+        low, high = self._clip(from_offset, to_offset)
+        yield from self._whole_batches(low, high, _schema_of(columns))
+
+    def stretches(self, from_offset: int, to_offset: int) -> Iterator[BatchValues | RecordBatch]:
+        """As `batches`, many at once: see `kraftlake.records.batch_values`."""
+        from kraftlake.records.row_values import values_of_rows
+
+        for table in self.batch_rows(from_offset, to_offset):
+            yield from values_of_rows(table)
+
+    def tables(self, from_offset: int, to_offset: int, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """As `rows`, in tables that follow each other, read as they are asked for; `offset` is one of the columns."""
+        low, high = self._clip(from_offset, to_offset)
+        yield from self._scan(low, high, _schema_of(columns))
+
+    def files_between(self, from_offset: int, to_offset: int) -> list[OffsetSpan]:
+        """The files that may hold an offset of [from_offset, to_offset], in no order."""
+        return self._spans(*self._clip(from_offset, to_offset))
+
+    def offset_at_time(self, time_ms: int) -> int:
+        """The last offset whose batch's time (its largest timestamp, epoch ms) is at or before `time_ms`.
+
+        Batches without a time are passed over. Raises OffsetError when there is no such batch.
+        """
+        from kraftlake.metadata_log.delta_table.statistics import may_hold_time_before
+
+        time_ms = whole(time_ms, "a time in milliseconds since 1970")
+        wanted = _schema_of(["offset", "batch", "timestamp"])
+        held = self._spans(self.start_offset, self.end_offset - 1)
+        spans = [(self.end_offset - 1 if span.high is None else span.high, span) for span in held]
+        for high, span in sorted(spans, key=lambda pair: pair[0], reverse=True):
+            if not may_hold_time_before(span.file, time_ms):
+                continue
+            tables = list(self._whole_batches(max(span.low, self.start_offset), high, wanted))
+            times = pa.concat_tables(tables).group_by("batch").aggregate([("timestamp", "max"), ("offset", "max")])
+            early = times.filter(pc.less_equal(times.column("timestamp_max").cast(pa.int64()), time_ms * 1000))
+            if early.num_rows:
+                last: int = pc.max(early.column("offset_max")).as_py()
+                return last
+        raise OffsetError(f"The log of {self._path} holds no batch of the time {time_ms} (epoch ms) or before it.")
+
+    def take_in(self, commit: Commit) -> None:
+        """Take in the next version, which somebody read already."""
+        self._state.apply(commit)
+        self._took([commit])
+
+    def _took(self, commits: Sequence[Commit]) -> None:
+        """Called with what others committed, once the handle is at the version after it."""
+
+    def _hold(self, state: TableState) -> None:
+        """Go on from a state. What was removed is upkeep's to know: a handle would gather it all its life."""
+        self._state = state
+        state.tombstones = Tombstones(kept=False)
+
+    def _clip(self, from_offset: int | None, to_offset: int | None) -> tuple[int, int]:
+        low = self.start_offset if from_offset is None else max(from_offset, self.start_offset)
+        high = self.end_offset - 1 if to_offset is None else min(to_offset, self.end_offset - 1)
+        return low, high
+
+    def _spans(self, low: int, high: int) -> list[OffsetSpan]:
+        """The files that may hold an offset of [low, high]."""
+        if self._checked != self._state.version:
+            highest = self._state.files.highest_offset()
+            if highest >= self.end_offset:
+                raise CorruptDataError(
+                    f"{self._state.path} holds offset {highest}, but its log ends before {self.end_offset}: "
+                    f"something else than kraftlake wrote to it."
+                )
+            self._checked = self._state.version
+        return self._state.files.overlapping(low, high)
+
+    def _scan(self, low: int, high: int, schema: pa.Schema) -> Iterator[pa.Table]:
+        """Sorted tables that hold each offset of [low, high] once; goes on at a newer version when files vanish."""
+        expected = low
+        while expected <= high:
+            try:
+                for table in scan(self._state.path, self._spans(expected, high), expected, high, schema):
+                    check_contiguous(table, expected, self._state.path)
+                    expected += table.num_rows
+                    yield table
+                break
+            except DataFileGoneError as gone:
+                if not self.refresh():
+                    raise CorruptDataError(f"{gone.path} is missing: the lake lost a data file.") from gone
+                if expected < self.start_offset:
+                    raise OffsetError(
+                        f"Offset {expected} was trimmed from {self._path} while it was read: the first available "
+                        f"offset is {self.start_offset} now."
+                    ) from gone
+        if expected <= high:
+            raise CorruptDataError(f"{self._state.path} lacks offset {expected}, although its log goes to {high}.")
+
+    def _whole_batches(self, low: int, high: int, schema: pa.Schema) -> Iterator[pa.Table]:
+        """As `_scan`, from the base of the batch that holds `low` to the end of the one that holds `high`."""
+        if low > high:
+            return
+        base = low
+        if low > self.start_offset:
+            base = self.rows(low, low, ["batch"]).column("batch")[0].as_py()
+        held: pa.Table | None = None
+        for table in self._scan(base, high, schema):
+            held = table if held is None else pa.concat_tables([held, table])
+            column = held.column("batch")
+            last_begins: int = pc.index(column, column[-1]).as_py()
+            if last_begins:
+                yield held.slice(0, last_begins)
+                held = held.slice(last_begins)
+        assert held is not None
+        last = held.column("batch")[0].as_py()
+        while (limit := self._may_go_on_to(last, high)) > high:
+            upto = min(high + _LOOK_AHEAD_ROWS, limit)
+            more = self.rows(high + 1, upto, schema.names)
+            same = more.filter(pc.equal(more.column("batch"), last))
+            held = pa.concat_tables([held, same])
+            high = upto
+            if same.num_rows < more.num_rows:
+                break
+        yield held
+
+    def _may_go_on_to(self, batch: int, high: int) -> int:
+        """The last offset above `high` that may belong to `batch`, by the files' statistics; `high` if there is none.
+
+        Files of ours hold whole batches; a compaction may have cut one in two.
+        """
+        last = self._state.files.last_offset_of(batch)
+        return self.end_offset - 1 if last is None else max(last, high)
+
+
+def _schema_of(names: Sequence[str]) -> pa.Schema:
+    return pa.schema([LOG_SCHEMA.field(name) for name in names])

@@ -1,0 +1,214 @@
+"""The log as it grows: its batches from an offset on, then each new one as soon as it is committed, by any process.
+
+The next version is opened by its name, so that waiting costs an attempt to open a file and nothing is ever listed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator
+from itertools import islice
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from kraftlake.metadata_log.delta_table.actions import AddFile
+from kraftlake.metadata_log.delta_table.data_files import DataFileGoneError, open_parquet, read_row_groups
+from kraftlake.metadata_log.delta_table.statistics import holds_offsets
+from kraftlake.metadata_log.delta_table.table_state import LOG_FOLDER, commit_path, hinted_checkpoint, read_commit
+from kraftlake.records.batch import RecordBatch
+from kraftlake.records.rows import LOG_SCHEMA, from_rows
+from kraftlake.runtime.errors import CorruptDataError, OffsetError, UsageError
+
+if TYPE_CHECKING:
+    from kraftlake.metadata_log.log import MetadataLog
+
+_CLEANED_UP_EVERY = 0.25
+"""After looking in vain for so many seconds it is checked whether the next version was cleaned up meanwhile."""
+
+_CHUNK = 256
+
+
+class TailCursor:
+    """Where a tail stands: batches below `next_offset` were given, versions up to that of its log were looked at."""
+
+    def __init__(self, log: MetadataLog, from_offset: int | None, poll: float) -> None:
+        offset = log.end_offset if from_offset is None else from_offset
+        _check_held(log, offset)
+        if offset > log.end_offset:
+            raise OffsetError(f"Offset {offset} is past the end of {log.path}, which ends before {log.end_offset}.")
+        self._log = log
+        self.next_offset = offset
+        self._backlog: Iterator[RecordBatch] | None = None
+        self._misses = 0
+        self._patience = max(1, round(_CLEANED_UP_EVERY / poll))
+        self._cleaned_up = False
+
+    def step(self) -> list[RecordBatch]:
+        """The next batches in order, some of them if there are many; an empty list when there are none now."""
+        while True:
+            if self._backlog is not None:
+                batches = list(islice(self._backlog, _CHUNK))
+                if batches:
+                    self.next_offset = batches[-1].last_offset + 1
+                    return batches
+                self._backlog = None
+            if self.next_offset < self._log.end_offset:
+                _check_held(self._log, self.next_offset)
+                self._backlog = self._log.batches(self.next_offset)
+            elif (added := self._next_version()) is None:
+                return []
+            elif batches := self._read_added(added):
+                return batches
+
+    def has_news(self) -> bool:
+        """Whether a step may give anything; a look at one name."""
+        behind = self._backlog is not None or self.next_offset < self._log.end_offset
+        if behind or commit_path(self._log.path / "log", self._log.version + 1).exists():
+            return True
+        return self._was_cleaned_up()
+
+    def _next_version(self) -> list[AddFile] | None:
+        """Move to the next version, or the newest where that was cleaned up; its new files, None without a version."""
+        commit = read_commit(self._log.path / "log", self._log.version + 1)
+        if commit is not None:
+            self._log.take_in(commit)
+            return [add for add in commit.adds if add.data_change]
+        if self._was_cleaned_up():
+            self._log.refresh()
+            self._cleaned_up = False
+            return []
+        return None
+
+    def _was_cleaned_up(self) -> bool:
+        """Whether the next version isn't there because it was cleaned up; looked after now and then."""
+        self._misses += 1
+        if self._misses % self._patience == 0:
+            log = self._log.path / "log" / LOG_FOLDER
+            self._cleaned_up = hinted_checkpoint(log, above=self._log.version) is not None
+        return self._cleaned_up
+
+    def _read_added(self, added: list[AddFile]) -> list[RecordBatch]:
+        """The batches of a version that added one file, where that is all that is new: as a rule, and the quick way."""
+        log = self._log
+        if len(added) != 1 or not holds_offsets(added[0], self.next_offset, log.end_offset - 1):
+            return []
+        try:
+            batches = list(from_rows(_rows_of(log, added[0])))
+        except DataFileGoneError:
+            return []  # compacted and vacuumed since: the newest version has the rows elsewhere
+        self._check(batches)
+        self.next_offset = log.end_offset
+        return batches
+
+    def _check(self, batches: list[RecordBatch]) -> None:
+        expected = self.next_offset
+        for batch in batches:
+            if batch.base_offset != expected:
+                raise CorruptDataError(f"{self._log.path} holds offset {batch.base_offset} in place of {expected}.")
+            expected = batch.last_offset + 1
+        if expected != self._log.end_offset:
+            raise CorruptDataError(f"{self._log.path} lacks offset {expected}, although it is committed.")
+
+
+class LogTail:
+    """An iterator over a log's batches that waits for the next one; also a context manager.
+
+    It ends when nothing was committed for `timeout` seconds (None: never; 0: at the end of what is there), or after
+    `close`, which any thread may call. One thread iterates. Raises OffsetError naming the first available offset where
+    the log was trimmed past the tail, CorruptDataError as `MetadataLog.batches` does; it has ended then.
+    """
+
+    def __init__(self, log: MetadataLog, from_offset: int | None, *, timeout: float | None, poll: float) -> None:
+        check_waits(timeout, poll)
+        self._cursor = TailCursor(log, from_offset, poll)
+        self._timeout = timeout
+        self._poll = poll
+        self._closed = threading.Event()
+        self._ready: list[RecordBatch] = []
+
+    @property
+    def next_offset(self) -> int:
+        """The offset after the last batch that was given: where another tail would go on."""
+        return self._ready[-1].base_offset if self._ready else self._cursor.next_offset
+
+    def close(self) -> None:
+        """End the iteration, at the latest after the next look for a version."""
+        self._closed.set()
+
+    def __enter__(self) -> LogTail:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def __iter__(self) -> LogTail:
+        return self
+
+    def __next__(self) -> RecordBatch:
+        if not self._ready:
+            self._ready = self._wait()[::-1]
+        if self._closed.is_set() or not self._ready:
+            self.close()
+            raise StopIteration
+        return self._ready.pop()
+
+    def _wait(self) -> list[RecordBatch]:
+        deadline = None if self._timeout is None else time.monotonic() + self._timeout
+        try:
+            while not self._closed.is_set():
+                batches = self._cursor.step()
+                if batches or (deadline is not None and time.monotonic() >= deadline):
+                    return batches
+                self._closed.wait(self._poll)
+        except BaseException:
+            self.close()
+            raise
+        return []
+
+
+async def tail_async(
+    log: MetadataLog,
+    from_offset: int | None,
+    *,
+    timeout: float | None,
+    poll: float,
+) -> AsyncIterator[RecordBatch]:
+    """As `LogTail`, for an event loop: files are read in a thread, waiting blocks nobody; `aclose()` ends it."""
+    check_waits(timeout, poll)
+    cursor = await asyncio.to_thread(TailCursor, log, from_offset, poll)
+    loop = asyncio.get_running_loop()
+    deadline = None if timeout is None else loop.time() + timeout
+    while True:
+        batches = await asyncio.to_thread(cursor.step) if cursor.has_news() else []
+        for batch in batches:
+            yield batch
+        if batches and timeout is not None:
+            deadline = loop.time() + timeout
+        if not batches:
+            if deadline is not None and loop.time() >= deadline:
+                return
+            await asyncio.sleep(poll)
+
+
+def check_waits(timeout: float | None, poll: float) -> None:
+    """Raises UsageError for times that can't be waited for."""
+    if poll <= 0 or (timeout is not None and timeout < 0):
+        raise UsageError("A tail's poll must be above 0 seconds, and its timeout at least 0.")
+
+
+def _check_held(log: MetadataLog, offset: int) -> None:
+    if offset < log.start_offset:
+        raise OffsetError(
+            f"Offset {offset} is not in {log.path} any more, or never was: the first available offset is "
+            f"{log.start_offset}."
+        )
+
+
+def _rows_of(log: MetadataLog, add: AddFile) -> pa.Table:
+    path = log.path / "log" / add.path
+    parquet = open_parquet(path)
+    return read_row_groups(parquet, path, range(parquet.metadata.num_row_groups), LOG_SCHEMA)

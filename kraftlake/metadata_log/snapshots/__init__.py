@@ -1,0 +1,1 @@
+"""The table of a lake's snapshots."""

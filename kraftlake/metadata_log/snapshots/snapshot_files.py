@@ -1,0 +1,58 @@
+"""The files that a snapshot of a lake consists of: written by whoever has the rows, in as many parts as there are."""
+
+from __future__ import annotations
+
+import attrs
+import pyarrow as pa
+
+from kraftlake.metadata_log.delta_table.actions import AddFile
+from kraftlake.metadata_log.delta_table.commit import write_data_file
+from kraftlake.metadata_log.delta_table.data_files import encode_parquet
+from kraftlake.metadata_log.delta_table.statistics import file_statistics
+from kraftlake.metadata_log.snapshots.snapshot_rows import (
+    END_OFFSET,
+    EPOCH,
+    SNAPSHOT_SCHEMA,
+    payload_checksum,
+    snapshot_name,
+)
+from kraftlake.metadata_log.storage.disk import Disk
+from kraftlake.metadata_log.storage.location import Location
+from kraftlake.metadata_log.storage.sealed_files import sealed_name
+
+STATISTICS_COLUMNS = (END_OFFSET, EPOCH, "offset", "epoch", "timestamp", "batch", "type")
+
+
+@attrs.frozen(kw_only=True)
+class SnapshotPart:
+    """A file that is written, and no part of the table yet; it can be sent to another process.
+
+    `checksum` is the CRC32C of the `payload_bytes` bytes of its values, one behind the other.
+    """
+
+    file: AddFile
+    record_count: int
+    payload_bytes: int
+    checksum: int
+
+
+def write_part(disk: Disk, table: Location, rows: pa.Table, end_offset: int, epoch: int) -> SnapshotPart:
+    """Write rows of a snapshot, as `log_rows` gives them, to a file of `table`, durably. Raises LakeError."""
+    columns = [
+        pa.repeat(pa.scalar(end_offset, pa.int64()), rows.num_rows),
+        pa.repeat(pa.scalar(epoch, pa.int32()), rows.num_rows),
+        *rows.columns,
+    ]
+    identified = pa.table(columns, schema=SNAPSHOT_SCHEMA)
+    data = encode_parquet(identified)
+    began = disk.clock.milliseconds()
+    path = sealed_name(snapshot_name(end_offset, epoch).removesuffix(".checkpoint"), data, ".zstd.parquet")
+    write_data_file(disk, table, path, data)
+    checksum, payload_bytes = payload_checksum(rows)
+    file = AddFile(
+        path=path,
+        size=data.nbytes,
+        modification_time=began,
+        stats=file_statistics(identified, STATISTICS_COLUMNS).to_json(),
+    )
+    return SnapshotPart(file=file, record_count=rows.num_rows, payload_bytes=payload_bytes, checksum=checksum)

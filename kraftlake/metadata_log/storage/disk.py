@@ -1,0 +1,251 @@
+"""The few writes that the log asks of a disk or an object store, in one class, so that a test can put another there."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+
+from kraftlake.metadata_log.storage.location import Location
+from kraftlake.metadata_log.storage.object_path import ObjectPath
+from kraftlake.runtime.clock import Clock, SystemClock
+from kraftlake.runtime.errors import UsageError
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
+
+FOLDER_MODE = 0o700
+FILE_MODE = 0o600
+"""Payloads hold SCRAM keys and sensitive configs: a lake is its owner's alone."""
+
+Durability: TypeAlias = Literal["fsync", "os"]
+"""What an acknowledged append survives: "fsync" a power cut, "os" the process's death only."""
+
+_PUTS = 3
+"""How often a put of unknown outcome is made again, with the same bytes: whichever of them lands, it is one commit."""
+
+
+class UnconfirmedWriteError(OSError):
+    """What was to be written may be there, or appear later, or not survive a power cut: nobody can say."""
+
+
+class Disk:
+    """A local disk. Nothing written, linked or made is sure to outlive a power cut before the matching fsync."""
+
+    durability: Durability = "fsync"
+    clock: Clock = SystemClock()
+    """By which the age of a file is told."""
+
+    def __init__(self, durability: Durability = "fsync") -> None:
+        if durability not in get_args(Durability):
+            raise UsageError(f"{durability!r} is no durability: it is one of {', '.join(get_args(Durability))}.")
+        self.durability = durability
+
+    def make_folder(self, path: Location) -> None:
+        """Make a folder for its owner only; one that is there already is left as it is."""
+        _local(path).mkdir(mode=FOLDER_MODE, exist_ok=True)
+
+    def write(self, path: Location, data: bytes | memoryview) -> None:
+        """Write a new file; raises FileExistsError where there is one."""
+        descriptor = os.open(_local(path), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
+        try:
+            view = memoryview(data).cast("B")
+            while view:
+                view = view[os.write(descriptor, view) :]
+        finally:
+            os.close(descriptor)
+
+    def fsync(self, path: Location) -> None:
+        """Make a file's content durable, or a folder's entries; nothing is done where the durability is "os"."""
+        if self.durability == "os":
+            return
+        descriptor = os.open(_local(path), os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def link(self, source: Location, target: Location) -> None:
+        """Give a file a second name; raises FileExistsError where the name is taken. This is the compare-and-set."""
+        os.link(_local(source), _local(target))
+
+    def unlink(self, path: Location) -> None:
+        """Take a name away; one that is gone is no fault."""
+        _local(path).unlink(missing_ok=True)
+
+    def fsync_all(self, paths: Sequence[Location]) -> None:
+        """`fsync` each of them, in any order."""
+        for path in paths:
+            self.fsync(path)
+
+    def put_if_absent(self, path: Location, data: bytes, after: Sequence[Location] = ()) -> None:
+        """Write a file, whole and durable or not at all, if nobody has; `data` is like no other writer's.
+
+        `after` are files and folders that must be durable before it is visible.
+
+        Raises FileExistsError when somebody else's is there, UnconfirmedWriteError when the outcome can't be told,
+        another OSError when the disk refuses and nothing of ours is visible.
+        """
+        temporary = _temporary_beside(path)
+        try:
+            self.write(temporary, data)
+            self.fsync_all([*after, temporary])
+            try:
+                self.link(temporary, path)
+            except OSError as fault:
+                # A link may report a fault although it was made (a time-out, a lost reply): what is there decides.
+                if (found := _read_back(path, fault)) is None:
+                    raise
+                if found != data:
+                    raise FileExistsError(*fault.args) from fault
+            try:
+                self.fsync(path.parent)
+            except OSError as fault:
+                raise UnconfirmedWriteError(*fault.args) from fault
+        finally:
+            # A temporary file that stays is harmless, so a disk that refuses this is no reason to refuse the commit.
+            with contextlib.suppress(OSError):
+                self.unlink(temporary)
+
+    def replace(self, path: Location, data: bytes) -> None:
+        """Write a file in place of the one that may be there; a reader finds the old one or the new one, whole."""
+        temporary = _temporary_beside(path)
+        try:
+            self.write(temporary, data)
+            self.fsync(temporary)
+            self.rename(temporary, path)
+        except OSError:
+            with contextlib.suppress(OSError):
+                self.unlink(temporary)
+            raise
+        self.fsync(path.parent)
+
+    def rename(self, source: Location, target: Location) -> None:
+        """Give a file another name, in place of the file that may have it."""
+        _local(source).replace(_local(target))
+
+
+class ConcurrentDisk(Disk):
+    """A disk that is asked for several fsyncs at a time: a journal makes one of them, which halves a commit's time."""
+
+    def fsync_all(self, paths: Sequence[Location]) -> None:
+        """`fsync` each of them, all at once; raises the OSError of one that failed when none is going on any more."""
+        if self.durability == "os":
+            return
+        from concurrent.futures import wait
+
+        others: list[Future[None]] = []
+        # Once the main thread has returned, the interpreter gives out no work to threads any more, while those that
+        # the program started itself may go on appending: what was not given out is done here.
+        with contextlib.suppress(RuntimeError):
+            for path in paths[1:]:
+                others.append(_threads(os.getpid()).submit(self.fsync, path))  # noqa: PERF401  # keeps those before a fault
+        try:
+            super().fsync_all([*paths[:1], *paths[1 + len(others) :]])
+        finally:
+            wait(others)
+        for other in others:
+            other.result()
+
+
+@functools.cache
+def _threads(_process: int) -> ThreadPoolExecutor:
+    """Those of this process: threads don't survive a fork."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    return ThreadPoolExecutor(4, thread_name_prefix="fsync")
+
+
+class ObjectStoreDisk(Disk):
+    """An object store: an object is there whole and durable, or not at all; folders are part of its name."""
+
+    def make_folder(self, path: Location) -> None:
+        """A prefix needs no making."""
+
+    def write(self, path: Location, data: bytes | memoryview) -> None:
+        """Put a new object; a name that is taken by the same bytes was taken by an earlier try of ours."""
+        self.put_if_absent(path, bytes(data))
+
+    def fsync(self, path: Location) -> None:
+        """What a store has accepted is durable."""
+
+    def link(self, source: Location, target: Location) -> None:
+        """Not there: `put_if_absent` is one request."""
+        raise NotImplementedError
+
+    def unlink(self, path: Location) -> None:
+        """Delete an object; one that is gone is no fault."""
+        import obstore
+
+        from kraftlake.metadata_log.storage.object_path import store_faults
+
+        place = _object(path)
+        with contextlib.suppress(FileNotFoundError), store_faults(place):
+            obstore.delete(place.store, place.key)
+
+    def put_if_absent(self, path: Location, data: bytes, after: Sequence[Location] = ()) -> None:  # noqa: ARG002
+        """As a disk's; a put that timed out may land later, so only what can be read back is believed."""
+        for tries_left in reversed(range(_PUTS)):
+            try:
+                return self._put(_object(path), data)
+            except PermissionError:
+                raise
+            except OSError as fault:
+                found = _read_back(path, fault)
+                if found == data:
+                    return None
+                if found is not None:
+                    raise FileExistsError(*fault.args) from fault
+                if not tries_left:
+                    raise UnconfirmedWriteError(*fault.args) from fault
+        return None
+
+    def replace(self, path: Location, data: bytes) -> None:
+        """Put an object, whatever was there."""
+        import obstore
+
+        from kraftlake.metadata_log.storage.object_path import store_faults
+
+        place = _object(path)
+        with store_faults(place):
+            obstore.put(place.store, place.key, data, use_multipart=False)
+
+    def _put(self, path: ObjectPath, data: bytes) -> None:
+        import obstore
+
+        from kraftlake.metadata_log.storage.object_path import store_faults
+
+        with store_faults(path):
+            obstore.put(path.store, path.key, data, mode="create", use_multipart=False)
+
+
+def disk_for(place: Location, durability: Durability = "fsync") -> Disk:
+    """What writes at a place. An object store has one durability only, its own."""
+    return ObjectStoreDisk(durability) if isinstance(place, ObjectPath) else ConcurrentDisk(durability)
+
+
+def _read_back(path: Location, fault: OSError) -> bytes | None:
+    """What is at `path` after a write of it reported a fault, None when nothing is."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError:
+        raise UnconfirmedWriteError(*fault.args) from fault
+
+
+def _temporary_beside(path: Location) -> Location:
+    return path.with_name(f".{path.name}.{os.urandom(16).hex()}.tmp")
+
+
+def _local(path: Location) -> Path:
+    assert isinstance(path, Path), f"{path} is not on a disk"
+    return path
+
+
+def _object(path: Location) -> ObjectPath:
+    assert isinstance(path, ObjectPath), f"{path} is not in an object store"
+    return path

@@ -1,0 +1,83 @@
+"""Where a lake lies: a folder on a disk, or a prefix in an object store. Both are asked by the same names.
+
+What the log uses of either: `/`, `name`, `suffix`, `parent`, `with_name`, `read_bytes`, `exists`, `iterdir`, `str`.
+Writing goes through a `Disk`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+from urllib.parse import unquote, urlsplit
+
+from kraftlake.metadata_log.storage.object_path import SCHEMES, ObjectPath, is_object_uri
+from kraftlake.metadata_log.storage.sealed_files import checked_source
+from kraftlake.runtime.arguments import path_text
+from kraftlake.runtime.errors import UsageError
+from kraftlake.runtime.lazy_module import LazyModule
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+else:
+    pq = LazyModule("pyarrow.parquet")
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
+
+Location: TypeAlias = Path | ObjectPath
+
+
+def lake_location(place: str | os.PathLike[str] | Location) -> Location:
+    """A path, or a URI of one of the schemes that hold lakes; raises UsageError for what is neither."""
+    if isinstance(place, ObjectPath):
+        return place
+    text = path_text(place, "the path or URI of a lake")
+    if is_object_uri(text):
+        return ObjectPath.parse(text)
+    scheme, found, _ = text.partition("://")
+    if scheme == "file" and found:
+        return Path(path_text(unquote(urlsplit(text).path), "the path or URI of a lake"))
+    if found and _SCHEME.fullmatch(scheme):
+        known = " or ".join(f"{known}://…" for known in (*SCHEMES, "file"))
+        raise UsageError(f"{text} has a scheme that holds no lakes: give a path, {known}.")
+    return Path(text)
+
+
+def folders_of(place: Location) -> Iterator[Location]:
+    """The folders right below a place, in no order; none where it isn't there."""
+    if isinstance(place, ObjectPath):
+        yield from place.folders()
+        return
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        yield from (entry for entry in place.iterdir() if entry.is_dir())
+
+
+def names_in(folder: Location, *, after: str = "") -> list[str]:
+    """The names right below a folder that sort behind `after`, in no order; raises FileNotFoundError, OSError."""
+    if isinstance(folder, ObjectPath):
+        return [path.name for path in folder.iterdir(after=after)]
+    return [name for name in os.listdir(folder) if name > after]  # noqa: PTH208  # half the time
+
+
+def fixed_location(place: str | os.PathLike[str] | Location) -> Location:
+    """As `lake_location`, by a name that is the same in every process: executors have other working directories."""
+    location = lake_location(place)
+    return location.resolve() if isinstance(location, Path) else location
+
+
+def open_parquet_file(place: Location, *, dictionaries: Collection[str] = ()) -> pq.ParquetFile:
+    """A Parquet file for reading; raises FileNotFoundError, OSError for another content too, pyarrow's errors.
+
+    `dictionaries` names columns of strings, or of lists of them, that are to be read as dictionaries.
+    """
+    source = checked_source(place)
+    parquet = pq.ParquetFile(source, page_checksum_verification=True)
+    if not dictionaries:
+        return parquet
+    leaves = parquet.metadata.schema
+    paths = [leaves.column(index).path for index in range(len(leaves))]
+    chosen = [path for path in paths if path.partition(".")[0] in dictionaries]
+    return pq.ParquetFile(source, metadata=parquet.metadata, read_dictionary=chosen, page_checksum_verification=True)

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable
+from hypothesis import given
+
+import kraftlake
+from kraftlake.metadata_log import MetadataLog
+from kraftlake.metadata_log.delta_table.data_files import encode_parquet, integer_bounds
+from kraftlake.metadata_log.maintenance.compaction import compact
+from kraftlake.metadata_log.maintenance.policy import UpkeepPolicy
+from kraftlake.records.batch import RecordBatch
+from kraftlake.records.rows import LOG_SCHEMA, to_rows
+from kraftlake.runtime.errors import CorruptDataError
+from tests.metadata_log.log_batches import UnsyncedDisk, data_batch, noop_batch
+from tests.metadata_log.strategies import logs
+from tests.metadata_log.unsealed import unseal
+
+
+def file_of(rows: pa.Table) -> pq.ParquetFile:
+    return pq.ParquetFile(pa.BufferReader(encode_parquet(rows)))
+
+
+@given(logs())
+def test_a_file_holds_its_rows_and_their_offsets_bounds(batches: list[RecordBatch]) -> None:
+    rows = to_rows(batches)
+    file = file_of(rows)
+    assert file.read().cast(LOG_SCHEMA).equals(rows)
+    assert integer_bounds(file, "offset") == [(batches[0].base_offset, batches[-1].last_offset)]
+
+
+def compressions(rows: pa.Table) -> set[str]:
+    group = file_of(rows).metadata.row_group(0)
+    return {group.column(index).compression for index in range(group.num_columns)}
+
+
+def test_what_fits_a_block_of_the_disk_is_plain_and_the_rest_is_compressed() -> None:
+    one, many = to_rows([noop_batch(0)]), to_rows([data_batch(0, 1_000)])
+    assert compressions(one) == {"UNCOMPRESSED"}
+    assert compressions(many) == {"ZSTD"}
+    assert len(encode_parquet(to_rows([data_batch(0, 20)]))) < 4_096
+
+
+def test_delta_rs_reads_plain_and_compressed_files_of_one_table(tmp_path: object) -> None:
+    log = MetadataLog.create(f"{tmp_path}/lake", durability="os")
+    log.append([noop_batch(0)])
+    log.append([data_batch(1, 1_000)])
+    log.append([data_batch(1_001, 3)])
+    theirs = DeltaTable(f"{tmp_path}/lake/log").to_pyarrow_table().sort_by("offset")
+    assert theirs.select(LOG_SCHEMA.names).cast(LOG_SCHEMA).equals(log.rows())
+
+
+READERS: dict[str, Callable[[MetadataLog], object]] = {
+    "rows": lambda log: log.rows(),
+    "offsets alone": lambda log: log.rows(columns=["offset"]),
+    "rows of the offset": lambda log: log.rows(4, 4),
+    "rows of the lost offset": lambda log: log.rows(5, 5),
+    "batches": lambda log: list(log.batches()),
+    "stretches": lambda log: list(log.stretches(0, 6)),
+    "tables": lambda log: list(log.tables(3, 6, ["offset", "type"])),
+    "tail": lambda log: list(log.tail(0, timeout=0)),
+    "append": lambda log: log.append([data_batch(7)]),
+}
+
+
+def repeat_an_offset(lake: Path) -> None:
+    """Make the file of offsets 3 to 6 say 3, 4, 4, 6, as another writer's: their count and their bounds stay."""
+    unseal(lake / "log")
+    log = MetadataLog.open(lake)
+    (span,) = log.files_between(3, 6)
+    spoiled = log.rows(3, 6).set_column(0, LOG_SCHEMA.field("offset"), pa.array([3, 4, 4, 6], pa.int64()))
+    (lake / "log" / span.file.path).write_bytes(encode_parquet(spoiled))
+
+
+@pytest.fixture(params=[[data_batch(3, 4)], [data_batch(offset) for offset in range(3, 7)]], ids=["one batch", "four"])
+def repeating(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    log = MetadataLog.create(tmp_path / "lake", disk=UnsyncedDisk())
+    log.append([data_batch(0, 3)])
+    log.append(request.param)
+    repeat_an_offset(tmp_path / "lake")
+    return tmp_path / "lake"
+
+
+@pytest.mark.parametrize("read", READERS.values(), ids=READERS)
+def test_an_offset_that_a_file_repeats_in_place_of_the_next_one_is_refused(
+    repeating: Path, read: Callable[[MetadataLog], object]
+) -> None:
+    with pytest.raises(CorruptDataError):
+        read(MetadataLog.open(repeating, disk=UnsyncedDisk()))
+
+
+def test_a_repeated_offset_is_named_by_readers_and_verify_and_is_never_compacted(repeating: Path) -> None:
+    with pytest.raises(CorruptDataError, match="holds offset 4 twice"):
+        MetadataLog.open(repeating).rows()
+    report = kraftlake.open(repeating).verify()
+    assert not report.sound
+    assert any("holds offset 4 twice" in problem.message for problem in report.problems)
+    files = sorted((repeating / "log").glob("*.parquet"))
+    with pytest.raises(CorruptDataError, match="holds offset 4 twice"):
+        compact(repeating / "log", UnsyncedDisk(), UpkeepPolicy(compact_from=2))
+    assert sorted((repeating / "log").glob("*.parquet")) == files
+
+
+def test_a_tail_refuses_a_file_that_repeats_an_offset(tmp_path: Path) -> None:
+    log = MetadataLog.create(tmp_path / "lake", disk=UnsyncedDisk())
+    log.append([data_batch(0, 3)])
+    with MetadataLog.open(tmp_path / "lake").tail(3, timeout=0) as tail:
+        log.append([data_batch(offset) for offset in range(3, 7)])
+        repeat_an_offset(tmp_path / "lake")
+        with pytest.raises(CorruptDataError):
+            list(tail)

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from kraftlake.metadata_log.delta_table import row_files
+from kraftlake.metadata_log.delta_table.row_files import bounded_columns, write_row_file
+from kraftlake.metadata_log.storage.disk import Disk
+from kraftlake.tables.history.columns import PARTITION_SCHEMA
+
+TEXT = pa.dictionary(pa.int32(), pa.string())
+SCHEMA = pa.schema(
+    [
+        pa.field("offset", pa.int64(), nullable=False),
+        pa.field("topic", pa.string(), nullable=False),
+        pa.field("directory", pa.string()),
+        pa.field("directories", pa.list_(pa.string())),
+        pa.field("leader", pa.int32()),
+    ]
+)
+ENCODED = pa.schema(
+    [
+        SCHEMA.field("offset"),
+        SCHEMA.field("topic").with_type(TEXT),
+        SCHEMA.field("directory").with_type(TEXT),
+        SCHEMA.field("directories").with_type(pa.list_(TEXT)),
+        SCHEMA.field("leader"),
+    ]
+)
+
+
+def rows(first: int, count: int, word: str) -> pa.Table:
+    offsets = range(first, first + count)
+    columns = [
+        pa.array(offsets, pa.int64()),
+        pa.array([f"{word}-{offset % 3}" for offset in offsets]),
+        pa.array([None if offset % 2 else word for offset in offsets]),
+        pa.array([None if offset % 5 == 0 else [word] * (offset % 3) for offset in offsets], pa.list_(pa.string())),
+        pa.array([None if offset % 7 == 0 else offset % 4 for offset in offsets], pa.int32()),
+    ]
+    return pa.table(columns, schema=SCHEMA)
+
+
+def test_strings_that_are_dictionaries_are_strings_in_the_file(tmp_path: Path) -> None:
+    parts = [rows(0, 10, "a"), rows(10, 1, "b"), rows(11, 30, "c")]
+    encoded = pa.concat_tables([part.cast(ENCODED) for part in parts])
+    assert encoded.column("topic").num_chunks == 3, "a dictionary each"
+    add = write_row_file(Disk(), tmp_path, encoded, last_offset=40, statistics_columns=("offset", "leader"))
+    file = pq.ParquetFile(tmp_path / add.path)
+    assert file.schema_arrow.equals(SCHEMA)
+    assert file.read().equals(pa.concat_tables(parts))
+    plain = write_row_file(
+        Disk(), tmp_path, pa.concat_tables(parts), last_offset=40, statistics_columns=("offset", "leader")
+    )
+    assert add.statistics == plain.statistics
+
+
+def test_few_rows_share_a_row_group_and_many_have_one_with_words_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(row_files, "_ROW_GROUP_ROWS", 20)
+    parts = [rows(0, 3, "a"), rows(3, 2, "b"), rows(5, 10, "c"), rows(15, 35, "d"), rows(50, 1, "e")]
+    encoded = pa.concat_tables([part.cast(ENCODED) for part in parts])
+    add = write_row_file(Disk(), tmp_path, encoded, last_offset=50, statistics_columns=("offset",))
+    file = pq.ParquetFile(tmp_path / add.path)
+    groups = [file.metadata.row_group(index) for index in range(file.num_row_groups)]
+    assert [group.num_rows for group in groups] == [15, 20, 15, 1]
+    topics = [group.column(1).statistics for group in groups]
+    assert [(ends.min, ends.max) for ends in topics] == [("a-0", "c-2"), ("d-0", "d-2"), ("d-0", "d-2"), ("e-2", "e-2")]
+    assert file.read().equals(pa.concat_tables(parts))
+
+
+def test_what_readers_skip_by_has_bounds_in_each_row_group_and_nothing_else(tmp_path: Path) -> None:
+    add = write_row_file(
+        Disk(), tmp_path, rows(5, 9, "a").cast(ENCODED), last_offset=13, statistics_columns=("offset",)
+    )
+    group = pq.ParquetFile(tmp_path / add.path).metadata.row_group(0)
+    columns = {group.column(i).path_in_schema: group.column(i).statistics for i in range(group.num_columns)}
+    bounds = {name: known and (known.min, known.max) for name, known in columns.items()}
+    assert bounds == {
+        "offset": (5, 13),
+        "topic": ("a-0", "a-2"),
+        "directory": None,
+        "directories.list.element": None,
+        "leader": (0, 3),
+    }
+    assert bounded_columns(PARTITION_SCHEMA) == [
+        *("topic", "leader", "valid_from_offset", "valid_to_offset", "valid_from", "valid_to")
+    ]

@@ -39,9 +39,9 @@ def make_of_size(partitions: int, lake: Path) -> None:
     import numpy as np
 
     from kraftlake.image import MetadataImage, MetadataProvenance, TopicsImage
-    from kraftlake.image.packed_topics import PackedTopics
-    from kraftlake.image.partition_rows import COLUMNS, DIRECTORIES, ISR, LEADER, SHAPE
-    from kraftlake.image.topic_table import TopicTable
+    from kraftlake.image.topics.packed_topics import PackedTopics
+    from kraftlake.image.topics.partition_rows import COLUMNS, DIRECTORIES, ISR, LEADER, SHAPE
+    from kraftlake.image.topics.topic_table import TopicTable
     from kraftlake.metadata_log import MetadataLog
     from kraftlake.records.batch import RecordBatch
     from kraftlake.records.metadata_records import FeatureLevelRecord

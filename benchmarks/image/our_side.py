@@ -12,7 +12,7 @@ import attrs
 
 from kraftlake.delta import LocalReplicaChanges, TopicsDelta
 from kraftlake.image import MetadataImage, PartitionRegistration, TopicsImage, diff_images
-from kraftlake.image.topic_table import SEARCHES
+from kraftlake.image.topics.topic_table import SEARCHES
 from kraftlake.records.batch import RecordBatch, read_batches
 from kraftlake.records.batch_values import BatchValues, read_values
 from kraftlake.records.metadata_records import PartitionChangeRecord, PartitionRecord, TopicRecord

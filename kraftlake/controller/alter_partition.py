@@ -12,7 +12,7 @@ from kraftlake.controller.partition_change import TargetState, build_partition_c
 from kraftlake.controller.result import ControllerResult
 from kraftlake.controller.state import ControllerState
 from kraftlake.image import LeaderRecoveryState, PartitionRegistration, TopicImage
-from kraftlake.image.partition_registration import NO_LEADER_CHANGE
+from kraftlake.image.topics.partition_registration import NO_LEADER_CHANGE
 from kraftlake.records.metadata_records import PartitionChangeRecord
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.records.uuid import Uuid

@@ -6,8 +6,8 @@ import attrs
 
 from kraftlake.controller.errors import ControllerApiError, Errors
 from kraftlake.controller.state import ControllerState
-from kraftlake.image.directory_id import LOST, MIGRATING, UNASSIGNED
 from kraftlake.image.features_image import KRAFT_VERSION, METADATA_VERSION
+from kraftlake.image.topics.directory_id import LOST, MIGRATING, UNASSIGNED
 from kraftlake.records.metadata_records import BrokerEndpoint, BrokerFeature
 from kraftlake.records.uuid import Uuid
 

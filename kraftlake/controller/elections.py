@@ -15,7 +15,7 @@ from kraftlake.controller.partitions import without_leader, without_preferred_le
 from kraftlake.controller.result import MAX_RECORDS_PER_BATCH, ControllerResult
 from kraftlake.controller.result_limit import check_records
 from kraftlake.controller.state import ControllerState
-from kraftlake.image.partition_registration import NO_LEADER
+from kraftlake.image.topics.partition_registration import NO_LEADER
 from kraftlake.records.serde import ApiMessageAndVersion
 
 

@@ -13,7 +13,7 @@ import attrs
 
 from kraftlake.controller.reassignment import complete_reassignment
 from kraftlake.image import LeaderRecoveryState, PartitionRegistration
-from kraftlake.image.partition_registration import NO_LEADER, NO_LEADER_CHANGE
+from kraftlake.image.topics.partition_registration import NO_LEADER, NO_LEADER_CHANGE
 from kraftlake.records.metadata_records import PartitionChangeRecord
 from kraftlake.records.metadata_version import MetadataVersion
 from kraftlake.records.serde import ApiMessageAndVersion

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from kraftlake.image import PartitionRegistration, TopicsImage
 from kraftlake.image.broker_partitions import hosted_partitions, partitions_with_elr
-from kraftlake.image.partition_registration import NO_LEADER
+from kraftlake.image.topics.partition_registration import NO_LEADER
 from kraftlake.records.uuid import Uuid
 
 Found: TypeAlias = tuple[str, int, PartitionRegistration]

@@ -19,7 +19,7 @@ from kraftlake.controller.errors import ControllerApiError, Errors
 from kraftlake.controller.heartbeats import BrokerHeartbeats
 from kraftlake.controller.result import ControllerResult
 from kraftlake.image import BrokerRegistration, ImageWriterOptions, MetadataImage, TopicImage
-from kraftlake.image.directory_id import LOST, MIGRATING, UNASSIGNED
+from kraftlake.image.topics.directory_id import LOST, MIGRATING, UNASSIGNED
 from kraftlake.records.metadata_version import MetadataVersion
 from kraftlake.records.uuid import Uuid
 

@@ -17,18 +17,18 @@ if TYPE_CHECKING:
     from kraftlake.delta.delegation_token_delta import DelegationTokenDelta
     from kraftlake.delta.features_delta import FeaturesDelta
     from kraftlake.delta.from_empty import delta_from_empty
-    from kraftlake.delta.local_replica_changes import (
+    from kraftlake.delta.metadata_delta import MetadataDelta
+    from kraftlake.delta.producer_ids_delta import ProducerIdsDelta
+    from kraftlake.delta.scram_delta import ScramDelta
+    from kraftlake.delta.topics.local_replica_changes import (
         LocalReplicaChanges,
         PartitionInfo,
         TopicIdPartition,
         TopicPartition,
         local_changes_to_json,
     )
-    from kraftlake.delta.metadata_delta import MetadataDelta
-    from kraftlake.delta.producer_ids_delta import ProducerIdsDelta
-    from kraftlake.delta.scram_delta import ScramDelta
-    from kraftlake.delta.topic_delta import TopicDelta
-    from kraftlake.delta.topics_delta import TopicsDelta
+    from kraftlake.delta.topics.topic_delta import TopicDelta
+    from kraftlake.delta.topics.topics_delta import TopicsDelta
 
 _HOMES = {
     "AclsDelta": "acls_delta",
@@ -39,17 +39,17 @@ _HOMES = {
     "ConfigurationsDelta": "configurations_delta",
     "DelegationTokenDelta": "delegation_token_delta",
     "FeaturesDelta": "features_delta",
-    "LocalReplicaChanges": "local_replica_changes",
+    "LocalReplicaChanges": "topics.local_replica_changes",
     "MetadataDelta": "metadata_delta",
-    "PartitionInfo": "local_replica_changes",
+    "PartitionInfo": "topics.local_replica_changes",
     "ProducerIdsDelta": "producer_ids_delta",
     "ScramDelta": "scram_delta",
-    "TopicDelta": "topic_delta",
-    "TopicIdPartition": "local_replica_changes",
-    "TopicPartition": "local_replica_changes",
-    "TopicsDelta": "topics_delta",
+    "TopicDelta": "topics.topic_delta",
+    "TopicIdPartition": "topics.local_replica_changes",
+    "TopicPartition": "topics.local_replica_changes",
+    "TopicsDelta": "topics.topics_delta",
     "delta_from_empty": "from_empty",
-    "local_changes_to_json": "local_replica_changes",
+    "local_changes_to_json": "topics.local_replica_changes",
 }
 
 __all__ = [

@@ -16,7 +16,7 @@ from kraftlake.delta.faults import place_of
 from kraftlake.delta.features_delta import FeaturesDelta
 from kraftlake.delta.producer_ids_delta import ProducerIdsDelta
 from kraftlake.delta.scram_delta import ScramDelta
-from kraftlake.delta.topics_delta import TOPIC_RECORDS, TopicsDelta
+from kraftlake.delta.topics.topics_delta import TOPIC_RECORDS, TopicsDelta
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.records import metadata_records as r

@@ -17,12 +17,12 @@ from kraftlake.image.delegation_token_image import DelegationTokenData, Delegati
 from kraftlake.image.endpoint import Endpoint, VersionRange
 from kraftlake.image.features_image import FeaturesImage
 from kraftlake.image.metadata_image import MetadataImage
-from kraftlake.image.partition_registration import LeaderRecoveryState, PartitionRegistration
 from kraftlake.image.producer_ids_image import ProducerIdsImage
 from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.image.scram_image import ScramCredentialData, ScramImage
-from kraftlake.image.topic_image import TopicImage
-from kraftlake.image.topics_image import TopicsImage
+from kraftlake.image.topics.partition_registration import LeaderRecoveryState, PartitionRegistration
+from kraftlake.image.topics.topic_image import TopicImage
+from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.image.writer_options import CollectedLosses, ImageWriterOptions, LossHandler, refuse_loss
 from kraftlake.runtime.lazy_exports import lazy_exports
 

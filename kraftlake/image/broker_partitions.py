@@ -9,12 +9,12 @@ import attrs
 
 from kraftlake.image.configurations_image import BROKER_RESOURCE, TOPIC_RESOURCE, ConfigResource
 from kraftlake.image.metadata_image import MetadataImage
-from kraftlake.image.partition_registration import NO_LEADER, PartitionRegistration
-from kraftlake.image.topics_image import TopicsImage
+from kraftlake.image.topics.partition_registration import NO_LEADER, PartitionRegistration
+from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.records.java_values import parse_integer, trim
 
 if TYPE_CHECKING:
-    from kraftlake.image.partition_columns import Int32s
+    from kraftlake.image.topics.row_queries import Int32s
 
 PartitionName: TypeAlias = tuple[str, int]
 """A topic's name and a partition id."""
@@ -73,7 +73,7 @@ def hosted_partitions(topics: TopicsImage, broker: int) -> Iterator[tuple[str, i
 
 def _may_be_hosted(topics: TopicsImage, broker: int) -> Iterable[tuple[str, int, PartitionRegistration]]:
     if topics.is_large:
-        from kraftlake.image.partition_columns import partitions_at, rows_hosting
+        from kraftlake.image.topics.row_queries import partitions_at, rows_hosting
 
         packed = topics.rows()
         return partitions_at(packed, rows_hosting(packed, broker))
@@ -90,7 +90,7 @@ def partitions_with_elr(topics: TopicsImage) -> Iterator[tuple[str, int, Partiti
 
 def _may_have_elr(topics: TopicsImage) -> Iterable[tuple[str, int, PartitionRegistration]]:
     if topics.is_large:
-        from kraftlake.image.partition_columns import partitions_at, rare_rows
+        from kraftlake.image.topics.row_queries import partitions_at, rare_rows
 
         packed = topics.rows()
         return partitions_at(packed, rare_rows(packed))
@@ -121,7 +121,7 @@ def _counted_one_by_one(
     topics = image.topics
     if not topics.is_large:
         return _every(topics)
-    from kraftlake.image.partition_columns import count_replicas, partitions_at, rare_rows
+    from kraftlake.image.topics.row_queries import count_replicas, partitions_at, rare_rows
 
     packed = topics.rows()
     replicas = count_replicas(packed, min_insync_replicas_column(image))
@@ -147,7 +147,7 @@ def min_insync_replicas(image: MetadataImage, topic: str) -> int:
 
 def min_insync_replicas_column(image: MetadataImage) -> Int32s:
     """int32[T], `min_insync_replicas` for each topic of a large image, as its packed rows order them. Imports numpy."""
-    from kraftlake.image.partition_columns import min_isr_of_topics
+    from kraftlake.image.topics.row_queries import min_isr_of_topics
 
     configured = [resource.name for resource in image.configs.resource_data if resource.type == TOPIC_RESOURCE]
     default = min_insync_replicas(image, "")

@@ -6,8 +6,8 @@ import attrs
 
 from kraftlake.image.cluster_image import ClusterImage
 from kraftlake.image.metadata_image import MetadataImage
-from kraftlake.image.partition_registration import NO_LEADER, PartitionRegistration
-from kraftlake.image.topics_image import TopicsImage
+from kraftlake.image.topics.partition_registration import NO_LEADER, PartitionRegistration
+from kraftlake.image.topics.topics_image import TopicsImage
 
 
 @attrs.frozen(kw_only=True)
@@ -58,7 +58,7 @@ def count_brokers(cluster: ClusterImage) -> tuple[int, int]:
 
 def _count_offline_and_imbalanced(topics: TopicsImage) -> tuple[int, int]:
     if topics.is_large:
-        from kraftlake.image.partition_columns import count_offline_and_imbalanced
+        from kraftlake.image.topics.row_queries import count_offline_and_imbalanced
 
         return count_offline_and_imbalanced(topics.rows())
     every = [partition for topic in topics.topics_by_id().values() for partition in topic.partitions.values()]

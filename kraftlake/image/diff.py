@@ -27,13 +27,13 @@ from kraftlake.image.json_form import (
     scram_json,
 )
 from kraftlake.image.metadata_image import MetadataImage
-from kraftlake.image.packed_partitions import ids_that_may_differ
-from kraftlake.image.partition_registration import PartitionRegistration
 from kraftlake.image.producer_ids_image import ProducerIdsImage
 from kraftlake.image.scram_image import ScramCredentialData, ScramImage, mechanism_name
 from kraftlake.image.short_repr import counted
-from kraftlake.image.topic_image import TopicImage
-from kraftlake.image.topics_image import TopicsImage
+from kraftlake.image.topics.packed_partitions import ids_that_may_differ
+from kraftlake.image.topics.partition_registration import PartitionRegistration
+from kraftlake.image.topics.topic_image import TopicImage
+from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.records.redaction import REDACTED, SCRAM_SECRETS, TOKEN_ID, is_sensitive_config
 from kraftlake.records.twin import mutable_twin
 from kraftlake.records.uuid import Uuid

@@ -14,10 +14,10 @@ from kraftlake.image.delegation_token_image import DelegationTokenData
 from kraftlake.image.endpoint import Endpoint, VersionRange
 from kraftlake.image.features_image import FeaturesImage
 from kraftlake.image.metadata_image import MetadataImage
-from kraftlake.image.partition_registration import PartitionRegistration
 from kraftlake.image.scram_image import ScramCredentialData, mechanism_name
-from kraftlake.image.topic_image import TopicImage
-from kraftlake.image.topics_image import TopicsImage
+from kraftlake.image.topics.partition_registration import PartitionRegistration
+from kraftlake.image.topics.topic_image import TopicImage
+from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.records.redaction import redact_config, redact_delegation_token, redact_scram
 
 Json = dict[str, Any]

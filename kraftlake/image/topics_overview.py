@@ -11,10 +11,10 @@ import numpy as np
 
 from kraftlake.image.broker_partitions import min_insync_replicas_column
 from kraftlake.image.metadata_image import MetadataImage
-from kraftlake.image.packed_topics import PackedTopics
-from kraftlake.image.partition_columns import rows_hosting
-from kraftlake.image.partition_registration import NO_LEADER
-from kraftlake.image.partition_rows import LEADER, RARE, RECOVERY, SHAPE
+from kraftlake.image.topics.packed_topics import PackedTopics
+from kraftlake.image.topics.partition_registration import NO_LEADER
+from kraftlake.image.topics.partition_rows import LEADER, RARE, RECOVERY, SHAPE
+from kraftlake.image.topics.row_queries import rows_hosting
 
 
 class Health(NamedTuple):

@@ -158,7 +158,7 @@ def _note_plain(data: Any, p: Any, end: int, topic: Any, row: Any, base: Any, st
 
 
 @compiled
-def replay_noting(data: Any, starts: Any, stops: Any, first: int, last: int, base: Any, state: Any, places: Any,
+def replay_journaled(data: Any, starts: Any, stops: Any, first: int, last: int, base: Any, state: Any, places: Any,
                   rows: Any, did: Any) -> Any:  # fmt: skip
     """Replay the values data[starts[i]:stops[i]] for i in [first, last), of topics all of them.
 

@@ -1,6 +1,6 @@
 """The bytes of topic, partition and partition change records, replayed on rows of numbers.
 
-Rows and the heap are those of `kraftlake.image.partition_rows`. A record is either replayed whole or leaves no trace:
+Rows and the heap are those of `image.topics.partition_rows`. A record is either replayed whole or leaves no trace:
 whatever is unusual about it (and whatever is wrong with it) stops the loop in front of it, for the code that replays
 objects to deal with.
 """

@@ -8,7 +8,7 @@ from typing import Final, Protocol
 import attrs
 
 from kraftlake.delta import MetadataDelta, TopicDelta
-from kraftlake.delta.local_replica_changes import GatheredChanges
+from kraftlake.delta.topics.local_replica_changes import GatheredChanges
 from kraftlake.image import MetadataImage, TopicImage, TopicsImage
 from kraftlake.publisher.driven import Coordinator, GroupCoordinator, LogManager, ReplicaManager, ShareCoordinator
 from kraftlake.publisher.metadata_cache import MetadataCache

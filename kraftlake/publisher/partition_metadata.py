@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from kraftlake.image import BrokerRegistration, MetadataImage, PartitionRegistration
-from kraftlake.image.directory_id import LOST, MIGRATING, UNASSIGNED
+from kraftlake.image.topics.directory_id import LOST, MIGRATING, UNASSIGNED
 from kraftlake.publisher.metadata_responses import (
     Cursor,
     DescribedTopics,

@@ -8,7 +8,7 @@ import attrs
 
 from kraftlake.delta import TopicPartition
 from kraftlake.image import MetadataImage
-from kraftlake.image.partition_registration import NO_LEADER_CHANGE
+from kraftlake.image.topics.partition_registration import NO_LEADER_CHANGE
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.schema import type_name

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kraftlake.delta import LocalReplicaChanges, PartitionInfo, TopicIdPartition, TopicPartition, TopicsDelta
 from kraftlake.image import MetadataImage, PartitionRegistration
-from kraftlake.image.partition_registration import NO_LEADER
+from kraftlake.image.topics.partition_registration import NO_LEADER
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.errors import KafkaStorageError
 from kraftlake.replica_manager.fetchers import BrokerEndPoint, InitialFetchState

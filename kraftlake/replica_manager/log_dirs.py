@@ -13,7 +13,7 @@ import attrs
 from kraftlake.delta import TopicPartition
 from kraftlake.image import MetadataImage
 from kraftlake.image.broker_partitions import hosted_partitions
-from kraftlake.image.directory_id import LOST
+from kraftlake.image.topics.directory_id import LOST
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.memory_log_manager import is_reserved
 from kraftlake.runtime.arguments import path_texts, whole

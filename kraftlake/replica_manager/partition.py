@@ -6,7 +6,7 @@ from threading import RLock
 
 from kraftlake.delta import TopicPartition
 from kraftlake.image import LeaderRecoveryState, PartitionRegistration
-from kraftlake.image.directory_id import UNASSIGNED
+from kraftlake.image.topics.directory_id import UNASSIGNED
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.errors import NotLeaderOrFollowerError
 from kraftlake.replica_manager.in_sync_replicas import InSyncReplicas

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from kraftlake.image import TopicsImage
-from kraftlake.image.partition_rows import (
+from kraftlake.image.topics.partition_rows import (
     DIRECTORIES,
     HEAP_LISTS,
     ISR,

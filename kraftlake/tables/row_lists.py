@@ -18,7 +18,7 @@ LISTS: Final = {
     "elr": 5,
     "last_known_elr": 6,
 }
-"""The number of each list among those of a row: see `kraftlake.image.partition_rows`."""
+"""The number of each list among those of a row: see `kraftlake.image.topics.partition_rows`."""
 
 
 class RowLists:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kraftlake.image import json_form, topics_image
+from kraftlake.image import json_form
+from kraftlake.image.topics import topics_image
 from tests.cli.running import DIRECTORY, run
 
 OFFSETS = [458, 3300, 4592]

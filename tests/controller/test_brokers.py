@@ -9,7 +9,7 @@ from kraftlake.controller.brokers import maybe_fence_stale_broker, register_brok
 from kraftlake.controller.directories import assign_replicas_to_dirs
 from kraftlake.controller.elections import ElectionType, elect_leaders
 from kraftlake.controller.errors import ControllerApiError, Errors
-from kraftlake.image.partition_registration import NO_LEADER
+from kraftlake.image.topics.partition_registration import NO_LEADER
 from kraftlake.records.metadata_records import (
     BrokerFeature,
     BrokerRegistrationChangeRecord,

@@ -8,7 +8,7 @@ import pytest
 
 from kraftlake.controller.partition_change import Election, PartitionContext, TargetState, build_partition_change
 from kraftlake.image import LeaderRecoveryState, PartitionRegistration
-from kraftlake.image.partition_registration import NO_LEADER
+from kraftlake.image.topics.partition_registration import NO_LEADER
 from kraftlake.records.metadata_records import PartitionChangeRecord
 from kraftlake.records.metadata_version import from_feature_level
 from kraftlake.records.uuid import Uuid

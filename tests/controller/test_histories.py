@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from kraftlake.controller.errors import ControllerApiError
 from kraftlake.image import MetadataImage, TopicImage, image_to_json
-from kraftlake.image.partition_registration import NO_LEADER
+from kraftlake.image.topics.partition_registration import NO_LEADER
 from kraftlake.kafka_files import write_segment
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.metadata_records import ClearElrRecord, FeatureLevelRecord, PartitionChangeRecord

@@ -20,7 +20,7 @@ from kraftlake.controller.reassignments import (
     alter_partition_reassignments,
     list_partition_reassignments,
 )
-from kraftlake.image.partition_registration import NO_LEADER
+from kraftlake.image.topics.partition_registration import NO_LEADER
 from kraftlake.records.uuid import Uuid
 from tests.controller.cluster import ControlledCluster
 

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 
 from kraftlake.delta import MetadataDelta, delta_from_empty
-from kraftlake.image import MetadataImage, MetadataProvenance, topics_image
+from kraftlake.image import MetadataImage, MetadataProvenance
+from kraftlake.image.topics import topics_image
 from kraftlake.records.serde import ApiMessageAndVersion
 from tests.histories import BROKER_IDS, histories
 from tests.replay.made_logs import partition, topic

@@ -14,8 +14,10 @@ import pytest
 from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 
-from kraftlake.delta import LocalReplicaChanges, TopicsDelta, local_changes_to_json, topics_delta
-from kraftlake.image import MetadataImage, count_cluster, image_to_json, topics_image
+from kraftlake.delta import LocalReplicaChanges, TopicsDelta, local_changes_to_json
+from kraftlake.delta.topics import topics_delta
+from kraftlake.image import MetadataImage, count_cluster, image_to_json
+from kraftlake.image.topics import topics_image
 from kraftlake.kafka_files import write_segment
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch

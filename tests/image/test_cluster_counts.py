@@ -21,9 +21,9 @@ from kraftlake.image import (
     count_partitions_of_brokers,
     min_insync_replicas,
     partitions_of,
-    topics_image,
 )
 from kraftlake.image.broker_partitions import partitions_with_elr
+from kraftlake.image.topics import topics_image
 from kraftlake.records import metadata_records as r
 from tests.histories import histories, uuid_of
 

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.image import image_to_json, topics_image
+from kraftlake.image import image_to_json
+from kraftlake.image.topics import topics_image
 from kraftlake.kafka_files import write_segment
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.serde import ApiMessageAndVersion

@@ -42,7 +42,7 @@ for path in sys.argv[2:]:
     except KraftlakeError as fault:
         told = str(fault)
     print(json.dumps(told, sort_keys=True, default=str))
-print("bulk" if "kraftlake.delta.bulk_change" in sys.modules else "objects")
+print("bulk" if "kraftlake.delta.topics.bulk_change" in sys.modules else "objects")
 """
 
 

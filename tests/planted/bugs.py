@@ -140,17 +140,17 @@ BUGS = (
     ),
     PlantedBug(
         "an-unchanged-leader-epoch-is-an-election",
-        "kraftlake/delta/changed_partition.py",
+        "kraftlake/delta/topics/changed_partition.py",
         "if previous is None or previous.leader_epoch != partition.leader_epoch:",
         "if previous is None or previous.partition_epoch != partition.partition_epoch:",
-        "tests/delta/test_local_changes.py",
+        "tests/delta/topics/test_local_changes.py",
     ),
     PlantedBug(
         "a-removed-replica-is-not-deleted",
-        "kraftlake/delta/changed_partition.py",
+        "kraftlake/delta/topics/changed_partition.py",
         "if previous is not None and broker in previous.replicas:",
         "if previous is not None and broker == previous.leader:",
-        "tests/delta/test_local_changes.py",
+        "tests/delta/topics/test_local_changes.py",
     ),
     PlantedBug(
         "a-topic-that-a-request-deletes-twice-is-deleted",

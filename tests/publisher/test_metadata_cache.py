@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 
 from kraftlake.delta import TopicPartition
 from kraftlake.image import ClientQuotaEntity, ConfigResource
-from kraftlake.image.directory_id import LOST, UNASSIGNED
+from kraftlake.image.topics.directory_id import LOST, UNASSIGNED
 from kraftlake.publisher import (
     Cursor,
     FilterComponent,

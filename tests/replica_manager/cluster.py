@@ -10,7 +10,7 @@ import attrs
 
 from kraftlake.delta import MetadataDelta, TopicPartition
 from kraftlake.image import MetadataImage, MetadataProvenance
-from kraftlake.image.partition_registration import NO_LEADER
+from kraftlake.image.topics.partition_registration import NO_LEADER
 from kraftlake.records import metadata_records as r
 from kraftlake.replica_manager import ImageView, MemoryLogManager, ReplicaManager, ReplicaManagerConfig
 from kraftlake.replica_manager.alter_partition_manager import AlterPartitionResponse, BatchingAlterPartitionManager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kraftlake.image.directory_id import UNASSIGNED
+from kraftlake.image.topics.directory_id import UNASSIGNED
 from kraftlake.records import metadata_records as r
 from kraftlake.replica_manager import MemoryLogManager, TransitionKind
 from kraftlake.replica_manager.errors import (

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kraftlake.image.directory_id import LOST
+from kraftlake.image.topics.directory_id import LOST
 from kraftlake.records import metadata_records as r
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager import compare_log_dirs

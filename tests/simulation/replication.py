@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from kraftlake.delta import TopicPartition
-from kraftlake.image.partition_registration import NO_LEADER
+from kraftlake.image.topics.partition_registration import NO_LEADER
 from kraftlake.records import metadata_records as r
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager import ReplicaManagerConfig

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("numba")
 
-from kraftlake.image.topics_image import TopicsImage
+from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.kernels import (
     event_texts,
     indexes,
@@ -42,7 +42,7 @@ SHARED = [
     row_lists.any_differs_at,
     row_lists.scatter,
 ]
-NOTING = [partition_journal.replay_noting, indexes.index_ids]
+NOTING = [partition_journal.replay_journaled, indexes.index_ids]
 OF_PLACES = [*SHARED, partition_moves.move_on, partition_moves.count_on]
 OF_EVENTS = [partition_events.find_events, event_texts.write_texts]
 IN_COLUMNS = [state_columns.fill_columns, state_columns.fill_members, state_columns.renumber]

@@ -15,9 +15,9 @@ import pyarrow as pa
 
 from kraftlake.delta import MetadataDelta
 from kraftlake.image import MetadataImage, MetadataProvenance, TopicsImage
-from kraftlake.image.packed_topics import PackedTopics
-from kraftlake.image.partition_rows import COLUMNS
-from kraftlake.image.topic_table import TopicTable
+from kraftlake.image.topics.packed_topics import PackedTopics
+from kraftlake.image.topics.partition_rows import COLUMNS
+from kraftlake.image.topics.topic_table import TopicTable
 from kraftlake.records.serde import decode_value
 from kraftlake.records.uuid import Uuid
 

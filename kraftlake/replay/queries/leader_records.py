@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from kraftlake.image.partition_registration import NO_LEADER
+from kraftlake.image.topics.partition_registration import NO_LEADER
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.metadata_records import (
     AbortTransactionRecord,

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 import attrs
 
-from kraftlake.image.partition_registration import NO_LEADER
+from kraftlake.image.topics.partition_registration import NO_LEADER
 from kraftlake.kafka_files import SourceKind
 from kraftlake.records.uuid import Uuid
 from kraftlake.replay.queries.leader_records import Keys, key_of, leaders_named

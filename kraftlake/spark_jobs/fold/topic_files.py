@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from kraftlake.image import ImageWriterOptions, MetadataProvenance
-from kraftlake.image.topic_values import topic_values, topics_by_name
+from kraftlake.image.topics.topic_values import topic_values, topics_by_name
 from kraftlake.kafka_files.snapshots.batches import MAX_RECORDS_IN_BATCH
 from kraftlake.metadata_log.delta_table.actions import AddFile
 from kraftlake.metadata_log.log_facts import SNAPSHOTS_TABLE

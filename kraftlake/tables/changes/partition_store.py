@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 import attrs
 import numpy as np
 
-from kraftlake.delta.noting_change import Notes, NotingChange
-from kraftlake.image.packed_topics import PackedTopics
-from kraftlake.image.partition_rows import COLUMNS
-from kraftlake.image.topic_table import TopicTable
-from kraftlake.image.topics_image import TopicsImage
+from kraftlake.delta.topics.journaled_change import JournaledChange, RowVersions
+from kraftlake.image.topics.packed_topics import PackedTopics
+from kraftlake.image.topics.partition_rows import COLUMNS
+from kraftlake.image.topics.topic_table import TopicTable
+from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.kernels.partition_journal import DID_ELIGIBLE, DID_UNCLEAN, heap_size, move_lists
 from kraftlake.kernels.partition_moves import count_on, move_on
 from kraftlake.records.metadata_records import TopicRecord
@@ -45,7 +45,7 @@ class Moved:
 
 
 class _Notes(NamedTuple):
-    """What compiled code takes of `Notes`."""
+    """What compiled code takes of `RowVersions`."""
 
     places: Any
     rows: Any
@@ -92,7 +92,7 @@ class PartitionPlaces:
         """
         _have_code()
         packed = topics.rows().merged()
-        self.change = NotingChange(packed)
+        self.change = JournaledChange(packed)
         self.rows = packed.rows.copy()
         self.there = np.ones(len(self.rows), np.bool_)
         self._told = np.zeros(len(self.rows), np.int64)
@@ -149,7 +149,7 @@ class PartitionPlaces:
     def _note(self, records: EffectiveRecords, deltas: Any) -> tuple[int, _Notes, Any, Any]:
         """How far the records are replayed, the notes of these, the notes' deltas, and the removals of topics."""
         change, known = self.change, self.change.topic_total
-        stop, notes = change.note(records.data, records.starts, records.stops)
+        stop, notes = change.replay_journaled(records.data, records.starts, records.stops)
         done = stop if stop == len(records) else int(np.searchsorted(deltas, deltas[stop]))
         self._make_room()
         known += int(np.count_nonzero(records.kinds[:done] == TopicRecord.API_KEY))
@@ -200,7 +200,7 @@ def _have_code() -> None:
     count_on(notes, none, now, heap, heap, np.empty((0, 3), np.int64))
 
 
-def _notes_of(notes: Notes, count: int) -> _Notes:
+def _notes_of(notes: RowVersions, count: int) -> _Notes:
     """The first of them."""
     some = (notes.places, notes.rows, notes.removed.view(np.uint8), notes.did)
     return _Notes(*(np.ascontiguousarray(array[:count]) for array in some))

@@ -1,4 +1,4 @@
-"""What is common to states that are kept by the places of a `NotingChange`. Imports numpy and numba."""
+"""What is common to states that are kept by the places of a `JournaledChange`. Imports numpy and numba."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from kraftlake.delta.noting_change import NotingChange
-from kraftlake.image.partition_rows import COLUMNS, ROW_BYTES
+from kraftlake.delta.topics.journaled_change import JournaledChange
+from kraftlake.image.topics.partition_rows import COLUMNS, ROW_BYTES
 from kraftlake.kernels import row_lists
 from kraftlake.kernels.partition_journal import heap_size, list_lengths, list_values, move_lists
 
@@ -18,7 +18,7 @@ _WORN_BYTES = 1 << 26
 class PlaceStrings:
     """`names`, `ids` and `directories` (string arrays): those of topics and directories by number, since `learn`."""
 
-    def __init__(self, change: NotingChange) -> None:
+    def __init__(self, change: JournaledChange) -> None:
         self._change = change
         self.names = self.ids = self.directories = pa.array([], pa.string())
 
@@ -49,7 +49,7 @@ def have_code() -> None:
     row_lists.scatter(rows, none, rows, 0)
 
 
-def is_worn(change: NotingChange, there: int) -> bool:
+def is_worn(change: JournaledChange, there: int) -> bool:
     """Whether much memory is taken by what is gone: lists of former states, places of partitions not among `there`."""
     lists = change.state.heap.nbytes > max(_WORN_BYTES, change.base.heap.nbytes)
     return lists or change.place_count * ROW_BYTES > _WORN_BYTES + 2 * there * ROW_BYTES

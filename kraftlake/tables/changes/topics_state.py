@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from kraftlake.image.topics_image import TopicsImage
+from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.kernels import NoCompiledCodeError
 from kraftlake.tables.history.partition_states import in_columns
 

@@ -19,7 +19,7 @@ from kraftlake.image.configurations_image import ConfigurationsImage
 from kraftlake.image.diff import EntryChange, FieldChange, diff_images
 from kraftlake.image.json_form import acl_json
 from kraftlake.image.kafka_names import acl_words, quota_entity_words
-from kraftlake.image.topics_image import TopicsImage
+from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.records.java_values import parse_integer
 from kraftlake.records.uuid import Uuid
 from kraftlake.tables.events.partition_events import Event

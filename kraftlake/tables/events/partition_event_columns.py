@@ -13,8 +13,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from kraftlake.image.partition_registration import LeaderRecoveryState
-from kraftlake.image.partition_rows import COLUMNS
+from kraftlake.image.topics.partition_registration import LeaderRecoveryState
+from kraftlake.image.topics.partition_rows import COLUMNS
 from kraftlake.kernels.event_kinds import LEADER_ELECTED, LEADER_LOST, MOST
 from kraftlake.kernels.event_texts import (
     AFTER_SLOT,
@@ -36,7 +36,7 @@ _SUBJECT, _BEFORE, _AFTER, _SENTENCE = 1, 7, 8, 9
 
 
 class States(NamedTuple):
-    """n partitions, each before and after a change: rows (int32[n, 14], see `kraftlake.image.partition_rows`).
+    """n partitions, each before and after a change: rows (int32[n, 14], see `kraftlake.image.topics.partition_rows`).
 
     Their lists lie in them, in `heap`, or in `base_heap`, which comes before that.
     """

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from kraftlake.delta import TopicsDelta
 from kraftlake.image import LeaderRecoveryState, PartitionRegistration
-from kraftlake.image.partition_registration import NO_LEADER
+from kraftlake.image.topics.partition_registration import NO_LEADER
 from kraftlake.kernels import event_kinds as kinds
 
 Event = tuple[Any, ...]

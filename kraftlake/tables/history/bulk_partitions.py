@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from kraftlake.delta.noting_change import Notes, NotingChange
-from kraftlake.image.packed_topics import PackedTopics
-from kraftlake.image.partition_registration import PartitionRegistration
-from kraftlake.image.partition_rows import registration_of
-from kraftlake.image.topics_image import TopicsImage
+from kraftlake.delta.topics.journaled_change import JournaledChange, RowVersions
+from kraftlake.image.topics.packed_topics import PackedTopics
+from kraftlake.image.topics.partition_registration import PartitionRegistration
+from kraftlake.image.topics.partition_rows import registration_of
+from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.kernels.partition_intervals import NOT_OPEN, end_intervals
 from kraftlake.kernels.partition_journal import heap_size, move_lists
 from kraftlake.records.metadata_records import PartitionRecord
@@ -29,7 +29,7 @@ from kraftlake.tables.lazy_table import LazyTable
 
 
 class _Notes(NamedTuple):
-    """What compiled code takes of `Notes`."""
+    """What compiled code takes of `RowVersions`."""
 
     places: Any
     rows: Any
@@ -47,7 +47,7 @@ class _Now(NamedTuple):
 class BulkPartitions:
     """The open state of each partition: `since` (int64) has the offset and `since_times` the time of its begin.
 
-    All arrays are by place: see `NotingChange`. A place that is not open has the offset -1.
+    All arrays are by place: see `JournaledChange`. A place that is not open has the offset -1.
     """
 
     def __init__(self, topics: TopicsImage, since: Any, since_times: Any) -> None:
@@ -57,7 +57,7 @@ class BulkPartitions:
         """
         _have_code()
         packed = topics.rows().merged()
-        self._change = NotingChange(packed)
+        self._change = JournaledChange(packed)
         self._rows = packed.rows.copy()
         self._since = np.array(since, np.int64)
         self._since_times = np.array(since_times, np.int64)
@@ -102,7 +102,7 @@ class BulkPartitions:
 
         The states that ended are kept for `ended`.
         """
-        stop, notes = self._change.note(records.data, records.starts, records.stops)
+        stop, notes = self._change.replay_journaled(records.data, records.starts, records.stops)
         self._make_room()
         self._end_intervals(notes, records)
         return stop
@@ -147,7 +147,7 @@ class BulkPartitions:
             self._since = grown(self._since, size, NOT_OPEN)
             self._since_times = grown(self._since_times, size, NOT_OPEN)
 
-    def _end_intervals(self, notes: Notes, records: EffectiveRecords) -> None:
+    def _end_intervals(self, notes: RowVersions, records: EffectiveRecords) -> None:
         """End the states that the notes change, and begin what they change them to."""
         numbers = notes.records
         told = _Notes(notes.places, notes.rows, notes.removed)

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from kraftlake.delta import MetadataDelta
 from kraftlake.image import MetadataImage
-from kraftlake.image.topics_image import TopicsImage
+from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.records import metadata_records as r
 from kraftlake.records.schema import type_name
 from kraftlake.records.serde import AnyMessage, decode_value

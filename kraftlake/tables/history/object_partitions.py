@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 import attrs
 import pyarrow as pa
 
-from kraftlake.delta.object_change import ObjectChange
-from kraftlake.image.partition_registration import PartitionRegistration
-from kraftlake.image.topics_image import TopicsImage
+from kraftlake.delta.topics.object_change import ObjectChange
+from kraftlake.image.topics.partition_registration import PartitionRegistration
+from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.records.metadata_records import (
     ClearElrRecord,
     PartitionChangeRecord,

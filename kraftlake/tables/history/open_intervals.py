@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from kraftlake.image.topics_image import TopicsImage
+from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.records.uuid import Uuid
 from kraftlake.runtime.errors import LakeError
 from kraftlake.tables.history.history_table import HistoryTable

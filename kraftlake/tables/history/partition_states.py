@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from kraftlake import kernels
-from kraftlake.image.topics_image import TopicsImage
+from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.records.metadata_records import (
     ClearElrRecord,
     PartitionChangeRecord,
@@ -65,7 +65,7 @@ class PartitionStates:
         """
         import numpy as np
 
-        from kraftlake.image.packed_topics import PackedTopics
+        from kraftlake.image.topics.packed_topics import PackedTopics
 
         packed: PackedTopics = topics.rows().merged()
         since = np.broadcast_to(np.asarray(since, np.int64), (packed.partition_count,))

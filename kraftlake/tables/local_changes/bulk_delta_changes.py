@@ -8,8 +8,8 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from kraftlake.delta.bulk_change import BulkChange
-from kraftlake.image.partition_rows import COLUMNS
+from kraftlake.delta.topics.bulk_change import BulkChange
+from kraftlake.image.topics.partition_rows import COLUMNS
 from kraftlake.kernels.broker_changes import HAD, HAS, WRITTEN
 from kraftlake.kernels.change_state import DIRECTORIES_WRITTEN, N_FRESH, N_TOUCHED, TOUCHED
 from kraftlake.tables.changes.delta_boundaries import DeltaBoundaries

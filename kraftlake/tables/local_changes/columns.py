@@ -27,7 +27,7 @@ _BROKERS_APART: Final = 1 << 10
 class ChangedPartitions:
     """n partitions, each as it was before a metadata delta and as it is after it.
 
-    `before` and `after` (int32[n, 14]) are rows (see `kraftlake.image.partition_rows`); `flags` (uint8[n]) are those of
+    `before` and `after` (int32[n, 14]) are rows (see `image.topics.partition_rows`); `flags` (uint8[n]) are those of
     `kraftlake.kernels.broker_changes`; `deltas` (int64[n]) says which of the heads it is of. `topics` are the numbers
     of the topics, `partitions` (int32[n]) those of the partitions. `base` and `state` have the rows' lists.
     """

@@ -14,7 +14,7 @@ import pyarrow as pa
 from kraftlake import kernels
 from kraftlake.delta import TopicsDelta
 from kraftlake.image import MetadataImage
-from kraftlake.image.topics_image import TopicsImage
+from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.tables.changes.delta_boundaries import DeltaBoundaries
 from kraftlake.tables.changes.effective_records import UNKNOWN_KIND, EffectiveRecords
 from kraftlake.tables.changes.object_deltas import object_deltas

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kraftlake import kernels
-from kraftlake.image import CollectedLosses, ImageWriterOptions, MetadataImage, topic_values, topics_image
-from kraftlake.image.topics_image import TopicsImage
+from kraftlake.image import CollectedLosses, ImageWriterOptions, MetadataImage
+from kraftlake.image.topics import topic_values, topics_image
+from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.kafka_files import checkpoint_batches, write_checkpoint
 from kraftlake.kafka_files.snapshots import batches as checkpoint
 from kraftlake.metadata_log import MetadataLog

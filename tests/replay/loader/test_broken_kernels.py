@@ -11,7 +11,7 @@ import pytest
 
 from kraftlake import kernels
 from kraftlake.delta import TopicsDelta
-from kraftlake.delta.noting_change import NotingChange
+from kraftlake.delta.topics.journaled_change import JournaledChange
 from kraftlake.image import MetadataImage, TopicsImage, image_to_json
 from kraftlake.kernels import (
     batch_walk,
@@ -140,7 +140,7 @@ def test_a_long_lived_loader_without_a_kernel_catches_up_and_publishes_the_same(
     ("kernel", "done"),
     [
         (topic_records.count_types, 0),
-        (partition_journal.replay_noting, 0),
+        (partition_journal.replay_journaled, 0),
         (change_columns.write_values, PARTITIONS),
     ],
 )
@@ -153,11 +153,11 @@ def test_notes_end_in_front_of_the_first_record_that_takes_what_is_broken(
     stops = np.cumsum([len(value) for value in values])
     starts = stops - [len(value) for value in values]
     data = np.frombuffer(b"".join(values), np.uint8)
-    whole = NotingChange(image.rows())  # what else it takes is compiled by then
+    whole = JournaledChange(image.rows())  # what else it takes is compiled by then
     whole.note(data, starts[:PARTITIONS], stops[:PARTITIONS])
     whole.apply()
     asked = break_kernel(kernel)
-    change = NotingChange(image.rows())
+    change = JournaledChange(image.rows())
     stop, notes = change.note(data, starts, stops)
     assert asked
     assert stop == done

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.delta import LocalReplicaChanges, bulk_state, local_changes_to_json
+from kraftlake.delta import LocalReplicaChanges, local_changes_to_json
+from kraftlake.delta.topics import bulk_state
 from kraftlake.image import MetadataImage, image_to_json
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch, encode_batch

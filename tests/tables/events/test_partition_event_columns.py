@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 pytest.importorskip("numba")
 
 from kraftlake.image import LeaderRecoveryState, PartitionRegistration
-from kraftlake.image.partition_registration import NO_LEADER
-from kraftlake.image.partition_rows import RowWriter
+from kraftlake.image.topics.partition_registration import NO_LEADER
+from kraftlake.image.topics.partition_rows import RowWriter
 from kraftlake.kernels import event_kinds
 from kraftlake.records.uuid import Uuid
 from kraftlake.tables.changes.delta_boundaries import DeltaBoundaries

@@ -7,8 +7,8 @@ pytest.importorskip("numba")
 
 import pyarrow as pa
 
-from kraftlake.delta.noting_change import Origins
-from kraftlake.image.partition_rows import COLUMNS
+from kraftlake.delta.topics.journaled_change import Origins
+from kraftlake.image.topics.partition_rows import COLUMNS
 from kraftlake.tables.history import packed_states
 from kraftlake.tables.history.columns import STILL_SO
 from kraftlake.tables.history.packed_states import GatheredStates, InColumns, States

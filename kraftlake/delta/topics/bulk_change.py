@@ -1,0 +1,261 @@
+"""The change of a packed image by many records at once. Imports numpy and numba."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from kraftlake.delta.topics.bulk_clear_elr import changes_clearing_elr
+from kraftlake.delta.topics.bulk_state import BulkState
+from kraftlake.image.topics.packed_topics import PATCHES_BELOW, PackedTopics
+from kraftlake.image.topics.partition_registration import PartitionRegistration
+from kraftlake.image.topics.partition_rows import COLUMNS, registration_of
+from kraftlake.image.topics.topic_table import TopicTable
+from kraftlake.kernels import NoCompiledCodeError, row_lists, topic_records
+from kraftlake.kernels import change_state as columns
+from kraftlake.kernels import local_changes as local
+from kraftlake.records.uuid import Uuid
+from kraftlake.runtime import reused_memory
+
+
+class BulkChange(BulkState):
+    """What records have made of `base`, as rows; the records come as bytes.
+
+    Touched rows are those of the base that were changed, fresh ones all others; a *place* counts the touched rows, then
+    the fresh ones. Source of the semantics: `TopicsDelta` and `TopicDelta`, which do the same with objects.
+    """
+
+    def replay(
+        self, data: Any, starts: Any, stops: Any, first: int, last: int, *, following: int = 0
+    ) -> tuple[int, list[tuple[int, str]]]:
+        """Replay the record values data[starts[i]:stops[i]], i in [first, last), as far as that goes.
+
+        Gives the first value that was not replayed (`last` when all were), and the values before it that are not of
+        topics: places with "", or with the topic's name for a RemoveTopicRecord. Room is made for about `following`
+        records that will come behind these.
+        """
+        self.unshare()
+        others = np.empty((last - first, 2), np.int64)
+        seen: list[list[int]] = []
+        at, grown_at = first, first - 1
+        try:
+            self.make_room(data, starts, stops, first, last, following=following)
+            while True:
+                self.state.counts[columns.N_OTHERS] = 0
+                status, at = topic_records.replay(data, starts, stops, at, last, *self.flattened, others)
+                seen += others[: self.state.counts[columns.N_OTHERS]].tolist()
+                if status == columns.GROW:
+                    assert at > grown_at, "one growth is enough for any record"
+                    grown_at = at
+                    self.grow(int(data[starts[at] + 1]))
+                elif status == columns.STOPPED and self._cleared_elr(data[starts[at] : stops[at]]):
+                    at += 1
+                else:
+                    break
+        except NoCompiledCodeError:
+            pass  # what was replayed stays; the rest is for others
+        return int(at), [(place, "" if topic < 0 else self.topic_name(topic)) for place, topic in seen]
+
+    def _cleared_elr(self, value: Any) -> bool:
+        """Replay the value of a ClearElrRecord; False, where objects have to, and for any other record."""
+        changes = changes_clearing_elr(self, value.tobytes())
+        if changes is None:
+            return False
+        count, size = changes.shape
+        starts = np.arange(0, count * size, size)
+        if count and self.replay(changes.reshape(-1), starts, starts + size, 0, count)[0] < count:
+            return False  # without compiled code: objects clear what still has one
+        self.has_cleared_elr = True
+        return True
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no record of a topic was replayed."""
+        counts, state = self.state.counts, self.state
+        return not (
+            counts[columns.N_TOUCHED] > len(self.packed.patched)
+            or counts[columns.N_FRESH]
+            or counts[columns.N_TOPICS]
+            or self.has_dead_topics
+            or self.has_cleared_elr
+            or state.touched_info[: counts[columns.N_TOUCHED], 0].any()
+            or state.dense_flags.any()
+        )
+
+    def apply(self) -> PackedTopics:
+        """The base after the change; itself when nothing differs."""
+        return self._restructured() if self._is_structural else self._rewritten()
+
+    @property
+    def _is_structural(self) -> bool:
+        counts = self.state.counts
+        return bool(counts[columns.N_FRESH] or counts[columns.N_TOPICS] or self.has_dead_topics)
+
+    def _rewritten(self) -> PackedTopics:
+        base, state = self.packed, self.state
+        if not self._differs():
+            return base
+        common: dict[str, Any] = {"table": base.table, "heap": self.heap(), "directories": self.directory_ids()}
+        if len(state.dense_flags):
+            self.dense_rows_are_shared = True
+            return PackedTopics(rows=state.dense_rows[:], **common)
+        count = int(state.counts[columns.N_TOUCHED])
+        touched, values = state.touched[:count], state.touched_rows[:count]
+        if count * PATCHES_BELOW <= base.partition_count:
+            order = np.argsort(touched, kind="stable")
+            return PackedTopics(rows=base.rows, patched=touched[order], patches=values[order], **common)
+        rows = reused_memory.copy_of(base.rows)
+        row_lists.scatter(rows, touched, values, count)
+        return PackedTopics(rows=rows, **common)
+
+    def _differs(self) -> bool:
+        base, state, patched = self.packed, self.state, len(self.packed.patched)
+        if len(state.dense_flags):
+            return bool(row_lists.any_differs(state.dense_rows, base.merged_rows()))
+        if row_lists.any_differs(state.touched_rows[:patched], base.patches):
+            return True
+        count = int(state.counts[columns.N_TOUCHED])
+        return bool(row_lists.any_differs_at(base.rows, state.touched, state.touched_rows, patched, count))
+
+    def _restructured(self) -> PackedTopics:
+        base, state, counts = self.packed, self.state, self.state.counts
+        fresh, created = int(counts[columns.N_FRESH]), int(counts[columns.N_TOPICS])
+        known = base.table.topic_count
+        topics = known + created
+        ids = self.topic_ids()
+        alive = state.alive[:topics].astype(np.bool_)
+        common: dict[str, Any] = {"heap": self.heap(), "directories": self.directory_ids()}
+        if alive.all() and not counts[columns.N_ODD]:  # then the rows of each new topic lie from its first one on
+            sizes = state.sizes[:topics]
+            starts = np.zeros(topics + 1, np.int32)
+            np.cumsum(sizes, out=starts[1:])
+            in_order = (state.firsts[:created] == starts[known:-1] - base.partition_count)[sizes[known:] > 0]
+            if in_order.all():
+                if base.partition_count:
+                    rows = np.concatenate((self._base_rows(), state.fresh_rows[:fresh]))
+                else:
+                    rows = self._shared_fresh_rows(fresh)
+                names = base.table.names + self.new_names if known else self.names_text
+                table = TopicTable(names, ids, starts, base.table.sparse)
+                return PackedTopics(table=table, rows=rows, **common)
+        return self._sorted_anew(base.table.names + self.new_names, ids, alive, common)
+
+    def _shared_fresh_rows(self, count: int) -> Any:
+        """The fresh rows without a copy made; what they don't use of their memory is given back."""
+        if not self.fresh_rows_are_shared:
+            self.replace(
+                fresh_topics=self.state.fresh_topics[:count],
+                fresh_partitions=self.state.fresh_partitions[:count],
+                fresh_info=self.state.fresh_info[:count],
+            )
+            if self.state.fresh_rows.flags.owndata:
+                self.state.fresh_rows.resize((count, COLUMNS), refcheck=False)
+            self.fresh_rows_are_shared = True
+        return self.state.fresh_rows[:count]
+
+    def _base_rows(self) -> Any:
+        if len(self.state.dense_flags):
+            return self.state.dense_rows
+        count = int(self.state.counts[columns.N_TOUCHED])
+        rows = reused_memory.copy_of(self.packed.rows)
+        row_lists.scatter(rows, self.state.touched[:count], self.state.touched_rows[:count], count)
+        return rows
+
+    def _sorted_anew(self, names: list[str], ids: Any, alive: Any, common: dict[str, Any]) -> PackedTopics:
+        table, state = self.packed.table, self.state
+        fresh = int(state.counts[columns.N_FRESH])
+        sizes = np.diff(table.starts)
+        partitions = np.arange(self.packed.partition_count, dtype=np.int32) - np.repeat(table.starts[:-1], sizes)
+        for topic, ids_of_topic in table.sparse.items():
+            partitions[table.starts[topic] : table.starts[topic + 1]] = ids_of_topic
+        topic_of = np.concatenate((np.repeat(np.arange(len(sizes), dtype=np.int32), sizes), state.fresh_topics[:fresh]))
+        partitions = np.concatenate((partitions, state.fresh_partitions[:fresh]))
+        kept = alive[topic_of]
+        order = np.lexsort((partitions, topic_of))
+        order = order[kept[order]]
+        rows = np.concatenate((self._base_rows(), state.fresh_rows[:fresh]))[order]
+        numbers = np.cumsum(alive, dtype=np.int32) - 1
+        topic_of, partitions = numbers[topic_of[order]], partitions[order]
+        count = int(alive.sum())
+        starts = np.zeros(count + 1, np.int32)
+        np.cumsum(np.bincount(topic_of, minlength=count), out=starts[1:])
+        odd = topic_of[partitions != np.arange(len(partitions)) - starts[topic_of]]
+        odd = odd[np.diff(odd, prepend=-1) > 0]  # np.unique would import numpy.ma
+        sparse = {topic: tuple(partitions[starts[topic] : starts[topic + 1]].tolist()) for topic in odd.tolist()}
+        names = [name for name, stays in zip(names, alive.tolist(), strict=True) if stays]
+        return PackedTopics(table=TopicTable(names, ids[alive], starts, sparse), rows=rows, **common)
+
+    # as objects
+
+    def topic_at(self, place: int) -> int:
+        """The number of the topic that a place belongs to."""
+        state = self.gathered()
+        touched = int(state.counts[columns.N_TOUCHED])
+        if place >= touched:
+            return int(state.fresh_topics[place - touched])
+        return int(np.searchsorted(self.base.starts, state.touched[place], side="right")) - 1
+
+    def partition_at(self, place: int) -> tuple[int, int]:
+        """The numbers of the topic and the partition at a place."""
+        topic = self.topic_at(place)
+        state = self.gathered()
+        touched = int(state.counts[columns.N_TOUCHED])
+        if place >= touched:
+            return topic, int(state.fresh_partitions[place - touched])
+        return topic, int(state.touched[place]) - int(self.base.starts[topic])
+
+    def info_at(self, place: int) -> tuple[int, int, int]:
+        """Flags, unclean elections and elections from the ELR."""
+        state = self.gathered()
+        touched = int(state.counts[columns.N_TOUCHED])
+        info = state.touched_info[place] if place < touched else state.fresh_info[place - touched]
+        flags, unclean, elr = info.tolist()
+        return flags, unclean, elr
+
+    def state_at(self, place: int, heap: Any, directories: tuple[Uuid, ...]) -> PartitionRegistration:
+        """The state of the partition at a place."""
+        state = self.gathered()
+        touched = int(state.counts[columns.N_TOUCHED])
+        row = state.touched_rows[place] if place < touched else state.fresh_rows[place - touched]
+        return registration_of(tuple(row.tolist()), heap, directories)
+
+    def changed_places(self) -> list[int]:
+        """The places of partitions that a record has named, of topics that are alive."""
+        state = self.gathered()
+        touched = int(state.counts[columns.N_TOUCHED])
+        named = np.flatnonzero(state.touched_info[:touched, 0] & columns.TOUCHED).tolist()
+        places = [*named, *range(touched, touched + int(state.counts[columns.N_FRESH]))]
+        alive = state.alive
+        return [place for place in places if alive[self.topic_at(place)]]
+
+    def local_places(self, broker: int) -> Mapping[str, Any]:
+        """The places of what the change means to a broker, by the names of `LocalReplicaChanges`' fields.
+
+        `deleted_rows` are rows of the base, of topics that are gone.
+        """
+        state = self.gathered()
+        places = int(state.counts[columns.N_TOUCHED] + state.counts[columns.N_FRESH])
+        found, counts = np.empty((5, places), np.int32), np.zeros(5, np.int64)
+        local.local_changes(self.base, state, self.packed.patches, broker, found, counts)
+        names = ("deletes", "leaders", "elected_leaders", "followers", "directory_ids")
+        result = {name: found[i, : counts[i]].copy() for i, name in enumerate(names)}
+        result["deleted_rows"] = self._hosted_by_deleted(broker)
+        return result
+
+    def _hosted_by_deleted(self, broker: int) -> Any:
+        known = self.packed.table.topic_count
+        dead = np.flatnonzero(self.state.alive[:known] == 0).tolist()
+        if not dead:
+            return np.empty(0, np.int32)
+        rows, starts, parts = self.packed.merged_rows(), self.base.starts, []
+        for topic in dead:
+            first, last = int(starts[topic]), int(starts[topic + 1])
+            found = np.empty(last - first, np.int32)
+            state = self.state
+            count = local.hosted_rows(
+                rows, first, last, self.base.heap, state.heap, broker, state.lists, state.lengths, found
+            )
+            parts.append(found[:count])
+        return np.concatenate(parts)

@@ -1,0 +1,177 @@
+"""What a change made in bulk means to one broker: entries are made when somebody looks. Imports numpy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Set
+from functools import cached_property
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from kraftlake.delta.topics.bulk_change import BulkChange
+from kraftlake.delta.topics.local_replica_changes import (
+    LocalReplicaChanges,
+    PartitionInfo,
+    TopicIdPartition,
+    TopicPartition,
+)
+from kraftlake.image.topics.partition_rows import RARE, SHAPE, WIDTH, heap_lists
+from kraftlake.kernels.change_state import N_FRESH, N_TOUCHED, TOUCHED
+from kraftlake.records.uuid import Uuid
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+def bulk_local_changes(bulk: BulkChange, broker: int) -> LocalReplicaChanges:
+    """Kafka's `TopicsDelta.localChanges` of a bulk change; see `TopicsDelta.local_changes`."""
+    return changes_at(bulk, broker, bulk.local_places(broker))
+
+
+def changes_at(bulk: BulkChange, broker: int, places: Mapping[str, Any]) -> LocalReplicaChanges:
+    """The places that `BulkChange.local_places` gives, as what they stand for."""
+    view = _View(bulk, broker)
+    followed = (places["leaders"], places["followers"])
+    return LocalReplicaChanges(
+        deletes=_Deletes(view, places["deletes"], places["deleted_rows"]),
+        elected_leaders=LazyMap(places["elected_leaders"], view.key, view.info),
+        leaders=LazyMap(places["leaders"], view.key, view.info),
+        followers=LazyMap(places["followers"], view.key, view.info),
+        topic_ids=LazyMap(view.first_of_topics(*followed), view.name, view.topic_id),
+        directory_ids=LazyMap(places["directory_ids"], view.id_key, view.directory),
+    )
+
+
+def brokers_of(bulk: BulkChange) -> set[int]:
+    """The brokers that host, or hosted, a partition that the change touches."""
+    state, heap = bulk.gathered(), bulk.heap()
+    touched, fresh = int(state.counts[N_TOUCHED]), int(state.counts[N_FRESH])
+    before = bulk.packed.merged_rows()
+    named = np.flatnonzero(state.touched_info[:touched, 0] & TOUCHED)
+    topics = np.searchsorted(bulk.base.starts, state.touched[named], side="right") - 1
+    named = named[state.alive[topics] != 0]
+    dead = state.alive[: bulk.packed.table.topic_count] == 0
+    parts = [
+        state.touched_rows[named],
+        before[state.touched[named]],
+        state.fresh_rows[:fresh][state.alive[state.fresh_topics[:fresh]] != 0],
+        before[np.repeat(dead, np.diff(bulk.base.starts))] if dead.any() else before[:0],
+    ]
+    rows = np.concatenate(parts)
+    regular = rows[rows[:, SHAPE] != RARE]
+    places = np.arange(WIDTH)[None, :] < (regular[:, SHAPE, None] & 0xFF)
+    brokers: set[int] = set(np.unique(regular[:, :WIDTH][places]).tolist())
+    for row in rows[rows[:, SHAPE] == RARE]:
+        brokers.update(heap_lists(heap, int(row[0]))[0])
+    return brokers
+
+
+class LazyMap(Mapping[K, V], Generic[K, V]):
+    """A mapping of the places in an int32 array; `key` and `value` say what a place stands for."""
+
+    def __init__(self, places: Any, key: Callable[[int], K], value: Callable[[int], V]) -> None:
+        self._places = places
+        self._key = key
+        self._value = value
+
+    @cached_property
+    def _by_key(self) -> dict[K, int]:
+        return {self._key(place): place for place in self._places.tolist()}
+
+    def __getitem__(self, key: K) -> V:
+        return self._value(self._by_key[key])
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self._by_key)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __repr__(self) -> str:
+        return f"LazyMap({dict(self)!r})"
+
+
+class _View:
+    """What a place of the change stands for."""
+
+    def __init__(self, bulk: BulkChange, broker: int) -> None:
+        self.bulk = bulk
+        self._broker = broker
+
+    @cached_property
+    def _tables(self) -> tuple[Any, tuple[Uuid, ...], list[str]]:
+        bulk = self.bulk
+        return bulk.heap(), bulk.directory_ids(), bulk.packed.table.names + bulk.new_names
+
+    def key(self, place: int) -> TopicPartition:
+        topic, partition = self.bulk.partition_at(place)
+        return TopicPartition(self._tables[2][topic], partition)
+
+    def name(self, place: int) -> str:
+        return self._tables[2][self.bulk.topic_at(place)]
+
+    def topic_id(self, place: int) -> Uuid:
+        return self.bulk.topic_id(self.bulk.topic_at(place))
+
+    def id_key(self, place: int) -> TopicIdPartition:
+        return TopicIdPartition(self.topic_id(place), self.key(place))
+
+    def info(self, place: int) -> PartitionInfo:
+        heap, directories, _ = self._tables
+        return PartitionInfo(self.topic_id(place), self.bulk.state_at(place, heap, directories))
+
+    def directory(self, place: int) -> Uuid:
+        directory = self.info(place).partition.directory(self._broker)
+        assert directory is not None, "the broker is one of the replicas"
+        return directory
+
+    def row_key(self, row: int) -> TopicPartition:
+        """A partition of the base."""
+        table = self.bulk.packed.table
+        topic = int(np.searchsorted(table.starts, row, side="right")) - 1
+        place = row - int(table.starts[topic])
+        ids = table.sparse.get(topic)
+        return TopicPartition(table.name_of(topic), place if ids is None else ids[place])
+
+    def first_of_topics(self, *places: Any) -> Any:
+        """One place for each topic that has any."""
+        bulk = self.bulk
+        at = np.concatenate(places)
+        touched = int(bulk.gathered().counts[0])
+        fresh = at >= touched
+        topics = np.empty(len(at), np.int64)
+        topics[~fresh] = np.searchsorted(bulk.base.starts, bulk.gathered().touched[at[~fresh]], side="right") - 1
+        topics[fresh] = bulk.state.fresh_topics[at[fresh] - touched]
+        _, first = np.unique(topics, return_index=True)
+        return at[first]
+
+
+class _Deletes(Set[TopicPartition]):
+    """Places of the change and rows of the base, as a set of partitions."""
+
+    def __init__(self, view: _View, places: Any, rows: Any) -> None:
+        self._view = view
+        self._places = places
+        self._rows = rows
+
+    @cached_property
+    def _keys(self) -> frozenset[TopicPartition]:
+        view = self._view
+        rows = map(view.row_key, self._rows.tolist())
+        return frozenset([*map(view.key, self._places.tolist()), *rows])
+
+    @classmethod
+    def _from_iterable(cls, keys: Any) -> Any:
+        return set(keys)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._keys
+
+    def __iter__(self) -> Iterator[TopicPartition]:
+        return iter(self._keys)
+
+    def __len__(self) -> int:
+        return len(self._keys) if len(self._places) and len(self._rows) else len(self._places) + len(self._rows)
+
+    def __repr__(self) -> str:
+        return repr(set(self))

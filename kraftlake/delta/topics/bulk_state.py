@@ -1,0 +1,350 @@
+"""The arrays that a bulk replay works on: how they begin, grow, and change from sparse to dense. Imports numpy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kraftlake.image.topics.packed_topics import PATCHES_BELOW, PackedTopics
+from kraftlake.image.topics.partition_rows import COLUMNS
+from kraftlake.image.topics.topic_table import TopicTable
+from kraftlake.kernels import change_state as columns
+from kraftlake.kernels import indexes, row_lists, topic_records
+from kraftlake.kernels.arguments import Flattened
+from kraftlake.records.uuid import Uuid
+from kraftlake.runtime import reused_memory
+
+_SAMPLES = 1024
+"""How many records are looked at to guess how much room all of them need."""
+_FOLLOWING = 2_000_000
+"""For how many records that come later room is made, if they are like these: more of it is better found out."""
+
+
+class BulkState:
+    """`base` and `state` as the compiled loops take them; see `kraftlake.kernels.change_state`."""
+
+    def __init__(self, base: PackedTopics) -> None:
+        self.packed = base
+        self.fresh_rows_are_shared = False
+        self.dense_rows_are_shared = False
+        self.has_cleared_elr = False
+        """Whether a ClearElrRecord was replayed: with one that changes nothing there is a change of topics, too."""
+        self._foreseen = 0
+        """For how many of the records that come next room was made."""
+        self._gathered: columns.State | None = None
+        self._flattened: tuple[Flattened, Flattened] | None = None
+        topics, patches = base.table.topic_count, len(base.patched)
+        ids, index = _id_index(base.table)
+        sparse = np.zeros(topics, np.uint8)
+        sparse[list(base.table.sparse)] = 1
+        self.base = columns.Base(
+            rows=base.rows, starts=base.table.starts, heap=base.heap, ids=ids, index=index, sparse=sparse
+        )
+        directories = np.frombuffer(b"".join(base.directories), ">u8").reshape(-1, 2).astype(np.uint64)
+        self.state = columns.State(
+            counts=np.zeros(columns.COUNTS, np.int64),
+            slots=np.empty(0, np.int32),
+            touched=base.patched.copy(),
+            touched_rows=base.patches.copy(),
+            touched_info=np.zeros((patches, 3), np.int32),
+            dense_rows=np.empty((0, COLUMNS), np.int32),
+            dense_flags=np.empty(0, np.uint8),
+            dense_elections=np.empty((0, 2), np.int32),
+            fresh_rows=np.empty((0, COLUMNS), np.int32),
+            fresh_topics=np.empty(0, np.int32),
+            fresh_partitions=np.empty(0, np.int32),
+            fresh_info=np.empty((0, 3), np.int32),
+            fresh_index=np.zeros(2, np.int32),
+            alive=np.ones(topics, np.uint8),
+            sizes=base.table.starts[1:] - base.table.starts[:-1],
+            ids=np.empty((0, 2), np.uint64),
+            index=np.zeros(2, np.int32),
+            firsts=np.empty(0, np.int32),
+            names=np.empty(0, np.uint8),
+            name_hashes=np.zeros(0, np.uint64),
+            name_topics=np.zeros(0, np.int32),
+            heap=np.empty(16 * columns.LONGEST, np.int32),
+            directories=np.empty((0, 2), np.uint64),
+            directory_index=np.zeros(2, np.int32),
+            lists=np.empty((7, columns.LONGEST), np.int32),
+            lengths=np.empty(7, np.int64),
+            before=np.empty((7, columns.LONGEST), np.int32),
+            before_lengths=np.empty(7, np.int64),
+            numbers=np.empty(4, np.int32),
+            hints=np.empty((3, columns.BLOCK), np.int32),
+            homes=np.zeros(columns.HOMES, np.int32),
+        )
+        self.state.counts[columns.N_TOUCHED] = patches
+        self.state.counts[columns.N_DIRECTORIES] = len(directories)
+        self.replace(directories=directories)
+        self._grow_directories()
+
+    def unshare(self) -> None:
+        """Copy the rows that are shared with an image, which never changes: before anything else changes."""
+        self._gathered = None
+        if self.fresh_rows_are_shared:
+            self.replace(fresh_rows=reused_memory.copy_of(self.state.fresh_rows))
+            self.fresh_rows_are_shared = False
+        if self.dense_rows_are_shared:
+            self.replace(dense_rows=reused_memory.copy_of(self.state.dense_rows))
+            self.dense_rows_are_shared = False
+
+    @property
+    def has_dead_topics(self) -> bool:
+        """Whether a topic was removed."""
+        topics = self.packed.table.topic_count + int(self.state.counts[columns.N_TOPICS])
+        return not self.state.alive[:topics].all()
+
+    @property
+    def new_names(self) -> list[str]:
+        """The names of the topics that were created, dead ones too."""
+        return self.names_text.decode("ascii").split("\n")[:-1]
+
+    @property
+    def names_text(self) -> bytes:
+        """The names of the topics that were created, as ASCII text with a newline behind each."""
+        text: bytes = self.state.names[: self.state.counts[columns.N_NAMES]].tobytes()
+        return text
+
+    def topic_name(self, topic: int) -> str:
+        """The name of a topic."""
+        table = self.packed.table
+        known = table.topic_count
+        return table.name_of(topic) if topic < known else self.new_names[topic - known]
+
+    def topic_id(self, topic: int) -> Uuid:
+        """The id of a topic."""
+        known = self.packed.table.topic_count
+        return self.packed.table.id_of(topic) if topic < known else self.new_id(topic - known)
+
+    def topic_ids(self) -> Any:
+        """The ids of all topics, those that are gone too: uint8[T, 16]."""
+        created = self.state.ids[: self.state.counts[columns.N_TOPICS]]
+        return np.concatenate((self.packed.table.ids, created.astype(">u8").view(np.uint8).reshape(-1, 16)))
+
+    def topic_number(self, name: str) -> int:
+        """The number of the topic that has the name now, or -1."""
+        alive, table = self.state.alive, self.packed.table
+        number = table.by_name.get(name)
+        if number is not None and alive[number]:
+            return number
+        for place, new_name in enumerate(self.new_names, start=table.topic_count):
+            if new_name == name and alive[place]:
+                return place
+        return -1
+
+    def directory_ids(self) -> tuple[Uuid, ...]:
+        """The directory ids by number."""
+        known = len(self.packed.directories)
+        added = self.state.directories[known : self.state.counts[columns.N_DIRECTORIES]].astype(">u8").tobytes()
+        return (*self.packed.directories, *[Uuid(added[i : i + 16]) for i in range(0, len(added), 16)])
+
+    def heap(self) -> Any:
+        """The heap of the base and what came behind it."""
+        used = self.state.counts[columns.N_HEAP]
+        return np.concatenate((self.base.heap, self.state.heap[:used])) if used else self.base.heap
+
+    def new_id(self, place: int) -> Uuid:
+        """The id of a created topic."""
+        return Uuid(self.state.ids[place].astype(">u8").tobytes())
+
+    def replace(self, **arrays: Any) -> None:
+        """Put arrays in the place of others."""
+        self.state = self.state._replace(**arrays)
+        self._flattened = None
+
+    @property
+    def flattened(self) -> tuple[Flattened, Flattened]:
+        """`base` and `state` for the kernels that are called for each part of a log."""
+        if self._flattened is None:
+            self._flattened = Flattened(self.base), Flattened(self.state)
+        return self._flattened
+
+    def make_room(self, data: Any, starts: Any, stops: Any, first: int, last: int, *, following: int = 0) -> None:
+        """Guess what the records will need, and those that follow; `grow` gives more where it was too little."""
+        state, rows, count = self.state, self.packed.partition_count, last - first
+        if count <= self._foreseen:
+            self._foreseen -= count
+            return
+        types = np.zeros(topic_records.TYPES + 1, np.int64)
+        step = max(1, count // _SAMPLES)
+        topic_records.count_types(data, starts, stops, first, last, step, types)
+        self._foreseen = min(following, _FOLLOWING)
+        types = types * step * (count + self._foreseen) // max(1, count)
+        count += self._foreseen
+        if rows and not len(state.dense_flags):
+            if PATCHES_BELOW * types[topic_records.CHANGE] > rows:
+                self._become_dense()
+            else:
+                if not len(state.slots):
+                    self._begin_sparse()
+                touched = int(state.counts[columns.N_TOUCHED] + types[topic_records.CHANGE])
+                self._make_room_for_touched(min(rows, touched))
+        guess = int(types[topic_records.PARTITION])
+        if guess:
+            self._make_room_for_fresh(int(state.counts[columns.N_FRESH]) + min(count, guess + guess // 4))
+        guess = int(types[topic_records.TOPIC])
+        if guess:
+            self._make_room_for_topics(int(state.counts[columns.N_TOPICS]) + min(count, guess + guess // 4))
+            text = min(count * topic_records.LONGEST_NAME, int(types[topic_records.TYPES]))
+            self._make_room_for_names(int(state.counts[columns.N_NAMES]) + text)
+
+    def grow(self, api_key: int) -> None:
+        """More room for whatever has none left when a record of this type is to be replayed."""
+        state, counts = self.state, self.state.counts
+        self._grow_heap()
+        self._grow_directories()
+        self._make_room_for_names(int(counts[columns.N_NAMES]))
+        if api_key == topic_records.PARTITION and counts[columns.N_FRESH] >= len(state.fresh_topics):
+            self._make_room_for_fresh(int(counts[columns.N_FRESH]) + 64)
+        if api_key == topic_records.PARTITION and 2 * counts[columns.N_ODD] >= len(state.fresh_index):
+            self._make_room_for_odd()
+        if api_key == topic_records.TOPIC and counts[columns.N_TOPICS] >= len(state.firsts):
+            self._make_room_for_topics(int(counts[columns.N_TOPICS]) + 64)
+        if counts[columns.N_TOUCHED] >= len(state.touched) and not len(state.dense_flags):
+            if PATCHES_BELOW * counts[columns.N_TOUCHED] > self.packed.partition_count:
+                self._become_dense()
+            else:
+                self._make_room_for_touched(int(counts[columns.N_TOUCHED]) + 64)
+
+    def _begin_sparse(self) -> None:
+        slots = np.zeros(self.packed.partition_count, np.int32)
+        slots[self.packed.patched] = np.arange(1, len(self.packed.patched) + 1, dtype=np.int32)
+        self.replace(slots=slots)
+
+    def _make_room_for_touched(self, rows: int) -> None:
+        state = self.state
+        if rows > len(state.touched):
+            rows = min(len(state.slots), max(rows, 2 * len(state.touched)))
+            self.replace(
+                touched=_grown(state.touched, rows),
+                touched_rows=_grown(state.touched_rows, rows),
+                touched_info=_grown(state.touched_info, rows),
+            )
+
+    def _become_dense(self) -> None:
+        """Change a copy of all rows in place from now on."""
+        state = self.state
+        count = int(state.counts[columns.N_TOUCHED])
+        touched, info = state.touched[:count], state.touched_info[:count]
+        rows = reused_memory.copy_of(self.packed.rows)
+        if count:
+            row_lists.scatter(rows, touched, state.touched_rows[:count], count)
+        flags, elections = np.zeros(len(rows), np.uint8), np.zeros((len(rows), 2), np.int32)
+        flags[touched] = info[:, 0]
+        elections[touched] = info[:, 1:]
+        none = np.empty(0, np.int32)
+        state.counts[columns.N_TOUCHED] = 0
+        self.replace(slots=none, touched=none, touched_rows=none.reshape(0, COLUMNS), touched_info=none.reshape(0, 3))
+        self.replace(dense_rows=rows, dense_flags=flags, dense_elections=elections)
+
+    def gathered(self) -> columns.State:
+        """The state with changed rows as sparse ones, the patches of the base first: for all who only read it."""
+        state = self.state
+        if not len(state.dense_flags):
+            return state
+        if self._gathered is None:
+            patched = self.packed.patched
+            named = state.dense_flags != 0
+            named[patched] = False
+            touched = np.concatenate((patched, np.flatnonzero(named).astype(np.int32)))
+            info = np.empty((len(touched), 3), np.int32)
+            info[:, 0] = state.dense_flags[touched]
+            info[:, 1:] = state.dense_elections[touched]
+            counts = state.counts.copy()
+            counts[columns.N_TOUCHED] = len(touched)
+            self._gathered = state._replace(
+                counts=counts, touched=touched, touched_rows=state.dense_rows[touched], touched_info=info
+            )
+        return self._gathered
+
+    def _make_room_for_fresh(self, fresh: int) -> None:
+        state = self.state
+        if fresh <= len(state.fresh_topics):
+            return
+        fresh = max(fresh, 2 * len(state.fresh_topics))
+        self.replace(
+            fresh_rows=_grown(state.fresh_rows, fresh),
+            fresh_topics=_grown(state.fresh_topics, fresh),
+            fresh_partitions=_grown(state.fresh_partitions, fresh),
+            fresh_info=_grown(state.fresh_info, fresh),
+        )
+
+    def _make_room_for_odd(self) -> None:
+        """Room in the index of partitions that don't follow each other: few logs have any."""
+        state = self.state
+        index = np.zeros(_power_of_two(2 * len(state.fresh_topics)), np.int32)
+        indexes.move_fresh(state.fresh_index, index, state.fresh_topics, state.fresh_partitions)
+        self.replace(fresh_index=index)
+
+    def _make_room_for_topics(self, topics: int) -> None:
+        state = self.state
+        if topics <= len(state.firsts):
+            return
+        topics = max(topics, 2 * len(state.firsts))
+        known = self.packed.table.topic_count
+        index = np.zeros(_power_of_two(2 * topics), np.int32)
+        indexes.index_ids(state.ids, int(state.counts[columns.N_TOPICS]), index)
+        size = _power_of_two(2 * (known + topics))
+        hashes, owners = np.zeros(size, np.uint64), np.zeros(size, np.int32)
+        if len(state.name_hashes):
+            indexes.move_names(state.name_hashes, state.name_topics, hashes, owners)
+        elif known:
+            indexes.index_names(_names_blob(self.packed.table), hashes, owners)
+        self.replace(
+            ids=_grown(state.ids, topics),
+            firsts=_grown(state.firsts, topics),
+            alive=_grown(state.alive, known + topics),
+            sizes=_grown(state.sizes, known + topics),
+            index=index,
+            name_hashes=hashes,
+            name_topics=owners,
+        )
+
+    def _make_room_for_names(self, size: int) -> None:
+        names, size = self.state.names, size + topic_records.LONGEST_NAME + 1
+        if size > len(names):
+            self.replace(names=_grown(names, max(size, len(names) * 2 + 4096)))
+
+    def _grow_heap(self) -> None:
+        state = self.state
+        if state.counts[columns.N_HEAP] + 8 * columns.LONGEST > len(state.heap):
+            self.replace(heap=_grown(state.heap, 2 * len(state.heap)))
+
+    def _grow_directories(self) -> None:
+        state = self.state
+        used = int(state.counts[columns.N_DIRECTORIES])
+        if used + columns.LONGEST > len(state.directories):
+            size = 2 * used + 2 * columns.LONGEST
+            index = np.zeros(_power_of_two(2 * size), np.int32)
+            indexes.index_ids(state.directories, used, index)
+            self.replace(directories=_grown(state.directories, size), directory_index=index)
+
+
+def _id_index(table: TopicTable) -> tuple[Any, Any]:
+    known = table.lookup.get("ids")
+    if known is None:
+        ids = table.ids.view(">u8").astype(np.uint64).reshape(-1, 2)
+        index = np.zeros(_power_of_two(2 * len(ids)), np.int32)
+        indexes.index_ids(ids, len(ids), index)
+        known = table.lookup["ids"] = (ids, index)
+    ids_and_index: tuple[Any, Any] = known
+    return ids_and_index
+
+
+def _names_blob(table: TopicTable) -> Any:
+    text = "\n".join([*table.names, ""]).encode()
+    return np.frombuffer(text, np.uint8)
+
+
+def _power_of_two(least: int) -> int:
+    return 1 << max(1, (least - 1).bit_length())
+
+
+def _grown(array: Any, size: int) -> Any:
+    if size <= len(array):
+        return array
+    grown = reused_memory.empty((size, *array.shape[1:]), array.dtype)
+    grown[: len(array)] = array
+    return grown

@@ -1,0 +1,198 @@
+"""The change of packed topics by many records, with a note of each state that a partition went through.
+
+Imports numpy and numba.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import attrs
+import numpy as np
+
+from kraftlake.delta.topics.bulk_change import BulkChange
+from kraftlake.image.topics.packed_topics import PackedTopics
+from kraftlake.image.topics.partition_rows import COLUMNS
+from kraftlake.kernels import NoCompiledCodeError, partition_journal
+from kraftlake.kernels import change_state as columns
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class RowVersions:
+    """What records have made of partitions, in the order of the records.
+
+    `records` (int64[n]) are the numbers of the records, `places` (int64[n]) the partitions by their place, `rows`
+    (int32[n, 14]) what these are after it; `removed` (bool[n]) is true where the topic is gone, and the row is nothing;
+    `did` (uint8[n]) says whether the record has written the partition's directories, be it with the same ids, or was an
+    election: DIRECTORIES_WRITTEN, DID_UNCLEAN and DID_ELIGIBLE of `partition_journal`.
+    `removals` (int64[m, 2]) are the records that have removed topics, with the topics' numbers.
+    """
+
+    records: Any
+    places: Any
+    rows: Any
+    removed: Any
+    did: Any
+    removals: Any
+
+
+class Origins(NamedTuple):
+    """The numbers of the topics, and the ids (int32), of the partitions at places: those of the base, then fresh ones.
+
+    There may be room for more fresh ones than there are.
+    """
+
+    base_topics: Any
+    base_partitions: Any
+    fresh_topics: Any
+    fresh_partitions: Any
+
+
+class JournaledChange(BulkChange):
+    """A `BulkChange` that is never applied as long as it notes: the places of partitions stay what they are.
+
+    A place is the row of a partition in the base, or the number of these plus its fresh row.
+    """
+
+    def __init__(self, base: PackedTopics) -> None:
+        super().__init__(base.merged())
+        self._inner: list[tuple[Any, Any]] = []
+        sizes = np.diff(base.table.starts)
+        self._base_topics = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
+        self._base_partitions = np.arange(base.partition_count, dtype=np.int32) - np.repeat(
+            base.table.starts[:-1], sizes
+        )
+        for topic, partitions in base.table.sparse.items():
+            self._base_partitions[base.table.starts[topic] : base.table.starts[topic + 1]] = partitions
+
+    @property
+    def place_count(self) -> int:
+        """How many places there are, those of partitions that are gone too."""
+        return self.packed.partition_count + int(self.state.counts[columns.N_FRESH])
+
+    @property
+    def topic_total(self) -> int:
+        """How many topics there are, those that are gone too."""
+        return self.packed.table.topic_count + int(self.state.counts[columns.N_TOPICS])
+
+    @property
+    def directory_total(self) -> int:
+        """How many directory ids are known."""
+        return int(self.state.counts[columns.N_DIRECTORIES])
+
+    def replay_journaled(self, data: Any, starts: Any, stops: Any) -> tuple[int, RowVersions]:
+        """Replay the values data[starts[i]:stops[i]], of topics all of them, as far as that goes.
+
+        Gives the first that was not replayed, the number of them when all were, and the notes of those before it.
+        """
+        cleared: list[tuple[int, Any, Any]] = []
+        at, places, rows, did = self._run(data, starts, stops, cleared)
+        places, rows = places[:at], rows[:at]
+        kept = np.flatnonzero(places >= 0)
+        noted = (places, rows, did[:at]) if len(kept) == at else (places[kept], rows[kept], did[kept])
+        parts = [(kept, *noted[:2], np.zeros(len(kept), np.bool_), noted[2])]
+        for record, some, states in cleared:
+            count = len(some)
+            parts.append((np.full(count, record), some, states, np.zeros(count, np.bool_), np.zeros(count, np.uint8)))
+        removing = np.flatnonzero(places < partition_journal.NO_PLACE)
+        removals = np.stack((removing, -2 - places[removing]), axis=1)
+        if len(removals):
+            parts.append(self._removals(removals))
+        joined = [*parts[0]]
+        if len(parts) > 1:
+            joined = [np.concatenate(part) for part in zip(*parts, strict=True)]
+            order = np.argsort(joined[0], kind="stable")
+            joined = [part[order] for part in joined]
+        names = ("records", "places", "rows", "removed", "did")
+        return at, RowVersions(**dict(zip(names, joined, strict=True)), removals=removals)
+
+    def replay(
+        self,
+        data: Any,
+        starts: Any,
+        stops: Any,
+        first: int,
+        last: int,
+        *,
+        following: int = 0,  # noqa: ARG002
+    ) -> tuple[int, list[tuple[int, str]]]:
+        """As that of `BulkChange`, for records that others are made into: they are noted as the record before was."""
+        at, places, rows, _ = self._run(data, starts[first:last], stops[first:last], None)
+        self._inner.append((places[:at], rows[:at]))
+        return first + at, []
+
+    @property
+    def origins(self) -> Origins:
+        """Of which topics the partitions at the places are that there are now; it stays right for these."""
+        return Origins(self._base_topics, self._base_partitions, self.state.fresh_topics, self.state.fresh_partitions)
+
+    def topics_at(self, places: Any) -> Any:
+        """The numbers of the topics that places belong to (int32)."""
+        return self._at(places, self._base_topics, self.state.fresh_topics)
+
+    def partitions_at(self, places: Any) -> Any:
+        """The ids of the partitions at places (int32)."""
+        return self._at(places, self._base_partitions, self.state.fresh_partitions)
+
+    def places_of(self, topics: Any) -> Any:
+        """The places (int64, ascending) of all partitions, gone ones too, of topics: bool by number."""
+        known = self.packed.table.topic_count
+        fresh = self.state.fresh_topics[: self.state.counts[columns.N_FRESH]]
+        found = np.flatnonzero(topics[fresh]) + self.packed.partition_count
+        if topics[:known].any():
+            found = np.concatenate((np.flatnonzero(topics[self._base_topics]), found))
+        return found
+
+    def _at(self, places: Any, of_base: Any, fresh: Any) -> Any:
+        known = self.packed.partition_count
+        if not known:
+            return fresh[places]
+        found = of_base[np.minimum(places, known - 1)]
+        behind = places >= known
+        found[behind] = fresh[places[behind] - known]
+        return found
+
+    def _run(
+        self, data: Any, starts: Any, stops: Any, cleared: list[tuple[int, Any, Any]] | None
+    ) -> tuple[int, Any, Any, Any]:
+        """Replay as far as that goes; how far that is, places, rows, and what else the records did."""
+        count = len(starts)
+        self.unshare()
+        places = np.full(count, partition_journal.NO_PLACE, np.int64)
+        rows = np.empty((count, COLUMNS), np.int32)
+        did = np.zeros(count, np.uint8)
+        at, grown_at = 0, -1
+        try:
+            self.make_room(data, starts, stops, 0, count)
+            while True:
+                status, at = partition_journal.replay_journaled(
+                    data, starts, stops, at, count, *self.flattened, places, rows, did
+                )
+                if status == columns.GROW:
+                    assert at > grown_at, "one growth is enough for any record"
+                    grown_at = at
+                    self.grow(int(data[starts[at] + 1]))
+                elif (
+                    status == columns.STOPPED
+                    and cleared is not None
+                    and self._cleared_elr(data[starts[at] : stops[at]])
+                ):
+                    cleared += [(at, *inner) for inner in self._inner]
+                    at += 1
+                else:
+                    break
+        except NoCompiledCodeError:
+            pass  # what was replayed stays; the rest is for others
+        return int(at), places, rows, did
+
+    def _cleared_elr(self, value: Any) -> bool:
+        self._inner = []
+        return super()._cleared_elr(value)
+
+    def _removals(self, removals: Any) -> tuple[Any, Any, Any, Any, Any]:
+        """A note for each partition of the topics that were removed."""
+        removed_by = np.full(self.topic_total, -1, np.int64)
+        removed_by[removals[:, 1]] = removals[:, 0]
+        gone = self.places_of(removed_by >= 0)
+        rows = np.zeros((len(gone), COLUMNS), np.int32)
+        return removed_by[self.topics_at(gone)], gone, rows, np.ones(len(gone), np.bool_), np.zeros(len(gone), np.uint8)

@@ -1,0 +1,137 @@
+"""What a metadata delta means to one broker."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from typing import Any, NamedTuple
+
+import attrs
+
+from kraftlake.image.topics.partition_registration import PartitionRegistration
+from kraftlake.records.twin import mutable_twin
+from kraftlake.records.uuid import Uuid
+
+
+class TopicPartition(NamedTuple):
+    """A partition by name; `str()` gives `foo-3`."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class TopicIdPartition(NamedTuple):
+    """A partition by topic id and name; `str()` gives `<topic id>:foo-3`."""
+
+    topic_id: Uuid
+    topic_partition: TopicPartition
+
+    def __str__(self) -> str:
+        return f"{self.topic_id}:{self.topic_partition}"
+
+
+@attrs.frozen(weakref_slot=False)
+class PartitionInfo:
+    """A partition's new state, with the id of its topic."""
+
+    topic_id: Uuid
+    partition: PartitionRegistration
+
+
+@attrs.frozen(weakref_slot=False)
+class LocalReplicaChanges:
+    """What a broker has to do, as org.apache.kafka.image.LocalReplicaChanges says it.
+
+    `deletes`: replicas to remove. `leaders`: partitions that it leads and whose partition epoch changed;
+    `elected_leaders`: those of them whose leader epoch changed too. `followers`: the others that it hosts and whose
+    partition epoch changed, leaderless ones too. `topic_ids`: the ids of the topics of leaders and followers.
+    `directory_ids`: the directories to place replicas in, where they were assigned anew.
+    """
+
+    deletes: Set[TopicPartition] = attrs.field(factory=set)
+    elected_leaders: Mapping[TopicPartition, PartitionInfo] = attrs.field(factory=dict)
+    leaders: Mapping[TopicPartition, PartitionInfo] = attrs.field(factory=dict)
+    followers: Mapping[TopicPartition, PartitionInfo] = attrs.field(factory=dict)
+    topic_ids: Mapping[str, Uuid] = attrs.field(factory=dict)
+    directory_ids: Mapping[TopicIdPartition, Uuid] = attrs.field(factory=dict)
+
+    def __repr__(self) -> str:
+        return (
+            f"<LocalReplicaChanges: {len(self.deletes):,} to delete, {len(self.leaders):,} to lead "
+            f"({len(self.elected_leaders):,} newly elected), {len(self.followers):,} to follow, "
+            f"{len(self.directory_ids):,} with a directory>"
+        )
+
+    def is_empty(self) -> bool:
+        """Whether the broker has nothing to do."""
+        return not (self.deletes or self.leaders or self.followers or self.directory_ids)
+
+
+_Twin: Any = mutable_twin(LocalReplicaChanges)
+_InfoTwin: Any = mutable_twin(PartitionInfo)
+_new: Any = object.__new__
+
+
+def partition_info(topic_id: Uuid, partition: PartitionRegistration) -> PartitionInfo:
+    """A PartitionInfo, made the fast way: a change has one for each of its partitions."""
+    made = _new(_InfoTwin)
+    made.topic_id = topic_id
+    made.partition = partition
+    made.__class__ = PartitionInfo
+    return made  # type: ignore[no-any-return]
+
+
+class GatheredChanges:
+    """The fields of `LocalReplicaChanges` while they are being filled."""
+
+    __slots__ = ("deletes", "directory_ids", "elected_leaders", "followers", "leaders", "topic_ids")
+
+    def __init__(self) -> None:
+        self.deletes: set[TopicPartition] = set()
+        self.elected_leaders: dict[TopicPartition, PartitionInfo] = {}
+        self.leaders: dict[TopicPartition, PartitionInfo] = {}
+        self.followers: dict[TopicPartition, PartitionInfo] = {}
+        self.topic_ids: dict[str, Uuid] = {}
+        self.directory_ids: dict[TopicIdPartition, Uuid] = {}
+
+    def done(self) -> LocalReplicaChanges:
+        """What was gathered."""
+        made = _new(_Twin)
+        made.deletes = self.deletes
+        made.elected_leaders = self.elected_leaders
+        made.leaders = self.leaders
+        made.followers = self.followers
+        made.topic_ids = self.topic_ids
+        made.directory_ids = self.directory_ids
+        made.__class__ = LocalReplicaChanges
+        return made  # type: ignore[no-any-return]
+
+
+def local_changes_to_json(
+    changes: LocalReplicaChanges | None, *, broker: int, from_offset: int, to_offset: int
+) -> dict[str, Any]:
+    """The form of `kraftlake local-changes --json`; `changes` None says that the delta does not touch topics."""
+    shown = LocalReplicaChanges() if changes is None else changes
+    return {
+        "broker": broker,
+        "from": from_offset,
+        "to": to_offset,
+        "hasTopicsDelta": changes is not None,
+        "deletes": sorted(str(topic_partition) for topic_partition in shown.deletes),
+        "electedLeaders": _infos_json(shown.elected_leaders),
+        "leaders": _infos_json(shown.leaders),
+        "followers": _infos_json(shown.followers),
+        "topicIds": {name: str(topic_id) for name, topic_id in sorted(shown.topic_ids.items())},
+        "directoryIds": dict(sorted((str(key), str(directory)) for key, directory in shown.directory_ids.items())),
+    }
+
+
+def _infos_json(infos: Mapping[TopicPartition, PartitionInfo]) -> dict[str, Any]:
+    from kraftlake.image.json_form import partition_json  # most processes write none
+
+    return {
+        str(topic_partition): {"topicId": str(info.topic_id), "partition": partition_json(info.partition)}
+        for topic_partition, info in sorted(infos.items())
+    }

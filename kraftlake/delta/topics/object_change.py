@@ -1,0 +1,235 @@
+"""The change of topics, held as objects: any records, one by one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kraftlake.delta.topics.local_replica_changes import GatheredChanges, LocalReplicaChanges, TopicPartition
+from kraftlake.delta.topics.topic_delta import TopicDelta
+from kraftlake.image.topics.packed_partitions import PackedPartitions
+from kraftlake.image.topics.partition_registration import PartitionRegistration
+from kraftlake.image.topics.topic_image import TopicImage
+from kraftlake.image.topics.topics_image import TopicsImage
+from kraftlake.records.metadata_records import (
+    ClearElrRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+)
+from kraftlake.records.uuid import Uuid
+from kraftlake.runtime.errors import ReplayError
+
+if TYPE_CHECKING:
+    from kraftlake.delta.topics.bulk_change import BulkChange
+
+
+class ObjectChange:
+    """What records have made of `image`: `changed` holds a TopicDelta by id, `deleted` the ids of topics that are gone.
+
+    `created` has the ids of new topics by name. A record is either replayed whole or leaves no trace. `of_log`: see
+    `TopicsDelta`.
+    """
+
+    def __init__(self, image: TopicsImage) -> None:
+        self.image = image
+        self.of_log = False
+        self.changed: dict[Uuid, TopicDelta] = {}
+        self.deleted: set[Uuid] = set()
+        self.created: dict[str, Uuid] = {}
+        self._taken_names: dict[str, Uuid] = {}
+        """Names that a TopicRecord gave to a new id while the id here, still alive, had them: fine in a snapshot."""
+
+    @classmethod
+    def of_bulk(cls, bulk: BulkChange, image: TopicsImage) -> ObjectChange:
+        """The same as what was replayed in bulk."""
+        change = cls(image)
+        known = bulk.packed.table.topic_count
+        alive = bulk.state.alive.tolist()
+        for place, name in enumerate(bulk.new_names):
+            if alive[known + place]:
+                topic_id = change.created[name] = bulk.new_id(place)
+                change.changed[topic_id] = TopicDelta(TopicImage(name=name, id=topic_id))
+        heap, directories = bulk.heap(), bulk.directory_ids()
+        for place in bulk.changed_places():
+            topic, partition = bulk.partition_at(place)
+            topic_id = bulk.topic_id(topic)
+            delta = change.changed.get(topic_id)
+            if delta is None:
+                before = image.get_topic_by_id(topic_id)
+                assert before is not None, "the base has the topic"
+                delta = change.changed[topic_id] = TopicDelta(before)
+            delta.take_over(partition, bulk.state_at(place, heap, directories), *bulk.info_at(place))
+        change.deleted = {bulk.packed.table.id_of(topic) for topic in range(known) if not alive[topic]}
+        return change
+
+    @classmethod
+    def of_whole(cls, topics: TopicsImage, image: TopicsImage, broker_id: int | None = None) -> ObjectChange:
+        """The change from `image`, which is empty, to all of `topics`; or to what of it a broker hosts."""
+        from kraftlake.image.broker_partitions import hosted_partitions
+
+        change = cls(image)
+        if broker_id is None:
+            for topic_id, topic in topics.topics_by_id().items():
+                delta = change.changed[topic_id] = TopicDelta(TopicImage(name=topic.name, id=topic_id))
+                delta.partition_changes.update(topic.partitions.items())
+                change.created[topic.name] = topic_id
+            return change
+        for name, number, partition in hosted_partitions(topics, broker_id):
+            if name not in change.created:
+                hosted = topics.get_topic(name)
+                assert hosted is not None, "the image has the topics of its partitions"
+                change.created[name] = hosted.id
+                change.changed[hosted.id] = TopicDelta(TopicImage(name=name, id=hosted.id))
+            change.changed[change.created[name]].partition_changes[number] = partition
+        return change
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no record has left anything."""
+        return not (self.changed or self.deleted or self._taken_names)
+
+    def holds_topic(self, name: str) -> bool:
+        """Whether a topic has the name now."""
+        return self._id_of(name) is not None
+
+    def replay(self, record: Any) -> None:
+        """Replay a record of a topic but a RemoveTopicRecord; ReplayError when it contradicts what is there."""
+        kind = type(record)
+        if kind is PartitionChangeRecord:
+            delta = self._delta(record.topic_id)
+            delta.replay_partition_change(record)
+            self.changed[record.topic_id] = delta
+        elif kind is PartitionRecord:
+            delta = self._delta(record.topic_id)
+            delta.replay_partition(record)
+            self.changed[record.topic_id] = delta
+        elif kind is TopicRecord:
+            self._replay_topic(record)
+        else:
+            assert kind is ClearElrRecord, "there is no other record of a topic"
+            self._replay_clear_elr(record)
+
+    def _replay_topic(self, record: TopicRecord) -> None:
+        known = self._topic(record.topic_id)
+        if known is not None and known.name != record.name:
+            raise ReplayError(f"topic {record.name!r} gets the id {record.topic_id}, which {known.name!r} has.")
+        holder = self._id_of(record.name)
+        if holder is not None and holder != record.topic_id:
+            if self.of_log or holder in self.changed:
+                raise _taken(record.name, holder)
+            self._taken_names[record.name] = holder
+        self.changed[record.topic_id] = TopicDelta(TopicImage(name=record.name, id=record.topic_id))
+        self.created[record.name] = record.topic_id
+
+    def _replay_clear_elr(self, record: ClearElrRecord) -> None:
+        if record.topic_name:
+            topic_id = self._id_of(record.topic_name)
+            if topic_id is None:
+                raise ReplayError(f"topic {record.topic_name!r} does not exist.")
+            topic_ids = {topic_id}
+        else:
+            topic_ids = {*self.image.topics_by_id()} - self.deleted | {*self.changed}
+        with_elr = [delta for topic_id in topic_ids if (delta := self._delta(topic_id)).has_elr()]
+        for delta in sorted(with_elr, key=lambda delta: delta.name):  # in an order that doesn't depend on hashes
+            delta.clear_elr()
+            self.changed[delta.id] = delta
+
+    def remove_topic(self, record: RemoveTopicRecord) -> str:
+        """Returns the name of the topic; ReplayError when it does not exist."""
+        topic = self._topic(record.topic_id)
+        if topic is None:
+            raise ReplayError(f"the topic with id {record.topic_id} does not exist.")
+        self._refuse_taken_names()
+        self.changed.pop(record.topic_id, None)
+        if self.created.get(topic.name) == record.topic_id:
+            del self.created[topic.name]
+        if self.image.get_topic_by_id(record.topic_id) is not None:
+            self.deleted.add(record.topic_id)
+        return topic.name
+
+    def finish_snapshot(self) -> None:
+        """Delete the topics that the snapshot lacks."""
+        for topic_id in self.image.topics_by_id():
+            if topic_id not in self.changed:
+                self.deleted.add(topic_id)
+
+    def apply(self) -> TopicsImage:
+        """The image after the changes; the old object when there are none. ReplayError when two topics share a name."""
+        self._refuse_taken_names()
+        by_id = self.image.topics_by_id()
+        changed: dict[Uuid, TopicImage] = {}
+        rows: dict[int, PartitionRegistration] = {}
+        for topic_id, delta in self.changed.items():
+            partitions = delta.image.partitions
+            if isinstance(partitions, PackedPartitions):
+                changes = partitions.rows_changed(delta.partition_changes)
+                if changes is not None:
+                    rows.update(changes)
+                    continue
+            changed[topic_id] = self._unless_equal(delta.apply())
+        return self.image.changed({topic_id: by_id[topic_id] for topic_id in self.deleted}, changed, rows)
+
+    def local_changes(self, broker_id: int) -> LocalReplicaChanges:
+        """See `TopicsDelta.local_changes`."""
+        changes = GatheredChanges()
+        for delta in self.changed.values():
+            delta.add_local_changes(broker_id, changes)
+        for topic_id in self.deleted:
+            topic = self.image.topics_by_id()[topic_id]
+            for partition_id, partition in topic.partitions.items():
+                if broker_id in partition.replicas:
+                    changes.deletes.add(TopicPartition(topic.name, partition_id))
+        return changes.done()
+
+    def local_changes_all(self) -> dict[int, LocalReplicaChanges]:
+        """See `TopicsDelta.local_changes_all`: each partition is looked at once."""
+        found: dict[int, GatheredChanges] = {}
+        for delta in self.changed.values():
+            delta.add_all_local_changes(found)
+        by_id = self.image.topics_by_id()
+        for topic_id in self.deleted:
+            topic = by_id[topic_id]
+            for partition_id, partition in topic.partitions.items():
+                key = TopicPartition(topic.name, partition_id)
+                for broker in partition.replicas:
+                    found.setdefault(broker, GatheredChanges()).deletes.add(key)
+        return {broker: found[broker].done() for broker in sorted(found)}
+
+    def _topic(self, topic_id: Uuid) -> TopicImage | None:
+        """The topic's image before its changes, if the topic is there now."""
+        delta = self.changed.get(topic_id)
+        if delta is not None:
+            return delta.image
+        return None if topic_id in self.deleted else self.image.get_topic_by_id(topic_id)
+
+    def _id_of(self, name: str) -> Uuid | None:
+        created = self.created.get(name)
+        if created is not None:
+            return created
+        topic = self.image.get_topic(name)
+        return None if topic is None or topic.id in self.deleted else topic.id
+
+    def _delta(self, topic_id: Uuid) -> TopicDelta:
+        """The topic's delta, a new one (not yet noted) where there is none; ReplayError without the topic."""
+        delta = self.changed.get(topic_id)
+        if delta is not None:
+            return delta
+        topic = self._topic(topic_id)
+        if topic is None:
+            raise ReplayError(f"the topic with id {topic_id} does not exist.")
+        return TopicDelta(topic)
+
+    def _refuse_taken_names(self) -> None:
+        for name, topic_id in self._taken_names.items():
+            if topic_id not in self.deleted:
+                raise _taken(name, topic_id)
+
+    def _unless_equal(self, topic: TopicImage) -> TopicImage:
+        """The topic of the base image where a snapshot has brought the very same."""
+        old = self.image.get_topic_by_id(topic.id)
+        return old if old is not None and old == topic else topic
+
+
+def _taken(name: str, topic_id: Uuid) -> ReplayError:
+    return ReplayError(f"topic {name!r} was created while the topic with id {topic_id} had that name.")

@@ -1,0 +1,66 @@
+"""A few changes of a packed image's partitions, without an object for a topic."""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeAlias
+
+from kraftlake.delta.topics.changed_partition import ChangedPartition
+from kraftlake.delta.topics.local_replica_changes import GatheredChanges, LocalReplicaChanges
+from kraftlake.image.topics.partition_registration import PartitionRegistration
+from kraftlake.image.topics.topics_image import TopicsImage
+from kraftlake.records.metadata_records import PartitionChangeRecord
+from kraftlake.runtime.errors import ReplayError
+
+FEW: Final = 16
+
+_Rows: TypeAlias = dict[int, tuple[PartitionRegistration, PartitionRegistration, PartitionChangeRecord, bool]]
+"""By row: the state before, the state now, the last record, and whether one of them has written directories."""
+
+
+class RowChanges:
+    """What at most FEW records have made of partitions of the packed base; the same as `ObjectChange` says."""
+
+    __slots__ = ("_image", "_rows", "record_count")
+
+    def __init__(self, image: TopicsImage) -> None:
+        self._image = image
+        self._rows: _Rows = {}
+        self.record_count = 0
+        """How many records it is made of."""
+
+    def add(self, record: Any) -> bool:
+        """Replay a record; false, and nothing done, where that is for objects.
+
+        Other records than changes of partitions, topics that are not in the packed base, and whatever is wrong.
+        """
+        if type(record) is not PartitionChangeRecord or self.record_count == FEW:
+            return False
+        row = self._image.row_of(record.topic_id, record.partition_id)
+        if row < 0:
+            return False
+        known = self._rows.get(row)
+        written = record.directories is not None
+        try:
+            if known is None:
+                before = self._image.registration_at(row)
+                self._rows[row] = (before, before.merge(record), record, written)
+            else:
+                self._rows[row] = (known[0], known[1].merge(record), record, written or known[3])
+        except ReplayError:
+            return False
+        self.record_count += 1
+        return True
+
+    def apply(self) -> TopicsImage:
+        """The image after the changes: each of them has another epoch, so none leaves a partition as it was."""
+        return self._image.with_states({row: found[1] for row, found in self._rows.items()})
+
+    def local_changes(self, broker: int) -> LocalReplicaChanges:
+        """See `TopicsDelta.local_changes`."""
+        changes = GatheredChanges()
+        for before, now, record, written in self._rows.values():
+            topic_id = record.topic_id
+            name = self._image.name_of(topic_id)
+            change = ChangedPartition(name, topic_id, record.partition_id, before, now, written)
+            change.add_local_changes(broker, changes)
+        return changes.done()

@@ -1,0 +1,137 @@
+"""Changes of one topic's partitions."""
+
+from __future__ import annotations
+
+from operator import itemgetter
+
+import attrs
+from rpds import HashTrieMap
+
+from kraftlake.delta.changes import with_changes
+from kraftlake.delta.topics.changed_partition import ChangedPartition
+from kraftlake.delta.topics.local_replica_changes import GatheredChanges
+from kraftlake.image.topics.partition_registration import LeaderRecoveryState, PartitionRegistration, epoch_after
+from kraftlake.image.topics.topic_image import TopicImage
+from kraftlake.records.metadata_records import PartitionChangeRecord, PartitionRecord
+from kraftlake.records.uuid import Uuid
+from kraftlake.runtime.errors import ReplayError
+
+
+class TopicDelta:
+    """`partition_changes` holds the new state by partition id, also where it equals the old one.
+
+    A topic that is new in the delta (or that a snapshot brings) has an `image` without partitions.
+    `elr_elections` and `unclean_elections` count elections by partition, for metrics.
+    """
+
+    def __init__(self, image: TopicImage) -> None:
+        self.image = image
+        self.partition_changes: dict[int, PartitionRegistration] = {}
+        self.elr_elections: dict[int, int] = {}
+        self.unclean_elections: dict[int, int] = {}
+        self._directories_rewritten: set[int] = set()
+        """The partitions whose directories a record has written since the base image, be it with the same ids."""
+
+    @property
+    def name(self) -> str:
+        """The topic's name."""
+        return self.image.name
+
+    @property
+    def id(self) -> Uuid:
+        """The topic's id."""
+        return self.image.id
+
+    def new_partitions(self) -> dict[int, PartitionRegistration]:
+        """The partitions that the base image does not have."""
+        return {id_: p for id_, p in self.partition_changes.items() if id_ not in self.image.partitions}
+
+    def partition(self, partition_id: int) -> PartitionRegistration | None:
+        """A partition's state as it is now."""
+        return self.partition_changes.get(partition_id) or self.image.partitions.get(partition_id)
+
+    def replay_partition(self, record: PartitionRecord) -> None:
+        """The whole state, new or replaced; ReplayError when it is none."""
+        registration = PartitionRegistration.from_record(record)
+        previous = self.partition(record.partition_id)
+        if previous is not None:
+            self._count_elections(record.partition_id, previous, record.leader, record.leader_recovery_state)
+        self.partition_changes[record.partition_id] = registration
+        self._directories_rewritten.add(record.partition_id)
+
+    def replay_partition_change(self, record: PartitionChangeRecord) -> None:
+        """A change of a partition; ReplayError when there is none, or the change does not fit it."""
+        previous = self.partition(record.partition_id)
+        if previous is None:
+            raise ReplayError(f"topic {self.name!r} has no partition {record.partition_id}.")
+        registration = previous.merge(record)
+        self._count_elections(record.partition_id, previous, record.leader, record.leader_recovery_state)
+        self.partition_changes[record.partition_id] = registration
+        if record.directories is not None:
+            self._directories_rewritten.add(record.partition_id)
+
+    def take_over(
+        self, partition_id: int, state: PartitionRegistration, flags: int, unclean_elections: int, elr_elections: int
+    ) -> None:
+        """Note what a bulk replay has made of a partition; `flags` has bit 1 where directories were written."""
+        self.partition_changes[partition_id] = state
+        if flags & 2:
+            self._directories_rewritten.add(partition_id)
+        if unclean_elections:
+            self.unclean_elections[partition_id] = unclean_elections
+        if elr_elections:
+            self.elr_elections[partition_id] = elr_elections
+
+    def clear_elr(self) -> None:
+        """Clear the eligible leader replicas of all partitions that have some: each becomes one change."""
+        for partition_id, partition in sorted(self._current(), key=itemgetter(0)):
+            if partition.elr or partition.last_known_elr:
+                self.partition_changes[partition_id] = attrs.evolve(
+                    partition, elr=(), last_known_elr=(), partition_epoch=epoch_after(partition.partition_epoch)
+                )
+
+    def has_elr(self) -> bool:
+        """Whether `clear_elr` would change a partition."""
+        return any(partition.elr or partition.last_known_elr for _, partition in self._current())
+
+    def apply(self) -> TopicImage:
+        """The topic after the changes; the old object when there are none."""
+        before = self.image.partitions
+        if not isinstance(before, HashTrieMap):  # a packed topic that gets new partitions
+            before = HashTrieMap({**before})
+        partitions = with_changes(before, self.partition_changes)
+        if partitions is before:
+            return self.image
+        return TopicImage(name=self.name, id=self.id, partitions=partitions)
+
+    def add_local_changes(self, broker_id: int, changes: GatheredChanges) -> None:
+        """Add to `changes` what the changes of this topic mean to a broker (`TopicsDelta.local_changes` says what)."""
+        for partition_id, partition in self.partition_changes.items():
+            self._change(partition_id, partition).add_local_changes(broker_id, changes)
+
+    def add_all_local_changes(self, changes: dict[int, GatheredChanges]) -> None:
+        """The same for each broker that hosts or hosted a changed partition; `changes` is by broker."""
+        for partition_id, partition in self.partition_changes.items():
+            change = self._change(partition_id, partition)
+            for broker in {*partition.replicas, *(() if change.previous is None else change.previous.replicas)}:
+                gathered = changes.get(broker)
+                if gathered is None:
+                    gathered = changes[broker] = GatheredChanges()
+                change.add_local_changes(broker, gathered)
+
+    def _change(self, partition_id: int, partition: PartitionRegistration) -> ChangedPartition:
+        previous = self.image.partitions.get(partition_id)
+        rewritten = partition_id in self._directories_rewritten
+        return ChangedPartition(self.name, self.id, partition_id, previous, partition, rewritten)
+
+    def _current(self) -> list[tuple[int, PartitionRegistration]]:
+        untouched = [(id_, p) for id_, p in self.image.partitions.items() if id_ not in self.partition_changes]
+        return [*self.partition_changes.items(), *untouched]
+
+    def _count_elections(
+        self, partition_id: int, previous: PartitionRegistration, leader: int, recovery_state: int
+    ) -> None:
+        if recovery_state == LeaderRecoveryState.RECOVERING:
+            self.unclean_elections[partition_id] = self.unclean_elections.get(partition_id, 0) + 1
+        if leader in previous.elr:
+            self.elr_elections[partition_id] = self.elr_elections.get(partition_id, 0) + 1

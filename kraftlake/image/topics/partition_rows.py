@@ -1,0 +1,127 @@
+"""The state of a partition as 14 numbers: how a packed image holds it, and how it becomes an object again.
+
+A row is int32[14]: three replicas, three of the ISR, the numbers of three directories, leader, leader epoch, partition
+epoch, recovery state, shape. The shape says how many replicas (low byte) and ISR members (next byte) there are; places
+beyond them are 0, so that equal states are equal rows. What doesn't fit (more than three of either, replicas being
+added or removed, eligible leader replicas) has the shape RARE: its lists lie in the *heap*, an int32 array that only
+ever grows, and the row's first number says where: seven lengths, then replicas, ISR, directories, adding, removing,
+ELR and last known ELR. Directory number 0 is MIGRATING.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Any, Final
+
+from kraftlake.image.topics.partition_registration import LeaderRecoveryState, PartitionRegistration
+from kraftlake.records.twin import mutable_twin
+from kraftlake.records.uuid import Uuid
+
+WIDTH: Final = 3
+COLUMNS: Final = 3 * WIDTH + 5
+ISR: Final = WIDTH
+DIRECTORIES: Final = 2 * WIDTH
+LEADER: Final = 3 * WIDTH
+LEADER_EPOCH: Final = LEADER + 1
+PARTITION_EPOCH: Final = LEADER + 2
+RECOVERY: Final = LEADER + 3
+SHAPE: Final = LEADER + 4
+RARE: Final = -1
+HEAP_LISTS: Final = 7
+ROW_BYTES: Final = 4 * COLUMNS
+ROW: Final = struct.Struct(f"={COLUMNS}i")
+
+_FULL = 0x0303
+_RECOVERY_STATES = (LeaderRecoveryState.RECOVERED, LeaderRecoveryState.RECOVERING)
+_Twin: Any = mutable_twin(PartitionRegistration)
+_new: Any = object.__new__
+
+
+def registration_of(row: tuple[int, ...], heap: Any, directories: Sequence[Uuid]) -> PartitionRegistration:
+    """The object that a row stands for; `heap` is an int32 array, `directories` the ids by number."""
+    r0, r1, r2, i0, i1, i2, d0, d1, d2, leader, leader_epoch, partition_epoch, recovery, shape = row
+    made = _new(_Twin)
+    if shape == _FULL:
+        made.replicas = (r0, r1, r2)
+        made.isr = (i0, i1, i2)
+        made.directories = (directories[d0], directories[d1], directories[d2])
+        made.removing_replicas = made.adding_replicas = made.elr = made.last_known_elr = ()
+    elif shape >= 0:
+        count = shape & 0xFF
+        made.replicas = row[:count]
+        made.isr = row[ISR : ISR + (shape >> 8)]
+        made.directories = tuple([directories[number] for number in row[DIRECTORIES : DIRECTORIES + count]])
+        made.removing_replicas = made.adding_replicas = made.elr = made.last_known_elr = ()
+    else:
+        lists = heap_lists(heap, r0)
+        made.replicas, made.isr, numbers = lists[:3]
+        made.directories = tuple([directories[number] for number in numbers])
+        made.adding_replicas, made.removing_replicas, made.elr, made.last_known_elr = lists[3:]
+    made.leader = leader
+    made.leader_recovery_state = _RECOVERY_STATES[recovery]
+    made.leader_epoch = leader_epoch
+    made.partition_epoch = partition_epoch
+    made.__class__ = PartitionRegistration
+    return made  # type: ignore[no-any-return]
+
+
+def heap_lists(heap: Any, start: int) -> list[tuple[int, ...]]:
+    """The seven lists that lie in the heap from `start` on."""
+    lists = []
+    at = start + HEAP_LISTS
+    for length in heap[start : start + HEAP_LISTS].tolist():
+        lists.append(tuple(heap[at : at + length].tolist()))
+        at += length
+    return lists
+
+
+class RowWriter:
+    """Turns partition states into rows; `heap` holds what it has added, `directories` grows by the ids it meets.
+
+    `heap_start` is the length of the heap that what is added comes behind.
+    """
+
+    def __init__(self, directories: Sequence[Uuid], heap_start: int) -> None:
+        self.directories = list(directories)
+        self.heap: list[int] = []
+        self._numbers = {directory: number for number, directory in enumerate(directories)}
+        self._heap_start = heap_start
+
+    def row(self, state: PartitionRegistration) -> tuple[int, ...]:
+        """The row of a state."""
+        numbers = [self._number(directory) for directory in state.directories]
+        replicas, isr = state.replicas, state.isr
+        rare = (
+            len(replicas) > WIDTH or len(isr) > WIDTH or state.adding_replicas or state.removing_replicas
+            or state.elr or state.last_known_elr
+        )  # fmt: skip
+        tail = (state.leader, state.leader_epoch, state.partition_epoch, int(state.leader_recovery_state))
+        if not rare:
+            lists = (*_padded(replicas), *_padded(isr), *_padded(numbers))
+            return (*lists, *tail, len(replicas) | len(isr) << 8)
+        start = self._heap_start + len(self.heap)
+        parts = (
+            replicas,
+            isr,
+            numbers,
+            state.adding_replicas,
+            state.removing_replicas,
+            state.elr,
+            state.last_known_elr,
+        )
+        self.heap += map(len, parts)
+        for part in parts:
+            self.heap += part
+        return (start, *(0,) * (LEADER - 1), *tail, RARE)
+
+    def _number(self, directory: Uuid) -> int:
+        number = self._numbers.get(directory)
+        if number is None:
+            number = self._numbers[directory] = len(self.directories)
+            self.directories.append(directory)
+        return number
+
+
+def _padded(numbers: Sequence[int]) -> tuple[int, ...]:
+    return (*numbers, *(0,) * (WIDTH - len(numbers)))

@@ -1,0 +1,88 @@
+"""The topics of a packed image as mappings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from rpds import HashTrieMap
+
+from kraftlake.records.uuid import Uuid
+
+if TYPE_CHECKING:
+    from kraftlake.image.topics.topic_image import TopicImage
+    from kraftlake.image.topics.topic_table import TopicTable
+    from kraftlake.image.topics.topics_image import TopicsImage
+
+
+class TopicsById(Mapping[Uuid, "TopicImage"]):
+    """Topic id → topic: those of the packed table that nothing beside it replaces, and those beside it."""
+
+    def __init__(self, image: TopicsImage, table: TopicTable, beside: HashTrieMap[Uuid, TopicImage | None]) -> None:
+        self._image = image
+        self._table = table
+        self._beside = beside
+
+    def __getitem__(self, topic_id: Uuid) -> TopicImage:
+        topic = self._image.get_topic_by_id(topic_id)
+        if topic is None:
+            raise KeyError(topic_id)
+        return topic
+
+    def get(self, topic_id: Uuid, default: Any = None) -> Any:
+        """The topic, or `default`."""
+        topic = self._image.get_topic_by_id(topic_id)
+        return default if topic is None else topic
+
+    def __contains__(self, topic_id: object) -> bool:
+        return isinstance(topic_id, bytes) and self._image.get_topic_by_id(topic_id) is not None  # type: ignore[arg-type]
+
+    def __iter__(self) -> Iterator[Uuid]:
+        for topic in self._topics():
+            yield topic.id
+
+    def __len__(self) -> int:
+        beside, count = self._beside, self._table.topic_count
+        if len(beside) == 0:  # not a reason to make the index by id
+            return count
+        known = self._table.by_id
+        replaced = sum(topic_id in known for topic_id in beside)
+        return count - replaced + sum(topic is not None for topic in beside.values())
+
+    def _topics(self) -> Iterator[TopicImage]:
+        beside = self._beside
+        for topic_id in self._table.by_id:
+            if topic_id not in beside:
+                topic = self._image.get_topic_by_id(topic_id)  # type: ignore[arg-type]
+                assert topic is not None, "the table has it"
+                yield topic
+        yield from (topic for topic in beside.values() if topic is not None)
+
+
+class TopicsByName(Mapping[str, "TopicImage"]):
+    """Topic name → topic."""
+
+    def __init__(self, image: TopicsImage, table: TopicTable, beside: HashTrieMap[Uuid, TopicImage | None]) -> None:
+        self._image = image
+        self._by_id = TopicsById(image, table, beside)
+
+    def __getitem__(self, name: str) -> TopicImage:
+        topic = self._image.get_topic(name)
+        if topic is None:
+            raise KeyError(name)
+        return topic
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The topic, or `default`."""
+        topic = self._image.get_topic(name)
+        return default if topic is None else topic
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self._image.get_topic(name) is not None
+
+    def __iter__(self) -> Iterator[str]:
+        for topic in self._by_id._topics():
+            yield topic.name
+
+    def __len__(self) -> int:
+        return len(self._by_id)

@@ -1,0 +1,354 @@
+"""All topics and their partitions."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import ItemsView, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
+
+import attrs
+from rpds import HashTrieMap
+
+from kraftlake import kernels
+from kraftlake.image.short_repr import short_repr
+from kraftlake.image.topics.packed_partitions import PackedPartitions
+from kraftlake.image.topics.partition_registration import PartitionRegistration
+from kraftlake.image.topics.topic_image import TopicImage
+from kraftlake.image.topics.topic_maps import TopicsById, TopicsByName
+from kraftlake.image.writer_options import ImageWriterOptions
+from kraftlake.records.encoded_values import EncodedValues
+from kraftlake.records.serde import ApiMessageAndVersion
+from kraftlake.records.twin import mutable_twin
+from kraftlake.records.uuid import Uuid
+
+if TYPE_CHECKING:
+    from kraftlake.image.topics.packed_topics import PackedTopics
+    from kraftlake.image.topics.partition_columns import PartitionColumns
+
+_Rows: TypeAlias = "HashTrieMap[int, PartitionRegistration]"
+PACK_FROM: Final = 20_000
+"""How many partitions, or changes of packed ones, are held as objects before they are packed."""
+
+
+_TopicTwin: Any = mutable_twin(TopicImage)
+_new: Any = object.__new__
+
+
+@attrs.frozen(eq=False, weakref_slot=False)
+class TopicsImage:
+    """Every topic, found by name or id. Immutable.
+
+    How it is held nobody else knows: all ask through the methods. For many partitions at once `columns` gives arrays;
+    `rows` and `with_rows` are the one door by which `delta` and caches take the packed rows out and put them in, and
+    `row_of`, `registration_at`, `name_of` and `with_states` the one for a few of them. Every
+    topic has one name and one id, and no two share either. Small images are persistent maps of objects. Large ones
+    have a packed `base` and on top of it, small, what changed since it was made: partitions by row, and topics as
+    objects (None: one of the base is gone). Images that follow each other share base, indexes and maps. Source:
+    org.apache.kafka.image.TopicsImage.
+    """
+
+    EMPTY: ClassVar[TopicsImage]
+
+    _by_id: HashTrieMap[Uuid, TopicImage | None] = HashTrieMap()
+    _by_name: HashTrieMap[str, TopicImage | None] = HashTrieMap()
+    _base: PackedTopics | None = None
+    _rows: _Rows | None = None
+    _beside: int = 0
+    """How many partitions the topics in `_by_id` have together."""
+    _step: tuple[_Rows | None, tuple[int, ...]] | None = attrs.field(default=None, repr=False)
+    """`_rows` of the image that this one was made from, and which of them have changed."""
+    _overlaid: bool = attrs.field(init=False)
+    _made: dict[int, TopicImage] = attrs.field(init=False, repr=False, factory=dict)
+    """Topics of the base, once somebody has asked for them; nothing that anybody sees depends on it."""
+
+    def __attrs_post_init__(self) -> None:
+        object.__setattr__(self, "_overlaid", len(self._by_id) > 0)
+
+    @classmethod
+    def with_rows(cls, rows: PackedTopics) -> TopicsImage:
+        """The image that packed rows are: what `rows` of an equal one gives."""
+        return cls(HashTrieMap(), HashTrieMap(), rows) if rows.table.topic_count else cls.EMPTY
+
+    def __repr__(self) -> str:
+        return short_repr(self, topics=self.topic_count, partitions=self.partition_count)
+
+    def is_empty(self) -> bool:
+        """Whether there is no topic."""
+        return self.topic_count == 0
+
+    def get_topic(self, name: str) -> TopicImage | None:
+        """The topic of that name."""
+        if self._overlaid and name in self._by_name:
+            return self._by_name[name]
+        if self._base is None:
+            return None
+        table = self._base.table
+        number = table.known_names.get(name)
+        if number is None:
+            number = table.number_of_name(name)
+            if number is None:
+                return None
+        return self._made.get(number) or self._make(self._base, number)
+
+    def get_topic_by_id(self, topic_id: Uuid) -> TopicImage | None:
+        """The topic with that id."""
+        if self._overlaid and topic_id in self._by_id:
+            return self._by_id[topic_id]
+        if self._base is None:
+            return None
+        table = self._base.table
+        number = table.known_ids.get(topic_id)
+        if number is None:
+            number = table.number_of_id(topic_id)
+            if number is None:
+                return None
+        return self._made.get(number) or self._make(self._base, number)
+
+    def _make(self, base: PackedTopics, number: int) -> TopicImage:
+        topic = _new(_TopicTwin)
+        topic.name = base.table.name_of(number)
+        topic.id = base.table.id_of(number)
+        topic.partitions = PackedPartitions(base, number, self._rows)
+        topic.__class__ = TopicImage
+        self._made[number] = topic
+        return topic  # type: ignore[no-any-return]
+
+    def get_partition(self, topic_id: Uuid, partition: int) -> PartitionRegistration | None:
+        """A partition's state; None when the topic or the partition does not exist."""
+        topic = self.get_topic_by_id(topic_id)
+        return None if topic is None else topic.partitions.get(partition)
+
+    def topics_by_id(self) -> Mapping[Uuid, TopicImage]:
+        """The topics by id, in no order."""
+        return self._by_id if self._base is None else TopicsById(self, self._base.table, self._by_id)  # type: ignore[return-value]
+
+    def topics_by_name(self) -> Mapping[str, TopicImage]:
+        """The topics by name, in no order."""
+        return self._by_name if self._base is None else TopicsByName(self, self._base.table, self._by_id)  # type: ignore[return-value]
+
+    @property
+    def topic_count(self) -> int:
+        """How many topics there are."""
+        return len(self._by_id) if self._base is None else len(self.topics_by_id())
+
+    @property
+    def partition_count(self) -> int:
+        """How many partitions all topics have together."""
+        count = self._beside
+        if self._base is not None:
+            count += self._base.partition_count
+        if self._base is not None and self._overlaid:
+            table = self._base.table
+            numbers = [table.by_id[topic_id] for topic_id in self._by_id if topic_id in table.by_id]
+            count -= sum(table.bounds[number + 1] - table.bounds[number] for number in numbers)
+        return count
+
+    @property
+    def held_as_objects(self) -> int:
+        """How many partitions are beside the packed base."""
+        return self._beside + (0 if self._rows is None else len(self._rows))
+
+    @property
+    def is_large(self) -> bool:
+        """Whether questions about all partitions are better asked of columns than of objects."""
+        return self.partition_count >= PACK_FROM
+
+    def changed(
+        self,
+        deleted: Mapping[Uuid, TopicImage],
+        changed: Mapping[Uuid, TopicImage],
+        rows: Mapping[int, PartitionRegistration] | None = None,
+    ) -> TopicsImage:
+        """The image without `deleted`, then with `changed` (both by id); itself when nothing differs.
+
+        `rows` are partitions of the base's topics, by row.
+        """
+        by_id, by_name, beside = self._by_id, self._by_name, self._beside
+        table = None if self._base is None else self._base.table
+        for topic_id, topic in deleted.items():
+            if changed.get(topic_id) is topic:
+                continue
+            old = by_id.get(topic_id)
+            if old is not None:
+                beside -= len(old.partitions)
+            by_id = _removed(by_id, topic_id, table is not None and topic_id in table.by_id)
+            by_name = _removed(by_name, topic.name, table is not None and topic.name in table.by_name)
+        for topic_id, topic in changed.items():
+            if self.get_topic_by_id(topic_id) is topic:
+                continue
+            old = by_id.get(topic_id)
+            beside += len(topic.partitions) - (0 if old is None else len(old.partitions))
+            by_id = by_id.insert(topic_id, topic)
+            by_name = by_name.insert(topic.name, topic)
+        assert len(by_id) == len(by_name) or table is not None, "every topic has a name of its own"
+        if rows or by_id is not self._by_id:
+            return self._with(by_id, by_name, beside, rows or {})
+        return self
+
+    def row_of(self, topic_id: Uuid, partition: int) -> int:
+        """The row of a partition in the base; -1 where it has none, or where the topic is held beside the base."""
+        base = self._base
+        if base is None or (self._overlaid and topic_id in self._by_id):
+            return -1
+        table = base.table
+        number = table.known_ids.get(topic_id)
+        if number is None:
+            number = table.number_of_id(topic_id)
+        if number is None or number in table.sparse or partition < 0:
+            return -1
+        row = table.bounds[number] + partition
+        return row if row < table.bounds[number + 1] else -1
+
+    def registration_at(self, row: int) -> PartitionRegistration:
+        """The state of the partition at a row of the base."""
+        assert self._base is not None, "rows are the base's"
+        state = None if self._rows is None else self._rows.get(row)
+        return self._base.registration(row) if state is None else state
+
+    def name_of(self, topic_id: Uuid) -> str:
+        """The name of a topic of the base."""
+        assert self._base is not None, "rows are the base's"
+        table = self._base.table
+        number = table.known_ids.get(topic_id)
+        if number is None:
+            number = table.number_of_id(topic_id)
+        assert number is not None, "the topic is the base's"
+        return table.name_of(number)
+
+    def with_states(self, rows: Mapping[int, PartitionRegistration]) -> TopicsImage:
+        """The image with new states of partitions of the base, by row."""
+        return self._with(self._by_id, self._by_name, self._beside, rows)
+
+    def _with(self, by_id: Any, by_name: Any, beside: int, changed: Mapping[int, PartitionRegistration]) -> TopicsImage:
+        """An image of the same base; packed anew where much is beside it. See `mutable_twin`: each change makes one."""
+        before, base = self._rows, self._base
+        made = _new(_ImageTwin)
+        made._by_id = by_id
+        made._by_name = by_name
+        made._base = base
+        made._beside = beside
+        made._overlaid = len(by_id) > 0
+        made._made = {}
+        if changed:
+            rows: _Rows = HashTrieMap() if before is None else before
+            for row, state in changed.items():
+                rows = rows.insert(row, state)
+            made._rows = rows
+            made._step = (before, tuple(changed))
+            beside += len(rows)
+        else:
+            made._rows = before
+            made._step = None
+            beside += 0 if before is None else len(before)
+        made.__class__ = TopicsImage
+        image: TopicsImage = made
+        if beside <= PACK_FROM or (base is not None and beside <= PACK_FROM + base.partition_count // 8):
+            return image
+        return TopicsImage.with_rows(image.rows())
+
+    def rows(self) -> PackedTopics:
+        """All of the image as packed rows; imports numpy. They may have patches (see `PackedTopics.merged`).
+
+        Those of a large image are there already, but for what changed of late; those of a small one are made.
+        """
+        from kraftlake.image.topics.packed_topics import pack
+
+        if self._base is not None and not self._overlaid and not self._rows:
+            return self._base
+        left_out: list[int] = []
+        if self._base is not None:
+            numbers = self._base.table.by_id
+            left_out = [numbers[topic_id] for topic_id in self._by_id if topic_id in numbers]
+        topics = [(t.name, t.id, t.partitions) for t in self._by_id.values() if t is not None]
+        return pack(self._base, left_out, dict((self._rows or HashTrieMap()).items()), topics)
+
+    def columns(self) -> PartitionColumns:
+        """All partitions as read-only numpy arrays, without a copy where nothing is beside the packed rows."""
+        from kraftlake.image.topics.partition_columns import PartitionColumns
+
+        return PartitionColumns(self.rows().merged())
+
+    def may_differ(self, other: TopicsImage) -> Iterable[str]:
+        """Names that hold every topic in which the two images differ; those that they share cost next to nothing."""
+        if self is other:
+            return ()
+        names: set[str] = set()
+        if self._by_name is not other._by_name:
+            for one, two in ((self, other), (other, self)):
+                names.update(name for name, topic in one._by_name.items() if _get(two._by_name, name) is not topic)
+        if self._base is other._base:
+            if self._rows is not other._rows:
+                names.update(self._names_of(self._rows_unlike(other)))
+        else:
+            for image in (self, other):
+                names.update(image._names_of(image._rows or ()))
+            names.update(_differing(self._base, other._base))
+        return names
+
+    def _rows_unlike(self, other: TopicsImage) -> Iterable[int]:
+        """The rows of the common base in which the two may differ."""
+        for one, two in ((self, other), (other, self)):
+            if one._step is not None and one._step[0] is two._rows:
+                return one._step[1]
+        mine: _Rows = HashTrieMap() if self._rows is None else self._rows
+        theirs: _Rows = HashTrieMap() if other._rows is None else other._rows
+        few, many = sorted((mine, theirs), key=len)
+        rows = {row for row, state in many.items() if few.get(row) is not state}
+        rows.update(row for row in few if row not in many)
+        return rows
+
+    def _names_of(self, rows: Iterable[int]) -> Iterator[str]:
+        if self._base is None:
+            return
+        table = self._base.table
+        for row in rows:
+            yield table.name_of(bisect_right(table.bounds, row) - 1)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, TopicsImage):
+            return NotImplemented
+        return self is other or all(self.get_topic(name) == other.get_topic(name) for name in self.may_differ(other))
+
+    def __hash__(self) -> int:
+        return hash((self.topic_count, self.partition_count))
+
+    def write(self, options: ImageWriterOptions) -> Iterator[ApiMessageAndVersion]:
+        """The topics by name."""
+        topics: ItemsView[str, TopicImage] = self.topics_by_name().items()
+        for _, topic in sorted(topics, key=lambda item: item[0]):
+            yield from topic.write(options)
+
+    def write_bulk(self, options: ImageWriterOptions) -> Iterator[ApiMessageAndVersion | EncodedValues]:
+        """What `write` gives, encoded in bulk where there are many partitions and there is compiled code."""
+        if not (self.is_large and kernels.available()):
+            yield from self.write(options)
+            return
+        from kraftlake.image.topics.topic_values import values_by_name
+
+        yield from values_by_name(self.rows(), options)
+
+
+_MISSING: Final = object()
+
+
+def _get(topics: HashTrieMap[str, TopicImage | None], name: str) -> object:
+    return topics[name] if name in topics else _MISSING  # noqa: SIM401 - rpds types get(key) only
+
+
+def _removed(
+    topics: HashTrieMap[Any, TopicImage | None], key: Any, in_base: bool
+) -> HashTrieMap[Any, TopicImage | None]:
+    return topics.insert(key, None) if in_base else topics.remove(key)
+
+
+def _differing(one: PackedTopics | None, two: PackedTopics | None) -> Iterable[str]:
+    if one is None or two is None:
+        base = one or two
+        return () if base is None else base.table.names
+    from kraftlake.image.topics.packed_topics import differing_topics
+
+    return differing_topics(one, two)
+
+
+_ImageTwin: Any = mutable_twin(TopicsImage)
+TopicsImage.EMPTY = TopicsImage()

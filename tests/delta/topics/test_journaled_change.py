@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kraftlake import kernels
+from kraftlake.delta import TopicsDelta
+from kraftlake.image import PartitionRegistration
+from kraftlake.image.topics.partition_rows import registration_of
+from kraftlake.image.topics.topics_image import TopicsImage
+from kraftlake.records import metadata_records as r
+from kraftlake.records.serde import ApiMessageAndVersion, encode_value
+from tests.histories import histories, uuid_of
+
+if TYPE_CHECKING:
+    from kraftlake.delta.topics.journaled_change import JournaledChange
+
+pytestmark = pytest.mark.skipif(not kernels.available(), reason="numba is not installed")
+
+_KINDS = (r.TopicRecord, r.PartitionRecord, r.PartitionChangeRecord, r.RemoveTopicRecord, r.ClearElrRecord)
+
+
+def replayed(image: TopicsImage, records: list[ApiMessageAndVersion]) -> TopicsImage:
+    delta = TopicsDelta(image)
+    for record in records:
+        if isinstance(record.message, r.RemoveTopicRecord):
+            delta.replay_remove_topic(record.message)
+        else:
+            delta.keep(record.message)  # type: ignore[arg-type]
+    return delta.apply()
+
+
+def registration_row(change: JournaledChange, row: Any) -> PartitionRegistration:
+    return registration_of(tuple(row.tolist()), change.heap(), change.directory_ids())
+
+
+@given(history=histories(topics_only=True, max_steps=60), base=st.integers(0, 60))
+def test_each_note_is_the_state_after_its_record_at_a_place_that_never_changes(
+    history: list[ApiMessageAndVersion], base: int
+) -> None:
+    from kraftlake.delta.topics.journaled_change import JournaledChange
+
+    records = [record for record in history if isinstance(record.message, _KINDS)]
+    image = replayed(TopicsImage.EMPTY, records[:base])
+    change = JournaledChange(image.rows())
+    for record in records[base:]:
+        value = np.frombuffer(encode_value(record.message, record.version), np.uint8)
+        stop, notes = change.replay_journaled(value, np.zeros(1, np.int64), np.full(1, len(value), np.int64))
+        if not stop:
+            return  # a name that is not ASCII, and the like
+        before, image = image, replayed(image, [record])
+        topics, partitions = change.topics_at(notes.places).tolist(), change.partitions_at(notes.places).tolist()
+        heap, directories = change.heap(), change.directory_ids()
+        noted = set()
+        for index, (topic, partition) in enumerate(zip(topics, partitions, strict=True)):
+            state = image.get_partition(change.topic_id(topic), partition)
+            noted.add((change.topic_id(topic), partition))
+            if notes.removed[index]:
+                assert state is None
+            else:
+                assert registration_of(tuple(notes.rows[index].tolist()), heap, directories) == state
+        for name in before.may_differ(image):
+            for old in (before.get_topic(name), image.get_topic(name)):
+                for partition in old.partitions if old is not None else ():
+                    if before.get_partition(old.id, partition) != image.get_partition(old.id, partition):
+                        assert (old.id, partition) in noted
+
+
+@given(history=histories(topics_only=True, max_steps=60), base=st.integers(0, 60))
+def test_many_records_are_noted_as_one_by_one(history: list[ApiMessageAndVersion], base: int) -> None:
+    from kraftlake.delta.topics.journaled_change import JournaledChange
+
+    records = [record for record in history if isinstance(record.message, _KINDS)]
+    image = replayed(TopicsImage.EMPTY, records[:base])
+    values = [encode_value(record.message, record.version) for record in records[base:]]
+    ends = np.cumsum([0, *map(len, values)], dtype=np.int64)
+    data, starts, stops = np.frombuffer(b"".join(values), np.uint8), ends[:-1].copy(), ends[1:].copy()
+    at_once, singly = JournaledChange(image.rows()), JournaledChange(image.rows())
+    stop, notes = at_once.replay_journaled(data, starts, stops)
+    told = []
+    for record in range(stop):
+        done, note = singly.replay_journaled(data, starts[record : record + 1], stops[record : record + 1])
+        assert done, "it was replayed among others"
+        for number in range(len(note.places)):
+            row = registration_row(singly, note.rows[number]) if not note.removed[number] else None
+            told.append((record, note.places[number], row, note.removed[number], note.did[number]))
+    assert [
+        (
+            notes.records[number],
+            notes.places[number],
+            registration_row(at_once, notes.rows[number]) if not notes.removed[number] else None,
+            notes.removed[number],
+            notes.did[number],
+        )
+        for number in range(len(notes.places))
+    ] == told
+    if stop < len(values):
+        assert singly.replay_journaled(data, starts[stop : stop + 1], stops[stop : stop + 1])[0] == 0
+
+
+def test_changes_of_partitions_that_came_out_of_their_order_are_of_these() -> None:
+    from kraftlake.delta.topics.journaled_change import JournaledChange
+
+    came = [
+        r.TopicRecord(name="odd", topic_id=uuid_of(1)),
+        *(
+            r.PartitionRecord(
+                partition_id=number, topic_id=uuid_of(1), replicas=(1, 2), isr=(1, 2), leader=1, leader_epoch=0
+            )
+            for number in (0, 2, 1)
+        ),
+    ]
+    changes = [
+        r.PartitionChangeRecord(partition_id=number, topic_id=uuid_of(1), isr=(2,), leader=2) for number in (1, 0, 2, 1)
+    ]
+    change, noted = JournaledChange(TopicsImage.EMPTY.rows()), []
+    for records in (came, changes):
+        values = [encode_value(record, 0) for record in records]
+        ends = np.cumsum([0, *map(len, values)], dtype=np.int64)
+        stop, notes = change.replay_journaled(
+            np.frombuffer(b"".join(values), np.uint8), ends[:-1].copy(), ends[1:].copy()
+        )
+        assert stop == len(records)
+        noted = change.partitions_at(notes.places).tolist()
+    assert noted == [1, 0, 2, 1]
+    assert [registration_row(change, row).partition_epoch for row in notes.rows] == [0, 0, 0, 1]

@@ -24,7 +24,7 @@ def make_from_log(log: Path, lake: Path) -> None:
     """A lake with the snapshot that `log` holds, and its columns."""
     from kraftlake.metadata_log import MetadataLog
     from kraftlake.records.batch import read_batches
-    from kraftlake.replay.loader.image_cache import save_to_cache
+    from kraftlake.replay.imports.cached_images import save_to_cache
 
     batches = list(read_batches(log.read_bytes(), file=log.name))
     end = batches[-1].last_offset + 1
@@ -47,7 +47,8 @@ def make_of_size(partitions: int, lake: Path) -> None:
     from kraftlake.records.metadata_records import FeatureLevelRecord
     from kraftlake.records.serde import ApiMessageAndVersion, encode_value
     from kraftlake.records.uuid import Uuid
-    from kraftlake.replay.loader import image_cache
+    from kraftlake.replay import QuorumState
+    from kraftlake.replay.loader.image_cache import save_columns
     from kraftlake.replay.loader.image_columns import image_to_arrow
 
     topics = partitions // PER_TOPIC
@@ -76,8 +77,7 @@ def make_of_size(partitions: int, lake: Path) -> None:
     log.add_snapshot(end_offset=100, epoch=1, last_contained_log_timestamp=1, batches=[batch])
     (snapshot,) = log.snapshots()
     columns = image_to_arrow(image, [encode_value(level.message, 0)])
-    facts = image_cache._facts(snapshot) | {"quorum": image_cache._quorum_json(image_cache.QuorumState())}
-    image_cache._write(image_cache.cache_path(lake, snapshot), columns, facts)
+    save_columns(lake, snapshot, columns, QuorumState())
 
 
 def load(lake: Path) -> dict[str, Any]:

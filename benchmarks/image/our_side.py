@@ -18,7 +18,7 @@ from kraftlake.records.batch_values import BatchValues, read_values
 from kraftlake.records.metadata_records import PartitionChangeRecord, PartitionRecord, TopicRecord
 from kraftlake.records.uuid import Uuid
 from kraftlake.replay import MetadataBatchLoader
-from kraftlake.replay.reading.bulk import made_ahead
+from kraftlake.runtime.prefetching import prefetch
 
 Buffer: TypeAlias = bytes | mmap
 PARTITIONS_PER_TOPIC = 10
@@ -80,8 +80,8 @@ def with_indexes(image: TopicsImage) -> TopicsImage:
 
 
 def loaded(raw: Buffer, base: TopicsImage) -> MetadataBatchLoader:
-    """A loader that has gathered a log's bytes in one delta, as a replay does (`kraftlake.replay.reading.bulk`)."""
-    with made_ahead(parts_of(raw), len(raw)) as parts:
+    """A loader that has gathered a log's bytes in one delta, as a replay does (`kraftlake.replay.loader.fold`)."""
+    with prefetch(parts_of(raw)) as parts:
         return loaded_parts(parts, base)
 
 

@@ -23,7 +23,7 @@ from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.runtime.arguments import instance
 from kraftlake.runtime.errors import EnvironmentFaultError, KraftlakeError, LakeError, UsageError
 from kraftlake.runtime.log import get_logger
-from kraftlake.runtime.one_ahead import one_ahead
+from kraftlake.runtime.prefetching import prefetch
 from kraftlake.spark_jobs.run_session import RunSession
 from kraftlake.spark_jobs.stream_faults import MovedUnderTheStreamError, worded
 from kraftlake.spark_jobs.stream_options import AVAILABLE_NOW, StreamOptions, StreamResult
@@ -249,7 +249,7 @@ class _TableRun:
             log = MetadataLog.open(self._lake)
             wanted = {name for feed in self._feeds for name in feed.writer.log_columns}
             columns = [name for name in LOG_SCHEMA.names if name in wanted]
-            with one_ahead(log.batch_rows(self._fold.last_offset + 1, to_offset, columns=columns)) as tables:
+            with prefetch(log.batch_rows(self._fold.last_offset + 1, to_offset, columns=columns)) as tables:
                 for rows in tables:
                     self._take(rows)
         self._publish(to_the_end=to_the_end)

@@ -15,7 +15,7 @@ from kraftlake.generate import Plan, generate_lake
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.records import metadata_records as r
 from kraftlake.replay import import_source
-from kraftlake.replay.reading.bulk import BULK_FROM
+from kraftlake.replay.reading.chunks import BULK_FROM
 from kraftlake.tables.events import log_events
 from kraftlake.tables.events.table import KINDS
 from kraftlake.tables.events.writer import EventsWriter

@@ -10,7 +10,7 @@ import attrs
 import pytest
 
 from kraftlake.records import metadata_records as r
-from kraftlake.replay.reading.bulk import BULK_FROM
+from kraftlake.replay.reading.chunks import BULK_FROM
 from tests.cli.made_logs import TOPIC_ID, batch_of, directory_of
 from tests.cli.running import DIRECTORY, ROOT
 

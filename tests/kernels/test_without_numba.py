@@ -28,10 +28,10 @@ if sys.argv[1] == "broken since":
     sys.modules["kraftlake.kernels.compiler"] = None
 import kraftlake
 from kraftlake.image import image_to_json
-from kraftlake.replay.reading import bulk
+from kraftlake.replay.reading import chunks
 from kraftlake.runtime.errors import KraftlakeError
 
-bulk.BULK_FROM = bulk.BULK_SNAPSHOT_BYTES = 0
+chunks.BULK_FROM = chunks.BULK_SNAPSHOT_FROM = 0
 for path in sys.argv[2:]:
     try:
         source = kraftlake.open(path)

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.control_records import LeaderChangeMessage
+from kraftlake.replay.reading.chunks import Chunk
 from kraftlake.replay.reading.log_reader import LogReader, SnapshotReader
 from kraftlake.replay.reading.open_reader import LakeReader
-from kraftlake.replay.reading.parts import Part
 from kraftlake.replay.reading.replay_base import usable_snapshots
 
 
@@ -50,7 +50,7 @@ class CommittedTo:
             self.offset = max(self.offset, self._claim[0])
             self._claim = None
 
-    def see_part(self, part: Part) -> None:
+    def see_part(self, part: Chunk) -> None:
         """Go past the next batches of the log."""
         if isinstance(part, RecordBatch):
             self.see(part)

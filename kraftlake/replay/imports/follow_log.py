@@ -16,7 +16,7 @@ from kraftlake.replay.imports.import_log import import_source
 from kraftlake.replay.imports.import_plan import plan_import
 from kraftlake.replay.imports.new_lake import is_lake
 from kraftlake.replay.queries.source import Source, open_source
-from kraftlake.replay.reading.bulk import parts_of_snapshot
+from kraftlake.replay.reading.chunks import chunks_of_snapshot
 from kraftlake.replay.reading.log_reader import LogReader, SnapshotReader
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.replay.reading.replay_base import usable_snapshots
@@ -207,7 +207,7 @@ class LogFollower:
             if snapshot.end_offset > self._log.end_offset:
                 continue
             try:
-                batches = list(parts_of_snapshot(snapshot))
+                batches = list(chunks_of_snapshot(snapshot))
             except NotASourceError:
                 continue  # deleted meanwhile
             self._seen_snapshots.add(snapshot.name)

@@ -9,9 +9,8 @@ from typing import Any
 import attrs
 
 from kraftlake.replay.queries.source import Source
-from kraftlake.replay.reading.bulk import parts_of_snapshot
+from kraftlake.replay.reading.chunks import chunks_of, chunks_of_snapshot
 from kraftlake.replay.reading.open_reader import LakeReader
-from kraftlake.replay.reading.parts import parts_of
 from kraftlake.replay.reading.replay_base import check_unbroken, usable_snapshots
 from kraftlake.runtime.errors import OffsetError
 
@@ -78,7 +77,7 @@ def fork_source(source: Source, lake: str | os.PathLike[str], at: int | datetime
         "controlled",
         start_offset=reader.start_offset,
         contents=Contents(
-            batches=parts_of(reader, reader.start_offset, offset), snapshots=snapshots, batches_of=parts_of_snapshot
+            batches=chunks_of(reader, reader.start_offset, offset), snapshots=snapshots, batches_of=chunks_of_snapshot
         ),
     )
     committed_to = reader.log.committed_to if isinstance(reader, LakeReader) else None

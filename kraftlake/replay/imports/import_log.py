@@ -7,15 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kraftlake.kafka_files import SourceKind
+from kraftlake.replay.imports.cached_images import fill_cache
 from kraftlake.replay.imports.committed import CommittedTo
 from kraftlake.replay.imports.import_plan import ImportPlan, plan_import
 from kraftlake.replay.imports.import_report import ImportReport
 from kraftlake.replay.imports.new_lake import check_place, discard_empty_lake, is_lake, remove_empty_folders
-from kraftlake.replay.loader.image_cache import fill_cache
 from kraftlake.replay.queries.source import Source, open_source
-from kraftlake.replay.reading.bulk import parts_of_snapshot
+from kraftlake.replay.reading.chunks import chunks_of, chunks_of_snapshot
 from kraftlake.replay.reading.open_reader import LakeReader
-from kraftlake.replay.reading.parts import parts_of
 from kraftlake.replay.reading.progress import Progress
 from kraftlake.replay.reading.replay_base import usable_snapshots
 from kraftlake.runtime.arguments import text
@@ -134,12 +133,12 @@ class _Import:
                 end_offset=snapshot.end_offset,
                 epoch=snapshot.epoch,
                 last_contained_log_timestamp=snapshot.last_contained_log_timestamp,
-                batches=parts_of_snapshot(snapshot),
+                batches=chunks_of_snapshot(snapshot),
                 size_in_bytes=snapshot.size_in_bytes,
             )
         committed.see_source(self._source.reader)
         if plan.records:
-            parts = parts_of(self._source.reader, plan.from_offset, plan.to_offset - 1)
+            parts = chunks_of(self._source.reader, plan.from_offset, plan.to_offset - 1)
             for chunk in commit_groups(parts):
                 for part in chunk:
                     committed.see_part(part)

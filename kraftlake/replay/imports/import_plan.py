@@ -9,8 +9,8 @@ import attrs
 
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.serde import read_frame
+from kraftlake.replay.reading.chunks import Chunk, chunks_of
 from kraftlake.replay.reading.log_reader import LogReader, SnapshotReader
-from kraftlake.replay.reading.parts import Part, parts_of
 from kraftlake.replay.reading.progress import Progress
 from kraftlake.replay.reading.replay_base import usable_snapshots
 from kraftlake.runtime.errors import CorruptDataError, ImportConflictError
@@ -55,7 +55,7 @@ def plan_import(
     new = batches = already = before = 0
     comparison = None if lake is None else _Comparison(source, lake, committed_to)
 
-    def fresh(part: Part) -> None:
+    def fresh(part: Chunk) -> None:
         nonlocal new, batches
         if not new and part.epoch < lake_epoch:
             raise ImportConflictError(
@@ -67,7 +67,7 @@ def plan_import(
         batches += 1 if isinstance(part, RecordBatch) else part.batch_count
 
     told = source.start_offset
-    for part in parts_of(source, source.start_offset, source.end_offset - 1):
+    for part in chunks_of(source, source.start_offset, source.end_offset - 1):
         _check_snapshot_epochs(part, ends)
         if comparison is None or part.base_offset >= comparison.end:
             fresh(part)
@@ -138,7 +138,7 @@ def _new_snapshots(source: LogReader, lake: LogReader | None) -> tuple[SnapshotR
     return tuple(new)
 
 
-def _check_snapshot_epochs(part: Part, ends: dict[int, SnapshotReader]) -> None:
+def _check_snapshot_epochs(part: Chunk, ends: dict[int, SnapshotReader]) -> None:
     for offset in [offset for offset in ends if part.base_offset <= offset <= part.last_offset]:
         snapshot = ends.pop(offset)
         epoch = part.epoch if isinstance(part, RecordBatch) else part.end_at(offset).epoch
@@ -149,7 +149,7 @@ def _check_snapshot_epochs(part: Part, ends: dict[int, SnapshotReader]) -> None:
             )
 
 
-def _check_frames(part: Part, snapshot: str | None = None) -> None:
+def _check_frames(part: Chunk, snapshot: str | None = None) -> None:
     if not isinstance(part, RecordBatch):
         from kraftlake.records.row_values import has_plain_frames
 

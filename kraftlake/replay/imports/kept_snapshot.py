@@ -11,7 +11,7 @@ from kraftlake.replay.loader.quorum_state import QuorumState
 
 if TYPE_CHECKING:
     from kraftlake.metadata_log import MetadataLog
-    from kraftlake.replay.reading.parts import Part
+    from kraftlake.replay.reading.chunks import Chunk
 
 
 def keep_snapshot(log: MetadataLog, image: MetadataImage, quorum: QuorumState | None = None) -> int | None:
@@ -46,7 +46,7 @@ class _Counted:
     def __init__(self) -> None:
         self.payload_bytes = 0
 
-    def of(self, parts: Iterable[Part]) -> Iterator[Part]:
+    def of(self, parts: Iterable[Chunk]) -> Iterator[Chunk]:
         """The same parts."""
         for part in parts:
             self.payload_bytes += part.payload_bytes

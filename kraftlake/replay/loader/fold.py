@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, cast
 import attrs
 
 from kraftlake.image import MetadataImage, MetadataProvenance
+from kraftlake.records.batch import RecordBatch
 from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
 from kraftlake.replay.loader.quorum_state import QuorumState
-from kraftlake.replay.reading.bulk import load_in_bulk, parts_of_snapshot
+from kraftlake.replay.reading.chunks import bulk_chunks, chunks_of_snapshot
 from kraftlake.replay.reading.log_reader import LogReader, SnapshotReader
 from kraftlake.replay.reading.open_reader import LakeReader
-from kraftlake.replay.reading.progress import LOADING, REPLAYING, Progress, telling
+from kraftlake.replay.reading.progress import LOADING, REPLAYING, Progress, with_progress
 from kraftlake.replay.reading.replay_base import choose_base, readable_batches
 from kraftlake.runtime.arguments import whole
 from kraftlake.runtime.errors import OffsetError
@@ -56,7 +57,7 @@ def load_snapshot(loader: MetadataBatchLoader, snapshot: SnapshotReader, *, prog
         timestamp=snapshot.last_contained_log_timestamp,
         batch_aligned=True,
     )
-    parts = telling(parts_of_snapshot(snapshot), progress, LOADING)
+    parts = with_progress(chunks_of_snapshot(snapshot), progress, LOADING)
     loader.load_snapshot(parts, provenance, name=snapshot.name)
 
 
@@ -90,10 +91,19 @@ def extend(
     """Gather `base`, if there is one, and the log after the loader's last offset up to and including `to`."""
     if base is not None:
         load_snapshot(loader, base, progress=progress)
-    load_in_bulk(loader, reader, to, progress=progress)
+    chunks = bulk_chunks(reader, loader.last_offset + 1, to)
+    if chunks is not None:
+        from kraftlake.runtime.prefetching import prefetch
+
+        with prefetch(chunks) as fetched:
+            for chunk in with_progress(fetched, progress, REPLAYING, to + 1):
+                if isinstance(chunk, RecordBatch):
+                    loader.load_batch(chunk, to_offset=to)
+                else:
+                    loader.load_values(chunk, to_offset=to)
     if loader.last_offset < to:
         batches = readable_batches(reader, loader.last_offset + 1, to, loader.lost)
-        for batch in telling(batches, progress, REPLAYING, to + 1):
+        for batch in with_progress(batches, progress, REPLAYING, to + 1):
             loader.load_batch(batch, to_offset=to)
 
 

@@ -1,9 +1,9 @@
-"""A cache in a lake: the images of its large snapshots as columns, from which they are there in milliseconds.
+"""A cache in a lake: the images of its large snapshots as columns, which load in milliseconds.
 
-The snapshots' records stay the truth. A file of the cache says which snapshot it was made of: end offset, epoch, record
-count, time, data files, and the checksum of the records' values that the snapshot's commit states; where any of that,
-or the checksum of its own bytes, is not so, it counts as missing. So does one of a snapshot without a checksum. The
-whole folder may be deleted at any time: the next import makes it again.
+The snapshots' records stay the truth. A file of the cache names the snapshot it was made of: end offset, epoch, record
+count, time, data files, and the checksum of the records' values that the snapshot's commit states. A file that
+disagrees with its snapshot or with its own checksum is ignored, and so is one of a snapshot without a checksum. The
+folder may be deleted at any time: the next import makes it again.
 """
 
 from __future__ import annotations
@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from kraftlake.image import MetadataImage, MetadataProvenance
-from kraftlake.records.metadata_records import PartitionRecord, TopicRecord
-from kraftlake.records.serde import decode_control, encode_control, read_frame
+from kraftlake.records.serde import decode_control, encode_control
 from kraftlake.replay.loader.quorum_state import QuorumState
-from kraftlake.runtime.errors import KraftlakeError, ReplayError
+from kraftlake.runtime.errors import KraftlakeError
 from kraftlake.runtime.value import Value
 
 if TYPE_CHECKING:
@@ -29,9 +28,6 @@ if TYPE_CHECKING:
     from kraftlake.metadata_log import LakeSnapshot
 
 FOLDER: Final = "image_cache"
-WORTH_CACHING: Final = 20_000
-"""Snapshots of fewer records are read as records about as fast."""
-
 _FORMAT = "kraftlake image columns 2"
 _MAGIC, _HEADER_BYTES = b"KLIMAGE\x01", 64
 
@@ -49,35 +45,9 @@ def cache_path(lake: Path, snapshot: LakeSnapshot) -> Path:
     return lake / FOLDER / f"{snapshot.end_offset:020d}-{snapshot.epoch:010d}.arrow"
 
 
-def fill_cache(lake: Path, snapshots: tuple[LakeSnapshot, ...]) -> None:
-    """Make the columns of all snapshots that are worth it and have none; a disk that refuses is no reason to fail."""
-    for snapshot in snapshots:
-        if snapshot.bootstrap or snapshot.record_count < WORTH_CACHING or load_cached(lake, snapshot) is not None:
-            continue
-        try:
-            save_to_cache(lake, snapshot)
-        except (OSError, KraftlakeError) as fault:
-            _warn("image_not_cached", snapshot=snapshot.name, lake=str(lake), reason=str(fault))
-
-
-def save_to_cache(lake: Path, snapshot: LakeSnapshot) -> None:
-    """Replay a snapshot and keep its image as columns, once they were seen to give the same image.
-
-    Raises OSError, or what the replay raises.
-    """
-    from kraftlake.replay.loader.fold import snapshot_image
-    from kraftlake.replay.loader.image_columns import image_from_arrow, image_to_arrow
-
-    replay = snapshot_image(snapshot)
-    values = (value for batch in snapshot.batches() if not batch.control for value in batch.values)
-    batch = image_to_arrow(replay.image, [value for value in values if read_frame(value)[0] not in _COLUMNS])
-    if image_from_arrow(batch, replay.image.provenance) != replay.image:
-        raise ReplayError(f"the image of {snapshot.name} is another one when it is read from columns.")
-    _write(cache_path(lake, snapshot), batch, _facts(snapshot) | {"quorum": _quorum_json(replay.quorum)})
-
-
-_COLUMNS = frozenset({TopicRecord.API_KEY, PartitionRecord.API_KEY})
-"""The records that the columns stand for."""
+def save_columns(lake: Path, snapshot: LakeSnapshot, columns: pa.RecordBatch, quorum: QuorumState) -> None:
+    """Keep the columns of a snapshot's image; raises OSError."""
+    _write(cache_path(lake, snapshot), columns, _facts(snapshot) | {"quorum": _quorum_json(quorum)})
 
 
 def load_cached(lake: Path, snapshot: LakeSnapshot) -> CachedImage | None:
@@ -90,7 +60,9 @@ def load_cached(lake: Path, snapshot: LakeSnapshot) -> CachedImage | None:
     try:
         return _load(path, snapshot)
     except (OSError, ValueError, KeyError, TypeError, pa.ArrowException, KraftlakeError) as fault:
-        _warn("image_cache_ignored", file=str(path), reason=str(fault))
+        from kraftlake.runtime.log import get_logger
+
+        get_logger(__name__).warning("image_cache_ignored", file=str(path), reason=str(fault))
         return None
 
 
@@ -134,12 +106,6 @@ def _quorum_from_json(form: dict[str, Any]) -> QuorumState:
             raise ValueError("its voters are of another version")
         voters = message
     return QuorumState(leader_id=form["leader_id"], kraft_version=form["kraft_version"], voters=voters)
-
-
-def _warn(event: str, **values: str) -> None:
-    from kraftlake.runtime.log import get_logger
-
-    get_logger(__name__).warning(event, **values)
 
 
 def _write(path: Path, batch: pa.RecordBatch, facts: dict[str, Any]) -> None:

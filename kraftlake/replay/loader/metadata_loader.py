@@ -20,7 +20,7 @@ from kraftlake.replay.loader.manifest import (
 )
 from kraftlake.replay.loader.metadata_publisher import MetadataPublisher
 from kraftlake.replay.loader.quorum_state import QuorumState
-from kraftlake.replay.reading.bulk import parts_of_snapshot
+from kraftlake.replay.reading.chunks import chunks_of_snapshot
 from kraftlake.runtime.clock import Clock
 from kraftlake.runtime.errors import KraftlakeError, QueueFullError, ReplayError, UsageError
 from kraftlake.runtime.event_queue import (
@@ -173,7 +173,7 @@ class MetadataLoader:
             batch_aligned=True,
         )
         try:
-            loader.load_snapshot(parts_of_snapshot(snapshot), provenance, name=snapshot.name)
+            loader.load_snapshot(chunks_of_snapshot(snapshot), provenance, name=snapshot.name)
             delta, image = loader.take_change()
         except Exception as fault:
             self._stop(fault)

@@ -36,11 +36,3 @@ def decode_record(value: bytes, offset: int) -> AnyMessage:
 def type_of(message: AnyMessage) -> str:
     """The type of a record, as `kraftlake log` prints it."""
     return "UNKNOWN" if isinstance(message, UnknownRecord) else type_name(type(message))
-
-
-def type_at(value: bytes) -> str:
-    """The same of a value, which may be broken."""
-    try:
-        return type_of(decode_value(value).message)
-    except CorruptDataError:
-        return UNDECODABLE

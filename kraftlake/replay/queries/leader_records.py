@@ -17,7 +17,7 @@ from kraftlake.records.metadata_records import (
 )
 from kraftlake.records.serde import decode_value
 from kraftlake.records.uuid import Uuid
-from kraftlake.replay.reading.parts import Part
+from kraftlake.replay.reading.chunks import Chunk
 
 if TYPE_CHECKING:
     from kraftlake.records.batch_values import BatchValues
@@ -60,7 +60,7 @@ class Keys:
         return np.unique(np.frombuffer(b"".join(key[:_HEAD] for key in self.all), np.uint64))
 
 
-def leaders_named(parts: Iterable[Part], keys: Keys) -> Iterator[tuple[bytes, int, int, int]]:
+def leaders_named(parts: Iterable[Chunk], keys: Keys) -> Iterator[tuple[bytes, int, int, int]]:
     """(key, leader, offset, time in epoch ms) of every record of one of the partitions that names a leader, or none.
 
     Those of a metadata transaction come at its end, with its offset and time; those of an aborted one never. A mark

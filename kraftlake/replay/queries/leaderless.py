@@ -11,8 +11,7 @@ from kraftlake.kafka_files import SourceKind
 from kraftlake.records.uuid import Uuid
 from kraftlake.replay.queries.leader_records import Keys, key_of, leaders_named
 from kraftlake.replay.queries.source import Source
-from kraftlake.replay.reading.bulk import parts_of_snapshot
-from kraftlake.replay.reading.parts import parts_of
+from kraftlake.replay.reading.chunks import chunks_of, chunks_of_snapshot
 from kraftlake.replay.reading.replay_base import usable_snapshots
 from kraftlake.runtime.errors import CorruptDataError
 
@@ -53,9 +52,9 @@ def _found(source: Source, keys: Keys, base_end: int, at_offset: int) -> dict[by
     leaders: dict[bytes, int] = {}
     for snapshot in usable_snapshots(source.reader):
         if snapshot.end_offset == base_end:
-            leaders = {key: leader for key, leader, _, _ in leaders_named(parts_of_snapshot(snapshot), keys)}
+            leaders = {key: leader for key, leader, _, _ in leaders_named(chunks_of_snapshot(snapshot), keys)}
     found: dict[bytes, Leaderless] = {}
-    parts = parts_of(source.reader, max(base_end, source.start_offset), at_offset)
+    parts = chunks_of(source.reader, max(base_end, source.start_offset), at_offset)
     for key, leader, offset, time in leaders_named(parts, keys):
         if not base_end <= offset <= at_offset:
             continue

@@ -14,9 +14,9 @@ from kraftlake.records.batch import RecordBatch
 from kraftlake.records.control_records import LeaderChangeMessage
 from kraftlake.records.uuid import Uuid
 from kraftlake.replay.loader.quorum_state import QuorumState
+from kraftlake.replay.reading.chunks import Chunk, chunks_of
 from kraftlake.replay.reading.log_reader import LogReader
 from kraftlake.replay.reading.open_reader import open_reader
-from kraftlake.replay.reading.parts import Part, parts_of
 from kraftlake.replay.reading.replay_base import usable_snapshots
 from kraftlake.runtime.errors import CorruptDataError
 
@@ -117,7 +117,7 @@ class _Seen:
             head = next(iter(newest.batches()), None)
             self._see_control([] if head is None else [head])
             self.epoch_ends[newest.epoch] = newest.end_offset
-        for part in parts_of(reader, reader.start_offset, reader.end_offset - 1):
+        for part in chunks_of(reader, reader.start_offset, reader.end_offset - 1):
             for epoch, end in _ends_in(part):
                 self.epoch_ends[epoch] = max(end, self.epoch_ends.get(epoch, 0))
             if isinstance(part, RecordBatch):
@@ -130,7 +130,7 @@ class _Seen:
                 self.static_voters = tuple(sorted(voter.voter_id for voter in message.voters))
 
 
-def _ends_in(part: Part) -> Iterator[tuple[int, int]]:
+def _ends_in(part: Chunk) -> Iterator[tuple[int, int]]:
     """Each epoch of a part, and where its batches in it end."""
     if isinstance(part, RecordBatch):
         yield part.epoch, part.last_offset + 1

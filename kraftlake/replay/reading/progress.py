@@ -21,15 +21,15 @@ class EndsAtOffset(Protocol):
         """Its last offset."""
 
 
-PartT = TypeVar("PartT", bound=EndsAtOffset)
+ChunkT = TypeVar("ChunkT", bound=EndsAtOffset)
 
 
-def telling(parts: Iterable[PartT], progress: Progress | None, phase: str, end: int = 0) -> Iterable[PartT]:
+def with_progress(parts: Iterable[ChunkT], progress: Progress | None, phase: str, end: int = 0) -> Iterable[ChunkT]:
     """The same parts; when each of them is done, `progress` hears up to which offset of those below `end`."""
     return parts if progress is None else _told(parts, progress, phase, end)
 
 
-def _told(parts: Iterable[PartT], progress: Progress, phase: str, end: int) -> Iterator[PartT]:
+def _told(parts: Iterable[ChunkT], progress: Progress, phase: str, end: int) -> Iterator[ChunkT]:
     for part in parts:
         yield part
         progress(phase, min(part.last_offset + 1, end), end)

@@ -18,7 +18,7 @@ from kraftlake.replay.loader.manifest import SkippedRecord
 from kraftlake.replay.queries.source import Source
 from kraftlake.replay.reading.log_reader import LogReader, SnapshotReader
 from kraftlake.replay.reading.open_reader import LakeReader
-from kraftlake.replay.reading.progress import LOADING, REPLAYING, Progress, telling
+from kraftlake.replay.reading.progress import LOADING, REPLAYING, Progress, with_progress
 from kraftlake.replay.reading.replay_base import usable_snapshots
 from kraftlake.replay.verify.findings import Findings
 from kraftlake.replay.verify.lake_chain import check_chain
@@ -115,7 +115,7 @@ class _Verification:
             loader = MetadataBatchLoader(lenient=True)
             try:
                 said: list[type] = []
-                for batch in telling(snapshot.batches(), self._progress, LOADING):
+                for batch in with_progress(snapshot.batches(), self._progress, LOADING):
                     self.snapshot_records += batch.record_count
                     said += self._check_control(batch, snapshot)
                 for one in (KRaftVersionRecord, VotersRecord):
@@ -185,7 +185,7 @@ class _Verification:
         known = 0
         try:
             batches = self._reader.batches(self._reader.start_offset)
-            for batch in telling(batches, self._progress, REPLAYING, self._reader.end_offset):
+            for batch in with_progress(batches, self._progress, REPLAYING, self._reader.end_offset):
                 self.batches += 1
                 self.records += batch.record_count
                 self._check_control(batch)

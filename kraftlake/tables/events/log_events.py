@@ -11,7 +11,7 @@ import pyarrow as pa
 from kraftlake import kernels
 from kraftlake.replay.loader.manifest import SkippedRecord
 from kraftlake.replay.queries.changes import LogChanges
-from kraftlake.replay.reading.bulk import BULK_FROM
+from kraftlake.replay.reading.chunks import BULK_FROM
 from kraftlake.replay.reading.log_reader import LogReader
 from kraftlake.runtime.errors import KraftlakeError
 from kraftlake.tables.events.change_events import change_events

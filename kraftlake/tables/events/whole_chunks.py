@@ -12,8 +12,8 @@ from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.serde import UnknownRecord
 from kraftlake.replay.loader.record_faults import decode_record
+from kraftlake.replay.reading.chunks import Chunk, chunks_of
 from kraftlake.replay.reading.log_reader import LogReader
-from kraftlake.replay.reading.parts import Part, parts_of
 from kraftlake.runtime.errors import ReplayError
 from kraftlake.tables.changes.effective_records import EffectiveRecords, standing_alone
 from kraftlake.tables.events.states import EVENT_KINDS
@@ -56,7 +56,7 @@ class WholeParts:
 
         Raises what the records raise, and ReplayError for what a loader has to look at.
         """
-        for part in parts_of(self._reader, self.safe_from, self._to_offset):
+        for part in chunks_of(self._reader, self.safe_from, self._to_offset):
             if part.last_offset > self._to_offset:
                 return
             _check(part, self.told_to + 1, self._epoch)
@@ -68,7 +68,7 @@ class WholeParts:
             yield self._writer.drain().cast(EVENTS.schema)
 
 
-def _check(part: Part, expected: int, epoch: int) -> None:
+def _check(part: Chunk, expected: int, epoch: int) -> None:
     """Raises for what a loader wouldn't take, where that shows only there."""
     epochs = np.array([part.epoch]) if isinstance(part, RecordBatch) else part.epochs
     if part.base_offset != expected or (np.diff(epochs, prepend=epoch) < 0).any():

@@ -26,7 +26,7 @@ from kraftlake.kernels import indexes as index_kernels
 from kraftlake.records.batch import RecordBatch, encode_batch
 from kraftlake.records.metadata_records import ClearElrRecord, RemoveTopicRecord
 from kraftlake.records.serde import ApiMessageAndVersion, encode_value
-from kraftlake.replay.reading import bulk
+from kraftlake.replay.reading import chunks
 from kraftlake.replay.reading.open_reader import open_reader
 from tests.broken_kernels import breaking
 from tests.histories import uuid_of
@@ -112,7 +112,7 @@ def test_a_batch_loader_without_a_kernel_tells_the_same(
 def test_a_long_lived_loader_without_a_kernel_catches_up_and_publishes_the_same(
     break_kernel: Callable[[Any], list[str]], kernel: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(bulk, "BULK_FROM", 0)
+    monkeypatch.setattr(chunks, "BULK_FROM", 0)
     known = [*first(), *few()]
     (tmp_path / "00000000000000000000.log").write_bytes(b"".join(map(encode_batch, batches_of(known, [50]))))
     last = RecordBatch.of(len(known), 50, TIME, topics_come_and_go())
@@ -129,7 +129,7 @@ def test_a_long_lived_loader_without_a_kernel_catches_up_and_publishes_the_same(
     asked = break_kernel(kernel)
     images = published()
     assert asked
-    monkeypatch.setattr(bulk, "BULK_FROM", 1 << 62)
+    monkeypatch.setattr(chunks, "BULK_FROM", 1 << 62)
     expected = published()
     assert [image_to_json(image) for image in images] == [image_to_json(image) for image in expected]
     assert len(images) == 2

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,7 @@ from kraftlake.records.batch import RecordBatch
 from kraftlake.records.batch_values import BatchValues
 from kraftlake.replay.imports.fork import fork_source
 from kraftlake.replay.imports.import_log import import_source
-from kraftlake.replay.reading import bulk, parts
+from kraftlake.replay.reading import chunks
 from kraftlake.runtime.errors import CorruptDataError
 
 SAMPLES = Path(__file__).resolve().parents[3] / "samples"
@@ -28,19 +27,15 @@ LOGS = [
 ]
 
 
-@pytest.fixture(params=[0, 1 << 40], ids=["made ahead", "made when asked for"])
-def always_bulk(monkeypatch, request):
-    monkeypatch.setattr(bulk, "AHEAD_FROM_BYTES", request.param)
-    monkeypatch.setattr(bulk, "BULK_FROM", 0)
-    monkeypatch.setattr(parts, "BULK_FROM", 0)
-    monkeypatch.setattr(bulk, "BULK_SNAPSHOT_BYTES", 0)
+@pytest.fixture
+def always_bulk(monkeypatch):
+    monkeypatch.setattr(chunks, "BULK_FROM", 0)
+    monkeypatch.setattr(chunks, "BULK_SNAPSHOT_FROM", 0)
 
 
 def never_bulk(monkeypatch):
-    monkeypatch.setattr(bulk, "BULK_FROM", 10**12)
-    monkeypatch.setattr(parts, "BULK_FROM", 10**12)
-    monkeypatch.setattr(bulk, "BULK_SNAPSHOT_BYTES", 10**12)
-    monkeypatch.setattr(bulk, "BULK_SNAPSHOT_RECORDS", 10**12)
+    monkeypatch.setattr(chunks, "BULK_FROM", 10**12)
+    monkeypatch.setattr(chunks, "BULK_SNAPSHOT_FROM", 10**12)
 
 
 def answers(source):
@@ -118,7 +113,7 @@ def test_damage_is_told_in_the_same_words(tmp_path, monkeypatch, always_bulk, wh
 def test_a_snapshot_that_a_lake_made_is_large_by_its_records_for_it_has_no_size(
     tmp_path, monkeypatch, enough, bulk_parts
 ):
-    monkeypatch.setattr(bulk, "BULK_SNAPSHOT_RECORDS", enough)
+    monkeypatch.setattr(chunks, "BULK_SNAPSHOT_FROM", enough)
     (first, *_) = [snapshot for snapshot in kraftlake.open(LOGS[0]).snapshots if not snapshot.bootstrap]
     log = MetadataLog.create(tmp_path / "lake")
     log.add_snapshot(
@@ -129,17 +124,10 @@ def test_a_snapshot_that_a_lake_made_is_large_by_its_records_for_it_has_no_size(
     )
     (snapshot,) = log.snapshots()
     assert (snapshot.size_in_bytes, snapshot.record_count > 10) == (0, True)
-    assert any(isinstance(part, BatchValues) for part in bulk.parts_of_snapshot(snapshot)) == bulk_parts
+    assert any(isinstance(part, BatchValues) for part in chunks.chunks_of_snapshot(snapshot)) == bulk_parts
 
 
 def test_a_small_source_is_replayed_without_numba_or_numpy():
     code = "import sys, kraftlake; kraftlake.open(sys.argv[1]).image(); print({'numba', 'numpy'} & {*sys.modules})"
     done = subprocess.run([sys.executable, "-c", code, LOGS[0]], check=True, capture_output=True, text=True)
     assert done.stdout.strip() == "set()"
-
-
-@pytest.mark.parametrize(("size", "elsewhere"), [(bulk.AHEAD_FROM_BYTES - 1, False), (bulk.AHEAD_FROM_BYTES, True)])
-def test_a_thread_is_started_for_what_takes_longer_than_its_start(monkeypatch, size, elsewhere):
-    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1})
-    with bulk.made_ahead((threading.get_ident() for _ in range(2)), size) as made:
-        assert (threading.get_ident() not in set(made)) == elsewhere

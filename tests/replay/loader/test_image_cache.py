@@ -21,6 +21,7 @@ from kraftlake.records import metadata_records as r
 from kraftlake.records.control_records import Voter, VoterEndpoint, VotersRecord
 from kraftlake.records.serde import encode_value
 from kraftlake.replay import import_source, open_source
+from kraftlake.replay.imports import cached_images
 from kraftlake.replay.loader import image_cache
 from kraftlake.replay.loader.image_columns import SCHEMA, image_from_arrow, image_to_arrow
 from tests.histories import histories, uuid_of
@@ -31,7 +32,7 @@ SAMPLE = Path(__file__).resolve().parents[3] / "samples" / "kafka-4.4" / "log" /
 @pytest.fixture
 def lake(tmp_path, monkeypatch):
     """A lake whose snapshots are all worth a cache."""
-    monkeypatch.setattr(image_cache, "WORTH_CACHING", 1)
+    monkeypatch.setattr(cached_images, "WORTH_CACHING", 1)
     import_source(open_source(SAMPLE), tmp_path / "lake")
     return tmp_path / "lake"
 
@@ -104,7 +105,7 @@ UNUSED = {
     ),
     "records": "json_form log_record",
     "delta": "from_empty local_replica_changes object_change row_changes topic_delta",
-    "replay": "loader.manifest loader.metadata_publisher queries.local_changes queries.record_types",
+    "replay": "loader.metadata_publisher queries.local_changes queries.record_types",
 }
 """Modules that write, follow a log or print records: a process that wants an image needs none of them."""
 
@@ -214,7 +215,7 @@ def test_verify_finds_columns_that_are_not_the_image_of_the_records(lake):
 
 
 def test_a_disk_that_refuses_the_cache_does_not_refuse_the_import(tmp_path, monkeypatch):
-    monkeypatch.setattr(image_cache, "WORTH_CACHING", 1)
+    monkeypatch.setattr(cached_images, "WORTH_CACHING", 1)
 
     def refuse(*_args):
         raise OSError(28, "No space left on device")

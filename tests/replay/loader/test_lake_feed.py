@@ -14,7 +14,7 @@ from kraftlake.metadata_log import MetadataLog, Upkeep, UpkeepPolicy
 from kraftlake.records.batch import RecordBatch
 from kraftlake.replay import LakeFeed, LoaderManifest, MetadataLoader
 from kraftlake.replay.loader.manifest import SnapshotManifest
-from kraftlake.replay.reading import bulk
+from kraftlake.replay.reading import chunks
 from kraftlake.runtime.clock import Clock, ManualClock, SystemClock
 from kraftlake.runtime.errors import CorruptDataError
 from kraftlake.runtime.event_queue import EventQueue
@@ -113,7 +113,7 @@ def test_what_the_tail_has_by_then_is_one_change(lake: Path) -> None:
 
 
 def test_compiled_replay_is_what_a_new_publisher_is_told_of(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bulk, "BULK_FROM", 1)
+    monkeypatch.setattr(chunks, "BULK_FROM", 1)
     batches = log_of(1, [metadata_version()], *([topic(n), partition(n)] for n in range(1, 9)), [topic(20)])
     run = fed(lake_of(lake, *batches))
     assert run.faults.told == []

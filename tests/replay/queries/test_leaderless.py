@@ -15,7 +15,7 @@ from kraftlake.records.metadata_records import PartitionChangeRecord
 from kraftlake.records.uuid import Uuid
 from kraftlake.replay import Source, import_source
 from kraftlake.replay.queries.leaderless import Leaderless, leaderless_since
-from kraftlake.replay.reading import bulk, parts
+from kraftlake.replay.reading import chunks
 from tests.cli.running import DIRECTORY
 from tests.replay import made_logs as log
 
@@ -70,9 +70,8 @@ def copied(folder: Path, *patterns: str) -> Source:
 def any_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """The log is read in either of the two ways there are."""
     from_ = 0 if request.param else 1 << 62
-    monkeypatch.setattr(parts, "BULK_FROM", from_)
-    for name in ("BULK_SNAPSHOT_BYTES", "BULK_SNAPSHOT_RECORDS"):
-        monkeypatch.setattr(bulk, name, from_)
+    for name in ("BULK_FROM", "BULK_SNAPSHOT_FROM"):
+        monkeypatch.setattr(chunks, name, from_)
 
 
 @pytest.mark.usefixtures("any_way")

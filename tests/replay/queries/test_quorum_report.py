@@ -196,7 +196,7 @@ def test_nothing_is_no_quorum(tmp_path: Path) -> None:
 
 def test_a_log_in_many_parts_ends_as_it_ends_batch_by_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     in_parts = read_log_copy(str(KAFKA_44))
-    monkeypatch.setattr("kraftlake.replay.reading.parts.BULK_FROM", 2**63)
+    monkeypatch.setattr("kraftlake.replay.reading.chunks.BULK_FROM", 2**63)
     assert read_log_copy(str(KAFKA_44)) == in_parts
     assert in_parts.epoch_ends == ((1, 1085), (2, 5737))
 

@@ -6,8 +6,8 @@ import pytest
 
 from kraftlake import kernels
 from kraftlake.replay import open_source
-from kraftlake.replay.reading import bulk
-from kraftlake.replay.reading.progress import telling
+from kraftlake.replay.reading import chunks
+from kraftlake.replay.reading.progress import with_progress
 from tests.cli.running import DIRECTORY, TORN
 from tests.replay.made_logs import no_op
 
@@ -24,7 +24,7 @@ def offsets(told: Told, phase: str, end: int) -> list[int]:
 def test_a_replay_tells_each_part_up_to_its_end(monkeypatch: pytest.MonkeyPatch, in_bulk: bool) -> None:
     if in_bulk and not kernels.available():
         pytest.skip("numba is missing")
-    monkeypatch.setattr(bulk, "BULK_FROM", 1 if in_bulk else 1 << 30)
+    monkeypatch.setattr(chunks, "BULK_FROM", 1 if in_bulk else 1 << 30)
     source = open_source(DIRECTORY)
     told: Told = []
     replay = source.replay(4000, from_snapshot=False, progress=lambda *args: told.append(args))
@@ -62,4 +62,4 @@ def test_a_verification_tells_of_the_files_then_of_the_replay(directory: object)
 
 def test_where_nobody_listens_the_parts_are_given_as_they_are() -> None:
     parts = [no_op(offset) for offset in range(3)]
-    assert telling(parts, None, "replaying", 3) is parts
+    assert with_progress(parts, None, "replaying", 3) is parts

@@ -36,7 +36,7 @@ SAMPLE = SAMPLES / "kafka-4.4" / "log" / "__cluster_metadata-0"
 def parts_taken(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Make every range long, and any number of records many; gets the last offset of each part taken as columns."""
     monkeypatch.setattr(log_events, "BULK_FROM", 0)
-    monkeypatch.setattr("kraftlake.replay.reading.parts.BULK_FROM", 0)
+    monkeypatch.setattr("kraftlake.replay.reading.chunks.BULK_FROM", 0)
     monkeypatch.setattr(partition_states, "BULK_FROM", 1)
     taken: list[int] = []
     take = whole_parts.EventsWriter.take_part

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.runtime.one_ahead import one_ahead
+from kraftlake.runtime.prefetching import prefetch
 
 
 @pytest.fixture(autouse=True, params=[1, 2], ids=["one processor", "two processors"])
@@ -26,7 +26,7 @@ def ours() -> list[threading.Thread]:
 
 @given(st.lists(st.integers() | st.none()))
 def test_the_items_come_in_their_order(items: list[int | None]) -> None:
-    with one_ahead(items) as made:
+    with prefetch(items) as made:
         assert list(made) == items
     assert not ours()
 
@@ -37,7 +37,7 @@ def test_a_fault_comes_where_its_item_would(good: int) -> None:
         yield from range(good)
         raise ValueError("the next one")
 
-    with one_ahead(items()) as made:
+    with prefetch(items()) as made:
         assert [next(made) for _ in range(good)] == list(range(good))
         with pytest.raises(ValueError, match="the next one"):
             next(made)
@@ -55,7 +55,7 @@ def test_no_more_than_one_is_made_before_somebody_asks(processors: int) -> None:
                 second.set()
             yield number
 
-    with one_ahead(items()) as made:
+    with prefetch(items()) as made:
         assert next(made) == 0
         if processors == 2:
             assert second.wait(10)
@@ -72,7 +72,7 @@ def test_who_leaves_early_leaves_nothing_running() -> None:
             closed.append(True)
 
     source = items()
-    with one_ahead(source) as made:
+    with prefetch(source) as made:
         next(made)
     assert not ours()
     source.close()
@@ -80,7 +80,7 @@ def test_who_leaves_early_leaves_nothing_running() -> None:
 
 
 def test_items_are_made_on_another_thread_where_there_is_a_processor_for_it(processors: int) -> None:
-    with one_ahead(threading.get_ident() for _ in range(2)) as made:
+    with prefetch(threading.get_ident() for _ in range(2)) as made:
         assert (set(made) == {threading.get_ident()}) == (processors == 1)
 
 
@@ -89,5 +89,5 @@ def test_a_system_that_does_not_tell_the_processors_of_a_process_has_those_of_th
 ) -> None:
     monkeypatch.delattr(os, "sched_getaffinity")
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
-    with one_ahead(threading.get_ident() for _ in range(2)) as made:
+    with prefetch(threading.get_ident() for _ in range(2)) as made:
         assert threading.get_ident() not in set(made)

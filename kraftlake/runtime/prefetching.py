@@ -13,8 +13,8 @@ T = TypeVar("T")
 
 
 @contextmanager
-def one_ahead(items: Iterable[T]) -> Iterator[Iterator[T]]:
-    """`with one_ahead(items) as made: for item in made: …`, for items whose making leaves the GIL to others.
+def prefetch(items: Iterable[T]) -> Iterator[Iterator[T]]:
+    """`with prefetch(items) as made: for item in made: …`, for items whose making leaves the GIL to others.
 
     At most one is made before somebody asks for it. What the making raises comes where its item would. Leaving the
     `with` waits for the item that is being made, and closes `items` where that can be. Where there is one processor

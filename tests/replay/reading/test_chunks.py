@@ -11,7 +11,7 @@ from kraftlake.metadata_log import MetadataLog
 from kraftlake.records.batch import RecordBatch, encode_batch
 from kraftlake.records.rows import to_rows
 from kraftlake.replay import import_source
-from kraftlake.replay.reading.parts import Part, parts_of
+from kraftlake.replay.reading.chunks import Chunk, chunks_of
 from kraftlake.runtime.errors import CorruptDataError
 from tests.metadata_log.log_batches import data_batch, leader_change, noop_batch
 from tests.metadata_log.strategies import logs
@@ -27,13 +27,13 @@ def directory(folder: Path, batches: list[RecordBatch], damage_at: int | None = 
     return source
 
 
-def batches_of(parts: list[Part]) -> list[RecordBatch]:
+def batches_of(parts: list[Chunk]) -> list[RecordBatch]:
     return [batch for part in parts for batch in ([part] if isinstance(part, RecordBatch) else part.batches(0))]
 
 
 @pytest.fixture(autouse=True)
 def in_bulk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kraftlake.replay.reading.parts.BULK_FROM", 0)
+    monkeypatch.setattr("kraftlake.replay.reading.chunks.BULK_FROM", 0)
 
 
 @given(data=st.data())
@@ -44,7 +44,7 @@ def test_parts_hold_the_batches_that_a_reader_gives_one_by_one(
     reader = open_directory(directory(tmp_path_factory.mktemp("log"), batches))
     first = data.draw(st.integers(0, reader.end_offset - 1))
     last = data.draw(st.integers(first, reader.end_offset - 1))
-    parts = list(parts_of(reader, first, last))
+    parts = list(chunks_of(reader, first, last))
     assert batches_of(parts) == list(reader.batches(first, last))
     assert to_rows(parts).equals(to_rows(reader.batches(first, last)))
 
@@ -63,7 +63,7 @@ def test_a_bulk_import_makes_the_lake_that_one_batch_by_batch_makes(
 ) -> None:
     source = directory(tmp_path, LOG)
     in_bulk = import_source(str(source), str(tmp_path / "one"))
-    monkeypatch.setattr("kraftlake.replay.reading.parts.BULK_FROM", 10**9)
+    monkeypatch.setattr("kraftlake.replay.reading.chunks.BULK_FROM", 10**9)
     import_source(str(source), str(tmp_path / "other"))
     one, other = (MetadataLog.open(tmp_path / name) for name in ("one", "other"))
     assert one.rows().equals(other.rows())

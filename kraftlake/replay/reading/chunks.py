@@ -1,0 +1,68 @@
+"""A log or a snapshot read in order: batch by batch, or in large chunks where it is long enough for compiled code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from kraftlake import kernels
+from kraftlake.records.batch import RecordBatch
+from kraftlake.replay.reading.log_reader import LogReader, SnapshotReader
+
+if TYPE_CHECKING:
+    from kraftlake.records.batch_values import BatchValues
+
+Chunk: TypeAlias = "BatchValues | RecordBatch"
+"""One batch, or consecutive data batches."""
+
+BULK_FROM: Final = 20_000
+"""The number of a log's records from which compiled code is worth its start."""
+BULK_SNAPSHOT_FROM: Final = 10_000
+"""The same of a snapshot."""
+_SNAPSHOT_RECORD_BYTES: Final = 100
+"""The size of a partition's record, to estimate how many records a snapshot file holds."""
+
+
+def bulk_chunks(reader: LogReader, first: int, last: int) -> Iterator[Chunk] | None:
+    """Chunks that together hold the offsets [first, last] and more; None where reading in bulk is not worth it.
+
+    The chunks may end before `last`: what follows has to be read batch by batch.
+    """
+    stretches: Any = getattr(reader, "stretches", None)
+    if last - first < BULK_FROM or stretches is None or not kernels.available():
+        return None
+    chunks: Iterator[Chunk] = stretches(first, last)
+    return chunks
+
+
+def chunks_of(reader: LogReader, first: int, last: int) -> Iterator[Chunk]:
+    """The whole batches that hold any offset of [first, last], in order; raises what `reader.batches` raises."""
+    for chunk in bulk_chunks(reader, first, last) or ():
+        if isinstance(chunk, RecordBatch) or (chunk.base_offset >= first and chunk.last_offset <= last):
+            yield chunk
+        else:
+            yield from (batch for batch in chunk.batches(first) if batch.base_offset <= last)
+        first = chunk.last_offset + 1
+    if first <= last:
+        yield from reader.batches(first, last)
+
+
+def chunks_of_snapshot(snapshot: SnapshotReader) -> Iterator[Chunk]:
+    """All batches of a snapshot."""
+    stretches: Any = getattr(snapshot, "stretches", None)
+    # A snapshot that a lake made itself never was a file and has no size, but its records are counted.
+    records: int = getattr(snapshot, "record_count", 0) or snapshot.size_in_bytes // _SNAPSHOT_RECORD_BYTES
+    after = 0
+    if records >= BULK_SNAPSHOT_FROM and stretches is not None and kernels.available():
+        from kraftlake.records.control_records import SnapshotFooterRecord
+        from kraftlake.runtime.prefetching import prefetch
+
+        with prefetch(stretches()) as chunks:
+            for chunk in chunks:
+                after = chunk.last_offset + 1
+                yield chunk
+                if isinstance(chunk, RecordBatch) and SnapshotFooterRecord.API_KEY in chunk.control_types:
+                    return
+    for batch in snapshot.batches():
+        if batch.base_offset >= after:
+            yield batch

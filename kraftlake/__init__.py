@@ -19,10 +19,5 @@ __version__ = "0.1.0"
 __all__ = ["Source", "__version__", "import_source", "open"]
 
 # Nothing is imported before it is asked for: `kraftlake --help` imports this package first.
-_HOMES = {
-    "Source": "replay.queries.source",
-    "import_source": "replay.imports.import_log",
-    "open": "replay.queries.source:open_source",
-}
 
-__getattr__, __dir__ = lazy_exports(__name__, _HOMES, __all__)
+__getattr__, __dir__ = lazy_exports(__name__, __all__)

@@ -10,6 +10,7 @@ from pathlib import Path
 import attrs
 
 import kraftlake
+from kraftlake.runtime.lazy_exports import exported_homes
 
 PACKAGE = Path(kraftlake.__file__).parent
 
@@ -85,8 +86,6 @@ def _imported_by(node: ast.stmt) -> Iterator[tuple[str, str | None]]:
 
 @cache
 def homes_of(package: str) -> dict[str, str]:
-    """The table `_HOMES` of a package's lazily exported names: name → module within the package."""
-    for node in ast.parse(modules()[package].read_text("utf-8")).body:
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "_HOMES":
-            return {name: home.partition(":")[0] for name, home in ast.literal_eval(node.value).items()}
-    return {}
+    """The lazily exported names of a package: name → module within the package."""
+    homes = exported_homes(modules()[package].read_text("utf-8"))
+    return {name: module.removeprefix(f"{package}.") for name, (module, _) in homes.items()}

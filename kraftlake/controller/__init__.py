@@ -21,21 +21,6 @@ if TYPE_CHECKING:
     from kraftlake.controller.result import ControllerResult
     from kraftlake.controller.state import Command, ControllerState
 
-_HOMES = {
-    "ActiveController": "active_controller",
-    "ApiError": "errors",
-    "BootstrapMetadata": "bootstrap",
-    "BootstrapSnapshot": "bootstrap",
-    "Command": "state",
-    "ControllerApiError": "errors",
-    "ControllerConfig": "config",
-    "ControllerResult": "result",
-    "ControllerState": "state",
-    "EmbeddedController": "embedded",
-    "Errors": "errors",
-    "Executed": "active_controller",
-    "QuorumController": "quorum_controller",
-}
 
 __all__ = [
     "ActiveController",
@@ -53,4 +38,4 @@ __all__ = [
     "QuorumController",
 ]
 
-__getattr__, __dir__ = lazy_exports(__name__, _HOMES, __all__)
+__getattr__, __dir__ = lazy_exports(__name__, __all__)

@@ -30,27 +30,6 @@ if TYPE_CHECKING:
     from kraftlake.delta.topics.topic_delta import TopicDelta
     from kraftlake.delta.topics.topics_delta import TopicsDelta
 
-_HOMES = {
-    "AclsDelta": "acls_delta",
-    "ClientQuotaDelta": "client_quotas_delta",
-    "ClientQuotasDelta": "client_quotas_delta",
-    "ClusterDelta": "cluster_delta",
-    "ConfigurationDelta": "configurations_delta",
-    "ConfigurationsDelta": "configurations_delta",
-    "DelegationTokenDelta": "delegation_token_delta",
-    "FeaturesDelta": "features_delta",
-    "LocalReplicaChanges": "topics.local_replica_changes",
-    "MetadataDelta": "metadata_delta",
-    "PartitionInfo": "topics.local_replica_changes",
-    "ProducerIdsDelta": "producer_ids_delta",
-    "ScramDelta": "scram_delta",
-    "TopicDelta": "topics.topic_delta",
-    "TopicIdPartition": "topics.local_replica_changes",
-    "TopicPartition": "topics.local_replica_changes",
-    "TopicsDelta": "topics.topics_delta",
-    "delta_from_empty": "from_empty",
-    "local_changes_to_json": "topics.local_replica_changes",
-}
 
 __all__ = [
     "AclsDelta",
@@ -74,4 +53,4 @@ __all__ = [
     "local_changes_to_json",
 ]
 
-__getattr__, __dir__ = lazy_exports(__name__, _HOMES, __all__)
+__getattr__, __dir__ = lazy_exports(__name__, __all__)

@@ -15,6 +15,5 @@ if TYPE_CHECKING:
 
 __all__ = ["PATTERNS", "Episode", "GenerateReport", "Plan", "generate_lake"]
 
-_HOMES = {"PATTERNS": "plan", "Plan": "plan", "Episode": "lake", "GenerateReport": "lake", "generate_lake": "lake"}
 
-__getattr__, __dir__ = lazy_exports(__name__, _HOMES, __all__)
+__getattr__, __dir__ = lazy_exports(__name__, __all__)

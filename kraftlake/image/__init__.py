@@ -82,19 +82,5 @@ __all__ = [
     "refuse_loss",
 ]
 
-_HOMES = {
-    "BrokerCounts": "broker_partitions",
-    "BrokerPartitions": "broker_partitions",
-    "ClusterCounts": "cluster_counts",
-    "EntryChange": "diff",
-    "FieldChange": "diff",
-    "ImageDiff": "diff",
-    "count_cluster": "cluster_counts",
-    "count_partitions_of_brokers": "broker_partitions",
-    "diff_images": "diff",
-    "image_to_json": "json_form",
-    "min_insync_replicas": "broker_partitions",
-    "partitions_of": "broker_partitions",
-}
 
-__getattr__, __dir__ = lazy_exports(__name__, _HOMES, __all__)
+__getattr__, __dir__ = lazy_exports(__name__, __all__)

@@ -25,30 +25,6 @@ if TYPE_CHECKING:
     from kraftlake.kafka_files.sniffing.source_kind import SourceKind
     from kraftlake.kafka_files.writer import write_checkpoint, write_segment
 
-_HOMES = {
-    "ArchiveLimits": "archives.members",
-    "open_archive": "archives.archive",
-    "Problem": "check",
-    "check_directory": "check",
-    "checkpoint_batches": "snapshots.batches",
-    "MetadataDirectory": "directory",
-    "open_directory": "directory",
-    "BrokenFileError": "faults",
-    "RemovedFileError": "faults",
-    "TornTail": "faults",
-    "DirectoryFollower": "follow",
-    "TruncatedLogError": "follow",
-    "segment_name": "file_names",
-    "snapshot_name": "file_names",
-    "open_kafka_files": "open_source",
-    "open_segment": "single_file",
-    "open_snapshot": "single_file",
-    "Snapshot": "snapshots.snapshot",
-    "sniff": "sniffing.sniffing",
-    "SourceKind": "sniffing.source_kind",
-    "write_checkpoint": "writer",
-    "write_segment": "writer",
-}
 
 __all__ = [
     "ArchiveLimits",
@@ -75,4 +51,4 @@ __all__ = [
     "write_segment",
 ]
 
-__getattr__, __dir__ = lazy_exports(__name__, _HOMES, __all__)
+__getattr__, __dir__ = lazy_exports(__name__, __all__)

@@ -44,26 +44,5 @@ __all__ = [
     "lake_location",
 ]
 
-_HOMES = {
-    "Chain": "append.chain",
-    "ChainLink": "append.chain",
-    "LogTail": "reading.tail",
-    "SinceSnapshot": "snapshots.policy",
-    "SnapshotPolicy": "snapshots.policy",
-    "TailCursor": "reading.tail",
-    "Upkeep": "maintenance.upkeep",
-    "UpkeepPolicy": "maintenance.policy",
-    "UpkeepThread": "maintenance.upkeep",
-    "UnknownOutcomeError": "delta_table.commit",
-    "GroupLimits": "append.commit_queue",
-    "GroupCommit": "append.group_commit",
-    "Contents": "append.creation",
-    "LakeSnapshot": "snapshots.snapshot_table",
-    "Location": "storage.location",
-    "MetadataLog": "log",
-    "commit_groups": "append.appendable",
-    "is_object_uri": "storage.object_path",
-    "lake_location": "storage.location",
-}
 
-__getattr__, __dir__ = lazy_exports(__name__, _HOMES, __all__)
+__getattr__, __dir__ = lazy_exports(__name__, __all__)

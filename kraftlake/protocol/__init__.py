@@ -16,18 +16,6 @@ if TYPE_CHECKING:
     from kraftlake.protocol.quorum_client import NoLeaderError, OtherClusterError, QuorumClient, QuorumPosition
     from kraftlake.protocol.quorum_watch import QuorumWatch
 
-_HOMES = {
-    "Address": "address",
-    "Connection": "connection",
-    "NoLeaderError": "quorum_client",
-    "NodeClient": "node_client",
-    "NodeError": "connection",
-    "OtherClusterError": "quorum_client",
-    "QuorumClient": "quorum_client",
-    "QuorumPosition": "quorum_client",
-    "QuorumWatch": "quorum_watch",
-    "parse_addresses": "address",
-}
 
 __all__ = [
     "Address",
@@ -42,4 +30,4 @@ __all__ = [
     "parse_addresses",
 ]
 
-__getattr__, __dir__ = lazy_exports(__name__, _HOMES, __all__)
+__getattr__, __dir__ = lazy_exports(__name__, __all__)

@@ -50,55 +50,6 @@ if TYPE_CHECKING:
     )
     from kraftlake.publisher.topic_cluster_quotas import ClientQuotaCallback, DynamicTopicClusterQuotaPublisher
 
-_HOMES = {
-    "AclCache": "acl_cache",
-    "AclOperation": "acl_cache",
-    "AclPermissionType": "acl_cache",
-    "Action": "authorizer",
-    "AuthorizerConfig": "authorizer",
-    "BrokerMetadataPublisher": "broker_metadata_publisher",
-    "BrokerParts": "broker_metadata_publisher",
-    "ClientQuotaCallback": "topic_cluster_quotas",
-    "ClientQuotas": "client_quotas",
-    "Cluster": "cluster_view",
-    "ConfigType": "dynamic_configs",
-    "ControllerMetadataMetrics": "controller_metrics",
-    "Coordinator": "driven",
-    "CoordinatorRecorder": "coordinator_recorder",
-    "CredentialProvider": "credentials",
-    "Cursor": "metadata_responses",
-    "Decision": "authorizer",
-    "DelegationTokenCache": "credentials",
-    "DescribedTopics": "metadata_responses",
-    "DynamicConfigHandler": "driven",
-    "DynamicConfigPublisher": "dynamic_configs",
-    "DynamicConfigs": "dynamic_configs",
-    "DynamicTopicClusterQuotaPublisher": "topic_cluster_quotas",
-    "Emitter": "snapshot_generator",
-    "FeaturesPublisher": "features",
-    "FilterComponent": "quota_filter",
-    "FinalizedFeatures": "metadata_responses",
-    "GroupCoordinator": "driven",
-    "LakeSnapshotEmitter": "snapshot_generator",
-    "LeaderAndIsr": "metadata_responses",
-    "LogManager": "driven",
-    "Match": "quota_filter",
-    "MetadataCache": "metadata_cache",
-    "MetadataError": "metadata_responses",
-    "Node": "metadata_responses",
-    "PartitionInfo": "cluster_view",
-    "PartitionMetadata": "metadata_responses",
-    "PatternType": "acl_cache",
-    "QuotaFilter": "quota_filter",
-    "ReplicaManager": "driven",
-    "ResourceType": "acl_cache",
-    "ShareCoordinator": "driven",
-    "SnapshotEmitterMetrics": "snapshot_generator",
-    "SnapshotGenerator": "snapshot_generator",
-    "StandardAuthorizer": "authorizer",
-    "TopicMetadata": "metadata_responses",
-    "effective_configs": "dynamic_configs",
-}
 
 __all__ = [
     "AclCache",
@@ -150,4 +101,4 @@ __all__ = [
     "effective_configs",
 ]
 
-__getattr__, __dir__ = lazy_exports(__name__, _HOMES, __all__)
+__getattr__, __dir__ = lazy_exports(__name__, __all__)

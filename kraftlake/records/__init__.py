@@ -35,38 +35,6 @@ if TYPE_CHECKING:
     )
     from kraftlake.records.uuid import Uuid
 
-_HOMES = {
-    "AnyMessage": "serde",
-    "ApiMessageAndVersion": "serde",
-    "BatchLimits": "batch",
-    "CONTROL_NAMES": "control_records",
-    "CONTROL_RECORDS": "control_records",
-    "DEFAULT": "batch",
-    "LogRecord": "log_record",
-    "METADATA_RECORDS": "metadata_records",
-    "Message": "schema",
-    "MetadataVersion": "metadata_version",
-    "RecordBatch": "batch",
-    "Struct": "schema",
-    "TornBatchError": "batch",
-    "UNKNOWN": "serde",
-    "UnknownRecord": "serde",
-    "Uuid": "uuid",
-    "decode_control": "serde",
-    "decode_message": "codec",
-    "decode_value": "serde",
-    "encode_batch": "batch",
-    "encode_control": "serde",
-    "encode_message": "codec",
-    "encode_value": "serde",
-    "from_json": "json_form",
-    "log_records": "log_record",
-    "read_batches": "batch",
-    "read_frame": "serde",
-    "record_type": "serde",
-    "to_json": "json_form",
-    "type_name": "schema",
-}
 
 __all__ = [
     "CONTROL_NAMES",
@@ -101,4 +69,4 @@ __all__ = [
     "type_name",
 ]
 
-__getattr__, __dir__ = lazy_exports(__name__, _HOMES, __all__)
+__getattr__, __dir__ = lazy_exports(__name__, __all__)

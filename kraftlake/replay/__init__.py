@@ -39,45 +39,6 @@ if TYPE_CHECKING:
     from kraftlake.replay.reading.open_reader import LakeReader
     from kraftlake.replay.verify.verify_report import Problem, VerifyReport
 
-_HOMES = {
-    "CommittedTo": "imports.committed",
-    "ExportReport": "queries.export",
-    "FollowStep": "imports.follow_log",
-    "ImportReport": "imports.import_report",
-    "LakeFeed": "loader.lake_feed",
-    "LakeReader": "reading.open_reader",
-    "LeaderAndEpoch": "loader.manifest",
-    "LoaderManifest": "loader.manifest",
-    "LocalChanges": "queries.local_changes",
-    "LogChanges": "queries.changes",
-    "LogDeltaManifest": "loader.manifest",
-    "LogFollower": "imports.follow_log",
-    "LogReader": "reading.log_reader",
-    "MetadataBatchLoader": "loader.batch_loader",
-    "MetadataLoader": "loader.metadata_loader",
-    "MetadataLoaderMetrics": "loader.loader_metrics",
-    "MetadataPublisher": "loader.metadata_publisher",
-    "MetadataUpdater": "loader.metadata_publisher",
-    "Problem": "verify.verify_report",
-    "Published": "queries.changes",
-    "QuorumReport": "queries.quorum_report",
-    "QuorumState": "loader.quorum_state",
-    "RECORD_TYPES": "queries.record_types",
-    "Replay": "loader.fold",
-    "SkippedRecord": "loader.manifest",
-    "SnapshotManifest": "loader.manifest",
-    "SnapshotReader": "reading.log_reader",
-    "Source": "queries.source",
-    "VerifyReport": "verify.verify_report",
-    "describe_quorum": "queries.quorum_report",
-    "image_at": "loader.fold",
-    "import_source": "imports.import_log",
-    "load_snapshot": "loader.fold",
-    "open_source": "queries.source",
-    "replay_to": "loader.fold",
-    "topics_from_arrow": "loader.image_columns",
-    "topics_to_arrow": "loader.image_columns",
-}
 
 __all__ = [
     "RECORD_TYPES",
@@ -119,4 +80,4 @@ __all__ = [
     "topics_to_arrow",
 ]
 
-__getattr__, __dir__ = lazy_exports(__name__, _HOMES, __all__)
+__getattr__, __dir__ = lazy_exports(__name__, __all__)

@@ -50,59 +50,6 @@ if TYPE_CHECKING:
     from kraftlake.replica_manager.topic_config_handler import TopicConfigHandler
     from kraftlake.replica_manager.transitions import FetcherName, Transition, TransitionKind
 
-_HOMES = {
-    "AlterPartitionManager": "controller_channel",
-    "AssignmentsManager": "assignments_manager",
-    "BatchingAlterPartitionManager": "alter_partition_manager",
-    "BrokerEndPoint": "fetchers",
-    "BrokerReplay": "broker_replay",
-    "Cause": "causes",
-    "ControllerChannel": "alter_partition_manager",
-    "DelayedRequests": "delayed_operations",
-    "DirectoriesChannel": "assignments_manager",
-    "DirectoryEventHandler": "controller_channel",
-    "ExpirationReaper": "expiration_reaper",
-    "FetchManager": "fetch_contexts",
-    "FetchRequest": "leader_end_point",
-    "FetchResponse": "leader_end_point",
-    "FetchSessionCache": "fetch_session_cache",
-    "Fetcher": "fetchers",
-    "FetcherFactory": "fetchers",
-    "FetcherFigures": "fetchers",
-    "FetcherName": "transitions",
-    "ImageView": "metadata_view",
-    "InitialFetchState": "fetchers",
-    "LeaderAndIsr": "controller_channel",
-    "LeaderEndPoint": "leader_end_point",
-    "LogConfig": "log_config",
-    "LogDirFetcher": "log_dir_fetcher",
-    "LogDirReport": "log_dirs",
-    "LogManager": "log_manager",
-    "MemoryLogManager": "memory_log_manager",
-    "MemoryPartitionLog": "memory_log",
-    "MetadataView": "metadata_view",
-    "Partition": "partition",
-    "PartitionLog": "partition_log",
-    "ReplayStep": "broker_replay",
-    "ReplayedBroker": "replayed_broker",
-    "ReplicaFetcher": "replica_fetcher",
-    "ReplicaFetcherThread": "fetcher_thread",
-    "ReplicaManager": "replica_manager",
-    "ReplicaManagerConfig": "config",
-    "ReplicationQuota": "replication_quota",
-    "RequestServer": "serving",
-    "TopicConfigHandler": "topic_config_handler",
-    "Transition": "transitions",
-    "TransitionKind": "transitions",
-    "alter_replica_log_dirs": "log_dir_moves",
-    "check_log_dirs": "log_dirs",
-    "compare_log_dirs": "log_dirs",
-    "gauges": "replication_metrics",
-    "register_metrics": "replication_metrics",
-    "serve_fetch": "fetch_serving",
-    "summary_to_json": "replay_json",
-    "transition_to_json": "replay_json",
-}
 
 __all__ = [
     "AlterPartitionManager",
@@ -158,4 +105,4 @@ __all__ = [
     "transition_to_json",
 ]
 
-__getattr__, __dir__ = lazy_exports(__name__, _HOMES, __all__)
+__getattr__, __dir__ = lazy_exports(__name__, __all__)

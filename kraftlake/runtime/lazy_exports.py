@@ -1,30 +1,49 @@
-"""What a package re-exports, imported when somebody first asks for it."""
+"""The names that a package exports, imported when they are first used."""
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 from kraftlake.runtime.whole_import import import_whole
 
+_IMPORT = re.compile(r"^    from (\S+) import (\([^)]*\)|[^\n#]*)", re.MULTILINE)
 
-def lazy_exports(
-    package: str, homes: Mapping[str, str], exported: Sequence[str]
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """`__getattr__, __dir__ = lazy_exports(__name__, _HOMES, __all__)`, at the end of a package's `__init__`.
 
-    `homes` has for each name the module within the package that it comes from, with `:NAME` behind it where it is
-    called otherwise there. `dir`, `help` and completion then know all that is `exported`.
+def lazy_exports(package: str, exported: Sequence[str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """`__getattr__, __dir__ = lazy_exports(__name__, __all__)`, at the end of a package's `__init__`.
+
+    Each name comes from the module that the package imports it from under `if TYPE_CHECKING:`: type checkers and the
+    interpreter read the same lines. `dir`, `help` and completion list all names that are `exported`.
     """
 
+    @cache
+    def homes() -> dict[str, tuple[str, str]]:
+        spec = sys.modules[package].__spec__
+        assert spec is not None
+        loader: Any = spec.loader
+        return exported_homes(loader.get_source(package))
+
     def get(name: str) -> Any:
-        if name not in homes:
+        if name not in exported or name not in homes():
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        module, _, attribute = homes[name].partition(":")
-        return getattr(import_whole(f"{package}.{module}"), attribute or name)
+        module, attribute = homes()[name]
+        return getattr(import_whole(module), attribute)
 
     def listed() -> list[str]:
         return sorted({*vars(sys.modules[package]), *exported})
 
     return get, listed
+
+
+def exported_homes(source: str) -> dict[str, tuple[str, str]]:
+    """The module that each name comes from, and its name there, by the indented imports in a package's source."""
+    found = {}
+    for module, names in _IMPORT.findall(source):
+        for imported in filter(None, map(str.strip, names.strip("()").split(","))):
+            attribute, _, name = imported.partition(" as ")
+            found[name or attribute] = (module, attribute)
+    return found

@@ -49,27 +49,5 @@ __all__ = [
     "table_frame",
 ]
 
-_HOMES = {
-    "BuiltSnapshot": "fold.build_snapshot",
-    "KraftDataSource": "data_source",
-    "ReplayListener": "replay_listener",
-    "ReplayProgress": "replay_listener",
-    "ReplayResult": "replay_stream",
-    "StreamOptions": "stream_options",
-    "StreamResult": "stream_options",
-    "build_snapshot": "fold.build_snapshot",
-    "counts_by_minute": "metrics_frames",
-    "image_frame": "fold.image_frame",
-    "java_home": "java",
-    "read_records": "typed_read",
-    "local_changes_frame": "fold.local_changes_frame",
-    "run_job": "run_named_job",
-    "run_replay": "replay_stream",
-    "run_snapshot": "fold.build_snapshot",
-    "run_tables": "table_stream",
-    "spark_session": "session",
-    "state_frame": "history_frames",
-    "table_frame": "derived_frames",
-}
 
-__getattr__, __dir__ = lazy_exports(__name__, _HOMES, __all__)
+__getattr__, __dir__ = lazy_exports(__name__, __all__)

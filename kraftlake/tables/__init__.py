@@ -25,16 +25,5 @@ __all__ = [
     "state_at",
 ]
 
-_HOMES = {
-    "JOBS": "jobs",
-    "Job": "jobs",
-    "LakeTable": "lake_table",
-    "Published": "table_writer",
-    "RowBuffer": "table_writer",
-    "TableDescription": "lake_table",
-    "TableWriter": "table_writer",
-    "partition_table": "partition_table",
-    "state_at": "history.state_at",
-}
 
-__getattr__, __dir__ = lazy_exports(__name__, _HOMES, __all__)
+__getattr__, __dir__ = lazy_exports(__name__, __all__)

@@ -1,38 +1,51 @@
-"""Names that a package imports when somebody asks for them."""
+"""Names that a package imports when they are first used."""
 
 from __future__ import annotations
 
+import importlib
 import sys
+from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+SOURCE = '''"""A package."""
+from typing import TYPE_CHECKING
 from kraftlake.runtime.lazy_exports import lazy_exports
-
-HOMES = {"system": "lazy_exports:sys", "import_whole": "lazy_exports"}
+if TYPE_CHECKING:
+    from kraftlake.runtime.lazy_exports import (
+        exported_homes,
+        sys as system,
+    )
+    from kraftlake.runtime.whole_import import import_whole  # a reason
+    from kraftlake.runtime.value import Value
+already = 1
+__all__ = ["already", "exported_homes", "import_whole", "system"]
+__getattr__, __dir__ = lazy_exports(__name__, __all__)
+'''
 
 
 @pytest.fixture
-def package(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    made = ModuleType("kraftlake.runtime")
-    monkeypatch.setitem(sys.modules, made.__name__, made)
-    return made
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    (tmp_path / "a_lazy_package").mkdir()
+    (tmp_path / "a_lazy_package" / "__init__.py").write_text(SOURCE)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "a_lazy_package", raising=False)
+    return importlib.import_module("a_lazy_package")
 
 
-def test_a_name_comes_from_its_home_by_its_own_name_or_another(package: ModuleType) -> None:
-    get, _ = lazy_exports(package.__name__, HOMES, tuple(HOMES))
-    assert get("system") is sys
-    assert get("import_whole").__name__ == "import_whole"
+def test_a_name_comes_from_the_module_of_the_typing_import_by_its_own_name_or_an_alias(package: ModuleType) -> None:
+    assert package.system is sys
+    assert package.import_whole.__name__ == "import_whole"
+    assert package.exported_homes.__name__ == "exported_homes"
 
 
-def test_a_name_that_has_no_home_is_refused_with_the_package(package: ModuleType) -> None:
-    get, _ = lazy_exports(package.__name__, HOMES, tuple(HOMES))
-    with pytest.raises(AttributeError, match=r"^module 'kraftlake.runtime' has no attribute 'nothing'$"):
-        get("nothing")
+@pytest.mark.parametrize("name", ["nothing", "Value"])
+def test_a_name_that_is_not_exported_is_refused_with_the_package(package: ModuleType, name: str) -> None:
+    with pytest.raises(AttributeError, match=rf"^module 'a_lazy_package' has no attribute '{name}'$"):
+        getattr(package, name)
 
 
-def test_what_is_there_and_what_may_be_asked_for_is_listed(package: ModuleType) -> None:
-    _, listed = lazy_exports(package.__name__, HOMES, tuple(HOMES))
-    package.__dict__["already"] = 1
-    assert {"already", "__name__", *HOMES} <= set(listed())
-    assert listed() == sorted(listed())
+def test_what_is_there_and_what_is_exported_is_listed(package: ModuleType) -> None:
+    assert {"already", "__name__", *package.__all__} <= set(dir(package))
+    assert dir(package) == sorted(dir(package))

@@ -25,11 +25,7 @@ V = TypeVar("V")
 
 def bulk_local_changes(bulk: BulkChange, broker: int) -> LocalReplicaChanges:
     """Kafka's `TopicsDelta.localChanges` of a bulk change; see `TopicsDelta.local_changes`."""
-    return changes_at(bulk, broker, bulk.local_places(broker))
-
-
-def changes_at(bulk: BulkChange, broker: int, places: Mapping[str, Any]) -> LocalReplicaChanges:
-    """The places that `BulkChange.local_places` gives, as what they stand for."""
+    places = bulk.local_places(broker)
     view = _View(bulk, broker)
     followed = (places["leaders"], places["followers"])
     return LocalReplicaChanges(

@@ -330,12 +330,9 @@ class TopicsDelta:
         """
         self._merge()
         if self._bulk is not None:
-            from kraftlake.delta.topics.bulk_local_changes_all import all_bulk_local_changes
+            from kraftlake.delta.topics.bulk_local_changes import brokers_of
 
-            try:
-                return all_bulk_local_changes(self._bulk)
-            except kernels.NoCompiledCodeError:
-                return self._as_objects().local_changes_all()
+            return {broker: self.local_changes(broker) for broker in sorted(brokers_of(self._bulk))}
         if self._whole is not None:
             return self._as_objects().local_changes_all()
         return {} if self._objects is None else self._objects.local_changes_all()

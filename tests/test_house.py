@@ -82,6 +82,16 @@ def test_doors() -> None:
     )
 
 
+@pytest.mark.parametrize("room", [room for room in ROOMS if homes_of(room)])
+def test_a_door_has_the_same_names_for_type_checkers_and_for_the_run(room: str) -> None:
+    for_types = {
+        (imported.name, imported.module.removeprefix(f"{room}."))
+        for imported in module_imports(room)
+        if imported.typing_only
+    }
+    assert for_types == set(homes_of(room).items())
+
+
 def test_code_lines_leave_docstrings_comments_and_blank_lines_out(tmp_path: Path) -> None:
     source = '''"""A module's docstring,
 on two lines."""

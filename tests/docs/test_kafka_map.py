@@ -1,4 +1,4 @@
-"""docs/kafka-map.md names files and tests; both must be there."""
+"""docs/kafka-map.md: its rows stand in tables, and the files and tests that they name exist."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "kafka-map.md").read_text("utf-8")
+HEAD = "| Kafka | here | shown by |\n| --- | --- | --- |\n"
 ROWS = [
-    tuple(cell.strip() for cell in line.strip("|\n ").split(" | "))
-    for line in (ROOT / "docs" / "kafka-map.md").read_text("utf-8").splitlines()
-    if line.startswith("| ") and "---" not in line
-][1:]
+    tuple(cell.strip() for cell in line.strip("|").split(" | "))
+    for line in PAGE.replace(HEAD, "").splitlines()
+    if line.startswith("|")
+]
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[row[0] for row in ROWS])
@@ -21,3 +23,8 @@ def test_the_file_and_the_test_of_each_mechanism_exist(row: tuple[str, ...]) -> 
     assert (ROOT / "kraftlake" / ours.strip("`")).is_file()
     test = ROOT / shown_by.strip("`")
     assert re.search(r"^\s*def test_", test.read_text("utf-8"), re.MULTILINE)
+
+
+def test_every_row_stands_in_a_table() -> None:
+    paragraphs = PAGE.split("\n\n")
+    assert all(one.startswith(HEAD) for one in paragraphs if one.startswith("|") or "\n|" in one)

@@ -20,7 +20,7 @@ export SOURCE_DATE_EPOCH := 0
 
 .venv/runtime: .venv/python pyproject.toml constraints.txt
 	@echo "Installing kraftlake into .venv (once; a few minutes on a slow line) …"
-	@$(PIP) --editable .
+	@$(PIP) --editable '.[all]'
 	@touch $@
 
 .venv/dev: .venv/runtime

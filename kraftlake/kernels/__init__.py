@@ -1,79 +1,66 @@
 """Compiled loops over bytes and numbers, for bulk work: records found in batches, topic records replayed on rows.
 
-Nothing here is imported unless tens of thousands of records are to be replayed; where numba is missing or broken, or
-compiled code can be kept nowhere, the same is done record by record with objects.
+Nothing here is imported unless tens of thousands of records are to be replayed. Whether there is compiled code is
+decided once a process, by `available`; where there is none, the same work is done record by record with objects.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from functools import cache, wraps
-from importlib import import_module
-from importlib.util import find_spec
-from typing import ParamSpec, TypeVar
+from functools import cache
 
-from kraftlake.runtime.errors import KraftlakeError
+from kraftlake.runtime.errors import EnvironmentFaultError
+from kraftlake.runtime.extras import EXTRAS, install_command, is_installed
 
-__all__ = ["NoCompiledCodeError", "available", "give_up", "loaded", "retried_without"]
+__all__ = ["available", "loaded", "pays"]
 
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-class NoCompiledCodeError(KraftlakeError):
-    """A function can't be compiled: numba is broken, or what it compiles can be kept nowhere."""
+_EXTRA = "fast"
 
 
 @cache
 def available() -> bool:
-    """Whether compiled code can be had: numpy and numba are installed and work, and there is a folder to keep code in.
+    """Whether this process uses compiled code: the extra `fast` is installed, works, and has a folder to keep code in.
 
-    numba itself is imported where nothing was compiled yet; what is wrong with it is said on stderr.
+    One small function is run to find out, which is compiled where nothing was compiled for this machine yet. What is
+    wrong with an installation is printed on stderr, once. After the answer True, code that can't be compiled is an
+    EnvironmentFaultError.
     """
-    if _given_up or find_spec("numba") is None or find_spec("numpy") is None:
+    if not all(map(is_installed, EXTRAS[_EXTRA])):
         return False
     try:
-        from kraftlake.kernels import machine_code
+        from kraftlake.kernels.compiled import probe
 
-        if not machine_code.has_code():
-            machine_code.folder_to_fill()
-            import_module("numba")
+        probe(0)
     except Exception as fault:  # an installation can be broken in any way
-        give_up(fault)
-    return not _given_up
+        reason = fault if isinstance(fault, EnvironmentFaultError) else f"numba does not work: {fault}"
+        _note(f"kraftlake replays without compiled code, slower: {reason}")
+        return False
+    return True
 
 
-_given_up: list[BaseException] = []
-"""Why this process does without from some moment on; empty while it does not."""
+def pays(count: int, least: int) -> bool:
+    """Whether compiled code does work on `count` records or bytes: it is available, and they are `least` or more.
 
-
-def give_up(fault: BaseException) -> None:
-    """Do without compiled code from now on: `available` says no."""
-    if not _given_up:
-        _say(fault)
-    _given_up.append(fault)
-    available.cache_clear()
-
-
-def retried_without(function: Callable[P, R]) -> Callable[P, R]:
-    """A function of the past alone, done over with objects where compiled code is missed in the middle of it."""
-
-    @wraps(function)
-    def done(*args: P.args, **kwargs: P.kwargs) -> R:
-        try:
-            return function(*args, **kwargs)
-        except NoCompiledCodeError:
-            return function(*args, **kwargs)
-
-    return done
-
-
-def _say(fault: BaseException) -> None:
-    reason = fault if isinstance(fault, NoCompiledCodeError) else f"numba does not work: {fault}"
-    print(f"kraftlake replays without compiled code, slower: {reason}", file=sys.stderr)  # noqa: T201
+    Where it would but is not installed, one line on stderr names the extra to install.
+    """
+    if count < least:
+        return False
+    if not available():
+        _note_missing()
+        return False
+    return True
 
 
 def loaded() -> bool:
-    """Whether the process uses them already: then they pay for smaller work too."""
+    """Whether the process uses compiled code already: then it pays for smaller work too."""
     return f"{__name__}.compiled" in sys.modules and available()
+
+
+@cache
+def _note_missing() -> None:
+    if not all(map(is_installed, EXTRAS[_EXTRA])):
+        _note(f"kraftlake replays without compiled code, slower: {install_command(_EXTRA)} brings it.")
+
+
+def _note(line: str) -> None:
+    print(line, file=sys.stderr)  # noqa: T201

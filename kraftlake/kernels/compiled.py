@@ -6,9 +6,9 @@ from collections.abc import Callable
 from functools import update_wrapper
 from typing import Any, TypeVar
 
-from kraftlake.kernels import NoCompiledCodeError, give_up
 from kraftlake.kernels.arguments import Flattened, flatten
-from kraftlake.kernels.machine_code import LoadedCode, code_folders, find_code
+from kraftlake.kernels.machine_code import LoadedCode, find_code
+from kraftlake.runtime.errors import EnvironmentFaultError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -42,7 +42,7 @@ class Kernel:
     def __call__(self, *arguments: Any) -> Any:
         """Run it. Raises TypeError for arguments of other types than `compiled` names.
 
-        NoCompiledCodeError where the code is not there and can't be made; nothing was run then.
+        EnvironmentFaultError where the code is not in the cache and can't be compiled.
         """
         types: list[str] = []
         numbers: list[int] = []
@@ -61,16 +61,12 @@ class Kernel:
                 plain = [each.value if isinstance(each, Flattened) else each for each in arguments]
                 return compile_kernel(self, tuple(plain))
             except Exception as fault:  # an installation can be broken in any way
-                raise NoCompiledCodeError(
-                    f"numba can't compile {self.function.__name__} ({fault}): repair it, or delete "
-                    f"{' and '.join(map(str, code_folders()))} to do without."
+                raise EnvironmentFaultError(
+                    f"numba can't compile {self.function.__name__} ({fault}): install it anew, or uninstall it to do "
+                    "without compiled code."
                 ) from fault
 
-        try:
-            return find_code(f"{self.function.__module__}.{self.function.__name__}", key, compile_)
-        except NoCompiledCodeError as fault:
-            give_up(fault.__cause__ or fault)
-            raise
+        return find_code(f"{self.function.__module__}.{self.function.__name__}", key, compile_)
 
     @property
     def _numba_type_(self) -> Any:
@@ -98,3 +94,9 @@ class Instruction:
         from kraftlake.kernels.compiler import type_of_instruction
 
         return type_of_instruction(self)
+
+
+@compiled
+def probe(number: int) -> int:
+    """Gives `number`: whether compiled code works is found out with it."""
+    return number

@@ -22,9 +22,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
-import llvmlite.binding as llvm
-
-from kraftlake.kernels import NoCompiledCodeError
 from kraftlake.runtime.errors import EnvironmentFaultError
 from kraftlake.runtime.user_cache import private_folder, temporary_cache, temporary_cache_path, user_cache
 
@@ -72,20 +69,26 @@ _RESULT: dict[str, Callable[[int], Any]] = {"n": int, "b": bool, "u": lambda num
 def find_code(name: str, types: str, compile_: Callable[[], tuple[bytes, str]]) -> LoadedCode:
     """The code of a function for some types of arguments, from a cache or else from `compile_`.
 
-    That gives an object file and the letters of its results. Raises NoCompiledCodeError where there is no code, and no
-    folder to keep it in: each process would compile it again.
+    That gives an object file and the letters of its results. Raises EnvironmentFaultError where there is no code of any
+    function, and no folder to keep it in: each process would compile all of it again.
     """
     file = f"{name.rpartition('.')[2]}-{_digest(f'{name} {types}'.encode())}.code"
     for folder in code_folders():
         kept = _read(folder / file)
         if kept is not None:
             return _load(*kept)
-    folder = folder_to_fill()
-    _say_once(folder)
+    place = folder_to_fill()
+    if place is None and not _has_code():
+        raise EnvironmentFaultError(
+            "neither the user's cache folder nor the temporary one can hold compiled code: "
+            "set KRAFTLAKE_CACHE to a folder of yours that can."
+        )
+    _say_once(place)
     compiled = compile_()
-    with suppress(OSError):  # a disk that has become full is no reason to fail
-        _write(folder / file, *compiled)
-        _remove_stale(folder)
+    if place is not None:
+        with suppress(OSError):  # a disk that has become full is no reason to fail
+            _write(place / file, *compiled)
+            _remove_stale(place)
     return _load(*compiled)
 
 
@@ -97,25 +100,20 @@ def code_folders() -> tuple[Path, ...]:
 
 
 @cache
-def folder_to_fill() -> Path:
-    """Where new code is kept: in the user's cache, or in the temporary one where that takes nothing.
-
-    Raises NoCompiledCodeError where neither does.
-    """
+def folder_to_fill() -> Path | None:
+    """Where new code is kept: in the user's cache, or else in the temporary one; None where neither takes it."""
     for cache_folder in (user_cache, temporary_cache):
         folder = _folder_in(cache_folder)
         if folder is not None and _takes_files(folder):
             return folder
-    raise NoCompiledCodeError(
-        "neither the user's cache folder nor the temporary one can hold compiled code: "
-        "set KRAFTLAKE_CACHE to a folder of yours that can."
-    )
+    return None
 
 
 def _folder_in(cache_folder: Callable[[], Path]) -> Path | None:
     """The folder `kernels` of a cache, of mode 0700, and in it a folder for just this code; None where it can't be."""
+    digest = _digest_of_code()
     try:
-        folder = private_folder(cache_folder() / "kernels") / _digest_of_code()
+        folder = private_folder(cache_folder() / "kernels") / digest
         folder.mkdir(exist_ok=True, mode=0o700)
         if time.time() - folder.stat().st_mtime > _DAY:  # so that those in use are known from those that are not
             with suppress(OSError):
@@ -153,7 +151,7 @@ def _remove_stale(folder: Path) -> None:
             shutil.rmtree(doomed, ignore_errors=True)
 
 
-def has_code() -> bool:
+def _has_code() -> bool:
     """Whether something was compiled for this machine before."""
     return any(True for folder in code_folders() for _ in folder.glob("*.code"))
 
@@ -167,6 +165,8 @@ def _code_depends_on() -> bytes:
     """The sources, what compiles them, and the machine that they are compiled for."""
     sources = [path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py"))] or _sources_in_a_zip()
     versions = [_version(name) for name in ("numba", "llvmlite", "numpy")]
+    import llvmlite.binding as llvm
+
     machine = [llvm.get_process_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()]
     return b"\0".join([*sources, *(text.encode() for text in [sys.version, *versions, *machine])])
 
@@ -228,6 +228,8 @@ def _read(path: Path) -> tuple[bytes, str] | None:
 
 
 def _load(code: bytes, results: str) -> LoadedCode:
+    import llvmlite.binding as llvm
+
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target().create_target_machine(jit=True))
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
@@ -236,16 +238,18 @@ def _load(code: bytes, results: str) -> LoadedCode:
 
 @cache
 def _target() -> Any:
+    import llvmlite.binding as llvm
+
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     return llvm.Target.from_triple(llvm.get_process_triple())
 
 
 @cache
-def _say_once(folder: Path) -> None:
+def _say_once(folder: Path | None) -> None:
     """Compiling takes seconds: who waits should know what for."""
     line = "kraftlake compiles its bulk replay for this machine, once; it takes some seconds."
-    if folder != _folder_in(user_cache):
+    if folder is not None and folder != _folder_in(user_cache):
         line += (
             f" The user's cache folder can't be written, so the code is kept in {folder.parents[1]}: "
             "set KRAFTLAKE_CACHE to a folder of yours to keep it for good."

@@ -8,7 +8,6 @@ from typing import Any, Final
 import attrs
 import numpy as np
 
-from kraftlake.kernels import NoCompiledCodeError
 from kraftlake.kernels.batch_walk import (
     BASE,
     COUNT,
@@ -138,15 +137,11 @@ def read_values(
     """The batches that `data` holds: stretches of plain data batches, in parts, and others one by one.
 
     It ends in front of the first batch that is not as it should be, without a word: `read_batches` says what is wrong.
-    So it does where there is no compiled code.
     """
     start, size = 0, len(data)
     array = np.frombuffer(data, np.uint8)
     while start < size:
-        try:
-            stop = yield from _stretch(array, start, limits)
-        except NoCompiledCodeError:
-            return
+        stop = yield from _stretch(array, start, limits)
         if stop >= size:
             return
         length = int.from_bytes(data[stop + 8 : stop + LENGTH_FROM], "big") + LENGTH_FROM

@@ -28,7 +28,6 @@ def encode_batches(values: BatchValues, compression: str = "none") -> Iterator[b
         base, first = last_offset + 1, last_offset + 1 - values.base_offset
 
 
-@kernels.retried_without
 def _sections(values: BatchValues) -> Iterator[bytes] | None:
     """The records section of each batch; None where there is no compiled code."""
     if not kernels.available():

@@ -66,7 +66,6 @@ def has_plain_frames(values: BatchValues) -> bool:
     return frame_kinds(values.data, values.starts, values.stops, np.empty(values.record_count, np.int64))
 
 
-@kernels.retried_without
 def rows_of_values(values: BatchValues) -> pa.Table:
     """As `to_rows`, of many batches at once; raises as it does."""
     count = values.record_count

@@ -58,7 +58,7 @@ def decode_columns(
 def _decode(
     cls: type[Message], payloads: pa.Array, versions: Any, fields: tuple[str, ...], where: Where
 ) -> list[pa.Array]:
-    if fields and (kernels.loaded() or (len(payloads) >= _WORTH_COMPILING and kernels.available())):
+    if fields and (kernels.loaded() or kernels.pays(len(payloads), _WORTH_COMPILING)):
         columns = _compiled(cls, payloads, versions, fields)
         if columns is not None:
             return columns

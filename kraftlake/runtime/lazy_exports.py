@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
+from kraftlake.runtime.extras import explain
 from kraftlake.runtime.whole_import import import_whole
 
 _IMPORT = re.compile(r"^    from (\S+) import (\([^)]*\)|[^\n#]*)", re.MULTILINE)
@@ -17,7 +18,8 @@ def lazy_exports(package: str, exported: Sequence[str]) -> tuple[Callable[[str],
     """`__getattr__, __dir__ = lazy_exports(__name__, __all__)`, at the end of a package's `__init__`.
 
     Each name comes from the module that the package imports it from under `if TYPE_CHECKING:`: type checkers and the
-    interpreter read the same lines. `dir`, `help` and completion list all names that are `exported`.
+    interpreter read the same lines. `dir`, `help` and completion list all names that are `exported`. A name whose
+    module imports a package that only an extra installs raises EnvironmentFaultError.
     """
 
     @cache
@@ -31,7 +33,10 @@ def lazy_exports(package: str, exported: Sequence[str]) -> tuple[Callable[[str],
         if name not in exported or name not in homes():
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         module, attribute = homes()[name]
-        return getattr(import_whole(module), attribute)
+        try:
+            return getattr(import_whole(module), attribute)
+        except ModuleNotFoundError as fault:
+            raise explain(fault) or fault from fault
 
     def listed() -> list[str]:
         return sorted({*vars(sys.modules[package]), *exported})

@@ -121,8 +121,8 @@ def _log_rows(source: Source, first: int, last: int, columns: Sequence[str]) -> 
         return
     expected = first
     stretches = getattr(source.reader, "stretches", None)
-    many = source.kind is not SourceKind.SNAPSHOT and last - first >= _STRETCHES_FROM
-    if many and stretches is not None and kernels.available():
+    is_log = source.kind is not SourceKind.SNAPSHOT
+    if stretches is not None and is_log and kernels.pays(last - first, _STRETCHES_FROM):
         from kraftlake.records.row_values import rows_of_values
 
         for part in stretches(first, last):

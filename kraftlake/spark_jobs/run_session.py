@@ -6,6 +6,7 @@ import warnings
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
+from kraftlake.runtime.extras import require
 from kraftlake.spark_jobs.interrupts import interrupt_handler_kept, silent_interrupts
 from kraftlake.spark_jobs.stream_faults import beneath
 
@@ -47,6 +48,7 @@ class RunSession:
     def get(self) -> SparkSession:
         """The session."""
         if self._spark is None:
+            require("pyspark", "Spark jobs")
             from pyspark import SparkContext
 
             from kraftlake.spark_jobs.session import LOCAL, spark_session

@@ -13,9 +13,9 @@ from kraftlake.image.topics.packed_topics import PATCHES_BELOW, PackedTopics
 from kraftlake.image.topics.partition_registration import PartitionRegistration
 from kraftlake.image.topics.partition_rows import COLUMNS, registration_of
 from kraftlake.image.topics.topic_table import TopicTable
-from kraftlake.kernels import NoCompiledCodeError, row_lists, topic_records
 from kraftlake.kernels import change_state as columns
 from kraftlake.kernels import local_changes as local
+from kraftlake.kernels import row_lists, topic_records
 from kraftlake.records.uuid import Uuid
 from kraftlake.runtime import reused_memory
 
@@ -40,22 +40,19 @@ class BulkChange(BulkState):
         others = np.empty((last - first, 2), np.int64)
         seen: list[list[int]] = []
         at, grown_at = first, first - 1
-        try:
-            self.make_room(data, starts, stops, first, last, following=following)
-            while True:
-                self.state.counts[columns.N_OTHERS] = 0
-                status, at = topic_records.replay(data, starts, stops, at, last, *self.flattened, others)
-                seen += others[: self.state.counts[columns.N_OTHERS]].tolist()
-                if status == columns.GROW:
-                    assert at > grown_at, "one growth is enough for any record"
-                    grown_at = at
-                    self.grow(int(data[starts[at] + 1]))
-                elif status == columns.STOPPED and self._cleared_elr(data[starts[at] : stops[at]]):
-                    at += 1
-                else:
-                    break
-        except NoCompiledCodeError:
-            pass  # what was replayed stays; the rest is for others
+        self.make_room(data, starts, stops, first, last, following=following)
+        while True:
+            self.state.counts[columns.N_OTHERS] = 0
+            status, at = topic_records.replay(data, starts, stops, at, last, *self.flattened, others)
+            seen += others[: self.state.counts[columns.N_OTHERS]].tolist()
+            if status == columns.GROW:
+                assert at > grown_at, "one growth is enough for any record"
+                grown_at = at
+                self.grow(int(data[starts[at] + 1]))
+            elif status == columns.STOPPED and self._cleared_elr(data[starts[at] : stops[at]]):
+                at += 1
+            else:
+                break
         return int(at), [(place, "" if topic < 0 else self.topic_name(topic)) for place, topic in seen]
 
     def _cleared_elr(self, value: Any) -> bool:

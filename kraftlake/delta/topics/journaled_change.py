@@ -13,8 +13,8 @@ import numpy as np
 from kraftlake.delta.topics.bulk_change import BulkChange
 from kraftlake.image.topics.packed_topics import PackedTopics
 from kraftlake.image.topics.partition_rows import COLUMNS
-from kraftlake.kernels import NoCompiledCodeError, partition_journal
 from kraftlake.kernels import change_state as columns
+from kraftlake.kernels import partition_journal
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -162,27 +162,20 @@ class JournaledChange(BulkChange):
         rows = np.empty((count, COLUMNS), np.int32)
         did = np.zeros(count, np.uint8)
         at, grown_at = 0, -1
-        try:
-            self.make_room(data, starts, stops, 0, count)
-            while True:
-                status, at = partition_journal.replay_journaled(
-                    data, starts, stops, at, count, *self.flattened, places, rows, did
-                )
-                if status == columns.GROW:
-                    assert at > grown_at, "one growth is enough for any record"
-                    grown_at = at
-                    self.grow(int(data[starts[at] + 1]))
-                elif (
-                    status == columns.STOPPED
-                    and cleared is not None
-                    and self._cleared_elr(data[starts[at] : stops[at]])
-                ):
-                    cleared += [(at, *inner) for inner in self._inner]
-                    at += 1
-                else:
-                    break
-        except NoCompiledCodeError:
-            pass  # what was replayed stays; the rest is for others
+        self.make_room(data, starts, stops, 0, count)
+        while True:
+            status, at = partition_journal.replay_journaled(
+                data, starts, stops, at, count, *self.flattened, places, rows, did
+            )
+            if status == columns.GROW:
+                assert at > grown_at, "one growth is enough for any record"
+                grown_at = at
+                self.grow(int(data[starts[at] + 1]))
+            elif status == columns.STOPPED and cleared is not None and self._cleared_elr(data[starts[at] : stops[at]]):
+                cleared += [(at, *inner) for inner in self._inner]
+                at += 1
+            else:
+                break
         return int(at), places, rows, did
 
     def _cleared_elr(self, value: Any) -> bool:

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from kraftlake.delta.topics.bulk_change import BulkChange
-from kraftlake.kernels import NoCompiledCodeError, change_columns
+from kraftlake.kernels import change_columns
 from kraftlake.kernels.change_columns import Columns
 from kraftlake.records.metadata_records import (
     ClearElrRecord,
@@ -39,7 +39,7 @@ def replay_records(bulk: BulkChange, records: Sequence[Any]) -> int:
         part = records[done : done + AT_ONCE]
         try:
             data, starts, stops = _values(part)
-        except (AttributeError, OverflowError, TypeError, ValueError, struct.error, NoCompiledCodeError):
+        except (AttributeError, OverflowError, TypeError, ValueError, struct.error):
             break  # one of them is of no record that Kafka could write: objects tell which
         count, others = bulk.replay(data, starts, stops, 0, len(part))
         assert not others, "all are records of topics"

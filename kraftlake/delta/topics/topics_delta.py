@@ -140,10 +140,7 @@ class TopicsDelta:
     ) -> tuple[int, list[tuple[int, str]]]:
         """Replay many values at once (numba): see `BulkChange.replay`; only where `takes_bulk` says so."""
         assert self.takes_bulk, "what was replayed record by record can't go on in bulk"
-        try:
-            bulk = self._in_bulk()
-        except kernels.NoCompiledCodeError:
-            return first, []
+        bulk = self._in_bulk()
         return bulk.replay(data, starts, stops, first, last, following=following)
 
     def merge(self) -> None:
@@ -200,16 +197,13 @@ class TopicsDelta:
         if count < MERGE_FROM or self._whole is not None or not (self._objects is None or self._objects.is_empty):
             return False
         enough = MERGE_FROM if kernels.loaded() else MERGE_COLD_FROM
-        return count >= max(enough, self.image.held_as_objects // 4) and kernels.available()
+        return kernels.pays(count, max(enough, self.image.held_as_objects // 4))
 
     def _replayed_in_bulk(self, records: list[Any]) -> int:
         """How many of the records were replayed in bulk, from the first on."""
         from kraftlake.delta.topics.record_columns import replay_records
 
-        try:
-            bulk = self._in_bulk()
-        except kernels.NoCompiledCodeError:
-            return 0
+        bulk = self._in_bulk()
         return replay_records(bulk, records)
 
     def _in_bulk(self) -> BulkChange:
@@ -283,10 +277,7 @@ class TopicsDelta:
             return rows.apply()
         self._merge()
         if self._bulk is not None:
-            try:
-                packed = self._bulk.apply()
-            except kernels.NoCompiledCodeError:
-                return self._as_objects().apply()
+            packed = self._bulk.apply()
             return self.image if packed is self._bulk.packed else TopicsImage.with_rows(packed)
         if self._whole is not None:
             return self._whole
@@ -311,10 +302,7 @@ class TopicsDelta:
         if self._bulk is not None:
             from kraftlake.delta.topics.bulk_local_changes import bulk_local_changes
 
-            try:
-                return bulk_local_changes(self._bulk, broker_id)
-            except kernels.NoCompiledCodeError:
-                return self._as_objects().local_changes(broker_id)
+            return bulk_local_changes(self._bulk, broker_id)
         if self._whole is not None:
             return object_change.ObjectChange.of_whole(self._whole, self.image, broker_id).local_changes(broker_id)
         return (

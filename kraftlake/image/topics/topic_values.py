@@ -54,7 +54,6 @@ def topics_by_name(table: TopicTable) -> Any:
     return np.array(sorted(range(len(names)), key=names.__getitem__), np.int64)
 
 
-@kernels.retried_without
 def topic_values(packed: PackedTopics, options: ImageWriterOptions, topics: Any) -> TopicValues:
     """What `TopicImage.write` gives of each of the topics with the numbers `topics` (int64[n]), encoded.
 

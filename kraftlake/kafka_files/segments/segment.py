@@ -170,7 +170,6 @@ def _pass_many(data: memoryview) -> tuple[int, int]:
     return int(size), int(offset)
 
 
-@kernels.retried_without
 def find_log_end(file: StoredFile, base_offset: int) -> LogEnd:
     """Look through the last segment of a log for its end.
 
@@ -179,7 +178,7 @@ def find_log_end(file: StoredFile, base_offset: int) -> LogEnd:
     offset = base_offset
     position = good_end = 0
     damage: Damage | None = None
-    pass_batches = _pass_many if file.size >= _COMPILED_FROM and kernels.available() else _pass_few
+    pass_batches = _pass_many if kernels.pays(file.size, _COMPILED_FROM) else _pass_few
     with Window(file, READ_CHUNK) as window:
         while position < file.size:
             size, after = pass_batches(window.at(position, READ_CHUNK))

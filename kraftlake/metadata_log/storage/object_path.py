@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from kraftlake.runtime.errors import EnvironmentFaultError, UsageError
+from kraftlake.runtime.extras import require
 from kraftlake.runtime.value import Value
 
 if TYPE_CHECKING:
@@ -41,11 +42,12 @@ class ObjectPath(Value):
 
     @classmethod
     def parse(cls, uri: str) -> ObjectPath:
-        """From s3://bucket/prefix; raises UsageError for another form."""
+        """From s3://bucket/prefix; raises UsageError for another form, EnvironmentFaultError without obstore."""
         scheme, _, rest = uri.partition("://")
         name, _, key = rest.partition("/")
         if scheme not in SCHEMES or not name:
             raise UsageError(f"{uri} is no place for a lake: give a folder, or s3://BUCKET/PREFIX.")
+        require("obstore", "lakes in an object store")
         return cls(f"{scheme}://{name}", "/".join(part for part in key.split("/") if part))
 
     def __str__(self) -> str:
@@ -200,12 +202,8 @@ class store_faults:  # noqa: N801  # a context manager, named as contextlib name
 
 @functools.cache
 def _store(bucket: str, _process: int) -> ObjectStore:
-    try:
-        from obstore.store import S3Store
-    except ImportError as fault:
-        raise EnvironmentFaultError(
-            f"{bucket} is an object store, which needs the package obstore: pip install 'kraftlake[s3]'."
-        ) from fault
+    from obstore.store import S3Store
+
     return S3Store(
         bucket.partition("://")[2],
         client_options={"timeout": f"{_REQUEST_SECONDS}s", "allow_http": _allows_http()},

@@ -8,7 +8,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kraftlake import kernels
 from kraftlake.image import MetadataImage
 from kraftlake.kafka_files import SourceKind
 from kraftlake.replay.loader.fold import Replay, changes_between, image_at, snapshot_image
@@ -182,7 +181,6 @@ class Source:
         """
         return self.replay(at, from_snapshot=from_snapshot, lenient=lenient).image
 
-    @kernels.retried_without
     def replay(
         self,
         at: int | datetime | None = None,
@@ -212,7 +210,6 @@ class Source:
             )
         return snapshot_image(snapshot, lenient=lenient, progress=progress)
 
-    @kernels.retried_without
     def local_changes(
         self,
         broker: int,

@@ -29,7 +29,7 @@ def bulk_chunks(reader: LogReader, first: int, last: int) -> Iterator[Chunk] | N
     The chunks may end before `last`: what follows has to be read batch by batch.
     """
     stretches: Any = getattr(reader, "stretches", None)
-    if last - first < BULK_FROM or stretches is None or not kernels.available():
+    if stretches is None or not kernels.pays(last - first, BULK_FROM):
         return None
     chunks: Iterator[Chunk] = stretches(first, last)
     return chunks
@@ -53,7 +53,7 @@ def chunks_of_snapshot(snapshot: SnapshotReader) -> Iterator[Chunk]:
     # A snapshot that a lake made itself never was a file and has no size, but its records are counted.
     records: int = getattr(snapshot, "record_count", 0) or snapshot.size_in_bytes // _SNAPSHOT_RECORD_BYTES
     after = 0
-    if records >= BULK_SNAPSHOT_FROM and stretches is not None and kernels.available():
+    if stretches is not None and kernels.pays(records, BULK_SNAPSHOT_FROM):
         from kraftlake.records.control_records import SnapshotFooterRecord
         from kraftlake.runtime.prefetching import prefetch
 

@@ -189,8 +189,8 @@ class LogFold:
             self._snapshots.publish(self.image, self.loader.quorum)
 
     def _take_piece(self, piece: pa.Table) -> int:
-        at_once = piece.num_rows >= self._at_once_from and not (self._publishing and self._wants_changes)
-        if not at_once or not kernels.available():
+        each_change = self._publishing and self._wants_changes
+        if each_change or not kernels.pays(piece.num_rows, self._at_once_from):
             return sum(map(self._take_part, parts(piece)))
         if pc.all(pc.equal(piece.column("api_key"), NoOpRecord.API_KEY)).as_py():
             return sum(map(self._take_part, parts(piece)))

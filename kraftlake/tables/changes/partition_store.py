@@ -16,7 +16,7 @@ from kraftlake.kernels.partition_journal import DID_ELIGIBLE, DID_UNCLEAN, heap_
 from kraftlake.kernels.partition_moves import count_on, move_on
 from kraftlake.records.metadata_records import TopicRecord
 from kraftlake.tables.changes.effective_records import EffectiveRecords
-from kraftlake.tables.changes.places import PlaceStrings, grown, have_code, is_worn
+from kraftlake.tables.changes.places import PlaceStrings, grown, is_worn
 from kraftlake.tables.row_lists import RowLists
 
 
@@ -86,11 +86,7 @@ class PartitionPlaces:
     """
 
     def __init__(self, topics: TopicsImage) -> None:
-        """Begin with the partitions of an image that `fits`; their places are the image's rows.
-
-        Raises NoCompiledCodeError where there is some code missing: nothing that is done later raises that.
-        """
-        _have_code()
+        """Begin with the partitions of an image that `fits`; their places are the image's rows."""
         packed = topics.rows().merged()
         self.change = JournaledChange(packed)
         self.rows = packed.rows.copy()
@@ -188,16 +184,6 @@ class PartitionPlaces:
         return TopicsImage.with_rows(
             PackedTopics(table=table, rows=rows, heap=heap, directories=change.directory_ids())
         )
-
-
-def _have_code() -> None:
-    """See `have_code`."""
-    have_code()
-    moves, heap = _Moves.room(0), np.empty(0, np.int32)
-    none, rows, flags = moves.places, moves.after, moves.flags
-    notes, now = _Notes(none, rows, flags, flags), _Now(rows, flags, none, none)
-    move_on(notes, none, now, moves)
-    count_on(notes, none, now, heap, heap, np.empty((0, 3), np.int64))
 
 
 def _notes_of(notes: RowVersions, count: int) -> _Notes:

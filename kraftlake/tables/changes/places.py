@@ -8,9 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from kraftlake.delta.topics.journaled_change import JournaledChange
-from kraftlake.image.topics.partition_rows import COLUMNS, ROW_BYTES
-from kraftlake.kernels import row_lists
-from kraftlake.kernels.partition_journal import heap_size, list_lengths, list_values, move_lists
+from kraftlake.image.topics.partition_rows import ROW_BYTES
 
 _WORN_BYTES = 1 << 26
 
@@ -31,22 +29,6 @@ class PlaceStrings:
             self.ids = pa.concat_arrays([self.ids, pa.array(ids, pa.string())])
         if len(self.directories) < change.directory_total:
             self.directories = pa.array(map(str, change.directory_ids()), pa.string())
-
-
-def have_code() -> None:
-    """Have the compiled code that makes states by place into tables and images: called on nothing, before it is needed.
-
-    Raises NoCompiledCodeError where there is none, so that nobody begins what could not become objects again.
-    """
-    rows, heap, none = np.empty((0, COLUMNS), np.int32), np.empty(0, np.int32), np.empty(0, np.int32)
-    lengths = np.empty((1, 0), np.int32)
-    list_lengths(rows, heap, heap, lengths)
-    list_values(rows, heap, heap, lengths, 0, none)
-    heap_size(rows, heap)
-    move_lists(rows, heap, heap)
-    row_lists.any_differs(rows, rows)
-    row_lists.any_differs_at(rows, none, rows, 0, 0)
-    row_lists.scatter(rows, none, rows, 0)
 
 
 def is_worn(change: JournaledChange, there: int) -> bool:

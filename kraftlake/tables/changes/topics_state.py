@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from kraftlake.image.topics.topics_image import TopicsImage
-from kraftlake.kernels import NoCompiledCodeError
 from kraftlake.tables.history.partition_states import in_columns
 
 if TYPE_CHECKING:
@@ -17,14 +14,9 @@ if TYPE_CHECKING:
 class TopicsInTurn:
     """Topics as arrays by place, for compiled code, or as an image."""
 
-    def __init__(self, topics: TopicsImage, *, bulk: bool | None, have_code: Callable[[], None] | None = None) -> None:
-        """Begin with an image; `bulk` says whether to use compiled code, None: where there is enough to do for it.
-
-        `have_code` is called before there are places: it has the compiled code that others do with these, or raises
-        NoCompiledCodeError.
-        """
+    def __init__(self, topics: TopicsImage, *, bulk: bool | None) -> None:
+        """Begin with an image; `bulk` says whether to use compiled code, None: where there is enough to do for it."""
         self._wanted = bulk
-        self._have_code = have_code
         self._image = topics
         self._places: PartitionPlaces | None = None
 
@@ -40,11 +32,8 @@ class TopicsInTurn:
         if self._places is None and in_columns(count, self._wanted):
             from kraftlake.tables.changes.partition_store import PartitionPlaces, fits  # imports numba
 
-            with suppress(NoCompiledCodeError):  # then they stay an image
-                if self._have_code is not None:
-                    self._have_code()
-                if fits(self._image):
-                    self._places, self._image = PartitionPlaces(self._image), TopicsImage.EMPTY
+            if fits(self._image):
+                self._places, self._image = PartitionPlaces(self._image), TopicsImage.EMPTY
         return self._places
 
     def image(self) -> TopicsImage:

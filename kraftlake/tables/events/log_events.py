@@ -61,7 +61,7 @@ class LogEvents:
     def _told(self, changes: LogChanges) -> Iterator[pa.Table]:
         loader = changes.loader
         begin = loader.last_offset + 1
-        long = self._to_offset - begin >= BULK_FROM and not loader.in_transaction and kernels.available()
+        long = not loader.in_transaction and kernels.pays(self._to_offset - begin, BULK_FROM)
         if not long or getattr(self._reader, "stretches", None) is None:
             yield from self._one_by_one(changes)
         elif begin and not loader.provenance.batch_aligned:

@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 
 from kraftlake.image.topics.partition_registration import LeaderRecoveryState
-from kraftlake.image.topics.partition_rows import COLUMNS
 from kraftlake.kernels.event_kinds import LEADER_ELECTED, LEADER_LOST, MOST
 from kraftlake.kernels.event_texts import (
     AFTER_SLOT,
@@ -162,17 +161,6 @@ def texts_of(states: States, partitions: Partitions, found: Found, singles: Text
     texts = Texts.room(len(rows), subjects, sides, sentences)
     write_texts(states, _Events(rows, found.kinds), partitions, singles, phrases.given, _work(), texts)
     return texts
-
-
-def have_code() -> None:
-    """Have the compiled code that this takes: called on nothing, before it is needed.
-
-    Raises NoCompiledCodeError where there is none.
-    """
-    rows, numbers, none = np.empty((0, COLUMNS), np.int32), np.empty(0, np.int32), np.empty(0, np.int64)
-    states = States(rows, rows, numbers, numbers)
-    partitions = Partitions(none, numbers, np.empty(0, np.uint8), np.zeros(1, np.int32))
-    texts_of(states, partitions, events_among(states, none), Texts.of(()))
 
 
 class _Events(NamedTuple):

@@ -72,7 +72,7 @@ class EventStates:
     ) -> None:
         """Begin with an image; `bulk` says whether to use compiled code, None: where there is enough to do for it."""
         self._show_secrets = show_secrets
-        self._topics = TopicsInTurn(image.topics, bulk=bulk, have_code=_have_code)
+        self._topics = TopicsInTurn(image.topics, bulk=bulk)
         self._others = attrs.evolve(image, topics=TopicsImage.EMPTY)
 
     @property
@@ -141,12 +141,6 @@ class EventStates:
             yield from ((number, event) for event in delta_events(delta, after, show_secrets=self._show_secrets))
             self._topics.become(after.topics)
             self._others = attrs.evolve(after, topics=TopicsImage.EMPTY)
-
-
-def _have_code() -> None:
-    from kraftlake.tables.events.partition_event_columns import have_code  # imports numba
-
-    have_code()
 
 
 def _rows_of(events: Sequence[tuple[int, Event]], heads: DeltaBoundaries) -> tuple[pa.Table, Any]:

@@ -21,8 +21,7 @@ from kraftlake.kernels.partition_journal import heap_size, move_lists
 from kraftlake.records.metadata_records import PartitionRecord
 from kraftlake.records.uuid import Uuid
 from kraftlake.tables.changes.effective_records import EffectiveRecords
-from kraftlake.tables.changes.places import PlaceStrings, grown, have_code, is_worn
-from kraftlake.tables.history import packed_states
+from kraftlake.tables.changes.places import PlaceStrings, grown, is_worn
 from kraftlake.tables.history.columns import ENCODED_STATES, STILL_SO
 from kraftlake.tables.history.packed_states import GatheredStates, InColumns, States
 from kraftlake.tables.lazy_table import LazyTable
@@ -51,11 +50,7 @@ class BulkPartitions:
     """
 
     def __init__(self, topics: TopicsImage, since: Any, since_times: Any) -> None:
-        """Begin with the partitions of an image, open since some offsets, in the order of the image's rows.
-
-        Raises NoCompiledCodeError where there is some code missing: nothing that is done later raises that.
-        """
-        _have_code()
+        """Begin with the partitions of an image, open since some offsets, in the order of the image's rows."""
         packed = topics.rows().merged()
         self._change = JournaledChange(packed)
         self._rows = packed.rows.copy()
@@ -179,16 +174,6 @@ class BulkPartitions:
             ids=strings.ids,
             directories=strings.directories,
         )
-
-
-def _have_code() -> None:
-    """See `have_code`."""
-    have_code()
-    packed_states.have_code()
-    states, heap, flags = States.room(0), np.empty(0, np.int32), np.empty(0, np.uint8)
-    none, rows = states.places, states.rows
-    now = _Now(rows, none, none)
-    end_intervals(_Notes(none, rows, flags), none, none, flags, heap, heap, now, states)
 
 
 def _last_of_each(places: Any, offsets: Any) -> Any:

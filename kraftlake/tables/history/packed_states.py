@@ -156,11 +156,3 @@ class InColumns:
 def _times(times_us: Any, unknown: int) -> pa.Array:
     """Epoch microseconds as timestamps; so many of them are negative, and nulls."""
     return pa.array(times_us, mask=times_us < 0 if unknown else None).cast(TIMESTAMP)
-
-
-def have_code() -> None:
-    """Have the compiled code that this needs: called on nothing. Raises NoCompiledCodeError where there is none."""
-    states, columns, heap = States.room(0), _Columns.room(0), np.empty(0, np.int32)
-    fill_columns(states, states.places, Origins(*[heap] * 4), heap, heap, np.empty(0, np.uint8), columns)
-    fill_members(states.rows, states.places, heap, heap, columns.bounds, states.places, heap)
-    renumber(heap, heap)

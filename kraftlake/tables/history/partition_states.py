@@ -6,7 +6,6 @@ Most records go through compiled code, as columns; what is odd about a record ma
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
@@ -40,7 +39,7 @@ BULK_FROM: Final = 1000
 
 def in_columns(count: int, wanted: bool | None) -> bool:
     """Whether to use compiled code for so many: what is `wanted`, None where nobody says so."""
-    return count >= BULK_FROM and kernels.available() if wanted is None else wanted
+    return kernels.pays(count, BULK_FROM) if wanted is None else wanted
 
 
 class PartitionStates:
@@ -72,9 +71,8 @@ class PartitionStates:
         since_times = np.broadcast_to(np.asarray(since_times, np.int64), (packed.partition_count,))
         image = TopicsImage.with_rows(packed)
         if in_columns(packed.partition_count, self._bulk_wanted):
-            with suppress(kernels.NoCompiledCodeError):
-                self._bulk, self._objects = _bulk_partitions(image, since, since_times), None
-                return
+            self._bulk, self._objects = _bulk_partitions(image, since, since_times), None
+            return
         open_: dict[Key, OpenState] = {}
         for number, name in enumerate(packed.table.names):
             first, topic_id = int(packed.table.starts[number]), packed.table.id_of(number)
@@ -162,8 +160,7 @@ class PartitionStates:
         ]
         since = np.array([open_[key].since for key in keys], np.int64)
         since_times = np.array([open_[key].since_time for key in keys], np.int64)
-        with suppress(kernels.NoCompiledCodeError):  # then they stay objects
-            self._bulk, self._objects = _bulk_partitions(TopicsImage.with_rows(packed), since, since_times), None
+        self._bulk, self._objects = _bulk_partitions(TopicsImage.with_rows(packed), since, since_times), None
 
 
 def _bulk_partitions(topics: TopicsImage, since: Any, since_times: Any) -> BulkPartitions:

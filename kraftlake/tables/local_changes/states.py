@@ -5,7 +5,6 @@ Most records go through compiled code, as columns; what is odd about a record ma
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -81,9 +80,8 @@ def rows_of_image(topics: TopicsImage, heads: DeltaBoundaries) -> pa.Table:
         from kraftlake.tables.changes.partition_store import fits
         from kraftlake.tables.local_changes.bulk_local_changes import changes_as_new
 
-        with suppress(kernels.NoCompiledCodeError):
-            if fits(topics):
-                return changes_as_new(topics, heads)
+        if fits(topics):
+            return changes_as_new(topics, heads)
     delta = TopicsDelta(TopicsImage.EMPTY)
     delta.take_all_of(topics)
     rows = RowBuffer(SCHEMA)

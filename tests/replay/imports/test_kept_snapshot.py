@@ -119,28 +119,6 @@ def large_image(partitions: int = topics_image.PACK_FROM) -> MetadataImage:
     return reference_image(log_of(1, [metadata_version(len(ALL)), *topics, *states]))
 
 
-def test_compiled_code_that_breaks_in_the_middle_is_done_without(monkeypatch: pytest.MonkeyPatch) -> None:
-    image = large_image()
-    options = ImageWriterOptions.for_image(image)
-    calls = []
-
-    def broken(*_: object) -> None:
-        calls.append(1)
-        kernels.give_up(RuntimeError("numba is gone"))
-        raise kernels.NoCompiledCodeError("numba is gone")
-
-    monkeypatch.setattr(kernels, "_given_up", [])
-    monkeypatch.setattr("kraftlake.kernels.partition_values.write", broken)
-    expected = batches_of(image, options, bulk=False)
-    try:
-        found = batches_of(image, options, bulk=True)
-        assert list(one_by_one(found)) == expected
-        assert to_rows(found).equals(to_rows(expected))
-        assert len(calls) == 1
-    finally:
-        kernels.available.cache_clear()
-
-
 def test_a_large_image_comes_encoded_and_whole_batches_of_it_stay_together() -> None:
     image = large_image()
     options = ImageWriterOptions.for_image(image)

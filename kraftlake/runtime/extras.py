@@ -1,0 +1,45 @@
+"""Optional packages, by the extra of kraftlake that installs them: `pip install 'kraftlake[EXTRA]'`."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import Final
+
+from kraftlake.runtime.errors import EnvironmentFaultError
+
+EXTRAS: Final = {
+    "fast": ("numba", "llvmlite"),
+    "spark": ("pyspark", "delta", "pandas"),
+    "s3": ("obstore",),
+}
+"""The top-level modules of each extra's packages."""
+
+_EXTRA_OF: Final = {module: extra for extra, modules in EXTRAS.items() for module in modules}
+
+
+def is_installed(module: str) -> bool:
+    """Whether a top-level module can be imported, without importing it."""
+    return find_spec(module) is not None
+
+
+def install_command(extra: str) -> str:
+    """The command that installs an extra, for messages."""
+    return f"pip install 'kraftlake[{extra}]'"
+
+
+def require(module: str, needed_by: str) -> None:
+    """Raise EnvironmentFaultError where a module of EXTRAS is not installed; it names the command that installs it.
+
+    `needed_by` is the subject of that sentence, in the plural.
+    """
+    if not is_installed(module):
+        raise EnvironmentFaultError(f"{needed_by} need the package {module}: {install_command(_EXTRA_OF[module])}")
+
+
+def explain(fault: ModuleNotFoundError) -> EnvironmentFaultError | None:
+    """The sentence for a module of EXTRAS that could not be imported; None for any other module."""
+    module = (fault.name or "").partition(".")[0]
+    extra = "spark" if module == "py4j" else _EXTRA_OF.get(module)
+    if extra is None:
+        return None
+    return EnvironmentFaultError(f"the package {module} is not installed: {install_command(extra)}")

@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 
+from kraftlake.api import Source
 from kraftlake.image import MetadataImage
 from kraftlake.kafka_files import SourceKind
 from kraftlake.records import metadata_records as r
@@ -20,7 +21,6 @@ from kraftlake.records.batch import RecordBatch
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.records.uuid import Uuid
 from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
-from kraftlake.replay.queries.source import Source
 from kraftlake.replica_manager import BrokerReplay
 
 BROKERS = 12

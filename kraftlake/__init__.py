@@ -1,6 +1,8 @@
 """kraftlake: Kafka's KRaft metadata log as a Delta Lake table, and every past state of the cluster a replay of it.
 
-`kraftlake.open(source)` is the door of the Python API.
+`kraftlake.open(source)` opens whatever holds a metadata log and answers questions about it; `kraftlake.state_at(lake,
+when)` reads a lake's history tables; `kraftlake.partition_table(image)` has an image's partitions as columns. Every
+error that names a fault of the data or of the caller is a `KraftlakeError`.
 """
 
 from __future__ import annotations
@@ -10,13 +12,16 @@ from typing import TYPE_CHECKING
 from kraftlake.runtime.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from kraftlake.api.source import Source
+    from kraftlake.api.source import open_source as open  # noqa: A004 - as gzip.open and the like
     from kraftlake.replay.imports.import_log import import_source
-    from kraftlake.replay.queries.source import Source
-    from kraftlake.replay.queries.source import open_source as open  # noqa: A004 - as gzip.open and the like
+    from kraftlake.runtime.errors import KraftlakeError
+    from kraftlake.tables.history.state_at import state_at
+    from kraftlake.tables.partition_table import partition_table
 
 __version__ = "0.1.0"
 
-__all__ = ["Source", "__version__", "import_source", "open"]
+__all__ = ["KraftlakeError", "Source", "__version__", "import_source", "open", "partition_table", "state_at"]
 
 # Nothing is imported before it is asked for: `kraftlake --help` imports this package first.
 

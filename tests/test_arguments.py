@@ -12,9 +12,10 @@ import pytest
 
 import kraftlake
 from kraftlake import generate, image, replay, replica_manager, spark_jobs
+from kraftlake.api import Source
 from kraftlake.generate import Plan, generate_lake
 from kraftlake.metadata_log import MetadataLog, Upkeep, lake_location
-from kraftlake.replay import LogFollower, Source, describe_quorum, image_at, import_source, replay_to
+from kraftlake.replay import LogFollower, describe_quorum, image_at, import_source, replay_to
 from kraftlake.replica_manager import BrokerReplay, check_log_dirs, compare_log_dirs
 from kraftlake.runtime import KraftlakeError, UsageError
 from kraftlake.spark_jobs import (
@@ -81,18 +82,18 @@ CALLS: dict[str, tuple[Call, tuple[Any, ...]]] = {
     "import_source cluster_id": (lambda a, bad: import_source(a.source, a.folder / "new", cluster_id=bad), NAMES),
     "Source.batches": (lambda a, bad: list(a.source.batches(bad, 3)), OFFSETS),
     "Source.batches to": (lambda a, bad: list(a.source.batches(1, bad)), OFFSETS),
-    "Source.records": (lambda a, bad: list(a.source.records(bad, 3)), (*OFFSETS, -1)),
-    "Source.records to": (lambda a, bad: list(a.source.records(1, bad)), (*OFFSETS, -1)),
+    "Source.records": (lambda a, bad: list(a.source.records(bad, 3)), (*NUMBERS, -1)),
+    "Source.records to": (lambda a, bad: list(a.source.records(1, bad)), (*NUMBERS, -1)),
     "Source.records types": (lambda a, bad: list(a.source.records(1, 3, bad)), LISTS),
     "Source.offset_at": (lambda a, bad: a.source.offset_at(bad), NUMBERS),
     "Source.offset_since": (lambda a, bad: a.source.offset_since(bad), (*NUMBERS, 5, None)),
     "Source.image": (lambda a, bad: a.source.image(bad), (*NUMBERS, -1)),
     "Source.replay": (lambda a, bad: a.source.replay(bad), (*NUMBERS, -1)),
     "Source.local_changes broker": (lambda a, bad: a.source.local_changes(bad, 1, 3), (*OFFSETS, -1, None)),
-    "Source.local_changes from": (lambda a, bad: a.source.local_changes(1, bad, 3), (*OFFSETS, None)),
-    "Source.local_changes to": (lambda a, bad: a.source.local_changes(1, 1, bad), OFFSETS),
-    "Source.changes": (lambda a, bad: list(a.source.changes(bad, 3)), OFFSETS),
-    "Source.changes to": (lambda a, bad: list(a.source.changes(1, bad)), OFFSETS),
+    "Source.local_changes from": (lambda a, bad: a.source.local_changes(1, bad, 3), (*NUMBERS, None)),
+    "Source.local_changes to": (lambda a, bad: a.source.local_changes(1, 1, bad), NUMBERS),
+    "Source.changes": (lambda a, bad: list(a.source.changes(bad, 3)), NUMBERS),
+    "Source.changes to": (lambda a, bad: list(a.source.changes(1, bad)), NUMBERS),
     "Source.diff": (lambda a, bad: a.source.diff(bad, 3), NUMBERS),
     "Source.diff after": (lambda a, bad: a.source.diff(3, bad), NUMBERS),
     "Source.export": (lambda a, bad: a.source.export(bad, 3), PATHS),
@@ -147,8 +148,8 @@ CALLS: dict[str, tuple[Call, tuple[Any, ...]]] = {
     "partition_table": (lambda _, bad: partition_table(bad), (*NAMES, None)),
     "BrokerReplay": (lambda _, bad: BrokerReplay(bad, 1), (*NAMES, None)),
     "BrokerReplay broker": (lambda a, bad: BrokerReplay(a.source, bad, 1, 3), (*OFFSETS, None, -1)),
-    "BrokerReplay from": (lambda a, bad: BrokerReplay(a.source, 1, bad, 3), OFFSETS),
-    "BrokerReplay to": (lambda a, bad: BrokerReplay(a.source, 1, 1, bad), OFFSETS),
+    "BrokerReplay from": (lambda a, bad: BrokerReplay(a.source, 1, bad, 3), NUMBERS),
+    "BrokerReplay to": (lambda a, bad: BrokerReplay(a.source, 1, 1, bad), NUMBERS),
     "BrokerReplay fetchers": (lambda a, bad: BrokerReplay(a.source, 1, 1, 3, num_replica_fetchers=bad), COUNTS),
     "check_log_dirs": (lambda _, bad: check_log_dirs(bad), LISTS),
     "compare_log_dirs": (lambda a, bad: compare_log_dirs(a.source.image(3), bad, []), (*OFFSETS, None, -1)),

@@ -12,7 +12,9 @@ import pytest
 import kraftlake
 
 ROOMS = ["kraftlake"] + [
-    f"kraftlake.{room.name}" for room in pkgutil.iter_modules(kraftlake.__path__) if room.name != "cli"
+    f"kraftlake.{room.name}"
+    for room in pkgutil.iter_modules(kraftlake.__path__)
+    if room.name not in ("cli", "__main__")
 ]
 
 
@@ -31,4 +33,4 @@ def test_help_shows_how_a_source_is_opened_and_what_can_be_asked_of_it() -> None
     text = pydoc.plaintext.document(kraftlake)
     assert "open_source(source: 'str | os.PathLike[str]'" in text or "open = open_source" in text
     assert "class Source" in text
-    assert "Each change of the offsets" in text
+    assert "Each change of a range" in text

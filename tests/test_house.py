@@ -16,15 +16,13 @@ from tools.code_lines import code_lines
 ROOMS = sorted(f"kraftlake.{path.parent.name}" for path in PACKAGE.glob("*/__init__.py"))
 
 ROOMS_WITH_CIRCLES = {
-    "kraftlake.kernels",
     "kraftlake.records",
-    "kraftlake.replay",
     "kraftlake.replica_manager",
 }
 """Rooms whose files import each other in a circle, also by imports within functions. A room may leave this set, never
 enter it. Imports for types alone don't count."""
 
-PAST_THE_DOORS = 1029
+PAST_THE_DOORS = 1019
 """Names imported from another room whose `__all__` lacks them. This number may only go down."""
 
 

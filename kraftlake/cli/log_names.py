@@ -10,9 +10,9 @@ from kraftlake.cli.views.record_summary import Names
 from kraftlake.replay.reading.replay_base import readable_batches
 
 if TYPE_CHECKING:
+    from kraftlake.api import Source
     from kraftlake.records.batch import RecordBatch
     from kraftlake.records.log_record import LogRecord
-    from kraftlake.replay import Source
 
 _NAMING_API_KEYS = frozenset({2, 18})
 """TopicRecord and AccessControlEntryRecord: what gives ids a name."""

@@ -13,12 +13,12 @@ import click
 from kraftlake.cli.command import SHARED_SECTION, Argument, Command, Example, Option
 from kraftlake.cli.parameters import MOMENT, OFFSET, SOURCE, TIME, TOPIC_ID
 from kraftlake.cli.terminal import Terminal
-from kraftlake.cli.views.words import counted, moment, utc
+from kraftlake.cli.views.words import counted, moment
+from kraftlake.runtime.moments import iso
 
 if TYPE_CHECKING:
+    from kraftlake.api import Source
     from kraftlake.cli.views.progress_view import Progress
-    from kraftlake.image import MetadataImage
-    from kraftlake.replay import Source
     from kraftlake.replay.loader.fold import Replay
     from kraftlake.replay.loader.manifest import SkippedRecord
 
@@ -100,36 +100,6 @@ class Call:
             )
         return opened
 
-    def offsets(
-        self, source: Source, first: int | datetime | None, last: int | datetime | None
-    ) -> tuple[int | None, int | None]:
-        """The range of offsets of `--from` and `--to`, both included.
-
-        A time stands for what was written since, or up to and at it. Raises OffsetError where nothing was in between,
-        UsageError where the times run backwards.
-        """
-        from kraftlake.runtime.errors import OffsetError, UsageError
-
-        begin = source.offset_since(first) if isinstance(first, datetime) else first
-        end = source.offset_at(last) if isinstance(last, datetime) else last
-        if isinstance(first, datetime) and isinstance(last, datetime):
-            if first > last:
-                raise UsageError(f"The range from {utc(first)} to {utc(last)} runs backwards.")
-            if begin is not None and end is not None and begin > end:
-                raise OffsetError(_nothing_between(source, begin, end))
-        return begin, end
-
-    @staticmethod
-    def head(source: Source, image: MetadataImage) -> dict[str, Any]:
-        """What the JSON of an answer about one image begins with: which cluster, and which moment of it."""
-        provenance = image.provenance
-        return {
-            "clusterId": source.cluster_id,
-            "offset": provenance.offset,
-            "epoch": provenance.epoch,
-            "timestamp": known_time(provenance.timestamp),
-        }
-
     def progress(self) -> AbstractContextManager[Progress | None]:
         """What to tell of work that may take long; see `late_progress_bars`."""
         from kraftlake.cli.views.progress_view import late_progress_bars
@@ -173,7 +143,7 @@ class Call:
         last = source.last_time
         if last is not None and at > last:
             self.terminal.warn(
-                f"{source.name} ends at {utc(last)}, before the time asked for, {utc(at)}: what is shown is its end, "
+                f"{source.name} ends at {iso(last)}, before the time asked for, {iso(at)}: what is shown is its end, "
                 f"offset {source.last_image_offset}"
             )
 
@@ -215,22 +185,6 @@ def _times_told_apart(given: Iterable[object], *, at_time: bool) -> Iterator[Non
         if at_time:
             ways = "with --at-time"
         raise OffsetError(f"{error} If {times[0]} is a time, give it {ways}.") from None
-
-
-def known_time(timestamp: int) -> int | None:
-    """A time as JSON has it: epoch milliseconds, null where there is none."""
-    return None if timestamp < 0 else timestamp
-
-
-def _nothing_between(source: Source, begin: int, end: int) -> str:
-    """Why no record lies between two times: they are after `end` and before `begin`."""
-    if end < source.start_offset <= begin:
-        return (
-            f"The log of {source.name} does not reach back to these times: it begins with offset "
-            f"{source.start_offset}, and of what was before there are snapshots only."
-        )
-    after = f", {begin} of after them" if begin < source.end_offset else ""
-    return f"Nothing was written to {source.name} between these times: offset {end} is of before them{after}."
 
 
 def shared_options(*, source: bool, replays: bool, at: bool, secrets: bool) -> list[Option]:

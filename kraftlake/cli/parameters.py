@@ -6,16 +6,17 @@ import difflib
 import fnmatch
 import re
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
 
+from kraftlake.runtime.errors import UsageError
+from kraftlake.runtime.moments import is_whole_number, offset_or_time, time_of
+
 UNKNOWN_TYPE = "UNKNOWN"
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
-_MILLISECONDS = re.compile(r" ?-?\d+")
 
 
 class PathParameter(click.ParamType):  # type: ignore[type-arg]  # generic in newer releases of click only
@@ -111,16 +112,10 @@ class TimeParameter(click.ParamType):  # type: ignore[type-arg]  # generic in ne
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
         """An aware datetime in UTC."""
-        if isinstance(value, datetime):
-            return value
         try:
-            if _MILLISECONDS.fullmatch(value):
-                return _EPOCH + timedelta(milliseconds=int(value))
-            return _moment(value)
-        except (ValueError, OverflowError):
-            self.fail(
-                f"{value!r} is not a time: give ISO 8601 (2026-11-21T08:00:00Z) or milliseconds since 1970.", param, ctx
-            )
+            return time_of(value)
+        except UsageError as fault:
+            self.fail(str(fault), param, ctx)
 
 
 class MomentParameter(click.ParamType):  # type: ignore[type-arg]  # generic in newer releases of click only
@@ -133,17 +128,12 @@ class MomentParameter(click.ParamType):  # type: ignore[type-arg]  # generic in 
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | datetime:
         """An offset, or an aware datetime in UTC."""
-        if isinstance(value, (int, datetime)):
-            return value
-        if _MILLISECONDS.fullmatch(value):
+        if isinstance(value, str) and is_whole_number(value):
             return self._offset.convert(value, param, ctx)
         try:
-            return _moment(value)
-        except (ValueError, OverflowError):
-            self.fail(
-                f"{value!r} is neither an offset nor a time: give a whole number, or ISO 8601 (2026-11-21T08:00:00Z).",
-                param, ctx,
-            )  # fmt: skip
+            return offset_or_time(value)
+        except UsageError as fault:
+            self.fail(str(fault), param, ctx)
 
 
 class RecordTypeParameter(click.ParamType):  # type: ignore[type-arg]  # generic in newer releases of click only
@@ -202,11 +192,6 @@ def record_type_names() -> list[str]:
     from kraftlake.records.schema import type_name
 
     return [*map(type_name, METADATA_RECORDS.values()), *CONTROL_NAMES.values(), UNKNOWN_TYPE]
-
-
-def _moment(text: str) -> datetime:
-    moment = datetime.fromisoformat(text)
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
 
 
 def _plain_type(name: str) -> str:

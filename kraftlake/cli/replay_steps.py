@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from kraftlake.cli.options import Call
 from kraftlake.cli.theme import Style, paint
 from kraftlake.cli.views.replay_view import ReplayView
 from kraftlake.cli.visible import visible
@@ -135,11 +134,11 @@ class ReplaySteps:
     def _image(self, topic: str) -> None:
         from kraftlake.cli.image_parts import cut
         from kraftlake.cli.views.image_view import draw_image
-        from kraftlake.image.json_form import image_to_json
 
         image = self._now()
-        form = cut(image_to_json(image, show_secrets=self._show_secrets), topics=(topic,) if topic else ())
-        self._terminal.render(draw_image(Call.head(self._replay.source, image) | form, everything=bool(topic)))
+        head = image.provenance.to_json() | {"clusterId": self._replay.source.cluster_id}
+        form = cut(image.to_json(show_secrets=self._show_secrets), topics=(topic,) if topic else ())
+        self._terminal.render(draw_image(form | head, everything=bool(topic)))
 
     def _state(self, name: str) -> None:
         broker = self._broker()

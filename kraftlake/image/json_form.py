@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kraftlake.image.acls_image import StandardAcl
 from kraftlake.image.broker_registration import BrokerRegistration
@@ -13,12 +13,14 @@ from kraftlake.image.controller_registration import ControllerRegistration
 from kraftlake.image.delegation_token_image import DelegationTokenData
 from kraftlake.image.endpoint import Endpoint, VersionRange
 from kraftlake.image.features_image import FeaturesImage
-from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.scram_image import ScramCredentialData, mechanism_name
 from kraftlake.image.topics.partition_registration import PartitionRegistration
 from kraftlake.image.topics.topic_image import TopicImage
 from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.records.redaction import redact_config, redact_delegation_token, redact_scram
+
+if TYPE_CHECKING:
+    from kraftlake.image.metadata_image import MetadataImage
 
 Json = dict[str, Any]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import ClassVar
+from collections.abc import Iterable, Iterator
+from typing import Any, ClassVar
 
 import attrs
 
@@ -53,6 +53,33 @@ class MetadataImage(Value):
             ACLs=len(self.acls.acls),
         )
         return f"<MetadataImage at offset {self.offset}: {held}>"
+
+    def _repr_html_(self) -> str:
+        from kraftlake.runtime.html import html_table
+
+        version = self.features.metadata_version
+        fenced = sum(broker.fenced for broker in self.cluster.brokers.values())
+        facts = {
+            "cluster": self.provenance.cluster_id or "of unknown id",
+            "metadata.version": "not known" if version is None else version.name,
+            "brokers": f"{len(self.cluster.brokers):,}" + (f", {fenced:,} fenced" if fenced else ""),
+            "controllers": len(self.cluster.controllers),
+            "topics": self.topics.topic_count,
+            "partitions": self.topics.partition_count,
+            "configured resources": len(self.configs.resource_data),
+            "ACLs": len(self.acls.acls),
+        }
+        return html_table(facts.items(), caption=f"MetadataImage at offset {self.offset}")
+
+    def to_json(self, *, show_secrets: bool = False, only_topics: Iterable[str] | None = None) -> dict[str, Any]:
+        """The object that `kraftlake image --json` prints: dicts, lists, strings and numbers.
+
+        Secrets are `(redacted)` unless `show_secrets`. With `only_topics`, names of topics, other topics are left out;
+        their configs are not.
+        """
+        from kraftlake.image.json_form import image_to_json
+
+        return self.provenance.to_json() | image_to_json(self, show_secrets, only_topics=only_topics)
 
     @property
     def offset(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import attrs
 
@@ -15,6 +15,7 @@ class MetadataProvenance(Value):
 
     `epoch` is that of the offset's batch, `timestamp` the batch's in epoch milliseconds (-1: unknown), and
     `batch_aligned` says whether the offset is the last one of its batch: only such images become snapshots.
+    `cluster_id` is the id of the source's cluster where it is known; equality ignores it.
     Source: org.apache.kafka.image.MetadataProvenance.
     """
 
@@ -24,6 +25,16 @@ class MetadataProvenance(Value):
     epoch: int
     timestamp: int = -1
     batch_aligned: bool = True
+    cluster_id: str | None = attrs.field(default=None, eq=False)
+
+    def to_json(self) -> dict[str, Any]:
+        """The head of the JSON of an answer about one image: its cluster and its moment, times in milliseconds."""
+        return {
+            "clusterId": self.cluster_id,
+            "offset": self.offset,
+            "epoch": self.epoch,
+            "timestamp": None if self.timestamp < 0 else self.timestamp,
+        }
 
     @property
     def snapshot_name(self) -> str:

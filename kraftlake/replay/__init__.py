@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from kraftlake.replay.queries.local_changes import LocalChanges
     from kraftlake.replay.queries.quorum_report import QuorumReport, describe_quorum
     from kraftlake.replay.queries.record_types import RECORD_TYPES
-    from kraftlake.replay.queries.source import Source, open_source
+    from kraftlake.replay.queries.source import LogSource
     from kraftlake.replay.reading.log_reader import LogReader, SnapshotReader
     from kraftlake.replay.reading.open_reader import LakeReader
     from kraftlake.replay.verify.verify_report import Problem, VerifyReport
@@ -55,6 +55,7 @@ __all__ = [
     "LogDeltaManifest",
     "LogFollower",
     "LogReader",
+    "LogSource",
     "MetadataBatchLoader",
     "MetadataLoader",
     "MetadataLoaderMetrics",
@@ -68,13 +69,11 @@ __all__ = [
     "SkippedRecord",
     "SnapshotManifest",
     "SnapshotReader",
-    "Source",
     "VerifyReport",
     "describe_quorum",
     "image_at",
     "import_source",
     "load_snapshot",
-    "open_source",
     "replay_to",
     "topics_from_arrow",
     "topics_to_arrow",

@@ -10,10 +10,10 @@ import attrs
 from kraftlake.delta import MetadataDelta
 from kraftlake.image import MetadataImage
 from kraftlake.kafka_files import SourceKind
+from kraftlake.replay import LogSource
 from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
 from kraftlake.replay.loader.fold import load_snapshot, loader_at, replay_to
 from kraftlake.replay.loader.manifest import LogDeltaManifest, SkippedRecord
-from kraftlake.replay.queries.source import Source
 from kraftlake.replay.reading.replay_base import (
     check_unbroken,
     choose_base,
@@ -24,8 +24,9 @@ from kraftlake.replay.reading.replay_base import (
 from kraftlake.replica_manager.causes import Cause, EffectiveRecords, RecordIndex, causes_of
 from kraftlake.replica_manager.replayed_broker import ReplayedBroker
 from kraftlake.replica_manager.transitions import Transition, TransitionKind
-from kraftlake.runtime.arguments import instance, whole, whole_or_none
-from kraftlake.runtime.errors import OffsetError, UsageError
+from kraftlake.runtime.arguments import instance, whole
+from kraftlake.runtime.errors import OffsetError
+from kraftlake.runtime.moments import Moment
 
 SNAPSHOT = "SNAPSHOT"
 """The type of a cause that is a whole snapshot; its offset is the last one in it."""
@@ -48,7 +49,7 @@ class ReplayStep:
 
 
 class BrokerReplay:
-    """Replays the offsets [from_offset, to_offset] of a source for a broker; None is as far as the source goes.
+    """Replays a range of a source for a broker, both ends included; a range is that of `kraftlake.Source`.
 
     The broker begins with the image before `from_offset`; without it, with nothing, or with the snapshot that the log
     starts from. Each batch is a delta, a metadata transaction is one. `broker` is as it is after the last step taken.
@@ -57,30 +58,28 @@ class BrokerReplay:
 
     def __init__(
         self,
-        source: Source,
+        source: LogSource,
         broker_id: int,
-        from_offset: int | None = None,
-        to_offset: int | None = None,
+        from_offset: Moment | None = None,
+        to_offset: Moment | None = None,
         *,
         lenient: bool = False,
         inter_broker_listener: str | None = None,
         num_replica_fetchers: int = 1,
     ) -> None:
-        instance(source, Source, "a Source, such as kraftlake.open gives")
+        instance(source, LogSource, "a Source, such as kraftlake.open gives")
         broker_id = whole(broker_id, "a broker's id", least=0)
-        from_offset, to_offset = whole_or_none(from_offset), whole_or_none(to_offset)
+        first, last = source.offset_range(from_offset, to_offset)
         whole(num_replica_fetchers, "a number of fetchers", least=1)
-        if from_offset is not None and to_offset is not None and from_offset > to_offset:
-            raise UsageError(f"The range from offset {from_offset} to {to_offset} runs backwards.")
         self.source = source
-        self.from_offset = from_offset
+        self.from_offset = first
         self._make_broker = partial(
             ReplayedBroker,
             broker_id,
             inter_broker_listener=inter_broker_listener,
             num_replica_fetchers=num_replica_fetchers,
         )
-        self.to_offset = source.last_image_offset if to_offset is None else to_offset
+        self.to_offset = source.last_image_offset if last is None else last
         self.lenient = lenient
         self.broker = self._make_broker(listener=self._happened)
         self.skipped: Sequence[SkippedRecord] = ()

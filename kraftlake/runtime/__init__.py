@@ -1,4 +1,8 @@
-"""What every room stands on: the error tree."""
+"""What every room stands on: the error tree, moments of a log, the doors of rooms, tables for notebooks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from kraftlake.runtime.errors import (
     CorruptDataError,
@@ -13,17 +17,41 @@ from kraftlake.runtime.errors import (
     UnwritableMetadataError,
     UsageError,
 )
+from kraftlake.runtime.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from kraftlake.runtime.html import html_table
+    from kraftlake.runtime.moments import (
+        EPOCH,
+        Moment,
+        is_whole_number,
+        iso,
+        moment_of,
+        offset_or_time,
+        time_of,
+    )
 
 __all__ = [
+    "EPOCH",
     "CorruptDataError",
     "EnvironmentFaultError",
     "ImportConflictError",
     "KraftlakeError",
     "LakeError",
+    "Moment",
     "NotASourceError",
     "OffsetError",
     "ReplayError",
     "UnknownRecordError",
     "UnwritableMetadataError",
     "UsageError",
+    "html_table",
+    "is_whole_number",
+    "iso",
+    "lazy_exports",
+    "moment_of",
+    "offset_or_time",
+    "time_of",
 ]
+
+__getattr__, __dir__ = lazy_exports(__name__, __all__)

@@ -14,8 +14,8 @@ from kraftlake.kafka_files import SourceKind
 from kraftlake.records.batch import RecordBatch, gathered
 from kraftlake.records.rows import to_rows
 from kraftlake.records.typed_rows import needed_columns, typed_rows
+from kraftlake.replay import LogSource
 from kraftlake.replay.queries.record_types import checked_types
-from kraftlake.replay.queries.source import Source, open_source
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.replay.reading.replay_base import check_unbroken
 from kraftlake.runtime.arguments import text, whole_or_none
@@ -63,7 +63,7 @@ def type_of(given: str | None) -> str | None:
     return name
 
 
-def open_scanned(path: str, first: int | None, last: int | None) -> tuple[Source, int, int]:
+def open_scanned(path: str, first: int | None, last: int | None) -> tuple[LogSource, int, int]:
     """The source at `path` and the offsets that are read of it; all that it holds where they are None.
 
     Raises what opening raises, OffsetError for an offset that it does not hold, BrokenFileError where offsets between
@@ -72,7 +72,7 @@ def open_scanned(path: str, first: int | None, last: int | None) -> tuple[Source
     first, last = whole_or_none(first), whole_or_none(last)
     if first is not None and last is not None and first > last:
         raise UsageError(f"startOffset {first} is behind endOffset {last}")
-    source = open_source(path)
+    source = LogSource.open(path)
     start, end = source.start_offset, source.end_offset
     if source.kind is SourceKind.SNAPSHOT:
         start, end = 0, sum(batch.record_count for batch in source.batches())
@@ -85,7 +85,7 @@ def open_scanned(path: str, first: int | None, last: int | None) -> tuple[Source
     return source, first, last
 
 
-def parts_of(source: Source, first: int, last: int) -> list[tuple[int, int]]:
+def parts_of(source: LogSource, first: int, last: int) -> list[tuple[int, int]]:
     """Ranges of the offsets [first, last] that tasks can read beside each other: rows of a lake, segments of a log.
 
     What lies in one file that is read from its start, as in an archive, is one part.
@@ -105,7 +105,7 @@ def parts_of(source: Source, first: int, last: int) -> list[tuple[int, int]]:
 
 def read_part(scan: RecordScan, first: int, last: int) -> Iterator[pa.Table]:
     """The wanted columns of a part's records, in offset order, in tables of bounded size."""
-    source = open_source(scan.source)
+    source = LogSource.open(scan.source)
     for rows in _log_rows(source, first, last, needed_columns(scan.wanted)):
         found = rows if scan.only is None else rows.filter(pc.equal(rows.column("type"), scan.only))
         for start in range(0, found.num_rows, _ROWS_AT_ONCE):
@@ -113,7 +113,7 @@ def read_part(scan: RecordScan, first: int, last: int) -> Iterator[pa.Table]:
             yield typed_rows(piece, scan.wanted, scan.only, show_secrets=scan.show_secrets)
 
 
-def _log_rows(source: Source, first: int, last: int, columns: Sequence[str]) -> Iterator[pa.Table]:
+def _log_rows(source: LogSource, first: int, last: int, columns: Sequence[str]) -> Iterator[pa.Table]:
     """Rows of the offsets [first, last], in order, in pieces."""
     if isinstance(source.reader, LakeReader):
         for start in range(first, last + 1, RECORDS_A_PART):

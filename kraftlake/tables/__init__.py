@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from kraftlake.runtime.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from kraftlake.tables.events.log_events import LogEvents
     from kraftlake.tables.history.state_at import state_at
     from kraftlake.tables.jobs import JOBS, Job
     from kraftlake.tables.lake_table import LakeTable, TableDescription
@@ -17,6 +18,7 @@ __all__ = [
     "JOBS",
     "Job",
     "LakeTable",
+    "LogEvents",
     "Published",
     "RowBuffer",
     "TableDescription",

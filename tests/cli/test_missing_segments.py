@@ -13,8 +13,8 @@ import attrs
 import pytest
 
 import kraftlake
+from kraftlake.api import Source
 from kraftlake.records.batch import RecordBatch
-from kraftlake.replay import Source
 from kraftlake.runtime.errors import KraftlakeError
 from kraftlake.spark_jobs.data_source import KraftDataSource, KraftSourceError
 from tests.cli.running import DIRECTORY, run, run_json

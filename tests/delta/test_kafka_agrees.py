@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 
+from kraftlake.api import open_source
 from kraftlake.delta import LocalReplicaChanges, TopicsDelta, local_changes_to_json
 from kraftlake.delta.topics import topics_delta
 from kraftlake.image import MetadataImage, count_cluster, image_to_json
@@ -26,7 +27,6 @@ from kraftlake.records.serde import ApiMessageAndVersion, decode_value, encode_v
 from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
 from kraftlake.replay.loader.fold import changes_between
 from kraftlake.replay.queries.local_changes import LocalChanges
-from kraftlake.replay.queries.source import open_source
 from kraftlake.runtime.errors import UnwritableMetadataError
 from tests.interop.kafka_classes import kafka_history, normal
 from tests.metadata_logs import metadata_logs

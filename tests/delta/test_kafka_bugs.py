@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
+from kraftlake.api import open_source
 from kraftlake.image import image_to_json
 from kraftlake.kafka_files import write_segment
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.schema import Message
 from kraftlake.records.serde import ApiMessageAndVersion
-from kraftlake.replay.queries.source import open_source
 from kraftlake.runtime.errors import ReplayError
 from tests.histories import uuid_of
 from tests.interop.kafka_classes import KafkaClassesError, kafka_image_of_log

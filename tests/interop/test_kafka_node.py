@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import NewTopic
 
-from kraftlake.replay import open_source
+from kraftlake.api import open_source
 from tests.kafka_node import SMALL_LOG, started_node
 
 pytestmark = pytest.mark.spark

@@ -17,6 +17,7 @@ from deltalake import DeltaTable
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kraftlake.api import open_source
 from kraftlake.metadata_log.delta_table.commit import UnknownOutcomeError, VacuumedFileError, now_ms
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.maintenance import trimming
@@ -27,7 +28,6 @@ from kraftlake.metadata_log.storage.disk import ObjectStoreDisk
 from kraftlake.metadata_log.storage.location import folders_of
 from kraftlake.metadata_log.storage.object_path import ObjectPath
 from kraftlake.records.rows import LOG_SCHEMA
-from kraftlake.replay import open_source
 from kraftlake.replay.imports.import_log import import_source
 from kraftlake.runtime.clock import ManualClock
 from kraftlake.runtime.errors import FencedEpochError, LakeError, UsageError

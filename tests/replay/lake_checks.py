@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from kraftlake.api import Source
 from kraftlake.kafka_files import SourceKind
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.records.batch import RecordBatch
-from kraftlake.replay import Source, import_source
+from kraftlake.replay import import_source
 from kraftlake.runtime.errors import (
     KraftlakeError,
 )

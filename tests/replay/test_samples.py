@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 import kraftlake
+from kraftlake.api import Source
 from kraftlake.image import MetadataImage, image_to_json
-from kraftlake.replay import MetadataBatchLoader, Source, import_source
+from kraftlake.replay import MetadataBatchLoader, import_source
 from kraftlake.runtime.errors import OffsetError, ReplayError
 from tests.replay.sample_logs import (
     NAMES,

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import kraftlake
+from kraftlake.api import Source
 from kraftlake.delta import MetadataDelta
 from kraftlake.image import MetadataImage
 from kraftlake.image.broker_partitions import hosted_partitions
@@ -19,7 +20,6 @@ from kraftlake.records.batch import RecordBatch
 from kraftlake.records.schema import Message
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
-from kraftlake.replay.queries.source import Source
 from kraftlake.replica_manager import BrokerReplay, Cause, ReplayedBroker, TransitionKind
 from kraftlake.runtime.errors import OffsetError, ReplayError, UsageError
 from tests.cli.running import DIRECTORY, TORN

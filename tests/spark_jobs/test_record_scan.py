@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kraftlake import kernels
+from kraftlake.api import open_source
 from kraftlake.kafka_files import SourceKind, open_directory
 from kraftlake.metadata_log import MetadataLog, Upkeep, UpkeepPolicy
 from kraftlake.records.typed_rows import typed_schema
-from kraftlake.replay.queries.source import open_source
 from kraftlake.runtime.errors import CorruptDataError, NotASourceError, OffsetError, UsageError
 from kraftlake.spark_jobs import record_scan
 from kraftlake.spark_jobs.record_scan import RecordScan, open_scanned, parts_of, read_part, type_of

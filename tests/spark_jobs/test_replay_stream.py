@@ -12,12 +12,12 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
+from kraftlake.api import open_source
 from kraftlake.image import MetadataImage
 from kraftlake.kafka_files import open_directory
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.records.rows import LOG_SCHEMA
 from kraftlake.records.serde import UnknownRecord
-from kraftlake.replay.queries.source import open_source
 from kraftlake.runtime.errors import LakeError, UnknownRecordError, UsageError
 from kraftlake.spark_jobs import ReplayResult, run_replay
 from kraftlake.tables.lake_table import LakeTable

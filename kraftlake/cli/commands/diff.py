@@ -9,13 +9,13 @@ import click
 
 from kraftlake.cli.command import Argument, Example, Option
 from kraftlake.cli.image_parts import any_matches, of_topics
-from kraftlake.cli.options import SAMPLE, Call, command, known_time, topics_option
+from kraftlake.cli.options import SAMPLE, Call, command, topics_option
 from kraftlake.cli.parameters import MOMENT_OR_EMPTY, SOURCE
 from kraftlake.cli.sections import LOOK
 
 if TYPE_CHECKING:
+    from kraftlake.api import Source
     from kraftlake.image import MetadataImage
-    from kraftlake.replay import Source
 
 
 @command(
@@ -89,7 +89,7 @@ def diff(
         if found.is_empty() and not any(any_matches(image.topics, topics) for image in images):
             call.terminal.warn(f"no topic matches {', '.join(topics)} at either offset")
     times = {
-        f"{side}Timestamp": known_time(image.provenance.timestamp)
+        f"{side}Timestamp": image.provenance.to_json()["timestamp"]
         for side, image in zip(("from", "to"), images, strict=True)
     }
     form = {"clusterId": opened.cluster_id} | times | found.to_json(show_secrets=call.show_secrets)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -145,14 +144,12 @@ def events(
     for name in partitions:
         if not _PARTITION.fullmatch(name):
             raise click.UsageError(f"{name!r} is not a partition: give its topic and its number, as in foo-3.")
-    from kraftlake.tables.events.log_events import LogEvents, form_of
+    from kraftlake.tables.events.log_events import form_of
 
     opened = call.open(source)
-    begin, end = call.offsets(opened, first, last)
-    changes = partial(opened.changes, lenient=not call.strict)
-    told = LogEvents(opened.reader, changes, begin, end, show_secrets=call.show_secrets)
+    told = opened.events(first, last, show_secrets=call.show_secrets, lenient=not call.strict)
     wanted = Wanted(topics=topics, topic_ids=topic_ids, partitions=partitions, broker=broker, kinds=kinds)
-    asked_for = (form_of(row) for rows in told for row in _rows_of(wanted.among(rows)))
+    asked_for = (form_of(row) for rows in told.tables() for row in _rows_of(wanted.among(rows)))
     shown = 0
     if call.as_json:
         for shown, event in enumerate(asked_for, 1):  # noqa: B007 - how many there were is looked at below
@@ -164,9 +161,9 @@ def events(
         for shown, event in enumerate(asked_for, 1):  # noqa: B007
             view.show(event)
         view.finish()
-    call.tell_skipped([*told.skipped.values()])
+    call.tell_skipped(told.skipped)
     if not shown:
-        _tell_strangers(call, opened.image(end, lenient=not call.strict), wanted)
+        _tell_strangers(call, opened.image(last, lenient=not call.strict), wanted)
 
 
 def _tell_strangers(call: Call, image: MetadataImage, wanted: Wanted) -> None:

@@ -10,14 +10,14 @@ import click
 
 from kraftlake.cli.command import Example, Option
 from kraftlake.cli.image_parts import PARTS, any_matches, cut, keys_of, topics_to_read
-from kraftlake.cli.options import SAMPLE, Call, command, known_time, topic_ids_option, topics_option
+from kraftlake.cli.options import SAMPLE, Call, command, topic_ids_option, topics_option
 from kraftlake.cli.parameters import BROKER
 from kraftlake.cli.sections import LOOK
 
 if TYPE_CHECKING:
+    from kraftlake.api import Source
     from kraftlake.image import MetadataImage
     from kraftlake.image.topics_overview import TopicsOverview
-    from kraftlake.replay import Source
 
 
 @command(
@@ -103,7 +103,6 @@ def image(
     and features. Secrets are shown as (redacted) unless --show-secrets is given.
     """
     from kraftlake.image import min_insync_replicas
-    from kraftlake.image.json_form import image_to_json
 
     opened = call.open(source)
     replay = call.replay(opened, call.at)
@@ -121,9 +120,9 @@ def image(
     if read is None and not (call.as_json or detailed):
         overview = _overview(replay.image)
         read = None if overview is None else overview.worst
-    whole = image_to_json(replay.image, show_secrets=call.show_secrets, only_topics=read)
+    whole = replay.image.to_json(show_secrets=call.show_secrets, only_topics=read)
     min_isr = functools.cache(functools.partial(min_insync_replicas, replay.image))  # many partitions of one topic
-    form = call.head(opened, replay.image) | cut(whole, parts=parts, min_isr=min_isr, **asked)
+    form = replay.image.provenance.to_json() | cut(whole, parts=parts, min_isr=min_isr, **asked)
     if replay.diverged:
         import attrs
 
@@ -193,7 +192,7 @@ def _tell_leaderless(source: Source, form: dict[str, Any], brokers: dict[str, An
     for id_, number, partition in shown:
         known = found.get((id_, number))
         partition["leaderless"] = {
-            "since": None if known is None else known_time(known.since),
+            "since": None if known is None or known.since < 0 else known.since,
             "ledBy": None if known is None else known.led_by,
         } | may_lead(partition, brokers)
 

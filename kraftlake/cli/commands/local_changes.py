@@ -46,13 +46,13 @@ def local_changes(
     Partitions to delete, to lead (elected: with a new leader epoch) and to follow, and the log directories assigned.
     """
     opened = call.open(source)
-    begin, end = opened.offset_at(first), None if last is None else opened.offset_at(last)
     with call.progress() as progress, call.way_on():
-        answer = opened.local_changes(broker, begin, end, lenient=not call.strict, progress=progress)
+        answer = opened.local_changes(broker, first, last, lenient=not call.strict, progress=progress)
     call.tell_skipped(answer.skipped)
-    changes = answer.to_json()
+    changes = {"clusterId": opened.cluster_id} | answer.to_json()
     if not any(changes[kind] for kind in ("deletes", "leaders", "followers")):
-        call.tell_unregistered(broker, answer.registered_brokers, where=f"after offset {begin} up to {changes['to']}")
+        where = f"after offset {answer.from_offset} up to {answer.to_offset}"
+        call.tell_unregistered(broker, answer.registered_brokers, where=where)
     if call.as_json:
         call.terminal.json(changes)
         return

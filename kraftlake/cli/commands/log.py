@@ -76,7 +76,7 @@ def log(
     from kraftlake.cli.log_names import names_before, of_topics
     from kraftlake.cli.views.record_summary import Names
 
-    begin, end = call.offsets(opened, first, last)
+    begin, end = opened.offset_range(first, last)
     records = opened.records(begin, end, types=types or None)
     if no_noop:
         records = _without_noops(records)

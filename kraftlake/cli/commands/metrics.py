@@ -32,20 +32,20 @@ def metrics(call: Call, source: str, *, broker: int | None) -> None:
     """
     import attrs
 
-    from kraftlake.image import count_cluster, count_partitions_of_brokers, partitions_of
+    from kraftlake.api import Metrics, camel_case
+    from kraftlake.image import partitions_of
 
     opened = call.open(source)
     image = call.replay(opened, call.at).image
-    form: dict[str, Any] = call.head(opened, image)
+    form: dict[str, Any]
     if broker is not None:
         lists = attrs.asdict(partitions_of(image, broker), recurse=False)
         if not any(lists.values()):
             call.tell_unregistered(broker, image.cluster.brokers, where=f"at offset {image.offset}")
-        form |= {"broker": broker} | {_camel(kind): [f"{n}-{p}" for n, p in names] for kind, names in lists.items()}
+        form = image.provenance.to_json() | {"broker": broker}
+        form |= {camel_case(kind): [f"{n}-{p}" for n, p in names] for kind, names in lists.items()}
     else:
-        counts = count_partitions_of_brokers(image)
-        brokers = {str(id_): {_camel(k): n for k, n in attrs.asdict(c).items()} for id_, c in counts.items()}
-        form |= {"metrics": count_cluster(image).by_metric(), "brokers": brokers}
+        form = Metrics.of(image).to_json()
     if call.as_json:
         call.terminal.json(form)
         return
@@ -53,8 +53,3 @@ def metrics(call: Call, source: str, *, broker: int | None) -> None:
 
     draw = draw_metrics if broker is None else draw_broker_partitions
     call.terminal.render(*draw(form))
-
-
-def _camel(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(map(str.capitalize, rest))

@@ -100,7 +100,8 @@ def replay(
         driven = BrokerReplay(
             opened,
             broker,
-            *call.offsets(opened, first, last),
+            first,
+            last,
             lenient=not call.strict,
             inter_broker_listener=listener,
             num_replica_fetchers=fetchers,

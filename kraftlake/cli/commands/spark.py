@@ -142,10 +142,8 @@ def _show(job: Job, call: Call, lake: str, result: StreamResult) -> None:
         return
     import kraftlake
     from kraftlake.cli.views.image_view import draw_image
-    from kraftlake.image.json_form import image_to_json
 
-    head = call.head(kraftlake.open(lake), result.image)
-    image = head | image_to_json(result.image, show_secrets=call.show_secrets)
+    image = result.image.to_json(show_secrets=call.show_secrets) | {"clusterId": kraftlake.open(lake).cluster_id}
     if call.as_json:
         call.terminal.json({**summary, "localChangeRows": sum(result.rows.values()), "image": image})
         return

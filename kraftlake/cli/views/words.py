@@ -1,20 +1,19 @@
-"""Values as words: pieces of styled text, counts, times, amounts. Needs nothing but the standard library."""
+"""Values as words: pieces of styled text, counts, times, amounts."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from kraftlake.cli.theme import Style
+from kraftlake.runtime.moments import EPOCH, iso
 
 Piece = str | tuple[str, Style]
 """Text, or text with its meaning. Not yet safe to show: whoever shows it makes it visible."""
 
 NONE = "–"
 """What stands for an empty list or an absent value."""
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def listed(pieces: Sequence[Piece]) -> list[Piece]:
@@ -39,15 +38,10 @@ def moment(milliseconds: int | str | None) -> str:
     if milliseconds is None or milliseconds < 0:
         return NONE
     try:
-        time = _EPOCH + timedelta(milliseconds=milliseconds)
+        time = EPOCH + timedelta(milliseconds=milliseconds)
     except OverflowError:
         return f"{milliseconds} ms"
-    return utc(time)
-
-
-def utc(time: datetime) -> str:
-    """An aware time as ISO 8601 in UTC, to the millisecond: `2026-11-21 07:46:16.256Z`."""
-    return f"{time.astimezone(UTC).replace(tzinfo=None).isoformat(sep=' ', timespec='milliseconds')}Z"
+    return iso(time)
 
 
 def amount(value: Any) -> str:

@@ -15,7 +15,7 @@ from kraftlake.replay.imports.epoch_ends import EpochEnds, Position
 from kraftlake.replay.imports.import_log import import_source
 from kraftlake.replay.imports.import_plan import plan_import
 from kraftlake.replay.imports.new_lake import is_lake
-from kraftlake.replay.queries.source import Source, open_source
+from kraftlake.replay.queries.source import LogSource
 from kraftlake.replay.reading.chunks import chunks_of_snapshot
 from kraftlake.replay.reading.log_reader import LogReader, SnapshotReader
 from kraftlake.replay.reading.open_reader import LakeReader
@@ -120,14 +120,14 @@ class LogFollower:
 
     def _first(self) -> FollowStep:
         """Import what is there as a whole, so that everything the lake has of it is compared."""
-        source = open_source(self._directory, cluster_id=self._cluster_id)
+        source = LogSource.open(self._directory, cluster_id=self._cluster_id)
         if source.kind is not SourceKind.DIRECTORY:
             raise UsageError(f"{self._directory} can't be followed: only the directory of a node grows.")
         seen_to, bounded_end = source.end_offset, -1
         if not self._include_uncommitted:
             bounded = _Committed(source.reader, self._quorum)
             bounded_end = bounded.end_offset
-            source = Source(bounded, source.kind, source.path, source.cluster_id)
+            source = LogSource(bounded, source.kind, source.path, source.cluster_id)
             if not bounded.is_anything and not is_lake(self._lake):
                 return FollowStep(
                     from_offset=None, to_offset=None, records=0, snapshots=0, end_offset=bounded.start_offset,
@@ -225,7 +225,7 @@ class LogFollower:
         """Compare what is there now with the lake: another log is an error, a shorter one is waited for."""
         self._log.refresh()
         plan_import(
-            open_source(self._directory).reader,
+            LogSource.open(self._directory).reader,
             LakeReader(self._log),
             committed_to=self._log.committed_to,
             lake_epoch=self._log.epoch,

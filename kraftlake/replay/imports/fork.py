@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-from datetime import datetime
 from typing import Any
 
 import attrs
 
-from kraftlake.replay.queries.source import Source
+from kraftlake.replay.queries.source import LogSource
 from kraftlake.replay.reading.chunks import chunks_of, chunks_of_snapshot
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.replay.reading.replay_base import check_unbroken, usable_snapshots
 from kraftlake.runtime.errors import OffsetError
+from kraftlake.runtime.moments import Moment
 
 
 @attrs.frozen(kw_only=True)
@@ -45,7 +45,7 @@ class ForkReport:
         }
 
 
-def fork_source(source: Source, lake: str | os.PathLike[str], at: int | datetime | None = None) -> ForkReport:
+def fork_source(source: LogSource, lake: str | os.PathLike[str], at: Moment | None = None) -> ForkReport:
     """Make a controlled lake that holds the log of `source` up to and including `at`, by default all of it.
 
     The lake is there whole or not at all. Raises OffsetError where `at` is not the last offset of a batch, naming

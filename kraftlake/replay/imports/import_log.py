@@ -12,7 +12,7 @@ from kraftlake.replay.imports.committed import CommittedTo
 from kraftlake.replay.imports.import_plan import ImportPlan, plan_import
 from kraftlake.replay.imports.import_report import ImportReport
 from kraftlake.replay.imports.new_lake import check_place, discard_empty_lake, is_lake, remove_empty_folders
-from kraftlake.replay.queries.source import Source, open_source
+from kraftlake.replay.queries.source import LogSource
 from kraftlake.replay.reading.chunks import chunks_of, chunks_of_snapshot
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.replay.reading.progress import Progress
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def import_source(
-    source: Source | str | os.PathLike[str],
+    source: LogSource | str | os.PathLike[str],
     lake: str | os.PathLike[str],
     *,
     cluster_id: str | None = None,
@@ -44,7 +44,7 @@ def import_source(
 
     if cluster_id is not None:
         text(cluster_id, "the id of a cluster")
-    opened = source if isinstance(source, Source) else open_source(source, cluster_id=cluster_id)
+    opened = source if isinstance(source, LogSource) else LogSource.open(source, cluster_id=cluster_id)
     return _Import(opened, lake_location(lake), cluster_id, progress or _silent).run()
 
 
@@ -53,7 +53,7 @@ def _silent(phase: str, done: int, total: int) -> None:
 
 
 class _Import:
-    def __init__(self, source: Source, path: Location, cluster_id: str | None, progress: Progress) -> None:
+    def __init__(self, source: LogSource, path: Location, cluster_id: str | None, progress: Progress) -> None:
         self._source = source
         self._path = path
         self._progress = progress

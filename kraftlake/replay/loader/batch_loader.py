@@ -56,6 +56,7 @@ class MetadataBatchLoader(RecordReplayer):
         super().__init__(image, lenient=lenient)
         self.quorum = quorum or QuorumState()
         self.base_name: str | None = None
+        self.cluster_id = image.provenance.cluster_id
         self.publish = publish
         self.seen_record = not image.is_empty()
         """Whether a record other than control records and transaction marks was replayed, or is in the image."""
@@ -98,6 +99,7 @@ class MetadataBatchLoader(RecordReplayer):
             epoch=self._last_epoch,
             timestamp=self._last_timestamp,
             batch_aligned=self._batch_aligned,
+            cluster_id=self.cluster_id,
         )
 
     def publish_to(self, updater: MetadataUpdater) -> None:

@@ -43,6 +43,13 @@ class Replay(Value):
     open_since: int | None = None
     aborted: tuple[int, int] | None = None
 
+    def of_cluster(self, cluster_id: str | None) -> Replay:
+        """The same, its image with the cluster's id."""
+        if cluster_id is None or cluster_id == self.image.provenance.cluster_id:
+            return self
+        provenance = attrs.evolve(self.image.provenance, cluster_id=cluster_id)
+        return attrs.evolve(self, image=attrs.evolve(self.image, provenance=provenance))
+
     @property
     def diverged(self) -> bool:
         """Whether records were skipped, so that the image is not what the cluster had."""

@@ -79,6 +79,7 @@ class LogChanges:
         to_offset: int | None = None,
         *,
         lenient: bool = False,
+        cluster_id: str | None = None,
     ) -> None:
         if from_offset is not None and to_offset is not None and from_offset > to_offset:
             raise UsageError(f"The range from offset {from_offset} to {to_offset} runs backwards.")
@@ -92,6 +93,7 @@ class LogChanges:
         self._to_offset = reader.end_offset - 1 if to_offset is None else to_offset
         self._published: list[Published] = []
         self._of_snapshot = False
+        self._cluster_id = cluster_id
         self._loader = self._begin(from_offset, lenient=lenient)
         if not lenient:
             check_unbroken(reader, self._loader.last_offset + 1, self._to_offset)
@@ -130,17 +132,22 @@ class LogChanges:
             first = first_image_offset(reader)
             base = None if first is None else choose_base(reader, first)
             assert base is not None, "a log that starts above 0 has images from a snapshot on alone"
-            loader = MetadataBatchLoader(lenient=lenient, publish=self._publish)
+            loader = self._of_cluster(MetadataBatchLoader(lenient=lenient, publish=self._publish))
             self._of_snapshot = True
             load_snapshot(loader, base)
             loader.flush()
             self._of_snapshot = False
             return loader
         if not from_offset:
-            return MetadataBatchLoader(lenient=lenient, publish=self._publish)
-        loader = loader_at(reader, from_offset - 1, lenient=lenient)
+            return self._of_cluster(MetadataBatchLoader(lenient=lenient, publish=self._publish))
+        loader = self._of_cluster(loader_at(reader, from_offset - 1, lenient=lenient))
         loader.take_image()
         loader.publish_to(self._publish)
+        return loader
+
+    def _of_cluster(self, loader: MetadataBatchLoader) -> MetadataBatchLoader:
+        """The loader, whose images name the cluster."""
+        loader.cluster_id = self._cluster_id
         return loader
 
     def _publish(self, delta: MetadataDelta, image: MetadataImage, manifest: LogDeltaManifest) -> None:

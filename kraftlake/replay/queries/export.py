@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,9 @@ import attrs
 from kraftlake.image import CollectedLosses, ImageWriterOptions, refuse_loss
 from kraftlake.kafka_files import snapshot_name, write_checkpoint
 from kraftlake.replay.loader.fold import Replay
-from kraftlake.replay.queries.source import Source
+from kraftlake.replay.queries.source import LogSource
 from kraftlake.runtime.errors import EnvironmentFaultError, UnwritableMetadataError
+from kraftlake.runtime.moments import Moment
 
 
 @attrs.frozen(kw_only=True)
@@ -45,9 +45,9 @@ class ExportReport:
 
 
 def export(
-    source: Source, path: Path, at: int | datetime | None = None, *, allow_loss: bool = False, lenient: bool = False
+    source: LogSource, path: Path, at: Moment | None = None, *, allow_loss: bool = False, lenient: bool = False
 ) -> ExportReport:
-    """Write the image at `at` (an offset or a time; None is the end) to `path`; in a folder, under Kafka's name.
+    """Write the image at `at` (an offset or a time, None is the end) to `path`; in a folder, under Kafka's name.
 
     Records have the versions that the image's metadata.version allows. What it can't express raises
     UnwritableMetadataError, or with `allow_loss` is left out and listed. kraft.version and voters are those of the
@@ -82,7 +82,7 @@ def export(
     )
 
 
-def _check_exportable(source: Source, replay: Replay, *, allow_loss: bool) -> None:
+def _check_exportable(source: LogSource, replay: Replay, *, allow_loss: bool) -> None:
     if replay.diverged and not allow_loss:
         first = replay.skipped[0]
         raise UnwritableMetadataError(

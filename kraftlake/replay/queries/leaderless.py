@@ -10,7 +10,7 @@ from kraftlake.image.topics.partition_registration import NO_LEADER
 from kraftlake.kafka_files import SourceKind
 from kraftlake.records.uuid import Uuid
 from kraftlake.replay.queries.leader_records import Keys, key_of, leaders_named
-from kraftlake.replay.queries.source import Source
+from kraftlake.replay.queries.source import LogSource
 from kraftlake.replay.reading.chunks import chunks_of, chunks_of_snapshot
 from kraftlake.replay.reading.replay_base import usable_snapshots
 from kraftlake.runtime.errors import CorruptDataError
@@ -27,7 +27,7 @@ class Leaderless:
 
 
 def leaderless_since(
-    source: Source, partitions: Collection[tuple[Uuid, int]], at_offset: int
+    source: LogSource, partitions: Collection[tuple[Uuid, int]], at_offset: int
 ) -> dict[tuple[Uuid, int], Leaderless]:
     """What the log up to `at_offset` tells of partitions (topic id, number), all of which have no leader then.
 
@@ -47,7 +47,7 @@ def leaderless_since(
     return {keys[key]: one for key, one in found.items()}
 
 
-def _found(source: Source, keys: Keys, base_end: int, at_offset: int) -> dict[bytes, Leaderless]:
+def _found(source: LogSource, keys: Keys, base_end: int, at_offset: int) -> dict[bytes, Leaderless]:
     """By key, from the snapshot that ends at `base_end` on, where that is not 0."""
     leaders: dict[bytes, int] = {}
     for snapshot in usable_snapshots(source.reader):

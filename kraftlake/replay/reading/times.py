@@ -9,14 +9,13 @@ from kraftlake.replay.reading.log_reader import LogReader
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.replay.reading.replay_base import broken_ranges, check_unbroken, images_end, usable_snapshots
 from kraftlake.runtime.errors import OffsetError
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+from kraftlake.runtime.moments import EPOCH, iso
 
 
 def epoch_millis(time: datetime) -> int:
     """Epoch milliseconds of a datetime, rounded down; one without a zone is UTC."""
     aware = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
-    return (aware - _EPOCH) // timedelta(milliseconds=1)
+    return (aware - EPOCH) // timedelta(milliseconds=1)
 
 
 def offset_at(reader: LogReader, time: datetime) -> int:
@@ -71,14 +70,13 @@ def last_time(reader: LogReader) -> datetime | None:
         times |= {batch.last_offset: batch.timestamp for batch in reader.batches(reader.end_offset - 1)}
     millis = times.get(images_end(reader) - 1, -1)
     try:
-        return None if millis < 0 else _EPOCH + timedelta(milliseconds=millis)
+        return None if millis < 0 else EPOCH + timedelta(milliseconds=millis)
     except OverflowError:  # later than any time that can be asked for
         return None
 
 
 def _iso(millis: int) -> str:
-    time = _EPOCH + timedelta(milliseconds=millis)
-    return f"{time.replace(tzinfo=None).isoformat(sep=' ', timespec='milliseconds')}Z"
+    return iso(EPOCH + timedelta(milliseconds=millis))
 
 
 def _offset_in_log(reader: LogReader, wanted: int) -> int:

@@ -15,7 +15,7 @@ from kraftlake.records.serde import UnknownRecord
 from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
 from kraftlake.replay.loader.fold import cached_image, load_snapshot
 from kraftlake.replay.loader.manifest import SkippedRecord
-from kraftlake.replay.queries.source import Source
+from kraftlake.replay.queries.source import LogSource
 from kraftlake.replay.reading.log_reader import LogReader, SnapshotReader
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.replay.reading.progress import LOADING, REPLAYING, Progress, with_progress
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _SHOWN_DIFFERENCES = 3
 
 
-def verify(source: Source, *, at_least: ChainLink | None = None, progress: Progress | None = None) -> VerifyReport:
+def verify(source: LogSource, *, at_least: ChainLink | None = None, progress: Progress | None = None) -> VerifyReport:
     """Check CRCs, gaps, epochs, the torn tail; decoding, transactions, replay, references; and every snapshot.
 
     A snapshot is held against the replay at its end. What a Kafka node refuses to start with is a problem as well: a
@@ -210,7 +210,7 @@ class _Verification:
         """Hold the newest snapshot's end against the log's.
 
         A node that starts drops its whole log where the snapshot's epoch and end offset are above those of the log.
-        Source: org.apache.kafka.raft.internals.KafkaRaftLog.truncateToLatestSnapshot.
+        LogSource: org.apache.kafka.raft.internals.KafkaRaftLog.truncateToLatestSnapshot.
         """
         end = self._reader.end_offset
         newest = next(reversed(usable_snapshots(self._reader)), None)
@@ -232,7 +232,7 @@ class _Verification:
     def _check_control(self, batch: RecordBatch, snapshot: SnapshotReader | None = None) -> list[type]:
         """The types of a control batch's records; reports those with which Kafka does not start.
 
-        Source: org.apache.kafka.raft.ControlRecord.of and org.apache.kafka.server.common.KRaftVersion.
+        LogSource: org.apache.kafka.raft.ControlRecord.of and org.apache.kafka.server.common.KRaftVersion.
         """
         if not batch.control:
             return []

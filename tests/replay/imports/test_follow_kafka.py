@@ -17,10 +17,10 @@ import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import NewTopic
 
+from kraftlake.api import open_source
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.protocol import NodeError, QuorumClient, QuorumPosition, parse_addresses
 from kraftlake.records.batch import encode_batch
-from kraftlake.replay import open_source
 from tests.kafka_node import SMALL_LOG, KafkaNode, started_node, started_nodes
 
 pytestmark = pytest.mark.spark

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kraftlake.api import open_source
 from kraftlake.kafka_files import DirectoryFollower, TruncatedLogError, segment_name, write_checkpoint
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.records.batch import RecordBatch, encode_batch
 from kraftlake.records.serde import ApiMessageAndVersion
-from kraftlake.replay import FollowStep, LogFollower, import_source, open_source
+from kraftlake.replay import FollowStep, LogFollower, import_source
 from kraftlake.runtime.errors import CorruptDataError, ImportConflictError, NotASourceError, OffsetError, UsageError
 from tests.metadata_log.delta_protocol import check_commits
 from tests.replay.made_logs import TIME, leader_change, no_op, small_log, topic

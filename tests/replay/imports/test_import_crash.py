@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from kraftlake.api import open_source
 from kraftlake.metadata_log import MetadataLog
-from kraftlake.replay import import_source, open_source
+from kraftlake.replay import import_source
 from kraftlake.replay.imports.new_lake import is_lake
 from kraftlake.runtime.errors import LakeError
 from tests.replay.sample_logs import directory_of

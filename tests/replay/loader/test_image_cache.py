@@ -14,13 +14,14 @@ import pytest
 from hypothesis import given
 
 import kraftlake
+from kraftlake.api import open_source
 from kraftlake.delta import MetadataDelta
 from kraftlake.image import MetadataImage, MetadataProvenance
 from kraftlake.metadata_log.snapshots.snapshot_table import LakeSnapshot
 from kraftlake.records import metadata_records as r
 from kraftlake.records.control_records import Voter, VoterEndpoint, VotersRecord
 from kraftlake.records.serde import encode_value
-from kraftlake.replay import import_source, open_source
+from kraftlake.replay import import_source
 from kraftlake.replay.imports import cached_images
 from kraftlake.replay.loader import image_cache
 from kraftlake.replay.loader.image_columns import SCHEMA, image_from_arrow, image_to_arrow

@@ -10,13 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import kraftlake
+from kraftlake.api import Source
 from kraftlake.image import diff_images
 from kraftlake.kafka_files import SourceKind
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.control_records import KRaftVersionRecord, VotersRecord
 from kraftlake.records.serde import ApiMessageAndVersion
-from kraftlake.replay import ExportReport, Source, import_source
+from kraftlake.replay import ExportReport, import_source
 from kraftlake.runtime.errors import EnvironmentFaultError, OffsetError, UnwritableMetadataError
 from tests.histories import histories
 from tests.replay.made_logs import (

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 import kraftlake
+from kraftlake.api import Source
 from kraftlake.image import MetadataImage
 from kraftlake.kafka_files import SourceKind
 from kraftlake.records.metadata_records import PartitionChangeRecord
 from kraftlake.records.uuid import Uuid
-from kraftlake.replay import Source, import_source
+from kraftlake.replay import import_source
 from kraftlake.replay.queries.leaderless import Leaderless, leaderless_since
 from kraftlake.replay.reading import chunks
 from tests.cli.running import DIRECTORY

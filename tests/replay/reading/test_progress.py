@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kraftlake import kernels
-from kraftlake.replay import open_source
+from kraftlake.api import open_source
 from kraftlake.replay.reading import chunks
 from kraftlake.replay.reading.progress import with_progress
 from tests.cli.running import DIRECTORY, TORN

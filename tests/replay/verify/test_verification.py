@@ -14,6 +14,7 @@ import attrs
 import pytest
 
 import kraftlake
+from kraftlake.api import Source
 from kraftlake.kafka_files import SourceKind
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.records import metadata_records as r
@@ -21,7 +22,7 @@ from kraftlake.records.batch import RecordBatch, read_batches
 from kraftlake.records.control_records import KRaftVersionRecord, SnapshotFooterRecord
 from kraftlake.records.rows import to_rows
 from kraftlake.records.schema import Message
-from kraftlake.replay import Source, VerifyReport, import_source
+from kraftlake.replay import VerifyReport, import_source
 from kraftlake.replay.verify.findings import MAX_PROBLEMS
 from tests.replay.made_logs import (
     UNDECODABLE,

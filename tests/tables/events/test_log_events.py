@@ -13,9 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kraftlake import kernels
+from kraftlake.api import open_source
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
-from kraftlake.replay import open_source
 from kraftlake.replay.queries.changes import LogChanges
 from kraftlake.runtime.errors import KraftlakeError
 from kraftlake.tables.events import log_events

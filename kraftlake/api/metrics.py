@@ -1,0 +1,51 @@
+"""The metrics of a cluster at one offset."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from kraftlake.image import (
+    BrokerCounts,
+    ClusterCounts,
+    MetadataImage,
+    MetadataProvenance,
+    count_cluster,
+    count_partitions_of_brokers,
+)
+from kraftlake.runtime.html import html_table
+
+
+@attrs.frozen(kw_only=True)
+class Metrics:
+    """Kafka's controller metrics, and the counts of the partitions that each broker hosts, by broker id."""
+
+    provenance: MetadataProvenance
+    cluster: ClusterCounts
+    brokers: Mapping[int, BrokerCounts]
+
+    @classmethod
+    def of(cls, image: MetadataImage) -> Metrics:
+        """The metrics of an image."""
+        brokers = dict(sorted(count_partitions_of_brokers(image).items()))
+        return cls(provenance=image.provenance, cluster=count_cluster(image), brokers=brokers)
+
+    def to_json(self) -> dict[str, Any]:
+        """The form of `kraftlake metrics --json`."""
+        brokers = {str(id_): _in_camel_case(counts) for id_, counts in self.brokers.items()}
+        return self.provenance.to_json() | {"metrics": self.cluster.by_metric(), "brokers": brokers}
+
+    def _repr_html_(self) -> str:
+        return html_table(self.cluster.by_metric().items(), caption=f"Metrics at offset {self.provenance.offset}")
+
+
+def _in_camel_case(counts: BrokerCounts) -> dict[str, int]:
+    return {camel_case(name): count for name, count in attrs.asdict(counts).items()}
+
+
+def camel_case(name: str) -> str:
+    """`out_of_isr` as JSON names it: `outOfIsr`."""
+    first, *rest = name.split("_")
+    return first + "".join(map(str.capitalize, rest))

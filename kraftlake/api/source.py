@@ -1,0 +1,212 @@
+"""A source of metadata and every question about it: what `kraftlake.open` gives."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kraftlake.image import MetadataImage
+from kraftlake.replay import LogSource
+from kraftlake.runtime.arguments import path_text, whole
+from kraftlake.runtime.errors import OffsetError, UsageError
+from kraftlake.runtime.moments import Moment
+
+if TYPE_CHECKING:
+    from kraftlake.api.events import Events
+    from kraftlake.api.metrics import Metrics
+    from kraftlake.image import ImageDiff
+    from kraftlake.metadata_log import ChainLink
+    from kraftlake.records.log_record import LogRecord
+    from kraftlake.replay import ExportReport, LocalChanges, LogChanges, VerifyReport
+    from kraftlake.replay.reading.progress import Progress
+
+
+class Source(LogSource):
+    """A lake, a Kafka metadata directory, a segment, a snapshot file or an archive, opened by `kraftlake.open`.
+
+    A moment is an offset (an int) or a time (ISO 8601 text or a datetime, in UTC unless it names a zone); milliseconds
+    since 1970 are given as `at_time`. Ranges include both ends: a time as `from_offset` stands for the first record
+    written since then, one as `to_offset` for the last record written up to then, None for the end of the log.
+
+    Offsets are Kafka's; `start_offset` is the first one of the log, `end_offset` the one after the last. A snapshot
+    file alone has no log: its one image is the one at `end_offset - 1`, and its records are the snapshot's own, with
+    offsets that count from 0.
+    """
+
+    def _repr_html_(self) -> str:
+        from kraftlake.runtime.html import html_table
+
+        facts = {
+            "path": self.path,
+            "cluster": self.cluster_id or "of unknown id",
+            "offsets": f"{self.start_offset} to {self.end_offset - 1}",
+            "snapshots": len(self.snapshots),
+        }
+        return html_table(facts.items(), caption=f"{type(self).__name__}: {self.kind.name.lower()}")
+
+    def records(
+        self,
+        from_offset: Moment | None = None,
+        to_offset: Moment | None = None,
+        types: Iterable[str] | None = None,
+    ) -> Iterator[LogRecord]:
+        """The records of a range in offset order, control records and no-ops included.
+
+        `types` are names such as TOPIC_RECORD or LEADER_CHANGE; None is all of them. Raises OffsetError at once where
+        an offset is not in the source, BrokenFileError where offsets between them are missing, UsageError where the
+        range runs backwards or a type does not exist.
+        """
+        from kraftlake.replay.queries.record_types import checked_types
+        from kraftlake.replay.reading.replay_base import check_unbroken
+
+        first, last = self.offset_range(from_offset, to_offset)
+        self._check_held(first, last)
+        if not self._is_snapshot:
+            check_unbroken(
+                self.reader,
+                self.start_offset if first is None else first,
+                self.end_offset - 1 if last is None else last,
+            )
+        return self._records(first, last, checked_types(types))
+
+    def _records(self, first: int | None, last: int | None, types: frozenset[str] | None) -> Iterator[LogRecord]:
+        from kraftlake.records.log_record import log_records
+
+        for batch in self.batches(first, last):
+            for record in log_records(batch):
+                wanted = (first is None or record.offset >= first) and (last is None or record.offset <= last)
+                if wanted and (types is None or record.type in types):
+                    yield record
+
+    def _check_held(self, *offsets: int | None) -> None:
+        wanted = [offset for offset in offsets if offset is not None]
+        start, end = self.start_offset, self.end_offset
+        if self._is_snapshot and wanted:
+            start, end = 0, sum(batch.record_count for batch in self.batches())
+        for offset in wanted:
+            if not start <= offset < end:
+                held = f"offsets {start} to {end - 1}" if end > start else "no offsets"
+                raise OffsetError(f"Offset {offset} is not in {self.name}, which holds {held}.")
+
+    def image(
+        self,
+        at: Moment | None = None,
+        *,
+        at_time: Moment | None = None,
+        from_snapshot: bool | None = None,
+        lenient: bool = False,
+    ) -> MetadataImage:
+        """The cluster after replaying all offsets up to and including a moment; None is the end of the log.
+
+        `at_time` is a time, too, and an int there is milliseconds since 1970. The replay starts from the nearest
+        finished snapshot; `from_snapshot` False takes the log alone, True insists on a snapshot. Strict: a record that
+        can't be replayed raises ReplayError or UnknownRecordError naming its offset; with `lenient` it is skipped, and
+        `replay` names the skipped ones. Raises OffsetError where there is no such image.
+        """
+        return self.replay(at, at_time=at_time, from_snapshot=from_snapshot, lenient=lenient).image
+
+    def metrics(self, at: Moment | None = None, *, at_time: Moment | None = None, lenient: bool = False) -> Metrics:
+        """The controller's metrics at a moment, and what each broker hosts: `kraftlake metrics`. As `image`."""
+        from kraftlake.api.metrics import Metrics
+
+        return Metrics.of(self.image(at, at_time=at_time, lenient=lenient))
+
+    def local_changes(
+        self,
+        broker: int,
+        from_offset: Moment,
+        to_offset: Moment | None = None,
+        *,
+        from_snapshot: bool | None = None,
+        lenient: bool = False,
+        progress: Progress | None = None,
+    ) -> LocalChanges:
+        """What one metadata delta of the offsets (from_offset, to_offset] means to `broker`.
+
+        Unlike a range, it starts from the image at `from_offset`, whose own record is not part of it; -1 is the empty
+        image. `to_offset` None is the end. `progress` as for `replay`. Raises as `image` does.
+        """
+        from kraftlake.replay.loader.fold import changes_between
+        from kraftlake.replay.queries.local_changes import LocalChanges
+
+        broker = whole(broker, "a broker's id", least=0)
+        if from_offset is None:
+            raise UsageError("Local changes need the offset or time that they start from; -1 is the empty image.")
+        first, last = self.offset_at(from_offset), None if to_offset is None else self.offset_at(to_offset)
+        if last is None:
+            # A start past the end is an offset that is missing, not a range that runs backwards.
+            last = max(first, self.last_image_offset)
+        if first > last:
+            raise UsageError(f"Local changes from offset {first} to {last} run backwards.")
+        self._refuse_snapshot()
+        loader = changes_between(
+            self.reader, first, last, from_snapshot=from_snapshot, lenient=lenient, progress=progress
+        )
+        return LocalChanges.of(loader, broker, first, last)
+
+    def changes(
+        self, from_offset: Moment | None = None, to_offset: Moment | None = None, *, lenient: bool = False
+    ) -> LogChanges:
+        """Each change of a range in turn: its delta, and the images before and after it.
+
+        A change is that of a log batch, or of a whole metadata transaction at its end. Raises as `LogChanges` does.
+        """
+        from kraftlake.replay.queries.changes import LogChanges
+
+        self._refuse_snapshot()
+        first, last = self.offset_range(from_offset, to_offset)
+        return LogChanges(self.reader, first, last, lenient=lenient, cluster_id=self.cluster_id)
+
+    def events(
+        self,
+        from_offset: Moment | None = None,
+        to_offset: Moment | None = None,
+        *,
+        show_secrets: bool = False,
+        lenient: bool = False,
+    ) -> Events:
+        """What happened in a range, an event for each thing that a change touched: `kraftlake events`.
+
+        Sensitive configs are `(redacted)` unless `show_secrets`. Raises as `changes` does.
+        """
+        from kraftlake.api.events import Events
+
+        self._refuse_snapshot()
+        first, last = self.offset_range(from_offset, to_offset)
+        return Events(self, first, last, show_secrets=show_secrets, lenient=lenient)
+
+    def diff(self, before: Moment, after: Moment, *, lenient: bool = False) -> ImageDiff:
+        """What differs between the images at two moments; the offset -1 is the empty image."""
+        from kraftlake.image import diff_images
+
+        images = [MetadataImage.EMPTY if at == -1 else self.image(at, lenient=lenient) for at in (before, after)]
+        return diff_images(*images)
+
+    def verify(self, *, at_least: ChainLink | str | None = None, progress: Progress | None = None) -> VerifyReport:
+        """Every check there is: see `replay.verify`; `at_least` also as text, OFFSET or OFFSET:HASH."""
+        from kraftlake.replay.verify.verification import verify
+
+        if isinstance(at_least, str):
+            from kraftlake.metadata_log import ChainLink
+
+            at_least = ChainLink.parse(at_least)
+        return verify(self, at_least=at_least, progress=progress)
+
+    def export(
+        self, path: str | os.PathLike[str], at: Moment | None = None, *, allow_loss: bool = False
+    ) -> ExportReport:
+        """Write the image at a moment as a KRaft snapshot file: see `kraftlake.replay.queries.export`."""
+        from kraftlake.replay.queries.export import export
+
+        return export(self, Path(path_text(path)), at, allow_loss=allow_loss)
+
+
+def open_source(source: str | os.PathLike[str], *, cluster_id: str | None = None) -> Source:
+    """Open whatever holds a metadata log: its content says what it is. `kraftlake.open` is this function.
+
+    `cluster_id` names the cluster where nothing beside the log does. Raises NotASourceError for a path that holds no
+    log, CorruptDataError for a broken one, UsageError where `cluster_id` contradicts the source's own.
+    """
+    return Source.open(source, cluster_id=cluster_id)

@@ -6,7 +6,6 @@ executors, a file each task, and committed in pieces by the driver; what follows
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -16,9 +15,9 @@ import pyarrow as pa
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.delta_table.actions import AddFile
 from kraftlake.metadata_log.delta_table.table_state import read_table
+from kraftlake.metadata_log.log_facts import LOG_TABLE
 from kraftlake.metadata_log.storage.location import Location, fixed_location, lake_location
-from kraftlake.records.rows import LOG_SCHEMA
-from kraftlake.records.typed_rows import PAYLOAD, record_types, typed_rows, typed_schema
+from kraftlake.records.typed_rows import typed_schema
 from kraftlake.runtime.errors import KraftlakeError
 from kraftlake.spark_jobs.executor_environment import lend_store_access
 from kraftlake.spark_jobs.fold.chunks import fault_to_json, raise_first
@@ -26,10 +25,10 @@ from kraftlake.spark_jobs.fold.frames import telling_faults
 from kraftlake.spark_jobs.record_scan import RECORDS_A_PART, RecordScan, read_part
 from kraftlake.spark_jobs.run_session import RunSession
 from kraftlake.spark_jobs.stream_options import StreamOptions, StreamResult
-from kraftlake.spark_jobs.table_stream import LOG_TABLE, run_tables
-from kraftlake.tables.lake_table import LakeTable, TableDescription
+from kraftlake.spark_jobs.table_stream import run_tables
+from kraftlake.tables.lake_table import LakeTable
+from kraftlake.tables.records_table import RECORDS, RecordsWriter
 from kraftlake.tables.table_locks import hold_tables
-from kraftlake.tables.table_writer import TableWriter
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -40,47 +39,6 @@ BACKLOG: Final = 1 << 20
 """From so many missing records on, executors write them: fewer are in the table before tasks have started."""
 
 _PARTS_A_COMMIT = 16
-_PLACE = {
-    "offset": "the record's offset",
-    "epoch": "the leader epoch of its batch",
-    "timestamp": "its time by its controller's clock; null where it has none",
-    "batch": "the base offset of its batch",
-    "type": "its type as `kraftlake log` names it, `UNKNOWN` for one that this release does not know",
-    "api_key": "the number of its type; of a control record the control type",
-    "version": "the version at which it is written",
-    "control": "whether it is a control record",
-    PAYLOAD: "null: what a record of an unknown type holds may be a secret",
-}
-
-
-def columns() -> tuple[tuple[pa.Field, str], ...]:
-    """The columns of `records/` with what they mean; a struct says what its record type says."""
-    kinds = {kind.column: kind for kind in record_types().values()}
-    made = []
-    for field in typed_schema():
-        meaning = _PLACE.get(field.name)
-        if meaning is None:
-            kind = kinds[field.name]
-            sentence = inspect.cleandoc(kind.cls.__doc__ or "").partition("\n")[0].rstrip(".")
-            meaning = f"{kind.name}: {sentence[0].lower()}{sentence[1:]}; null in rows of other types"
-        made.append((field.with_nullable(field.name != "offset"), meaning))
-    return tuple(made)
-
-
-RECORDS: Final = TableDescription("records", "Every record of the log in typed columns, without secrets.", columns())
-
-
-class RecordsWriter(TableWriter):
-    """Makes the rows of `records/`."""
-
-    description = RECORDS
-    wants_rows = True
-    log_columns = tuple(LOG_SCHEMA.names)
-    wants_changes = False
-
-    def take_rows(self, rows: pa.Table) -> None:
-        """Add the rows with their records decoded."""
-        self.rows.add_table(typed_rows(rows, typed_schema()))
 
 
 def run_records(

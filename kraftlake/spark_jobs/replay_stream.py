@@ -10,8 +10,8 @@ import attrs
 from kraftlake.image import MetadataImage
 from kraftlake.spark_jobs import run_job
 from kraftlake.spark_jobs.stream_options import AVAILABLE_NOW, StreamOptions
-from kraftlake.spark_jobs.table_stream import Progress
 from kraftlake.tables.catch_up.snapshot_publisher import DEFAULT_SNAPSHOT_BYTES
+from kraftlake.tables.catch_up.table_run import Progress
 from kraftlake.tables.local_changes.table import LOCAL_CHANGES
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from kraftlake.spark_jobs.replay_listener import ReplayListener
     from kraftlake.spark_jobs.stream_options import StreamOptions, StreamResult
-    from kraftlake.spark_jobs.table_stream import Progress
+    from kraftlake.tables.catch_up.table_run import Progress
 
 
 def run_job(

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import attrs
 
-from kraftlake.image import MetadataImage
 from kraftlake.runtime.arguments import path_text, text, whole, whole_or_none
 from kraftlake.runtime.errors import UsageError
+from kraftlake.tables.catch_up.table_run import RunResult
 
 AVAILABLE_NOW: Final = "available-now"
 DEFAULT_BYTES_PER_TRIGGER: Final = 16 * 1024 * 1024
@@ -68,41 +68,11 @@ class StreamOptions:
 
 
 @attrs.frozen(kw_only=True)
-class StreamResult:
-    """What a run did.
+class StreamResult(RunResult):
+    """What a run did; `micro_batches` counts those of the stream."""
 
-    `image` is the newest image (the empty one where no table is made of images) and `offset` the last
-    offset taken in (its own offset is lower only where a metadata transaction is open at the end). `batches` log
-    batches made `deltas` metadata deltas, which made `rows` of each table, by name; `snapshots` are the end offsets of
-    the snapshots written. All of them count this run alone. Of a table of states `rows` are those that have ended, and
-    `open_rows` says how many are still so at the end, whenever they began. `micro_batches` counts those of the stream,
-    `base_offset` is where the run began: the last offset that all tables covered, -1 for none, and `first_offset` the
-    first of the log that was not covered. `unwritable` says why
-    the newest image has no snapshot, if it should have one.
-    """
-
-    image: MetadataImage
-    offset: int
-    base_offset: int
-    first_offset: int
-    batches: int
-    deltas: int
-    rows: dict[str, int]
-    open_rows: dict[str, int] = attrs.field(factory=dict)
-    snapshots: tuple[int, ...] = ()
     micro_batches: int
-    unwritable: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The machine form, without the image."""
-        return {
-            "from": self.base_offset,
-            "firstOffset": self.first_offset,
-            "offset": self.offset,
-            "batches": self.batches,
-            "deltas": self.deltas,
-            "rows": self.rows,
-            "openRows": self.open_rows,
-            "snapshots": list(self.snapshots),
-            "microBatches": self.micro_batches,
-        }
+        return {**super().to_json(), "microBatches": self.micro_batches}

@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING
 from kraftlake.runtime.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from kraftlake.tables.catch_up.table_run import Progress, RunResult, TableRun, table_run
+    from kraftlake.tables.catch_up.updating import update_tables
+    from kraftlake.tables.derived_tables import derived_table
     from kraftlake.tables.events.log_events import LogEvents
     from kraftlake.tables.history.state_at import state_at
     from kraftlake.tables.jobs import JOBS, Job
     from kraftlake.tables.lake_table import LakeTable, TableDescription
     from kraftlake.tables.partition_table import partition_table
+    from kraftlake.tables.table_locks import hold_tables
     from kraftlake.tables.table_writer import Published, RowBuffer, TableWriter
 
 __all__ = [
@@ -19,13 +23,19 @@ __all__ = [
     "Job",
     "LakeTable",
     "LogEvents",
+    "Progress",
     "Published",
     "RowBuffer",
+    "RunResult",
     "TableDescription",
+    "TableRun",
     "TableWriter",
+    "derived_table",
+    "hold_tables",
     "partition_table",
     "state_at",
+    "table_run",
+    "update_tables",
 ]
-
 
 __getattr__, __dir__ = lazy_exports(__name__, __all__)

@@ -14,13 +14,13 @@ from kraftlake.tables.jobs import JOBS
 
 
 def derived_table(lake: Location, table: str) -> TableState:
-    """The state of a derived table; raises LakeError, naming the job that makes it, where there is none."""
+    """The state of a derived table; raises LakeError, naming the command that makes it, where there is none."""
     text(table, "the name of a table")
     try:
         return read_table(lake / table)
     except NotADeltaTableError as fault:
-        job = next((job.name for job in JOBS.values() if table in job.tables), None)
-        first = f" yet: run `kraftlake spark {job} {lake}` first" if job else ""
+        known = any(table in job.tables for job in JOBS.values())
+        first = f" yet: run `kraftlake tables {lake} {table}` first" if known else ""
         raise LakeError(f"{lake} has no {table}/{first}.") from fault
 
 

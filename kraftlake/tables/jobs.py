@@ -103,7 +103,7 @@ RECORDS: Final = Job(
         "secrets. No image is made, so that it starts at once; a large backlog is decoded and written by the executors."
     ),
     tables=("records",),
-    writers=(),  # RecordsWriter, which its executors share: `kraftlake.spark_jobs.records`
+    writers=("records_table:RecordsWriter",),
 )
 
 _SINGLE: Final = (REPLAY, HISTORY, EVENTS, METRICS)

@@ -13,7 +13,7 @@ import pytest
 
 from kraftlake.cli.reference import walk
 from kraftlake.cli.terminal import Terminal
-from kraftlake.cli.views.spark_view import show_run
+from kraftlake.cli.views.run_view import show_run
 from kraftlake.records import metadata_records as r
 from tests.cli.made_logs import batch_of, directory_of, unreplayable_log
 from tests.cli.running import DIRECTORY, fault, run

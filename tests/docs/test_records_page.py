@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from kraftlake.spark_jobs.records import RECORDS
+from kraftlake.tables.records_table import RECORDS
 from tests.tables.sample_log import lake_of
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from kraftlake.tables.jobs import ALL, HISTORY, JOBS, RECORDS
+from kraftlake.tables.jobs import ALL, HISTORY, JOBS
 from kraftlake.tables.lake_table import TableDescription
 from tests.tables.sample_log import lake_of
 
@@ -34,8 +34,7 @@ def test_every_column_is_described_as_in_the_table_itself(description: TableDesc
 def test_every_job_is_named_and_says_which_tables_it_keeps() -> None:
     for job in JOBS.values():
         assert f"kraftlake spark {job.name} LAKE" in PAGE
-        if job is not RECORDS:  # its rows are made by the executors, without a writer of the run's
-            assert job.tables == tuple(writer.description.name for writer in job.new_writers())
+        assert job.tables == tuple(writer.description.name for writer in job.new_writers())
 
 
 @pytest.mark.spark

@@ -16,6 +16,7 @@ from kraftlake.records.rows import BATCH_COLUMNS, LOG_SCHEMA
 from kraftlake.runtime.errors import OffsetError, UsageError
 from kraftlake.spark_jobs import StreamOptions, StreamResult, run_job, table_stream
 from kraftlake.tables import TableDescription, TableWriter, state_at
+from kraftlake.tables.catch_up import table_run
 from kraftlake.tables.catch_up.log_fold import LogFold
 from kraftlake.tables.local_changes.table import SCHEMA
 from tests.replay.made_logs import data, partition, topic
@@ -121,9 +122,10 @@ def test_who_asks_for_micro_batches_of_so_many_files_gets_them(tmp_path: Path) -
 def test_it_is_published_in_pieces_of_bounded_size_whatever_the_tables_that_it_is_read_in(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(table_stream, "_PUBLISH_BYTES", 50_000)
-    # A few of them make one table.
-    monkeypatch.setattr("kraftlake.metadata_log.delta_table.data_files.ROW_GROUP_ROWS", 200)
+    monkeypatch.setattr(table_run, "_PUBLISH_BYTES", 50_000)
+    monkeypatch.setattr(
+        "kraftlake.metadata_log.delta_table.data_files.ROW_GROUP_ROWS", 200
+    )  # a few of them make one table
     monkeypatch.setattr("kraftlake.tables.catch_up.log_fold._PIECE_ROWS", 300)
     lake_of(tmp_path / "lake", commits=20)
     told: list[int] = []
@@ -197,7 +199,7 @@ def test_a_writer_that_is_behind_is_waited_for_before_its_table_covers_an_offset
 ) -> None:
     lake = tmp_path / "lake"
     lake_of(lake, commits=1)
-    monkeypatch.setattr(table_stream, "_PUBLISH_BYTES", 1)
+    monkeypatch.setattr(table_run, "_PUBLISH_BYTES", 1)
     told: list[tuple[int, int]] = []
 
     def tell(offset: int, _: int) -> None:

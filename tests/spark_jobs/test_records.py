@@ -15,7 +15,8 @@ from kraftlake.metadata_log import MetadataLog, Upkeep
 from kraftlake.records.typed_rows import typed_rows, typed_schema
 from kraftlake.runtime.errors import CorruptDataError, OffsetError
 from kraftlake.spark_jobs import StreamOptions, records, run_job
-from kraftlake.spark_jobs.records import RECORDS, run_records
+from kraftlake.spark_jobs.records import run_records
+from kraftlake.tables.records_table import RECORDS
 from tests.tables.sample_log import LAST_OFFSET, SAMPLE, append_in, batches_between, lake_of
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from kraftlake.spark_jobs.records import RECORDS
+from kraftlake.tables.records_table import RECORDS
 from tests.spark_cluster import SparkCluster
 from tests.spark_jobs.cluster_records import PARTS_A_COMMIT, RECORDS_A_PART
 from tests.spark_jobs.test_records import expected, rows_of

@@ -131,7 +131,7 @@ def _run(
 
 
 def _show(job: Job, call: Call, lake: str, result: StreamResult) -> None:
-    from kraftlake.cli.views.spark_view import show_run
+    from kraftlake.cli.views.run_view import show_run
 
     summary = result.to_json()
     if job is not REPLAY:

@@ -44,7 +44,7 @@ def snapshot(call: Call, lake: str, *, to_offset: int | None, master: str) -> No
     process holds more than a part of the cluster; what is written are the records that one process would write.
     """
     from kraftlake.cli.views.progress_view import progress_bars
-    from kraftlake.cli.views.spark_view import show_snapshot
+    from kraftlake.cli.views.run_view import show_snapshot
     from kraftlake.spark_jobs import run_snapshot
 
     with progress_bars(call.terminal) as progress:

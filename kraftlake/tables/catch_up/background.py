@@ -1,4 +1,4 @@
-"""Tasks that run behind whoever has started them."""
+"""Tasks on a background thread, run in the order in which they were started."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from typing import Final, TypeVar
 
 T = TypeVar("T")
 
-PIECES_AHEAD: Final = 8
-"""So many pieces of the log may be taken in before the last of those who make something of them has had the first."""
+CHUNKS_AHEAD: Final = 8
+"""How many chunks of the log a fold may take in before the slowest background task has finished the first of them."""
 
 
-class Behind:
-    """Tasks on a thread of their own, one after the other: a context manager, which at its end waits for all of them.
+class BackgroundWorker:
+    """A thread that runs tasks one after the other. A context manager: leaving it waits for all tasks.
 
-    What comes behind a task that has failed isn't begun: nobody goes on where something is missing.
+    After a task has failed, the tasks queued behind it are not begun.
     """
 
     def __init__(self, ahead: int = 1) -> None:
-        """So many tasks at most are begun or wait for their turn."""
-        self._pool = ThreadPoolExecutor(1, "kraftlake-behind")
+        """`ahead` is the largest number of tasks that are running or queued."""
+        self._pool = ThreadPoolExecutor(1, "kraftlake-background")
         self._ahead = ahead
         self._tasks: deque[Future[None]] = deque()
         self._failed = False
 
     def start(self, task: Callable[[], None]) -> None:
-        """Begin a task, once there is room for it. Raises what one before raised."""
+        """Queue a task, as soon as there is room for it. Raises what an earlier task raised."""
         while len(self._tasks) >= self._ahead:
             self._end_first()
         self._tasks.append(self._pool.submit(self._run, task))
@@ -39,11 +39,11 @@ class Behind:
         while self._tasks:
             self._end_first()
 
-    def along(self, task: Callable[[], None], own: Callable[[], T]) -> T:
-        """What `own` gives, which is done on this thread; the task is done meanwhile, or later.
+    def run_alongside(self, task: Callable[[], None], own: Callable[[], T]) -> T:
+        """Queue `task`, run `own` on the calling thread meanwhile, and return the result of `own`.
 
-        Raises what `own` raises, or else one of the tasks; a task before this one goes first. None of them goes on when
-        this raises, but where the process is interrupted.
+        Raises what an earlier task raised, else what `own` raised, else what `task` raised. No task is running when
+        this raises, unless the process was interrupted.
         """
         self.start(task)
         try:
@@ -75,7 +75,7 @@ class Behind:
             self._failed = False
             raise
 
-    def __enter__(self) -> Behind:
+    def __enter__(self) -> BackgroundWorker:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: BaseException | TracebackType | None) -> None:

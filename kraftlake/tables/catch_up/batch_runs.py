@@ -13,14 +13,14 @@ import pyarrow as pa
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.batch_values import BatchValues
 from kraftlake.records.metadata_records import NoOpRecord
-from kraftlake.tables.catch_up.decoded_chunks import shared_values
+from kraftlake.tables.catch_up.decoded_chunks import decoded_chunks
 from kraftlake.tables.changes.transactions import marks_among, open_around
 
 _NO_OP: Final = NoOpRecord.API_KEY
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class Stretch:
+class BatchRun:
     """Data batches that follow each other, outside of metadata transactions; they are some of those of `values`.
 
     By batch: `ends` (int64) are the offsets behind them, `sizes` (int64) the bytes of their records, `quiet` (bool) is
@@ -46,14 +46,14 @@ class Stretch:
         return int((self.values.stops[places] - self.values.starts[places]).sum())
 
 
-def stretches(rows: pa.Table, in_transaction: Callable[[], bool]) -> Iterator[Stretch | RecordBatch]:
+def bulk_batches(rows: pa.Table, in_transaction: Callable[[], bool]) -> Iterator[BatchRun | RecordBatch]:
     """Rows of whole batches, sorted by offset, as stretches and the batches between them.
 
     `in_transaction` says, when it is asked, whether a metadata transaction is open behind what was given last.
     """
     first = rows.column("offset")[0].as_py()
     keys = rows.column("api_key").to_numpy()
-    for part in shared_values(rows):
+    for part in decoded_chunks(rows):
         if isinstance(part, RecordBatch):
             yield part
         else:
@@ -61,7 +61,7 @@ def stretches(rows: pa.Table, in_transaction: Callable[[], bool]) -> Iterator[St
             yield from _cut(part, keys[at : at + part.record_count], in_transaction())
 
 
-def _cut(values: BatchValues, keys: Any, in_transaction: bool) -> Iterator[Stretch | RecordBatch]:
+def _cut(values: BatchValues, keys: Any, in_transaction: bool) -> Iterator[BatchRun | RecordBatch]:
     ends = values.last_offsets + 1
     begins = np.append(values.base_offset, ends[:-1]) - values.base_offset
     involved = _involved(keys, begins, in_transaction)
@@ -72,7 +72,7 @@ def _cut(values: BatchValues, keys: Any, in_transaction: bool) -> Iterator[Stret
         begin = int(begins[first]) + values.base_offset
         if not involved[first]:
             some = slice(first, last)
-            yield Stretch(values=values, begin=begin, ends=ends[some], sizes=sizes[some], quiet=quiet[some])
+            yield BatchRun(values=values, begin=begin, ends=ends[some], sizes=sizes[some], quiet=quiet[some])
             continue
         for batch in values.batches(begin):
             if batch.base_offset >= ends[last - 1]:

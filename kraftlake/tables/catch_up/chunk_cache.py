@@ -9,12 +9,12 @@ from weakref import ref
 
 import pyarrow as pa
 
-from kraftlake.tables.catch_up.background import PIECES_AHEAD
+from kraftlake.tables.catch_up.background import CHUNKS_AHEAD
 
 T = TypeVar("T")
 
 
-class NewestTables(Generic[T]):
+class ChunkCache(Generic[T]):
     """What `make` has made of the tables that were asked about last, as long as somebody holds these.
 
     Of these are as many as one who takes tables may be ahead of another. What is not one object is not the same table.
@@ -32,7 +32,7 @@ class NewestTables(Generic[T]):
                 if known() is table:
                     return made
             made = self._make(table)
-            self._newest[:] = [*self._newest[-PIECES_AHEAD:], (ref(table, self._forget), made)]
+            self._newest[:] = [*self._newest[-CHUNKS_AHEAD:], (ref(table, self._forget), made)]
             return made
 
     def _forget(self, gone: ref[pa.Table]) -> None:

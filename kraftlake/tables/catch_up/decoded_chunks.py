@@ -10,7 +10,7 @@ import pyarrow as pa
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.batch_values import BatchValues
 from kraftlake.records.row_values import values_of_rows
-from kraftlake.tables.catch_up.chunk_cache import NewestTables
+from kraftlake.tables.catch_up.chunk_cache import ChunkCache
 
 
 class _Parts:
@@ -44,10 +44,10 @@ class _Parts:
             return self._made[number]
 
 
-_shared = NewestTables(_Parts)
+_shared = ChunkCache(_Parts)
 
 
-def shared_values(rows: pa.Table) -> Iterator[BatchValues | RecordBatch]:
+def decoded_chunks(rows: pa.Table) -> Iterator[BatchValues | RecordBatch]:
     """As `values_of_rows`, and raises as it does; what is not one object is not the same table.
 
     Nobody may change the arrays, which others have too, on whatever threads.

@@ -22,14 +22,14 @@ from kraftlake.replay.loader.manifest import LogDeltaManifest
 from kraftlake.replay.reading.log_reader import LogReader, SnapshotReader
 from kraftlake.replay.reading.replay_base import choose_base, usable_snapshots
 from kraftlake.runtime.errors import LakeError, OffsetError
-from kraftlake.tables.catch_up.background import Behind
-from kraftlake.tables.catch_up.noop_runs import QuietRun, parts
+from kraftlake.tables.catch_up.background import BackgroundWorker
+from kraftlake.tables.catch_up.noop_runs import NoOpRun, parts
 from kraftlake.tables.table_writer import Published, TableWriter
 
 if TYPE_CHECKING:
     from kraftlake.replay.loader.quorum_state import QuorumState
     from kraftlake.replay.reading.open_reader import LakeReader
-    from kraftlake.tables.catch_up.batch_runs import Stretch
+    from kraftlake.tables.catch_up.batch_runs import BatchRun
     from kraftlake.tables.catch_up.snapshot_publisher import SnapshotPublisher
 
 AT_ONCE_FROM: Final = 1000
@@ -90,14 +90,14 @@ class LogFold:
         snapshots: SnapshotPublisher | None = None,
         *,
         at_once_from: int = AT_ONCE_FROM,
-        beside: Behind | None = None,
+        background: BackgroundWorker | None = None,
     ) -> None:
         """`at_once_from` is from how many rows on batches are replayed at once.
 
-        With `beside` writers that want rows alone make theirs on that thread while the images are made on this one.
+        With `background` writers that want rows alone make theirs on that thread while the images are made on this one.
         """
         self._at_once_from = at_once_from
-        self._beside = beside
+        self._background = background
         self._reader = reader
         self._feeds = tuple(feeds)
         self._snapshots = snapshots
@@ -164,19 +164,19 @@ class LogFold:
         Writers may be behind: see `wait`.
         """
         for piece in pieces(rows):
-            if self._beside is None or self._wants_changes or piece.num_rows < self._at_once_from:
+            if self._background is None or self._wants_changes or piece.num_rows < self._at_once_from:
                 self.wait()
                 size = self._take_piece(piece)
                 self._pass_on(piece, self._feeds)
             else:
                 pass_on, take = partial(self._pass_on, piece, self._feeds), partial(self._take_piece, piece)
-                size = self._beside.along(pass_on, take)
+                size = self._background.run_alongside(pass_on, take)
             yield size
 
     def wait(self) -> None:
         """Wait until the writers have had all that was taken in. Raises what one of them raised."""
-        if self._beside is not None:
-            self._beside.wait()
+        if self._background is not None:
+            self._background.wait()
 
     def _pass_on(self, rows: pa.Table, feeds: Iterable[TableFeed]) -> None:
         for feed in feeds:
@@ -194,12 +194,12 @@ class LogFold:
             return sum(map(self._take_part, parts(piece)))
         if pc.all(pc.equal(piece.column("api_key"), NoOpRecord.API_KEY)).as_py():
             return sum(map(self._take_part, parts(piece)))
-        from kraftlake.tables.catch_up.batch_runs import stretches  # imports numba
+        from kraftlake.tables.catch_up.batch_runs import bulk_batches  # imports numba
 
-        some = stretches(piece, lambda: self.loader.in_transaction)
-        return sum(self._take(part) if isinstance(part, RecordBatch) else self._take_stretch(part) for part in some)
+        some = bulk_batches(piece, lambda: self.loader.in_transaction)
+        return sum(self._take(part) if isinstance(part, RecordBatch) else self._take_run(part) for part in some)
 
-    def _take_stretch(self, stretch: Stretch) -> int:
+    def _take_run(self, run: BatchRun) -> int:
         """Take in many batches at once, with a stop where a snapshot is due."""
         topics = self.loader.delta.topics_delta
         if topics is not None and not topics.takes_bulk:
@@ -208,15 +208,15 @@ class LogFold:
         loader.publish = None
 
         def image_at(offset: int) -> tuple[MetadataImage, QuorumState]:
-            loader.load_values(stretch.values, to_offset=offset)
+            loader.load_values(run.values, to_offset=offset)
             return loader.take_image(), loader.quorum
 
         if self._snapshots is not None:
-            self._snapshots.pass_stretch(stretch, image_at, publishing=self._publishing)
-        loader.load_values(stretch.values, to_offset=stretch.last_offset)
-        self.batches += len(stretch.ends)
-        self.deltas += int(np.count_nonzero(~stretch.quiet)) if self._publishing else 0
-        return int(stretch.sizes.sum())
+            self._snapshots.pass_run(run, image_at, publishing=self._publishing)
+        loader.load_values(run.values, to_offset=run.last_offset)
+        self.batches += len(run.ends)
+        self.deltas += int(np.count_nonzero(~run.quiet)) if self._publishing else 0
+        return int(run.sizes.sum())
 
     def _settle(self) -> None:
         """Make an image of what was gathered: the next delta is on it."""
@@ -225,9 +225,9 @@ class LogFold:
             self.loader.take_image()
             self.loader.publish_to(self._publish)
 
-    def _take_part(self, part: QuietRun | pa.Table) -> int:
+    def _take_part(self, part: NoOpRun | pa.Table) -> int:
         self._settle()
-        if not isinstance(part, QuietRun):
+        if not isinstance(part, NoOpRun):
             return sum(map(self._take, from_rows(part)))
         if self.loader.in_transaction or part.first_epoch < self.loader.provenance.epoch:
             return sum(map(self._take, from_rows(part.rows)))

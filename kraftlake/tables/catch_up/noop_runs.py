@@ -17,7 +17,7 @@ from kraftlake.records.metadata_records import NoOpRecord
 _NO_OP: Final = NoOpRecord.API_KEY
 
 
-class QuietRun(NamedTuple):
+class NoOpRun(NamedTuple):
     """Batches of nothing but no-op records, at least one; `rows` are theirs."""
 
     rows: pa.Table
@@ -53,7 +53,7 @@ class QuietRun(NamedTuple):
         return int(pc.sum(pc.binary_length(payloads)).as_py() or 0)
 
 
-def parts(rows: pa.Table) -> Iterator[QuietRun | pa.Table]:
+def parts(rows: pa.Table) -> Iterator[NoOpRun | pa.Table]:
     """Rows of whole batches, sorted by offset, cut into quiet runs and what lies between them."""
     if not rows.num_rows:
         return
@@ -70,4 +70,4 @@ def parts(rows: pa.Table) -> Iterator[QuietRun | pa.Table]:
         start = int(begins[first])
         stop = int(begins[last]) if last < len(begins) else rows.num_rows
         part = rows.slice(start, stop - start)
-        yield QuietRun(part) if quiet[first] else part
+        yield NoOpRun(part) if quiet[first] else part

@@ -53,12 +53,12 @@ class RowFold(LogFold):
     def take(self, rows: pa.Table) -> Iterator[int]:
         """Take in whole batches, sorted by offset, that follow `last_offset`; yields the size of each part of them."""
         for piece in pieces(rows):
-            if self._beside is None or len(self._feeds) < 2 or piece.num_rows < self._at_once_from:
+            if self._background is None or len(self._feeds) < 2 or piece.num_rows < self._at_once_from:
                 self.wait()
                 self._pass_on(piece, self._feeds)
             else:  # of histories the first is of partitions, where most happens
                 pass_on = partial(self._pass_on, piece)
-                self._beside.along(partial(pass_on, self._feeds[1:]), partial(pass_on, self._feeds[:1]))
+                self._background.run_alongside(partial(pass_on, self._feeds[1:]), partial(pass_on, self._feeds[:1]))
             self._taken_to = piece.column("offset")[-1].as_py()
             self.batches += pc.count_distinct(piece.column("batch")).as_py()
             yield pc.sum(pc.binary_length(piece.column("payload"))).as_py()

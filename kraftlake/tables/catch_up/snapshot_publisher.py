@@ -15,7 +15,7 @@ from kraftlake.replay.loader.quorum_state import QuorumState
 from kraftlake.runtime.errors import UnwritableMetadataError
 
 if TYPE_CHECKING:
-    from kraftlake.tables.catch_up.batch_runs import Stretch
+    from kraftlake.tables.catch_up.batch_runs import BatchRun
 
 DEFAULT_SNAPSHOT_BYTES = 20 * 1024 * 1024
 """Kafka's default of metadata.log.max.record.bytes.between.snapshots."""
@@ -62,15 +62,15 @@ class SnapshotPublisher:
         """A batch with records of `size` bytes has led to no image: it is inside of a metadata transaction."""
         self._bytes += size
 
-    def pass_stretch(
-        self, stretch: Stretch, image_at: Callable[[int], tuple[MetadataImage, QuorumState]], *, publishing: bool
+    def pass_run(
+        self, run: BatchRun, image_at: Callable[[int], tuple[MetadataImage, QuorumState]], *, publishing: bool
     ) -> None:
         """As `batch_done` for many batches, quiet ones too: `image_at` makes the image behind one of their ends.
 
         It is asked in the order of the offsets, and where a snapshot is due or known alone.
         """
-        totals, loud = np.cumsum(stretch.sizes), np.flatnonzero(~stretch.quiet)
-        known = self._known_within(stretch)
+        totals, loud = np.cumsum(run.sizes), np.flatnonzero(~run.quiet)
+        known = self._known_within(run)
         at = 0
         while at < len(totals):
             before = self._bytes - (int(totals[at - 1]) if at else 0)
@@ -80,7 +80,7 @@ class SnapshotPublisher:
             if min(batch, ending) == len(totals):
                 self._bytes = before + int(totals[-1])
                 return
-            image, quorum = image_at(int(stretch.ends[min(batch, ending)]) - 1)
+            image, quorum = image_at(int(run.ends[min(batch, ending)]) - 1)
             if ending <= batch:
                 self.start_at(image)
                 self._bytes = known[ending]
@@ -90,18 +90,18 @@ class SnapshotPublisher:
                     self.publish(image, quorum)
             at = min(batch, ending) + 1
 
-    def _known_within(self, stretch: Stretch) -> dict[int, int]:
+    def _known_within(self, run: BatchRun) -> dict[int, int]:
         """The batches in which a snapshot ends that is there, in order, with the bytes of their records behind it.
 
         Of those with records that change something the ones at whose own end it does.
         """
         found = {}
-        for end in sorted(end for end in self._ends if stretch.begin < end <= stretch.last_offset + 1):
-            batch = int(np.searchsorted(stretch.ends, end))
-            if stretch.ends[batch] == end:
+        for end in sorted(end for end in self._ends if run.begin < end <= run.last_offset + 1):
+            batch = int(np.searchsorted(run.ends, end))
+            if run.ends[batch] == end:
                 found[batch] = 0
-            elif stretch.quiet[batch]:
-                found[batch] = stretch.size_from(end)
+            elif run.quiet[batch]:
+                found[batch] = run.size_from(end)
         return found
 
     def last_end_within(self, first: int, last: int) -> int | None:

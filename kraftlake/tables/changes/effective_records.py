@@ -150,9 +150,9 @@ def refuse(records: EffectiveRecords, places: Any) -> None:
 def parts_of_rows(rows: pa.Table) -> Iterator[BatchValues | RecordBatch]:
     """Rows of whole batches, sorted by offset, as parts: many batches in one where there is compiled code."""
     if kernels.available():
-        from kraftlake.tables.catch_up.decoded_chunks import shared_values
+        from kraftlake.tables.catch_up.decoded_chunks import decoded_chunks
 
-        return shared_values(rows)
+        return decoded_chunks(rows)
     return from_rows(rows)
 
 

@@ -70,7 +70,7 @@ def covering(lake: str | Location, table: str, offset: int) -> TableState:
     covers = state.transactions.get(app_id_of(table))
     if covers is None or not 0 <= offset <= covers:
         known = "nothing yet" if covers is None else f"offsets up to {covers}"
-        raise OffsetError(f"{table}/ of {place} covers {known}, not {offset}: run `kraftlake spark history {place}`.")
+        raise OffsetError(f"{table}/ of {place} covers {known}, not {offset}: run `kraftlake tables {place}`.")
     if not any(_begins(file, offset) for file in state.files.values()):  # nothing was so, or nothing is known of then
         begin = _begin(place)
         if offset < begin:

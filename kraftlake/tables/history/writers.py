@@ -12,7 +12,7 @@ from kraftlake.metadata_log.storage.location import Location
 from kraftlake.records.metadata_records import METADATA_RECORDS
 from kraftlake.replay.loader.fold import loader_at, snapshot_image
 from kraftlake.runtime.errors import LakeError
-from kraftlake.tables.catch_up.chunk_cache import NewestTables
+from kraftlake.tables.catch_up.chunk_cache import ChunkCache
 from kraftlake.tables.catch_up.log_fold import oldest_snapshot
 from kraftlake.tables.changes.effective_records import (
     EffectiveRecords,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from kraftlake.replay.reading.open_reader import LakeReader
 
 
-RecordSource = NewestTables[list[EffectiveRecords]]
+RecordSource = ChunkCache[list[EffectiveRecords]]
 """Makes records of the log's rows, once for all writers that share it."""
 
 

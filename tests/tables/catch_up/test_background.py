@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from kraftlake.tables.catch_up.background import Behind
+from kraftlake.tables.catch_up.background import BackgroundWorker
 
 
 def test_tasks_run_behind_one_after_the_other() -> None:
@@ -16,11 +16,11 @@ def test_tasks_run_behind_one_after_the_other() -> None:
         go.wait(30)
         done.append(1)
 
-    with Behind() as behind:
-        behind.start(wait)
+    with BackgroundWorker() as background:
+        background.start(wait)
         assert not done
         go.set()
-        behind.start(lambda: done.append(2))
+        background.start(lambda: done.append(2))
         assert done[0] == 1
     assert done == [1, 2]
 
@@ -29,13 +29,13 @@ def test_what_a_task_raises_is_raised_once_by_who_waits_for_it() -> None:
     def fail() -> None:
         raise ValueError("full disk")
 
-    with Behind() as behind:
-        behind.start(fail)
+    with BackgroundWorker() as background:
+        background.start(fail)
         with pytest.raises(ValueError, match="full disk"):
-            behind.wait()
-        behind.wait()
-    with pytest.raises(ValueError, match="full disk"), Behind() as behind:
-        behind.start(fail)
+            background.wait()
+        background.wait()
+    with pytest.raises(ValueError, match="full disk"), BackgroundWorker() as background:
+        background.start(fail)
 
 
 def fail_as(word: str) -> Callable[[], None]:
@@ -46,14 +46,14 @@ def fail_as(word: str) -> Callable[[], None]:
 
 
 def test_of_two_that_fail_side_by_side_the_fault_of_the_own_thread_is_raised() -> None:
-    with Behind() as beside:
-        assert beside.along(lambda: None, lambda: 3) == 3
+    with BackgroundWorker() as background:
+        assert background.run_alongside(lambda: None, lambda: 3) == 3
         with pytest.raises(ValueError, match="own"):
-            beside.along(fail_as("task"), fail_as("own"))
-        assert beside.along(fail_as("task"), lambda: 3) == 3
+            background.run_alongside(fail_as("task"), fail_as("own"))
+        assert background.run_alongside(fail_as("task"), lambda: 3) == 3
         with pytest.raises(ValueError, match="task"):
-            beside.wait()
-        beside.wait()
+            background.wait()
+        background.wait()
 
 
 def test_the_own_thread_may_be_some_tasks_ahead_and_no_more() -> None:
@@ -63,13 +63,14 @@ def test_the_own_thread_may_be_some_tasks_ahead_and_no_more() -> None:
         go.wait(30)
         done.append(0)
 
-    with Behind(3) as beside:
+    with BackgroundWorker(3) as background:
         for number in range(3):
-            assert beside.along(wait if number == 0 else partial(done.append, number), lambda: len(done)) == 0
+            task = wait if number == 0 else partial(done.append, number)
+            assert background.run_alongside(task, lambda: len(done)) == 0
         go.set()
         for number in range(3, 9):
-            assert beside.along(partial(done.append, number), lambda number=number: len(done) >= number - 2)
-        beside.wait()
+            assert background.run_alongside(partial(done.append, number), lambda number=number: len(done) >= number - 2)
+        background.wait()
         assert done == list(range(9))
 
 
@@ -80,20 +81,20 @@ def test_nothing_is_begun_behind_a_task_that_failed_and_the_first_fault_is_told(
         go.wait(30)
         raise ValueError("first")
 
-    with Behind(4) as beside:
-        beside.start(fail_late)
-        beside.start(lambda: done.append(1))
-        beside.start(fail_as("second"))
+    with BackgroundWorker(4) as background:
+        background.start(fail_late)
+        background.start(lambda: done.append(1))
+        background.start(fail_as("second"))
 
         def own() -> None:
             go.set()
             raise ValueError("own, of a later piece")
 
         with pytest.raises(ValueError, match="first"):
-            beside.along(lambda: done.append(2), own)
+            background.run_alongside(lambda: done.append(2), own)
         assert not done
-        beside.along(lambda: done.append(3), lambda: None)
-        beside.wait()
+        background.run_alongside(lambda: done.append(3), lambda: None)
+        background.wait()
         assert done == [3]
 
 
@@ -105,10 +106,10 @@ def test_what_waits_for_its_turn_is_left_when_the_run_ends_with_a_fault() -> Non
         go.wait(30)
 
     def stop() -> None:
-        with Behind(3) as beside:
-            beside.start(wait)
-            beside.start(lambda: done.append(1))
-            beside._tasks[-1].add_done_callback(lambda _: go.set())  # called when it is left, too
+        with BackgroundWorker(3) as background:
+            background.start(wait)
+            background.start(lambda: done.append(1))
+            background._tasks[-1].add_done_callback(lambda _: go.set())  # called when it is left, too
             begun.wait(30)
             raise KeyboardInterrupt
 
@@ -124,7 +125,7 @@ def test_who_fails_waits_for_the_task_beside_it() -> None:
         go.set()
         raise ValueError("own")
 
-    with Behind() as beside:
+    with BackgroundWorker() as background:
         with pytest.raises(ValueError, match="own"):
-            beside.along(lambda: done.append(go.wait(30)), fail)
+            background.run_alongside(lambda: done.append(go.wait(30)), fail)
         assert done == [True]

@@ -9,8 +9,8 @@ from weakref import ref
 import pyarrow as pa
 import pytest
 
-from kraftlake.tables.catch_up.background import PIECES_AHEAD
-from kraftlake.tables.catch_up.chunk_cache import NewestTables
+from kraftlake.tables.catch_up.background import CHUNKS_AHEAD
+from kraftlake.tables.catch_up.chunk_cache import ChunkCache
 
 
 class Made:
@@ -25,7 +25,7 @@ def tables(count: int) -> list[pa.Table]:
 
 
 def test_it_is_made_once_for_each_table_that_is_one_object() -> None:
-    newest = NewestTables(Made)
+    newest = ChunkCache(Made)
     one, other = tables(2)
     made = newest.of(one)
     assert newest.of(other) is not made
@@ -34,8 +34,8 @@ def test_it_is_made_once_for_each_table_that_is_one_object() -> None:
 
 
 def test_as_many_are_kept_as_one_may_be_ahead_of_another() -> None:
-    newest = NewestTables(Made)
-    first, *others = tables(PIECES_AHEAD + 2)
+    newest = ChunkCache(Made)
+    first, *others = tables(CHUNKS_AHEAD + 2)
     made = newest.of(first)
     for other in others[:-1]:
         newest.of(other)
@@ -54,7 +54,7 @@ def test_who_asks_meanwhile_is_given_the_same() -> None:
         assert go.wait(30)
         return Made(table)
 
-    newest, got = NewestTables(make), list[Made]()
+    newest, got = ChunkCache(make), list[Made]()
     (table,) = tables(1)
     threads = [threading.Thread(target=lambda: got.append(newest.of(table))) for _ in range(2)]
     for thread in threads:
@@ -76,7 +76,7 @@ def test_nothing_is_kept_of_a_fault() -> None:
             raise faults.pop()
         return Made(table)
 
-    newest = NewestTables(make)
+    newest = ChunkCache(make)
     (table,) = tables(1)
     with pytest.raises(ValueError, match="torn"):
         newest.of(table)
@@ -84,7 +84,7 @@ def test_nothing_is_kept_of_a_fault() -> None:
 
 
 def test_what_is_made_is_let_go_when_the_table_is_gone() -> None:
-    newest = NewestTables(Made)
+    newest = ChunkCache(Made)
     held, gone = tables(2)
     stays, goes = ref(newest.of(held)), ref(newest.of(gone))
     del gone

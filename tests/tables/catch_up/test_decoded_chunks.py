@@ -18,7 +18,7 @@ from kraftlake.records.row_values import values_of_rows
 from kraftlake.records.rows import to_rows
 from kraftlake.runtime.errors import CorruptDataError
 from kraftlake.tables.catch_up import decoded_chunks as row_parts
-from kraftlake.tables.catch_up.decoded_chunks import shared_values
+from kraftlake.tables.catch_up.decoded_chunks import decoded_chunks
 from tests.tables.telling import real_log
 
 
@@ -38,7 +38,7 @@ def test_all_who_ask_get_the_same_parts_which_are_made_once(monkeypatch: pytest.
 
     def take(_: int) -> list[object]:
         together.wait()
-        return [*shared_values(table)]
+        return [*decoded_chunks(table)]
 
     with ThreadPoolExecutor(3) as pool:
         first, *others = pool.map(take, range(3))
@@ -51,7 +51,7 @@ def test_all_who_ask_get_the_same_parts_which_are_made_once(monkeypatch: pytest.
 
 def test_equal_rows_of_another_table_are_taken_apart_again() -> None:
     tables = rows(), rows()
-    first, second = (next(shared_values(table)) for table in tables)
+    first, second = (next(decoded_chunks(table)) for table in tables)
     assert first is not second
 
 
@@ -64,7 +64,7 @@ def test_a_fault_is_told_to_everybody_where_it_is(monkeypatch: pytest.MonkeyPatc
         raise CorruptDataError("offset 7 is broken")
 
     monkeypatch.setattr(row_parts, "values_of_rows", broken)
-    for taken in (shared_values(table), shared_values(table)):
+    for taken in (decoded_chunks(table), decoded_chunks(table)):
         assert next(taken) is part
         with pytest.raises(CorruptDataError, match="offset 7"):
             next(taken)
@@ -72,7 +72,7 @@ def test_a_fault_is_told_to_everybody_where_it_is(monkeypatch: pytest.MonkeyPatc
 
 def test_nothing_is_held_when_the_table_is_gone() -> None:
     table = rows()
-    assert [part for part in shared_values(table) if isinstance(part, RecordBatch)]
+    assert [part for part in decoded_chunks(table) if isinstance(part, RecordBatch)]
     held = ref(row_parts._shared._newest[-1][1])  # tables of others may be there as well
     assert held() is not None
     del table

@@ -18,7 +18,7 @@ from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import to_rows
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.runtime.errors import LakeError, OffsetError
-from kraftlake.tables.catch_up.background import Behind
+from kraftlake.tables.catch_up.background import BackgroundWorker
 from kraftlake.tables.catch_up.log_fold import LogFold, TableFeed
 from kraftlake.tables.catch_up.snapshot_publisher import SnapshotPublisher
 from kraftlake.tables.local_changes.table import SCHEMA
@@ -93,12 +93,12 @@ class Folded:
         covers: int | None = None,
         there: tuple[int, ...] = (),
         at_once_from: int = BY_BATCH,
-        beside: Behind | None = None,
+        background: BackgroundWorker | None = None,
     ) -> None:
         self.writer = LocalChangesWriter()
         self.snapshots = RecordingPublisher(ForgettingLog(), there)  # type: ignore[arg-type]
         self.fold = LogFold(
-            reader, [TableFeed(self.writer, covers)], self.snapshots, at_once_from=at_once_from, beside=beside
+            reader, [TableFeed(self.writer, covers)], self.snapshots, at_once_from=at_once_from, background=background
         )
         self.fold.begin()
         self.writer.open(reader, CoveringTable(covers))  # type: ignore[arg-type]
@@ -166,8 +166,8 @@ def test_every_cut_and_order_of_the_rows_gives_the_same(
     ahead: int,
 ) -> None:
     rows = []
-    with Behind(max(ahead, 1)) as behind:
-        fold = Folded(reader, at_once_from=at_once_from, beside=behind if ahead else None)
+    with BackgroundWorker(max(ahead, 1)) as background:
+        fold = Folded(reader, at_once_from=at_once_from, background=background if ahead else None)
         for piece in pieces:
             fold.take_rows(piece)
             rows.append(fold.drain())
@@ -217,8 +217,8 @@ def met(both: threading.Barrier, make: Callable[[pa.Table], T]) -> Callable[[pa.
 def test_images_and_rows_are_made_at_the_same_time(reader: LakeReader, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each waits for the other to have begun."""
     both = threading.Barrier(2, timeout=60)
-    with Behind() as behind:
-        fold = Folded(reader, at_once_from=1, beside=behind)
+    with BackgroundWorker() as background:
+        fold = Folded(reader, at_once_from=1, background=background)
         for maker, name in ((fold.fold, "_take_piece"), (fold.writer, "take_rows")):
             monkeypatch.setattr(maker, name, met(both, getattr(maker, name)))
         fold.take_rows(ROWS)

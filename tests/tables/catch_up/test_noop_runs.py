@@ -14,7 +14,7 @@ from kraftlake.replay.loader.fold import image_at
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.runtime.errors import ReplayError
 from kraftlake.tables.catch_up.log_fold import LogFold, TableFeed
-from kraftlake.tables.catch_up.noop_runs import QuietRun, parts
+from kraftlake.tables.catch_up.noop_runs import NoOpRun, parts
 from kraftlake.tables.table_writer import Published, TableWriter
 from tests.replay.made_logs import begin, data, end, no_op, topic
 from tests.tables.sample_log import sample_batches
@@ -43,11 +43,11 @@ def test_the_parts_are_the_rows_and_quiet_ones_hold_no_ops_alone(first: int, cou
     batches = sample_batches()[first : first + count]
     rows = to_rows(batches)
     cut = list(parts(rows))
-    assert pa.concat_tables([part.rows if isinstance(part, QuietRun) else part for part in cut]).equals(rows)
+    assert pa.concat_tables([part.rows if isinstance(part, NoOpRun) else part for part in cut]).equals(rows)
     for part in cut:
-        held = list(from_rows(part.rows if isinstance(part, QuietRun) else part))
-        assert {is_quiet(batch) for batch in held} == {isinstance(part, QuietRun)}
-        if isinstance(part, QuietRun):
+        held = list(from_rows(part.rows if isinstance(part, NoOpRun) else part))
+        assert {is_quiet(batch) for batch in held} == {isinstance(part, NoOpRun)}
+        if isinstance(part, NoOpRun):
             assert part.batches == len(held)
             assert (part.end.offset, part.end.epoch) == (held[-1].last_offset, held[-1].epoch)
             assert part.end.timestamp == held[-1].timestamp

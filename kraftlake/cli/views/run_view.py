@@ -1,4 +1,4 @@
-"""What a Spark job did."""
+"""What a run over a lake's tables did."""
 
 from __future__ import annotations
 

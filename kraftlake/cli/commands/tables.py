@@ -1,0 +1,114 @@
+"""`kraftlake tables`: a lake's derived tables, brought up to its log's end without Spark."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from typing import TYPE_CHECKING
+
+import click
+
+from kraftlake.cli.command import Argument, Example, Option
+from kraftlake.cli.faults import TerminatedError
+from kraftlake.cli.options import Call, command
+from kraftlake.cli.parameters import LAKE, MeasureParameter
+from kraftlake.cli.sections import ENGINE
+from kraftlake.runtime.own_process import settle_in
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from kraftlake.tables import RunResult
+
+
+@command(
+    "tables",
+    section=ENGINE,
+    question="Bring a lake's derived tables up to its log's end, without Spark.",
+    source=False,
+    examples=(
+        Example("every derived table, and the snapshots", "kraftlake tables lake"),
+        Example("only what happened, and what each partition was", "kraftlake tables lake events partition_history"),
+        Example("every record in typed columns, for SQL", "kraftlake tables lake records"),
+        Example("keep them up to date until interrupted", "kraftlake tables lake --follow"),
+    ),
+)
+@click.argument("lake", cls=Argument, type=LAKE, help="The folder of a lake that `kraftlake import` made, or its URI.")
+@click.argument("names", cls=Argument, nargs=-1, metavar="[TABLE]...", help="Tables to bring up to date; all if none.")
+@click.option("--follow", cls=Option, is_flag=True, help="Go on with what is appended to the log.")
+@click.option(
+    "--poll",
+    cls=Option,
+    type=MeasureParameter(min=0.01),
+    metavar="SECONDS",
+    help="With --follow: how often to look, 1 if not given.",
+)
+def tables(call: Call, lake: str, names: tuple[str, ...], *, follow: bool, poll: float | None) -> None:
+    """Bring the derived tables of LAKE up to the end of its log, in this process: no Spark and no JVM.
+
+    TABLE is local_changes, partition_history, topic_history, broker_history, config_history, acl_history,
+    quota_history, feature_history, scram_history, events, cluster_metrics or records. Without one all are brought up
+    to date, records only where the lake has it, and the lake's snapshots are written. Each table goes on from its own
+    last offset; a run that was killed is simply run again. `kraftlake spark JOB` does the same by a Spark job.
+    """
+    if poll is not None and not follow:
+        raise click.UsageError("--poll belongs to --follow.")
+    settle_in()
+    from kraftlake.cli.views.progress_view import progress_bars
+    from kraftlake.cli.views.run_view import show_run
+    from kraftlake.tables import update_tables
+
+    if follow:
+        _follow(call, lake, names, poll or 1.0)
+        return
+    with progress_bars(call.terminal) as progress:
+        result = update_tables(
+            lake, names or None, on_progress=lambda offset, end: progress("replaying", offset + 1, end)
+        )
+    if result.unwritable:
+        call.terminal.warn(f"the newest image has no snapshot: {result.unwritable}")
+    if call.as_json:
+        call.terminal.json({"lake": lake, **result.to_json()})
+    else:
+        show_run(call.terminal, result.to_json())
+
+
+def _follow(call: Call, lake: str, names: tuple[str, ...], poll: float) -> None:
+    """Keep the tables up to date until a signal; what was read by then is committed."""
+    from kraftlake.cli.views.words import counted
+    from kraftlake.tables import update_tables
+
+    stop = threading.Event()
+    received: list[int] = []
+    before: RunResult | None = None
+
+    def end(number: int, _frame: FrameType | None) -> None:
+        received.append(number)
+        stop.set()
+
+    def show(done: RunResult) -> None:
+        nonlocal before
+        first = done.first_offset if before is None else before.offset + 1
+        rows = {name: count - (before.rows[name] if before else 0) for name, count in done.rows.items()}
+        before = attrs.evolve(done, rows=dict(done.rows))
+        if call.as_json:
+            call.terminal.json({"lake": lake, "firstOffset": first, "offset": done.offset, "rows": rows})
+        elif first > done.offset:
+            call.terminal.line("followed  nothing new yet")
+        else:
+            written = counted(sum(rows.values()), "row")
+            call.terminal.line(f"followed  offsets {first} to {done.offset}: {written}")
+        sys.stdout.flush()
+
+    import attrs
+
+    ends = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    handlers = [(number, signal.signal(number, end)) for number in ends]
+    try:
+        update_tables(lake, names or None, stop=stop, poll=poll, on_update=show)
+    finally:
+        for number, handler in handlers:
+            signal.signal(number, handler)
+    if received:
+        raise TerminatedError(received[0])

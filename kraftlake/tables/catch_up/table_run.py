@@ -1,0 +1,294 @@
+"""One run that brings derived tables up to date: rows of the log in, commits to each table out. Knows no Spark.
+
+Each table knows its last offset, so that tables which are apart each go on at their own. A run that reads the log
+itself and a stream that is given its rows use the same fold and the same commits.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from kraftlake.image import MetadataImage
+from kraftlake.metadata_log import MetadataLog
+from kraftlake.metadata_log.delta_table.table_state import read_table
+from kraftlake.metadata_log.log_facts import LOG_TABLE
+from kraftlake.metadata_log.storage.location import Location
+from kraftlake.records.rows import LOG_SCHEMA
+from kraftlake.replay.reading.open_reader import LakeReader
+from kraftlake.runtime.log import get_logger
+from kraftlake.runtime.prefetching import prefetch
+from kraftlake.tables.catch_up.background import CHUNKS_AHEAD, BackgroundWorker
+from kraftlake.tables.catch_up.log_fold import LogFold, TableFeed
+from kraftlake.tables.catch_up.row_fold import RowFold
+from kraftlake.tables.catch_up.snapshot_publisher import SnapshotPublisher
+from kraftlake.tables.table_locks import hold_tables
+from kraftlake.tables.table_writer import TableWriter, open_rows_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from kraftlake.tables.lake_table import LakeTable
+    from kraftlake.tables.lazy_table import LazyTable
+
+Progress = Callable[[int, int], None]
+"""Called after each publication with the last published offset, and the log's end when the run began."""
+
+_PUBLISH_BYTES = 16 * 1024 * 1024
+
+
+@attrs.frozen(kw_only=True)
+class RunResult:
+    """What a run did.
+
+    `image` is the newest image (the empty one where no table is made of images), `offset` the last offset taken in; the
+    image's own offset is lower only where a metadata transaction is open at the end. `base_offset` is the last offset
+    that all tables covered when the run began (-1 for none), `first_offset` the first offset of the log after it.
+    `batches` log batches made `deltas` metadata deltas, which made `rows` of each table, by name. `snapshots` are the
+    end offsets of the snapshots written. All of these count this run alone. Of a history table `rows` counts the states
+    that ended; `open_rows` counts those that go on at the end. `unwritable` says why the newest image has no snapshot,
+    if it should have one.
+    """
+
+    image: MetadataImage
+    offset: int
+    base_offset: int
+    first_offset: int
+    batches: int
+    deltas: int
+    rows: dict[str, int]
+    open_rows: dict[str, int] = attrs.field(factory=dict)
+    snapshots: tuple[int, ...] = ()
+    unwritable: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The machine form, without the image."""
+        return {
+            "from": self.base_offset,
+            "firstOffset": self.first_offset,
+            "offset": self.offset,
+            "batches": self.batches,
+            "deltas": self.deltas,
+            "rows": self.rows,
+            "openRows": self.open_rows,
+            "snapshots": list(self.snapshots),
+        }
+
+
+@contextmanager
+def table_run(
+    name: str,
+    lake: Location,
+    writers: Sequence[TableWriter],
+    *,
+    snapshot_every_bytes: int | None = None,
+    on_progress: Progress | None = None,
+) -> Iterator[TableRun]:
+    """A run of writers over a lake, which holds the locks of their tables until it ends; `name` is for the log of runs.
+
+    With `snapshot_every_bytes` images become snapshots of the lake too, one after that many bytes of records.
+
+    Raises LakeError where there is no lake, another run writes one of the tables, or a table is not of this log or of
+    another release; OffsetError where the log was trimmed past a table.
+    """
+    MetadataLog.open(lake)  # raises before anything is created in the lake
+    with ExitStack() as stack:
+        stack.enter_context(hold_tables(lake, [writer.description.name for writer in writers]))
+        appender = stack.enter_context(BackgroundWorker())
+        background = stack.enter_context(BackgroundWorker(CHUNKS_AHEAD))
+        snapshots = {"snapshot_every_bytes": snapshot_every_bytes}
+        yield TableRun(name, lake, writers, appender, background, on_progress=on_progress, **snapshots)
+
+
+class TableRun:
+    """The tables of one run, the fold that makes their rows, and the log that it reads.
+
+    `begin`, then `catch_up` or `take` and `publish`, then `finish`, then `result`.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        lake: Location,
+        writers: Sequence[TableWriter],
+        appender: BackgroundWorker,
+        background: BackgroundWorker,
+        *,
+        snapshot_every_bytes: int | None,
+        on_progress: Progress | None,
+    ) -> None:
+        self._lake = lake
+        self._appender = appender
+        self._unpublished_bytes = 0
+        self._publication: tuple[int, dict[str, int]] | None = None
+        """The offset and the state of what is being written."""
+        # The log's table before its end: what is appended in between then comes through a stream.
+        self.log_table = read_table(lake / LOG_TABLE)
+        self._log = MetadataLog.open(lake)
+        self.end_offset = self._log.end_offset
+        self._snapshots = None if snapshot_every_bytes is None else SnapshotPublisher(self._log, snapshot_every_bytes)
+        self._tables = [writer.table(lake) for writer in writers]
+        self._feeds = [
+            TableFeed(writer, table.last_offset()) for writer, table in zip(writers, self._tables, strict=True)
+        ]
+        images = self._snapshots is not None or any(writer.wants_changes or writer.wants_images for writer in writers)
+        self._fold = (LogFold if images else RowFold)(
+            LakeReader(self._log), self._feeds, self._snapshots, background=background
+        )
+        self._on_progress = on_progress
+        self._rows = dict.fromkeys((table.name for table in self._tables), 0)
+        self._base_offset = -1
+        self._published_to = -1
+        self._published_at = time.monotonic()
+        self.logger = get_logger(__name__).bind(job=name, lake=str(lake))
+
+    @property
+    def last_offset(self) -> int:
+        """The last offset that was taken in, -1 for none."""
+        return self._fold.last_offset
+
+    def begin(self) -> None:
+        """Create the tables that are missing, and become the state at the last offset that all tables cover.
+
+        Raises OffsetError where the log was trimmed past a table, LakeError where a table is of another log.
+        """
+        self._fold.begin()
+        for table in self._tables:
+            table.create(self.log_table.metadata.id)
+        for feed, table in zip(self._feeds, self._tables, strict=True):
+            feed.writer.open(LakeReader(self._log), table)
+        covered = [table.covered for table in self._tables if table.covered is not None]
+        self._published_to = self._base_offset = min(covered) if len(covered) == len(self._tables) else -1
+
+    def refresh(self) -> bool:
+        """Take in what was appended to the log; whether there is more to read than was taken in."""
+        self._log.refresh()
+        self.end_offset = max(self.end_offset, self._log.end_offset)
+        return self.end_offset - 1 > self.last_offset
+
+    def catch_up(self, to_offset: int, *, to_the_end: bool = False, stop: threading.Event | None = None) -> None:
+        """Read the log up to an offset and publish what it makes; `to_the_end` where nothing is read after that.
+
+        Ends early, between two chunks, once `stop` is set.
+        """
+        if self.last_offset < to_offset:
+            # A handle of its own, for the chunks are read on a thread of their own.
+            log = MetadataLog.open(self._lake)
+            wanted = {name for feed in self._feeds for name in feed.writer.log_columns}
+            columns = [name for name in LOG_SCHEMA.names if name in wanted]
+            with prefetch(log.batch_rows(self.last_offset + 1, to_offset, columns=columns)) as chunks:
+                for rows in chunks:
+                    self.take(rows)
+                    if stop is not None and stop.is_set():
+                        break
+        self.publish(to_the_end=to_the_end)
+
+    def new_rows(self, rows: pa.Table) -> pa.Table:
+        """Those of some rows of the log that were not taken in yet; see `LogFold.new_rows`."""
+        return self._fold.new_rows(rows)
+
+    def take(self, rows: pa.Table) -> None:
+        """Take in rows, and publish what they make in steps of bounded size."""
+        for size in self._fold.take(rows):
+            self._unpublished_bytes += size
+            if self._unpublished_bytes >= _PUBLISH_BYTES:
+                self._begin_publishing(goes_on=True)
+
+    def publish(self, *, to_the_end: bool = False) -> None:
+        """Commit what was made to the tables."""
+        self._begin_publishing(goes_on=False)
+        if to_the_end:
+            self._fold.finish()  # makes its snapshot while the rows are written
+        self._end_publishing()
+
+    def flush(self) -> None:
+        """Commit the states that history tables hold back while many follow; for a run that waits for more."""
+        for table in self._tables:
+            if table.waits:
+                table.finish()
+
+    def finish(self) -> None:
+        """Commit all that is left, and put the tables' files in order: the run ends."""
+        for finish in [table.begin_finish() for table in self._tables][::-1]:  # the first has the most to encode
+            finish()
+        self._fold.finish()
+
+    def state(self, offset: int) -> dict[str, int]:
+        """How far an offset is behind the log as it is now, and the size of the newest image."""
+        self._log.refresh()
+        topics = self._fold.image.topics
+        return {
+            "lag": max(self._log.end_offset - 1 - offset, 0),
+            "topics": topics.topic_count,
+            "partitions": topics.partition_count,
+        }
+
+    def result(self) -> RunResult:
+        """What the run did, when it has ended."""
+        return RunResult(
+            image=self._fold.image,
+            offset=self.last_offset,
+            base_offset=self._base_offset,
+            first_offset=max(self._base_offset + 1, self._log.start_offset),
+            batches=self._fold.batches,
+            deltas=self._fold.deltas,
+            rows=self._rows,
+            open_rows=open_rows_of(feed.writer for feed in self._feeds),
+            snapshots=() if self._snapshots is None else tuple(self._snapshots.written),
+            unwritable=None if self._snapshots is None else self._snapshots.unwritable,
+        )
+
+    def _begin_publishing(self, *, goes_on: bool) -> None:
+        """Begin to write what there is; the fold may go on meanwhile. `goes_on`: `publish` is called soon.
+
+        Snapshots are written by now: the offsets that the tables cover come last, so that a rerun misses none.
+        """
+        self._fold.wait()
+        self._end_publishing()
+        self._unpublished_bytes = 0
+        offset = self.last_offset
+        if offset < 0:
+            return
+        appends: list[tuple[LakeTable, LazyTable, Callable[[], None]]] = []
+        for table, feed in zip(self._tables, self._feeds, strict=True):
+            # A table that covers nothing gets its first rows even where nothing follows the snapshot that has them.
+            has_all = table.covered is not None and feed.covers is not None and feed.covers >= offset
+            if has_all and not table.waits:
+                continue
+            rows = feed.writer.drain_later()
+            appends.append((table, rows, table.begin_append(rows, offset, goes_on=goes_on)))
+            feed.covers = offset
+        self._publication = offset, self.state(offset)
+
+        def append() -> None:
+            for table, rows, end_append in appends:
+                end_append()
+                self._rows[table.name] += rows.num_rows
+
+        self._appender.start(append)
+
+    def _end_publishing(self) -> None:
+        self._appender.wait()
+        if self._publication is not None:
+            publication, self._publication = self._publication, None
+            self._report(*publication)
+
+    def _report(self, offset: int, state: dict[str, int]) -> None:
+        if offset <= self._published_to:
+            return
+        now = time.monotonic()
+        self.logger.info(
+            "published",
+            offset=offset,
+            records=offset - self._published_to,
+            records_per_second=round((offset - self._published_to) / max(now - self._published_at, 1e-9)),
+            **state,
+        )
+        self._published_to, self._published_at = offset, now
+        if self._on_progress is not None:
+            self._on_progress(offset, self.end_offset)

@@ -1,0 +1,133 @@
+"""Tables are brought up to date in this process; whatever the steps, their rows are those of one run."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+from kraftlake.metadata_log import MetadataLog
+from kraftlake.metadata_log.maintenance.trimming import declare_stream_lag, trim
+from kraftlake.metadata_log.storage.disk import Disk
+from kraftlake.runtime.errors import LakeError, UsageError
+from kraftlake.tables import RunResult, update_tables
+from kraftlake.tables.catch_up.updating import writers_of
+from kraftlake.tables.jobs import ALL, JOBS, RECORDS
+from kraftlake.tables.table_locks import hold_tables
+from tests.tables.sample_log import LAST_OFFSET, append_in, batches_between, image_without_spark, lake_of
+
+Tables = dict[str, list[dict[str, Any]]]
+TABLES = tuple(dict.fromkeys(table for job in JOBS.values() for table in job.tables))
+
+
+def tables_of(lake: Path, names: tuple[str, ...] = TABLES) -> Tables:
+    """The rows of tables, sorted by their text."""
+    return {name: sorted(DeltaTable(lake / name).to_pyarrow_table().to_pylist(), key=str) for name in names}
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> Tables:
+    """All tables of the sample, made in one run."""
+    lake = tmp_path_factory.mktemp("expected") / "lake"
+    lake_of(lake, commits=2)
+    done = update_tables(lake, TABLES)
+    assert (done.base_offset, done.offset, done.snapshots) == (-1, LAST_OFFSET, ())
+    assert done.image == image_without_spark(lake)
+    return tables_of(lake)
+
+
+def test_a_run_writes_every_table_but_records_and_the_snapshots(tmp_path: Path, expected: Tables) -> None:
+    lake_of(tmp_path / "lake", commits=2)
+    told: list[tuple[int, int]] = []
+    done = update_tables(tmp_path / "lake", on_progress=lambda *step: told.append(step))
+    assert told[-1] == (LAST_OFFSET, LAST_OFFSET + 1)
+    assert done.snapshots[-1] == LAST_OFFSET + 1
+    assert {*done.rows} == {*ALL.tables}
+    assert tables_of(tmp_path / "lake", ALL.tables) == {name: expected[name] for name in ALL.tables}
+    assert done.rows["events"] == len(expected["events"])
+    assert not (tmp_path / "lake" / "records").exists()
+    again = update_tables(tmp_path / "lake")
+    assert (again.base_offset, again.batches, sum(again.rows.values())) == (LAST_OFFSET, 0, 0)
+
+
+def test_tables_that_are_apart_go_on_each_at_its_own_offset(tmp_path: Path, expected: Tables) -> None:
+    lake = tmp_path / "lake"
+    log = lake_of(lake, commits=1, last=1500)
+    assert {*update_tables(lake, ["events", "records", "events"]).rows} == {"events", "records"}
+    append_in(log, 2, batches_between(log.end_offset, 3500))
+    assert update_tables(lake, ["partition_history", "scram_history"]).base_offset == -1
+    append_in(log, 2, batches_between(log.end_offset, LAST_OFFSET))
+    assert {*update_tables(lake).rows} == {*ALL.tables, "records"}, "a lake that has records/ gets its rows"
+    assert tables_of(lake) == expected
+
+
+def test_following_takes_in_what_is_appended_until_it_is_stopped(tmp_path: Path, expected: Tables) -> None:
+    lake = tmp_path / "lake"
+    log = lake_of(lake, commits=1, last=1500)
+    stop, told = threading.Event(), threading.Condition()
+    offsets: list[int] = []
+
+    def on_update(done: RunResult) -> None:
+        with told:
+            offsets.append(done.offset)
+            told.notify_all()
+
+    results: list[RunResult] = []
+    run = threading.Thread(
+        target=lambda: results.append(update_tables(lake, TABLES, stop=stop, poll=0.01, on_update=on_update))
+    )
+    run.start()
+    for last in (3500, LAST_OFFSET):
+        with told:
+            assert told.wait_for(lambda due=log.end_offset - 1: offsets[-1:] == [due], timeout=60)
+        with pytest.raises(LakeError, match="another run writes events/"), hold_tables(lake, ["events"]):
+            pass
+        append_in(log, 3, batches_between(log.end_offset, last))
+    with told:
+        assert told.wait_for(lambda: offsets[-1:] == [LAST_OFFSET], timeout=60)
+    stop.set()
+    run.join(60)
+    assert results[0].rows["events"] == len(expected["events"])
+    assert tables_of(lake) == expected
+
+
+def test_a_run_that_is_stopped_commits_what_it_has_read(tmp_path: Path, expected: Tables) -> None:
+    lake = tmp_path / "lake"
+    lake_of(lake, commits=1)
+    stop = threading.Event()
+    stop.set()
+    update_tables(lake, TABLES, stop=stop)
+    update_tables(lake, TABLES)
+    assert tables_of(lake) == expected
+
+
+def test_records_begin_with_a_trimmed_log_and_the_other_tables_with_its_snapshot(tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    log = lake_of(lake, commits=1, last=3000)
+    update_tables(lake)
+    append_in(log, 3, batches_between(log.end_offset, LAST_OFFSET))
+    end = max(snapshot.end_offset for snapshot in log.snapshots())
+    declare_stream_lag(lake / "log", Disk(), 0)
+    trim(lake / "log", Disk(), end, [end])
+    update_tables(lake, ["records", "events"])
+    start = MetadataLog.open(lake).start_offset
+    assert DeltaTable(lake / "records").to_pyarrow_table().column("offset").to_pylist()[0] == start > 0
+
+
+def test_names_that_no_table_has_are_refused(tmp_path: Path) -> None:
+    lake_of(tmp_path / "lake", commits=1, last=100)
+    with pytest.raises(UsageError, match="'event' is no derived table: it is one of local_changes, partition_history"):
+        update_tables(tmp_path / "lake", ["event"])
+    with pytest.raises(UsageError, match="name at least one table"):
+        update_tables(tmp_path / "lake", [])
+    with pytest.raises(LakeError):
+        update_tables(tmp_path)
+    assert sorted(path.name for path in (tmp_path / "lake").iterdir() if path.name != "cache") == ["log"]
+
+
+def test_every_table_has_one_writer() -> None:
+    assert [writer.description.name for writer in writers_of(ALL.tables)] == [*ALL.tables]
+    assert [writer.description.name for writer in RECORDS.new_writers()] == ["records"]

@@ -1,0 +1,75 @@
+"""Lakes that an earlier release made: their tables go on, and lose no row."""
+
+from __future__ import annotations
+
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+import kraftlake
+from kraftlake.metadata_log import MetadataLog
+from kraftlake.runtime.errors import OffsetError
+from kraftlake.tables import state_at, update_tables
+from kraftlake.tables.jobs import ALL, JOBS
+from tests.tables.sample_log import LAST_OFFSET, SAMPLE, SAMPLES
+
+OLD = ("whole", "trimmed")
+COVERED = 5487
+"""The last offset that the tables of the old lakes cover."""
+TABLES = tuple(dict.fromkeys(table for job in JOBS.values() for table in job.tables))
+Tables = dict[str, list[dict[str, Any]]]
+
+
+def old_lake(name: str, folder: Path) -> Path:
+    with tarfile.open(SAMPLES / "lakes" / f"{name}.tar.gz") as archive:
+        archive.extractall(folder, filter="data")
+    return folder / name
+
+
+def tables_of(lake: Path) -> Tables:
+    return {name: sorted(DeltaTable(lake / name).to_pyarrow_table().to_pylist(), key=str) for name in TABLES}
+
+
+@pytest.fixture(scope="module")
+def made_afresh(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A lake of the same log, whose tables this release has made."""
+    lake = tmp_path_factory.mktemp("afresh") / "lake"
+    kraftlake.import_source(kraftlake.open(SAMPLE), lake)
+    update_tables(lake, TABLES)
+    return lake
+
+
+@pytest.mark.parametrize("name", OLD)
+def test_tables_of_an_old_lake_go_on_and_lose_no_row(name: str, tmp_path: Path, made_afresh: Path) -> None:
+    lake = old_lake(name, tmp_path)
+    before = tables_of(lake)
+    kraftlake.import_source(kraftlake.open(SAMPLE), lake)
+    done = update_tables(lake)
+    assert (done.base_offset, done.offset) == (COVERED, LAST_OFFSET)
+    assert {*done.rows} == {*ALL.tables, "records"}
+    after = tables_of(lake)
+    assert after == tables_of(made_afresh)
+    for table, rows in before.items():
+        columns = [*rows[0]]
+        kept = {str({column: row[column] for column in columns}) for row in after[table]}
+        ended = [row for row in rows if "valid_to_offset" not in row or row["valid_to_offset"] is not None]
+        assert {str(row) for row in ended} <= kept, table
+
+
+def test_the_trimmed_lake_has_in_its_tables_what_its_log_no_longer_has(tmp_path: Path, made_afresh: Path) -> None:
+    lake = old_lake("trimmed", tmp_path)
+    start = MetadataLog.open(lake).start_offset
+    assert start == 3532
+    with pytest.raises(OffsetError):
+        kraftlake.open(lake).image(start - 2)
+    for offset in (100, start - 2, COVERED):
+        for table in ("partition_history", "config_history"):
+            told = sorted(state_at(lake, offset, table).to_pylist(), key=str)
+            known = sorted(state_at(made_afresh, offset, table).to_pylist(), key=str)
+            keys = [name for name in told[0] if not name.startswith("valid_to")]
+            assert [{key: row[key] for key in keys} for row in told] == [
+                {key: row[key] for key in keys} for row in known
+            ]

@@ -217,50 +217,6 @@ def replay_journaled(data: Any, starts: Any, stops: Any, first: int, last: int, 
 
 
 @compiled
-def list_lengths(rows: Any, base_heap: Any, heap: Any, lengths: Any) -> None:
-    """The lengths of the seven lists of each row, into `lengths` (int32[7, n])."""
-    for r in range(len(rows)):
-        shape = rows[r, SHAPE]
-        if shape >= 0:
-            lengths[0, r] = shape & 0xFF
-            lengths[1, r] = shape >> 8
-            lengths[2, r] = shape & 0xFF
-            for which in range(3, 7):
-                lengths[which, r] = 0
-            continue
-        at = np.int64(rows[r, 0])
-        for which in range(7):
-            if at >= len(base_heap):
-                lengths[which, r] = heap[at - len(base_heap) + which]
-            else:
-                lengths[which, r] = base_heap[at + which]
-
-
-@compiled
-def list_values(rows: Any, base_heap: Any, heap: Any, lengths: Any, which: int, values: Any) -> None:
-    """The members of one of the lists of each row, one row after the other, into `values`."""
-    into = 0
-    for r in range(len(rows)):
-        count = lengths[which, r]
-        if rows[r, SHAPE] >= 0:
-            for i in range(count):
-                values[into + i] = rows[r, 3 * which + i]
-            into += count
-            continue
-        at = np.int64(rows[r, 0]) + 7
-        for before in range(which):
-            at += lengths[before, r]
-        if at >= len(base_heap):
-            at -= len(base_heap)
-            for i in range(count):
-                values[into + i] = heap[at + i]
-        else:
-            for i in range(count):
-                values[into + i] = base_heap[at + i]
-        into += count
-
-
-@compiled
 def heap_size(rows: Any, heap: Any) -> Any:
     """How many numbers the lists of the rows take that have theirs in the heap."""
     size = np.int64(0)

@@ -8,24 +8,10 @@ import numpy as np
 import pyarrow as pa
 
 from kraftlake.image import TopicsImage
-from kraftlake.image.topics.partition_rows import (
-    DIRECTORIES,
-    HEAP_LISTS,
-    ISR,
-    LEADER,
-    LEADER_EPOCH,
-    PARTITION_EPOCH,
-    RARE,
-    RECOVERY,
-    SHAPE,
-    WIDTH,
-)
+from kraftlake.image.topics.partition_rows import LEADER, LEADER_EPOCH, PARTITION_EPOCH, RECOVERY
 from kraftlake.runtime.arguments import instance
 from kraftlake.tables.partition_columns import PARTITION_STATE
-
-_LISTS = ("replicas", "isr", "directories", "adding_replicas", "removing_replicas", "elr", "last_known_elr")
-"""In the order in which the heap has them."""
-_FIRST_COLUMNS = (0, ISR, DIRECTORIES)
+from kraftlake.tables.row_lists import LISTS, RowLists
 
 _ORDER = (
     "topic", "topic_id", "partition", "leader", "leader_epoch", "partition_epoch", "leader_recovery_state", "replicas",
@@ -56,33 +42,9 @@ def partition_table(topics: TopicsImage) -> pa.Table:
         ("leader_recovery_state", RECOVERY),
     ):
         made[name] = pa.array(np.ascontiguousarray(rows[:, column]))
-    for which, name in enumerate(_LISTS):
-        bounds, values = ragged(rows, packed.heap, which)
+    lists = RowLists(rows, packed.heap, packed.heap)
+    for name in LISTS:
+        bounds, values = lists.flat(name)
         content = directories.take(pa.array(values)) if name == "directories" else pa.array(values)
         made[name] = pa.ListArray.from_arrays(pa.array(bounds), content)
     return pa.table([made[name] for name in PARTITION_SCHEMA.names], schema=PARTITION_SCHEMA)
-
-
-def ragged(rows: Any, heap: Any, which: int) -> tuple[Any, Any]:
-    """One of the lists (_LISTS) of all rows: bounds int32[n + 1], and the numbers one behind the other (int32)."""
-    shape = rows[:, SHAPE]
-    rare = np.flatnonzero(shape == RARE)
-    counts = np.zeros(len(rows), np.int32)
-    if which < len(_FIRST_COLUMNS):
-        counts = np.where(shape == RARE, 0, shape >> 8 if which == 1 else shape & 0xFF).astype(np.int32)
-    starts = rows[rare, 0].astype(np.int64)
-    if len(rare):
-        lengths = heap[starts[:, None] + np.arange(HEAP_LISTS)]
-        counts[rare] = lengths[:, which]
-        starts += HEAP_LISTS + lengths[:, :which].sum(axis=1)
-    bounds = np.zeros(len(rows) + 1, np.int32)
-    np.cumsum(counts, out=bounds[1:])
-    values = np.empty(int(bounds[-1]), np.int32)
-    if which < len(_FIRST_COLUMNS):
-        column = _FIRST_COLUMNS[which]
-        there = (np.arange(WIDTH) < counts[:, None]) & (shape != RARE)[:, None]
-        places = bounds[:-1, None] + np.arange(WIDTH)
-        values[places[there]] = rows[:, column : column + WIDTH][there]
-    for row, start in zip(rare.tolist(), starts.tolist(), strict=True):
-        values[bounds[row] : bounds[row + 1]] = heap[start : start + counts[row]]
-    return bounds, values

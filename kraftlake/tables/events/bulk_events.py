@@ -15,15 +15,10 @@ from kraftlake.records.metadata_records import TopicRecord
 from kraftlake.tables.changes.delta_boundaries import DeltaBoundaries
 from kraftlake.tables.changes.effective_records import EffectiveRecords
 from kraftlake.tables.changes.partition_store import Moved, PartitionPlaces
-from kraftlake.tables.events.partition_event_columns import Partitions, States, bytes_of, events_among
-from kraftlake.tables.events.partition_event_table import Changed, Singles, table_of_partitions
-from kraftlake.tables.events.partition_events import (
-    Event,
-    partition_words,
-    partitions_added,
-    topic_created,
-    topic_deleted,
-)
+from kraftlake.tables.events.event_rows import SingleEvents, event_rows
+from kraftlake.tables.events.partition_pairs import PartitionPairs
+from kraftlake.tables.events.table import Event
+from kraftlake.tables.events.topic_events import partitions_added, partitions_in_words, topic_created, topic_deleted
 from kraftlake.tables.row_lists import RowLists
 
 
@@ -40,54 +35,66 @@ class BulkEvents(NamedTuple):
     removed: list[tuple[int, str]]
 
 
-def bulk_events(places: PartitionPlaces, records: EffectiveRecords, deltas: Any, heads: DeltaBoundaries) -> BulkEvents:
+def bulk_events(
+    places: PartitionPlaces, records: EffectiveRecords, deltas: Any, boundaries: DeltaBoundaries
+) -> BulkEvents:
     """Replay records of topics as `PartitionPlaces.replay` does; the events of their deltas."""
     moved = places.replay(records, deltas)
     places.strings.learn()
     topics = _TopicEvents(places, moved, records, deltas)
-    change, strings = places.change, places.strings
-    states = States(before=moved.before, after=moved.after, base_heap=change.base.heap, heap=change.state.heap)
-    partitions = Partitions(topics.topics, topics.partitions.astype(np.int32), *bytes_of(strings.names))
-    told = _Told(moved, Changed(states, partitions, strings.names, strings.ids), [*topics.events()])
-    removed = [(record, strings.names[topic].as_py()) for record, topic in moved.removals.tolist()]
-    return BulkEvents(moved.done, partial(_table, told, heads), removed)
-
-
-class _Told(NamedTuple):
-    """What events are made of. Nothing in it changes while the places move on."""
-
-    moved: Moved
-    changed: Changed
-    events: list[_TopicEvent]
-
-
-def _table(told: _Told, heads: DeltaBoundaries, others: Sequence[tuple[int, Event]]) -> tuple[pa.Table, Any]:
-    """The events by delta, topic (those that are gone first) and partition, then the others; the deltas of theirs."""
-    moved, changed, events = told
+    change, names = places.change, places.strings.names
     some = np.flatnonzero((moved.flags & (HAD | HAS)) == (HAD | HAS))
-    numbers, topics = changed.partitions.partitions[some], changed.partitions.numbers[some]
-    of_events = np.array([(event.delta, event.topic, not event.gone) for event in events], np.int64).reshape(-1, 3)
-    ranks, count = _ranks(changed.names, np.concatenate((topics, of_events[:, 1])))
-    widest = _dense(numbers)
-    keys = _Keys(count + 1, int(widest.max()) + 2 if len(widest) else 1)
-    states = keys.of(moved.deltas[some], 1, ranks[topics], widest + 1)
-    order = np.argsort(states)
-    some, states = some[order], states[order]
-    found = events_among(changed.states, some)
-    found_keys, rows = states[found.places], some[found.places]
-    of_others = keys.last(np.array([delta for delta, _ in others], np.int64))
-    singles = np.concatenate((keys.of(of_events[:, 0], of_events[:, 2], ranks[of_events[:, 1]], 0), of_others))
-    sorted_ = np.argsort(singles, kind="stable")
-    one_by_one = [event.event for event in events] + [event for _, event in others]
-    among = Singles(
-        [one_by_one[at] for at in sorted_.tolist()],
-        keys.deltas(singles[sorted_]),
-        np.searchsorted(found_keys, singles[sorted_], side="right"),
+    pairs = PartitionPairs(
+        before=moved.before,
+        after=moved.after,
+        base_heap=change.base.heap,
+        heap=change.state.heap,
+        topics=topics.topics,
+        partitions=topics.partitions.astype(np.int32),
+        names=names,
+        ids=places.strings.ids,
+        deltas=moved.deltas,
     )
-    return table_of_partitions(changed, found._replace(places=rows), moved.deltas[rows], among, heads)
+    removed = [(record, names[topic].as_py()) for record, topic in moved.removals.tolist()]
+    return BulkEvents(moved.done, partial(_rows, pairs, some, [*topics.events()], boundaries), removed)
 
 
-def _ranks(names: pa.Array, topics: Any) -> tuple[Any, int]:
+def _rows(
+    pairs: PartitionPairs,
+    some: Any,
+    of_topics: Sequence[_TopicEvent],
+    boundaries: DeltaBoundaries,
+    others: Sequence[tuple[int, Event]],
+) -> tuple[pa.Table, Any]:
+    """The events of some pairs (int64) and others, and the deltas of theirs.
+
+    Those of a delta by topic (topics that are gone first) and partition, then the others.
+    """
+    known = np.array([(event.delta, event.topic, not event.gone) for event in of_topics], np.int64).reshape(-1, 3)
+    topics = pairs.topics[some]
+    names, count = _name_ranks(pairs.names, np.concatenate((topics, known[:, 1])))
+    partitions = _dense(pairs.partitions[some])
+    most = int(partitions.max(initial=-1)) + 2
+
+    def ranks(deltas: Any, stays: Any, names: Any, partitions: Any) -> Any:
+        return ((deltas * 2 + stays) * (count + 1) + names) * most + partitions
+
+    of_pairs = ranks(pairs.deltas[some], 1, names[topics], partitions + 1)
+    order = np.argsort(of_pairs)
+    deltas = np.concatenate((known[:, 0], np.array([delta for delta, _ in others], np.int64)))
+    of_singles = np.concatenate(
+        (
+            ranks(known[:, 0], known[:, 2], names[known[:, 1]], 0),
+            ranks(deltas[len(known) :], 1, count, most - 1),
+        )
+    )
+    single_order = np.argsort(of_singles, kind="stable")
+    events = [event.event for event in of_topics] + [event for _, event in others]
+    singles = SingleEvents([events[at] for at in single_order.tolist()], deltas[single_order], of_singles[single_order])
+    return event_rows(pairs.take(some[order]), of_pairs[order], singles, boundaries)
+
+
+def _name_ranks(names: pa.Array, topics: Any) -> tuple[Any, int]:
     """By number of a topic where its name stands among those of some topics, and how many these are at most."""
     used = np.zeros(len(names), np.bool_)
     used[topics] = True
@@ -95,24 +102,6 @@ def _ranks(names: pa.Array, topics: Any) -> tuple[Any, int]:
     ranks = np.zeros(len(names), np.int64)
     ranks[known] = pc.rank(names.take(pa.array(known)), tiebreaker="dense").to_numpy()
     return ranks, len(known)
-
-
-class _Keys(NamedTuple):
-    """How deltas, whether a topic stays, topics by rank and partitions become one number, in their order."""
-
-    topics: int
-    partitions: int
-
-    def of(self, deltas: Any, stays: Any, topics: Any, partitions: Any) -> Any:
-        return ((deltas * 2 + stays) * self.topics + topics) * self.partitions + partitions
-
-    def last(self, deltas: Any) -> Any:
-        """The last key of each delta."""
-        return self.of(deltas, 1, self.topics - 1, self.partitions - 1)
-
-    def deltas(self, keys: Any) -> Any:
-        """The deltas that keys are of."""
-        return keys // (2 * self.topics * self.partitions)
 
 
 def _dense(partitions: Any) -> Any:
@@ -152,10 +141,12 @@ class _TopicEvents:
         for topic, delta in self._created.items():
             counted = come.pop((delta, topic), (0, 0, 0))
             if self._gone.get(topic) != delta:
-                yield _TopicEvent(delta, topic, False, topic_created(*self._named(topic), partition_words(*counted)))
+                yield _TopicEvent(
+                    delta, topic, False, topic_created(*self._named(topic), partitions_in_words(*counted))
+                )
         for topic, delta in self._gone.items():
             if self._created.get(topic) != delta:
-                words = partition_words(*gone.get((delta, topic), (0, 0, 0)))
+                words = partitions_in_words(*gone.get((delta, topic), (0, 0, 0)))
                 yield _TopicEvent(delta, topic, True, topic_deleted(*self._named(topic), words))
         if not come:
             return

@@ -1,33 +1,36 @@
-"""The events of one published change, by objects: few changes, and whatever can't be taken as columns."""
+"""The events of published changes, as a broker's loader makes them: few at a time, and whatever can't go in bulk."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+import numpy as np
+import pyarrow as pa
 
-from kraftlake.delta import MetadataDelta
-from kraftlake.image import MetadataImage
 from kraftlake.replay.queries.changes import Published
-from kraftlake.tables.events.entry_events import election_event, entry_events
-from kraftlake.tables.events.partition_events import Event, topic_events
+from kraftlake.tables.changes.delta_boundaries import DeltaBoundaries
+from kraftlake.tables.events.entry_events import election_event
+from kraftlake.tables.events.object_events import ObjectEvents
+from kraftlake.tables.events.table import EVENTS
 
 
-def change_events(change: Published, *, show_secrets: bool = False) -> Iterator[tuple[Any, ...]]:
-    """The rows of `events/` of a change, by what they are of: quorum, topics and partitions, all else.
+class ChangeEvents:
+    """Gathers what happened in published changes; `table` says it."""
 
-    The load of a snapshot is no event: it says nothing of when.
-    """
-    if change.of_snapshot:
-        return
-    head = (change.offset, change.epoch, change.timestamp)
-    if change.elected is not None:
-        yield (*head, *election_event(change.elected, change.epoch))
-    for event in delta_events(change.delta, change.image, show_secrets=show_secrets):
-        yield (*head, *event)
+    def __init__(self, *, show_secrets: bool = False) -> None:
+        """Sensitive configs are `(redacted)` unless `show_secrets`."""
+        self._events = ObjectEvents(show_secrets=show_secrets)
+        self._ends: list[tuple[int, int, int]] = []
 
+    def add(self, change: Published) -> None:
+        """Add a change; the load of a snapshot is no event: it says nothing of when."""
+        if change.of_snapshot:
+            return
+        first = [] if change.elected is None else [election_event(change.elected, change.epoch)]
+        self._events.add(len(self._ends), change.delta, change.image, first)
+        end = change.manifest.provenance
+        self._ends.append((end.offset, end.epoch, end.timestamp))
 
-def delta_events(delta: MetadataDelta, after: MetadataImage, *, show_secrets: bool = False) -> Iterator[Event]:
-    """The events of a delta, which has led to an image: of topics and partitions, then of all else."""
-    if delta.topics_delta is not None:
-        yield from topic_events(delta.topics_delta)
-    yield from entry_events(delta, after, show_secrets=show_secrets)
+    def table(self) -> pa.Table:
+        """The rows of `events/`: by change; those of the quorum first, then of topics and partitions."""
+        offsets, epochs, times = np.array(self._ends, np.int64).reshape(-1, 3).T
+        rows, _ = self._events.rows(DeltaBoundaries(offsets=offsets, epochs=epochs.astype(np.int32), times=times))
+        return rows.cast(EVENTS.schema)

@@ -22,7 +22,7 @@ from kraftlake.image.kafka_names import acl_words, quota_entity_words
 from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.records.java_values import parse_integer
 from kraftlake.records.uuid import Uuid
-from kraftlake.tables.events.partition_events import Event
+from kraftlake.tables.events.table import Event
 
 K = TypeVar("K")
 V = TypeVar("V")

@@ -14,9 +14,7 @@ from kraftlake.replay.queries.changes import LogChanges
 from kraftlake.replay.reading.chunks import BULK_FROM
 from kraftlake.replay.reading.log_reader import LogReader
 from kraftlake.runtime.errors import KraftlakeError
-from kraftlake.tables.events.change_events import change_events
-from kraftlake.tables.events.table import EVENTS
-from kraftlake.tables.table_writer import RowBuffer
+from kraftlake.tables.events.change_events import ChangeEvents
 
 if TYPE_CHECKING:
     from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
@@ -75,19 +73,20 @@ class LogEvents:
 
     def _one_by_one(self, changes: LogChanges, after: int = -1) -> Iterator[pa.Table]:
         """Those of changes that end behind the offset `after`."""
-        rows = RowBuffer(EVENTS.schema)
+        told = ChangeEvents(show_secrets=self._show_secrets)
         try:
             for count, change in enumerate(changes, 1):
                 if change.offset > after:
-                    rows.extend(change_events(change, show_secrets=self._show_secrets))
+                    told.add(change)
                 if count % _CHANGES_AT_ONCE == 0:
-                    yield rows.take()
+                    yield told.table()
+                    told = ChangeEvents(show_secrets=self._show_secrets)
         except KraftlakeError:
-            yield rows.take()
+            yield told.table()
             raise
         finally:
             self._note_skipped(changes)
-        yield rows.take()
+        yield told.table()
 
     def _by_columns(self, loader: MetadataBatchLoader) -> Iterator[pa.Table]:
         """All that follows a loader's image; one by one from where something is odd on."""

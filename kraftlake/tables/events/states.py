@@ -6,7 +6,7 @@ objects.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
@@ -24,10 +24,9 @@ from kraftlake.tables.changes.delta_boundaries import DeltaBoundaries
 from kraftlake.tables.changes.effective_records import UNKNOWN_KIND, EffectiveRecords
 from kraftlake.tables.changes.object_deltas import object_deltas, replay_into
 from kraftlake.tables.changes.topics_state import TopicsInTurn
-from kraftlake.tables.events.change_events import delta_events
 from kraftlake.tables.events.entry_events import entry_events
-from kraftlake.tables.events.event_table import table_of_events
-from kraftlake.tables.events.partition_events import Event
+from kraftlake.tables.events.object_events import ObjectEvents
+from kraftlake.tables.events.table import Event
 from kraftlake.tables.history.partition_states import TOPIC_KINDS
 
 ENTRY_KINDS: Final = tuple(
@@ -106,8 +105,7 @@ class EventStates:
             events = [*self._take_others(records, deltas, done, removed)]
             yield partial(told.rows, events)
         if done < len(records):
-            events = [*self._take_objects(records.where(np.s_[done:]), deltas[done:])]
-            yield partial(_rows_of, events, heads)
+            yield partial(self._take_objects(records.where(np.s_[done:]), deltas[done:]).rows, heads)
 
     def _take_others(
         self, records: EffectiveRecords, deltas: Any, end: int, removed: dict[int, str]
@@ -130,20 +128,16 @@ class EventStates:
             events = entry_events(delta, self._others, show_secrets=self._show_secrets)
             yield from ((delta_number, event) for event in events)
 
-    def _take_objects(self, records: EffectiveRecords, deltas: Any) -> Iterator[tuple[int, Event]]:
-        """All events of records, with the numbers of their deltas."""
+    def _take_objects(self, records: EffectiveRecords, deltas: Any) -> ObjectEvents:
+        """All events of records; `deltas` (int64) are the numbers of their deltas."""
 
         def image() -> MetadataImage:
             return attrs.evolve(self._others, topics=self._topics.image())
 
+        events = ObjectEvents(show_secrets=self._show_secrets)
         for number, delta in object_deltas(records, deltas, EVENT_KINDS, image):
             after = delta.apply(delta.image.provenance)
-            yield from ((number, event) for event in delta_events(delta, after, show_secrets=self._show_secrets))
+            events.add(number, delta, after)
             self._topics.become(after.topics)
             self._others = attrs.evolve(after, topics=TopicsImage.EMPTY)
-
-
-def _rows_of(events: Sequence[tuple[int, Event]], heads: DeltaBoundaries) -> tuple[pa.Table, Any]:
-    """Rows of events, and the numbers of their deltas."""
-    deltas = np.array([delta for delta, _ in events], np.int64)
-    return table_of_events([event for _, event in events], deltas, heads), deltas
+        return events

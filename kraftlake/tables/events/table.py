@@ -6,7 +6,7 @@ or metadata transaction doesn't show. Secrets are redacted as everywhere.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -77,3 +77,6 @@ EVENTS = TableDescription(
 
 ENCODED_EVENTS: Final = EVENTS.encoded_schema
 """The rows of `events/` as they are made of many records."""
+
+Event = tuple[Any, ...]
+"""The columns of a row of `events/` from `kind` on."""

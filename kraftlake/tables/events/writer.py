@@ -18,7 +18,7 @@ from kraftlake.tables.changes.delta_boundaries import DeltaBoundaries
 from kraftlake.tables.changes.delta_rows_writer import DeltaRowsWriter
 from kraftlake.tables.changes.effective_records import EffectiveRecords
 from kraftlake.tables.events.entry_events import election_event
-from kraftlake.tables.events.event_table import merged, table_of_events
+from kraftlake.tables.events.event_rows import merged, rows_of_singles
 from kraftlake.tables.events.states import EVENT_KINDS, EventStates, Rows
 from kraftlake.tables.events.table import ENCODED_EVENTS, EVENTS
 from kraftlake.tables.lazy_table import LazyTable
@@ -122,7 +122,7 @@ class EventsWriter(DeltaRowsWriter):
         leader = self._quorum.leader_id
         assert leader is not None
         events = [election_event(leader, int(heads.epochs[delta])) for delta in deltas.tolist()]
-        return table_of_events(events, deltas, heads)
+        return rows_of_singles(events, deltas, heads)
 
 
 def _joined(told: Sequence[Rows], elections: pa.Table | None, elected: Any) -> pa.Table:

@@ -23,7 +23,6 @@ from kraftlake.records.schema import Message
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.replay.queries.changes import LogChanges
 from kraftlake.runtime.errors import ReplayError
-from kraftlake.tables.events.change_events import change_events
 from kraftlake.tables.events.states import EventStates
 from kraftlake.tables.events.table import EVENTS
 from kraftlake.tables.events.writer import EventsWriter
@@ -31,6 +30,7 @@ from kraftlake.tables.history import partition_states
 from kraftlake.tables.lazy_table import LazyTable
 from tests.metadata_logs import metadata_logs
 from tests.replay.made_logs import begin, data, end, partition, topic, uuid_of
+from tests.tables.events.reference import change_events
 from tests.tables.telling import (
     NEWER,
     REAL_LOGS,

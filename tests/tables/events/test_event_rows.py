@@ -1,0 +1,130 @@
+"""Rows of events of partitions, made once for each distinct change, against those that objects tell one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kraftlake.image import LeaderRecoveryState, PartitionRegistration
+from kraftlake.image.topics.partition_registration import NO_LEADER
+from kraftlake.image.topics.partition_rows import COLUMNS, RowWriter
+from kraftlake.records.uuid import Uuid
+from kraftlake.tables.changes.delta_boundaries import DeltaBoundaries
+from kraftlake.tables.events import event_rows as made
+from kraftlake.tables.events.event_rows import SingleEvents, event_rows, rows_of_singles
+from kraftlake.tables.events.partition_pairs import PartitionPairs
+from kraftlake.tables.events.topic_events import topic_created
+from tests.tables.events.reference import Hosts, event_row, partition_events
+
+NAMES = ["foo", "", "größe", "a-b.c_" * 40]
+IDS = [f"id of {name}" for name in NAMES]
+BROKERS = st.sampled_from([0, 1, 2, 9, 10, 123, 2**31 - 1, -7, -(2**31)])
+LISTS = st.lists(BROKERS, max_size=5)
+BOUNDARIES = DeltaBoundaries(
+    offsets=np.array([7, 8]), epochs=np.array([1, 1], np.int32), times=np.array([-1, 1], np.int64)
+)
+
+
+@st.composite
+def registrations(draw: st.DrawFn) -> PartitionRegistration:
+    replicas = tuple(draw(LISTS))
+    return PartitionRegistration(
+        replicas=replicas,
+        directories=(Uuid.ZERO,) * len(replicas),
+        isr=tuple(draw(LISTS)),
+        adding_replicas=tuple(draw(st.lists(st.sampled_from(replicas or (1,)), max_size=2))),
+        removing_replicas=tuple(draw(st.lists(st.sampled_from(replicas or (1,)), max_size=2))),
+        elr=tuple(draw(st.lists(BROKERS, max_size=2))),
+        leader=draw(BROKERS | st.just(NO_LEADER)),
+        leader_recovery_state=draw(st.sampled_from(LeaderRecoveryState)),
+        leader_epoch=0,
+        partition_epoch=0,
+    )
+
+
+@st.composite
+def pairs_of_states(draw: st.DrawFn) -> tuple[PartitionRegistration, PartitionRegistration]:
+    """Any two, or one and what may come of it: only the leader is another, or a reassignment has ended."""
+    before = draw(registrations())
+    hosts = Hosts(before.replicas, before.adding_replicas, before.removing_replicas)
+    replicas = tuple(draw(st.sampled_from((before.replicas, hosts.stay, hosts.arrive)).flatmap(st.permutations)))
+    ended = attrs.evolve(
+        before,
+        replicas=replicas,
+        directories=(Uuid.ZERO,) * len(replicas),
+        adding_replicas=(),
+        removing_replicas=(),
+    )
+    after = st.one_of(registrations(), st.just(ended), BROKERS.map(lambda leader: attrs.evolve(before, leader=leader)))
+    return before, draw(after)
+
+
+def paired(pairs: Sequence[tuple[PartitionRegistration, PartitionRegistration]], base: int) -> PartitionPairs:
+    """Partition i of a topic each; the lists of the first `base` of them lie in the base's heap."""
+    writer, rows = RowWriter([Uuid.ZERO], 0), []
+    base_heap = 0
+    for number, pair in enumerate(pairs):
+        base_heap = len(writer.heap) if number == base else base_heap
+        rows.append([writer.row(state) for state in pair])
+    heap, both = np.array(writer.heap, np.int32), np.array(rows, np.int32).reshape(-1, 2, COLUMNS)
+    numbers = np.arange(len(pairs), dtype=np.int64)
+    return PartitionPairs(
+        before=both[:, 0],
+        after=both[:, 1],
+        base_heap=heap[:base_heap],
+        heap=heap[base_heap:],
+        topics=numbers % len(NAMES),
+        partitions=numbers.astype(np.int32),
+        names=pa.array(NAMES),
+        ids=pa.array(IDS),
+        deltas=numbers % 2,
+    )
+
+
+@given(
+    pairs=st.lists(pairs_of_states(), max_size=12).flatmap(lambda some: st.permutations(some + some[:3])),
+    base=st.integers(0, 12),
+    singles=st.lists(st.integers(-1, 20), max_size=4).map(sorted),
+    at_once=st.integers(1, 20),
+)
+def test_rows_are_those_of_the_objects_with_single_events_among_them(
+    pairs: list[tuple[PartitionRegistration, PartitionRegistration]], base: int, singles: list[int], at_once: int
+) -> None:
+    events = [topic_created(f"neü{number}", "x" * number, "0 partitions") for number in range(len(singles))]
+    ranks, ones = np.arange(len(pairs)), np.ones(len(events), np.int64)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(made, "_PAIRS_AT_ONCE", at_once)
+        single = SingleEvents(events, ones, np.array(singles, np.int64))
+        table, deltas = event_rows(paired(pairs, base), ranks, single, BOUNDARIES)
+    expected = [
+        (place, 0, place % 2, event_row(event, NAMES[place % len(NAMES)], IDS[place % len(NAMES)], place))
+        for place, pair in enumerate(pairs)
+        for event in partition_events(*pair)
+    ]
+    expected += [(rank, 1, 1, event) for rank, event in zip(singles, events, strict=True)]
+    expected.sort(key=lambda row: row[:2])
+    of_deltas = np.array([delta for _, _, delta, _ in expected], np.int64)
+    one_by_one = rows_of_singles([event for *_, event in expected], of_deltas, BOUNDARIES)
+    assert table.to_pylist() == one_by_one.to_pylist()
+    assert table.schema.equals(one_by_one.schema)
+    assert deltas.tolist() == of_deltas.tolist()
+    table.validate(full=True)
+
+
+def test_equal_changes_of_partitions_are_told_apart_by_what_events_tell_of() -> None:
+    """And not by epochs."""
+    state = PartitionRegistration(
+        replicas=(1, 2), directories=(Uuid.ZERO,) * 2, isr=(1, 2), leader=1,
+        leader_recovery_state=LeaderRecoveryState.RECOVERED, leader_epoch=0, partition_epoch=0,
+    )  # fmt: skip
+    other = attrs.evolve(state, leader=2)
+    later = [attrs.evolve(one, leader_epoch=5, partition_epoch=9) for one in (state, other)]
+    some, numbers = paired([(state, other), (later[0], later[1]), (other, state)], 0).distinct_changes()
+    assert numbers.tolist() == [0, 0, 1]
+    assert some.tolist() == [1, 2]

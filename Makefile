@@ -1,5 +1,5 @@
 # make demo   a real Kafka metadata log, all the way: files → Delta lake → Spark stream → images → local changes
-# make test   format, lint, types, import contracts, tests (quick profile)
+# make test   format, lint, types, import contracts, tests (quick profile), the samples' tests in a bare install too
 # make test-long   the same tests at full size; the result is kept in docs/test-long.md
 # make bench  the benchmarks: start-up times, and ratios to Kafka's own tools and classes, delta-rs and Spark (15 minutes)
 
@@ -57,6 +57,7 @@ bench: .venv/dev java
 	$(BIN)/python -m benchmarks.log
 	$(BIN)/python -m benchmarks.replay
 	$(BIN)/python -m benchmarks.replica_manager --kafka
+	$(BIN)/python -m benchmarks.without_fast
 
 clean:
 	rm -rf .venv demo-lake .mypy_cache .ruff_cache .hypothesis build *.egg-info

@@ -1,0 +1,1 @@
+"""kraftlake as a user installs it."""

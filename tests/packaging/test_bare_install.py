@@ -1,0 +1,163 @@
+"""The wheel without extras, in a virtual environment of its own: the tests of the samples pass there too.
+
+A command or function that needs an extra names it in one sentence.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from kraftlake.generate import Plan, generate_lake
+from kraftlake.replay.reading.chunks import BULK_FROM
+from kraftlake.runtime.extras import EXTRAS
+from tests.wheel import REPOSITORY
+
+pytestmark = pytest.mark.xdist_group("bare install")
+
+SAMPLE = REPOSITORY / "samples" / "kafka-4.4" / "log" / "__cluster_metadata-0"
+NOTE = "kraftlake replays without compiled code, slower: pip install 'kraftlake[fast]' brings it.\n"
+TEST_TOOLS = ("pytest", "hypothesis")  # hypothesis for tests/conftest.py
+TESTS_OF_SAMPLES = (
+    "tests/cli/test_expected_answers.py",
+    "tests/cli/test_metrics.py",
+    "tests/cli/test_diff_topics.py",
+    "tests/cli/test_events.py",
+    "tests/replay/test_samples.py",
+)
+COMMANDS = (
+    ("image", SAMPLE),
+    ("log", SAMPLE, "--from", 400, "--to", 458),
+    ("diff", SAMPLE, 402, 458),
+    ("events", SAMPLE),
+    ("verify", SAMPLE),
+    ("metrics", SAMPLE),
+    ("local-changes", SAMPLE, "--broker", 2, "--from", 402, "--to", 458),
+)
+
+
+@attrs.frozen
+class BareInstall:
+    """A virtual environment with the wheel and its dependencies, and a folder with the tests but not the package."""
+
+    python: Path
+    folder: Path
+
+    def run(self, *words: object) -> subprocess.CompletedProcess[str]:
+        """Run its Python outside of the repository."""
+        environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        return subprocess.run(
+            [str(self.python), *map(str, words)],
+            cwd=self.folder, env=environment, capture_output=True, text=True, timeout=900, check=False,
+        )  # fmt: skip
+
+    def kraftlake(self, *words: object) -> subprocess.CompletedProcess[str]:
+        """Run its command."""
+        return self.run(self.python.with_name("kraftlake"), *words)
+
+
+@pytest.fixture(scope="session")
+def bare(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> BareInstall:
+    folder = tmp_path_factory.mktemp("bare")
+    subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True, timeout=300)
+    made = BareInstall(folder / "venv" / "bin" / "python", folder)
+    constraints = REPOSITORY / "constraints.txt"
+    installed = made.run(
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--constraint",
+        constraints,
+        wheel,
+        *TEST_TOOLS,
+    )
+    assert installed.returncode == 0, installed.stderr
+    shutil.copytree(REPOSITORY / "tests", folder / "tests", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(REPOSITORY / "pyproject.toml", folder)
+    (folder / "samples").symlink_to(REPOSITORY / "samples")
+    return made
+
+
+def here(*words: object) -> str:
+    """What the same command prints where all extras are installed."""
+    done = subprocess.run(
+        [sys.executable, "-m", "kraftlake.cli", *map(str, words)],
+        cwd=REPOSITORY, capture_output=True, text=True, timeout=600, check=True,
+    )  # fmt: skip
+    return done.stdout
+
+
+def test_no_package_of_an_extra_is_installed(bare: BareInstall) -> None:
+    listed = bare.run("-m", "pip", "list", "--format", "freeze", "--disable-pip-version-check").stdout
+    names = set(re.findall(r"^([\w.-]+)==", listed, re.MULTILINE))
+    assert {"kraftlake", "pyarrow", "numpy"} <= names
+    assert not names & {"numba", "llvmlite", "pyspark", "py4j", "delta-spark", "pandas", "obstore"}
+    found = bare.run("-c", "import kraftlake; print(kraftlake.__file__)").stdout
+    assert found.startswith(str(bare.folder / "venv")), "the wheel's package, not the repository's"
+
+
+def test_the_tests_of_the_samples_pass(bare: BareInstall) -> None:
+    done = bare.run("-m", "pytest", "-q", "-p", "no:cacheprovider", *TESTS_OF_SAMPLES)
+    assert done.returncode == 0, done.stdout[-5000:] + done.stderr
+    passed = re.search(r"(\d+) passed", done.stdout)
+    assert passed, done.stdout
+    assert int(passed[1]) >= 150
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: words[0])
+def test_a_command_prints_the_same_and_no_note(bare: BareInstall, words: tuple[object, ...]) -> None:
+    done = bare.kraftlake(*words, "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == here(*words, "--json")
+
+
+def test_an_imported_lake_holds_the_same(bare: BareInstall, tmp_path: Path) -> None:
+    assert bare.kraftlake("import", SAMPLE, tmp_path / "lake").returncode == 0
+    assert bare.kraftlake("verify", tmp_path / "lake").returncode == 0
+    assert bare.kraftlake("image", tmp_path / "lake", "--json").stdout == here("image", SAMPLE, "--json")
+
+
+def test_a_large_log_gives_the_same_with_one_note(bare: BareInstall, tmp_path: Path) -> None:
+    generate_lake(tmp_path / "lake", Plan(topics=500, records=BULK_FROM + 5_000))
+    for words in (("image",), ("events", "--kind", "broker_fenced"), ("metrics",)):
+        command = (words[0], tmp_path / "lake", *words[1:], "--json")
+        done = bare.kraftlake(*command)
+        assert (done.returncode, done.stderr) == (0, NOTE)
+        assert done.stdout == here(*command)
+
+
+@pytest.mark.parametrize(
+    ("words", "extra"),
+    [
+        (("spark", "replay", "{lake}"), "spark"),
+        (("spark", "records", "{lake}"), "spark"),
+        (("spark", "snapshot", "{lake}"), "spark"),
+        (("image", "s3://bucket/lake"), "s3"),
+        (("import", SAMPLE, "s3://bucket/lake"), "s3"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else f"{value[0]} {value[1]}"[:14],
+)
+def test_a_command_that_needs_an_extra_names_it_in_one_sentence(
+    bare: BareInstall, words: tuple[Any, ...], extra: str, tmp_path: Path
+) -> None:
+    bare.kraftlake("import", SAMPLE, tmp_path / "lake")
+    done = bare.kraftlake(*(str(word).format(lake=tmp_path / "lake") for word in words))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert re.fullmatch(rf"error: .* the package {EXTRAS[extra][0]}: pip install 'kraftlake\[{extra}\]'\n", done.stderr)
+
+
+@pytest.mark.parametrize("name", ["spark_session", "KraftDataSource", "ReplayListener"])
+def test_a_function_that_needs_an_extra_names_it(bare: BareInstall, name: str) -> None:
+    done = bare.run("-c", f"import kraftlake.spark_jobs as jobs; jobs.{name}")
+    assert done.returncode == 1
+    assert re.search(r"EnvironmentFaultError: .* pip install 'kraftlake\[spark\]'\n$", done.stderr)

@@ -17,9 +17,8 @@ _ORDER = (
     "topic", "topic_id", "partition", "leader", "leader_epoch", "partition_epoch", "leader_recovery_state", "replicas",
     "isr", "adding_replicas", "removing_replicas", "elr", "last_known_elr", "directories",
 )  # fmt: skip
-_FIELDS = {field.name: field for field, _ in PARTITION_STATE}
 
-PARTITION_SCHEMA = pa.schema([_FIELDS[name] for name in _ORDER])
+PARTITION_SCHEMA = pa.schema(sorted((field for field, _ in PARTITION_STATE), key=lambda field: _ORDER.index(field.name)))
 
 
 def partition_table(topics: TopicsImage) -> pa.Table:

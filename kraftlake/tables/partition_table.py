@@ -18,7 +18,9 @@ _ORDER = (
     "isr", "adding_replicas", "removing_replicas", "elr", "last_known_elr", "directories",
 )  # fmt: skip
 
-PARTITION_SCHEMA = pa.schema(sorted((field for field, _ in PARTITION_STATE), key=lambda field: _ORDER.index(field.name)))
+PARTITION_SCHEMA = pa.schema(
+    sorted((field for field, _ in PARTITION_STATE), key=lambda field: _ORDER.index(field.name))
+)
 
 
 def partition_table(topics: TopicsImage) -> pa.Table:

@@ -39,7 +39,7 @@ from kraftlake.spark_jobs import build_snapshot, image_frame, run_job, spark_ses
 from kraftlake.tables import state_at
 from kraftlake.tables.changes.effective_records import TransactionReader
 from kraftlake.tables.history.partition_states import PartitionStates
-from kraftlake.tables.partition_table import PARTITION_SCHEMA, partition_table
+from kraftlake.tables.image_partitions import PARTITION_SCHEMA, partition_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kraftlake.replay.imports.import_log import import_source
     from kraftlake.runtime.errors import KraftlakeError
     from kraftlake.tables.history.state_at import state_at
-    from kraftlake.tables.partition_table import partition_table
+    from kraftlake.tables.image_partitions import partition_table
 
 __version__ = "0.1.0"
 

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from kraftlake.tables.derived_tables import derived_table
     from kraftlake.tables.events.log_events import LogEvents
     from kraftlake.tables.history.state_at import state_at
+    from kraftlake.tables.image_partitions import partition_table
     from kraftlake.tables.jobs import JOBS, Job
     from kraftlake.tables.lake_table import LakeTable, TableDescription
-    from kraftlake.tables.partition_table import partition_table
     from kraftlake.tables.table_locks import hold_tables
     from kraftlake.tables.table_writer import Published, RowBuffer, TableWriter
 

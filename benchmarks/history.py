@@ -55,7 +55,7 @@ def states_alone(lake: Path) -> float:
     log = MetadataLog.open(lake)
     spent = 0.0
     states, reader = PartitionStates(), TransactionReader()
-    for part in log.stretches(0, log.end_offset - 1):
+    for part in log.bulk_batches(0, log.end_offset - 1):
         started = time.process_time()
         for records in reader.take(part):
             states.take(records)

@@ -11,7 +11,7 @@ import attrs
 
 from kraftlake.kafka_files.faults import BrokenFileError, TornTail, unreadable
 from kraftlake.kafka_files.file_names import METADATA_DIRECTORY, is_log_file, segment_base_offset, snapshot_id
-from kraftlake.kafka_files.node.meta_properties import find_cluster_id
+from kraftlake.kafka_files.node.meta_properties import find_properties
 from kraftlake.kafka_files.segments.batch_walk import Whole, walk
 from kraftlake.kafka_files.segments.salvage import Lost, salvage
 from kraftlake.kafka_files.segments.segment import LogPosition, Segment, find_log_end
@@ -79,7 +79,7 @@ class MetadataDirectory:
         """As `batches`, but past what can't be read, which `lost` is called with: see `salvage`."""
         return salvage(self.segments[self._segment_of(from_offset) :], from_offset, to_offset, lost)
 
-    def stretches(self, from_offset: int, to_offset: int) -> Iterator[BatchValues | RecordBatch]:
+    def bulk_batches(self, from_offset: int, to_offset: int) -> Iterator[BatchValues | RecordBatch]:
         """As `batches`, many at once, and more than was asked for at both ends.
 
         It ends without a word in front of what is not as it should be: `batches` says what is wrong there.
@@ -91,7 +91,7 @@ class MetadataDirectory:
         for segment in self.segments[first:]:
             if at.offset != segment.base_offset:
                 return
-            for part in segment.stretches(at, from_offset):
+            for part in segment.bulk_batches(at, from_offset):
                 if part.base_offset > to_offset:
                     return
                 if part.last_offset >= from_offset:
@@ -161,7 +161,7 @@ def open_directory(path: str | Path) -> MetadataDirectory:
         kind=SourceKind.DIRECTORY,
         path=str(folder),
         name=folder.absolute().name,
-        cluster_id=find_cluster_id(folder),
+        cluster_id=find_properties(folder).cluster_id,
     )
 
 

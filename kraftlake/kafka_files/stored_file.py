@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import zlib
 from pathlib import Path
-from types import TracebackType
 from typing import Protocol
 
 import attrs
@@ -159,5 +158,5 @@ class Window:
     def __enter__(self) -> Window:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stream.close()

@@ -7,7 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from kraftlake.metadata_log.append.appendable import check_batches, checked_rows, leader_change
+from kraftlake.metadata_log.append.chain import hash_before
+from kraftlake.metadata_log.append.creation import Contents, create_lake
+from kraftlake.metadata_log.append.extent_check import check_rows, keeps_rows_in_place
+from kraftlake.metadata_log.append.log_file import LogFile
+from kraftlake.metadata_log.append.protocol import (
+    LogWentOnError,
+    append_file,
+    check_claimed,
+    check_newest_link,
+    commit_outcome,
+)
 from kraftlake.metadata_log.delta_table.actions import transaction
+from kraftlake.metadata_log.delta_table.commit import UnknownOutcomeError, now_ms
 from kraftlake.metadata_log.delta_table.schema import holds_columns
 from kraftlake.metadata_log.delta_table.table_state import NotADeltaTableError, TableState, check_none_lost, read_table
 from kraftlake.metadata_log.log_facts import (
@@ -27,26 +40,11 @@ from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import LOG_SCHEMA, to_rows
 from kraftlake.runtime.arguments import whole
 from kraftlake.runtime.errors import LakeError
-from kraftlake.runtime.lazy_module import LazyModule
 
 if TYPE_CHECKING:
-    from kraftlake.metadata_log.append import appendable as appending
-    from kraftlake.metadata_log.append import chain, log_file
-    from kraftlake.metadata_log.append import creation as founding
-    from kraftlake.metadata_log.append import extent_check as log_rows
-    from kraftlake.metadata_log.append import protocol as append_protocol
-    from kraftlake.metadata_log.delta_table import commit
     from kraftlake.metadata_log.delta_table.actions import Commit
     from kraftlake.metadata_log.reading.tail import LogTail
     from kraftlake.records.batch_values import BatchValues
-else:  # a process that only reads needs none of what writes
-    append_protocol = LazyModule("kraftlake.metadata_log.append.protocol")
-    appending = LazyModule("kraftlake.metadata_log.append.appendable")
-    chain = LazyModule("kraftlake.metadata_log.append.chain")
-    commit = LazyModule("kraftlake.metadata_log.delta_table.commit")
-    founding = LazyModule("kraftlake.metadata_log.append.creation")
-    log_file = LazyModule("kraftlake.metadata_log.append.log_file")
-    log_rows = LazyModule("kraftlake.metadata_log.append.extent_check")
 
 _CLAIM_RETRIES = 100
 
@@ -71,7 +69,7 @@ class MetadataLog(ReadableLog):
         role: str = "imported",
         *,
         start_offset: int = 0,
-        contents: founding.Contents | None = None,
+        contents: Contents | None = None,
         disk: Disk | None = None,
         durability: Durability = "fsync",
     ) -> MetadataLog:
@@ -82,7 +80,7 @@ class MetadataLog(ReadableLog):
         """
         path = lake_location(path)
         disk = disk or disk_for(path, durability)
-        state = founding.found_lake(
+        state = create_lake(
             path, disk, role=role, cluster_id=cluster_id, start_offset=whole(start_offset, least=0), contents=contents
         )
         return cls(path, state, disk)
@@ -162,7 +160,7 @@ class MetadataLog(ReadableLog):
         actions: list[dict[str, Any]] = []
         committed_to = -1 if committed_to is None else min(committed_to, end_offset)
         if committed_to > self.committed_to:
-            actions.append(transaction(COMMITTED_TO, committed_to, commit.now_ms()))
+            actions.append(transaction(COMMITTED_TO, committed_to, now_ms()))
         if file is None and not actions:
             return
         self._commit_file(file, actions, epoch)
@@ -184,23 +182,23 @@ class MetadataLog(ReadableLog):
             self._check_to_write()
             self._state.check_writable()
             epoch = max(self.epoch, 0) + 1
-            time = commit.now_ms() if timestamp is None else timestamp
-            batch = appending.leader_change(node_id, self.end_offset, epoch, time)
-            file = log_file.LogFile.of_batches([batch], chain.hash_before(self._state))
+            time = now_ms() if timestamp is None else timestamp
+            batch = leader_change(node_id, self.end_offset, epoch, time)
+            file = LogFile.of_batches([batch], hash_before(self._state))
             try:
                 self._commit_file(file, [], None)
-            except append_protocol.LogWentOnError:
+            except LogWentOnError:
                 continue
             return epoch
         raise LakeError(f"{self._path} was written to by others {_CLAIM_RETRIES} times in a row; try again.")
 
-    def outcome(self, fault: commit.UnknownOutcomeError) -> bool | None:
+    def outcome(self, fault: UnknownOutcomeError) -> bool | None:
         """Whether the commit of an append that ended in `fault` is in the log.
 
         None while nothing has been committed in its place: in an object store it may still land there. Raises
         LakeError when that can't be read, or was cleaned up meanwhile.
         """
-        return append_protocol.outcome(self._state.path, fault)
+        return commit_outcome(self._state.path, fault)
 
     def tail(self, from_offset: int | None = None, *, timeout: float | None = None, poll: float = 0.001) -> LogTail:
         """The whole batches from the one that holds `from_offset` on, then each new one when it is committed.
@@ -282,13 +280,13 @@ class MetadataLog(ReadableLog):
             return
         if self._checked_to_write < 0:
             check_none_lost(self._state.path, self._state.version)
-            append_protocol.check_newest_link(self._state)
-        log_rows.check_rows(self._state)
+            check_newest_link(self._state)
+        check_rows(self._state)
         self._checked_to_write = self._state.version
 
     def _took(self, commits: Sequence[Commit]) -> None:
         if self._checked_to_write + len(commits) == self._state.version and all(
-            log_rows.keeps_rows_in_place(commit) for commit in commits
+            keeps_rows_in_place(commit) for commit in commits
         ):
             self._checked_to_write = self._state.version
 
@@ -296,28 +294,28 @@ class MetadataLog(ReadableLog):
         """Check against the newest state if this one doesn't agree: another handle may have claimed, or appended."""
         if (self.epoch, self.end_offset) != (epoch, expected_end_offset):
             self.refresh()
-        append_protocol.check_claimed(self._path, LogEnd.of(self._state), epoch, expected_end_offset)
+        check_claimed(self._path, LogEnd.of(self._state), epoch, expected_end_offset)
 
-    def _file_that_follows(self, rows: pa.Table | list[RecordBatch], epoch: int | None) -> log_file.LogFile | None:
+    def _file_that_follows(self, rows: pa.Table | list[RecordBatch], epoch: int | None) -> LogFile | None:
         """The rows as a file, None for none, if they continue the log, with a claimed append's `epoch`."""
         end = LogEnd.of(self._state)
         if isinstance(rows, pa.Table):
-            rows = appending.checked_rows(rows, end.end_offset, end.epoch, claimed_epoch=epoch)
-            return log_file.LogFile.of_rows(rows, chain.hash_before(self._state)) if rows.num_rows else None
-        appending.check_batches(rows, end.end_offset, end.epoch, claimed_epoch=epoch)
-        return log_file.LogFile.of_batches(rows, chain.hash_before(self._state)) if rows else None
+            rows = checked_rows(rows, end.end_offset, end.epoch, claimed_epoch=epoch)
+            return LogFile.of_rows(rows, hash_before(self._state)) if rows.num_rows else None
+        check_batches(rows, end.end_offset, end.epoch, claimed_epoch=epoch)
+        return LogFile.of_batches(rows, hash_before(self._state)) if rows else None
 
-    def _commit_file(self, file: log_file.LogFile | None, actions: list[dict[str, Any]], epoch: int | None) -> None:
+    def _commit_file(self, file: LogFile | None, actions: list[dict[str, Any]], epoch: int | None) -> None:
         """Commit rows that continue the log, and other actions; `epoch` is that of a claimed append."""
         end_offset = self.end_offset
         self._stale = True
         before = self._state
         try:
-            self._hold(append_protocol.append_file(self._disk, before, file, actions))
-        except append_protocol.LogWentOnError:
+            self._hold(append_file(self._disk, before, file, actions))
+        except LogWentOnError:
             self.refresh()
             if epoch is not None:
-                append_protocol.check_claimed(self._path, LogEnd.of(self._state), epoch, end_offset)
+                check_claimed(self._path, LogEnd.of(self._state), epoch, end_offset)
             raise
         self._stale = False
         if self._state is before:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import socket
 import struct
-from types import TracebackType
 from typing import Self
 
 from kraftlake.protocol.address import Address
@@ -61,9 +60,7 @@ class Connection:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import io
 from collections.abc import Callable
 from importlib import import_module
-from types import TracebackType
 from typing import Any, Self
 
 from kio.schema.api_versions.v3.request import ApiVersionsRequest
@@ -35,9 +34,7 @@ class NodeClient:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     @property

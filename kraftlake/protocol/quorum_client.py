@@ -6,7 +6,6 @@ Source: KIP-595 and KIP-836 (DescribeQuorum), KIP-919 (controllers answer client
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from types import TracebackType
 from typing import Any, Self
 
 import attrs
@@ -66,9 +65,7 @@ class QuorumClient:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -7,7 +7,7 @@ fields are columns beside the record's place. Secrets are redacted: texts are "(
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 import pyarrow as pa
@@ -25,13 +25,8 @@ from kraftlake.records.rows import LOG_SCHEMA
 from kraftlake.records.schema import Message, json_name, memoized, type_name
 from kraftlake.records.serde import UNKNOWN, decode_control
 from kraftlake.records.typed_columns import columns_of_messages, decode_columns, typed_fields
+from kraftlake.runtime.arrow import pc
 from kraftlake.runtime.errors import CorruptDataError, UsageError
-from kraftlake.runtime.lazy_module import LazyModule
-
-if TYPE_CHECKING:
-    import pyarrow.compute as pc
-else:
-    pc = LazyModule("pyarrow.compute")
 
 PAYLOAD = "payload"
 PLACE = tuple(field.with_nullable(True) for field in LOG_SCHEMA if field.name != PAYLOAD)

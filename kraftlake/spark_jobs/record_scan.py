@@ -35,7 +35,7 @@ _PARTS_A_TASK = 4
 """At most: a task costs Spark and its Python a tenth of a CPU second, as long as a hundred thousand records take."""
 
 _ROWS_AT_ONCE = 16_384
-_STRETCHES_FROM = 20_000
+_BULK_FROM = 20_000
 
 
 @attrs.frozen(kw_only=True)
@@ -120,12 +120,12 @@ def _log_rows(source: LogSource, first: int, last: int, columns: Sequence[str]) 
             yield source.reader.log.rows(start, min(start + RECORDS_A_PART - 1, last), columns)
         return
     expected = first
-    stretches = getattr(source.reader, "stretches", None)
+    bulk_batches = getattr(source.reader, "bulk_batches", None)
     is_log = source.kind is not SourceKind.SNAPSHOT
-    if stretches is not None and is_log and kernels.pays(last - first, _STRETCHES_FROM):
+    if bulk_batches is not None and is_log and kernels.pays(last - first, _BULK_FROM):
         from kraftlake.records.row_values import rows_of_values
 
-        for part in stretches(first, last):
+        for part in bulk_batches(first, last):
             table = to_rows([part]) if isinstance(part, RecordBatch) else rows_of_values(part)
             expected = part.last_offset + 1
             yield _between(table, first, last).select(columns)

@@ -136,7 +136,7 @@ def test_segments_that_overlap_are_an_error(tmp_path: Path) -> None:
     assert [(one.first, one.last) for one in directory.broken_ranges] == [(7, 9)]
     with pytest.raises(BrokenFileError, match="starts at offset 7"):
         list(directory.batches(8, 8))
-    assert list(directory.stretches(8, 8)) == []
+    assert list(directory.bulk_batches(8, 8)) == []
     assert [batch.base_offset for batch in directory.batches(10)] == [10]
 
 

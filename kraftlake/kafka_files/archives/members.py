@@ -8,7 +8,7 @@ from collections.abc import Callable
 import attrs
 
 from kraftlake.kafka_files.file_names import META_PROPERTIES, is_log_file, shown
-from kraftlake.kafka_files.node.meta_properties import MAX_SIZE, cluster_id_in
+from kraftlake.kafka_files.node.meta_properties import MAX_SIZE, read_properties
 from kraftlake.kafka_files.stored_file import BLOCK_SIZE, BlockFile, StoredFile
 from kraftlake.runtime.errors import CorruptDataError
 
@@ -80,11 +80,6 @@ class Members:
         """Whether a member of this name is to be read."""
         return is_log_file(file_name) or file_name == META_PROPERTIES
 
-    @staticmethod
-    def is_log(file_name: str) -> bool:
-        """Whether a member of this name is a segment or a snapshot."""
-        return is_log_file(file_name)
-
     def add(self, folder: str, file: StoredFile) -> None:
         """Take a log file."""
         files = self.folders.setdefault(folder, {})
@@ -95,7 +90,7 @@ class Members:
     def read(self, folder: str, name: str, size: int, read: Callable[[int], bytes]) -> None:
         """Take a wanted member of `size` bytes, whose next `n` bytes `read(n)` gives (fewer only at its end)."""
         if name == META_PROPERTIES:
-            cluster_id = cluster_id_in(read(min(size, MAX_SIZE)))
+            cluster_id = read_properties(read(min(size, MAX_SIZE))).cluster_id
             if cluster_id is not None:
                 self.cluster_ids[folder] = cluster_id
             return

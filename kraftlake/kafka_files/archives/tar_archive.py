@@ -12,6 +12,7 @@ from typing import BinaryIO
 import attrs
 
 from kraftlake.kafka_files.archives.members import Members
+from kraftlake.kafka_files.file_names import is_log_file
 from kraftlake.kafka_files.sniffing.file_content import TAR_BLOCK, is_tar_header
 from kraftlake.kafka_files.stored_file import DiskFile
 from kraftlake.runtime.errors import CorruptDataError, NotASourceError
@@ -133,7 +134,7 @@ def _skip_sparse_map(tar: _Input, members: Members) -> None:
 
 
 def _read_member(tar: _Input, folder: str, name: str, size: int, members: Members) -> None:
-    if tar.compressed or not Members.is_log(name):
+    if tar.compressed or not is_log_file(name):
         members.read(folder, name, size, tar.read)
         return
     if tar.position + size > members.archive_size:

@@ -39,11 +39,6 @@ def read_properties(content: bytes) -> MetaProperties:
     )
 
 
-def cluster_id_in(content: bytes) -> str | None:
-    """The `cluster.id` of a `meta.properties`, the last one where it is repeated; None without one."""
-    return read_properties(content).cluster_id
-
-
 def find_properties(directory: Path) -> MetaProperties:
     """What the nearest `meta.properties` with a cluster id says: in `directory`, beside it or one level above."""
     here = directory.absolute()
@@ -59,11 +54,6 @@ def find_properties(directory: Path) -> MetaProperties:
         if properties.cluster_id is not None:
             return properties
     return MetaProperties()
-
-
-def find_cluster_id(directory: Path) -> str | None:
-    """The cluster id that `find_properties` finds."""
-    return find_properties(directory).cluster_id
 
 
 def _uuid(text: str) -> Uuid | None:

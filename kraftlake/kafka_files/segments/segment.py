@@ -9,8 +9,7 @@ import attrs
 
 from kraftlake import kernels
 from kraftlake.kafka_files.faults import BrokenFileError, TornTail
-from kraftlake.kafka_files.segments.batch_header import HEADER_SIZE, parse_header, pass_whole
-from kraftlake.kafka_files.segments.batch_runs import stretches
+from kraftlake.kafka_files.segments.batch_header import HEADER_SIZE, parse_header, pass_whole, size_said
 from kraftlake.kafka_files.segments.batch_walk import READ_CHUNK, Damage, Whole, walk
 from kraftlake.kafka_files.stored_file import StoredFile, Window
 from kraftlake.records.batch import RecordBatch, read_batches
@@ -73,11 +72,11 @@ class Segment:
                     if to_offset is not None and at.offset > to_offset:
                         return
 
-    def stretches(self, at: LogPosition, from_offset: int) -> Iterator[BatchValues | RecordBatch]:
+    def bulk_batches(self, at: LogPosition, from_offset: int) -> Iterator[BatchValues | RecordBatch]:
         """As `batches`, many at once; ends without a word in front of what is not as it should be."""
         with Window(self.file, READ_CHUNK) as window:
             position = self._first_position(window, at, from_offset)
-        yield from stretches(self.file, position, self.end_position, at)
+        yield from bulk_batches(self.file, position, self.end_position, at)
 
     def end_offset(self, *, expected: int) -> int:
         """The offset after its last whole batch.
@@ -131,6 +130,33 @@ class Segment:
                 break
             position += size
         return position
+
+
+def bulk_batches(file: StoredFile, start: int, end: int, at: LogPosition) -> Iterator[BatchValues | RecordBatch]:
+    """The batches in the bytes [start, end) of a file, many at once; moves `at` past them.
+
+    It stops silently before the first invalid byte: reading batch by batch reports what is wrong there.
+    """
+    from kraftlake.records.batch_values import BatchValues, read_values
+
+    with Window(file, READ_CHUNK) as window:
+        wanted = READ_CHUNK
+        while start < end:
+            data = window.at(start, min(wanted, end - start))
+            before = start
+            for part in read_values(data, file=file.name, position=start):
+                if at.fault(part.base_offset, part.epoch) is not None:
+                    return
+                at.pass_by(part.last_offset, part.last_epoch if isinstance(part, BatchValues) else part.epoch)
+                start += part.size_in_bytes
+                yield part
+            if start > before:
+                wanted = READ_CHUNK
+                continue
+            said = size_said(data)
+            if said is None or said <= len(data) or start + said > end:
+                return
+            wanted = said
 
 
 def decode(file: StoredFile, step: Whole) -> RecordBatch:

@@ -12,9 +12,8 @@ import attrs
 
 from kraftlake.kafka_files.faults import BrokenFileError
 from kraftlake.kafka_files.file_names import BOOTSTRAP_NAME, snapshot_id
-from kraftlake.kafka_files.segments.batch_runs import stretches
 from kraftlake.kafka_files.segments.batch_walk import Damage, Whole, walk
-from kraftlake.kafka_files.segments.segment import LogPosition, decode
+from kraftlake.kafka_files.segments.segment import LogPosition, bulk_batches, decode
 from kraftlake.kafka_files.stored_file import StoredFile
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.control_records import SnapshotFooterRecord, SnapshotHeaderRecord
@@ -70,13 +69,13 @@ class Snapshot:
             yield batch
             at.pass_by(step.header.last_offset, step.header.epoch)
 
-    def stretches(self) -> Iterator[BatchValues | RecordBatch]:
+    def bulk_batches(self) -> Iterator[BatchValues | RecordBatch]:
         """As `batches`, many at once.
 
         It ends behind the footer, or without a word in front of what is not as it should be: `batches` says what is
         wrong there.
         """
-        for part in stretches(self.file, 0, self.file.size, LogPosition(0)):
+        for part in bulk_batches(self.file, 0, self.file.size, LogPosition(0)):
             single = part if isinstance(part, RecordBatch) else None
             control = () if single is None else single.control_types
             if part.base_offset == 0 and SnapshotHeaderRecord.API_KEY not in control[:1]:

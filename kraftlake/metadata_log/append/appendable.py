@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.control_records import LeaderChangeMessage, LeaderChangeVoter
 from kraftlake.records.rows import LOG_SCHEMA, to_rows
+from kraftlake.runtime.arrow import pc
 from kraftlake.runtime.errors import ImportConflictError, LakeError
-from kraftlake.runtime.lazy_module import LazyModule
-
-if TYPE_CHECKING:
-    import pyarrow.compute as pc
-else:
-    pc = LazyModule("pyarrow.compute")
 
 MAX_COMMIT_ROWS = 200_000
 MAX_COMMIT_BYTES = 64 * 1024 * 1024

@@ -71,7 +71,7 @@ class Contents:
     """How a snapshot is read."""
 
 
-def found_lake(
+def create_lake(
     path: Location,
     disk: Disk,
     *,

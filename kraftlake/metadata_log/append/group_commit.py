@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
-from types import TracebackType
 
 from kraftlake.metadata_log.append.commit_queue import CommitQueue, GroupLimits, PendingAppend
 from kraftlake.metadata_log.delta_table.commit import now_ms
@@ -83,9 +82,7 @@ class GroupCommit:
     def __enter__(self) -> GroupCommit:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _check_open(self) -> None:

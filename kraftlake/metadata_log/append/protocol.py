@@ -39,7 +39,6 @@ from kraftlake.metadata_log.log_facts import (
 )
 from kraftlake.metadata_log.storage.disk import Disk
 from kraftlake.metadata_log.storage.location import Location
-from kraftlake.metadata_log.storage.sealed_files import sealed_name
 from kraftlake.records.rows import LOG_SCHEMA
 from kraftlake.runtime.errors import CorruptDataError, EndOffsetError, FencedEpochError, LakeError
 
@@ -87,14 +86,7 @@ def write_log_file(disk: Disk, table: Location, file: LogFile, *, sync: bool = T
 
     Without `sync` the file and the table's folder are left for that commit to make durable.
     """
-    add = AddFile(
-        path=sealed_name(f"{file.first_offset:020d}", file.data),
-        size=len(file.data),
-        modification_time=disk.clock.milliseconds(),
-        stats=file.statistics,
-    )
-    write_data_file(disk, table, add.path, file.data, sync=sync)
-    return add
+    return write_data_file(disk, table, f"{file.first_offset:020d}", file.data, file.statistics, sync=sync)
 
 
 def commit_at_end(
@@ -171,7 +163,7 @@ def _ends_below(file: AddFile, offset: int) -> bool:
     return isinstance(high, int) and high < offset
 
 
-def outcome(table: Location, fault: UnknownOutcomeError) -> bool | None:
+def commit_outcome(table: Location, fault: UnknownOutcomeError) -> bool | None:
     """Whether the commit of which `fault` couldn't say is in the table; None while nobody took its version."""
     found = read_commit(table, fault.version)
     if found is None:

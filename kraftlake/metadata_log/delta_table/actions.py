@@ -269,29 +269,23 @@ def commit_of(actions: Iterable[Mapping[str, Any]], version: int, file: str) -> 
     transactions: dict[str, int] = {}
     protocol = metadata = None
     changes_data = False
-    for action in actions:
-        for kind, fields in action.items():
-            match kind:
-                case "add":
-                    adds.append(AddFile.from_fields(fields, file))
-                    changes_data = changes_data or adds[-1].data_change
-                case "remove":
-                    removes.append(
-                        RemoveFile(
-                            path=unquote(fields["path"]),
-                            deletion_timestamp=fields.get("deletionTimestamp"),
-                            size=fields.get("size"),
-                        )
-                    )
-                    changes_data = changes_data or fields.get("dataChange", True) is not False
-                case "txn":
-                    transactions[fields["appId"]] = fields["version"]
-                case "protocol":
-                    protocol = Protocol.from_fields(fields)
-                case "metaData":
-                    metadata = TableMetadata.from_fields(fields)
-                case "commitInfo":
-                    info = fields
+    for kind, fields in (item for action in actions for item in action.items()):
+        match kind:
+            case "add":
+                adds.append(AddFile.from_fields(fields, file))
+            case "remove":
+                path, removed_at = unquote(fields["path"]), fields.get("deletionTimestamp")
+                removes.append(RemoveFile(path=path, deletion_timestamp=removed_at, size=fields.get("size")))
+            case "txn":
+                transactions[fields["appId"]] = fields["version"]
+            case "protocol":
+                protocol = Protocol.from_fields(fields)
+            case "metaData":
+                metadata = TableMetadata.from_fields(fields)
+            case "commitInfo":
+                info = fields
+        if kind in ("add", "remove"):
+            changes_data = changes_data or fields.get("dataChange", True) is not False
     return Commit(
         version=version,
         info=info,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 import pyarrow as pa
@@ -18,15 +18,8 @@ from kraftlake.metadata_log.delta_table.live_files import ADD_SCHEMA, LiveFiles
 from kraftlake.metadata_log.delta_table.tombstones import REMOVE_SCHEMA, Tombstones
 from kraftlake.metadata_log.storage.location import Location, open_parquet_file
 from kraftlake.records.crc32c import crc32c
+from kraftlake.runtime.arrow import pc, pq
 from kraftlake.runtime.errors import CorruptDataError, LakeError
-from kraftlake.runtime.lazy_module import LazyModule
-
-if TYPE_CHECKING:
-    import pyarrow.compute as pc
-    import pyarrow.parquet as pq
-else:
-    pc = LazyModule("pyarrow.compute")
-    pq = LazyModule("pyarrow.parquet")
 
 CheckpointFiles = tuple[Location, ...]
 

@@ -24,64 +24,39 @@ from kraftlake.metadata_log.storage.disk import Disk
 from kraftlake.metadata_log.storage.location import Location
 from kraftlake.runtime.errors import CorruptDataError, LakeError
 
-_STRINGS = pa.map_(pa.string(), pa.string())
+_TEXT, _LONG, _INT, _BOOL = pa.string(), pa.int64(), pa.int32(), pa.bool_()
+_STRINGS = pa.map_(_TEXT, _TEXT)
+_TEXTS = pa.list_(_TEXT)
 CHECKPOINT_SCHEMA = pa.schema(
-    [
-        ("txn", pa.struct([("appId", pa.string()), ("version", pa.int64()), ("lastUpdated", pa.int64())])),
-        (
-            "add",
-            pa.struct(
-                [
-                    ("path", pa.string()),
-                    ("partitionValues", _STRINGS),
-                    ("size", pa.int64()),
-                    ("modificationTime", pa.int64()),
-                    ("dataChange", pa.bool_()),
-                    ("tags", _STRINGS),
-                    ("stats", pa.string()),
-                ]
-            ),
+    {
+        "txn": pa.struct({"appId": _TEXT, "version": _LONG, "lastUpdated": _LONG}),
+        "add": pa.struct(
+            [
+                *[("path", _TEXT), ("partitionValues", _STRINGS), ("size", _LONG), ("modificationTime", _LONG)],
+                *[("dataChange", _BOOL), ("tags", _STRINGS), ("stats", _TEXT)],
+            ]
         ),
-        (
-            "remove",
-            pa.struct(
-                [
-                    ("path", pa.string()),
-                    ("deletionTimestamp", pa.int64()),
-                    ("dataChange", pa.bool_()),
-                    ("extendedFileMetadata", pa.bool_()),
-                    ("partitionValues", _STRINGS),
-                    ("size", pa.int64()),
-                ]
-            ),
+        "remove": pa.struct(
+            [
+                *[("path", _TEXT), ("deletionTimestamp", _LONG), ("dataChange", _BOOL)],
+                *[("extendedFileMetadata", _BOOL), ("partitionValues", _STRINGS), ("size", _LONG)],
+            ]
         ),
-        (
-            "metaData",
-            pa.struct(
-                [
-                    ("id", pa.string()),
-                    ("name", pa.string()),
-                    ("description", pa.string()),
-                    ("format", pa.struct([("provider", pa.string()), ("options", _STRINGS)])),
-                    ("schemaString", pa.string()),
-                    ("partitionColumns", pa.list_(pa.string())),
-                    ("configuration", _STRINGS),
-                    ("createdTime", pa.int64()),
-                ]
-            ),
+        "metaData": pa.struct(
+            [
+                *[("id", _TEXT), ("name", _TEXT), ("description", _TEXT)],
+                ("format", pa.struct({"provider": _TEXT, "options": _STRINGS})),
+                *[("schemaString", _TEXT), ("partitionColumns", _TEXTS)],
+                *[("configuration", _STRINGS), ("createdTime", _LONG)],
+            ]
         ),
-        (
-            "protocol",
-            pa.struct(
-                [
-                    ("minReaderVersion", pa.int32()),
-                    ("minWriterVersion", pa.int32()),
-                    ("readerFeatures", pa.list_(pa.string())),
-                    ("writerFeatures", pa.list_(pa.string())),
-                ]
-            ),
+        "protocol": pa.struct(
+            [
+                *[("minReaderVersion", _INT), ("minWriterVersion", _INT)],
+                *[("readerFeatures", _TEXTS), ("writerFeatures", _TEXTS)],
+            ]
         ),
-    ]
+    }
 )
 _ROW_GROUP_ROWS = 65_536
 _UNRESERVED = r"^[A-Za-z0-9._~/-]*$"

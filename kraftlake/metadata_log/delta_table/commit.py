@@ -16,15 +16,18 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
-from kraftlake.metadata_log.delta_table.actions import Protocol, TableMetadata, commit_of, encode_commit
+from kraftlake.metadata_log.delta_table.actions import AddFile, Protocol, TableMetadata, commit_of, encode_commit
 from kraftlake.metadata_log.delta_table.schema import schema_string
 from kraftlake.metadata_log.delta_table.table_state import LOG_FOLDER, TableState, commit_path, hinted_checkpoint
 from kraftlake.metadata_log.maintenance.policy import LONGEST_COMMIT_MS
 from kraftlake.metadata_log.storage.disk import Disk, UnconfirmedWriteError
 from kraftlake.metadata_log.storage.location import Location
+from kraftlake.metadata_log.storage.sealed_files import sealed_name
 from kraftlake.runtime.errors import KraftlakeError, LakeError
 
 ENGINE = "kraftlake"
+
+ZSTD_SUFFIX = ".zstd.parquet"
 
 SAFE_FROM_VACUUM_MS = LONGEST_COMMIT_MS // 2
 """A file of which no version says anything is not vacuumed in so short a time, whatever the vacuum's policy."""
@@ -106,11 +109,25 @@ def create_table(
     return state
 
 
-def write_data_file(disk: Disk, table: Location, name: str, data: bytes | memoryview, *, sync: bool = True) -> None:
-    """Write a data file, durably with `sync`; it is no part of the table before a commit adds it.
+def write_data_file(
+    disk: Disk,
+    table: Location,
+    prefix: str,
+    data: bytes | memoryview,
+    stats: str,
+    *,
+    suffix: str = ".parquet",
+    modification_time: int | None = None,
+    data_change: bool = True,
+    sync: bool = True,
+) -> AddFile:
+    """Write a data file, durably with `sync`, under a name that begins with `prefix`; returns the action that adds it.
 
-    Raises LakeError when the disk refuses; no part of the file stays then.
+    The file is not part of the table until a commit adds it. `modification_time` (epoch ms) is now by default. Raises
+    LakeError when the disk refuses, and leaves nothing behind then.
     """
+    name = sealed_name(prefix, data, suffix)
+    began = disk.clock.milliseconds()
     path = table / name
     with removed_unless_committed(disk, [path]):
         try:
@@ -119,6 +136,13 @@ def write_data_file(disk: Disk, table: Location, name: str, data: bytes | memory
                 disk.fsync_all([path, table])
         except OSError as fault:
             raise disk_fault(path, fault) from fault
+    return AddFile(
+        path=name,
+        size=len(data),
+        modification_time=began if modification_time is None else modification_time,
+        data_change=data_change,
+        stats=stats,
+    )
 
 
 @contextlib.contextmanager

@@ -9,30 +9,20 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
-from typing import TYPE_CHECKING
 
 import attrs
 import pyarrow as pa
 
 from kraftlake.metadata_log.delta_table.actions import AddFile
 from kraftlake.metadata_log.storage.location import Location, open_parquet_file
+from kraftlake.runtime.arrow import pc, pq
 from kraftlake.runtime.errors import CorruptDataError
-from kraftlake.runtime.lazy_module import LazyModule
 from kraftlake.runtime.value import Value
-
-if TYPE_CHECKING:
-    import pyarrow.compute as pc
-    import pyarrow.parquet as pq
-else:
-    pc = LazyModule("pyarrow.compute")
-    pq = LazyModule("pyarrow.parquet")
 
 ROW_GROUP_ROWS = 65_536
 """Small enough to skip within a file and to hold in memory, large enough to compress and to scan."""
 
 _THREADS_FROM_ROWS = 20_000
-_ONE_BLOCK = 2_048
-"""Rows of so many bytes fill one block of a disk with their file's footer, compressed or not."""
 _GROWING = frozenset({"offset", "timestamp", "batch"})
 
 
@@ -79,29 +69,15 @@ def encode_parquet(rows: pa.Table) -> memoryview:
     """A Parquet file of rows: zstd, the type as a dictionary, numbers that only grow as differences, payload plain.
 
     Differences make an idle log's no-ops, most of what a cluster writes, six times smaller. There are no statistics on
-    the payload: they would repeat whole values. What takes one block of the disk anyway is plain, with statistics on
-    the offset alone: to set up an encoder and a compressor a column would take most of an append.
+    the payload: they would repeat whole values.
     """
     sink = pa.BufferOutputStream()
-    if rows.nbytes <= _ONE_BLOCK:
-        with pq.ParquetWriter(
-            sink,
-            rows.schema,
-            compression="none",
-            use_dictionary=False,
-            write_statistics=["offset"] if "offset" in rows.schema.names else False,
-            store_schema=False,
-            write_page_checksum=True,
-        ) as writer:
-            writer.write_table(rows)
-        return memoryview(sink.getvalue())
-    growing = [name for name in rows.schema.names if name in _GROWING]
     with pq.ParquetWriter(
         sink,
         rows.schema,
         compression="zstd",
         use_dictionary=["type"],
-        column_encoding=dict.fromkeys(growing, "DELTA_BINARY_PACKED"),
+        column_encoding={name: "DELTA_BINARY_PACKED" for name in rows.schema.names if name in _GROWING},
         write_statistics=[name for name in rows.schema.names if name != "payload"],
         store_schema=False,
         write_page_checksum=True,

@@ -7,19 +7,13 @@ taken from the text of all adds at once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import attrs
 import pyarrow as pa
 
 from kraftlake.metadata_log.delta_table.actions import AddFile
 from kraftlake.metadata_log.delta_table.data_files import OffsetSpan, offset_span
-from kraftlake.runtime.lazy_module import LazyModule
-
-if TYPE_CHECKING:
-    import pyarrow.compute as pc
-else:
-    pc = LazyModule("pyarrow.compute")
+from kraftlake.runtime.arrow import pc
 
 ADD_SCHEMA = pa.schema(
     [

@@ -8,11 +8,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kraftlake.metadata_log.delta_table.actions import AddFile
-from kraftlake.metadata_log.delta_table.commit import write_data_file
+from kraftlake.metadata_log.delta_table.commit import ZSTD_SUFFIX, write_data_file
 from kraftlake.metadata_log.delta_table.statistics import file_statistics
 from kraftlake.metadata_log.storage.disk import Disk
 from kraftlake.metadata_log.storage.location import Location
-from kraftlake.metadata_log.storage.sealed_files import sealed_name
 from kraftlake.runtime.errors import CorruptDataError
 
 _ROW_GROUP_ROWS = 131_072
@@ -109,13 +108,6 @@ def _with_one_dictionary(rows: pa.Table) -> Iterator[pa.Table]:
 def write_encoded(
     disk: Disk, table: Location, data: memoryview, stats: str, *, last_offset: int, modification_time: int | None = None
 ) -> AddFile:
-    """The same of a file's bytes and statistics, compressed with zstd."""
-    path = sealed_name(f"{last_offset:020d}", data, ".zstd.parquet")
-    began = disk.clock.milliseconds()
-    write_data_file(disk, table, path, data)
-    return AddFile(
-        path=path,
-        size=data.nbytes,
-        modification_time=began if modification_time is None else modification_time,
-        stats=stats,
-    )
+    """As `write_row_file`, of a file's bytes, compressed with zstd, and its statistics."""
+    prefix = f"{last_offset:020d}"
+    return write_data_file(disk, table, prefix, data, stats, suffix=ZSTD_SUFFIX, modification_time=modification_time)

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 import pyarrow as pa
 
 from kraftlake.metadata_log.delta_table.actions import AddFile, FileStatistics
-from kraftlake.runtime.lazy_module import LazyModule
-
-if TYPE_CHECKING:
-    import pyarrow.compute as pc
-else:
-    pc = LazyModule("pyarrow.compute")
+from kraftlake.runtime.arrow import pc
 
 _FEW = 16
 """Up to so many values Python finds the ends faster than a call into Arrow does."""

@@ -80,10 +80,10 @@ class TableState:
             _check_readable(self.path, commit.protocol or self.protocol, commit.metadata or self.metadata)
         for remove in commit.removes:
             self.files.remove(remove.path)
-            self.tombstones.bury(remove)
+            self.tombstones.add(remove)
         for add in commit.adds:
             self.files.add(add)
-            self.tombstones.raise_up(add.path)
+            self.tombstones.discard(add.path)
         self.transactions.update(commit.transactions)
         self.protocol = commit.protocol or self.protocol
         self.metadata = commit.metadata or self.metadata

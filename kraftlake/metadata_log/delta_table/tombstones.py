@@ -24,12 +24,12 @@ class Tombstones:
         self._newest: dict[str, RemoveFile] = {}
         self._back: set[str] = set()
 
-    def bury(self, file: RemoveFile) -> None:
+    def add(self, file: RemoveFile) -> None:
         """Take in a remove."""
         if self._kept:
             self._newest[file.path] = file
 
-    def raise_up(self, path: str) -> None:
+    def discard(self, path: str) -> None:
         """Take in an add of a path, in case it was removed before."""
         self._newest.pop(path, None)
         if self._load is not None:

@@ -16,8 +16,7 @@ from kraftlake.metadata_log.delta_table.table_state import (
 )
 from kraftlake.metadata_log.maintenance.policy import UpkeepPolicy, max_stream_lag_ms
 from kraftlake.metadata_log.storage.disk import Disk
-from kraftlake.metadata_log.storage.file_ages import modified_ms
-from kraftlake.metadata_log.storage.location import Location
+from kraftlake.metadata_log.storage.location import Location, modified_ms
 
 _KEPT_CHECKPOINTS = 2
 

@@ -8,7 +8,7 @@ logarithmic number of times however long the log gets.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 import attrs
@@ -31,7 +31,6 @@ from kraftlake.metadata_log.delta_table.table_state import TableState, read_tabl
 from kraftlake.metadata_log.maintenance.policy import UpkeepPolicy
 from kraftlake.metadata_log.storage.disk import Disk
 from kraftlake.metadata_log.storage.location import Location
-from kraftlake.metadata_log.storage.sealed_files import sealed_name
 from kraftlake.records.rows import LOG_SCHEMA
 from kraftlake.runtime.errors import CorruptDataError
 
@@ -60,15 +59,30 @@ def compact(table: Location, disk: Disk, policy: UpkeepPolicy) -> Compaction:
     Raises CorruptDataError where the table contradicts itself, LakeError when the disk refuses. A crash leaves an
     orphan file at most.
     """
-    done = Compaction()
     state = read_table(table)
+    groups = groups_to_compact(state.files.overlapping(0, 2**63 - 1), policy)
+    return compact_groups(disk, state, groups, _compacted)
+
+
+def compact_groups(
+    disk: Disk,
+    state: TableState,
+    groups: Iterable[list[OffsetSpan]],
+    compacted: Callable[[Disk, TableState, list[OffsetSpan]], tuple[AddFile, int] | None],
+) -> Compaction:
+    """Replace each group of files by the file that `compacted` writes, in a commit of its own.
+
+    `compacted` returns the new file and the number of its rows, None where some of the files are gone: another
+    compaction or a trim took them, and the next upkeep handles the rest. Raises LakeError.
+    """
     state.check_writable()
-    for group in groups_to_compact(state.files.overlapping(0, 2**63 - 1), policy):
-        rows = _compact_group(disk, state, group)
-        if rows is None:
-            break  # somebody else compacts or trims too; the next upkeep sees what is left
-        done = Compaction(files=done.files + len(group), made=done.made + 1, rows=done.rows + rows)
-        state = read_table(table)
+    done = Compaction()
+    for group in groups:
+        written = compacted(disk, state, group)
+        if written is None or not _replace_files(disk, state, [span.file for span in group], written[0]):
+            break
+        done = Compaction(files=done.files + len(group), made=done.made + 1, rows=done.rows + written[1])
+        state = read_table(state.path)
     return done
 
 
@@ -126,26 +140,46 @@ def _cut(run: Sequence[OffsetSpan], policy: UpkeepPolicy, rows: Rows) -> Iterato
         yield group
 
 
-def _compact_group(disk: Disk, state: TableState, group: Sequence[OffsetSpan]) -> int | None:
-    """One file of a group; the number of its rows, None when the files aren't all there any more."""
-    high = group[-1].high
+def _compacted(disk: Disk, state: TableState, group: list[OffsetSpan]) -> tuple[AddFile, int] | None:
+    """One file of a group and the number of its rows, read back before anything relies on it."""
+    low, high = group[0].low, group[-1].high
     assert high is not None
     try:
-        tables = list(scan(state.path, group, group[0].low, high, LOG_SCHEMA))
+        tables = list(scan(state.path, group, low, high, LOG_SCHEMA))
     except DataFileGoneError:
         return None
     rows = pa.concat_tables(tables).combine_chunks()
-    check_contiguous(rows, group[0].low, state.path)
-    if rows.num_rows != high - group[0].low + 1:
-        raise CorruptDataError(f"{state.path} lacks offset {group[0].low + rows.num_rows}, although its files have it.")
-    add = _write(disk, state.path, rows, modification_time=max(span.file.modification_time for span in group))
-    return rows.num_rows if replace_files(disk, state, [span.file for span in group], add) else None
+    check_contiguous(rows, low, state.path)
+    if rows.num_rows != high - low + 1:
+        raise CorruptDataError(f"{state.path} lacks offset {low + rows.num_rows}, although its files have it.")
+    data = encode_parquet(rows)
+    if not pq.read_table(pa.BufferReader(data)).cast(LOG_SCHEMA).equals(rows):
+        raise CorruptDataError(f"A compacted file of {state.path} doesn't hold the rows of its sources; it isn't used.")
+    add = write_data_file(
+        disk,
+        state.path,
+        f"{low:020d}",
+        data,
+        file_statistics(rows, STATISTICS_COLUMNS).to_json(),
+        modification_time=youngest(group),
+        data_change=False,
+    )
+    return add, rows.num_rows
 
 
-def replace_files(disk: Disk, state: TableState, files: Sequence[AddFile], add: AddFile) -> bool:
-    """Commit that one file, which was written, takes the place of some that hold the same rows.
+def youngest(group: Sequence[OffsetSpan]) -> int:
+    """The time (epoch ms) at which the youngest rows of files were appended, which their compacted file keeps.
 
-    False where they aren't all live any more. Raises LakeError when the disk refuses. The new one is deleted then.
+    A stream that begins with the whole table reads files by that time, and a trim compares it with the streams' lag.
+    """
+    return max(span.file.modification_time for span in group)
+
+
+def _replace_files(disk: Disk, state: TableState, files: Sequence[AddFile], add: AddFile) -> bool:
+    """Commit that one file, which is written, replaces files that hold the same rows.
+
+    Returns False where they aren't all live any more. Raises LakeError when the disk refuses. The new file is deleted
+    in both cases.
     """
     paths = [file.path for file in files]
     removed_at = now_ms()
@@ -162,23 +196,3 @@ def replace_files(disk: Disk, state: TableState, files: Sequence[AddFile], add: 
         with contextlib.suppress(OSError):
             disk.unlink(state.path / add.path)
     return committed is not None
-
-
-def _write(disk: Disk, table: Location, rows: pa.Table, *, modification_time: int) -> AddFile:
-    """Write the new file, read back before anything relies on it.
-
-    It takes over the time at which its youngest rows were appended: a stream that begins with the whole table reads
-    files by that time, and a trim compares it with the streams' lag.
-    """
-    data = encode_parquet(rows)
-    if not pq.read_table(pa.BufferReader(data)).cast(LOG_SCHEMA).equals(rows):
-        raise CorruptDataError(f"A compacted file of {table} doesn't hold the rows that it was made of; it isn't used.")
-    name = sealed_name(f"{rows.column('offset')[0].as_py():020d}", data)
-    write_data_file(disk, table, name, data)
-    return AddFile(
-        path=name,
-        size=data.nbytes,
-        modification_time=modification_time,
-        data_change=False,
-        stats=file_statistics(rows, STATISTICS_COLUMNS).to_json(),
-    )

@@ -10,10 +10,11 @@ from __future__ import annotations
 import attrs
 import pyarrow as pa
 
+from kraftlake.metadata_log.delta_table.actions import AddFile
 from kraftlake.metadata_log.delta_table.data_files import OffsetSpan
 from kraftlake.metadata_log.delta_table.row_files import write_row_file
 from kraftlake.metadata_log.delta_table.table_state import TableState, read_table
-from kraftlake.metadata_log.maintenance.compaction import Compaction, groups_to_compact, replace_files
+from kraftlake.metadata_log.maintenance.compaction import Compaction, compact_groups, groups_to_compact, youngest
 from kraftlake.metadata_log.maintenance.policy import UpkeepPolicy
 from kraftlake.metadata_log.storage.disk import Disk
 from kraftlake.metadata_log.storage.location import Location, open_parquet_file
@@ -28,22 +29,19 @@ def compact_rows(table: Location, disk: Disk, policy: UpkeepPolicy) -> Compactio
     Raises CorruptDataError for a file that doesn't hold what the table says of it, LakeError when the disk refuses. A
     crash leaves an orphan file at most.
     """
-    done = Compaction()
     state = read_table(table)
-    state.check_writable()
     counts = {file.path: statistics.record_count for file in state.files.values() if (statistics := file.statistics)}
+
+    def compacted(disk: Disk, state: TableState, group: list[OffsetSpan]) -> tuple[AddFile, int] | None:
+        return _compacted(disk, state, group, sum(counts[span.file.path] for span in group))
+
     spans = [span for span in state.files.overlapping(0, 2**63 - 1) if span.file.path in counts]
-    for group in groups_to_compact(spans, policy, rows=lambda span: counts[span.file.path], dense=False):
-        rows = _compact_group(disk, state, group, sum(counts[span.file.path] for span in group))
-        if rows is None:
-            break  # somebody else compacts too; the next upkeep sees what is left
-        done = attrs.evolve(done, files=done.files + len(group), made=done.made + 1, rows=done.rows + rows)
-        state = read_table(table)
-    return done
+    groups = groups_to_compact(spans, policy, rows=lambda span: counts[span.file.path], dense=False)
+    return compact_groups(disk, state, groups, compacted)
 
 
-def _compact_group(disk: Disk, state: TableState, group: list[OffsetSpan], expected: int) -> int | None:
-    """One file of a group; the number of its rows, None when the files aren't all there any more."""
+def _compacted(disk: Disk, state: TableState, group: list[OffsetSpan], expected: int) -> tuple[AddFile, int] | None:
+    """One file of a group and the number of its rows, `expected`; None when some of the files are gone."""
     tables = []
     for span in group:
         path = state.path / span.file.path
@@ -54,26 +52,24 @@ def _compact_group(disk: Disk, state: TableState, group: list[OffsetSpan], expec
         except (pa.ArrowException, OSError, ValueError) as fault:
             raise CorruptDataError(_damaged(path)) from fault
     try:
-        # Somebody may have added columns meanwhile: files from before that lack them.
+        # A job may have added columns meanwhile: files from before that lack them.
         rows = pa.concat_tables(tables, promote_options="default").combine_chunks()
     except pa.ArrowException as fault:
         raise CorruptDataError(_damaged(state.path)) from fault
-    if rows.num_rows != expected:
+    high = group[-1].high
+    if rows.num_rows != expected or high is None:
         raise CorruptDataError(_damaged(state.path))
     wanted = state.metadata.configuration.get(_STATISTICS_COLUMNS, "offset").split(",")
-    high = group[-1].high
-    assert high is not None
     add = write_row_file(
         disk,
         state.path,
         rows,
         last_offset=high,
         statistics_columns=[name for name in wanted if name in rows.schema.names],
-        modification_time=max(span.file.modification_time for span in group),
+        modification_time=youngest(group),
         check=True,
     )
-    added = replace_files(disk, state, [span.file for span in group], attrs.evolve(add, data_change=False))
-    return rows.num_rows if added else None
+    return attrs.evolve(add, data_change=False), rows.num_rows
 
 
 def _damaged(path: Location) -> str:

@@ -10,8 +10,7 @@ from kraftlake.metadata_log.delta_table.commit import disk_fault
 from kraftlake.metadata_log.delta_table.table_state import LOG_FOLDER, read_table
 from kraftlake.metadata_log.maintenance.policy import UpkeepPolicy, max_stream_lag_ms
 from kraftlake.metadata_log.storage.disk import Disk
-from kraftlake.metadata_log.storage.file_ages import modified_ms
-from kraftlake.metadata_log.storage.location import Location
+from kraftlake.metadata_log.storage.location import Location, modified_ms
 
 
 @attrs.frozen(kw_only=True)

@@ -16,16 +16,12 @@ from kraftlake.metadata_log.delta_table.data_files import (
 )
 from kraftlake.metadata_log.storage.location import Location, lake_location
 from kraftlake.records.rows import LOG_SCHEMA
+from kraftlake.runtime.arrow import pc
 from kraftlake.runtime.errors import CorruptDataError
-from kraftlake.runtime.lazy_module import LazyModule
 
 if TYPE_CHECKING:
-    import pyarrow.compute as pc
-
     from kraftlake.metadata_log.reading.readable_log import ReadableLog
     from kraftlake.metadata_log.snapshots.snapshot_table import LakeSnapshot
-else:
-    pc = LazyModule("pyarrow.compute")
 
 
 def log_pieces(log: ReadableLog, from_offset: int, to_offset: int, rows: int) -> list[tuple[int, int]]:

@@ -16,16 +16,12 @@ from kraftlake.metadata_log.storage.location import Location
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import LOG_SCHEMA, from_rows
 from kraftlake.runtime.arguments import whole, whole_or_none
+from kraftlake.runtime.arrow import pc
 from kraftlake.runtime.errors import CorruptDataError, LakeError, OffsetError, UsageError
-from kraftlake.runtime.lazy_module import LazyModule
 
 if TYPE_CHECKING:
-    import pyarrow.compute as pc
-
     from kraftlake.metadata_log.append.chain import Chain
     from kraftlake.records.batch_values import BatchValues
-else:
-    pc = LazyModule("pyarrow.compute")
 
 _LOOK_AHEAD_ROWS = 4_096
 
@@ -148,7 +144,7 @@ class ReadableLog:
         low, high = self._clip(from_offset, to_offset)
         yield from self._whole_batches(low, high, _schema_of(columns))
 
-    def stretches(self, from_offset: int, to_offset: int) -> Iterator[BatchValues | RecordBatch]:
+    def bulk_batches(self, from_offset: int, to_offset: int) -> Iterator[BatchValues | RecordBatch]:
         """As `batches`, many at once: see `kraftlake.records.batch_values`."""
         from kraftlake.records.row_values import values_of_rows
 

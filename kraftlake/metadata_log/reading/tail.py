@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import AsyncIterator, Iterator
 from itertools import islice
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -24,7 +23,7 @@ from kraftlake.records.rows import LOG_SCHEMA, from_rows
 from kraftlake.runtime.errors import CorruptDataError, OffsetError, UsageError
 
 if TYPE_CHECKING:
-    from kraftlake.metadata_log.log import MetadataLog
+    from kraftlake.metadata_log.reading.readable_log import ReadableLog
 
 _CLEANED_UP_EVERY = 0.25
 """After looking in vain for so many seconds it is checked whether the next version was cleaned up meanwhile."""
@@ -35,7 +34,7 @@ _CHUNK = 256
 class TailCursor:
     """Where a tail stands: batches below `next_offset` were given, versions up to that of its log were looked at."""
 
-    def __init__(self, log: MetadataLog, from_offset: int | None, poll: float) -> None:
+    def __init__(self, log: ReadableLog, from_offset: int | None, poll: float) -> None:
         offset = log.end_offset if from_offset is None else from_offset
         _check_held(log, offset)
         if offset > log.end_offset:
@@ -122,7 +121,7 @@ class LogTail:
     the log was trimmed past the tail, CorruptDataError as `MetadataLog.batches` does; it has ended then.
     """
 
-    def __init__(self, log: MetadataLog, from_offset: int | None, *, timeout: float | None, poll: float) -> None:
+    def __init__(self, log: ReadableLog, from_offset: int | None, *, timeout: float | None, poll: float) -> None:
         check_waits(timeout, poll)
         self._cursor = TailCursor(log, from_offset, poll)
         self._timeout = timeout
@@ -142,7 +141,7 @@ class LogTail:
     def __enter__(self) -> LogTail:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __iter__(self) -> LogTail:
@@ -171,7 +170,7 @@ class LogTail:
 
 
 async def tail_async(
-    log: MetadataLog,
+    log: ReadableLog,
     from_offset: int | None,
     *,
     timeout: float | None,
@@ -200,7 +199,7 @@ def check_waits(timeout: float | None, poll: float) -> None:
         raise UsageError("A tail's poll must be above 0 seconds, and its timeout at least 0.")
 
 
-def _check_held(log: MetadataLog, offset: int) -> None:
+def _check_held(log: ReadableLog, offset: int) -> None:
     if offset < log.start_offset:
         raise OffsetError(
             f"Offset {offset} is not in {log.path} any more, or never was: the first available offset is "
@@ -208,7 +207,7 @@ def _check_held(log: MetadataLog, offset: int) -> None:
         )
 
 
-def _rows_of(log: MetadataLog, add: AddFile) -> pa.Table:
+def _rows_of(log: ReadableLog, add: AddFile) -> pa.Table:
     path = log.path / "log" / add.path
     parquet = open_parquet(path)
     return read_row_groups(parquet, path, range(parquet.metadata.num_row_groups), LOG_SCHEMA)

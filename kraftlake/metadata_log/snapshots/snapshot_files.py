@@ -6,7 +6,7 @@ import attrs
 import pyarrow as pa
 
 from kraftlake.metadata_log.delta_table.actions import AddFile
-from kraftlake.metadata_log.delta_table.commit import write_data_file
+from kraftlake.metadata_log.delta_table.commit import ZSTD_SUFFIX, write_data_file
 from kraftlake.metadata_log.delta_table.data_files import encode_parquet
 from kraftlake.metadata_log.delta_table.statistics import file_statistics
 from kraftlake.metadata_log.snapshots.snapshot_rows import (
@@ -18,7 +18,6 @@ from kraftlake.metadata_log.snapshots.snapshot_rows import (
 )
 from kraftlake.metadata_log.storage.disk import Disk
 from kraftlake.metadata_log.storage.location import Location
-from kraftlake.metadata_log.storage.sealed_files import sealed_name
 
 STATISTICS_COLUMNS = (END_OFFSET, EPOCH, "offset", "epoch", "timestamp", "batch", "type")
 
@@ -44,15 +43,13 @@ def write_part(disk: Disk, table: Location, rows: pa.Table, end_offset: int, epo
         *rows.columns,
     ]
     identified = pa.table(columns, schema=SNAPSHOT_SCHEMA)
-    data = encode_parquet(identified)
-    began = disk.clock.milliseconds()
-    path = sealed_name(snapshot_name(end_offset, epoch).removesuffix(".checkpoint"), data, ".zstd.parquet")
-    write_data_file(disk, table, path, data)
-    checksum, payload_bytes = payload_checksum(rows)
-    file = AddFile(
-        path=path,
-        size=data.nbytes,
-        modification_time=began,
-        stats=file_statistics(identified, STATISTICS_COLUMNS).to_json(),
+    add = write_data_file(
+        disk,
+        table,
+        snapshot_name(end_offset, epoch).removesuffix(".checkpoint"),
+        encode_parquet(identified),
+        file_statistics(identified, STATISTICS_COLUMNS).to_json(),
+        suffix=ZSTD_SUFFIX,
     )
-    return SnapshotPart(file=file, record_count=rows.num_rows, payload_bytes=payload_bytes, checksum=checksum)
+    checksum, payload_bytes = payload_checksum(rows)
+    return SnapshotPart(file=add, record_count=rows.num_rows, payload_bytes=payload_bytes, checksum=checksum)

@@ -15,6 +15,14 @@ import attrs
 import pyarrow as pa
 
 from kraftlake.metadata_log.delta_table.actions import AddFile, transaction
+from kraftlake.metadata_log.delta_table.commit import (
+    CommitConflictError,
+    append_info,
+    commit,
+    create_table,
+    now_ms,
+    removed_unless_committed,
+)
 from kraftlake.metadata_log.delta_table.data_files import (
     DataFileGoneError,
     integer_bounds,
@@ -24,6 +32,8 @@ from kraftlake.metadata_log.delta_table.data_files import (
 )
 from kraftlake.metadata_log.delta_table.schema import holds_columns
 from kraftlake.metadata_log.delta_table.table_state import NotADeltaTableError, TableState, read_table
+from kraftlake.metadata_log.snapshots.checksums import joined
+from kraftlake.metadata_log.snapshots.snapshot_files import STATISTICS_COLUMNS, SnapshotPart, write_part
 from kraftlake.metadata_log.snapshots.snapshot_rows import (
     END_OFFSET,
     SNAPSHOT_SCHEMA,
@@ -35,20 +45,12 @@ from kraftlake.metadata_log.storage.disk import Disk
 from kraftlake.metadata_log.storage.location import Location
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import LOG_SCHEMA, from_rows
+from kraftlake.runtime.arrow import pc
 from kraftlake.runtime.errors import CorruptDataError, ImportConflictError, LakeError
-from kraftlake.runtime.lazy_module import LazyModule
 from kraftlake.runtime.value import Value
 
 if TYPE_CHECKING:
-    import pyarrow.compute as pc
-
-    from kraftlake.metadata_log.delta_table import commit
-    from kraftlake.metadata_log.snapshots import snapshot_files as snapshot_parts
     from kraftlake.records.batch_values import BatchValues
-else:  # a process that only reads needs none of what writes
-    pc = LazyModule("pyarrow.compute")
-    commit = LazyModule("kraftlake.metadata_log.delta_table.commit")
-    snapshot_parts = LazyModule("kraftlake.metadata_log.snapshots.snapshot_files")
 
 _PREFIX = "kraftlake.snapshot."
 _RECORDS, _TIMESTAMP, _SIZE = "record_count", "last_contained_log_timestamp", "size_in_bytes"
@@ -95,7 +97,7 @@ class LakeSnapshot(Value):
         """All batches, control ones too; raises CorruptDataError when the table lost rows of it."""
         yield from from_rows(self._rows())
 
-    def stretches(self) -> Iterator[BatchValues | RecordBatch]:
+    def bulk_batches(self) -> Iterator[BatchValues | RecordBatch]:
         """As `batches`, many at once: see `kraftlake.records.batch_values`."""
         from kraftlake.records.row_values import values_of_rows
 
@@ -149,15 +151,15 @@ class SnapshotTable:
         table = cls.open(path, disk)
         if table is None:
             try:
-                state = commit.create_table(
+                state = create_table(
                     disk,
                     path,
                     name="snapshots",
                     schema=SNAPSHOT_SCHEMA,
-                    statistics_columns=snapshot_parts.STATISTICS_COLUMNS,
+                    statistics_columns=STATISTICS_COLUMNS,
                     configuration={},
                 )
-            except commit.CommitConflictError:
+            except CommitConflictError:
                 state = read_table(path)
             table = cls(state, disk)
         return table
@@ -211,7 +213,7 @@ class SnapshotTable:
         rows = log_rows(rows)
         if self._has(end_offset, epoch, lambda snapshot: self.rows(snapshot.end_offset).equals(rows)):
             return False
-        part = snapshot_parts.write_part(self._disk, self.path, rows, end_offset, epoch)
+        part = write_part(self._disk, self.path, rows, end_offset, epoch)
         return self.add_parts(
             [part],
             end_offset=end_offset,
@@ -222,7 +224,7 @@ class SnapshotTable:
 
     def add_parts(
         self,
-        parts: Sequence[snapshot_parts.SnapshotPart],
+        parts: Sequence[SnapshotPart],
         *,
         end_offset: int,
         epoch: int,
@@ -234,8 +236,6 @@ class SnapshotTable:
         `parts` have its rows in their order, without a gap. Raises as `add` does; what was written is then in no
         version of the table.
         """
-        from kraftlake.metadata_log.snapshots.checksums import joined
-
         self._state.check_writable()
         name = snapshot_name(end_offset, epoch)
         checksum = joined((part.checksum, part.payload_bytes) for part in parts)
@@ -246,19 +246,19 @@ class SnapshotTable:
             _SIZE: size_in_bytes,
             _CHECKSUM: checksum,
         }
-        with commit.removed_unless_committed(self._disk, [self.path / part.file.path for part in parts]):
+        with removed_unless_committed(self._disk, [self.path / part.file.path for part in parts]):
             for _ in range(_ATTEMPTS):
                 if self._has(end_offset, epoch, lambda snapshot: _is(snapshot, record_count, checksum)):
                     return False
-                now = commit.now_ms()
+                now = now_ms()
                 actions = [
-                    commit.append_info(now),
+                    append_info(now),
                     *(transaction(f"{_PREFIX}{name}.{fact}", value, now) for fact, value in facts.items()),
                     *(part.file.to_action() for part in parts),
                 ]
                 try:
-                    commit.commit(self._disk, self._state, actions)
-                except commit.CommitConflictError:
+                    commit(self._disk, self._state, actions)
+                except CommitConflictError:
                     self._state = read_table(self.path)
                 else:
                     return True

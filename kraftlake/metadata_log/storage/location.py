@@ -11,19 +11,14 @@ import os
 import re
 from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 from urllib.parse import unquote, urlsplit
 
 from kraftlake.metadata_log.storage.object_path import SCHEMES, ObjectPath, is_object_uri
 from kraftlake.metadata_log.storage.sealed_files import checked_source
 from kraftlake.runtime.arguments import path_text
+from kraftlake.runtime.arrow import pq
 from kraftlake.runtime.errors import UsageError
-from kraftlake.runtime.lazy_module import LazyModule
-
-if TYPE_CHECKING:
-    import pyarrow.parquet as pq
-else:
-    pq = LazyModule("pyarrow.parquet")
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
 
@@ -66,6 +61,14 @@ def fixed_location(place: str | os.PathLike[str] | Location) -> Location:
     """As `lake_location`, by a name that is the same in every process: executors have other working directories."""
     location = lake_location(place)
     return location.resolve() if isinstance(location, Path) else location
+
+
+def modified_ms(path: Location) -> int:
+    """When a file was last written, in epoch ms by the clock of its disk or object store.
+
+    Raises FileNotFoundError, OSError.
+    """
+    return path.stat().st_mtime_ns // 1_000_000 if isinstance(path, Path) else path.modified_ms()
 
 
 def open_parquet_file(place: Location, *, dictionaries: Collection[str] = ()) -> pq.ParquetFile:

@@ -106,6 +106,13 @@ class ObjectPath(Value):
 
             return int(obstore.head(self.store, self.key)["size"])
 
+    def modified_ms(self) -> int:
+        """When the object was last written, in epoch ms; raises FileNotFoundError, OSError."""
+        with store_faults(self):
+            import obstore
+
+            return int(obstore.head(self.store, self.key)["last_modified"].timestamp() * 1000)
+
     def is_dir(self) -> bool:
         """Whether anything lies below this prefix."""
         return next(self.walk(), None) is not None

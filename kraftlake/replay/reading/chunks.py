@@ -28,10 +28,10 @@ def bulk_chunks(reader: LogReader, first: int, last: int) -> Iterator[Chunk] | N
 
     The chunks may end before `last`: what follows has to be read batch by batch.
     """
-    stretches: Any = getattr(reader, "stretches", None)
-    if stretches is None or not kernels.pays(last - first, BULK_FROM):
+    bulk_batches: Any = getattr(reader, "bulk_batches", None)
+    if bulk_batches is None or not kernels.pays(last - first, BULK_FROM):
         return None
-    chunks: Iterator[Chunk] = stretches(first, last)
+    chunks: Iterator[Chunk] = bulk_batches(first, last)
     return chunks
 
 
@@ -49,15 +49,15 @@ def chunks_of(reader: LogReader, first: int, last: int) -> Iterator[Chunk]:
 
 def chunks_of_snapshot(snapshot: SnapshotReader) -> Iterator[Chunk]:
     """All batches of a snapshot."""
-    stretches: Any = getattr(snapshot, "stretches", None)
+    bulk_batches: Any = getattr(snapshot, "bulk_batches", None)
     # A snapshot that a lake made itself never was a file and has no size, but its records are counted.
     records: int = getattr(snapshot, "record_count", 0) or snapshot.size_in_bytes // _SNAPSHOT_RECORD_BYTES
     after = 0
-    if stretches is not None and kernels.pays(records, BULK_SNAPSHOT_FROM):
+    if bulk_batches is not None and kernels.pays(records, BULK_SNAPSHOT_FROM):
         from kraftlake.records.control_records import SnapshotFooterRecord
         from kraftlake.runtime.prefetching import prefetch
 
-        with prefetch(stretches()) as chunks:
+        with prefetch(bulk_batches()) as chunks:
             for chunk in chunks:
                 after = chunk.last_offset + 1
                 yield chunk

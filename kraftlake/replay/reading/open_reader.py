@@ -55,9 +55,9 @@ class LakeReader:
         """The whole batches that hold any offset in [from_offset, to_offset]."""
         return self.log.batches(from_offset, to_offset)
 
-    def stretches(self, from_offset: int, to_offset: int) -> Iterator[BatchValues | RecordBatch]:
+    def bulk_batches(self, from_offset: int, to_offset: int) -> Iterator[BatchValues | RecordBatch]:
         """As `batches`, many at once."""
-        return self.log.stretches(from_offset, to_offset)
+        return self.log.bulk_batches(from_offset, to_offset)
 
 
 def open_reader(path: str) -> tuple[LogReader, SourceKind]:

@@ -60,7 +60,7 @@ class LogEvents:
         loader = changes.loader
         begin = loader.last_offset + 1
         long = not loader.in_transaction and kernels.pays(self._to_offset - begin, BULK_FROM)
-        if not long or getattr(self._reader, "stretches", None) is None:
+        if not long or getattr(self._reader, "bulk_batches", None) is None:
             yield from self._one_by_one(changes)
         elif begin and not loader.provenance.batch_aligned:
             end = next(iter(self._reader.batches(begin, begin))).last_offset

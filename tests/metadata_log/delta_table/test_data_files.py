@@ -11,6 +11,7 @@ from hypothesis import given
 
 import kraftlake
 from kraftlake.metadata_log import MetadataLog
+from kraftlake.metadata_log.append.log_file import LogFile
 from kraftlake.metadata_log.delta_table.data_files import encode_parquet, integer_bounds
 from kraftlake.metadata_log.maintenance.compaction import compact
 from kraftlake.metadata_log.maintenance.policy import UpkeepPolicy
@@ -34,16 +35,15 @@ def test_a_file_holds_its_rows_and_their_offsets_bounds(batches: list[RecordBatc
     assert integer_bounds(file, "offset") == [(batches[0].base_offset, batches[-1].last_offset)]
 
 
-def compressions(rows: pa.Table) -> set[str]:
-    group = file_of(rows).metadata.row_group(0)
+def compressions(*batches: RecordBatch) -> set[str]:
+    group = pq.ParquetFile(pa.BufferReader(LogFile.of_batches(batches).data)).metadata.row_group(0)
     return {group.column(index).compression for index in range(group.num_columns)}
 
 
 def test_what_fits_a_block_of_the_disk_is_plain_and_the_rest_is_compressed() -> None:
-    one, many = to_rows([noop_batch(0)]), to_rows([data_batch(0, 1_000)])
-    assert compressions(one) == {"UNCOMPRESSED"}
-    assert compressions(many) == {"ZSTD"}
-    assert len(encode_parquet(to_rows([data_batch(0, 20)]))) < 4_096
+    assert compressions(noop_batch(0)) == {"UNCOMPRESSED"}
+    assert compressions(data_batch(0, 1_000)) == {"ZSTD"}
+    assert len(LogFile.of_batches([data_batch(0, 20)]).data) < 4_096
 
 
 def test_delta_rs_reads_plain_and_compressed_files_of_one_table(tmp_path: object) -> None:
@@ -61,7 +61,7 @@ READERS: dict[str, Callable[[MetadataLog], object]] = {
     "rows of the offset": lambda log: log.rows(4, 4),
     "rows of the lost offset": lambda log: log.rows(5, 5),
     "batches": lambda log: list(log.batches()),
-    "stretches": lambda log: list(log.stretches(0, 6)),
+    "bulk_batches": lambda log: list(log.bulk_batches(0, 6)),
     "tables": lambda log: list(log.tables(3, 6, ["offset", "type"])),
     "tail": lambda log: list(log.tail(0, timeout=0)),
     "append": lambda log: log.append([data_batch(7)]),

@@ -300,9 +300,9 @@ def test_files_as_columns_are_the_same_as_a_dictionary_of_them(
 
 def test_a_file_that_came_back_has_no_tombstone() -> None:
     tombstones = Tombstones()
-    tombstones.bury(RemoveFile(path="a", deletion_timestamp=5))
-    tombstones.bury(RemoveFile(path="b", deletion_timestamp=None))
-    tombstones.bury(RemoveFile(path="c", deletion_timestamp=9))
-    tombstones.raise_up("c")
+    tombstones.add(RemoveFile(path="a", deletion_timestamp=5))
+    tombstones.add(RemoveFile(path="b", deletion_timestamp=None))
+    tombstones.add(RemoveFile(path="c", deletion_timestamp=9))
+    tombstones.discard("c")
     assert set(tombstones.since(5)) == {"a", "b"}
     assert set(tombstones.since(6)) == {"b"}

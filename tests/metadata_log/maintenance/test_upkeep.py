@@ -168,7 +168,7 @@ def test_a_compaction_that_lost_its_files_to_another_gives_up_without_a_trace(
 ) -> None:
     log = grown(tmp_path / "lake", 12)
     before = log.rows()
-    after_another(monkeypatch, compaction, "_write", DeltaTable(log.path / "log").optimize.compact)
+    after_another(monkeypatch, compaction, "write_data_file", DeltaTable(log.path / "log").optimize.compact)
     assert compact(log.path / "log", DISK, POLICY).made == 0
     assert_readers_agree(log, before)
     live = {Path(uri).name for uri in DeltaTable(log.path / "log").file_uris()}
@@ -179,7 +179,7 @@ def test_a_compaction_that_lost_its_files_to_another_gives_up_without_a_trace(
 def test_an_append_in_between_is_retried_by_the_compaction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = grown(tmp_path / "lake", 12)
     end = log.end_offset
-    after_another(monkeypatch, compaction, "_write", lambda: log.append([data_batch(end)]))
+    after_another(monkeypatch, compaction, "write_data_file", lambda: log.append([data_batch(end)]))
     assert compact(log.path / "log", DISK, POLICY).made == 1
     assert MetadataLog.open(log.path).end_offset == end + 1
     log.append([data_batch(end + 1)])

@@ -242,7 +242,7 @@ def test_a_snapshot_with_a_part_of_another_one_is_damaged(log: MetadataLog) -> N
     place.write_bytes(content)
     assert snapshot.record_count == 7
     assert "checksum is" in (snapshot.damage() or "sound")
-    for read in (snapshot.batches, snapshot.stretches):
+    for read in (snapshot.batches, snapshot.bulk_batches):
         with pytest.raises(CorruptDataError, match=r"checksum is .* not .* as when it was kept"):
             list(read())
     report = kraftlake.open(log.path).verify()

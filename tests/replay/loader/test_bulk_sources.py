@@ -85,7 +85,7 @@ def test_bulk_replay_takes_nearly_all_batches_of_a_source(tmp_path):
     directory = kraftlake.open(LOGS[0]).reader
     import_source(kraftlake.open(LOGS[0]), tmp_path / "lake")
     for reader in (directory, kraftlake.open(tmp_path / "lake").reader):
-        parts = list(reader.stretches(reader.start_offset, reader.end_offset))
+        parts = list(reader.bulk_batches(reader.start_offset, reader.end_offset))
         assert parts[-1].last_offset == reader.end_offset - 1
         assert all(part.control for part in parts if isinstance(part, RecordBatch))
 

@@ -65,7 +65,7 @@ class InMemory:
         last = self.end_offset if to_offset is None else to_offset
         return (batch for batch in self._batches if batch.last_offset >= from_offset and batch.base_offset <= last)
 
-    def stretches(self, from_offset: int, to_offset: int) -> Iterator[BatchValues | RecordBatch]:
+    def bulk_batches(self, from_offset: int, to_offset: int) -> Iterator[BatchValues | RecordBatch]:
         """As `batches`, many at once."""
         return values_of_rows(to_rows(self.batches(from_offset, to_offset)))
 

@@ -118,7 +118,7 @@ class MetadataLog(ReadableLog):
         return cls(path, state, disk or disk_for(path, durability))
 
     def refresh(self) -> int:
-        """Take in what was committed since; returns the number of new versions. Opens files by name, lists nothing."""
+        """Apply the versions committed since; returns their number. Opens files by name, lists nothing."""
         taken = super().refresh()
         self._stale = False
         return taken
@@ -140,8 +140,8 @@ class MetadataLog(ReadableLog):
 
         Raises FencedEpochError when a later epoch was claimed, now and at every later try; EndOffsetError when the log
         of this epoch ends elsewhere; ImportConflictError naming the offset of a gap, an overlap or an epoch that goes
-        down; LakeError for batches that aren't whole, when somebody else appended meanwhile, or when the disk refuses.
-        Nothing is in the log then. UnknownOutcomeError (a LakeError) when nobody can say, see `outcome`.
+        down; LakeError for batches that aren't whole, when another writer appended meanwhile, or when the disk refuses.
+        Nothing is in the log then. UnknownOutcomeError (a LakeError) when the outcome can't be decided, see `outcome`.
         """
         if self._stale:
             self.refresh()
@@ -169,11 +169,11 @@ class MetadataLog(ReadableLog):
     def claim(self, node_id: int, *, timestamp: int | None = None) -> int:
         """Become the log's writer: commit the LeaderChange batch of the next epoch, and return that epoch.
 
-        Every append of an epoch before it is refused from now on. Of several who claim at the same time each gets an
-        epoch of its own; the last one can append. `timestamp` (epoch ms) is the batch's, by default now.
+        Every append of an earlier epoch is refused from then on. Writers that claim at the same time each get an epoch
+        of their own; the last one can append. `timestamp` (epoch ms) is the batch's, by default now.
 
-        Raises LakeError for an imported lake or when the disk refuses, UnknownOutcomeError when nobody can say (claim
-        again then: an epoch that nobody writes with does no harm).
+        Raises LakeError for an imported lake or when the disk refuses, UnknownOutcomeError when the outcome can't be
+        decided (claim again then: an unused epoch does no harm).
         """
         node_id = whole(node_id, "a node's id", least=0)
         self._check_role("controlled")
@@ -222,7 +222,7 @@ class MetadataLog(ReadableLog):
 
     @property
     def disk(self) -> Disk:
-        """What the lake is written by."""
+        """The disk or object store through which the lake is written."""
         return self._disk
 
     def snapshots(self) -> tuple[LakeSnapshot, ...]:
@@ -270,10 +270,10 @@ class MetadataLog(ReadableLog):
         raise LakeError(f"{self._path} is a controlled lake: an append states the epoch that its writer claimed.")
 
     def _check_to_write(self) -> None:
-        """Before the first write of this handle: that no version was lost, its newest rows are those that
-        were appended, and no other writer's rows are in the way.
+        """Check, before the first write of this handle, that no version was lost, that the newest rows are those that
+        were appended, and that no other writer's rows are in the way.
 
-        Raises LakeError, CorruptDataError. What others commit later is looked at when it is taken in: an append lists
+        Raises LakeError, CorruptDataError. Later commits of others are checked when they are applied: an append lists
         nothing.
         """
         if self._checked_to_write == self._state.version:

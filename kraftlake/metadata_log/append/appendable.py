@@ -1,4 +1,4 @@
-"""What may be appended to a log: rows that go on where it ends, in whole batches, in commits of bounded size."""
+"""The checks of rows to append: whole batches that continue the log, in commits of bounded size."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kraftlake.runtime.errors import ImportConflictError, LakeError
 
 MAX_COMMIT_ROWS = 200_000
 MAX_COMMIT_BYTES = 64 * 1024 * 1024
-"""What one commit of a bulk import should hold at most: it is built in memory and read as one micro-batch."""
+"""The bounds of one commit of a bulk import, which is built in memory and read as one micro-batch."""
 
 
 class Appendable(Protocol):
@@ -23,18 +23,18 @@ class Appendable(Protocol):
 
     @property
     def record_count(self) -> int:
-        """How many records there are."""
+        """The number of records."""
 
     @property
     def payload_bytes(self) -> int:
-        """The bytes of their values."""
+        """The size of their values in bytes."""
 
 
 PartT = TypeVar("PartT", bound=Appendable)
 
 
 def commit_groups(parts: Iterable[PartT]) -> Iterator[list[PartT]]:
-    """Cut batches, in order, into groups for one `append` each; what comes together is never cut, however large."""
+    """Cut batches, in order, into groups for one `append` each; no element is split, however large."""
     group: list[PartT] = []
     rows = size = 0
     for part in parts:

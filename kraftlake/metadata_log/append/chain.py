@@ -1,4 +1,4 @@
-"""The chain of hashes over a log's rows: what binds each commit to all rows before it, whatever files hold them.
+"""The chain of hashes over a log's rows, which binds each commit to all rows before it, whatever files hold them.
 
 The hash after a row depends on every row from the chain's start up to that one, and on nothing else: not on how rows
 were committed, nor on files. It survives compaction and checkpoints as a txn action, and a trim as a table property.
@@ -49,7 +49,7 @@ _LINK = re.compile(r"(\d{1,19})(?::([0-9a-f]{16}))?")
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
 class ChainLink(Value):
-    """The hash of a chain after the row at `offset`, None where only the offset is told; text as OFFSET[:HASH]."""
+    """The hash of a chain after the row at `offset`, None where only the offset is known; text as OFFSET[:HASH]."""
 
     offset: int
     hash: int | None = None

@@ -1,6 +1,6 @@
-"""What waits to be appended: batches with their offsets given, grouped into commits by size and delay. No I/O.
+"""The queue of a group commit: batches with assigned offsets, grouped into commits by size and delay. No I/O.
 
-Times are seconds of whatever clock the caller has; they only need to be of the same one.
+Times are seconds of any one clock of the caller.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from kraftlake.runtime.errors import QueueFullError, UsageError
 
 @attrs.frozen(kw_only=True)
 class GroupLimits:
-    """The bounds of a group, which is one commit, and of what may wait.
+    """The bounds of a group, which is one commit, and of the queue.
 
-    `max_delay` is how long, in seconds, a batch waits for company although nothing else is being committed; with 0 a
-    group is what came while the commit before it was being made. A batch is in one group however large it is.
+    `max_delay` (seconds) is how long a batch waits for others while no commit is in progress; with 0 a group consists
+    of the batches that arrived during the commit before it. A batch is never split, however large it is.
     """
 
     max_delay: float = 0.0
@@ -38,7 +38,7 @@ class GroupLimits:
 
 @attrs.frozen(kw_only=True, eq=False)
 class PendingAppend:
-    """A batch on its way into the log. `done` gives its last offset once that is durable, or what stopped it."""
+    """A queued batch. `done` returns its last offset once that is durable, or raises what stopped it."""
 
     batch: RecordBatch
     since: float
@@ -47,12 +47,12 @@ class PendingAppend:
 
     @property
     def base_offset(self) -> int:
-        """The offset of its first record, if it gets there."""
+        """The offset of its first record, once it is in the log."""
         return self.batch.base_offset
 
     @property
     def last_offset(self) -> int:
-        """The offset of its last record, if it gets there."""
+        """The offset of its last record, once it is in the log."""
         return self.batch.last_offset
 
     def result(self, timeout: float | None = None) -> int:
@@ -82,7 +82,7 @@ class CommitQueue:
         return not self._waiting and not self._taken
 
     def offer(self, messages: Sequence[ApiMessageAndVersion], timestamp: int, now: float) -> PendingAppend:
-        """Give a batch its offsets and let it wait; raises QueueFullError when there is no room for it."""
+        """Assign offsets to a batch and queue it; raises QueueFullError when there is no room for it."""
         batch = RecordBatch.of(self.next_offset, self.epoch, timestamp, messages)
         size = sum(map(len, batch.values))
         if not self._has_room(size):

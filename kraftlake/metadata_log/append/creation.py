@@ -1,4 +1,4 @@
-"""Making a lake: empty, or filled with what it begins with. What it begins with is there whole, or there is no lake."""
+"""Creating a lake, empty or with contents; a lake exists with all of its contents, or not at all."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class SnapshotToKeep(Protocol):
 
 @attrs.frozen(kw_only=True)
 class Contents:
-    """What a lake begins with: batches that go on from its start offset without a gap, and snapshots."""
+    """The contents of a new lake: batches that continue from its start offset without a gap, and snapshots."""
 
     batches: Iterable[RecordBatch | BatchValues] = ()
     snapshots: Iterable[SnapshotToKeep] = ()

@@ -1,4 +1,4 @@
-"""Whether the files of a log hold the rows that it says it has: what another writer added shows before it is hidden."""
+"""Checks that the files of a log hold exactly its offsets, by statistics and footers: finds foreign writers' rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Group commit: one thread that appends to a log, at one claimed epoch, what many threads hand to it."""
+"""Group commit: one thread appends the batches of many threads to a log, at one claimed epoch."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from kraftlake.runtime.errors import KraftlakeError, LakeError, QueueFullError
 
 
 class GroupCommit:
-    """Appends of many threads in the order in which they were handed over, as many in one commit as come together.
+    """Appends the batches of many threads in the order in which they arrive, those that arrive together in one commit.
 
-    Takes over the handle `log`, which claimed `epoch`. The first append that fails, whatever stopped it, ends all: what
-    waits fails with the same fault, and so does everything that is handed over later, for its offsets would follow
-    those that are not there. `on_failure` is told once, from the thread. Who wants to go on claims anew.
+    Takes over the handle `log`, which claimed `epoch`. The first append that fails ends the group commit: waiting and
+    later batches fail with the same fault, because their offsets would follow ones that are not in the log.
+    `on_failure` is called once, from the thread. Claim a new epoch to go on.
     """
 
     def __init__(
@@ -44,11 +44,11 @@ class GroupCommit:
     def append(
         self, messages: Sequence[ApiMessageAndVersion], *, timestamp: int | None = None, wait: float | None = 0.0
     ) -> PendingAppend:
-        """Hand over one batch; returns at once with its offsets, and it is in the log when its `result` says so.
+        """Queue one batch; returns its offsets at once, and its `result()` returns when the batch is in the log.
 
-        Where too much waits already, it waits for room itself, up to `wait` seconds (None: as long as it takes), then
-        raises QueueFullError. Raises what stopped an append before it, LakeError after `close`. `timestamp` is the
-        batch's (epoch ms), by default now.
+        Where the queue is full, waits up to `wait` seconds (None: without a limit), then raises QueueFullError. Raises
+        the fault that ended the group commit, LakeError after `close`. `timestamp` is the batch's (epoch ms), now by
+        default.
         """
         deadline = None if wait is None else self._clock() + wait
         with self._changed:
@@ -67,11 +67,11 @@ class GroupCommit:
 
     @property
     def fault(self) -> KraftlakeError | None:
-        """What ended it; None where nothing has."""
+        """The fault that ended the group commit; None without one."""
         return self._fault
 
     def close(self, timeout: float | None = None) -> None:
-        """Commit what waits, then end the thread. Raises LakeError when that takes longer than `timeout` seconds."""
+        """Commit the waiting batches, then end the thread; raises LakeError after `timeout` seconds."""
         with self._changed:
             self._closing = True
             self._changed.notify_all()
@@ -109,7 +109,7 @@ class GroupCommit:
                 pending.done.set_result(pending.last_offset)
 
     def _next_group(self) -> list[PendingAppend]:
-        """Wait for a group; an empty one when nothing will come any more."""
+        """Wait for a group; returns an empty list once the queue is closed and empty."""
         with self._changed:
             while True:
                 due = self._queue.due_at()

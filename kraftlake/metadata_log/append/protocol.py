@@ -1,8 +1,8 @@
-"""Committing to a log that others may commit to at the same time: what may come in between, and what fences.
+"""Committing to a log with concurrent writers: which commits may come in between, and which fence a writer.
 
-The compare-and-set on the table's version is all that decides. Whoever loses it reads the commits that came in between
-by name: maintenance leaves the log's end and epoch as they were, so the next version is tried; anything else means
-that the log went on without us.
+Only the compare-and-set on the table's version decides. A writer that loses it reads the commits in between by name:
+maintenance leaves the log's end and epoch as they were, so the append is tried at the next version; anything else means
+that another writer extended the log.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ from kraftlake.runtime.errors import CorruptDataError, EndOffsetError, FencedEpo
 
 MAINTENANCE_RETRIES = 100
 _LINK_LOOK_BACK = 16
-"""So many versions are looked at for the newest append; those after it are maintenance."""
+"""Number of versions in which the newest append is searched; later ones are maintenance."""
 
 
 class LogWentOnError(LakeError):
-    """Somebody else appended or claimed meanwhile; nothing of ours is in the log."""
+    """Another writer appended or claimed meanwhile; nothing of this append is in the log."""
 
 
 def append_file(
@@ -73,7 +73,7 @@ def append_file(
 
 
 def end_facts(end_offset: int, epoch: int, chain: int, *, chain_start: int | None) -> list[dict[str, Any]]:
-    """The actions by which a commit says where the log ends after it; `chain_start` where its chain begins with it."""
+    """The txn actions that state the log's end after a commit; `chain_start` where its chain begins with it."""
     facts = {END_OFFSET: end_offset, EPOCH: epoch, CHAIN: chain, CHAIN_END: end_offset}
     if chain_start is not None:
         facts[CHAIN_START] = chain_start
@@ -164,7 +164,7 @@ def _ends_below(file: AddFile, offset: int) -> bool:
 
 
 def commit_outcome(table: Location, fault: UnknownOutcomeError) -> bool | None:
-    """Whether the commit of which `fault` couldn't say is in the table; None while nobody took its version."""
+    """Whether the commit of unknown outcome `fault` is in the table; None while its version does not exist."""
     found = read_commit(table, fault.version)
     if found is None:
         if read_table(table).version < fault.version:
@@ -179,7 +179,7 @@ def commit_outcome(table: Location, fault: UnknownOutcomeError) -> bool | None:
 def check_newest_link(state: TableState) -> None:
     """Raise CorruptDataError unless the newest rows continue the log's chain, as far as their commit is still there.
 
-    A writer asks it once: what it appends would be bound to a log that is another one, or shorter, than it once was.
+    A writer checks this once: otherwise its rows could be bound to another, or a shortened, log.
     """
     chain = Chain.of(state)
     if chain is None:

@@ -1,7 +1,7 @@
-"""Writing a classic checkpoint of a Delta table, one Parquet file, that our reader, delta-rs and Spark open alike.
+"""Writing a classic checkpoint of a Delta table, one Parquet file, that kraftlake, delta-rs and Spark read.
 
-What it says of the table is a row group of its own before the files, so that opening it reads that alone. Source: the
-Delta transaction log protocol, "Checkpoints", "V1 Spec", "Last Checkpoint File".
+Protocol, metadata and transactions are a row group of their own before the files, so that opening reads only that.
+Source: the Delta transaction log protocol, "Checkpoints", "V1 Spec", "Last Checkpoint File".
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class WrittenCheckpoint:
 def write_checkpoint(disk: Disk, state: TableState, *, removed_since: int) -> WrittenCheckpoint:
     """Write the checkpoint of a state and name it in `_last_checkpoint`; another writer's of that version will do.
 
-    Files removed before `removed_since` (epoch ms) are left out: nobody is promised them. It is read back before it is
+    Files removed before `removed_since` (epoch ms) are left out: no reader may need them. It is read back before it is
     named. Raises LakeError when the disk refuses, or for a table that asks its writers for more than this one does.
     """
     state.check_writable()

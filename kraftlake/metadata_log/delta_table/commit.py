@@ -1,8 +1,8 @@
-"""Writing a version of a Delta table so that it is durable, whole, and nobody else's: put-if-absent.
+"""Committing a version of a Delta table: durable, whole, and exclusive by put-if-absent.
 
-The order is what makes it safe: Parquet file and its folder first, then the commit, which is whole and durable when it
-becomes visible (on a disk: under a temporary name, then by link(2), then its folder; in an object store: by one put).
-What is visible is therefore whole, and what is acknowledged is durable.
+The order makes it safe: Parquet file and its folder first, then the commit, which is whole and durable when it becomes
+visible (on a disk: under a temporary name, then by link(2), then its folder; in an object store: by one put). What is
+visible is therefore whole, and what is acknowledged is durable.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ ENGINE = "kraftlake"
 ZSTD_SUFFIX = ".zstd.parquet"
 
 SAFE_FROM_VACUUM_MS = LONGEST_COMMIT_MS // 2
-"""A file of which no version says anything is not vacuumed in so short a time, whatever the vacuum's policy."""
+"""No vacuum deletes a younger file that no version names, whatever its policy."""
 
 
 class CommitConflictError(LakeError):
-    """Somebody else made this version first; nothing of ours is visible."""
+    """Another writer made this version first; nothing of this commit is visible."""
 
     def __init__(self, table: Location, version: int) -> None:
         super().__init__(f"Version {version} of {table} was made by another writer at the same time; try again.")
@@ -52,7 +52,7 @@ class VacuumedFileError(LakeError):
 
 
 class UnknownOutcomeError(LakeError):
-    """A commit of which nobody can say whether it is, or will be, in the table, or would survive a power cut.
+    """It is unknown whether a commit is, or will be, in the table, or would survive a power cut.
 
     `MetadataLog.outcome` tells later; another commit at `version` settles it.
     """
@@ -171,7 +171,7 @@ def commit(
 
     Raises CommitConflictError when that version exists, or did before a clean-up (nothing is visible then), LakeError
     when the disk refuses, VacuumedFileError when a vacuum took a file that was written long ago (nothing is visible
-    then either), UnknownOutcomeError when nobody can say.
+    then either), UnknownOutcomeError when the outcome is unknown.
     """
     version = state.version + 1
     target = commit_path(state.path, version)
@@ -192,10 +192,10 @@ def commit(
 
 
 def _check_there(table: Location, actions: Sequence[Mapping[str, Any]], now: int) -> None:
-    """Raise VacuumedFileError for a file to add that a vacuum may have taken, and has: its writer was suspended.
+    """Raise VacuumedFileError for a file to add that a vacuum has deleted because its writer was suspended.
 
-    A younger one no vacuum takes, so that in all other commits nobody looks; one from the future says that a clock was
-    set. Raises OSError when the disk can't say.
+    No vacuum deletes a younger file, so that other commits skip the check; a file from the future shows a changed
+    clock. Raises OSError when the disk can't say.
     """
     for action in actions:
         if (add := action.get("add")) is None or 0 <= now - add["modificationTime"] < SAFE_FROM_VACUUM_MS:
@@ -206,12 +206,12 @@ def _check_there(table: Location, actions: Sequence[Mapping[str, Any]], now: int
 
 
 def commit_id_of(actions: Sequence[Mapping[str, Any]]) -> str:
-    """The id by which a commit is told from every other one; empty for actions without a commitInfo."""
+    """The unique id of a commit; empty for actions without a commitInfo."""
     return next((str(action["commitInfo"]["txnId"]) for action in actions if "commitInfo" in action), "")
 
 
 def commit_info(operation: str, parameters: Mapping[str, str], time_ms: int) -> dict[str, Any]:
-    """A commitInfo action: it informs people and is nothing that any reader relies on."""
+    """A commitInfo action, which informs people; no reader relies on it."""
     return {
         "commitInfo": {
             "timestamp": time_ms,
@@ -235,5 +235,5 @@ def now_ms() -> int:
 
 
 def disk_fault(path: Location, fault: OSError) -> LakeError:
-    """One sentence for what a disk refused."""
+    """The error for a write that the disk refused."""
     return LakeError(f"{path} can't be written: {fault.strerror or fault}; the lake is as it was.")

@@ -1,7 +1,7 @@
 """The files of a table at a version, kept as columns: a log of 200,000 small files is no 200,000 objects.
 
-What a checkpoint says is read when somebody asks for a file, not when the table is opened. Statistics on offsets are
-taken from the text of all adds at once.
+The files of a checkpoint are read on first use, not when the table is opened. Statistics on offsets are extracted from
+the text of all adds at once.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ ADD_SCHEMA = pa.schema(
 """The fields of an add that matter here; `path` is decoded."""
 
 FOLD_AT = 4_096
-"""So many adds are held as objects, for what was committed last, before they become columns."""
+"""Number of newly committed adds that are held as objects before they become columns."""
 
 _FEW = 512
-"""Adds of which each is looked at by itself; of more, columns are made first."""
+"""Up to this number of adds are examined one by one; more become columns first."""
 
 _BOUNDS = pa.schema([("low", pa.int64()), ("high", pa.int64()), ("first_batch", pa.int64()), ("records", pa.int64())])
 _OWN_STATISTICS = (
@@ -41,9 +41,9 @@ _OWN_STATISTICS = (
 
 @attrs.frozen(kw_only=True)
 class Extent:
-    """What files say of all their rows: the lowest and highest offset, how many there are.
+    """The lowest and highest offset and the number of rows of files, by their statistics; -1 as offsets of no file.
 
-    `vague` are the paths of files that don't say it all; the rest is about the others. -1 for the offsets of no file.
+    `vague` are the paths of files without complete statistics, which are not counted.
     """
 
     lowest: int
@@ -94,7 +94,7 @@ class LiveFiles(Mapping[str, AddFile]):
         return held == len(left)
 
     def extent(self) -> Extent:
-        """What the files say of their rows."""
+        """The extent of all files, by their statistics."""
         if len(self._newest) > _FEW:
             self._fold()
         lows, highs, records, vague = [], [], 0, []
@@ -119,13 +119,13 @@ class LiveFiles(Mapping[str, AddFile]):
         return Extent(lowest=min(lows, default=-1), highest=max(highs, default=-1), records=records, vague=tuple(vague))
 
     def highest_offset(self) -> int:
-        """The highest offset that a file says it holds; -1 if none does."""
+        """The highest offset in the statistics of the files; -1 without any."""
         highest: int | None = pc.max(self._table().column("high")).as_py()
         known = [span.high for span in map(offset_span, self._newest.values()) if span.high is not None]
         return max(known if highest is None else [highest, *known], default=-1)
 
     def last_offset_of(self, batch: int) -> int | None:
-        """The last offset of the files that may hold a part of `batch`, -1 if there are none; None: nobody knows."""
+        """The last offset of the files that may hold a part of `batch`, -1 if there are none, None if unknown."""
         table = self._table()
         ends = table.filter(pc.less_equal(table.column("first_batch"), batch)).column("high")
         newest = [span.high for span in map(offset_span, self._newest.values()) if span.first_batch <= batch]

@@ -1,4 +1,4 @@
-"""A commit of upkeep beside a writer: whoever loses the version, it is upkeep that plans again and retries."""
+"""A commit of upkeep beside a writer: in a conflict upkeep plans again and retries, never the writer."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _ATTEMPTS = 10_000
 def commit_beside_writers(
     disk: Disk, state: TableState, make: Callable[[TableState], Sequence[dict[str, Any]] | None]
 ) -> TableState | None:
-    """Commit what `make` wants of the newest state, made anew for each state that a writer has moved on.
+    """Commit the actions that `make` returns for the newest state; after a conflict it is called with the new state.
 
-    None when `make` gives None: what was planned makes no sense any more. Else the state after the commit, which may
-    be another object than `state`. Raises LakeError when the disk refuses.
+    Returns None when `make` does: the plan is obsolete. Else the state after the commit, which may be another object
+    than `state`. Raises LakeError when the disk refuses.
     """
     for _ in range(_ATTEMPTS):
         actions = make(state)

@@ -60,7 +60,7 @@ def write_row_file(
 
 
 def dictionary_paths(schema: pa.Schema) -> list[str]:
-    """The paths in a Parquet file of the strings that a schema has as dictionaries, be it in lists."""
+    """The Parquet paths of the columns, or lists, of dictionary-encoded strings in a schema."""
     paths = []
     for field in schema:
         listed = pa.types.is_list(field.type)
@@ -82,7 +82,7 @@ def _write_encoded_rows(rows: pa.Table, sink: pa.BufferOutputStream, texts: list
         use_dictionary=texts,
         column_encoding={name: "DELTA_BINARY_PACKED" for name in _SORTED if name in rows.schema.names},
         write_statistics=bounded_columns(rows.schema),
-        # A batch, 1024 rows where it isn't said, looks at all of its words for their bounds: few batches, few looks.
+        # Each batch (1024 rows by default) computes the bounds of its whole dictionary: large batches save time.
         write_batch_size=_ROW_GROUP_ROWS,
         store_schema=False,
         write_page_checksum=True,
@@ -92,7 +92,7 @@ def _write_encoded_rows(rows: pa.Table, sink: pa.BufferOutputStream, texts: list
 
 
 def _with_one_dictionary(rows: pa.Table) -> Iterator[pa.Table]:
-    """The rows in parts that have one dictionary a column, each to be row groups of its own; few small ones."""
+    """The rows in tables that have one dictionary a column, each for row groups of its own; few small ones."""
     held: list[pa.Table] = []
     size = 0
     for batch in rows.to_batches():

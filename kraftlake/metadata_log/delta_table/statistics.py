@@ -13,12 +13,12 @@ from kraftlake.metadata_log.delta_table.actions import AddFile, FileStatistics
 from kraftlake.runtime.arrow import pc
 
 _FEW = 16
-"""Up to so many values Python finds the ends faster than a call into Arrow does."""
+"""Up to this number of values Python finds the bounds faster than a call into Arrow."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST_MS = -62_135_596_800_000
 _LAST_MS = 253_402_300_799_999
-"""The years 1 to 9999, which four digits can say."""
+"""The years 1 to 9999, which have four digits."""
 
 
 def file_statistics(rows: pa.Table, columns: Sequence[str]) -> FileStatistics:
@@ -42,10 +42,10 @@ _HELD_ROWS = 1 << 17
 
 
 class GrowingStatistics:
-    """`file_statistics` of rows that come table by table, few of which are kept."""
+    """`file_statistics` of rows that come table by table, of which few are kept in memory."""
 
     def __init__(self, columns: Sequence[str], *, held_rows: int = _HELD_ROWS) -> None:
-        """Up to `held_rows` are looked at together."""
+        """Up to `held_rows` rows are processed together."""
         self._columns = columns
         self._holds = held_rows
         self._record_count = 0
@@ -63,13 +63,13 @@ class GrowingStatistics:
             self._fold()
 
     def of_all(self) -> FileStatistics:
-        """The statistics of all of them, one table at least."""
+        """The statistics of all rows, at least one table."""
         self._fold()
         statistics = file_statistics(pa.concat_tables(self._ends), self._columns)
         return attrs.evolve(statistics, record_count=self._record_count, null_counts=self._nulls)
 
     def _fold(self) -> None:
-        """Keep of the rows that are held the smallest and largest values alone."""
+        """Reduce the held rows to their smallest and largest values."""
         if not self._held:
             return
         rows = pa.concat_tables(self._held)
@@ -124,7 +124,7 @@ def iso_milliseconds(epoch_ms: int) -> str:
 
 
 def epoch_milliseconds(text: object) -> int | None:
-    """The inverse of `iso_milliseconds`, for what other writers leave too; None for what it can't be read from."""
+    """The inverse of `iso_milliseconds`, for the forms of other writers too; None for anything else."""
     if not isinstance(text, str):
         return None
     try:

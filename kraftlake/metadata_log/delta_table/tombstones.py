@@ -1,4 +1,4 @@
-"""The files that a table lately had: they stay on the disk for readers of older versions until vacuum takes them."""
+"""The removed files of a table, which stay on the disk for readers of older versions until a vacuum."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ REMOVE_SCHEMA = pa.schema([("path", pa.string()), ("deletionTimestamp", pa.int64
 
 
 class Tombstones:
-    """Removed files by path. `load` gives those of a checkpoint (REMOVE_SCHEMA) when they are first needed.
+    """Removed files by path. `load` returns those of a checkpoint (REMOVE_SCHEMA) when they are first needed.
 
-    With `kept` false they are passed over, for a handle that lives for months and writes no checkpoint.
+    With `kept` false they are ignored, for a handle that lives for months and writes no checkpoint.
     """
 
     def __init__(self, load: Callable[[], pa.Table] | None = None, *, kept: bool = True) -> None:
@@ -25,12 +25,12 @@ class Tombstones:
         self._back: set[str] = set()
 
     def add(self, file: RemoveFile) -> None:
-        """Take in a remove."""
+        """Add the file of a remove action."""
         if self._kept:
             self._newest[file.path] = file
 
     def discard(self, path: str) -> None:
-        """Take in an add of a path, in case it was removed before."""
+        """Forget a path that is added again."""
         self._newest.pop(path, None)
         if self._load is not None:
             self._back.add(path)

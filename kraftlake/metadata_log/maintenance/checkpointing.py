@@ -1,4 +1,4 @@
-"""Checkpoints when they are due, and the clean-up of the commits behind them; never on the path of an append."""
+"""Writing checkpoints that are due, and deleting the commits behind them; never during an append."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _KEPT_CHECKPOINTS = 2
 
 @attrs.frozen(kw_only=True)
 class CleanUp:
-    """What a clean-up took away."""
+    """The numbers of files that a clean-up deleted."""
 
     commits: int
     checkpoints: int
@@ -47,12 +47,12 @@ def checkpoint_if_due(
 
 
 def clean_up_commits(table: Location, disk: Disk, policy: UpkeepPolicy) -> CleanUp:
-    """Take away the commits behind the newest checkpoint that no stream within the declared lag has still to read.
+    """Delete the commits behind the newest checkpoint that no stream within the declared lag has still to read.
 
-    The oldest go first, so that what is left has no hole wherever this stops; older checkpoints go but for one. A
-    writer that slept for longer than a commit is kept would find the name of its version free again: it looks at
-    `_last_checkpoint` before, and nothing younger than the orphans' age goes. Raises CorruptDataError, and takes
-    nothing away, where the checkpoint is torn.
+    The oldest are deleted first, so that the rest has no hole wherever this stops; one older checkpoint is kept. A
+    writer suspended for longer than a commit is kept would find the name of its version free again: it reads
+    `_last_checkpoint` first, and nothing younger than the orphans' age is deleted. Raises CorruptDataError, and deletes
+    nothing, where the checkpoint is torn.
     """
     log = table / LOG_FOLDER
     hint = hinted_checkpoint(log)
@@ -77,7 +77,7 @@ def clean_up_commits(table: Location, disk: Disk, policy: UpkeepPolicy) -> Clean
         for path in (path for version in old for path in checkpoints[version]):
             disk.unlink(path)
     except FileNotFoundError:
-        pass  # somebody else cleans up at the same time
+        pass  # another upkeep cleans up at the same time
     except OSError as fault:
         raise disk_fault(log, fault) from fault
     return CleanUp(commits=gone, checkpoints=len(old))

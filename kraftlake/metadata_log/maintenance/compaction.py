@@ -1,8 +1,7 @@
-"""Small files of the log made into large ones, in offset order, while a writer appends.
+"""Compaction: merges small files of the log into large ones, in offset order, while a writer appends.
 
-The rows stay what and where they are by offset; the commit says that no data changed, so no reader or stream sees it.
-A file is written again only together with as many rows again that came after it, so that each row is rewritten a
-logarithmic number of times however long the log gets.
+The rows stay the same; the commit says that no data changed, so that readers and streams skip it. A file is rewritten
+only together with at least as many newer rows, so that each row is rewritten a logarithmic number of times.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from kraftlake.runtime.errors import CorruptDataError
 
 @attrs.frozen(kw_only=True)
 class Compaction:
-    """What a compaction did: `files` became `made`, holding `rows` rows."""
+    """The result of a compaction: `files` files became `made` files with `rows` rows."""
 
     files: int = 0
     made: int = 0
@@ -48,7 +47,7 @@ Rows: TypeAlias = Callable[[OffsetSpan], int]
 
 
 def _offsets(span: OffsetSpan) -> int:
-    """How many offsets a file spans: so many rows has one of the log."""
+    """The number of offsets that a file spans, which is the number of rows of a file of the log."""
     assert span.high is not None
     return span.high - span.low + 1
 
@@ -89,14 +88,14 @@ def compact_groups(
 def groups_to_compact(
     spans: Sequence[OffsetSpan], policy: UpkeepPolicy, *, rows: Rows = _offsets, dense: bool = True
 ) -> Iterator[list[OffsetSpan]]:
-    """The files to make one of each: neighbours by offset, none of them large, enough of them to be worth it.
+    """The groups of files to merge: small neighbours by offset, `compact_from` of them or more.
 
-    `rows` counts a file's rows. Where files are `dense` they hold every offset, and neighbours leave none out.
+    `rows` counts a file's rows. `dense` files hold every offset, and neighbours leave none out.
     """
     for run in _runs(spans, policy, rows, dense):
         left = sum(map(rows, run))
         begin = 0
-        # An old file joins when what came after it holds as many rows as it does, not before.
+        # An old file joins once the files after it hold as many rows as it does.
         while begin < len(run) and rows(run[begin]) > left - rows(run[begin]):
             left -= rows(run[begin])
             begin += 1

@@ -1,7 +1,7 @@
-"""The tables of a lake that were made of its log, as their own Delta logs tell: which they are, and how far they are.
+"""The tables of a lake that are derived from its log, and how far each covers it, by their own Delta logs.
 
-Who makes them is not known here. A derived table says in a property which log it was made of, and in a transaction of
-its own (`kraftlake.NAME`) up to which offset.
+A derived table names the log that it was made of in a property, and the last offset that it covers in a transaction of
+its own (`kraftlake.NAME`).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class DerivedTable:
 def derived_tables(lake: Location, log: TableState) -> list[DerivedTable]:
     """The tables of a lake that were made of its log, by name.
 
-    One that can't be read is logged and passed over: whoever writes it says what is to be done.
+    A table that can't be read is logged and skipped: its writer reports what to do.
     """
     found = []
     for folder in folders_of(lake):

@@ -1,4 +1,4 @@
-"""When a lake's tables are checkpointed, cleaned up, compacted and vacuumed, and how far a stream may lag behind."""
+"""The bounds for checkpoints, clean-up, compaction and vacuum of a lake's tables, and the declared stream lag."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ MAX_STREAM_LAG = "kraftlake.max_stream_lag_ms"
 DEFAULT_MAX_STREAM_LAG_MS = 6 * 60 * 60 * 1000
 
 LONGEST_COMMIT_MS = 15 * 60 * 1000
-"""What a commit takes at most in an object store that hardly answers: two puts, each tried three times and read back,
-with up to four requests of 20 seconds each time."""
+"""The longest time of a commit in a slow object store: two puts, each tried three times and read back, with up to four
+requests of 20 seconds each time."""
 
 _MEGABYTE = 1024 * 1024
 
@@ -29,7 +29,7 @@ class UpkeepPolicy:
     checkpoint whatever their age. Files below half of `small_bytes` and `small_rows` are compacted, `compact_from` of
     them or more at a time, into files of up to that size. A file that no version names is vacuumed at `orphan_age_ms`,
     at least `LONGEST_COMMIT_MS`: a younger one may belong to a commit that is being made. Only with `exclusive`, which
-    says that nobody else writes to the lake during the upkeep, may it be less. Raises UsageError for other values.
+    says that no other process writes to the lake during the upkeep, may it be less. Raises UsageError for other values.
     """
 
     checkpoint_after: int = 100
@@ -47,8 +47,8 @@ class UpkeepPolicy:
             minutes = LONGEST_COMMIT_MS // 60_000
             raise UsageError(
                 f"orphan_age_ms can't be {self.orphan_age_ms}: a file of less than {minutes} minutes may belong to a "
-                f"commit that is being made, which would lose its rows. Where nobody else writes to the lake "
-                f"meanwhile, say so with exclusive=True."
+                f"commit that is being made, which would lose its rows. Where no other process writes to "
+                f"the lake meanwhile, say so with exclusive=True."
             )
 
     def checkpoint_is_due(self, commits: int, files: int) -> bool:

@@ -1,4 +1,4 @@
-"""The log's beginning taken away for good, where a snapshot stands for it and no stream has still to read it."""
+"""Trim: removes the beginning of the log where a snapshot covers it and no stream has still to read it."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from kraftlake.records.rows import BATCH_COLUMNS, LOG_SCHEMA
 from kraftlake.runtime.errors import CorruptDataError, LakeError, OffsetError
 
 _MOST_FILES = 1_000
-"""So many files go in one commit; what a writer in between has to look at stays small."""
+"""The most files that one commit removes: a writer in between has to read it."""
 
 
 @attrs.frozen(kw_only=True)
 class Trim:
-    """What a trim took away: `files` that held the offsets from `old_start` up to before `new_start`."""
+    """The result of a trim: `files` were removed, which held the offsets from `old_start` to before `new_start`."""
 
     files: int
     old_start: int
@@ -115,12 +115,12 @@ def set_properties(disk: Disk, state: TableState, properties: dict[str, str]) ->
 
 
 def restore_append_only(disk: Disk, state: TableState) -> TableState:
-    """Put back the property that a trim takes off; one that was killed in between may have left the table without."""
+    """Restore the property that a trim unsets, in case a trim was killed in between."""
     return set_properties(disk, state, {APPEND_ONLY: "true"})
 
 
 def declare_stream_lag(table: Location, disk: Disk, lag_ms: int) -> None:
-    """State in the table how far its slowest stream may lag behind, in milliseconds."""
+    """Set the table property that declares how far the slowest stream may lag behind, in milliseconds."""
     if lag_ms < 0:
         raise LakeError("A stream lags behind by 0 milliseconds at least.")
     set_properties(disk, read_table(table), {MAX_STREAM_LAG: str(lag_ms)})
@@ -161,7 +161,7 @@ def _check_lag(state: TableState, victims: Sequence[OffsetSpan]) -> None:
 
 
 def _remove(disk: Disk, state: TableState, victims: Sequence[OffsetSpan]) -> int:
-    """Remove files and let the log start behind them, in one commit; 0 when somebody compacted them meanwhile."""
+    """Remove files and move the log's start behind them, in one commit; 0 when they were compacted meanwhile."""
     paths = [span.file.path for span in victims]
     last = victims[-1].high
     assert last is not None

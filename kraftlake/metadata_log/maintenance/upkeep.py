@@ -1,4 +1,4 @@
-"""The upkeep of a lake as a whole: what a maintenance command does once, and a maintenance thread now and then."""
+"""The upkeep of a whole lake, once by a command or regularly by a thread."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ logger = get_logger(__name__)
 
 @attrs.frozen(kw_only=True)
 class UpkeepReport:
-    """What one round of upkeep did: `compaction` of the log, `derived` of the tables made of it, by name.
+    """The result of one round of upkeep: `compaction` of the log, `derived` of its derived tables, by name.
 
     `checkpoints` are the versions of the checkpoints written, by table.
     """
@@ -45,7 +45,7 @@ class UpkeepReport:
 
 
 class Upkeep:
-    """The upkeep of one lake, beside whoever appends to it; any number may run, one is enough.
+    """The upkeep of one lake, beside its writers; any number may run, one is enough.
 
     Opening raises LakeError for what is no lake.
     """
@@ -64,8 +64,7 @@ class Upkeep:
     def run(self, *, force_checkpoint: bool = False) -> UpkeepReport:
         """Compact, write checkpoints that are due, clean up the commits behind them; raises LakeError.
 
-        The log comes first, then the tables that were made of it: what is wrong with one of these keeps nobody else
-        waiting.
+        The log comes first, then its derived tables: a fault in one of these does not delay the log.
         """
         log = self._lake / LOG_TABLE
         restore_append_only(self._disk, read_table(log))
@@ -130,7 +129,7 @@ class UpkeepThread:
     """Runs the upkeep of a lake each `interval` seconds beside a writer, until it is closed; a context manager.
 
     A round that fails is logged and tried again: upkeep that lags behind costs time, not data. Raises UsageError for
-    the upkeep of a lake that nobody else may write to.
+    an exclusive upkeep.
     """
 
     def __init__(self, upkeep: Upkeep, *, interval: float = 10.0) -> None:
@@ -147,7 +146,7 @@ class UpkeepThread:
             try:
                 self._upkeep.run()
                 self._upkeep.vacuum()
-            except Exception as fault:  # whatever it met with, the next round may find it mended
+            except Exception as fault:  # the next round may succeed
                 logger.warning("upkeep_failed", reason=str(fault) or type(fault).__name__)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Deleting the files that no version names any more, or never did, and that nobody may still need."""
+"""Deleting files that no version of a table names and no reader may still need."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kraftlake.metadata_log.storage.location import Location, modified_ms
 
 @attrs.frozen(kw_only=True)
 class Vacuum:
-    """What a vacuum found: `removed` were compacted or trimmed, `orphans` left by crashes, `kept` are too young."""
+    """The result of a vacuum: `removed` were compacted or trimmed, `orphans` left by crashes, `kept` too young."""
 
     removed: int = 0
     orphans: int = 0
@@ -41,14 +41,14 @@ def vacuum(table: Location, disk: Disk, policy: UpkeepPolicy, *, dry_run: bool =
     live = set(state.files)
     now = disk.clock.milliseconds()
     promised = max(max_stream_lag_ms(state.metadata.configuration), policy.orphan_age_ms)
-    buried = state.tombstones.since(0)
+    tombstones = state.tombstones.since(0)
     removed: list[Location] = []
     orphans: list[Location] = []
     kept = 0
     for path in found:
         if path.name in live:
             continue
-        tombstone = buried.get(path.name)
+        tombstone = tombstones.get(path.name)
         # Without a time of removal, as without a tombstone, the file's own age has to do.
         gone_at = None if tombstone is None else tombstone.deletion_timestamp
         bound = policy.orphan_age_ms if tombstone is None else promised

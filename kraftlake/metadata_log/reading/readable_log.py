@@ -1,4 +1,4 @@
-"""What a log holds, by offset: whole batches or rows, in their order, while others write, compact and clean up."""
+"""Reading a log by offset: whole batches or rows, in order, while others write, compact and clean up."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class ReadableLog:
         return chain_base(self._state)
 
     def refresh(self) -> int:
-        """Take in what was committed since; returns the number of new versions. Opens files by name, lists nothing."""
+        """Apply the versions committed since; returns their number. Opens files by name, lists nothing."""
         before = self._state.version
         try:
             self._took(self._state.advance())
@@ -145,7 +145,7 @@ class ReadableLog:
         yield from self._whole_batches(low, high, _schema_of(columns))
 
     def bulk_batches(self, from_offset: int, to_offset: int) -> Iterator[BatchValues | RecordBatch]:
-        """As `batches`, many at once: see `kraftlake.records.batch_values`."""
+        """As `batches`, many at once as BatchValues, for bulk replay."""
         from kraftlake.records.row_values import values_of_rows
 
         for table in self.batch_rows(from_offset, to_offset):
@@ -183,7 +183,7 @@ class ReadableLog:
         raise OffsetError(f"The log of {self._path} holds no batch of the time {time_ms} (epoch ms) or before it.")
 
     def take_in(self, commit: Commit) -> None:
-        """Take in the next version, which somebody read already."""
+        """Apply the next version, which the caller has read."""
         self._state.apply(commit)
         self._took([commit])
 

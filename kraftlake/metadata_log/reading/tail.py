@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from kraftlake.metadata_log.reading.readable_log import ReadableLog
 
 _CLEANED_UP_EVERY = 0.25
-"""After looking in vain for so many seconds it is checked whether the next version was cleaned up meanwhile."""
+"""Seconds of waiting for the next version after which a tail checks whether that version was cleaned up."""
 
 _CHUNK = 256
 
 
 class TailCursor:
-    """Where a tail stands: batches below `next_offset` were given, versions up to that of its log were looked at."""
+    """The position of a tail: batches below `next_offset` were returned, versions up to that of its log were read."""
 
     def __init__(self, log: ReadableLog, from_offset: int | None, poll: float) -> None:
         offset = log.end_offset if from_offset is None else from_offset
@@ -47,7 +47,7 @@ class TailCursor:
         self._cleaned_up = False
 
     def step(self) -> list[RecordBatch]:
-        """The next batches in order, some of them if there are many; an empty list when there are none now."""
+        """The next batches in order, at most `_CHUNK` from a backlog; an empty list when there are none yet."""
         while True:
             if self._backlog is not None:
                 batches = list(islice(self._backlog, _CHUNK))
@@ -64,7 +64,7 @@ class TailCursor:
                 return batches
 
     def has_news(self) -> bool:
-        """Whether a step may give anything; a look at one name."""
+        """Whether `step` may return batches; looks for one file name."""
         behind = self._backlog is not None or self.next_offset < self._log.end_offset
         if behind or commit_path(self._log.path / "log", self._log.version + 1).exists():
             return True
@@ -83,7 +83,7 @@ class TailCursor:
         return None
 
     def _was_cleaned_up(self) -> bool:
-        """Whether the next version isn't there because it was cleaned up; looked after now and then."""
+        """Whether the next version is missing because it was cleaned up; checked every `_patience` calls."""
         self._misses += 1
         if self._misses % self._patience == 0:
             log = self._log.path / "log" / LOG_FOLDER
@@ -91,7 +91,7 @@ class TailCursor:
         return self._cleaned_up
 
     def _read_added(self, added: list[AddFile]) -> list[RecordBatch]:
-        """The batches of a version that added one file, where that is all that is new: as a rule, and the quick way."""
+        """The batches of a version that added one file with all new offsets, the usual case; else an empty list."""
         log = self._log
         if len(added) != 1 or not holds_offsets(added[0], self.next_offset, log.end_offset - 1):
             return []
@@ -131,7 +131,7 @@ class LogTail:
 
     @property
     def next_offset(self) -> int:
-        """The offset after the last batch that was given: where another tail would go on."""
+        """The offset after the last batch that was returned, where another tail would continue."""
         return self._ready[-1].base_offset if self._ready else self._cursor.next_offset
 
     def close(self) -> None:
@@ -176,7 +176,7 @@ async def tail_async(
     timeout: float | None,
     poll: float,
 ) -> AsyncIterator[RecordBatch]:
-    """As `LogTail`, for an event loop: files are read in a thread, waiting blocks nobody; `aclose()` ends it."""
+    """As `LogTail`, for an event loop: files are read in a thread, waiting doesn't block; `aclose()` ends it."""
     check_waits(timeout, poll)
     cursor = await asyncio.to_thread(TailCursor, log, from_offset, poll)
     loop = asyncio.get_running_loop()
@@ -194,7 +194,7 @@ async def tail_async(
 
 
 def check_waits(timeout: float | None, poll: float) -> None:
-    """Raises UsageError for times that can't be waited for."""
+    """Raise UsageError for a timeout or poll interval that can't be waited for."""
     if poll <= 0 or (timeout is not None and timeout < 0):
         raise UsageError("A tail's poll must be above 0 seconds, and its timeout at least 0.")
 

@@ -1,4 +1,4 @@
-"""The CRC32C of bytes that were read, or written, in pieces by several processes."""
+"""The CRC32C of a byte string whose parts several processes read or write."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _POLYNOMIAL: Final = 0x82F63B78
 
 
 def joined(parts: Iterable[tuple[int, int]]) -> int:
-    """The checksum of byte strings one behind the other, of which each has a checksum and a length."""
+    """The checksum of the concatenation of byte strings, from the checksum and the length of each."""
     total = 0
     for checksum, length in parts:
         total = _after_zeros(total, length) ^ checksum
@@ -18,7 +18,7 @@ def joined(parts: Iterable[tuple[int, int]]) -> int:
 
 
 def _after_zeros(checksum: int, length: int) -> int:
-    """What `checksum` becomes by so many bytes that say nothing."""
+    """`checksum` after appending `length` zeros."""
     power = 0
     while length:
         if length & 1:
@@ -30,7 +30,7 @@ def _after_zeros(checksum: int, length: int) -> int:
 
 @cache
 def _zeros(power: int) -> tuple[int, ...]:
-    """The matrix over GF(2) of 2**power zero bytes, a number for each bit of what it is applied to."""
+    """The matrix over GF(2) that appends 2**power zero bytes, one column (an integer) for each bit of a checksum."""
     if power:
         half = _zeros(power - 1)
         return tuple(_times(half, column) for column in half)

@@ -1,4 +1,4 @@
-"""The files that a snapshot of a lake consists of: written by whoever has the rows, in as many parts as there are."""
+"""Writing the data files of a snapshot of a lake, in one part or in several by several processes."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ STATISTICS_COLUMNS = (END_OFFSET, EPOCH, "offset", "epoch", "timestamp", "batch"
 
 @attrs.frozen(kw_only=True)
 class SnapshotPart:
-    """A file that is written, and no part of the table yet; it can be sent to another process.
+    """A written file that no commit has added yet; it can be sent to another process.
 
-    `checksum` is the CRC32C of the `payload_bytes` bytes of its values, one behind the other.
+    `checksum` is the CRC32C of its concatenated values, `payload_bytes` their length.
     """
 
     file: AddFile

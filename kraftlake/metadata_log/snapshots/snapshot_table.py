@@ -1,8 +1,8 @@
 """The snapshots of a lake: one Delta table in which each snapshot is one commit of one file, in record form.
 
-The rows are those of the log's table (offset, batch: within the snapshot), with the snapshot's end offset and epoch
-before them. What a snapshot is (record count, time, size) stands in txn actions of its commit, which survive
-checkpoints and compaction, so that a listing reads no data.
+The rows have the columns of the log's table (offset, batch: within the snapshot), preceded by the snapshot's end offset
+and epoch. Record count, time and size of a snapshot are txn actions of its commit, which survive checkpoints and
+compaction, so that a listing reads no data.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _ATTEMPTS = 100
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
 class LakeSnapshot(Value):
-    """A whole snapshot in a lake: it holds what the offsets below `end_offset` say, the last of them of `epoch`.
+    """A complete snapshot in a lake: the state after all offsets below `end_offset`, the last of which has `epoch`.
 
     `last_contained_log_timestamp` is the append time of the last of them in epoch ms; `size_in_bytes` that of Kafka's
     file, 0 where it never was one; `checksum` the CRC32C of its records' values in order, None for one kept by an
@@ -85,7 +85,7 @@ class LakeSnapshot(Value):
 
     @property
     def data_files(self) -> tuple[tuple[str, int], ...]:
-        """Names and sizes of the files that hold its rows: other files may hold other rows."""
+        """Names and sizes of the files that hold its rows."""
         return self._table.data_files(self.end_offset)
 
     @property
@@ -98,7 +98,7 @@ class LakeSnapshot(Value):
         yield from from_rows(self._rows())
 
     def bulk_batches(self) -> Iterator[BatchValues | RecordBatch]:
-        """As `batches`, many at once: see `kraftlake.records.batch_values`."""
+        """As `batches`, many at once as BatchValues, for bulk replay."""
         from kraftlake.records.row_values import values_of_rows
 
         yield from values_of_rows(self._rows())
@@ -110,9 +110,9 @@ class LakeSnapshot(Value):
         return rows
 
     def damage(self) -> str | None:
-        """Why this snapshot is not to be used, in words: what its commit states of it, its rows contradict.
+        """Why this snapshot must not be used: how its rows contradict its commit; None for a sound one.
 
-        None for a sound one. It reads the snapshot.
+        Reads the whole snapshot.
         """
         try:
             return self._damage_of(self._table.rows(self.end_offset))
@@ -170,7 +170,7 @@ class SnapshotTable:
         return self._state.path
 
     def snapshots(self) -> tuple[LakeSnapshot, ...]:
-        """The whole snapshots, by end offset; one whose rows aren't all there is left out with a warning."""
+        """The complete snapshots, by end offset; one that lacks rows is left out with a warning."""
         whole = []
         for snapshot in self._stated():
             if (lacks := self._lacks(snapshot)) is None:
@@ -180,12 +180,12 @@ class SnapshotTable:
         return tuple(whole)
 
     def damaged(self) -> tuple[tuple[str, str], ...]:
-        """The names of those that `snapshots` leaves out, each with the reason."""
+        """The names of the snapshots that `snapshots` leaves out, each with the reason."""
         lacking = ((snapshot.name, self._lacks(snapshot)) for snapshot in self._stated())
         return tuple((name, lacks) for name, lacks in lacking if lacks is not None)
 
     def _lacks(self, snapshot: LakeSnapshot) -> str | None:
-        """Why the rows of a snapshot aren't all there, in words; None where they are."""
+        """Why a snapshot is incomplete; None where it is complete."""
         try:
             found = self._count(snapshot.end_offset)
         except CorruptDataError as fault:
@@ -231,10 +231,9 @@ class SnapshotTable:
         last_contained_log_timestamp: int,
         size_in_bytes: int = 0,
     ) -> bool:
-        """Commit a snapshot whose files are written, by `write_part`; False when it is there already.
+        """Commit a snapshot whose files `write_part` wrote; False when the table has it already.
 
-        `parts` have its rows in their order, without a gap. Raises as `add` does; what was written is then in no
-        version of the table.
+        `parts` hold its rows in order, without a gap. Raises as `add` does; the files are deleted then.
         """
         self._state.check_writable()
         name = snapshot_name(end_offset, epoch)
@@ -331,7 +330,7 @@ class SnapshotTable:
         return files
 
     def _count(self, end_offset: int) -> int:
-        """How many rows of a snapshot are there, by what the files' adds and footers tell where they do."""
+        """The number of rows of a snapshot, by the statistics of its files and their footers as far as possible."""
         found = 0
         for file in self._files_of(end_offset):
             if (stated := self._stated_rows(file, end_offset)) is not None:
@@ -352,7 +351,7 @@ class SnapshotTable:
         return found
 
     def _stated_rows(self, file: AddFile, end_offset: int) -> int | None:
-        """The rows of a file that holds one snapshot alone, is on a disk and has its size; None: look into it."""
+        """The rows of an intact file on a disk that holds one snapshot alone; None where it must be opened."""
         path, statistics = self.path / file.path, file.statistics
         if statistics is None or not isinstance(path, Path):
             return None

@@ -1,4 +1,4 @@
-"""The few writes that the log asks of a disk or an object store, in one class, so that a test can put another there."""
+"""The writes of a lake to a disk or an object store, in one class that a test can replace."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ Durability: TypeAlias = Literal["fsync", "os"]
 """What an acknowledged append survives: "fsync" a power cut, "os" the process's death only."""
 
 _PUTS = 3
-"""How often a put of unknown outcome is made again, with the same bytes: whichever of them lands, it is one commit."""
+"""Number of tries of a put whose outcome is unknown, each with the same bytes: whichever succeeds, it is one commit."""
 
 
 class UnconfirmedWriteError(OSError):
-    """What was to be written may be there, or appear later, or not survive a power cut: nobody can say."""
+    """The outcome of a write is unknown: it may be there, appear later, or not survive a power cut."""
 
 
 class Disk:
@@ -37,7 +37,7 @@ class Disk:
 
     durability: Durability = "fsync"
     clock: Clock = SystemClock()
-    """By which the age of a file is told."""
+    """The clock by which the age of a file is measured."""
 
     def __init__(self, durability: Durability = "fsync") -> None:
         if durability not in get_args(Durability):
@@ -59,7 +59,7 @@ class Disk:
             os.close(descriptor)
 
     def fsync(self, path: Location) -> None:
-        """Make a file's content durable, or a folder's entries; nothing is done where the durability is "os"."""
+        """Make a file's content, or a folder's entries, durable; does nothing where the durability is "os"."""
         if self.durability == "os":
             return
         descriptor = os.open(_local(path), os.O_RDONLY | os.O_CLOEXEC)
@@ -73,7 +73,7 @@ class Disk:
         os.link(_local(source), _local(target))
 
     def unlink(self, path: Location) -> None:
-        """Take a name away; one that is gone is no fault."""
+        """Delete a file; a missing one is no error."""
         _local(path).unlink(missing_ok=True)
 
     def fsync_all(self, paths: Sequence[Location]) -> None:
@@ -82,12 +82,12 @@ class Disk:
             self.fsync(path)
 
     def put_if_absent(self, path: Location, data: bytes, after: Sequence[Location] = ()) -> None:
-        """Write a file, whole and durable or not at all, if nobody has; `data` is like no other writer's.
+        """Write a file, whole and durable or not at all, unless it exists; `data` differs from any other writer's.
 
         `after` are files and folders that must be durable before it is visible.
 
-        Raises FileExistsError when somebody else's is there, UnconfirmedWriteError when the outcome can't be told,
-        another OSError when the disk refuses and nothing of ours is visible.
+        Raises FileExistsError when another writer's file is there, UnconfirmedWriteError when the outcome is unknown,
+        another OSError when the disk refuses and nothing was written.
         """
         temporary = _temporary_beside(path)
         try:
@@ -129,17 +129,17 @@ class Disk:
 
 
 class ConcurrentDisk(Disk):
-    """A disk that is asked for several fsyncs at a time: a journal makes one of them, which halves a commit's time."""
+    """A disk on which several fsyncs run at once: a journal merges them, which halves the time of a commit."""
 
     def fsync_all(self, paths: Sequence[Location]) -> None:
-        """`fsync` each of them, all at once; raises the OSError of one that failed when none is going on any more."""
+        """`fsync` all of them at once; after all have ended, raises the OSError of one that failed."""
         if self.durability == "os":
             return
         from concurrent.futures import wait
 
         others: list[Future[None]] = []
-        # Once the main thread has returned, the interpreter gives out no work to threads any more, while those that
-        # the program started itself may go on appending: what was not given out is done here.
+        # Once the main thread has returned, executors accept no work, while threads that the program started itself
+        # may go on appending: this thread then does the fsyncs.
         with contextlib.suppress(RuntimeError):
             for path in paths[1:]:
                 others.append(_threads(os.getpid()).submit(self.fsync, path))  # noqa: PERF401  # keeps those before a fault
@@ -153,31 +153,31 @@ class ConcurrentDisk(Disk):
 
 @functools.cache
 def _threads(_process: int) -> ThreadPoolExecutor:
-    """Those of this process: threads don't survive a fork."""
+    """The threads of this process: threads don't survive a fork."""
     from concurrent.futures import ThreadPoolExecutor
 
     return ThreadPoolExecutor(4, thread_name_prefix="fsync")
 
 
 class ObjectStoreDisk(Disk):
-    """An object store: an object is there whole and durable, or not at all; folders are part of its name."""
+    """An object store: an object exists whole and durable, or not at all; folders are part of its name."""
 
     def make_folder(self, path: Location) -> None:
         """A prefix needs no making."""
 
     def write(self, path: Location, data: bytes | memoryview) -> None:
-        """Put a new object; a name that is taken by the same bytes was taken by an earlier try of ours."""
+        """Put a new object; the same bytes under this name are those of an earlier try."""
         self.put_if_absent(path, bytes(data))
 
     def fsync(self, path: Location) -> None:
         """What a store has accepted is durable."""
 
     def link(self, source: Location, target: Location) -> None:
-        """Not there: `put_if_absent` is one request."""
+        """Not supported: `put_if_absent` is one request."""
         raise NotImplementedError
 
     def unlink(self, path: Location) -> None:
-        """Delete an object; one that is gone is no fault."""
+        """Delete an object; a missing one is no error."""
         import obstore
 
         from kraftlake.metadata_log.storage.object_path import store_faults
@@ -187,7 +187,7 @@ class ObjectStoreDisk(Disk):
             obstore.delete(place.store, place.key)
 
     def put_if_absent(self, path: Location, data: bytes, after: Sequence[Location] = ()) -> None:  # noqa: ARG002
-        """As a disk's; a put that timed out may land later, so only what can be read back is believed."""
+        """As on a disk; a put that timed out may take effect later, so only what can be read back counts."""
         for tries_left in reversed(range(_PUTS)):
             try:
                 return self._put(_object(path), data)
@@ -223,12 +223,12 @@ class ObjectStoreDisk(Disk):
 
 
 def disk_for(place: Location, durability: Durability = "fsync") -> Disk:
-    """What writes at a place. An object store has one durability only, its own."""
+    """The disk for a location. An object store has one durability only, its own."""
     return ObjectStoreDisk(durability) if isinstance(place, ObjectPath) else ConcurrentDisk(durability)
 
 
 def _read_back(path: Location, fault: OSError) -> bytes | None:
-    """What is at `path` after a write of it reported a fault, None when nothing is."""
+    """The content of `path` after a write that reported a fault, None without a file."""
     try:
         return path.read_bytes()
     except FileNotFoundError:

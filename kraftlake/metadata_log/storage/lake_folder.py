@@ -1,4 +1,4 @@
-"""The folder of a lake: made for its owner alone, and never over something else."""
+"""The folder of a lake: readable by its owner only, and never created over other files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kraftlake.runtime.errors import LakeError
 
 
 def make_lake_folder(path: Location, disk: Disk, first_table: str) -> None:
-    """Make the folder, or take an empty one, or one that holds nothing but what an interrupted creation leaves.
+    """Make the folder, or take one that is empty or holds only what an interrupted creation leaves.
 
     `first_table` is the table that a lake begins with. Raises LakeError when something else is in the way or the disk
     refuses.
@@ -52,7 +52,7 @@ def was_begun(path: Location, first_table: str) -> bool:
 def _is_left_over(lake: Path, entry: Path, first_table: str) -> bool:
     """Whether a creation that didn't get to its commit may have left this: folders, and commits under other names.
 
-    No creation leaves a symbolic link: whoever put it there would choose where the lake's secrets are written.
+    A creation never leaves a symbolic link; a foreign one would choose where the lake's secrets are written.
     """
     delta_log = lake / first_table / LOG_FOLDER
     if entry.is_symlink():

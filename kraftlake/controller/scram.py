@@ -12,7 +12,7 @@ import attrs
 from kraftlake.controller.errors import ApiError, ControllerApiError, Errors
 from kraftlake.controller.result import ControllerResult
 from kraftlake.controller.state import ControllerState
-from kraftlake.image.scram_image import SCRAM_MECHANISMS
+from kraftlake.image.kafka_names import SCRAM_MECHANISMS
 from kraftlake.records.metadata_records import RemoveUserScramCredentialRecord, UserScramCredentialRecord
 from kraftlake.records.serde import ApiMessageAndVersion
 

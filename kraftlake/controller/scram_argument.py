@@ -8,7 +8,7 @@ import re
 import secrets
 
 from kraftlake.controller.scram import MIN_ITERATIONS, ScramUpsertion
-from kraftlake.image.scram_image import SCRAM_MECHANISMS
+from kraftlake.image.kafka_names import SCRAM_MECHANISMS
 from kraftlake.records.metadata_version import MetadataVersion
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.runtime.errors import UsageError

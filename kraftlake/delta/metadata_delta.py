@@ -118,15 +118,8 @@ class MetadataDelta:
 
     def finish_snapshot(self) -> None:
         """Everything that the base image has and no record has named is gone: the records were a whole snapshot."""
-        self.get_or_create_features_delta().finish_snapshot()
-        self.get_or_create_cluster_delta().finish_snapshot()
-        self.get_or_create_topics_delta().finish_snapshot()
-        self.get_or_create_configs_delta().finish_snapshot()
-        self.get_or_create_client_quotas_delta().finish_snapshot()
-        self.get_or_create_producer_ids_delta().finish_snapshot()
-        self.get_or_create_acls_delta().finish_snapshot()
-        self.get_or_create_scram_delta().finish_snapshot()
-        self.get_or_create_delegation_token_delta().finish_snapshot()
+        for get_or_create in _GET_OR_CREATE.values():
+            get_or_create(self).finish_snapshot()
 
     def apply(self, provenance: MetadataProvenance) -> MetadataImage:
         """The image after the records, at `provenance`; parts in which nothing changed are the old objects.
@@ -135,97 +128,80 @@ class MetadataDelta:
         Raises ReplayError when two topics share a name.
         """
         image = self.image
-        changed = attrs.evolve(
-            image,
-            provenance=provenance,
-            features=self.features_delta.apply() if self.features_delta else image.features,
-            cluster=self.cluster_delta.apply() if self.cluster_delta else image.cluster,
-            topics=self.topics_delta.apply() if self.topics_delta else image.topics,
-            configs=self.configs_delta.apply() if self.configs_delta else image.configs,
-            client_quotas=self.client_quotas_delta.apply() if self.client_quotas_delta else image.client_quotas,
-            producer_ids=self.producer_ids_delta.apply() if self.producer_ids_delta else image.producer_ids,
-            acls=self.acls_delta.apply() if self.acls_delta else image.acls,
-            scram=self.scram_delta.apply() if self.scram_delta else image.scram,
-            delegation_tokens=(
-                self.delegation_token_delta.apply() if self.delegation_token_delta else image.delegation_tokens
-            ),
-        )
-        same = provenance == image.provenance and all(getattr(changed, part) is getattr(image, part) for part in _PARTS)
-        return image if same else changed
+        deltas = ((part, getattr(self, name)) for part, name in _PARTS.items())
+        parts = {part: delta.apply() for part, delta in deltas if delta is not None}
+        if provenance == image.provenance and all(getattr(image, part) is new for part, new in parts.items()):
+            return image
+        return attrs.evolve(image, provenance=provenance, **parts)
 
     def get_or_create_features_delta(self) -> FeaturesDelta:
         """The delta of that part, made where there is none yet."""
-        if self.features_delta is None:
-            self.features_delta = FeaturesDelta(self.image.features)
-        return self.features_delta
+        self.features_delta = delta = self.features_delta or FeaturesDelta(self.image.features)
+        return delta
 
     def get_or_create_cluster_delta(self) -> ClusterDelta:
         """The delta of that part, made where there is none yet."""
-        if self.cluster_delta is None:
-            self.cluster_delta = ClusterDelta(self.image.cluster)
-        return self.cluster_delta
+        self.cluster_delta = delta = self.cluster_delta or ClusterDelta(self.image.cluster)
+        return delta
 
     def get_or_create_topics_delta(self) -> TopicsDelta:
         """The delta of that part, made where there is none yet."""
-        if self.topics_delta is None:
-            self.topics_delta = TopicsDelta(self.image.topics, of_log=self._of_log)
-        return self.topics_delta
+        self.topics_delta = delta = self.topics_delta or TopicsDelta(self.image.topics, of_log=self._of_log)
+        return delta
 
     def get_or_create_configs_delta(self) -> ConfigurationsDelta:
         """The delta of that part, made where there is none yet."""
-        if self.configs_delta is None:
-            self.configs_delta = ConfigurationsDelta(self.image.configs)
-        return self.configs_delta
+        self.configs_delta = delta = self.configs_delta or ConfigurationsDelta(self.image.configs)
+        return delta
 
     def get_or_create_client_quotas_delta(self) -> ClientQuotasDelta:
         """The delta of that part, made where there is none yet."""
-        if self.client_quotas_delta is None:
-            self.client_quotas_delta = ClientQuotasDelta(self.image.client_quotas)
-        return self.client_quotas_delta
+        self.client_quotas_delta = delta = self.client_quotas_delta or ClientQuotasDelta(self.image.client_quotas)
+        return delta
 
     def get_or_create_producer_ids_delta(self) -> ProducerIdsDelta:
         """The delta of that part, made where there is none yet."""
-        if self.producer_ids_delta is None:
-            self.producer_ids_delta = ProducerIdsDelta(self.image.producer_ids)
-        return self.producer_ids_delta
+        self.producer_ids_delta = delta = self.producer_ids_delta or ProducerIdsDelta(self.image.producer_ids)
+        return delta
 
     def get_or_create_acls_delta(self) -> AclsDelta:
         """The delta of that part, made where there is none yet."""
-        if self.acls_delta is None:
-            self.acls_delta = AclsDelta(self.image.acls)
-        return self.acls_delta
+        self.acls_delta = delta = self.acls_delta or AclsDelta(self.image.acls)
+        return delta
 
     def get_or_create_scram_delta(self) -> ScramDelta:
         """The delta of that part, made where there is none yet."""
-        if self.scram_delta is None:
-            self.scram_delta = ScramDelta(self.image.scram)
-        return self.scram_delta
+        self.scram_delta = delta = self.scram_delta or ScramDelta(self.image.scram)
+        return delta
 
     def get_or_create_delegation_token_delta(self) -> DelegationTokenDelta:
         """The delta of that part, made where there is none yet."""
-        if self.delegation_token_delta is None:
-            self.delegation_token_delta = DelegationTokenDelta(self.image.delegation_tokens)
-        return self.delegation_token_delta
+        self.delegation_token_delta = delta = self.delegation_token_delta or DelegationTokenDelta(
+            self.image.delegation_tokens
+        )
+        return delta
 
     def _replay_feature_level(self, record: r.FeatureLevelRecord) -> None:
         features = self.get_or_create_features_delta()
         features.replay(record)
         if features.metadata_version_change is not None:  # every part may react to it, so every part has a delta
-            self.get_or_create_cluster_delta()
-            self.get_or_create_configs_delta()
-            self.get_or_create_topics_delta()
-            self.get_or_create_client_quotas_delta()
-            self.get_or_create_producer_ids_delta()
-            self.get_or_create_acls_delta()
-            self.get_or_create_scram_delta()
-            self.get_or_create_delegation_token_delta()
+            for get_or_create in _GET_OR_CREATE.values():
+                get_or_create(self)
 
     def _replay_remove_topic(self, record: r.RemoveTopicRecord) -> None:
         name = self.get_or_create_topics_delta().replay_remove_topic(record)
         self.get_or_create_configs_delta().replay_remove_topic(name)
 
 
-_PARTS = tuple(field.name for field in attrs.fields(MetadataImage) if field.name != "provenance")
+_PARTS: Mapping[str, str] = {
+    field.name: f"{field.name.replace('tokens', 'token')}_delta"
+    for field in attrs.fields(MetadataImage)
+    if field.name != "provenance"
+}
+"""The attribute with the delta of each part of an image."""
+_GET_OR_CREATE: Mapping[str, Callable[[MetadataDelta], Any]] = {
+    name: getattr(MetadataDelta, f"get_or_create_{name}") for name in _PARTS.values()
+}
 
 _HANDLERS: Mapping[type, Callable[[MetadataDelta, Any], None]] = {
     r.RegisterBrokerRecord: lambda d, m: d.get_or_create_cluster_delta().replay_register_broker(m),

@@ -8,6 +8,7 @@ from typing import ClassVar, Final
 import attrs
 from rpds import HashTrieMap
 
+from kraftlake.image.kafka_names import CONFIG_RESOURCES
 from kraftlake.image.short_repr import short_repr
 from kraftlake.records.metadata_records import ConfigRecord
 from kraftlake.records.serde import ApiMessageAndVersion
@@ -15,20 +16,11 @@ from kraftlake.runtime.value import Value
 
 TOPIC_RESOURCE: Final = 2
 BROKER_RESOURCE: Final = 4
-RESOURCE_TYPES: Mapping[int, str] = {
-    0: "UNKNOWN",
-    TOPIC_RESOURCE: "TOPIC",
-    BROKER_RESOURCE: "BROKER",
-    8: "BROKER_LOGGER",
-    16: "CLIENT_METRICS",
-    32: "GROUP",
-}
-"""Kafka's ConfigResource.Type by id."""
 
 
 @attrs.frozen(order=True)
 class ConfigResource:
-    """What configs belong to: a type (a key of RESOURCE_TYPES) and a name, empty for the default of the type."""
+    """What configs belong to: a type (a key of CONFIG_RESOURCES) and a name, empty for the default of the type."""
 
     type: int
     name: str
@@ -36,7 +28,7 @@ class ConfigResource:
     @property
     def type_name(self) -> str:
         """`TOPIC`, `BROKER`, …; `UNKNOWN(n)` for a type that Kafka does not know."""
-        return RESOURCE_TYPES.get(self.type, f"UNKNOWN({self.type})")
+        return CONFIG_RESOURCES.get(self.type, f"UNKNOWN({self.type})")
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import attrs
 from rpds import HashTrieMap
 
-from kraftlake.image.endpoint import SECURITY_PROTOCOLS, Endpoint, VersionRange, features_of, listeners_of
+from kraftlake.image.endpoint import Endpoint, VersionRange, features_of, listeners_of
+from kraftlake.image.kafka_names import SECURITY_PROTOCOLS
 from kraftlake.records.metadata_records import ControllerEndpoint, ControllerFeature, RegisterControllerRecord
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.records.uuid import Uuid

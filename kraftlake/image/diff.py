@@ -8,13 +8,12 @@ from typing import Any, Final, Generic, Literal, TypeVar
 
 import attrs
 
-from kraftlake.image.acls_image import AclsImage, StandardAcl
+from kraftlake.image.acls_image import StandardAcl
 from kraftlake.image.broker_registration import BrokerRegistration
-from kraftlake.image.client_quotas_image import ClientQuotaEntity, ClientQuotaImage, ClientQuotasImage
-from kraftlake.image.cluster_image import ClusterImage
-from kraftlake.image.configurations_image import ConfigResource, ConfigurationImage, ConfigurationsImage
+from kraftlake.image.client_quotas_image import ClientQuotaEntity, ClientQuotaImage
+from kraftlake.image.configurations_image import ConfigResource, ConfigurationImage
 from kraftlake.image.controller_registration import ControllerRegistration
-from kraftlake.image.delegation_token_image import DelegationTokenData, DelegationTokenImage
+from kraftlake.image.delegation_token_image import DelegationTokenData
 from kraftlake.image.features_image import FeaturesImage
 from kraftlake.image.json_form import (
     Json,
@@ -228,15 +227,7 @@ def _features(before: FeaturesImage, after: FeaturesImage) -> Iterator[EntryChan
 _FEATURES = _Entries[str, int](part="features", path=lambda name: (name,), form=lambda level: {"level": level})
 
 
-def _brokers(before: ClusterImage, after: ClusterImage) -> Iterator[EntryChange]:
-    return _BROKERS.changes(before.brokers, after.brokers)
-
-
 _BROKERS = _Entries[int, BrokerRegistration](part="brokers", path=lambda id_: (str(id_),), form=broker_json)
-
-
-def _controllers(before: ClusterImage, after: ClusterImage) -> Iterator[EntryChange]:
-    return _CONTROLLERS.changes(before.controllers, after.controllers)
 
 
 _CONTROLLERS = _Entries[int, ControllerRegistration](
@@ -296,10 +287,6 @@ def _changed_topics(before: TopicsImage, after: TopicsImage) -> list[tuple[str, 
     return changed
 
 
-def _configs(before: ConfigurationsImage, after: ConfigurationsImage) -> Iterator[EntryChange]:
-    return _CONFIGS.changes(before.resource_data, after.resource_data)
-
-
 _CONFIGS = _Entries[ConfigResource, ConfigurationImage](
     part="configs",
     path=lambda resource: (resource.type_name, resource.name),
@@ -307,10 +294,6 @@ _CONFIGS = _Entries[ConfigResource, ConfigurationImage](
     separator=":",
     is_secret=lambda resource, name: is_sensitive_config(resource.type, name),
 )
-
-
-def _client_quotas(before: ClientQuotasImage, after: ClientQuotasImage) -> Iterator[EntryChange]:
-    return _CLIENT_QUOTAS.changes(before.entities, after.entities)
 
 
 _CLIENT_QUOTAS = _Entries[ClientQuotaEntity, ClientQuotaImage](
@@ -322,10 +305,6 @@ def _producer_ids(before: ProducerIdsImage, after: ProducerIdsImage) -> Iterator
     old, new = before.next_producer_id, after.next_producer_id
     if old != new:
         yield _entry("producerIds", ("nextProducerId",), {"nextProducerId": old}, {"nextProducerId": new})
-
-
-def _acls(before: AclsImage, after: AclsImage) -> Iterator[EntryChange]:
-    return _ACLS.changes(before.acls, after.acls)
 
 
 _ACLS = _Entries[Uuid, StandardAcl](part="acls", path=lambda id_: (str(id_),), form=acl_json)
@@ -347,10 +326,6 @@ _SCRAM = _Entries[str, ScramCredentialData](
 )
 
 
-def _delegation_tokens(before: DelegationTokenImage, after: DelegationTokenImage) -> Iterator[EntryChange]:
-    return _DELEGATION_TOKENS.changes(before.tokens, after.tokens)
-
-
 _DELEGATION_TOKENS = _Entries[str, DelegationTokenData](
     part="delegationTokens",
     path=lambda id_: (id_,),
@@ -364,17 +339,23 @@ PARTS: Final = (
 )  # fmt: skip
 """The parts of a diff in their order."""
 
+
+def _of(entries: _Entries[Any, Any], name: str) -> Callable[[Any, Any], Iterator[EntryChange]]:
+    """Finds the changes of the entries that two images of a part hold under `name`."""
+    return lambda before, after: entries.changes(getattr(before, name), getattr(after, name))
+
+
 _SOURCES: tuple[tuple[Callable[[Any, Any], Iterator[EntryChange]], str], ...] = (
     (_features, "features"),
-    (_brokers, "cluster"),
-    (_controllers, "cluster"),
+    (_of(_BROKERS, "brokers"), "cluster"),
+    (_of(_CONTROLLERS, "controllers"), "cluster"),
     (_topics, "topics"),
-    (_configs, "configs"),
-    (_client_quotas, "client_quotas"),
+    (_of(_CONFIGS, "resource_data"), "configs"),
+    (_of(_CLIENT_QUOTAS, "entities"), "client_quotas"),
     (_producer_ids, "producer_ids"),
-    (_acls, "acls"),
+    (_of(_ACLS, "acls"), "acls"),
     (_scram, "scram"),
-    (_delegation_tokens, "delegation_tokens"),
+    (_of(_DELEGATION_TOKENS, "tokens"), "delegation_tokens"),
 )
 """What finds the changes of PARTS, each with the part of the image that it looks into."""
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import attrs
 from rpds import HashTrieMap
 
 from kraftlake.runtime.value import Value
-
-SECURITY_PROTOCOLS: Mapping[int, str] = {0: "PLAINTEXT", 1: "SSL", 2: "SASL_PLAINTEXT", 3: "SASL_SSL"}
-"""Kafka's SecurityProtocol by id."""
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import ClassVar
 
 import attrs
 from rpds import HashTrieMap
 
+from kraftlake.image.kafka_names import SCRAM_MECHANISMS
 from kraftlake.image.short_repr import short_repr
 from kraftlake.image.writer_options import ImageWriterOptions
 from kraftlake.records.metadata_records import UserScramCredentialRecord
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.runtime.value import Value
-
-SCRAM_MECHANISMS: Mapping[int, str] = {0: "UNKNOWN", 1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
-"""Kafka's ScramMechanism by type."""
 
 
 def mechanism_name(mechanism: int) -> str:

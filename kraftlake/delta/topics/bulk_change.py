@@ -163,12 +163,8 @@ class BulkChange(BulkState):
     def _sorted_anew(self, names: list[str], ids: Any, alive: Any, common: dict[str, Any]) -> PackedTopics:
         table, state = self.packed.table, self.state
         fresh = int(state.counts[columns.N_FRESH])
-        sizes = np.diff(table.starts)
-        partitions = np.arange(self.packed.partition_count, dtype=np.int32) - np.repeat(table.starts[:-1], sizes)
-        for topic, ids_of_topic in table.sparse.items():
-            partitions[table.starts[topic] : table.starts[topic + 1]] = ids_of_topic
-        topic_of = np.concatenate((np.repeat(np.arange(len(sizes), dtype=np.int32), sizes), state.fresh_topics[:fresh]))
-        partitions = np.concatenate((partitions, state.fresh_partitions[:fresh]))
+        topic_of = np.concatenate((table.topic_numbers(), state.fresh_topics[:fresh]))
+        partitions = np.concatenate((table.partition_ids(), state.fresh_partitions[:fresh]))
         kept = alive[topic_of]
         order = np.lexsort((partitions, topic_of))
         order = order[kept[order]]

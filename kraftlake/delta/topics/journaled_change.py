@@ -57,13 +57,8 @@ class JournaledChange(BulkChange):
     def __init__(self, base: PackedTopics) -> None:
         super().__init__(base.merged())
         self._inner: list[tuple[Any, Any]] = []
-        sizes = np.diff(base.table.starts)
-        self._base_topics = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
-        self._base_partitions = np.arange(base.partition_count, dtype=np.int32) - np.repeat(
-            base.table.starts[:-1], sizes
-        )
-        for topic, partitions in base.table.sparse.items():
-            self._base_partitions[base.table.starts[topic] : base.table.starts[topic + 1]] = partitions
+        self._base_topics = base.table.topic_numbers()
+        self._base_partitions = base.table.partition_ids()
 
     @property
     def place_count(self) -> int:

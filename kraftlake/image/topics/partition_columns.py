@@ -59,13 +59,7 @@ class PartitionColumns:
     @property
     def partition_ids(self) -> Int32s:
         """int32[N], made anew: the ids of the partitions within their topics."""
-        table = self._rows.table
-        ids = np.arange(self._rows.partition_count, dtype=np.int32) - np.repeat(
-            table.starts[:-1], np.diff(table.starts)
-        )
-        for number, of_topic in table.sparse.items():
-            ids[table.bounds[number] : table.bounds[number + 1]] = of_topic
-        return _frozen(ids)
+        return _frozen(self._rows.table.partition_ids())
 
     @property
     def leader(self) -> Int32s:

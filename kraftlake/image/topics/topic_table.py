@@ -116,6 +116,17 @@ class TopicTable:
         self._searches_left[index] = left - 1
         return True
 
+    def topic_numbers(self) -> Int32s:
+        """int32[N]: the number of the topic of each row."""
+        return np.repeat(np.arange(self.topic_count, dtype=np.int32), np.diff(self.starts))
+
+    def partition_ids(self) -> Int32s:
+        """int32[N]: the partition id of each row."""
+        ids = np.arange(self.bounds[-1], dtype=np.int32) - np.repeat(self.starts[:-1], np.diff(self.starts))
+        for number, of_topic in self.sparse.items():
+            ids[self.bounds[number] : self.bounds[number + 1]] = of_topic
+        return ids
+
     @cached_property
     def lookup(self) -> dict[str, Any]:
         """What others derive from the table and keep with it, such as a compiled index."""

@@ -11,9 +11,15 @@ import pyarrow as pa
 from kraftlake.image import MetadataImage
 from kraftlake.image.client_quotas_image import ClientQuotaEntity
 from kraftlake.image.configurations_image import TOPIC_RESOURCE, ConfigResource
-from kraftlake.image.endpoint import SECURITY_PROTOCOLS
 from kraftlake.image.features_image import METADATA_VERSION
-from kraftlake.image.kafka_names import OPERATIONS, PATTERN_TYPES, PERMISSIONS, RESOURCE_TYPES, name_of
+from kraftlake.image.kafka_names import (
+    OPERATIONS,
+    PATTERN_TYPES,
+    PERMISSIONS,
+    RESOURCE_TYPES,
+    SECURITY_PROTOCOLS,
+    name_of,
+)
 from kraftlake.image.scram_image import mechanism_name
 from kraftlake.records import metadata_records as r
 from kraftlake.records.redaction import redact_config
@@ -84,7 +90,7 @@ def _broker_touched(message: Any) -> Iterable[Key] | None:
 
 def _broker_row(broker: int, state: State) -> tuple[Any, ...]:
     listeners = [
-        f"{name}://{e.host}:{e.port}/{SECURITY_PROTOCOLS.get(e.security_protocol, e.security_protocol)}"
+        f"{name}://{e.host}:{e.port}/{name_of(SECURITY_PROTOCOLS, e.security_protocol)}"
         for name, e in sorted(state.listeners.items())
     ]
     features = [f"{name}={levels.min}-{levels.max}" for name, levels in sorted(state.supported_features.items())]

@@ -118,7 +118,7 @@ class MetadataDelta:
 
     def finish_snapshot(self) -> None:
         """Everything that the base image has and no record has named is gone: the records were a whole snapshot."""
-        for get_or_create in _GET_OR_CREATE.values():
+        for get_or_create in _GET_OR_CREATE:
             get_or_create(self).finish_snapshot()
 
     def apply(self, provenance: MetadataProvenance) -> MetadataImage:
@@ -128,8 +128,7 @@ class MetadataDelta:
         Raises ReplayError when two topics share a name.
         """
         image = self.image
-        deltas = ((part, getattr(self, name)) for part, name in _PARTS.items())
-        parts = {part: delta.apply() for part, delta in deltas if delta is not None}
+        parts = {part: delta.apply() for part, name in _PARTS if (delta := getattr(self, name)) is not None}
         if provenance == image.provenance and all(getattr(image, part) is new for part, new in parts.items()):
             return image
         return attrs.evolve(image, provenance=provenance, **parts)
@@ -185,7 +184,7 @@ class MetadataDelta:
         features = self.get_or_create_features_delta()
         features.replay(record)
         if features.metadata_version_change is not None:  # every part may react to it, so every part has a delta
-            for get_or_create in _GET_OR_CREATE.values():
+            for get_or_create in _GET_OR_CREATE:
                 get_or_create(self)
 
     def _replay_remove_topic(self, record: r.RemoveTopicRecord) -> None:
@@ -193,15 +192,15 @@ class MetadataDelta:
         self.get_or_create_configs_delta().replay_remove_topic(name)
 
 
-_PARTS: Mapping[str, str] = {
-    field.name: f"{field.name.replace('tokens', 'token')}_delta"
+_PARTS = tuple(
+    (field.name, f"{field.name.replace('tokens', 'token')}_delta")
     for field in attrs.fields(MetadataImage)
     if field.name != "provenance"
-}
-"""The attribute with the delta of each part of an image."""
-_GET_OR_CREATE: Mapping[str, Callable[[MetadataDelta], Any]] = {
-    name: getattr(MetadataDelta, f"get_or_create_{name}") for name in _PARTS.values()
-}
+)
+"""The parts of an image, each with the attribute that holds its delta."""
+_GET_OR_CREATE: tuple[Callable[[MetadataDelta], Any], ...] = tuple(
+    getattr(MetadataDelta, f"get_or_create_{name}") for _, name in _PARTS
+)
 
 _HANDLERS: Mapping[type, Callable[[MetadataDelta, Any], None]] = {
     r.RegisterBrokerRecord: lambda d, m: d.get_or_create_cluster_delta().replay_register_broker(m),

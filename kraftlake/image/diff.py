@@ -34,7 +34,6 @@ from kraftlake.image.topics.partition_registration import PartitionRegistration
 from kraftlake.image.topics.topic_image import TopicImage
 from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.records.redaction import REDACTED, SCRAM_SECRETS, TOKEN_ID, is_sensitive_config
-from kraftlake.records.twin import mutable_twin
 from kraftlake.records.uuid import Uuid
 
 Kind = Literal["added", "removed", "changed"]
@@ -103,13 +102,6 @@ class ImageDiff:
         """Whether the images differ in nothing but where they come from."""
         return not self.changes
 
-    def by_part(self) -> dict[str, tuple[EntryChange, ...]]:
-        """The changes of every part that has some."""
-        parts: dict[str, list[EntryChange]] = {}
-        for change in self.changes:
-            parts.setdefault(change.part, []).append(change)
-        return {part: tuple(changes) for part, changes in parts.items()}
-
     def to_json(self, show_secrets: bool = False) -> Json:
         """`{from, to, PART: {added: {key: entry}, removed: {key: entry}, changed: {key: {field: [before, after]}}}}`.
 
@@ -155,7 +147,8 @@ class _Entries(Generic[K, V]):
                 fields = self.fields_changed(old, new)
                 if fields:
                     path = (*within, *self.path(key))
-                    yield _changed(self.part, path, self.separator.join(path), fields)
+                    key_text = self.separator.join(path)
+                    yield EntryChange(part=self.part, kind="changed", path=path, key=key_text, fields=fields)
                 continue
             before, after = None if old is None else self.form(old), None if new is None else self.form(new)
             if before == after:
@@ -185,26 +178,6 @@ def _entry(
         names = old if old.keys() == new.keys() else old | new
         fields = [FieldChange(n, old.get(n), new.get(n)) for n in names if old.get(n) != new.get(n)]
     return EntryChange(part=part, kind=kind, path=path, key=separator.join(path), fields=tuple(fields), secret=secret)
-
-
-def _field_change(field: str, before: Any, after: Any) -> FieldChange:
-    made = _new(_FieldTwin)
-    made.field, made.before, made.after = field, before, after
-    made.__class__ = FieldChange
-    return made  # type: ignore[no-any-return]
-
-
-def _changed(part: str, path: tuple[str, ...], key: str, fields: tuple[FieldChange, ...]) -> EntryChange:
-    made = _new(_EntryTwin)
-    made.part, made.kind, made.path, made.key, made.fields, made.secret = part, "changed", path, key, fields, _NO_SECRET
-    made.__class__ = EntryChange
-    return made  # type: ignore[no-any-return]
-
-
-_new: Any = object.__new__
-_FieldTwin: Any = mutable_twin(FieldChange)
-_EntryTwin: Any = mutable_twin(EntryChange)
-_NO_SECRET: Final = frozenset[str]()
 
 
 def diff_images(before: MetadataImage, after: MetadataImage) -> ImageDiff:
@@ -250,7 +223,7 @@ def _topics(before: TopicsImage, after: TopicsImage) -> Iterator[EntryChange]:
 
 def _partition_fields_changed(old: PartitionRegistration, new: PartitionRegistration) -> tuple[FieldChange, ...]:
     values = zip(_PARTITION_FIELDS, _partition_values(old), _partition_values(new), strict=True)
-    return tuple([_field_change(name, form(one), form(two)) for (name, form), one, two in values if one != two])
+    return tuple([FieldChange(name, form(one), form(two)) for (name, form), one, two in values if one != two])
 
 
 _PARTITION_FIELDS: Final[tuple[tuple[str, Callable[[Any], Any]], ...]] = (

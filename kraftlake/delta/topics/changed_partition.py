@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from kraftlake.delta.topics.local_replica_changes import (
     GatheredChanges,
+    PartitionInfo,
     TopicIdPartition,
     TopicPartition,
-    partition_info,
 )
 from kraftlake.image.topics.partition_registration import PartitionRegistration
 from kraftlake.records.uuid import Uuid
@@ -36,7 +36,7 @@ class ChangedPartition(NamedTuple):
             return
         key = TopicPartition(self.topic, self.partition_id)
         if previous is None or previous.partition_epoch != partition.partition_epoch:
-            info = partition_info(self.topic_id, partition)
+            info = PartitionInfo(self.topic_id, partition)
             if partition.leader != broker:
                 changes.followers[key] = info
             else:

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import attrs
 
 from kraftlake.image.topics.partition_registration import PartitionRegistration
-from kraftlake.records.twin import mutable_twin
 from kraftlake.records.uuid import Uuid
 
 
@@ -69,20 +68,6 @@ class LocalReplicaChanges:
         return not (self.deletes or self.leaders or self.followers or self.directory_ids)
 
 
-_Twin: Any = mutable_twin(LocalReplicaChanges)
-_InfoTwin: Any = mutable_twin(PartitionInfo)
-_new: Any = object.__new__
-
-
-def partition_info(topic_id: Uuid, partition: PartitionRegistration) -> PartitionInfo:
-    """A PartitionInfo, made the fast way: a change has one for each of its partitions."""
-    made = _new(_InfoTwin)
-    made.topic_id = topic_id
-    made.partition = partition
-    made.__class__ = PartitionInfo
-    return made  # type: ignore[no-any-return]
-
-
 class GatheredChanges:
     """The fields of `LocalReplicaChanges` while they are being filled."""
 
@@ -98,15 +83,9 @@ class GatheredChanges:
 
     def done(self) -> LocalReplicaChanges:
         """What was gathered."""
-        made = _new(_Twin)
-        made.deletes = self.deletes
-        made.elected_leaders = self.elected_leaders
-        made.leaders = self.leaders
-        made.followers = self.followers
-        made.topic_ids = self.topic_ids
-        made.directory_ids = self.directory_ids
-        made.__class__ = LocalReplicaChanges
-        return made  # type: ignore[no-any-return]
+        return LocalReplicaChanges(
+            self.deletes, self.elected_leaders, self.leaders, self.followers, self.topic_ids, self.directory_ids
+        )
 
 
 def local_changes_to_json(

@@ -29,8 +29,6 @@ _Rows: TypeAlias = "HashTrieMap[int, PartitionRegistration]"
 PACK_FROM: Final = 20_000
 """How many partitions, or changes of packed ones, are held as objects before they are packed."""
 
-
-_TopicTwin: Any = mutable_twin(TopicImage)
 _new: Any = object.__new__
 
 
@@ -105,13 +103,10 @@ class TopicsImage:
         return self._made.get(number) or self._make(self._base, number)
 
     def _make(self, base: PackedTopics, number: int) -> TopicImage:
-        topic = _new(_TopicTwin)
-        topic.name = base.table.name_of(number)
-        topic.id = base.table.id_of(number)
-        topic.partitions = PackedPartitions(base, number, self._rows)
-        topic.__class__ = TopicImage
+        partitions = PackedPartitions(base, number, self._rows)
+        topic = TopicImage(name=base.table.name_of(number), id=base.table.id_of(number), partitions=partitions)
         self._made[number] = topic
-        return topic  # type: ignore[no-any-return]
+        return topic
 
     def get_partition(self, topic_id: Uuid, partition: int) -> PartitionRegistration | None:
         """A partition's state; None when the topic or the partition does not exist."""

@@ -53,7 +53,7 @@ def test_the_events_of_partitions_are_what_a_diff_of_the_images_shows(
             told.setdefault(row["offset"], set()).add(key)
     for before, after in changes:
         expected = set()
-        for entry in diff_images(before, after).by_part().get("partitions", ()):
+        for entry in [entry for entry in diff_images(before, after).changes if entry.part == "partitions"]:
             for change in entry.fields if entry.kind == "changed" else ():
                 if change.field == "leader" or (
                     change.field in ("isr", "elr") and set(change.before) != set(change.after)

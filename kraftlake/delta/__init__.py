@@ -1,6 +1,6 @@
-"""The change between two images: `MetadataDelta`, its nine parts, and what it means to each broker. No I/O.
+"""The change between two images: `MetadataDelta`, its nine parts, and the local changes of each broker. No I/O.
 
-What is re-exported here is imported when it is first asked for, so that naming the room costs nothing.
+Exported names are imported when they are first used.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from kraftlake.runtime.errors import ReplayError
 
 
 class AclsDelta:
-    """`changes` holds the new rule by id in the order of the records, None where a rule of the base image is gone.
+    """`changes` has the new rule by id, in the order of the records; None for a removed rule of the base image.
 
     Source: org.apache.kafka.image.AclsDelta.
     """
@@ -24,11 +24,11 @@ class AclsDelta:
         drop_missing(self.image.acls, self.changes)
 
     def replay_access_control_entry(self, record: AccessControlEntryRecord) -> None:
-        """A rule is there from now on."""
+        """Add a rule."""
         self.changes[record.id] = StandardAcl.from_record(record)
 
     def replay_remove_access_control_entry(self, record: RemoveAccessControlEntryRecord) -> None:
-        """A rule is gone; one that came within this delta leaves no trace. ReplayError when there is none."""
+        """Remove a rule; a rule added within this delta leaves no trace. ReplayError if there is none."""
         in_base = record.id in self.image.acls
         if self.changes.get(record.id) is None and (record.id in self.changes or not in_base):
             raise ReplayError(f"the ACL with id {record.id} does not exist.")
@@ -38,6 +38,6 @@ class AclsDelta:
             del self.changes[record.id]
 
     def apply(self) -> AclsImage:
-        """The image after the changes; the old object when there are none."""
+        """The image after the changes; the same object if there are none."""
         acls = with_changes(self.image.acls, self.changes)
         return self.image if acls is self.image.acls else AclsImage(acls=acls)

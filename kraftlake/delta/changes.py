@@ -1,4 +1,4 @@
-"""How the changes that a delta has gathered are put into a persistent map."""
+"""Applies the changes that a delta has gathered to a persistent map."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ V = TypeVar("V")
 
 
 def with_changes(base: HashTrieMap[K, V], changes: Mapping[K, V | None]) -> HashTrieMap[K, V]:
-    """`base` with every changed key set, or removed where its value is None.
+    """`base` with every changed key set, or removed if its value is None.
 
-    A value that equals the one already there is left alone, so that a map in which nothing changed stays the same
-    object, and unchanged values do too. Values may be HashTrieMaps: their `==` is right, their `!=` (rpds-py 2026.9)
+    A value equal to the present one is not replaced: a map without changes stays the same object, and so do unchanged
+    values. Values may be HashTrieMaps: their `==` is right, their `!=` (rpds-py 2026.9)
     is not, it holds for two empty maps and not for two that differ in some values only.
     """
     result = base
@@ -30,6 +30,6 @@ def with_changes(base: HashTrieMap[K, V], changes: Mapping[K, V | None]) -> Hash
 
 
 def drop_missing(base: HashTrieMap[K, V], changes: dict[K, V | None]) -> None:
-    """Mark every key of `base` that no record has named as removed: what a snapshot lacks is gone."""
+    """Mark every key of `base` that no record has set as removed: a snapshot lacks what was deleted."""
     for key in base:
         changes.setdefault(key, None)

@@ -23,7 +23,7 @@ class ClientQuotaDelta:
         self.changes[record.key] = None if record.remove else record.value
 
     def apply(self) -> ClientQuotaImage:
-        """The image after the changes; the old object when there are none."""
+        """The image after the changes; the same object if there are none."""
         quotas = with_changes(self.image.quotas, self.changes)
         return self.image if quotas is self.image.quotas else ClientQuotaImage(quotas)
 
@@ -45,7 +45,7 @@ class ClientQuotasDelta:
         self._delta(ClientQuotaEntity.from_record(record.entity)).replay(record)
 
     def apply(self) -> ClientQuotasImage:
-        """The image after the changes; the old object when there are none."""
+        """The image after the changes; the same object if there are none."""
         images = {entity: delta.apply() for entity, delta in self.changes.items()}
         kept = {entity: None if image.is_empty() else image for entity, image in images.items()}
         entities = with_changes(self.image.entities, kept)

@@ -24,7 +24,7 @@ _CONTROLLED_SHUTDOWN = {1: True, 0: None}
 
 
 class ClusterDelta:
-    """`changed_brokers` and `changed_controllers` hold the new registration by id, None where it is gone."""
+    """`changed_brokers` and `changed_controllers` have the new registration by id, None for a removed one."""
 
     def __init__(self, image: ClusterImage) -> None:
         self.image = image
@@ -32,7 +32,7 @@ class ClusterDelta:
         self.changed_controllers: dict[int, ControllerRegistration | None] = {}
 
     def broker(self, broker_id: int) -> BrokerRegistration | None:
-        """The registration as it is now."""
+        """The current registration."""
         if broker_id in self.changed_brokers:
             return self.changed_brokers[broker_id]
         return self.image.brokers.get(broker_id)
@@ -43,33 +43,33 @@ class ClusterDelta:
         drop_missing(self.image.controllers, self.changed_controllers)
 
     def replay_register_broker(self, record: RegisterBrokerRecord) -> None:
-        """A registration replaces the one before it."""
+        """Register, replacing an earlier registration."""
         self.changed_brokers[record.broker_id] = BrokerRegistration.from_record(record)
 
     def replay_unregister_broker(self, record: UnregisterBrokerRecord) -> None:
-        """The broker is gone; one that never was is no fault, as in Kafka."""
+        """Remove the broker; an unknown broker is no error, as in Kafka."""
         self.changed_brokers[record.broker_id] = None
 
     def replay_register_controller(self, record: RegisterControllerRecord) -> None:
-        """A registration replaces the one before it."""
+        """Register, replacing an earlier registration."""
         self.changed_controllers[record.controller_id] = ControllerRegistration.from_record(record)
 
     def replay_unregister_controller(self, record: UnregisterControllerRecord) -> None:
-        """The controller is gone."""
+        """Remove the controller."""
         self.changed_controllers[record.controller_id] = None
 
     def replay_fence_broker(self, record: FenceBrokerRecord) -> None:
-        """ReplayError when that incarnation of the broker is not registered."""
+        """ReplayError if that incarnation of the broker is not registered."""
         self.changed_brokers[record.id] = attrs.evolve(self._registered(record.id, record.epoch), fenced=True)
 
     def replay_unfence_broker(self, record: UnfenceBrokerRecord) -> None:
-        """ReplayError when that incarnation of the broker is not registered."""
+        """ReplayError if that incarnation of the broker is not registered."""
         self.changed_brokers[record.id] = attrs.evolve(self._registered(record.id, record.epoch), fenced=False)
 
     def replay_broker_registration_change(self, record: BrokerRegistrationChangeRecord) -> None:
-        """What the record leaves out (0, no directories, null) stays as it is, and without any change nothing is noted.
+        """Change the fields that the record sets; fields with 0, no directories or null stay unchanged.
 
-        ReplayError when that incarnation of the broker is not registered, or a number means nothing.
+        ReplayError if that incarnation of the broker is not registered, or a number has no meaning.
         """
         broker = self._registered(record.broker_id, record.broker_epoch)
         if record.fenced not in _FENCING:
@@ -90,7 +90,7 @@ class ClusterDelta:
             self.changed_brokers[record.broker_id] = changed
 
     def apply(self) -> ClusterImage:
-        """The image after the changes; the old object when there are none."""
+        """The image after the changes; the same object if there are none."""
         image = self.image
         brokers = with_changes(image.brokers, self.changed_brokers)
         controllers = with_changes(image.controllers, self.changed_controllers)

@@ -13,7 +13,7 @@ from kraftlake.records.metadata_records import ConfigRecord
 
 
 class ConfigurationDelta:
-    """Changes of one resource: `changes` holds the new value by config name, None where it was removed."""
+    """Changes of one resource: `changes` has the new value by config name, None for a removed one."""
 
     def __init__(self, image: ConfigurationImage) -> None:
         self.image = image
@@ -24,7 +24,7 @@ class ConfigurationDelta:
         self.changes[record.name] = record.value
 
     def delete_all(self) -> None:
-        """The resource is gone: forget what was set before, here and in the base image."""
+        """The resource was deleted: remove all its configs, of this delta and of the base image."""
         self.changes.clear()
         drop_missing(self.image.data, self.changes)
 
@@ -33,7 +33,7 @@ class ConfigurationDelta:
         drop_missing(self.image.data, self.changes)
 
     def apply(self) -> ConfigurationImage:
-        """The image after the changes; the old object when there are none."""
+        """The image after the changes; the same object if there are none."""
         data = with_changes(self.image.data, self.changes)
         if data is self.image.data:
             return self.image
@@ -41,29 +41,29 @@ class ConfigurationDelta:
 
 
 class ConfigurationsDelta:
-    """`changes` holds a ConfigurationDelta by resource. Source: org.apache.kafka.image.ConfigurationsDelta."""
+    """`changes` has a ConfigurationDelta by resource. Source: org.apache.kafka.image.ConfigurationsDelta."""
 
     def __init__(self, image: ConfigurationsImage) -> None:
         self.image = image
         self.changes: dict[ConfigResource, ConfigurationDelta] = {}
 
     def finish_snapshot(self) -> None:
-        """Remove the resources, and the configs of others, that the snapshot lacks."""
+        """Remove the resources and the configs that the snapshot lacks."""
         for resource in self.image.resource_data:
             self._delta(resource).finish_snapshot()
 
     def replay(self, record: ConfigRecord) -> None:
-        """One config is set or removed, of a resource that need not exist."""
+        """Set or remove one config; its resource need not exist."""
         self._delta(ConfigResource(record.resource_type, record.resource_name)).replay(record)
 
     def replay_remove_topic(self, topic_name: str) -> None:
-        """The topic's configs are gone, those that were set within this delta too."""
+        """Remove the topic's configs, also those set within this delta."""
         resource = ConfigResource(TOPIC_RESOURCE, topic_name)
         if resource in self.changes or resource in self.image.resource_data:
             self._delta(resource).delete_all()
 
     def apply(self) -> ConfigurationsImage:
-        """The image after the changes; the old object when there are none."""
+        """The image after the changes; the same object if there are none."""
         images = {resource: delta.apply() for resource, delta in self.changes.items()}
         kept = {resource: None if image.is_empty() else image for resource, image in images.items()}
         resource_data = with_changes(self.image.resource_data, kept)

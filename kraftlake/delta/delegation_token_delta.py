@@ -8,7 +8,7 @@ from kraftlake.records.metadata_records import DelegationTokenRecord, RemoveDele
 
 
 class DelegationTokenDelta:
-    """`changes` holds the new token by id, None where it was removed.
+    """`changes` has the new token by id, None for a removed one.
 
     Source: org.apache.kafka.image.DelegationTokenDelta.
     """
@@ -22,14 +22,14 @@ class DelegationTokenDelta:
         drop_missing(self.image.tokens, self.changes)
 
     def replay_delegation_token(self, record: DelegationTokenRecord) -> None:
-        """A token is created or renewed; ReplayError when a principal is none."""
+        """Create or renew a token; ReplayError if a principal is not `Type:name`."""
         self.changes[record.token_id] = DelegationTokenData.from_record(record)
 
     def replay_remove_delegation_token(self, record: RemoveDelegationTokenRecord) -> None:
-        """A token is removed; one that never was is no fault, as in Kafka."""
+        """Remove a token; an unknown token is no error, as in Kafka."""
         self.changes[record.token_id] = None
 
     def apply(self) -> DelegationTokenImage:
-        """The image after the changes; the old object when there are none."""
+        """The image after the changes; the same object if there are none."""
         tokens = with_changes(self.image.tokens, self.changes)
         return self.image if tokens is self.image.tokens else DelegationTokenImage(tokens=tokens)

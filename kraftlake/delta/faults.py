@@ -1,4 +1,4 @@
-"""How the fault of a record is told."""
+"""The prefix of errors about a record."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from kraftlake.records.serde import AnyMessage, UnknownRecord
 
 
 def place_of(message: AnyMessage, offset: int | None) -> str:
-    """How an error begins: with offset and type where the offset is known, else the caller names both."""
+    """`offset N, TYPE: `, or nothing if the offset is unknown: then the caller names both."""
     if offset is None:
         return ""
     name = "UNKNOWN" if isinstance(message, UnknownRecord) else type_name(type(message))

@@ -10,7 +10,7 @@ from kraftlake.runtime.errors import ReplayError
 
 
 class FeaturesDelta:
-    """`changes` holds the new level by feature, None where it was removed; metadata.version stands apart."""
+    """`changes` has the new level by feature, None for a removed one; metadata.version is separate."""
 
     def __init__(self, image: FeaturesImage) -> None:
         self.image = image
@@ -18,13 +18,13 @@ class FeaturesDelta:
         self.metadata_version_change: MetadataVersion | None = None
 
     def finish_snapshot(self) -> None:
-        """Remove the features that the snapshot lacks; metadata.version stays if it has none."""
+        """Remove the features that the snapshot lacks; a metadata.version that it lacks stays."""
         drop_missing(self.image.finalized_versions, self.changes)
 
     def replay(self, record: FeatureLevelRecord) -> None:
-        """A level of 0 removes the feature; kraft.version is not kept here.
+        """Set a level; level 0 removes the feature, and kraft.version is ignored.
 
-        ReplayError for a metadata.version that is unknown, or below the lowest that Kafka 4 loads.
+        ReplayError for a metadata.version that is unknown, or lower than the lowest that Kafka 4 loads.
         """
         if record.name == METADATA_VERSION:
             lowest = MINIMUM_OF_KAFKA_4
@@ -39,7 +39,7 @@ class FeaturesDelta:
             self.changes[record.name] = record.feature_level or None
 
     def apply(self) -> FeaturesImage:
-        """The image after the changes; the old object when there are none."""
+        """The image after the changes; the same object if there are none."""
         image = self.image
         levels = with_changes(image.finalized_versions, self.changes)
         version = self.metadata_version_change or image.metadata_version

@@ -1,4 +1,4 @@
-"""The change that makes an image out of the empty one."""
+"""The change from the empty image to another one."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from kraftlake.image.metadata_image import MetadataImage
 
 
 def delta_from_empty(image: MetadataImage) -> MetadataDelta:
-    """The metadata delta from the empty image to `image`: what somebody is told who knows nothing yet.
+    """The metadata delta from the empty image to `image`: the first update of a new publisher.
 
-    The same as replaying `image.write()`, without records in between, so that nothing depends on what the
-    metadata.version can write. Every part has its delta, be it empty.
+    Equal to replaying `image.write()`, but without records, so that it holds state that the metadata.version can't
+    write. Every part has a delta, even if empty.
     Source: org.apache.kafka.image.loader.MetadataLoader.initializeNewPublishers.
     """
     delta = MetadataDelta(MetadataImage.EMPTY)

@@ -27,20 +27,20 @@ from kraftlake.runtime.errors import ReplayError, UnknownRecordError
 
 
 class MetadataDelta:
-    """Gathers records on top of an image, then makes the next image of them.
+    """Gathers records on top of an image, then makes the next image.
 
-    Each part has its delta (`topics_delta`, …), None until a record touches it. One delta may hold one batch or a
-    whole log: every split of the records into deltas reaches the same image. There Kafka 4.4 differs from itself,
-    and what it reaches with one delta a batch is the reference:
+    Each part has a delta (`topics_delta`, …), None until a record changes that part. One delta may hold one batch or a
+    whole log: every split of the records into deltas gives the same image. Kafka 4.4 gives different images in three
+    cases; its result with one delta for each batch is the reference:
 
     - SCRAM: `ScramDelta.apply` drops a mechanism as soon as a removal empties it and goes on filling the dropped
-      map, so that credentials set in the same delta are lost when the removal comes first in its hash order;
-    - configs: `ConfigurationsDelta` clears those of a deleted topic only where the base image has some, so that
-      configs of a topic which was created, configured and deleted within one delta stay;
-    - contradictions: a change of a topic or ACL that the same delta has removed revives it or passes unseen there,
-      and is an error here, as it is when the removal was a delta earlier.
+      map, so that credentials set in the same delta are lost if the removal comes first in hash order;
+    - configs: `ConfigurationsDelta` clears those of a deleted topic only if the base image has some, so that configs
+      of a topic that was created, configured and deleted within one delta stay;
+    - contradictions: Kafka silently accepts a change of a topic or ACL that the same delta has removed. Here it is an
+      error, as it is if an earlier delta has removed the topic or ACL.
 
-    A record that raises leaves no trace in what `apply` returns. Source: org.apache.kafka.image.MetadataDelta.
+    A record that raises has no effect on the result of `apply`. Source: org.apache.kafka.image.MetadataDelta.
     """
 
     def __init__(self, image: MetadataImage, *, of_log: bool = False) -> None:
@@ -63,12 +63,12 @@ class MetadataDelta:
 
     @property
     def metadata_version_changed(self) -> MetadataVersion | None:
-        """The metadata.version that a record of this delta has set last, be it the old one again."""
+        """The metadata.version that the last FeatureLevelRecord of this delta set, even if it is the old one."""
         return None if self.features_delta is None else self.features_delta.metadata_version_change
 
     @property
     def of_log(self) -> bool:
-        """Whether the records that come are a log's: see `TopicsDelta`. It may change between two records."""
+        """Whether the records are those of a log: see `TopicsDelta`. It may change between two records."""
         return self._of_log
 
     @of_log.setter
@@ -78,20 +78,20 @@ class MetadataDelta:
             self.topics_delta.of_log = of_log
 
     def replay(self, message: AnyMessage, offset: int | None = None) -> None:
-        """Add one record; `offset`, where given, is named in errors.
+        """Add one record; errors name its `offset`, if given.
 
-        Raises UnknownRecordError for a type that can't be replayed, and ReplayError for a record that contradicts
-        what is there. The markers of metadata transactions are refused with it: whoever reads the log deals with
-        them, and replays what they enclose where they end.
+        Raises UnknownRecordError for a type that can't be replayed, and ReplayError for a record that contradicts the
+        state so far, or is a marker of a metadata transaction: readers of the log handle markers, and replay the
+        records of a transaction at its end.
         """
         self.keep(message, offset)
         if self.topics_delta is not None:
             self.topics_delta.merge()
 
     def replay_all(self, messages: Iterable[AnyMessage], first_offset: int | None = None) -> None:
-        """Add records that follow each other from `first_offset` on: what they make of topics is found in one pass.
+        """Add consecutive records from `first_offset` on; records of topics are merged in one pass.
 
-        Raises as `replay`; records of other parts behind the one at fault may be replayed by then.
+        Raises as `replay`; records of other parts after the faulty one may already be replayed.
         """
         for place, message in enumerate(messages):
             self.keep(message, None if first_offset is None else first_offset + place)
@@ -99,9 +99,9 @@ class MetadataDelta:
             self.topics_delta.merge()
 
     def keep(self, message: AnyMessage, offset: int | None = None) -> None:
-        """As `replay`, but for records of topics: what those make is found later, and what is wrong with them told.
+        """As `replay`, but records of topics are merged, and raise, later.
 
-        By `merge` of `topics_delta`, or by whoever looks first: see `TopicsDelta`.
+        They are merged by `topics_delta.merge()` or the first access: see `TopicsDelta`.
         """
         if type(message) in TOPIC_RECORDS:
             self.get_or_create_topics_delta().keep(message, offset)  # type: ignore[arg-type]
@@ -113,19 +113,19 @@ class MetadataDelta:
             handler(self, message)
         except ReplayError as error:
             if error.offset is not None:
-                raise  # of a topic's record that was kept before this one
+                raise  # the error of a topic's record that was kept earlier
             raise ReplayError(f"{place_of(message, offset)}{error}", offset=offset) from error
 
     def finish_snapshot(self) -> None:
-        """Everything that the base image has and no record has named is gone: the records were a whole snapshot."""
+        """Delete everything of the base image that no record has set: the records were a whole snapshot."""
         for get_or_create in _GET_OR_CREATE:
             get_or_create(self).finish_snapshot()
 
     def apply(self, provenance: MetadataProvenance) -> MetadataImage:
-        """The image after the records, at `provenance`; parts in which nothing changed are the old objects.
+        """The image after the records, at `provenance`; unchanged parts are the same objects.
 
-        With the old provenance and without changes it is the old image itself. The delta may go on after that.
-        Raises ReplayError when two topics share a name.
+        With the same provenance and without changes it is the same image. More records may follow. Raises ReplayError
+        if two topics have the same name.
         """
         image = self.image
         parts = {part: delta.apply() for part, name in _PARTS if (delta := getattr(self, name)) is not None}
@@ -134,47 +134,47 @@ class MetadataDelta:
         return attrs.evolve(image, provenance=provenance, **parts)
 
     def get_or_create_features_delta(self) -> FeaturesDelta:
-        """The delta of that part, made where there is none yet."""
+        """The delta of that part, created if there is none."""
         self.features_delta = delta = self.features_delta or FeaturesDelta(self.image.features)
         return delta
 
     def get_or_create_cluster_delta(self) -> ClusterDelta:
-        """The delta of that part, made where there is none yet."""
+        """The delta of that part, created if there is none."""
         self.cluster_delta = delta = self.cluster_delta or ClusterDelta(self.image.cluster)
         return delta
 
     def get_or_create_topics_delta(self) -> TopicsDelta:
-        """The delta of that part, made where there is none yet."""
+        """The delta of that part, created if there is none."""
         self.topics_delta = delta = self.topics_delta or TopicsDelta(self.image.topics, of_log=self._of_log)
         return delta
 
     def get_or_create_configs_delta(self) -> ConfigurationsDelta:
-        """The delta of that part, made where there is none yet."""
+        """The delta of that part, created if there is none."""
         self.configs_delta = delta = self.configs_delta or ConfigurationsDelta(self.image.configs)
         return delta
 
     def get_or_create_client_quotas_delta(self) -> ClientQuotasDelta:
-        """The delta of that part, made where there is none yet."""
+        """The delta of that part, created if there is none."""
         self.client_quotas_delta = delta = self.client_quotas_delta or ClientQuotasDelta(self.image.client_quotas)
         return delta
 
     def get_or_create_producer_ids_delta(self) -> ProducerIdsDelta:
-        """The delta of that part, made where there is none yet."""
+        """The delta of that part, created if there is none."""
         self.producer_ids_delta = delta = self.producer_ids_delta or ProducerIdsDelta(self.image.producer_ids)
         return delta
 
     def get_or_create_acls_delta(self) -> AclsDelta:
-        """The delta of that part, made where there is none yet."""
+        """The delta of that part, created if there is none."""
         self.acls_delta = delta = self.acls_delta or AclsDelta(self.image.acls)
         return delta
 
     def get_or_create_scram_delta(self) -> ScramDelta:
-        """The delta of that part, made where there is none yet."""
+        """The delta of that part, created if there is none."""
         self.scram_delta = delta = self.scram_delta or ScramDelta(self.image.scram)
         return delta
 
     def get_or_create_delegation_token_delta(self) -> DelegationTokenDelta:
-        """The delta of that part, made where there is none yet."""
+        """The delta of that part, created if there is none."""
         self.delegation_token_delta = delta = self.delegation_token_delta or DelegationTokenDelta(
             self.image.delegation_tokens
         )
@@ -183,7 +183,7 @@ class MetadataDelta:
     def _replay_feature_level(self, record: r.FeatureLevelRecord) -> None:
         features = self.get_or_create_features_delta()
         features.replay(record)
-        if features.metadata_version_change is not None:  # every part may react to it, so every part has a delta
+        if features.metadata_version_change is not None:  # every part may depend on it: each gets a delta
             for get_or_create in _GET_OR_CREATE:
                 get_or_create(self)
 
@@ -230,7 +230,7 @@ _HANDLERS: Mapping[type, Callable[[MetadataDelta, Any], None]] = {
     r.RegisterControllerRecord: lambda d, m: d.get_or_create_cluster_delta().replay_register_controller(m),
     r.UnregisterControllerRecord: lambda d, m: d.get_or_create_cluster_delta().replay_unregister_controller(m),
 }
-"""How each record type but those of topics is replayed; what is missing are markers of metadata transactions."""
+"""How each record type is replayed, but for those of topics; markers of metadata transactions are refused."""
 
 _TRANSACTION_MARKERS = (r.BeginTransactionRecord, r.EndTransactionRecord, r.AbortTransactionRecord)
 

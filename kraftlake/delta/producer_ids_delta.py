@@ -7,21 +7,21 @@ from kraftlake.records.metadata_records import ProducerIdsRecord
 
 
 class ProducerIdsDelta:
-    """`next_producer_id` is the newest one. Source: org.apache.kafka.image.ProducerIdsDelta."""
+    """`next_producer_id` is that of the last record. Source: org.apache.kafka.image.ProducerIdsDelta."""
 
     def __init__(self, image: ProducerIdsImage) -> None:
         self.image = image
         self.next_producer_id = image.next_producer_id
 
     def finish_snapshot(self) -> None:
-        """Nothing: ids that were handed out stay so, also if the snapshot has no record of it."""
+        """Does nothing: allocated ids stay allocated, also if the snapshot has no record of them."""
 
     def replay(self, record: ProducerIdsRecord) -> None:
-        """A block was handed out; the next one starts at the record's id."""
+        """A block was allocated; the next one starts at the record's id."""
         self.next_producer_id = record.next_producer_id
 
     def apply(self) -> ProducerIdsImage:
-        """The image after the change; the old object when there is none."""
+        """The image after the change; the same object if there is none."""
         if self.next_producer_id == self.image.next_producer_id:
             return self.image
         return ProducerIdsImage(next_producer_id=self.next_producer_id)

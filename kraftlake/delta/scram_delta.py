@@ -10,7 +10,7 @@ from kraftlake.records.metadata_records import RemoveUserScramCredentialRecord, 
 
 
 class ScramDelta:
-    """`changes` holds the new credential by mechanism and user, None where it was removed.
+    """`changes` has the new credential by mechanism and user, None for a removed one.
 
     Source: org.apache.kafka.image.ScramDelta.
     """
@@ -25,15 +25,15 @@ class ScramDelta:
             drop_missing(users, self.changes.setdefault(mechanism, {}))
 
     def replay_user_scram_credential(self, record: UserScramCredentialRecord) -> None:
-        """A credential is set."""
+        """Set a credential."""
         self.changes.setdefault(record.mechanism, {})[record.name] = ScramCredentialData.from_record(record)
 
     def replay_remove_user_scram_credential(self, record: RemoveUserScramCredentialRecord) -> None:
-        """A credential is removed; one that never was is no fault, as in Kafka."""
+        """Remove a credential; an unknown credential is no error, as in Kafka."""
         self.changes.setdefault(record.mechanism, {})[record.name] = None
 
     def apply(self) -> ScramImage:
-        """The image after the changes; the old object when there are none."""
+        """The image after the changes; the same object if there are none."""
         mechanisms = self.image.mechanisms
         changed: dict[int, HashTrieMap[str, ScramCredentialData] | None] = {}
         for mechanism, changes in self.changes.items():

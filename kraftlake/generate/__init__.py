@@ -1,6 +1,6 @@
-"""Makes up the history of a cluster of any size: seeded logs for benchmarks, demonstrations and tests.
+"""Generates the history of a cluster of any size: seeded logs for benchmarks, demonstrations and tests.
 
-`generate_lake(path, plan)` is the door. Source of what a controller writes: org.apache.kafka.controller.
+`generate_lake(path, plan)` is the entry point. Source of the records: org.apache.kafka.controller.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What happens to brokers, and what a controller makes of it: shutdown, fencing, return, catching up, balancing.
+"""Events of brokers and the controller's records for them: shutdown, fencing, return, catch-up, leader balancing.
 
-Each is a function that changes the cluster and writes the records; it yields tables as they fill up. Source:
+Each function changes the cluster and writes the records; it yields full tables. Source:
 org.apache.kafka.controller.ReplicationControlManager. Imports numpy.
 """
 
@@ -25,13 +25,13 @@ from kraftlake.records.metadata_version import LATEST_PRODUCTION, MINIMUM_OF_KAF
 
 FENCE, UNFENCE, SHUTTING_DOWN = 1, -1, 1
 MAX_ELECTIONS = 1_000
-"""What one pass of the leader balancer moves (Kafka's MAX_ELECTIONS_PER_IMBALANCE)."""
+"""Number of elections in one pass of the leader balancer (Kafka's MAX_ELECTIONS_PER_IMBALANCE)."""
 
 _CHANGE = LATEST_PRODUCTION.broker_registration_change_record_version
 
 
 def register(writer: HistoryWriter, broker: int) -> Iterator[pa.Table]:
-    """A broker's process begins: it is registered, fenced until it has caught up with the metadata."""
+    """A broker starts: it is registered, and fenced until it has caught up with the metadata."""
     cluster = writer.cluster
     cluster.epoch[broker] = writer.offset
     record = RegisterBrokerRecord(
@@ -53,7 +53,7 @@ def register(writer: HistoryWriter, broker: int) -> Iterator[pa.Table]:
 
 
 def unfence(writer: HistoryWriter, broker: int) -> Iterator[pa.Table]:
-    """It has caught up: it may lead again, and leads at once what has no leader and it is in sync with."""
+    """A broker has caught up: it becomes leader of the partitions without a leader that have it in the ISR."""
     cluster = writer.cluster
     cluster.alive[broker] = True
     hosted = cluster.hosted_by(broker) & cluster.in_sync & (cluster.leader == NO_LEADER)[:, None]
@@ -65,13 +65,13 @@ def unfence(writer: HistoryWriter, broker: int) -> Iterator[pa.Table]:
 
 
 def fence(writer: HistoryWriter, broker: int) -> Iterator[pa.Table]:
-    """The controller has not heard of a broker for its session's time, or its process has ended."""
+    """A broker's session has expired."""
     writer.cluster.alive[broker] = False
     yield from _leave(writer, broker, _registration_change(writer, broker, fenced=FENCE))
 
 
 def shut_down(writer: HistoryWriter, broker: int) -> Iterator[pa.Table]:
-    """A broker asks to go: it leads nothing and is in no ISR any more, where another can take over."""
+    """A controlled shutdown: the broker leaves ISRs and leadership where another replica can take over."""
     writer.cluster.alive[broker] = False
     yield from _leave(writer, broker, _registration_change(writer, broker, in_controlled_shutdown=SHUTTING_DOWN))
 
@@ -82,7 +82,7 @@ def _leave(writer: HistoryWriter, broker: int, record: Records) -> Iterator[pa.T
     rows = np.flatnonzero(hosted.any(1))
     rows = rows[(cluster.leader[rows] != NO_LEADER) | (cluster.in_sync[rows].sum(1) > 1)]
     in_sync = cluster.in_sync[rows] & ~hosted[rows]
-    # The last one in sync stays in the ISR: nobody else has all that was acknowledged.
+    # The last member stays in the ISR: no other replica has all acknowledged records.
     in_sync = np.where(in_sync.any(1)[:, None], in_sync, cluster.in_sync[rows])
     replicas = cluster.replicas[rows]
     leader = cluster.leader[rows].copy()
@@ -94,7 +94,7 @@ def _leave(writer: HistoryWriter, broker: int, record: Records) -> Iterator[pa.T
 
 
 def catch_up(writer: HistoryWriter, broker: int) -> Iterator[pa.Table]:
-    """A broker has fetched what it missed: the leaders of its partitions ask for it in their ISRs."""
+    """A broker has caught up as follower: the leaders of its partitions add it to the ISRs."""
     cluster = writer.cluster
     behind = cluster.hosted_by(broker) & ~cluster.in_sync & (cluster.leader != NO_LEADER)[:, None]
     rows = np.flatnonzero(behind.any(1))
@@ -107,7 +107,7 @@ def catch_up(writer: HistoryWriter, broker: int) -> Iterator[pa.Table]:
 
 
 def balance(writer: HistoryWriter) -> Iterator[pa.Table]:
-    """The preferred leaders take over where they are alive and in sync, some partitions at a time."""
+    """Preferred leaders that are alive and in sync are elected, MAX_ELECTIONS partitions at a time."""
     cluster = writer.cluster
     preferred = cluster.replicas[:, 0]
     rows = np.flatnonzero((cluster.leader != preferred) & cluster.in_sync[:, 0] & cluster.alive[preferred])
@@ -118,7 +118,7 @@ def balance(writer: HistoryWriter) -> Iterator[pa.Table]:
 
 
 def come_back(writer: HistoryWriter, broker: int) -> Iterator[pa.Table]:
-    """A broker's process begins again after a while, and catches up."""
+    """A broker restarts after some seconds, and catches up."""
     writer.now_ms += int(writer.cluster.random.integers(3_000, 10_000))
     yield from register(writer, broker)
     writer.now_ms += int(writer.cluster.random.integers(500, 2_000))

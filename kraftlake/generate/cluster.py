@@ -1,4 +1,4 @@
-"""The cluster whose history is made up: who is alive, who hosts and leads what, as arrays. Imports numpy."""
+"""The generated cluster: live brokers, replicas, ISRs and leaders, as arrays. Imports numpy."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ NO_LEADER = -1
 
 
 class Cluster:
-    """Brokers are 1 to B; a partition is a row, and the rows of a topic follow each other.
+    """Brokers are 1 to B; each partition is a row, and the rows of a topic are contiguous.
 
-    `rack` int32[B + 1], `alive` bool[B + 1] and `epoch` int64[B + 1] by broker id; `directory` uint8[B + 1, 16], the
-    one log directory of each. By row: `topic` int32[N] (number of the topic), `number` int32[N], `replicas`
-    int32[N, R], preferred leader first, `in_sync` bool[N, R], beside it, `leader` int32[N]. `topic_ids` is
-    uint8[T, 16].
+    By broker id: `rack` int32[B + 1], `alive` bool[B + 1], `epoch` int64[B + 1], and `directory` uint8[B + 1, 16], the
+    id of its log directory. By row: `topic` int32[N] (topic number), `number` int32[N] (partition id), `replicas`
+    int32[N, R] (preferred leader first), `in_sync` bool[N, R] (ISR membership of each replica), `leader` int32[N].
+    `topic_ids` is uint8[T, 16].
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -36,25 +36,25 @@ class Cluster:
         self.replicas = np.zeros((count, plan.replication_factor), np.int32)
         self.in_sync = np.ones((count, plan.replication_factor), bool)
         self.leader = np.full(count, NO_LEADER, np.int32)
-        # One broker of each rack after the other, so that neighbours in this ring are in different racks.
+        # Racks alternate, so that neighbours in this ring are in different racks.
         ids = np.arange(1, brokers)
         self._ring = ids[np.lexsort((self.rack[ids], (ids - 1) // plan.racks))].astype(np.int32)
 
     @property
     def brokers(self) -> range:
-        """All ids."""
+        """All broker ids."""
         return range(1, self.plan.brokers + 1)
 
     def uuids(self, count: int) -> Any:
-        """New ids, uint8[count, 16], none of them one of Kafka's reserved ones."""
+        """New ids, uint8[count, 16], none of them reserved by Kafka."""
         ids = self.random.integers(0, 256, (count, 16), np.uint8)
-        # Version 4, as Kafka's; the text form begins with no dash, which a command line would take for an option.
+        # Version 4, as in Kafka; the text form does not begin with a dash, so that it is no command line option.
         ids[:, 6] = ids[:, 6] & 0x0F | 0x40
         ids[:, 0] &= 0x7F
         return ids
 
     def topic_name(self, topic: int) -> str:
-        """All names are of one length."""
+        """The name of a topic; all names have the same length."""
         return f"topic-{topic:0{len(str(self.plan.topics - 1))}d}"
 
     def rows_of(self, topics: Any) -> Any:
@@ -63,7 +63,7 @@ class Cluster:
         return (topics[:, None] * partitions + np.arange(partitions)).reshape(-1)
 
     def place(self, topics: Any) -> None:
-        """Give new topics replicas, round the ring of brokers: all in sync, the first one leads. All are alive."""
+        """Assign replicas to new topics along the ring of brokers: all in sync, the first one leads. All are alive."""
         rows = self.rows_of(topics)
         starts = np.repeat(self.random.integers(0, len(self._ring), len(topics)), self.plan.partitions)
         places = (starts + self.number[rows])[:, None] + np.arange(self.plan.replication_factor)
@@ -72,15 +72,15 @@ class Cluster:
         self.leader[rows] = self.replicas[rows, 0]
 
     def hosted_by(self, broker: int) -> Any:
-        """bool[N, R]: where a broker is the replica."""
+        """bool[N, R]: true where the replica is on a broker."""
         return self.replicas == broker
 
     def uuid(self, ids: Any, index: int) -> Uuid:
-        """One id out of a matrix of them."""
+        """One id of a matrix of ids."""
         return Uuid(ids[index].tobytes())
 
 
 def first_of(replicas: Any, mask: Any) -> Any:
-    """int32[n]: of each row the first replica that the mask has, -1 where it has none."""
+    """int32[n]: the first replica of each row for which the mask is true, -1 for none."""
     first = mask.argmax(1)
     return np.where(mask.any(1), np.take_along_axis(replicas, first[:, None], 1)[:, 0], NO_LEADER).astype(np.int32)

@@ -1,4 +1,4 @@
-"""The episodes of a made-up history: each changes the cluster, writes the records and says what it was.
+"""The episodes of a generated history: each changes the cluster, writes the records and describes itself.
 
 Imports numpy.
 """
@@ -32,11 +32,11 @@ TOPICS_AT_ONCE = 20_000
 MOVES_AT_ONCE = 1_000
 
 Telling: TypeAlias = Generator[pa.Table, None, str]
-"""Yields the tables that are full, returns in a few words what happened."""
+"""Yields full tables, returns a short description."""
 
 
 def set_up(writer: HistoryWriter) -> Telling:
-    """The cluster begins: its features, brokers and topics."""
+    """The first records of a cluster: features, brokers and topics."""
     cluster, plan = writer.cluster, writer.cluster.plan
     features = {
         "metadata.version": LATEST_PRODUCTION.level,
@@ -59,7 +59,7 @@ def set_up(writer: HistoryWriter) -> Telling:
 
 
 def rolling_restart(writer: HistoryWriter) -> Telling:
-    """Each broker in turn is shut down and comes back; then the preferred leaders take over."""
+    """Each broker in turn is shut down and restarted; then the preferred leaders are elected."""
     for broker in writer.cluster.brokers:
         yield from events.shut_down(writer, broker)
         writer.now_ms += int(writer.cluster.random.integers(1_000, 5_000))
@@ -72,7 +72,7 @@ def rolling_restart(writer: HistoryWriter) -> Telling:
 
 
 def zone_outage(writer: HistoryWriter) -> Telling:
-    """A rack goes dark: all its brokers are fenced within a few seconds, and come back after a while."""
+    """An outage of a rack: all its brokers are fenced within a few seconds, and return later."""
     cluster = writer.cluster
     rack = int(cluster.random.integers(cluster.plan.racks))
     dark = [broker for broker in cluster.brokers if cluster.rack[broker] == rack]
@@ -87,7 +87,7 @@ def zone_outage(writer: HistoryWriter) -> Telling:
 
 
 def isr_flaps(writer: HistoryWriter) -> Telling:
-    """Slow followers fall out of some ISRs and come back soon, several times."""
+    """Slow followers leave some ISRs and return soon, several times."""
     cluster = writer.cluster
     count = max(1, len(cluster.leader) // 200)
     total = 0
@@ -95,7 +95,7 @@ def isr_flaps(writer: HistoryWriter) -> Telling:
         rows = np.unique(cluster.random.integers(0, len(cluster.leader), count))
         followers = cluster.in_sync[rows] & (cluster.replicas[rows] != cluster.leader[rows][:, None])
         rows, followers = rows[followers.any(1)], followers[followers.any(1)]
-        # The last follower of each: which one it is doesn't matter, that it is one does.
+        # The last follower of each partition; any follower would do.
         slow = np.zeros_like(followers)
         slow[np.arange(len(rows)), followers.shape[1] - 1 - followers[:, ::-1].argmax(1)] = True
         for in_sync in (cluster.in_sync[rows] & ~slow, cluster.in_sync[rows] | slow):
@@ -151,7 +151,7 @@ def topic_churn(writer: HistoryWriter) -> Telling:
 
 
 def config_changes(writer: HistoryWriter) -> Telling:
-    """Retention and the like of some topics are set, and taken back for a part of them."""
+    """`retention.ms` of some topics is set, and removed again from some of them."""
     cluster, plan = writer.cluster, writer.cluster.plan
     topics = cluster.random.integers(0, plan.topics, min(plan.topics, 20)).tolist()
     values = ("604800000", "86400000", None)

@@ -1,4 +1,4 @@
-"""A lake that holds a made-up history. Imports numpy and pyarrow."""
+"""Writes a lake with a generated history. Imports numpy and pyarrow."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from kraftlake.runtime.arguments import instance, path_text
 from kraftlake.runtime.errors import LakeError, UsageError
 
 NODE_ID = 3000
-"""The controller that has written it."""
+"""The id of the controller that writes the history."""
 
 
 @attrs.frozen(kw_only=True)
 class Episode:
-    """Something that happened: from its first offset to its last one, both inclusive."""
+    """An episode, from its first to its last offset, both inclusive."""
 
     name: str
     first_offset: int
     last_offset: int
     timestamp: int
-    """When it began, in epoch ms."""
+    """Its start, in epoch milliseconds."""
     what: str
 
     def to_json(self) -> dict[str, Any]:
-        """The machine form."""
+        """The JSON form."""
         return {
             "name": self.name,
             "firstOffset": self.first_offset,
@@ -49,7 +49,7 @@ class Episode:
 
 @attrs.frozen(kw_only=True)
 class GenerateReport:
-    """What was made, and where in it something happens."""
+    """The generated lake and the episodes in it."""
 
     lake: str
     cluster_id: str
@@ -60,7 +60,7 @@ class GenerateReport:
     episodes: tuple[Episode, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """The machine form."""
+        """The JSON form."""
         return {
             "lake": self.lake,
             "clusterId": self.cluster_id,
@@ -75,11 +75,11 @@ class GenerateReport:
 def generate_lake(
     lake: str | os.PathLike[str], plan: Plan, progress: Callable[[int], None] | None = None
 ) -> GenerateReport:
-    """Make a controlled lake whose log tells the plan's history; the lake is there whole or not at all.
+    """Create a controlled lake whose log has the plan's history, entirely or not at all.
 
-    `progress` is called with the number of records that are written. Raises UsageError for a plan that makes no sense,
-    or that this machine plainly has no room for, LakeError where no lake can be made: only a folder will do, which is
-    empty or isn't there yet. What a run that was killed has left beside it is removed.
+    `progress` is called with the number of records written. Raises UsageError for a contradictory plan, or one that
+    exceeds this machine's memory or disk, LakeError if the lake can't be created: `lake` must be an empty or new
+    folder. Remains of killed runs next to it are removed.
     """
     instance(plan, Plan, "a Plan").check()
     path = _new_folder(lake)
@@ -87,7 +87,7 @@ def generate_lake(
     try:
         with unfinished(path) as folder:
             report = _write(folder, path, plan, progress or (lambda _: None))
-            # An empty folder in its place gives way; anything else, made meanwhile, does not.
+            # This replaces an empty folder, but nothing else that was created meanwhile.
             folder.rename(path)
     except OSError as fault:
         raise LakeError(f"{path} can't be made: {fault.strerror or fault}.") from fault
@@ -96,7 +96,9 @@ def generate_lake(
 
 def _new_folder(lake: str | os.PathLike[str]) -> Path:
     if "://" in path_text(lake):
-        raise LakeError(f"{path_text(lake)}: a made-up history goes to a folder; `kraftlake fork` copies it elsewhere.")
+        raise LakeError(
+            f"{path_text(lake)}: a generated history goes to a folder; `kraftlake fork` copies it elsewhere."
+        )
     path = Path(lake).absolute()
     if not path.parent.is_dir():
         raise LakeError(f"{path} can't be made: the folder {path.parent} does not exist.")
@@ -158,7 +160,7 @@ def _history(writer: HistoryWriter, episodes: list[Episode]) -> Iterator[pa.Tabl
             if writer.is_long_enough:
                 break
         if writer.offset == before:
-            # Nothing can happen to this cluster: a flap, say, where each partition has one replica.
+            # No episode applies to this cluster, such as an ISR flap where each partition has one replica.
             yield from writer.quiet((plan.records - before) * NO_OP_MS)
     yield from writer.rows.take()
 

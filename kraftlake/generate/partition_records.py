@@ -1,4 +1,4 @@
-"""Partition records of a made-up cluster, many at a time: creations and changes. Imports numpy."""
+"""Records of partitions of a generated cluster, many at a time: creations and changes. Imports numpy."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _KEY: dict[str, Gap] = {"partition_id": ("int32", 0), "topic_id": ("uuid", 0)}
 
 
 def creations(cluster: Cluster, topics: Any) -> Records:
-    """For each topic, just placed, its TopicRecord and its partitions' records."""
+    """The TopicRecord of each new topic, followed by its PartitionRecords."""
     rows, partitions = cluster.rows_of(topics), cluster.plan.partitions
     topic = _topic_template(len(cluster.topic_name(0)))
     partition = _partition_template(cluster.plan.replication_factor)
@@ -43,10 +43,10 @@ def creations(cluster: Cluster, topics: Any) -> Records:
 
 
 def changes(cluster: Cluster, rows: Any, *, isr: Any = None, leader: Any = None) -> list[Records]:
-    """A change record for each row, those of one shape together.
+    """A change record for each changed row, grouped by shape.
 
-    `isr` bool[n, R] says which replicas the new ISR has, in their order; `leader` int32[n] is the new one. Either may
-    be None: unchanged. Rows whose leader is as it was say nothing of it.
+    `isr` bool[n, R] has the replicas in the new ISR, `leader` int32[n] the new leaders; None means unchanged. Records
+    of rows with an unchanged leader have no leader.
     """
     new_leader = np.zeros(len(rows), bool) if leader is None else leader != cluster.leader[rows]
     sizes = np.zeros(len(rows), np.int64)
@@ -71,7 +71,7 @@ def changes(cluster: Cluster, rows: Any, *, isr: Any = None, leader: Any = None)
 
 
 def reassignments(cluster: Cluster, rows: Any, targets: Any, *, leaving: Any, joining: Any) -> Records:
-    """The records that begin to move one replica: `targets` int32[n, R], who leaves and who joins int32[n]."""
+    """The records that start to move one replica: `targets` int32[n, R], `leaving` and `joining` int32[n]."""
     replicas = np.concatenate([targets, leaving[:, None]], axis=1).astype(np.int32)
     template = _begin_template(replicas.shape[1])
     columns = _which(cluster, rows) | {
@@ -84,7 +84,7 @@ def reassignments(cluster: Cluster, rows: Any, targets: Any, *, leaving: Any, jo
 
 
 def completions(cluster: Cluster, rows: Any, targets: Any, leaders: Any) -> list[Records]:
-    """The records that end it: replicas and ISR are the targets; the leader where it has changed."""
+    """The records that complete it: replicas and ISR are the targets; the leader if it has changed."""
     out: list[Records] = []
     moved = leaders != cluster.leader[rows]
     for with_leader in (False, True):

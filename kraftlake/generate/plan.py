@@ -1,4 +1,4 @@
-"""What is to be made up: the cluster, how long its history gets, and what happens in it."""
+"""The plan of a generated history: the cluster, the length of its history, and its episodes."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ PATTERNS = (
     "topic-churn",
     "config-changes",
 )
-"""What can happen to a cluster, in the order in which it does; after the last one the first comes again."""
+"""The episodes, in their order; the last one is followed by the first."""
 
 MAX_RECORDS_PER_BATCH = 10_000
-"""What one answer of a controller may hold (Kafka's QuorumController.MAX_RECORDS_PER_USER_OP)."""
+"""Largest number of records of one operation (Kafka's QuorumController.MAX_RECORDS_PER_USER_OP)."""
 
 START = 1_767_225_600_000
-"""When a history begins, in epoch ms, unless told otherwise: 2026-01-01T00:00:00Z."""
+"""The default start of a history, in epoch milliseconds: 2026-01-01T00:00:00Z."""
 
 
 _COUNTS = ("brokers", "racks", "topics", "partitions", "replication_factor")
@@ -29,17 +29,17 @@ _COUNTS = ("brokers", "racks", "topics", "partitions", "replication_factor")
 
 @attrs.frozen(kw_only=True)
 class Plan:
-    """A cluster and its history; the same plan gives the same log, byte for byte.
+    """A cluster and its history; equal plans give equal logs, byte for byte.
 
-    `records` is about how long the log gets: it ends with the first batch after which it has so many, and never before
-    the cluster is set up. `quiet_ms` of the cluster's time pass between two episodes, with a no-op every 500 ms.
+    `records`: the log ends after the batch with which it reaches this number, but not before the cluster is set up.
+    `quiet_ms`: the time of the cluster between two episodes, with a no-op record every 500 ms.
     """
 
     brokers: int = 6
     racks: int = 3
     topics: int = 50
     partitions: int = 12
-    """Of each topic."""
+    """The number of partitions of each topic."""
     replication_factor: int = 3
     records: int = 100_000
     patterns: tuple[str, ...] = PATTERNS
@@ -49,26 +49,26 @@ class Plan:
 
     @property
     def partition_count(self) -> int:
-        """Of all topics."""
+        """The number of partitions of all topics."""
         return self.topics * self.partitions
 
     @property
     def least_memory(self) -> int:
-        """Bytes that the state of the cluster takes (see `Cluster`), without all else."""
+        """Bytes of the state of the cluster alone (see `Cluster`)."""
         of_partition = 12 + 5 * self.replication_factor
         return self.partition_count * of_partition + self.topics * 16 + (self.brokers + 1) * 29
 
     @property
     def least_disk(self) -> int:
-        """Bytes that the log takes even where it has nothing but no-op records, which leave little to compress."""
+        """Bytes of the log if it has only no-op records, which compress best."""
         return self.records // 20
 
     def starting(self, start_ms: int) -> Plan:
-        """The same history at another time."""
+        """The same history with another start."""
         return attrs.evolve(self, start_ms=start_ms)
 
     def check(self) -> None:
-        """Raise UsageError that names the option which makes no sense."""
+        """Raise UsageError that names an invalid option."""
         for name in (*_COUNTS, "start_ms", "records", "seed", "quiet_ms"):
             whole(getattr(self, name), f"a whole number for {name}")
         texts(self.patterns, "the name of a pattern")

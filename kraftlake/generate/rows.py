@@ -1,4 +1,4 @@
-"""Made-up batches as tables of a lake's log, without an object a record. Imports numpy and pyarrow."""
+"""Generated batches as tables of a lake's log, without an object for each record. Imports numpy and pyarrow."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ COMMIT_BYTES = 128 << 20
 
 @attrs.frozen(kw_only=True, eq=False)
 class Records:
-    """Records in their order: `data` uint8 bytes of all values, `sizes` int64 of each, `kinds` int16 numbers into
-    `names`, one a record."""
+    """Records in order: `data` (uint8) has the bytes of all values, `sizes` (int64[n]) their sizes, `kinds` (int16[n])
+    their indexes in `names`."""
 
     data: Any = attrs.field(repr=False)
     sizes: Any = attrs.field(repr=False)
@@ -49,11 +49,11 @@ class Records:
 
 
 class BatchRows:
-    """Collects batches and gives them as tables in LOG_SCHEMA, `COMMIT_ROWS` or a batch more of them at a time."""
+    """Collects batches for tables in LOG_SCHEMA, of at least COMMIT_ROWS rows or COMMIT_BYTES bytes each."""
 
     def __init__(self, offset: int, epoch: int) -> None:
         self.offset = offset
-        """Where the next record goes."""
+        """The offset of the next record."""
         self._epoch = epoch
         self._first = offset
         self._bytes = 0
@@ -70,12 +70,12 @@ class BatchRows:
         self._times: list[Any] = []
 
     def add(self, parts: Sequence[Records], time_ms: int) -> None:
-        """Records of one answer of the controller: one batch, or as many as their number asks for."""
+        """Add the records of one operation: one batch, or several of MAX_RECORDS_PER_BATCH."""
         count = sum(map(len, parts))
         self.add_many(parts, np.full(-(-count // MAX_RECORDS_PER_BATCH), MAX_RECORDS_PER_BATCH), time_ms)
 
     def add_many(self, parts: Sequence[Records], batch_sizes: Any, time_ms: Any) -> None:
-        """Records of several batches of the sizes given (the last one as large as what is left); a time for each."""
+        """Add the records of several batches of the given sizes (the last one takes the rest), with a time for each."""
         parts = [part for part in parts if len(part)]
         count = sum(map(len, parts))
         if not count:
@@ -94,11 +94,11 @@ class BatchRows:
 
     @property
     def is_full(self) -> bool:
-        """Whether what is collected is enough for a commit."""
+        """Whether the collected rows are enough for a commit."""
         return self.offset - self._first >= COMMIT_ROWS or self._bytes >= COMMIT_BYTES
 
     def take(self) -> Iterator[pa.Table]:
-        """The table of what was collected, if anything was; it is collected no more."""
+        """Yield the table of the collected rows, if there are any, and clear them."""
         count = self.offset - self._first
         if not count:
             return

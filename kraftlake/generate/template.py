@@ -1,4 +1,4 @@
-"""Many records of one shape at once: the wire form of one of them, with columns written into its gaps.
+"""Encodes many records of one shape: the wire form of one record, with columns written into its gaps.
 
 Imports numpy.
 """
@@ -18,13 +18,13 @@ from kraftlake.records.uuid import Uuid
 _LOW, _HIGH = 0x00, 0x7F
 
 Gap: TypeAlias = tuple[str, int]
-"""Of what a field's values are, and how many: ("int32", 0) one number, ("int32", 3) a list of three, ("uuid", n) alike,
-("int64", 0) a long number, ("text", 12) a string of twelve ASCII characters."""
+"""Type and length of a field: ("int32", 0) is a number, ("int32", 3) a list of three, ("uuid", n) likewise,
+("int64", 0) a long, ("text", 12) a string of twelve ASCII characters."""
 
 
 @attrs.frozen(kw_only=True)
 class RecordKind:
-    """What the columns of a log say of a record beside its payload."""
+    """Type name, api key and version of a record, as in the columns of the log."""
 
     name: str
     api_key: int
@@ -32,15 +32,15 @@ class RecordKind:
 
     @classmethod
     def of(cls, message: type[Message], version: int) -> RecordKind:
-        """The kind of a message written at a version."""
+        """The kind of a message at a version."""
         return cls(name=record_type(False, message.API_KEY, version), api_key=message.API_KEY, version=version)
 
 
 class RecordTemplate:
-    """Records of one class and version that differ in nothing but fields of a fixed size, the gaps.
+    """Records of one class and version that differ only in fields of fixed size, the gaps.
 
-    Where a field lies is found by encoding the record twice, with two values of it that differ in each byte: the codec
-    stays the only place that knows the wire form.
+    The place of a field is found by encoding the record twice, with two values that differ in every byte, so that only
+    the codec knows the wire form.
     """
 
     def __init__(
@@ -59,11 +59,11 @@ class RecordTemplate:
 
     @property
     def size(self) -> int:
-        """The bytes of each record's value."""
+        """The size of each record's value in bytes."""
         return len(self._plain)
 
     def fill(self, count: int, columns: Mapping[str, Any]) -> Any:
-        """uint8[count, size], a record's value a row; a column is what `big_endian` or a uint8 matrix gives."""
+        """uint8[count, size]: a record's value in each row. Columns are results of `big_endian`, or uint8 matrices."""
         assert columns.keys() == self._places.keys(), "each gap needs a column, and no other"
         out = np.empty((count, self.size), np.uint8)
         out[:] = self._plain
@@ -73,7 +73,7 @@ class RecordTemplate:
 
 
 def big_endian(values: Any) -> Any:
-    """int32[n], int32[n, k] or int64[n] as the uint8 matrix of its bytes on the wire."""
+    """The uint8 matrix of the big-endian bytes of int32[n], int32[n, k] or int64[n]."""
     array = np.ascontiguousarray(values)
     wire = array.astype(array.dtype.newbyteorder(">"))
     return wire.reshape(len(wire), -1).view(np.uint8)

@@ -1,4 +1,4 @@
-"""The folder in which a lake is made before it has its name, and the end of those that died before they were done."""
+"""The temporary folder in which a lake is created, and the removal of folders that killed runs have left."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from pathlib import Path
 
 @contextmanager
 def unfinished(path: Path) -> Iterator[Path]:
-    """A new folder beside `path`, removed at the end where it is still there; first those that dead runs have left.
+    """A new folder next to `path`, removed at the end if it still exists. Folders of killed runs are removed first.
 
-    A run holds a lock on its own, so that no other run takes it for left. Raises OSError where none can be made.
+    A run holds a lock on its folder, so that no other run removes it. Raises OSError if no folder can be created.
     """
     for left in path.parent.glob(f".{glob.escape(path.name)}.*.unfinished"):
         _remove_if_left(left)
@@ -33,9 +33,9 @@ def _locked_folder(path: Path) -> tuple[Path, int]:
         folder = path.with_name(f".{path.name}.{uuid.uuid4()}.unfinished")
         folder.mkdir(mode=0o700)
         lock = -1
-        with suppress(FileNotFoundError):  # another run took it for left before it was locked
+        with suppress(FileNotFoundError):  # another run removed it before it was locked
             lock = os.open(folder, os.O_RDONLY)
-            with suppress(OSError):  # a file system without locks: others let be what they can't lock
+            with suppress(OSError):  # a file system without locks: other runs keep folders that they can't lock
                 fcntl.flock(lock, fcntl.LOCK_EX)
             if folder.exists():
                 return folder, lock

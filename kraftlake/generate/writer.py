@@ -1,4 +1,4 @@
-"""The hand that writes a made-up history: records and the time that passes between them. Imports numpy."""
+"""Writes a generated history: records, and the time between them. Imports numpy."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NO_OP_MS = 500
 
 
 class HistoryWriter:
-    """Writes batches at the cluster's time, which goes on by some milliseconds after each."""
+    """Writes batches at the cluster's time, which advances by some milliseconds after each."""
 
     def __init__(self, cluster: Cluster, rows: BatchRows) -> None:
         self.cluster = cluster
@@ -29,27 +29,27 @@ class HistoryWriter:
 
     @property
     def offset(self) -> int:
-        """Where the next record goes."""
+        """The offset of the next record."""
         return self.rows.offset
 
     @property
     def is_long_enough(self) -> bool:
-        """Whether the history has the length that was asked for."""
+        """Whether the history has the planned length."""
         return self.offset >= self.cluster.plan.records
 
     def batch(self, *parts: Records) -> Iterator[pa.Table]:
-        """Write one answer of the controller; a table when enough has come together."""
+        """Write the records of one operation; yields a table if enough rows are collected."""
         self.rows.add(parts, self.now_ms)
         self.now_ms += int(self.cluster.random.integers(1, 20))
         if self.rows.is_full:
             yield from self.rows.take()
 
     def messages(self, *messages: tuple[Message, int]) -> Iterator[pa.Table]:
-        """Write a few messages, each at its version, as one batch."""
+        """Write messages, each with its version, as one batch."""
         yield from self.batch(messages_as_records(messages))
 
     def topics(self, records: Records, per_topic: int) -> Iterator[pa.Table]:
-        """Write topics, a batch for each, `per_topic` records long."""
+        """Write topics, one batch of `per_topic` records for each."""
         count = len(records) // per_topic
         times = self.now_ms + np.cumsum(self.cluster.random.integers(1, 20, count))
         self.rows.add_many([records], np.full(count, per_topic), times)
@@ -58,7 +58,7 @@ class HistoryWriter:
             yield from self.rows.take()
 
     def quiet(self, duration_ms: int) -> Iterator[pa.Table]:
-        """Let time pass in which nothing happens: a no-op each half second, a batch for itself."""
+        """Let time pass with only no-op records: one batch every half second."""
         count = duration_ms // NO_OP_MS
         kind, value = self._no_op
         if count:
@@ -71,7 +71,7 @@ class HistoryWriter:
 
 
 def messages_as_records(messages: Sequence[tuple[Message, int]]) -> Records:
-    """A few messages, each at its version."""
+    """Messages, each with its version, as records."""
     values: list[tuple[RecordKind, bytes]] = [
         (RecordKind.of(type(message), version), encode_value(message, version)) for message, version in messages
     ]
@@ -79,6 +79,6 @@ def messages_as_records(messages: Sequence[tuple[Message, int]]) -> Records:
 
 
 def chunks(rows: Any, size: int) -> Iterator[Any]:
-    """The rows, so many at a time."""
+    """The rows, `size` at a time."""
     for start in range(0, len(rows), size):
         yield rows[start : start + size]

@@ -1,6 +1,6 @@
 """Immutable snapshots of the cluster: `MetadataImage`, its nine parts, and their forms as records and JSON. No I/O.
 
-What asks questions of images is imported when it is first asked for.
+Names are imported when they are first used, but for the parts of an image.
 """
 
 from __future__ import annotations

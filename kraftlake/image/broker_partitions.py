@@ -1,4 +1,4 @@
-"""Which partitions a broker leads, follows and is behind in, and which of its partitions are in trouble."""
+"""The partitions of a broker: led, followed, out of the ISR, under min ISR and offline."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DEFAULT_MIN_ISR = 1
 
 @attrs.frozen(kw_only=True)
 class BrokerCounts:
-    """How many partitions of which kind a broker hosts; see `BrokerPartitions`."""
+    """The number of a broker's partitions of each kind; see `BrokerPartitions`."""
 
     led: int = 0
     followed: int = 0
@@ -38,9 +38,8 @@ class BrokerCounts:
 class BrokerPartitions:
     """The partitions that have a replica on a broker, each list by topic name and partition id.
 
-    `led` and `followed` are all of them (a partition without a leader is followed); `out_of_isr` are those that the
-    broker is not in sync with; `under_min_isr` those with fewer replicas in sync than `min.insync.replicas` asks for,
-    whoever they are; `offline` those without a leader.
+    Each partition is in `led` or `followed` (one without a leader is followed). `out_of_isr`: this broker is not in the
+    ISR. `under_min_isr`: the ISR has fewer members than `min.insync.replicas` requires. `offline`: no leader.
     """
 
     led: tuple[PartitionName, ...] = ()
@@ -58,7 +57,7 @@ _KINDS = tuple(field.name for field in attrs.fields(BrokerPartitions))
 
 
 def partitions_of(image: MetadataImage, broker: int) -> BrokerPartitions:
-    """What a broker hosts."""
+    """The partitions that have a replica on `broker`."""
     lists: dict[str, list[PartitionName]] = {kind: [] for kind in _KINDS}
     for name, id_, partition in hosted_partitions(image.topics, broker):
         for kind in _kinds(partition, broker, min_insync_replicas(image, name)):
@@ -67,7 +66,7 @@ def partitions_of(image: MetadataImage, broker: int) -> BrokerPartitions:
 
 
 def hosted_partitions(topics: TopicsImage, broker: int) -> Iterator[tuple[str, int, PartitionRegistration]]:
-    """Topic, partition id and state of every partition that has a replica on a broker, in no order."""
+    """Topic name, partition id and state of every partition that has a replica on a broker, unordered."""
     return (found for found in _may_be_hosted(topics, broker) if broker in found[2].replicas)
 
 
@@ -81,9 +80,9 @@ def _may_be_hosted(topics: TopicsImage, broker: int) -> Iterable[tuple[str, int,
 
 
 def partitions_with_elr(topics: TopicsImage) -> Iterator[tuple[str, int, PartitionRegistration]]:
-    """Topic, partition id and state of every partition with eligible leaders, in no order.
+    """Topic name, partition id and state of every partition with eligible leader replicas, unordered.
 
-    They need not be replicas: a reassignment takes a replica away and leaves the list as it was.
+    These need not be replicas: a reassignment removes a replica and leaves the ELR unchanged.
     """
     return (found for found in _may_have_elr(topics) if found[2].elr)
 
@@ -103,7 +102,7 @@ def _every(topics: TopicsImage) -> Iterator[tuple[str, int, PartitionRegistratio
 
 
 def count_partitions_of_brokers(image: MetadataImage) -> dict[int, BrokerCounts]:
-    """The counts of every broker that is registered or hosts a partition, by broker id, in one pass."""
+    """The counts of every broker that is registered or hosts a partition, by broker id."""
     counts: dict[int, dict[str, int]] = {broker: {} for broker in image.cluster.brokers}
     for name, _, partition in _counted_one_by_one(image, counts):
         min_isr = min_insync_replicas(image, name)
@@ -117,7 +116,7 @@ def count_partitions_of_brokers(image: MetadataImage) -> dict[int, BrokerCounts]
 def _counted_one_by_one(
     image: MetadataImage, counts: dict[int, dict[str, int]]
 ) -> Iterable[tuple[str, int, PartitionRegistration]]:
-    """Puts what columns can tell into `counts`, and returns the other partitions: all of them where there are few."""
+    """Add the counts found on columns to `counts`; returns the partitions still to be counted: all in a small image."""
     topics = image.topics
     if not topics.is_large:
         return _every(topics)
@@ -132,9 +131,9 @@ def _counted_one_by_one(
 
 
 def min_insync_replicas(image: MetadataImage, topic: str) -> int:
-    """What `min.insync.replicas` is for a topic: its own config, else the cluster's, else Kafka's default, 1.
+    """`min.insync.replicas` of a topic: the topic's config, else the cluster's, else Kafka's default, 1.
 
-    What brokers have in their property files is in no log; a value that is no number counts as none.
+    Values in brokers' property files are not in the log. A value that is not an integer is ignored.
     """
     for resource in (ConfigResource(TOPIC_RESOURCE, topic), ConfigResource(BROKER_RESOURCE, "")):
         value = image.configs.config_map(resource).get(MIN_ISR, "")
@@ -146,7 +145,7 @@ def min_insync_replicas(image: MetadataImage, topic: str) -> int:
 
 
 def min_insync_replicas_column(image: MetadataImage) -> Int32s:
-    """int32[T], `min_insync_replicas` for each topic of a large image, as its packed rows order them. Imports numpy."""
+    """int32[T]: `min_insync_replicas` of each topic, in the order of the image's packed rows. Imports numpy."""
     from kraftlake.image.topics.row_queries import min_isr_of_topics
 
     configured = [resource.name for resource in image.configs.resource_data if resource.type == TOPIC_RESOURCE]
@@ -156,7 +155,7 @@ def min_insync_replicas_column(image: MetadataImage) -> Int32s:
 
 
 def _kinds(partition: PartitionRegistration, broker: int, min_isr: int) -> Iterator[str]:
-    """The lists that a partition stands in for one of its replicas; at most all of its replicas can be asked for."""
+    """The kinds that a partition has for one of its replicas; min ISR is capped at the number of replicas."""
     yield "led" if partition.leader == broker else "followed"
     if broker not in partition.isr:
         yield "out_of_isr"

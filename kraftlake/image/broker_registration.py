@@ -1,4 +1,4 @@
-"""A broker as it has registered."""
+"""The registration of a broker."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def _sorted(directories: tuple[Uuid, ...]) -> tuple[Uuid, ...]:
 class BrokerRegistration(Value):
     """One incarnation of a broker: `epoch` is the offset of its registration.
 
-    `directories` are the log directories that are online, in the order of their ids; `cordoned_directories` those
-    that get no new partitions, None where the broker never said. Source: org.apache.kafka.metadata.
+    `directories` are the ids of the online log directories, sorted; `cordoned_directories` are those that get no new
+    partitions, None if the broker never reported any. Source: org.apache.kafka.metadata.
     """
 
     id: int
@@ -40,7 +40,7 @@ class BrokerRegistration(Value):
 
     @classmethod
     def from_record(cls, record: RegisterBrokerRecord) -> BrokerRegistration:
-        """The registration that a record holds; ReplayError when a listener has no name."""
+        """The registration in a record; ReplayError if a listener has no name."""
         if any(not end_point.name for end_point in record.end_points):
             raise ReplayError(f"broker {record.broker_id} registers a listener without a name.")
         return cls(
@@ -58,7 +58,7 @@ class BrokerRegistration(Value):
         )
 
     def to_record(self, options: ImageWriterOptions) -> ApiMessageAndVersion:
-        """The RegisterBrokerRecord with this state; what it can't hold goes to the loss handler."""
+        """The RegisterBrokerRecord with this state; state that it can't hold is reported to the loss handler."""
         version = options.metadata_version
         migrating = self.is_migrating_zk_broker
         if migrating and not version.is_migration_supported:

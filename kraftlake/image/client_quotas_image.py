@@ -17,9 +17,9 @@ from kraftlake.runtime.value import Value
 
 @attrs.frozen
 class ClientQuotaEntity:
-    """Who a quota holds for: (type, name) pairs by type, name None for the default of the type.
+    """The entity of a quota: (type, name) pairs sorted by type; the name None is the type's default.
 
-    Types are `user`, `client-id` and `ip`; user and client-id may stand together.
+    Types are `user`, `client-id` and `ip`; user and client-id can be combined.
     """
 
     entries: tuple[tuple[str, str | None], ...]
@@ -31,7 +31,7 @@ class ClientQuotaEntity:
 
     @property
     def text(self) -> str:
-        """The entity as compact JSON, by which entities are ordered in listings."""
+        """The entity as compact JSON: the order of entities in listings."""
         return json.dumps(dict(self.entries), ensure_ascii=False, separators=(",", ":"))
 
 

@@ -1,4 +1,4 @@
-"""The metrics that a controller shows of the cluster, counted on an image: so they can be asked for at any offset."""
+"""A controller's metrics of the cluster, counted on an image, so that they are known at any offset."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from kraftlake.image.topics.topics_image import TopicsImage
 class ClusterCounts:
     """Kafka's metrics of kafka.controller:type=KafkaController.
 
-    A broker is fenced or active; one in controlled shutdown is counted there too, whatever it is else. A partition is
-    offline without a leader, and imbalanced unless its first replica leads it, so offline ones are imbalanced as well.
+    A broker is either fenced or active; a broker in controlled shutdown is counted there as well. A partition without
+    a leader is offline. A partition is imbalanced unless its first replica is the leader: offline ones are, too.
     Source: org.apache.kafka.controller.metrics.ControllerMetadataMetrics.
     """
 
@@ -49,7 +49,7 @@ def count_cluster(image: MetadataImage) -> ClusterCounts:
 
 
 def count_brokers(cluster: ClusterImage) -> tuple[int, int]:
-    """How many brokers are fenced, and how many in controlled shutdown."""
+    """The numbers of fenced brokers and of brokers in controlled shutdown."""
     brokers = cluster.brokers.values()
     fenced = [broker.fenced for broker in brokers]
     shutting_down = [broker.in_controlled_shutdown for broker in brokers]
@@ -66,10 +66,10 @@ def _count_offline_and_imbalanced(topics: TopicsImage) -> tuple[int, int]:
 
 
 def is_offline(partition: PartitionRegistration) -> bool:
-    """Whether nobody leads the partition."""
+    """Whether the partition has no leader."""
     return partition.leader == NO_LEADER
 
 
 def is_imbalanced(partition: PartitionRegistration) -> bool:
-    """Whether another than the first replica leads the partition, or nobody does."""
+    """Whether the partition's leader is not its first replica, or there is none."""
     return partition.leader != (partition.replicas[0] if partition.replicas else NO_LEADER)

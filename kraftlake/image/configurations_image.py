@@ -20,7 +20,7 @@ BROKER_RESOURCE: Final = 4
 
 @attrs.frozen(order=True)
 class ConfigResource:
-    """What configs belong to: a type (a key of CONFIG_RESOURCES) and a name, empty for the default of the type."""
+    """The owner of configs: a type (a key of CONFIG_RESOURCES) and a name, empty for the type's default."""
 
     type: int
     name: str
@@ -53,7 +53,7 @@ class ConfigurationImage(Value):
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
 class ConfigurationsImage(Value):
-    """Configs by resource; a resource without any is not there. Source: org.apache.kafka.image.ConfigurationsImage."""
+    """Configs by resource; resources without configs are absent. Source: org.apache.kafka.image.ConfigurationsImage."""
 
     EMPTY: ClassVar[ConfigurationsImage]
 
@@ -67,7 +67,7 @@ class ConfigurationsImage(Value):
         return not self.resource_data
 
     def config_map(self, resource: ConfigResource) -> Mapping[str, str]:
-        """What is set for a resource: values by config name."""
+        """The configs set for a resource: values by config name."""
         image = self.resource_data.get(resource)
         return {} if image is None else image.data
 

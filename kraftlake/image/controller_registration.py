@@ -1,4 +1,4 @@
-"""A controller as it has registered."""
+"""The registration of a controller."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ControllerRegistration(Value):
 
     @classmethod
     def from_record(cls, record: RegisterControllerRecord) -> ControllerRegistration:
-        """The registration that a record holds; ReplayError when a listener has an unknown security protocol."""
+        """The registration in a record; ReplayError if a listener has an unknown security protocol."""
         for end_point in record.end_points:
             if end_point.security_protocol not in SECURITY_PROTOCOLS:
                 raise ReplayError(

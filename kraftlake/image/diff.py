@@ -1,4 +1,4 @@
-"""What differs between two images, part by part and field by field."""
+"""The differences between two images, by part, entry and field."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ V = TypeVar("V")
 
 @attrs.frozen(weakref_slot=False)
 class FieldChange:
-    """One field, before and after, in the form that the image's JSON has it; None also stands for "not there"."""
+    """The values of one field before and after, in the form of the image's JSON; None also means absent."""
 
     field: str
     before: Any = attrs.field(repr=False)
@@ -54,9 +54,10 @@ class FieldChange:
 class EntryChange:
     """One broker, topic, partition, … that was added, removed or changed.
 
-    `part` is one of PARTS, `key` the entry's name in it (`foo-3` for a partition, `TOPIC:foo` for configs), `path`
-    the same in pieces. An added entry has all its fields with None before, a removed one with None after, a changed
-    one those that differ, in the order of the image's JSON. `secret` names the fields that are shown on demand only.
+    `part` is one of PARTS; `key` is the entry's name in it (`foo-3` for a partition, `TOPIC:foo` for configs), `path`
+    the elements of that name. An added entry has all fields, with None before; a removed one has all, with None after;
+    a changed one has the fields that differ. Fields are in the order of the image's JSON. `secret` names the fields
+    that are shown only with `show_secrets`.
     """
 
     part: str
@@ -67,7 +68,7 @@ class EntryChange:
     secret: frozenset[str] = frozenset()
 
     def redacted(self) -> EntryChange:
-        """The same without its secrets: what was or is set reads `(redacted)`."""
+        """The same entry, with `(redacted)` in place of the values of its secret fields."""
         if not self.secret:
             return self
         fields = tuple(_redacted(change) if change.field in self.secret else change for change in self.fields)
@@ -88,7 +89,7 @@ class EntryChange:
 class ImageDiff:
     """All changes from the image at `from_offset` to the one at `to_offset`, in the order of PARTS and of keys.
 
-    A topic that was deleted and created again under its name is removed and added, and so are its partitions.
+    A topic that was deleted and created again under the same name is both removed and added, with its partitions.
     """
 
     from_offset: int
@@ -99,13 +100,13 @@ class ImageDiff:
         return f"<ImageDiff of offsets {self.from_offset} to {self.to_offset}: {counted(changes=len(self.changes))}>"
 
     def is_empty(self) -> bool:
-        """Whether the images differ in nothing but where they come from."""
+        """Whether the images are equal but for their provenance."""
         return not self.changes
 
     def to_json(self, show_secrets: bool = False) -> Json:
         """`{from, to, PART: {added: {key: entry}, removed: {key: entry}, changed: {key: {field: [before, after]}}}}`.
 
-        Parts, and kinds within a part, that have nothing are left out.
+        Empty parts, and empty kinds within a part, are left out.
         """
         form: Json = {"from": self.from_offset, "to": self.to_offset}
         for change in self.changes:
@@ -120,7 +121,7 @@ class ImageDiff:
 
 @attrs.frozen(kw_only=True)
 class _Entries(Generic[K, V]):
-    """How the entries of a part are named, shown and kept secret."""
+    """How the entries of a part are named, shown and redacted."""
 
     part: str
     path: Callable[[K], tuple[str, ...]]
@@ -128,14 +129,14 @@ class _Entries(Generic[K, V]):
     separator: str = ""
     is_secret: Callable[[K, str], bool] | None = None
     fields_changed: Callable[[V, V], tuple[FieldChange, ...]] | None = None
-    """What `form` would tell of two values that both are there, where that is found without making forms."""
+    """The changed fields of two present values, where they can be found without making both forms."""
 
     def changes(
         self, olds: Mapping[K, V], news: Mapping[K, V], *, within: tuple[str, ...] = (), keys: Iterable[K] | None = None
     ) -> Iterator[EntryChange]:
-        """The changes between two maps, whose paths begin with `within`; only `keys` can differ, where they are given.
+        """The changes between two maps, with paths that begin with `within`; `keys`, if given, has all that may differ.
 
-        Values that are one object are skipped, the others compared by field.
+        Identical objects are skipped, other values are compared by field.
         """
         if olds is news:
             return
@@ -181,7 +182,7 @@ def _entry(
 
 
 def diff_images(before: MetadataImage, after: MetadataImage) -> ImageDiff:
-    """What changed between two images; what they share as one object is not looked into."""
+    """The changes between two images. Objects that both images share are not compared."""
     changes: list[EntryChange] = []
     for diff, held in _SOURCES:
         old, new = getattr(before, held), getattr(after, held)
@@ -209,7 +210,7 @@ _CONTROLLERS = _Entries[int, ControllerRegistration](
 
 
 def _topics(before: TopicsImage, after: TopicsImage) -> Iterator[EntryChange]:
-    """The topics that came and went, then the partitions that changed."""
+    """The topics added and removed, then the changes of partitions."""
     changed = _changed_topics(before, after)
     for name, old, new in changed:
         if old is None or new is None:
@@ -231,7 +232,7 @@ _PARTITION_FIELDS: Final[tuple[tuple[str, Callable[[Any], Any]], ...]] = (
     ("addingReplicas", list), ("leader", int), ("leaderEpoch", int), ("partitionEpoch", int),
     ("leaderRecoveryState", int), ("directories", lambda ids: list(map(str, ids))),
 )  # fmt: skip
-"""The fields of `partition_json`, and what makes the form of each."""
+"""The fields of `partition_json`, each with the function that makes its form."""
 _partition_values = attrgetter(
     "replicas", "isr", "elr", "last_known_elr", "removing_replicas", "adding_replicas", "leader", "leader_epoch",
     "partition_epoch", "leader_recovery_state", "directories",
@@ -247,7 +248,7 @@ _PARTITIONS = _Entries[int, PartitionRegistration](
 
 
 def _changed_topics(before: TopicsImage, after: TopicsImage) -> list[tuple[str, TopicImage | None, TopicImage | None]]:
-    """Name, old and new image of every topic that may differ; one created again comes twice: removed, then added."""
+    """Name, old and new image of every topic that may differ; a recreated topic comes twice: removed, then added."""
     changed: list[tuple[str, TopicImage | None, TopicImage | None]] = []
     for name in sorted(before.may_differ(after)):
         old, new = before.get_topic(name), after.get_topic(name)
@@ -330,14 +331,14 @@ _SOURCES: tuple[tuple[Callable[[Any, Any], Iterator[EntryChange]], str], ...] = 
     (_scram, "scram"),
     (_of(_DELEGATION_TOKENS, "tokens"), "delegation_tokens"),
 )
-"""What finds the changes of PARTS, each with the part of the image that it looks into."""
+"""The functions that find the changes of PARTS, each with the attribute of the image that it compares."""
 
 
 _WITH_AN_ORDER: Final = (int, str, ConfigResource)
 
 
 def _ordered(key: Any) -> Any:
-    """Ids by number, names by name, whatever else by what it prints."""
+    """The sort key of an entry's key: itself where it has an order, else its text."""
     return key if isinstance(key, _WITH_AN_ORDER) else getattr(key, "text", str(key))
 
 

@@ -1,4 +1,4 @@
-"""What brokers and controllers register: their listeners and the feature levels that they support."""
+"""The listeners and supported feature levels that brokers and controllers register."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kraftlake.runtime.value import Value
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
 class Endpoint(Value):
-    """Where a listener is reached; `security_protocol` is the id of Kafka's SecurityProtocol."""
+    """The address of a listener; `security_protocol` is the id of Kafka's SecurityProtocol."""
 
     host: str
     port: int

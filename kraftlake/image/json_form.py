@@ -30,8 +30,8 @@ def image_to_json(
 ) -> Json:
     """The image as plain dicts, lists, strings and numbers; numbers that are keys are strings.
 
-    Secrets are `(redacted)` unless `show_secrets`; `records.redaction` says what is one. With `only_topics`, names of
-    some, other topics are left out; their configs are not.
+    Secrets (see `records.redaction`) are `(redacted)` unless `show_secrets`. `only_topics`, if given, has the
+    names of the topics to show; configs of all topics are shown.
     """
     scram, token = (scram_json, delegation_token_json) if show_secrets else (_redacted_scram, _redacted_token)
     return {
@@ -75,7 +75,7 @@ def _topics(topics: TopicsImage, only: Iterable[str] | None) -> Iterator[tuple[s
 
 
 def metadata_version_json(features: FeaturesImage) -> Json | None:
-    """Level and name of the metadata.version; None before it is known."""
+    """Level and name of the metadata.version; None if there is none."""
     version = features.metadata_version
     return None if version is None else {"level": version.level, "name": version.name}
 

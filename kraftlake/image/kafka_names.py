@@ -1,4 +1,4 @@
-"""Kafka's numbers by their names, as its tools print them."""
+"""The names of Kafka's enum numbers, as its tools print them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SCRAM_MECHANISMS = {0: "UNKNOWN", 1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 
 
 def name_of(names: Mapping[int, str], number: int) -> str:
-    """The name of `number`, or the number itself where Kafka 4.4 has no name for it."""
+    """The name of `number`, or the number as text if Kafka 4.4 has no name for it."""
     return names.get(number, str(number))
 
 

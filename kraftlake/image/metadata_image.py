@@ -26,7 +26,7 @@ from kraftlake.runtime.value import Value
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
 class MetadataImage(Value):
-    """Everything that the log says up to `provenance`, immutable: what it shares with another image is one object.
+    """The state of the cluster up to `provenance`. Immutable; images share the objects of equal parts.
 
     Source: org.apache.kafka.image.MetadataImage.
     """
@@ -87,7 +87,7 @@ class MetadataImage(Value):
         return self.provenance.offset
 
     def is_empty(self) -> bool:
-        """Whether all parts are; the offset does not matter."""
+        """Whether all parts are empty, at any offset."""
         return (
             self.features.is_empty()
             and self.cluster.is_empty()
@@ -101,10 +101,10 @@ class MetadataImage(Value):
         )
 
     def write(self, options: ImageWriterOptions | None = None) -> Iterator[ApiMessageAndVersion]:
-        """The records that make this image out of the empty one, as a snapshot holds them, always in the same order.
+        """The records that make this image from the empty one, as in a snapshot, in a fixed order.
 
-        Without `options`, at the image's own metadata.version and refusing losses. Raises UnwritableMetadataError
-        when there is no metadata.version, or from the loss handler.
+        Without `options`, they are written at the image's own metadata.version, and a loss is refused. Raises
+        UnwritableMetadataError if there is no metadata.version, or from the loss handler.
         """
         options = options or ImageWriterOptions.for_image(self)
         yield from self.write_before_topics(options)
@@ -112,18 +112,18 @@ class MetadataImage(Value):
         yield from self.write_behind_topics(options)
 
     def write_bulk(self, options: ImageWriterOptions) -> Iterator[ApiMessageAndVersion | EncodedValues]:
-        """What `write` gives, in its order, with the topics of a large image encoded in bulk; raises as it does."""
+        """The records of `write` in the same order, the topics of a large image encoded in bulk; raises as `write`."""
         yield from self.write_before_topics(options)
         yield from self.topics.write_bulk(options)
         yield from self.write_behind_topics(options)
 
     def write_before_topics(self, options: ImageWriterOptions) -> Iterator[ApiMessageAndVersion]:
-        """The records of the parts that a snapshot has before its topics."""
+        """The records of the parts that precede the topics in a snapshot."""
         yield from self.features.write(options)
         yield from self.cluster.write(options)
 
     def write_behind_topics(self, options: ImageWriterOptions) -> Iterator[ApiMessageAndVersion]:
-        """The records of the parts that a snapshot has behind its topics."""
+        """The records of the parts that follow the topics in a snapshot."""
         yield from self.configs.write()
         yield from self.client_quotas.write()
         yield from self.producer_ids.write()

@@ -1,4 +1,4 @@
-"""How far producer ids have been handed out."""
+"""The next producer id to allocate."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ProducerIdsImage(Value):
         return self.next_producer_id == -1
 
     def write(self) -> Iterator[ApiMessageAndVersion]:
-        """One record, of no broker in particular."""
+        """One record, with broker id and epoch -1."""
         if self.next_producer_id >= 0:
             record = ProducerIdsRecord(broker_id=-1, broker_epoch=-1, next_producer_id=self.next_producer_id)
             yield ApiMessageAndVersion(record, 0)

@@ -1,4 +1,4 @@
-"""Where in the log an image comes from."""
+"""The position in the log that an image stands for."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from kraftlake.runtime.value import Value
 class MetadataProvenance(Value):
     """The last offset that an image holds.
 
-    `epoch` is that of the offset's batch, `timestamp` the batch's in epoch milliseconds (-1: unknown), and
-    `batch_aligned` says whether the offset is the last one of its batch: only such images become snapshots.
-    `cluster_id` is the id of the source's cluster where it is known; equality ignores it.
+    `epoch` and `timestamp` (epoch milliseconds, -1: unknown) are those of the offset's batch; `batch_aligned` is true
+    if the offset is the last one of its batch: only such images become snapshots.
+    `cluster_id` is the id of the source's cluster if it is known; equality ignores it.
     Source: org.apache.kafka.image.MetadataProvenance.
     """
 
@@ -38,7 +38,7 @@ class MetadataProvenance(Value):
 
     @property
     def snapshot_name(self) -> str:
-        """`END_OFFSET-EPOCH`, the name that Kafka gives a snapshot of this image, without its suffix."""
+        """`END_OFFSET-EPOCH`: Kafka's name for a snapshot of this image, without the suffix."""
         return f"{self.offset + 1:020d}-{self.epoch:010d}"
 
 

@@ -55,7 +55,7 @@ class ScramCredentialData(Value):
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
 class ScramImage(Value):
-    """Credentials by mechanism (a key of SCRAM_MECHANISMS) and user; a mechanism without users is not there.
+    """Credentials by mechanism (a key of SCRAM_MECHANISMS) and user; mechanisms without users are absent.
 
     Source: org.apache.kafka.image.ScramImage.
     """

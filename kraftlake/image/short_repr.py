@@ -1,15 +1,15 @@
-"""How images and what is made of them show themselves in a notebook or a log: by what they count, on one line."""
+"""The `repr` of images and of objects made from them: the counts of their entries on one line."""
 
 from __future__ import annotations
 
 
 def short_repr(shown: object, **counts: int) -> str:
-    """`<TopicsImage: 21 topics, 75 partitions>`; a cluster has too many entries to list them wherever it is named."""
+    """`<TopicsImage: 21 topics, 75 partitions>`: entries are counted, not listed."""
     return f"<{type(shown).__name__}: {counted(**counts)}>"
 
 
 def counted(**counts: int) -> str:
-    """`1 topic, 6 partitions`, of plurals and their numbers."""
+    """`1 topic, 6 partitions`, from counts by plural noun."""
     return ", ".join(f"{count:,} {_noun(plural, count)}" for plural, count in counts.items())
 
 

@@ -1,4 +1,4 @@
-"""The topics of a large image at one glance, and those that hold partitions in trouble. Imports numpy."""
+"""A summary of the topics of a large image, and the topics with unhealthy partitions. Imports numpy."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kraftlake.image.topics.row_queries import rows_hosting
 
 
 class Health(NamedTuple):
-    """How many partitions are not as usual: each one without a leader is offline, not under-replicated as well."""
+    """The numbers of unhealthy partitions; one without a leader is counted as offline, not as under-replicated."""
 
     offline: int
     under_replicated: int
@@ -28,7 +28,7 @@ class Health(NamedTuple):
 
 @attrs.frozen(kw_only=True)
 class TopicsOverview:
-    """How many there are and how they are; `worst` are the names of those that want attention, then of the others."""
+    """Counts of topics and partitions, health, and in `worst` topic names, unhealthy topics first."""
 
     topic_count: int
     partition_count: int
@@ -37,7 +37,7 @@ class TopicsOverview:
 
 
 def overview_of(topics: PackedTopics, limit: int) -> TopicsOverview:
-    """The overview with the names of at most so many: those with offline partitions first, then under-replicated."""
+    """The overview with at most `limit` names: topics with offline partitions first, then under-replicated ones."""
     troubles = _Troubles.of(topics)
     ranks = 3 - 2 * _any_of(topics, troubles.offline) - _any_of(topics, troubles.under_replicated)
     worst: list[str] = []
@@ -60,8 +60,8 @@ def overview_of(topics: PackedTopics, limit: int) -> TopicsOverview:
 def topics_in_trouble(image: MetadataImage, kinds: Collection[str]) -> set[str]:
     """The names of the topics that have partitions of any of these kinds.
 
-    They are `unavailable` (no leader), `under-replicated` (a replica is not in sync), `under-min-isr` (no leader, or
-    fewer in sync than min.insync.replicas asks for) and `at-min-isr` (just as many).
+    The kinds are `unavailable` (no leader), `under-replicated` (a replica is not in sync), `under-min-isr` (no leader,
+    or an ISR smaller than min.insync.replicas) and `at-min-isr` (an ISR of exactly that size).
     Source: org.apache.kafka.tools.TopicCommand.
     """
     topics = image.topics.rows()
@@ -81,16 +81,16 @@ def topics_in_trouble(image: MetadataImage, kinds: Collection[str]) -> set[str]:
 
 
 def topics_hosted(topics: PackedTopics, broker: int) -> set[str]:
-    """The names of all topics that a broker has replicas of, and maybe of others."""
+    """The names of all topics of which a broker has replicas, and possibly of more topics."""
     return _names_at(topics, rows_hosting(topics, broker))
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class _Troubles:
-    """bool[N]: which partitions have no leader, fewer members of the ISR than replicas, replicas that come or go, or
-    wait for what an unclean election has left.
+    """bool[N] each: partitions without a leader, with an ISR smaller than the replicas, being reassigned, recovering
+    from an unclean election.
 
-    `in_sync` is int32[N], how many are in the ISR.
+    `in_sync` is int32[N], the sizes of the ISRs.
     """
 
     in_sync: Any

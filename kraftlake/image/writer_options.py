@@ -1,4 +1,4 @@
-"""How an image is written back as records, and what happens to what they can't express."""
+"""Options for writing an image as records, and the handling of state that the records can't express."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from kraftlake.image.metadata_image import MetadataImage
 
 LossHandler = Callable[[str, MetadataVersion], None]
-"""Takes what is about to be lost, in words, and the metadata.version that can't express it."""
+"""Called with a description of the state to be lost and the metadata.version that can't express it."""
 
 
 def refuse_loss(loss: str, version: MetadataVersion) -> None:
-    """The handler that lets nothing be lost: raises UnwritableMetadataError."""
+    """The loss handler that raises UnwritableMetadataError."""
     raise UnwritableMetadataError(
         f"The image holds {loss}, for which its features at metadata.version {version} have no record: "
         "write it with --allow-loss to leave that out."
@@ -27,18 +27,18 @@ def refuse_loss(loss: str, version: MetadataVersion) -> None:
 
 
 class CollectedLosses:
-    """The handler that goes on and remembers what was lost: call it, then read `losses` (each once, in order)."""
+    """The loss handler that accepts losses and collects their descriptions in `losses`, each once, in order."""
 
     def __init__(self) -> None:
         self._losses: dict[str, None] = {}
 
     def __call__(self, loss: str, _version: MetadataVersion) -> None:
-        """Note the loss and go on."""
+        """Record the loss."""
         self._losses[loss] = None
 
     @property
     def losses(self) -> tuple[str, ...]:
-        """What was left out."""
+        """The descriptions of what was left out."""
         return tuple(self._losses)
 
 
@@ -46,8 +46,8 @@ class CollectedLosses:
 class ImageWriterOptions(Value):
     """The metadata.version to write records for, whether ELR is enabled, and the handler of losses.
 
-    `loss_handler` may raise (the default does, UnwritableMetadataError) or note the loss and return. Kafka drops
-    eligible leader replicas without a word where the feature is off; here that is a loss as any other.
+    `loss_handler` may raise (the default raises UnwritableMetadataError) or accept the loss and return. Kafka silently
+    drops eligible leader replicas while the feature is off; here that is a loss like any other.
     Source: org.apache.kafka.image.writer.ImageWriterOptions.
     """
 
@@ -64,7 +64,7 @@ class ImageWriterOptions(Value):
 
     @classmethod
     def for_image(cls, image: MetadataImage, *, loss_handler: LossHandler = refuse_loss) -> ImageWriterOptions:
-        """What the image's own features ask for; UnwritableMetadataError when it has no metadata.version."""
+        """The options for the image's own features; UnwritableMetadataError if it has no metadata.version."""
         version = image.features.metadata_version
         if version is None:
             raise UnwritableMetadataError(
@@ -74,5 +74,5 @@ class ImageWriterOptions(Value):
         return cls(metadata_version=version, elr_enabled=image.features.is_elr_enabled, loss_handler=loss_handler)
 
     def handle_loss(self, loss: str) -> None:
-        """Report what has no record at this metadata.version; returns when the loss is accepted."""
+        """Report state that has no record at this metadata.version; returns if the loss is accepted."""
         self.loss_handler(loss, self.metadata_version)

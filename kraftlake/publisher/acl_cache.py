@@ -1,4 +1,4 @@
-"""The access control lists, found by the resource that a request names. Immutable."""
+"""Access control lists, indexed by resource. Immutable."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ResourceType(IntEnum):
 
 
 class PatternType(IntEnum):
-    """How an ACL's resource name is meant. Source: org.apache.kafka.common.resource.PatternType."""
+    """How an ACL's resource name matches. Source: org.apache.kafka.common.resource.PatternType."""
 
     UNKNOWN = 0
     ANY = 1
@@ -37,7 +37,7 @@ class PatternType(IntEnum):
 
 
 class AclOperation(IntEnum):
-    """What an ACL is about. Source: org.apache.kafka.common.acl.AclOperation."""
+    """The operation that an ACL allows or denies. Source: org.apache.kafka.common.acl.AclOperation."""
 
     UNKNOWN = 0
     ANY = 1
@@ -67,7 +67,7 @@ class AclPermissionType(IntEnum):
 
 
 WILDCARD = "*"
-"""As a literal resource name: every resource of the type; as a host: every host."""
+"""As a literal resource name: all resources of the type; as a host: all hosts."""
 
 _Place = tuple[int, int, str]
 _Acls: TypeAlias = "HashTrieMap[Uuid, StandardAcl]"
@@ -75,9 +75,9 @@ _Acls: TypeAlias = "HashTrieMap[Uuid, StandardAcl]"
 
 @attrs.frozen
 class AclCache:
-    """ACLs by id, and by (resource type, pattern type, resource name), which is how requests look for them.
+    """ACLs by id, and by (resource type, pattern type, resource name) for requests.
 
-    A lookup takes one step a character of the resource's name, whatever the number of ACLs.
+    A lookup takes one step for each character of the resource's name, independent of the number of ACLs.
     Source: org.apache.kafka.metadata.authorizer.AclCache.
     """
 
@@ -94,7 +94,7 @@ class AclCache:
         return cache
 
     def with_acl(self, acl_id: Uuid, acl: StandardAcl) -> AclCache:
-        """The same with an ACL, in place of the one that had the id."""
+        """A cache with the ACL added, replacing one of the same id."""
         base = self.without(acl_id)
         place = _place_of(acl)
         at_place: _Acls = base._by_place.get(place) or HashTrieMap()
@@ -104,7 +104,7 @@ class AclCache:
         )
 
     def without(self, acl_id: Uuid) -> AclCache:
-        """The same without an ACL; itself where there is none of that id."""
+        """A cache without an ACL; the same object if there is none of that id."""
         acl = self.by_id.get(acl_id)
         if acl is None:
             return self
@@ -114,7 +114,7 @@ class AclCache:
         return AclCache(self.by_id.remove(acl_id), by_place, self._longest_prefix)
 
     def matching(self, resource_type: int, resource_name: str) -> Iterator[StandardAcl]:
-        """The ACLs of a resource: its own, those of the prefixes of its name, those of every resource."""
+        """The ACLs that match a resource: by its name, by a prefix of it, by the wildcard."""
         places = [(resource_type, int(PatternType.LITERAL), resource_name)]
         if resource_name != WILDCARD:
             places.append((resource_type, int(PatternType.LITERAL), WILDCARD))

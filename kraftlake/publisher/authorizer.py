@@ -1,4 +1,4 @@
-"""Who may do what: decisions by access control lists, as brokers and controllers make them."""
+"""Authorization by access control lists, as in brokers and controllers."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _IMPLIED_BY: Final[Mapping[int, frozenset[int]]] = {
     ),
     AclOperation.DESCRIBE_CONFIGS: frozenset({AclOperation.DESCRIBE_CONFIGS, AclOperation.ALTER_CONFIGS}),
 }
-"""Operations that are allowed by being allowed another one."""
+"""Operations that an ALLOW of another operation implies."""
 
 
 class AuthorizerNotReadyError(KraftlakeError):
-    """The ACLs are not loaded yet: nobody but super users may do anything."""
+    """The ACLs are not loaded yet: only super users are authorized."""
 
 
 @attrs.frozen(kw_only=True)
@@ -48,7 +48,7 @@ class Action:
 
 @attrs.frozen(kw_only=True)
 class Decision:
-    """Whether an action is allowed, and why: the ACL that decided, or a rule in words."""
+    """Whether an action is allowed, and the reason: the deciding ACL, or the rule as text."""
 
     allowed: bool
     rule: str
@@ -64,7 +64,7 @@ class AuthorizerConfig:
 
     @classmethod
     def of(cls, configs: Mapping[str, str]) -> AuthorizerConfig:
-        """The values of a broker's configuration; UsageError for a super user that is no `Type:name`."""
+        """The values of a broker's configuration; UsageError for a super user that is not `Type:name`."""
         users = {user.strip() for user in configs.get("super.users", "").split(";")} - {""}
         for user in sorted(users):
             if ":" not in user:
@@ -76,13 +76,13 @@ class AuthorizerConfig:
 
 
 class StandardAuthorizer:
-    """Decides by the newest ACLs; an update swaps what readers see, so that no decision locks.
+    """Decides by the latest ACLs; an update replaces an immutable cache, so that decisions take no lock.
 
-    A super user may do everything. Else the ACLs of the resource decide: those of its name, of prefixes of it, and of
-    the literal name `*`, as far as principal (or `User:*`), host (or `*`, or a range like 10.0.0.0/8) and operation
-    fit. One that denies beats all that allow. Allowing Read, Write, Delete or Alter allows Describe, allowing
-    AlterConfigs allows DescribeConfigs; denying implies nothing. A resource without any ACL is denied, or allowed by
-    `allow.everyone.if.no.acl.found`. Source: org.apache.kafka.metadata.authorizer.StandardAuthorizer.
+    A super user is always allowed. Otherwise the ACLs of the resource decide: those of its name, of prefixes of it and
+    of the literal name `*` whose principal (or `User:*`), host (or `*`, or a range like 10.0.0.0/8) and operation
+    match. DENY takes precedence over ALLOW. Allowing Read, Write, Delete or Alter allows Describe, allowing
+    AlterConfigs allows DescribeConfigs; denying implies nothing. A resource without ACLs is denied, unless
+    `allow.everyone.if.no.acl.found` is set. Source: org.apache.kafka.metadata.authorizer.StandardAuthorizer.
     """
 
     def __init__(self, config: AuthorizerConfig | None = None) -> None:
@@ -93,18 +93,18 @@ class StandardAuthorizer:
 
     @property
     def name(self) -> str:
-        """Kafka's name of its publisher."""
+        """Kafka's name of the publisher."""
         return "AclPublisher"
 
     @property
     def acls(self) -> AclCache:
-        """The ACLs that decisions are made by."""
+        """The current ACLs."""
         return self._acls
 
     def authorize(self, principal: str, host: str, action: Action) -> Decision:
-        """Whether `principal` (`Type:name`) may do that from `host`, an address.
+        """Decide whether `principal` (`Type:name`) is allowed the action from `host`, an IP address.
 
-        UsageError for a resource that is not meant literally, AuthorizerNotReadyError before the ACLs are loaded.
+        UsageError if the resource's pattern type is not LITERAL, AuthorizerNotReadyError before the ACLs are loaded.
         """
         if action.pattern_type != PatternType.LITERAL:
             raise UsageError(f"Only one literal resource can be asked for, not {action.resource_name!r} as a pattern.")
@@ -127,7 +127,7 @@ class StandardAuthorizer:
         return Decision(allowed=self._config.allow_everyone_if_no_acl_found, rule="the resource has no ACL")
 
     def on_metadata_update(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
-        """Take the changed ACLs; all of them where the change came from a snapshot."""
+        """Apply the changed ACLs; after a snapshot, replace all."""
         if delta.acls_delta is None:
             return
         if isinstance(manifest, SnapshotManifest):
@@ -141,7 +141,7 @@ class StandardAuthorizer:
 
 
 def _concerns(acl: StandardAcl, principal: str, host: str, operation: int) -> bool:
-    """Whether an ACL of the resource says anything about that operation by that principal from that host."""
+    """Whether an ACL of the resource matches the principal, host and operation."""
     if acl.principal not in (principal, WILDCARD_PRINCIPAL):
         return False
     if acl.host not in (WILDCARD, host) and not is_in_range(host, acl.host):
@@ -154,7 +154,7 @@ def _concerns(acl: StandardAcl, principal: str, host: str, operation: int) -> bo
 
 
 def is_in_range(host: str, pattern: str) -> bool:
-    """Whether an address lies in a range like 10.0.0.0/8 or fe80::/10; never for what is no range or no address.
+    """Whether an address is in a range like 10.0.0.0/8 or fe80::/10; False for an invalid range or address.
 
     Source: org.apache.kafka.server.authorizer.internals.CidrUtils.
     """

@@ -1,4 +1,4 @@
-"""What a broker does with a new image, in Kafka's order."""
+"""Updates the parts of a broker for each new image, in Kafka's order."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from kraftlake.runtime.log import get_logger
 SHARE_VERSION: Final = "share.version"
 """The feature that turns share groups on."""
 DEFAULT_STATE_TOPIC_PARTITIONS: Final = 50
-"""Kafka's default of offsets.topic.num.partitions and its like."""
+"""Kafka's default of offsets.topic.num.partitions and similar configs."""
 
 
 class MetadataPart(Protocol):
-    """A part of the broker that follows the image by itself: configs, quotas, credentials, ACLs, features."""
+    """A part of the broker that updates itself from images: configs, quotas, credentials, ACLs, features."""
 
     @property
     def name(self) -> str:
-        """What it is called in messages."""
+        """Its name in messages."""
         ...
 
     def on_metadata_update(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
@@ -43,12 +43,12 @@ class MetadataPart(Protocol):
 
 @attrs.frozen(kw_only=True)
 class BrokerParts:
-    """What the publisher drives. `share_coordinator` is None where share groups are off, `on_share_version` is told
-    the level of feature share.version when it changes.
+    """The parts that the publisher updates. `share_coordinator` is None if share groups are off; `on_share_version` is
+    called with the level of feature share.version when it changes.
 
-    `followers` are told of each image after topics and coordinators, in order: dynamic configs, client quotas, SCRAM
-    credentials, delegation tokens, ACLs, features. `state_topic_partitions` are the counts of state topics that do not
-    exist yet, by name.
+    `followers` are updated after topics and coordinators, in this order: dynamic configs, client quotas, SCRAM
+    credentials, delegation tokens, ACLs, features. `state_topic_partitions` has the partition counts of state topics
+    that do not exist yet, by name.
     """
 
     log_manager: LogManager
@@ -62,12 +62,12 @@ class BrokerParts:
 
 
 class BrokerMetadataPublisher:
-    """Gives each new image to the parts of one broker.
+    """Passes each new image to the parts of one broker.
 
-    The first one initialises the managers: the log manager recovers logs and sets strays apart, the replica manager
-    begins its tasks, the coordinators start; high watermarks are written from the end of that first update on. What
-    fails there is told to `fatal_fault_handler`, a later fault of a part to `fault_handler`, by the part's name and
-    the image; the other parts are told all the same. Requests are answered from `cache`, which is always first.
+    The first image initialises the managers: the log manager recovers logs and separates strays, the replica manager
+    starts its tasks, the coordinators start; high watermarks are checkpointed after that first update. A fault during
+    initialisation goes to `fatal_fault_handler`, a later fault of a part to `fault_handler`, with the part's name and
+    the image; the other parts are updated all the same. `cache` is always updated first.
 
     Source: kafka.server.metadata.BrokerMetadataPublisher.
     """
@@ -83,7 +83,7 @@ class BrokerMetadataPublisher:
     ) -> None:
         self.broker_id = broker_id
         self.first_publish_done = False
-        """Whether an image was published; until then no request can be answered."""
+        """Whether an image was published; before that, no request can be answered."""
         self._share_version = 0
         self._cache = cache
         self._parts = parts
@@ -97,7 +97,7 @@ class BrokerMetadataPublisher:
         return "BrokerMetadataPublisher"
 
     def on_metadata_update(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
-        """Tell all parts of a new image, the first time start them."""
+        """Update all parts; the first call starts them."""
         first = not self.first_publish_done
         where = f"{'initial ' if first else ''}MetadataDelta up to {new_image.offset}"
         try:
@@ -198,7 +198,7 @@ class BrokerMetadataPublisher:
     def _update_coordinator(
         self, topic: str, coordinator: Coordinator, delta: MetadataDelta, new_image: MetadataImage
     ) -> None:
-        """Tell a coordinator which partitions of its state topic this broker leads now, and which no longer."""
+        """Notify a coordinator of the partitions of its state topic that this broker gains and loses as leader."""
         assert delta.topics_delta is not None
         before_empty = delta.topics_delta.image.is_empty()
         if not before_empty and delta.topics_delta.topic_was_deleted(topic):
@@ -220,7 +220,7 @@ class BrokerMetadataPublisher:
             coordinator.on_resignation(follower.partition, info.partition.leader_epoch)
 
     def _guard(self, what: str, function: Callable[[], object], *, fatal: bool = False) -> None:
-        """Call a part; its fault is told, and the next part is called."""
+        """Call a part; a fault goes to the fault handler."""
         try:
             function()
         except Exception as fault:
@@ -228,19 +228,19 @@ class BrokerMetadataPublisher:
 
 
 def topic_delta_of(topic: str, new_image: MetadataImage, delta: MetadataDelta) -> TopicDelta | None:
-    """What changed in the topic that has the name now; one that had it before shows as deleted elsewhere."""
+    """The changes of the topic that has the name now; an earlier topic of the name is among the deleted ones."""
     image = new_image.topics.get_topic(topic)
     if image is None or delta.topics_delta is None:
         return None
     if not delta.topics_delta.image.is_empty():
         return delta.topics_delta.changed_topic(image.id)
-    everything = TopicDelta(TopicImage(name=topic, id=image.id))  # a whole log may lie in the delta, still as bytes
+    everything = TopicDelta(TopicImage(name=topic, id=image.id))  # a whole log may be in the delta, still as bytes
     everything.partition_changes.update(image.partitions.items())
     return everything
 
 
 def is_stray_replica(broker_id: int, topics: TopicsImage, topic_id: Uuid | None, partition: int) -> bool:
-    """Whether a log that a broker has on disk is of no partition that it hosts: its topic or assignment is gone.
+    """Whether a log on a broker's disk belongs to no partition that it hosts: its topic or assignment was removed.
 
     Source: org.apache.kafka.storage.internals.log.LogManager.isStrayReplica.
     """

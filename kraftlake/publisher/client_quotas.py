@@ -1,4 +1,4 @@
-"""Which quota holds for a user, a client id or an address, as brokers resolve it."""
+"""The effective quota of a user, a client id or an address, resolved as in brokers."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from kraftlake.runtime.inet_address import inet_address
 from kraftlake.runtime.log import get_logger
 
 QUOTA_KEYS: Final = ("producer_byte_rate", "consumer_byte_rate", "request_percentage", "controller_mutation_rate")
-"""The quotas of users and client ids, each resolved on its own."""
+"""The quotas of users and client ids, each resolved separately."""
 CONNECTION_RATE_KEY: Final = "connection_creation_rate"
 """The quota of addresses."""
 
 
 class QuotaTypes(IntFlag):
-    """Which kinds of entities have a quota of one key. Source: QuotaTypes of org.apache.kafka.server.quota."""
+    """The kinds of entities that have a quota of one key. Source: QuotaTypes of org.apache.kafka.server.quota."""
 
     NONE = 0
     CLIENT_ID = 1
@@ -50,7 +50,7 @@ class QuotaOverrides:
     values: Mapping[_Key, float] = attrs.field(factory=dict)
 
     def types(self) -> QuotaTypes:
-        """The kinds of entities that are there."""
+        """The kinds of entities present."""
         types = QuotaTypes.NONE
         for user, client_id in self.values:
             if user is None:
@@ -60,16 +60,15 @@ class QuotaOverrides:
         return types
 
     def limit(self, user: str, client_id: str) -> float | None:
-        """The quota that holds for a client of `client_id` that is authenticated as `user`; None for no limit.
+        """The effective quota of `client_id` authenticated as `user`; None for no limit.
 
         Precedence: (user, client), (user, default client), (user), (default user, client), (default user, default
-        client), (default user), (client), (default client). An empty user or client id counts as one that is not
-        there, as in Kafka.
+        client), (default user), (client), (default client). An empty user or client id counts as absent, as in Kafka.
         """
         return self._find(*self._tags(user, client_id))
 
     def _tags(self, user: str, client_id: str) -> tuple[str, str]:
-        """Which of user and client id the quota is measured by; "" for those that it is not."""
+        """The user and client id that the quota is measured by; "" for one that it ignores."""
         match self.types():
             case QuotaTypes.NONE | QuotaTypes.CLIENT_ID:
                 return "", client_id
@@ -100,13 +99,13 @@ class QuotaOverrides:
         return next((self.values[key] for key in keys if key in self.values), None)
 
     def with_change(self, key: _Key, value: float | None) -> QuotaOverrides:
-        """The same with a quota set, or removed."""
+        """The overrides with a quota set, or removed if `value` is None."""
         values = {known: at for known, at in self.values.items() if known != key}
         return QuotaOverrides(values if value is None else {**values, key: value})
 
 
 class ClientQuotas:
-    """The quotas that hold now. An update swaps what readers see.
+    """The current quotas. An update replaces immutable maps, so that readers take no lock.
 
     Source: kafka.server.metadata.ClientQuotaMetadataManager, org.apache.kafka.server.quota.ClientQuotaManager.
     """
@@ -124,8 +123,8 @@ class ClientQuotas:
     def limit(self, quota_key: str, *, user: str = "", client_id: str = "") -> float | None:
         """The quota of `quota_key` (one of QUOTA_KEYS) for a user and client id, None for no limit.
 
-        Bytes a second, percent of a network and request handler thread, or mutations a second. UsageError for a key
-        that is none.
+        Bytes a second, percent of a network and request handler thread, or mutations a second. UsageError for an
+        unknown key.
         """
         overrides = self._overrides.get(quota_key)
         if overrides is None:
@@ -133,13 +132,13 @@ class ClientQuotas:
         return overrides.limit(user, client_id)
 
     def connection_rate(self, address: str) -> int | None:
-        """How many connections a second an address may create, None for no limit."""
+        """The connections per second that an address may create, None for no limit."""
         rates = self._connection_rates
         own = rates.get(_canonical(address))
         return rates.get(None) if own is None else own
 
     def on_metadata_update(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
-        """Take the changed quotas; entities and keys that brokers do not know are logged and passed over."""
+        """Apply the changed quotas; unknown entities and keys are logged and ignored."""
         changes = {} if delta.client_quotas_delta is None else delta.client_quotas_delta.changes
         for entity, quotas in changes.items():
             for key, value in quotas.changes.items():
@@ -172,6 +171,6 @@ def _name(entries: Mapping[str, str | None], kind: str) -> _Name:
 
 
 def _canonical(address: str) -> bytes | str:
-    """The bytes of an address, so that each way to write it finds the same quota; a host's name as it is."""
+    """The bytes of an address, so that equal addresses find the same quota; a host name is unchanged."""
     known = inet_address(address)
     return address if known is None else known

@@ -1,4 +1,4 @@
-"""The cluster as a client of it sees it: nodes, and partitions with a leader."""
+"""The cluster from a client's view: nodes, and partitions with a leader."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kraftlake.publisher.topic_names import is_internal
 
 @attrs.frozen(kw_only=True)
 class PartitionInfo:
-    """A partition as clients know it, its replicas as nodes. Source: org.apache.kafka.common.PartitionInfo."""
+    """A partition from a client's view, with replicas as nodes. Source: org.apache.kafka.common.PartitionInfo."""
 
     topic: str
     partition: int
@@ -29,8 +29,8 @@ class PartitionInfo:
 class Cluster:
     """A node for each listener of each broker, and the partitions that a registered broker leads.
 
-    A partition is there once for each listener of its leader, as in Kafka. `controller` is some broker that is not
-    fenced, since no client may ask the controller itself. Source: org.apache.kafka.common.Cluster.
+    A partition is listed once for each listener of its leader, as in Kafka. `controller` is any broker that is not
+    fenced, since clients can't reach the controller itself. Source: org.apache.kafka.common.Cluster.
     """
 
     cluster_id: str
@@ -41,7 +41,7 @@ class Cluster:
 
 
 def cluster_of(image: MetadataImage, cluster_id: str, random: Random) -> Cluster:
-    """The cluster of an image; `random` chooses who stands for the controller.
+    """The cluster of an image; `random` chooses the broker in place of the controller.
 
     Source: org.apache.kafka.metadata.MetadataCache.toCluster.
     """

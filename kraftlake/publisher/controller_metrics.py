@@ -1,4 +1,4 @@
-"""The controller's counts of the cluster, kept up to date by each change."""
+"""The controller's metrics of the cluster, updated by each change."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _NONE = ClusterCounts(
 
 
 class ControllerMetadataMetrics:
-    """A publisher that counts: brokers, topics, partitions, and leader elections since the start.
+    """A publisher that counts brokers, topics, partitions, and leader elections since the start.
 
-    A change costs what it touches; a snapshot is counted as a whole.
+    An update costs as much as the change; a snapshot is counted as a whole.
     Source: org.apache.kafka.controller.metrics.ControllerMetadataMetricsPublisher, ControllerMetricsChanges.
     """
 
@@ -42,7 +42,7 @@ class ControllerMetadataMetrics:
         return "ControllerMetadataMetricsPublisher"
 
     def on_metadata_update(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
-        """Count the change."""
+        """Update the counts."""
         if isinstance(manifest, SnapshotManifest):
             self.counts = count_cluster(new_image)
         else:
@@ -51,13 +51,13 @@ class ControllerMetadataMetrics:
         self._registrations = {broker.id: _registration_state(broker) for broker in brokers}
 
     def on_controller_change(self, leader_and_epoch: LeaderAndEpoch) -> None:
-        """Nothing is counted of it."""
+        """Does nothing."""
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Does nothing."""
 
     def register(self, registry: MetricsRegistry) -> None:
-        """Show the counts in `registry`."""
+        """Register the counts as gauges."""
         for name in _NONE.by_metric():
             registry.gauge(
                 MetricName("kafka.controller", "KafkaController", name),

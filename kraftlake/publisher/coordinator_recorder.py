@@ -1,4 +1,4 @@
-"""A coordinator that only remembers what it was told: for replays and tests, where there are no groups to run."""
+"""A coordinator that only records its calls: for replays and tests, where no groups run."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from kraftlake.image import MetadataImage
 
 @attrs.frozen
 class Started:
-    """It was started, for a state topic of so many partitions."""
+    """Started, for a state topic of `partition_count` partitions."""
 
     partition_count: int
 
 
 @attrs.frozen
 class Elected:
-    """It leads a partition of its state topic."""
+    """Became leader of a partition of the state topic."""
 
     partition: int
     leader_epoch: int
@@ -27,7 +27,7 @@ class Elected:
 
 @attrs.frozen
 class Resigned:
-    """It leads a partition no longer; without an epoch the replica is gone."""
+    """Is no longer leader of a partition; without an epoch the replica was removed."""
 
     partition: int
     leader_epoch: int | None
@@ -35,46 +35,46 @@ class Resigned:
 
 @attrs.frozen
 class PartitionsDeleted:
-    """Partitions are gone, and the offsets of groups in them."""
+    """Partitions were deleted, with the offsets of groups in them."""
 
     partitions: tuple[TopicPartition, ...]
 
 
 @attrs.frozen
 class NewImage:
-    """There is an image up to that offset."""
+    """A new image up to `offset`."""
 
     offset: int
 
 
-Told = Started | Elected | Resigned | PartitionsDeleted | NewImage
+Call = Started | Elected | Resigned | PartitionsDeleted | NewImage
 
 
 class CoordinatorRecorder:
-    """Remembers in `told`, in order; `leading` holds the leader epochs of the partitions that it leads."""
+    """Records its calls in order in `calls`; `leading` has the leader epochs of the partitions that it leads."""
 
     def __init__(self) -> None:
-        self.told: list[Told] = []
+        self.calls: list[Call] = []
         self.leading: dict[int, int] = {}
 
     def startup(self, partition_count: Callable[[], int]) -> None:
-        """Note the count."""
-        self.told.append(Started(partition_count()))
+        """Record the count."""
+        self.calls.append(Started(partition_count()))
 
     def on_election(self, partition: int, leader_epoch: int) -> None:
-        """Note the epoch."""
-        self.told.append(Elected(partition, leader_epoch))
+        """Record the epoch."""
+        self.calls.append(Elected(partition, leader_epoch))
         self.leading[partition] = leader_epoch
 
     def on_resignation(self, partition: int, leader_epoch: int | None) -> None:
-        """Forget the epoch."""
-        self.told.append(Resigned(partition, leader_epoch))
+        """Remove the epoch."""
+        self.calls.append(Resigned(partition, leader_epoch))
         self.leading.pop(partition, None)
 
     def on_partitions_deleted(self, partitions: Sequence[TopicPartition]) -> None:
-        """Note the partitions."""
-        self.told.append(PartitionsDeleted(tuple(partitions)))
+        """Record the partitions."""
+        self.calls.append(PartitionsDeleted(tuple(partitions)))
 
     def on_metadata_update(self, delta: MetadataDelta, new_image: MetadataImage) -> None:
-        """Note the offset."""
-        self.told.append(NewImage(new_image.offset))
+        """Record the offset."""
+        self.calls.append(NewImage(new_image.offset))

@@ -1,4 +1,4 @@
-"""SCRAM credentials and delegation tokens, as authentication looks them up."""
+"""Lookup of SCRAM credentials and delegation tokens for authentication."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class CredentialProvider:
         return "ScramPublisher"
 
     def credential(self, mechanism: int, user: str) -> ScramCredentialData | None:
-        """The credential of a user, None where there is none of that mechanism."""
+        """The credential of a user, None if there is none of that mechanism."""
         return self._credentials.get((mechanism, user))
 
     def on_metadata_update(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
-        """Take the changed credentials."""
+        """Apply the changed credentials."""
         credentials = self._credentials
         changes: Mapping[int, Mapping[str, ScramCredentialData | None]]
         changes = {} if delta.scram_delta is None else delta.scram_delta.changes
@@ -67,7 +67,7 @@ class DelegationTokenCache:
         return self._tokens.get(token_id)
 
     def usable(self, token_id: str, now_ms: int) -> DelegationTokenData | None:
-        """The token of that id if it has not expired at `now_ms` (epoch ms)."""
+        """The token of that id, unless it has expired at `now_ms` (epoch milliseconds)."""
         token = self._tokens.get(token_id)
         return None if token is None or now_ms > min(token.expiry_timestamp, token.max_timestamp) else token
 
@@ -77,7 +77,7 @@ class DelegationTokenCache:
         return sorted(owned, key=lambda token: token.token_id)
 
     def on_metadata_update(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
-        """Take the changed tokens."""
+        """Apply the changed tokens."""
         tokens = self._tokens
         changes: Mapping[str, DelegationTokenData | None]
         changes = {} if delta.delegation_token_delta is None else delta.delegation_token_delta.changes

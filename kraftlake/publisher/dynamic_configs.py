@@ -1,4 +1,4 @@
-"""Dynamic configs: what is set for a resource, the defaults below it, and who acts on a change."""
+"""Dynamic configs: the configs of a resource, the defaults below it, and handlers of changes."""
 
 from __future__ import annotations
 
@@ -23,14 +23,16 @@ class ConfigType(IntEnum):
 
 
 DEFAULT_NAME = ""
-"""The name of the default entity of a type: the configs of the whole cluster, for brokers."""
+"""The name of the default entity of a type; for brokers, the cluster-wide configs."""
 
 
 class DynamicConfigPublisher:
-    """Tells handlers, by type, all configs of each resource that changed.
+    """Calls the handler of the type with all configs of each changed resource.
 
-    Of brokers only this one and the default are told. A handler's fault is reported with the resource's name, never
-    with values, and the other resources are told. Source: kafka.server.metadata.DynamicConfigPublisher.
+    Of broker resources, only this broker and the default are handled. A handler's fault is reported with the resource's
+    name, never with values, and the other resources are still handled.
+
+    Source: kafka.server.metadata.DynamicConfigPublisher.
     """
 
     def __init__(
@@ -47,7 +49,7 @@ class DynamicConfigPublisher:
         return f"DynamicConfigPublisher broker id={self._node_id}"
 
     def on_metadata_update(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
-        """Tell of the resources that the delta names."""
+        """Handle the resources in the delta."""
         changes = {} if delta.configs_delta is None else delta.configs_delta.changes
         for resource in changes:
             handler = self._handler_of(resource)
@@ -72,7 +74,7 @@ class DynamicConfigPublisher:
 
 
 class DynamicConfigs:
-    """A handler that keeps what it is told, with the default entity below each resource: "" is the default.
+    """A handler that stores configs, with the default entity ("") below each resource.
 
     Source: org.apache.kafka.server.config.DynamicBrokerConfig (dynamicBrokerConfigs over dynamicDefaultConfigs).
     """
@@ -81,22 +83,22 @@ class DynamicConfigs:
         self._configs: Mapping[str, Mapping[str, str]] = {}
 
     def process_config_changes(self, name: str, configs: Mapping[str, str]) -> None:
-        """Keep the configs of a resource; none at all forgets it."""
+        """Store the configs of a resource; an empty map removes it."""
         kept = {**self._configs, name: dict(configs.items())}
         self._configs = {resource: values for resource, values in kept.items() if values}
 
     def effective(self, name: str, static: Mapping[str, str] | None = None) -> dict[str, str]:
-        """What holds for a resource: its own configs, then the default entity's, then `static` ones."""
+        """The effective configs of a resource: its own, then the default entity's, then `static` ones."""
         configs = self._configs
         return {**(static or {}), **configs.get(DEFAULT_NAME, {}), **configs.get(name, {})}
 
     def own(self, name: str) -> Mapping[str, str]:
-        """What is set for that resource alone."""
+        """The configs set for that resource alone."""
         return self._configs.get(name, {})
 
 
 def effective_configs(image: ConfigurationsImage, resource: ConfigResource) -> dict[str, str]:
-    """What holds for a resource by an image alone: its own configs over those of its type's default entity."""
+    """The effective configs of a resource in an image: its own over those of its type's default entity."""
     default = image.config_map(ConfigResource(resource.type, DEFAULT_NAME))
     return {**dict(default.items()), **dict(image.config_map(resource).items())}
 

@@ -1,4 +1,4 @@
-"""The finalized feature levels, for what must act on them."""
+"""The finalized feature levels."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from kraftlake.runtime.log import get_logger
 
 
 class FeaturesPublisher:
-    """Keeps the levels, and the offset from which they hold. Source: org.apache.kafka.metadata.publisher."""
+    """Holds the latest levels and their offset. Source: org.apache.kafka.metadata.publisher."""
 
     def __init__(self) -> None:
         self.features: FinalizedFeatures | None = None
-        """The newest levels; None before the first."""
+        """The latest levels; None before the first."""
         self._log = get_logger(__name__)
 
     @property
@@ -24,7 +24,7 @@ class FeaturesPublisher:
         return "FeaturesPublisher"
 
     def on_metadata_update(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
-        """Take the levels where the delta touches them; UnwritableMetadataError without a metadata.version."""
+        """Take the levels if the delta has features; UnwritableMetadataError without a metadata.version."""
         if delta.features_delta is None:
             return
         features = finalized_features(new_image, dict(new_image.features.finalized_versions.items()))

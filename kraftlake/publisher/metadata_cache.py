@@ -1,4 +1,4 @@
-"""What a broker knows of the cluster: every question of a request handler, answered from the newest image."""
+"""A broker's view of the cluster: answers for request handlers, from the latest image."""
 
 from __future__ import annotations
 
@@ -33,11 +33,12 @@ from kraftlake.runtime.log import get_logger
 
 
 class MetadataCache:
-    """Questions about the newest image. An update swaps the whole image, readers never lock.
+    """Queries on the latest image. An update replaces the whole image, so that readers take no lock.
 
-    What takes several answers from one image takes `image` once, or asks a question that answers all of it.
-    `kraft_version` tells the level of that feature, which lives in no image; `random` chooses a broker where any will
-    do. Source: org.apache.kafka.metadata.KRaftMetadataCache.
+    For several consistent answers, read `image` once, or use one query for all of them. `kraft_version` returns the
+    level of that feature, which no image holds; `random` chooses a broker if any will do.
+
+    Source: org.apache.kafka.metadata.KRaftMetadataCache.
     """
 
     def __init__(
@@ -56,10 +57,9 @@ class MetadataCache:
         return self._image
 
     def update(self, new_image: MetadataImage, delta: MetadataDelta | None = None) -> list[TopicPartition]:
-        """Answer from `new_image` from now on; gives the partitions that `delta` has deleted.
+        """Switch to `new_image`; returns the partitions that `delta` has deleted.
 
-        Logs where brokers that are alive do not offer the same listeners: clients of a listener that is missing there
-        can't reach them.
+        Logs an error if live brokers have different listeners: clients of a listener can't reach brokers without it.
         """
         deleted = [] if delta is None else deleted_partitions(delta)
         self._image = new_image
@@ -84,7 +84,7 @@ class MetadataCache:
         return self._image.topics.topics_by_name().keys()
 
     def topic_id(self, name: str) -> Uuid:
-        """The id of a topic, all zeros where there is none."""
+        """The id of a topic, all zeros if there is none."""
         topic = self._image.topics.get_topic(name)
         return Uuid.ZERO if topic is None else topic.id
 
@@ -102,12 +102,12 @@ class MetadataCache:
         return {name: topic.id for name, topic in self._image.topics.topics_by_name().items()}
 
     def number_of_partitions(self, topic: str) -> int | None:
-        """How many partitions a topic has; None where there is none."""
+        """The number of partitions of a topic; None if there is none."""
         image = self._image.topics.get_topic(topic)
         return None if image is None else len(image.partitions)
 
     def contains(self, what: str | TopicPartition) -> bool:
-        """Whether there is such a topic, or such a partition."""
+        """Whether the topic or partition exists."""
         if isinstance(what, str):
             return self._image.topics.get_topic(what) is not None
         return self._partition(what.topic, what.partition) is not None
@@ -133,10 +133,10 @@ class MetadataCache:
         error_unavailable_endpoints: bool = False,
         error_unavailable_listeners: bool = False,
     ) -> list[TopicMetadata]:
-        """The topics for a Metadata response, each once; those without partitions, or that don't exist, are left out.
+        """The topics for a Metadata response, each once, without topics that have no partitions or don't exist.
 
-        With `error_unavailable_endpoints` replicas that can't be reached are left out and make an error (clients of
-        the first versions need that); `error_unavailable_listeners` names a leader's missing listener as such.
+        `error_unavailable_endpoints`: unreachable replicas are left out and cause an error, for clients of the first
+        versions. `error_unavailable_listeners`: a leader without the listener has its own error.
         """
         image = self._image
         answers = (
@@ -188,12 +188,12 @@ class MetadataCache:
         return None if broker is None or broker.fenced else broker.epoch
 
     def random_alive_broker_id(self) -> int | None:
-        """Some broker that is not fenced."""
+        """A random broker that is not fenced."""
         alive = sorted(broker.id for broker in self._image.cluster.brokers.values() if not broker.fenced)
         return self._random.choice(alive) if alive else None
 
     def alive_broker_node(self, broker_id: int, listener: str) -> Node | None:
-        """A broker that is not fenced, by a listener that it has."""
+        """The address of a broker's listener, None if the broker is fenced or lacks it."""
         broker = self._broker(broker_id)
         return None if broker is None or broker.fenced else node_of(broker, listener)
 
@@ -208,14 +208,14 @@ class MetadataCache:
         return [node for node in nodes if node is not None]
 
     def partition_leader_endpoint(self, topic: str, partition: int, listener: str) -> Node | None:
-        """Where a partition's leader is reached: no node where it lacks the listener, None without a leader."""
+        """The address of a partition's leader: NO_NODE if it lacks the listener, None without a leader."""
         image = self._image
         state = _partition_of(image, topic, partition)
         broker = None if state is None else image.cluster.brokers.get(state.leader)
         return None if broker is None else node_of(broker, listener) or Node.NO_NODE
 
     def partition_replica_endpoints(self, partition: TopicPartition, listener: str) -> dict[int, Node]:
-        """Where a partition's replicas are reached, by broker id; those that can't be are left out."""
+        """The addresses of a partition's reachable replicas, by broker id."""
         image = self._image
         state = _partition_of(image, partition.topic, partition.partition)
         endpoints: dict[int, Node] = {}
@@ -227,21 +227,21 @@ class MetadataCache:
         return endpoints
 
     def to_cluster(self, cluster_id: str) -> Cluster:
-        """All of it as a client of the cluster sees it."""
+        """The cluster from a client's view."""
         return cluster_of(self._image, cluster_id, self._random)
 
-    # everything else
+    # other parts
 
     def config(self, resource: ConfigResource) -> Mapping[str, str]:
         """The dynamic configs of a resource alone, without those of its defaults."""
         return self._image.configs.config_map(resource)
 
     def describe_client_quotas(self, wanted: QuotaFilter) -> dict[ClientQuotaEntity, Mapping[str, float]]:
-        """The quotas of the entities that fit. Source: org.apache.kafka.image.ClientQuotasImage.describe."""
+        """The quotas of the matching entities. Source: org.apache.kafka.image.ClientQuotasImage.describe."""
         return describe_client_quotas(self._image.client_quotas, wanted)
 
     def describe_scram_credentials(self, users: Sequence[str] | None = None) -> list[ScramDescription]:
-        """Which mechanisms users have, by name; all users without `users`."""
+        """The mechanisms of users, sorted by name; of all users without `users`."""
         mechanisms = self._image.scram.mechanisms
         names = users or sorted({user for credentials in mechanisms.values() for user in credentials})
         descriptions = []
@@ -261,11 +261,11 @@ class MetadataCache:
         return descriptions
 
     def metadata_version(self) -> MetadataVersion:
-        """The finalized metadata.version; UnwritableMetadataError before the first one is known."""
+        """The finalized metadata.version; UnwritableMetadataError if there is none."""
         return metadata_version_of(self._image)
 
     def features(self) -> FinalizedFeatures:
-        """All finalized levels, kraft.version too where it is above 0."""
+        """All finalized levels, with kraft.version if it is above 0."""
         image, level = self._image, self._kraft_version()
         levels = dict(image.features.finalized_versions.items())
         if level > 0:
@@ -289,7 +289,7 @@ def deleted_partitions(delta: MetadataDelta) -> list[TopicPartition]:
 
 
 def metadata_version_of(image: MetadataImage) -> MetadataVersion:
-    """The finalized metadata.version; UnwritableMetadataError where the image has none."""
+    """The finalized metadata.version; UnwritableMetadataError if the image has none."""
     if image.features.metadata_version is None:
         raise UnwritableMetadataError(f"The image at offset {image.offset} has no metadata.version yet.")
     return image.features.metadata_version

@@ -1,4 +1,4 @@
-"""What the metadata cache answers: the values of Kafka's Metadata and DescribeTopicPartitions responses."""
+"""The answers of the metadata cache: values of Kafka's Metadata and DescribeTopicPartitions responses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kraftlake.records.uuid import Uuid
 
 
 class MetadataError(IntEnum):
-    """The error codes that stand in these answers. Source: org.apache.kafka.common.protocol.Errors."""
+    """The error codes of these answers. Source: org.apache.kafka.common.protocol.Errors."""
 
     NONE = 0
     UNKNOWN_TOPIC_OR_PARTITION = 3
@@ -28,7 +28,7 @@ class MetadataError(IntEnum):
 
 @attrs.frozen(kw_only=True)
 class Node:
-    """A broker as clients reach it by one listener. Source: org.apache.kafka.common.Node."""
+    """The address of a broker's listener for clients. Source: org.apache.kafka.common.Node."""
 
     NO_NODE: ClassVar[Node]
 
@@ -55,9 +55,9 @@ class LeaderAndIsr:
 
 @attrs.frozen(kw_only=True)
 class PartitionMetadata:
-    """A partition as a client sees it; `leader_id` is -1 where the leader can't be reached.
+    """A partition from a client's view; `leader_id` is -1 if the leader can't be reached.
 
-    The last two are filled for DescribeTopicPartitions only.
+    The last two fields are set for DescribeTopicPartitions only.
     """
 
     error: MetadataError = MetadataError.NONE
@@ -73,7 +73,7 @@ class PartitionMetadata:
 
 @attrs.frozen(kw_only=True)
 class TopicMetadata:
-    """A topic as a client sees it; `topic_id` is all zeros for one that does not exist."""
+    """A topic from a client's view; `topic_id` is all zeros for a topic that does not exist."""
 
     error: MetadataError = MetadataError.NONE
     name: str
@@ -84,7 +84,7 @@ class TopicMetadata:
 
 @attrs.frozen
 class Cursor:
-    """Where the next DescribeTopicPartitions request goes on."""
+    """The position at which the next DescribeTopicPartitions request continues."""
 
     topic_name: str
     partition_index: int
@@ -92,7 +92,7 @@ class Cursor:
 
 @attrs.frozen
 class DescribedTopics:
-    """The answer to a DescribeTopicPartitions request; without `next_cursor` it is complete."""
+    """The answer to a DescribeTopicPartitions request; complete if `next_cursor` is None."""
 
     topics: tuple[TopicMetadata, ...]
     next_cursor: Cursor | None = None
@@ -100,7 +100,7 @@ class DescribedTopics:
 
 @attrs.frozen(kw_only=True)
 class FinalizedFeatures:
-    """The finalized levels at an offset, metadata.version among them.
+    """The finalized levels at an offset, including metadata.version.
 
     Source: org.apache.kafka.server.common.FinalizedFeatures.
     """
@@ -108,12 +108,12 @@ class FinalizedFeatures:
     metadata_version: MetadataVersion
     levels: Mapping[str, int]
     epoch: int
-    """The offset of the image, which clients compare."""
+    """The offset of the image, by which clients compare."""
 
 
 @attrs.frozen
 class ScramDescription:
-    """What is told of a user's SCRAM credentials: iterations by mechanism, never a key."""
+    """The public data of a user's SCRAM credentials: iterations by mechanism, never a key."""
 
     user: str
     iterations: Mapping[int, int] = {}

@@ -1,4 +1,4 @@
-"""How an image's topics look to clients: who leads, which replicas are there, which of them are offline."""
+"""The topics of an image from a client's view: leaders, replicas, and offline replicas."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kraftlake.records.uuid import Uuid
 
 
 def node_of(broker: BrokerRegistration, listener: str) -> Node | None:
-    """A broker as the listener's clients reach it; None where it has no such listener."""
+    """The address of a broker's listener; None if it has no such listener."""
     endpoint = broker.listeners.get(listener)
     if endpoint is None:
         return None
@@ -27,14 +27,14 @@ def node_of(broker: BrokerRegistration, listener: str) -> Node | None:
 
 
 def offline_replicas(image: MetadataImage, partition: PartitionRegistration, listener: str | None) -> tuple[int, ...]:
-    """The replicas whose broker is gone, fenced or without the listener (None: any), or whose directory is offline."""
+    """Replicas with an offline directory, or whose broker is unregistered, fenced or lacks `listener` (None: any)."""
     return tuple(replica for replica in partition.replicas if _is_offline(image, partition, replica, listener))
 
 
 def topic_metadata(
     image: MetadataImage, name: str, listener: str, *, error_endpoints: bool, error_listeners: bool
 ) -> TopicMetadata | None:
-    """A topic for a Metadata response; None where it has no partitions or does not exist."""
+    """A topic for a Metadata response; None if it has no partitions or does not exist."""
     topic = image.topics.get_topic(name)
     if topic is None or not len(topic.partitions):
         return None
@@ -104,7 +104,7 @@ def _leader(image: MetadataImage, partition: PartitionRegistration, listener: st
     return None if broker is None else node_of(broker, listener)
 
 
-def _partition_metadata(  # noqa: PLR0917 - private, and all of it of one question
+def _partition_metadata(  # noqa: PLR0917 - private, all arguments of one request
     image: MetadataImage,
     number: int,
     partition: PartitionRegistration,

@@ -1,4 +1,4 @@
-"""Which client quotas a DescribeClientQuotas request asks for."""
+"""The filter of a DescribeClientQuotas request."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Match(IntEnum):
 
 @attrs.frozen
 class FilterComponent:
-    """One entity type: exactly `name`, the default entity, or whatever entity of the type there is."""
+    """A condition on one entity type: exactly `name`, the default entity, or any entity of the type."""
 
     entity_type: str
     match: Match
@@ -30,7 +30,7 @@ class FilterComponent:
 
 @attrs.frozen
 class QuotaFilter:
-    """The entities that have all components and, where `strict`, nothing else; without components all, or none."""
+    """Matches entities that have all components and, if `strict`, no other types; without components all, or none."""
 
     components: tuple[FilterComponent, ...] = ()
     strict: bool = False
@@ -39,7 +39,7 @@ class QuotaFilter:
 def describe_client_quotas(
     image: ClientQuotasImage, wanted: QuotaFilter
 ) -> dict[ClientQuotaEntity, Mapping[str, float]]:
-    """The quotas of the entities that fit; UsageError for a filter that makes no sense.
+    """The quotas of the matching entities; UsageError for a contradictory filter.
 
     Source: org.apache.kafka.image.ClientQuotasImage.describe.
     """

@@ -1,4 +1,4 @@
-"""Snapshots by themselves: one is made when enough was appended since the last one, or enough time has passed."""
+"""Generates snapshots when enough was appended, or enough time has passed, since the last one."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from kraftlake.runtime.metrics import MetricName, MetricsRegistry
 
 
 class Emitter(Protocol):
-    """Who writes an image down. Source: org.apache.kafka.image.publisher.SnapshotGenerator.Emitter."""
+    """Writes an image as a snapshot. Source: org.apache.kafka.image.publisher.SnapshotGenerator.Emitter."""
 
     def maybe_emit(self, image: MetadataImage, quorum: QuorumState) -> None:
-        """Write a snapshot of `image` unless there is one of its offset; `quorum` stands in its header."""
+        """Write a snapshot of `image` unless there is one of its offset; `quorum` goes to its header."""
         ...
 
 
 @attrs.define
 class SnapshotEmitterMetrics:
-    """Of the newest snapshot: its records' bytes and when it was made (at first, when counting began).
+    """The latest snapshot: bytes of its records, and its time in epoch milliseconds (at first, the start time).
 
     Source: org.apache.kafka.image.publisher.metrics.SnapshotEmitterMetrics.
     """
@@ -39,7 +39,7 @@ class SnapshotEmitterMetrics:
     generated: int = 0
 
     def register(self, registry: MetricsRegistry, clock: Clock) -> None:
-        """Show the values in `registry`."""
+        """Register the values as gauges."""
         registry.gauge(
             MetricName("kafka.server", "SnapshotEmitter", "LatestSnapshotGeneratedBytes"),
             "The bytes of the newest snapshot made here.",
@@ -53,7 +53,7 @@ class SnapshotEmitterMetrics:
 
 
 class LakeSnapshotEmitter:
-    """Keeps snapshots in the lake at `path`. Source: org.apache.kafka.image.publisher.SnapshotEmitter."""
+    """Writes snapshots to the lake at `path`. Source: org.apache.kafka.image.publisher.SnapshotEmitter."""
 
     def __init__(self, path: str | Location, clock: Clock, metrics: SnapshotEmitterMetrics | None = None) -> None:
         self._path = path
@@ -64,7 +64,7 @@ class LakeSnapshotEmitter:
     def maybe_emit(self, image: MetadataImage, quorum: QuorumState) -> None:
         """Write the image's records in one commit of table `snapshots`.
 
-        Raises UnwritableMetadataError for what the metadata.version can't write, LakeError when the disk refuses.
+        Raises UnwritableMetadataError for state that the metadata.version can't express, LakeError if writing fails.
         """
         name = image.provenance.snapshot_name
         written = keep_snapshot(MetadataLog.open(self._path), image, quorum)
@@ -78,11 +78,11 @@ class LakeSnapshotEmitter:
 
 
 class SnapshotGenerator:
-    """Decides by `policy` when a snapshot is due, and has it written on another thread, never two at once.
+    """Decides by `policy` when a snapshot is due, and emits it on another thread, one at a time.
 
-    Only images at a batch's end become snapshots; none is published inside a metadata transaction. What is read from a
-    snapshot starts the count anew. A fault of the emitter is told to `fault_handler`, and the count goes on from there.
-    `quorum` tells what the control records have said; it is asked on the thread that publishes.
+    Only images at a batch's end become snapshots; none is published inside a metadata transaction. Loading a snapshot
+    resets the counts. A fault of the emitter goes to `fault_handler`, and counting continues. `quorum` returns the
+    state of the control records; it is called on the publishing thread.
     Source: org.apache.kafka.image.publisher.SnapshotGenerator.
     """
 
@@ -105,7 +105,7 @@ class SnapshotGenerator:
         self._since = SinceSnapshot(taken_at_ms=clock.milliseconds())
         self._emitting = False
         self.disabled_reason: str | None = None
-        """Why no snapshot is made at all, where somebody has said so."""
+        """The reason why no snapshots are made, if they are disabled."""
         self._log = get_logger(__name__)
 
     @property
@@ -114,7 +114,7 @@ class SnapshotGenerator:
         return "SnapshotGenerator"
 
     def on_metadata_update(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
-        """Count what came, and have a snapshot made where it is due."""
+        """Count the update, and schedule a snapshot if one is due."""
         if isinstance(manifest, SnapshotManifest):
             self._since = SinceSnapshot(taken_at_ms=self._clock.milliseconds())
             return
@@ -128,10 +128,10 @@ class SnapshotGenerator:
             self._schedule(new_image, self._quorum(), reason)
 
     def on_controller_change(self, leader_and_epoch: LeaderAndEpoch) -> None:
-        """Nothing: every node makes its own."""
+        """Does nothing: every node makes its own snapshots."""
 
     def close(self) -> None:
-        """Finish the snapshot that is being made; no other one is begun."""
+        """Finish the current snapshot; no other one is started."""
         self.disabled_reason = self.disabled_reason or "it is shutting down"
         self._queue.close()
 

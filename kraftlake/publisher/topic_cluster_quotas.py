@@ -1,4 +1,4 @@
-"""Tells a quota plug-in of topics and brokers, for quotas that depend on who leads how many partitions."""
+"""Updates a quota plug-in with topics and brokers, for quotas that depend on the number of led partitions."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from kraftlake.replay import LeaderAndEpoch, LoaderManifest
 
 
 class ClientQuotaCallback(Protocol):
-    """What a quota plug-in is asked here. Source: org.apache.kafka.server.quota.ClientQuotaCallback."""
+    """The interface of a quota plug-in. Source: org.apache.kafka.server.quota.ClientQuotaCallback."""
 
     def update_cluster_metadata(self, cluster: Cluster) -> bool:
-        """Take the new cluster; whether a quota may be another one now."""
+        """Take the new cluster; returns whether a quota may have changed."""
         ...
 
 
 class DynamicTopicClusterQuotaPublisher:
-    """Gives `callback` the cluster after each change of topics or brokers; where it says so, `on_change` is called.
+    """Calls `callback` with the cluster after each change of topics or brokers, and `on_change` if a quota may change.
 
     Source: org.apache.kafka.metadata.publisher.DynamicTopicClusterQuotaPublisher.
     """
@@ -45,14 +45,14 @@ class DynamicTopicClusterQuotaPublisher:
         return "DynamicTopicClusterQuotaPublisher"
 
     def on_metadata_update(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
-        """Tell the callback, where topics or brokers have changed."""
+        """Call the callback if topics or brokers have changed."""
         if delta.topics_delta is None and delta.cluster_delta is None:
             return
         if self._callback.update_cluster_metadata(cluster_of(new_image, self._cluster_id, self._random)):
             self._on_change()
 
     def on_controller_change(self, leader_and_epoch: LeaderAndEpoch) -> None:
-        """No quota depends on it."""
+        """Does nothing."""
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Does nothing."""

@@ -1,4 +1,4 @@
-"""Which topic names Kafka takes, and which topics are its own."""
+"""Valid topic names, and internal topics."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _LEGAL = re.compile(r"[a-zA-Z0-9._-]{1,249}\Z")
 
 
 def is_internal(topic: str) -> bool:
-    """Whether the topic is one of the brokers' own. Source: org.apache.kafka.common.internals.Topic.isInternal."""
+    """Whether the topic is internal. Source: org.apache.kafka.common.internals.Topic.isInternal."""
     return topic in _INTERNAL
 
 
 def is_valid(topic: str) -> bool:
-    """Whether a topic may have that name. Source: org.apache.kafka.common.internals.Topic.validate."""
+    """Whether a topic name is valid. Source: org.apache.kafka.common.internals.Topic.validate."""
     return topic not in {".", ".."} and _LEGAL.match(topic) is not None

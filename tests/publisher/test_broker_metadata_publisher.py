@@ -154,9 +154,9 @@ def test_the_first_update_starts_everything_in_kafkas_order_and_high_watermarks_
     ]
     assert set(broker_.parts.cache_offsets) == {made.image.offset}, "the cache is first"
     assert broker_.publisher.first_publish_done
-    assert broker_.group.told[0] == Started(3)
-    assert broker_.transaction.told[0] == Started(7), "the topic isn't there yet"
-    assert broker_.share.told[0] == Started(50)
+    assert broker_.group.calls[0] == Started(3)
+    assert broker_.transaction.calls[0] == Started(7), "the topic isn't there yet"
+    assert broker_.share.calls[0] == Started(50)
 
 
 def test_later_updates_apply_only() -> None:
@@ -174,12 +174,12 @@ def running(*messages: object, share: bool = True) -> tuple[Broker, Cluster]:
     broker_, made = started(share=share), cluster(broker(ME), broker(2), *messages)  # type: ignore[arg-type]
     made.introduce(broker_.publisher)
     for recorder in (broker_.group, broker_.transaction, broker_.share):
-        recorder.told.clear()
+        recorder.calls.clear()
     return broker_, made
 
 
 def heard(recorder: CoordinatorRecorder) -> list[object]:
-    return [told for told in recorder.told if not isinstance(told, NewImage)]
+    return [call for call in recorder.calls if not isinstance(call, NewImage)]
 
 
 def test_a_coordinator_leads_the_partitions_of_its_topic_that_this_broker_leads() -> None:
@@ -301,7 +301,7 @@ def test_what_a_whole_log_brings_is_told_as_what_the_image_holds() -> None:
     for message in (broker(ME), *OFFSETS, new_leader(1, 1, ME)):
         everything.replay(message)
     second.publisher.on_metadata_update(everything, made.image, SnapshotManifest(provenance=made.image.provenance))
-    assert first.group.told == second.group.told
+    assert first.group.calls == second.group.calls
     assert first.group.leading == {0: 0, 1: 1}
 
 

@@ -1,4 +1,4 @@
-"""The change of a packed image by many records at once. Imports numpy and numba."""
+"""The change of a packed image by many records, replayed as bytes. Imports numpy and numba."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from kraftlake.runtime import reused_memory
 
 
 class BulkChange(BulkState):
-    """What records have made of `base`, as rows; the records come as bytes.
+    """The effect of records on `base`, as rows.
 
-    Touched rows are those of the base that were changed, fresh ones all others; a *place* counts the touched rows, then
-    the fresh ones. Source of the semantics: `TopicsDelta` and `TopicDelta`, which do the same with objects.
+    Touched rows are changed rows of the base; fresh rows are those of new partitions. A *place* is a number that counts
+    the touched rows, then the fresh ones. Source of the semantics: `ObjectChange` and `TopicDelta`.
     """
 
     def replay(
         self, data: Any, starts: Any, stops: Any, first: int, last: int, *, following: int = 0
     ) -> tuple[int, list[tuple[int, str]]]:
-        """Replay the record values data[starts[i]:stops[i]], i in [first, last), as far as that goes.
+        """Replay the record values data[starts[i]:stops[i]] (uint8; int64), i in [first, last), as far as possible.
 
-        Gives the first value that was not replayed (`last` when all were), and the values before it that are not of
-        topics: places with "", or with the topic's name for a RemoveTopicRecord. Room is made for about `following`
-        records that will come behind these.
+        Returns the number of the first value that was not replayed (`last` if all were), and the values before it that
+        other parts have to replay: their numbers, with "", or with the topic's name for a RemoveTopicRecord. Memory is
+        reserved for about `following` more records.
         """
         self.unshare()
         others = np.empty((last - first, 2), np.int64)
@@ -56,14 +56,14 @@ class BulkChange(BulkState):
         return int(at), [(place, "" if topic < 0 else self.topic_name(topic)) for place, topic in seen]
 
     def _cleared_elr(self, value: Any) -> bool:
-        """Replay the value of a ClearElrRecord; False, where objects have to, and for any other record."""
+        """Replay the value of a ClearElrRecord; False if objects have to replay it, and for other records."""
         changes = changes_clearing_elr(self, value.tobytes())
         if changes is None:
             return False
         count, size = changes.shape
         starts = np.arange(0, count * size, size)
         if count and self.replay(changes.reshape(-1), starts, starts + size, 0, count)[0] < count:
-            return False  # without compiled code: objects clear what still has one
+            return False  # compiled code failed: objects clear the remaining ones
         self.has_cleared_elr = True
         return True
 
@@ -82,7 +82,7 @@ class BulkChange(BulkState):
         )
 
     def apply(self) -> PackedTopics:
-        """The base after the change; itself when nothing differs."""
+        """The base after the change; the same object if nothing differs."""
         return self._restructured() if self._is_structural else self._rewritten()
 
     @property
@@ -124,7 +124,7 @@ class BulkChange(BulkState):
         ids = self.topic_ids()
         alive = state.alive[:topics].astype(np.bool_)
         common: dict[str, Any] = {"heap": self.heap(), "directories": self.directory_ids()}
-        if alive.all() and not counts[columns.N_ODD]:  # then the rows of each new topic lie from its first one on
+        if alive.all() and not counts[columns.N_ODD]:  # then the rows of each new topic are contiguous
             sizes = state.sizes[:topics]
             starts = np.zeros(topics + 1, np.int32)
             np.cumsum(sizes, out=starts[1:])
@@ -140,7 +140,7 @@ class BulkChange(BulkState):
         return self._sorted_anew(base.table.names + self.new_names, ids, alive, common)
 
     def _shared_fresh_rows(self, count: int) -> Any:
-        """The fresh rows without a copy made; what they don't use of their memory is given back."""
+        """The fresh rows, shared with this change; unused memory is released."""
         if not self.fresh_rows_are_shared:
             self.replace(
                 fresh_topics=self.state.fresh_topics[:count],
@@ -183,7 +183,7 @@ class BulkChange(BulkState):
     # as objects
 
     def topic_at(self, place: int) -> int:
-        """The number of the topic that a place belongs to."""
+        """The number of the topic of a place."""
         state = self.gathered()
         touched = int(state.counts[columns.N_TOUCHED])
         if place >= touched:
@@ -200,7 +200,7 @@ class BulkChange(BulkState):
         return topic, int(state.touched[place]) - int(self.base.starts[topic])
 
     def info_at(self, place: int) -> tuple[int, int, int]:
-        """Flags, unclean elections and elections from the ELR."""
+        """Flags, number of unclean elections, number of elections from the ELR."""
         state = self.gathered()
         touched = int(state.counts[columns.N_TOUCHED])
         info = state.touched_info[place] if place < touched else state.fresh_info[place - touched]
@@ -215,7 +215,7 @@ class BulkChange(BulkState):
         return registration_of(tuple(row.tolist()), heap, directories)
 
     def changed_places(self) -> list[int]:
-        """The places of partitions that a record has named, of topics that are alive."""
+        """The places of the partitions that records changed, of existing topics."""
         state = self.gathered()
         touched = int(state.counts[columns.N_TOUCHED])
         named = np.flatnonzero(state.touched_info[:touched, 0] & columns.TOUCHED).tolist()
@@ -224,9 +224,9 @@ class BulkChange(BulkState):
         return [place for place in places if alive[self.topic_at(place)]]
 
     def local_places(self, broker: int) -> Mapping[str, Any]:
-        """The places of what the change means to a broker, by the names of `LocalReplicaChanges`' fields.
+        """The places of the broker's local changes (int32 each), by the fields of `LocalReplicaChanges`.
 
-        `deleted_rows` are rows of the base, of topics that are gone.
+        `deleted_rows` are rows of the base, of deleted topics.
         """
         state = self.gathered()
         places = int(state.counts[columns.N_TOUCHED] + state.counts[columns.N_FRESH])

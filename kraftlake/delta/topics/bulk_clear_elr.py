@@ -1,4 +1,4 @@
-"""ClearElrRecords on rows: each partition with eligible leader replicas gets one change. Imports numpy."""
+"""ClearElrRecords on rows: one change for each partition with eligible leader replicas. Imports numpy."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kraftlake.records.uuid import Uuid
 from kraftlake.runtime.errors import CorruptDataError
 
 _ELR = 5
-"""The place of the ELR among a partition's lists; the last known one comes behind it."""
+"""The index of the ELR among a partition's lists; the last known ELR follows it."""
 _CLEARED = encode_value(
     PartitionChangeRecord(partition_id=0, topic_id=Uuid.ZERO, eligible_leader_replicas=(), last_known_elr=()), 2
 )
@@ -24,9 +24,9 @@ _PARTITION_ID, _TOPIC_ID = slice(3, 7), slice(7, 23)
 
 
 def changes_clearing_elr(bulk: BulkState, value: bytes) -> Any:
-    """The PartitionChangeRecords that the value of a ClearElrRecord stands for: uint8[n, bytes of one value].
+    """The PartitionChangeRecords that replace a ClearElrRecord, as values: uint8[n, bytes of one value].
 
-    None where objects have to replay the value: another record, an unknown topic, lists that are too long for rows.
+    None if objects have to replay the value: another record, an unknown topic, lists that are too long for rows.
     Source of the semantics: `ObjectChange.replay`.
     """
     if len(value) < 4 or value[1] != ClearElrRecord.API_KEY:
@@ -54,7 +54,7 @@ def changes_clearing_elr(bulk: BulkState, value: bytes) -> Any:
 def _with_elr(bulk: BulkState, topic: int) -> tuple[Any, Any] | None:
     """Topic numbers and partition ids of the partitions with an ELR, of one topic or (-1) of all.
 
-    None where a list is too long for rows.
+    None if a list is too long for rows.
     """
     state, heap, starts = bulk.state, bulk.heap(), bulk.base.starts
     fresh = int(state.counts[columns.N_FRESH])
@@ -78,7 +78,7 @@ def _with_elr(bulk: BulkState, topic: int) -> tuple[Any, Any] | None:
 
 
 def _rows_of_base(bulk: BulkState, topic: int) -> tuple[Any, Any]:
-    """Rows of the base as they are now, and their numbers: those of one topic, or all."""
+    """The current rows of the base, and their numbers: those of one topic, or all."""
     state, starts = bulk.state, bulk.base.starts
     if topic >= bulk.packed.table.topic_count:
         return bulk.base.rows[:0], np.empty(0, np.int64)

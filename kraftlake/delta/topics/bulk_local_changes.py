@@ -1,4 +1,4 @@
-"""What a change made in bulk means to one broker: entries are made when somebody looks. Imports numpy."""
+"""The local changes of one broker from a bulk change, as mappings that make entries on access. Imports numpy."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def bulk_local_changes(bulk: BulkChange, broker: int) -> LocalReplicaChanges:
 
 
 def brokers_of(bulk: BulkChange) -> set[int]:
-    """The brokers that host, or hosted, a partition that the change touches."""
+    """The brokers that host, or hosted, a changed partition."""
     state, heap = bulk.gathered(), bulk.heap()
     touched, fresh = int(state.counts[N_TOUCHED]), int(state.counts[N_FRESH])
     before = bulk.packed.merged_rows()
@@ -63,7 +63,7 @@ def brokers_of(bulk: BulkChange) -> set[int]:
 
 
 class LazyMap(Mapping[K, V], Generic[K, V]):
-    """A mapping of the places in an int32 array; `key` and `value` say what a place stands for."""
+    """A mapping over the places in an int32 array; `key` and `value` make the entry of a place."""
 
     def __init__(self, places: Any, key: Callable[[int], K], value: Callable[[int], V]) -> None:
         self._places = places
@@ -88,7 +88,7 @@ class LazyMap(Mapping[K, V], Generic[K, V]):
 
 
 class _View:
-    """What a place of the change stands for."""
+    """Makes keys and values of places of the change."""
 
     def __init__(self, bulk: BulkChange, broker: int) -> None:
         self.bulk = bulk
@@ -122,7 +122,7 @@ class _View:
         return directory
 
     def row_key(self, row: int) -> TopicPartition:
-        """A partition of the base."""
+        """The partition of a row of the base."""
         table = self.bulk.packed.table
         topic = int(np.searchsorted(table.starts, row, side="right")) - 1
         place = row - int(table.starts[topic])
@@ -130,7 +130,7 @@ class _View:
         return TopicPartition(table.name_of(topic), place if ids is None else ids[place])
 
     def first_of_topics(self, *places: Any) -> Any:
-        """One place for each topic that has any."""
+        """One place of each topic."""
         bulk = self.bulk
         at = np.concatenate(places)
         touched = int(bulk.gathered().counts[0])

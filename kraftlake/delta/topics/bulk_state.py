@@ -1,4 +1,4 @@
-"""The arrays that a bulk replay works on: how they begin, grow, and change from sparse to dense. Imports numpy."""
+"""The arrays of a bulk replay: initial sizes, growth, and the change from sparse to dense. Imports numpy."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from kraftlake.records.uuid import Uuid
 from kraftlake.runtime import reused_memory
 
 _SAMPLES = 1024
-"""How many records are looked at to guess how much room all of them need."""
+"""Number of records sampled to estimate the memory that all need."""
 _FOLLOWING = 2_000_000
-"""For how many records that come later room is made, if they are like these: more of it is better found out."""
+"""Largest number of following records for which memory is reserved."""
 
 
 class BulkState:
-    """`base` and `state` as the compiled loops take them; see `kraftlake.kernels.change_state`."""
+    """`base` and `state`, the arguments of the compiled loops; see `kraftlake.kernels.change_state`."""
 
     def __init__(self, base: PackedTopics) -> None:
         self.packed = base
         self.fresh_rows_are_shared = False
         self.dense_rows_are_shared = False
         self.has_cleared_elr = False
-        """Whether a ClearElrRecord was replayed: with one that changes nothing there is a change of topics, too."""
+        """Whether a ClearElrRecord was replayed: even one without effect makes the delta not empty."""
         self._foreseen = 0
-        """For how many of the records that come next room was made."""
+        """Number of following records for which memory is reserved."""
         self._gathered: columns.State | None = None
         self._flattened: tuple[Flattened, Flattened] | None = None
         topics, patches = base.table.topic_count, len(base.patched)
@@ -81,7 +81,7 @@ class BulkState:
         self._grow_directories()
 
     def unshare(self) -> None:
-        """Copy the rows that are shared with an image, which never changes: before anything else changes."""
+        """Copy the rows that are shared with an immutable image, before they change."""
         self._gathered = None
         if self.fresh_rows_are_shared:
             self.replace(fresh_rows=reused_memory.copy_of(self.state.fresh_rows))
@@ -98,12 +98,12 @@ class BulkState:
 
     @property
     def new_names(self) -> list[str]:
-        """The names of the topics that were created, dead ones too."""
+        """The names of the created topics, including deleted ones."""
         return self.names_text.decode("ascii").split("\n")[:-1]
 
     @property
     def names_text(self) -> bytes:
-        """The names of the topics that were created, as ASCII text with a newline behind each."""
+        """The names of the created topics, as ASCII text with a newline after each."""
         text: bytes = self.state.names[: self.state.counts[columns.N_NAMES]].tobytes()
         return text
 
@@ -119,12 +119,12 @@ class BulkState:
         return self.packed.table.id_of(topic) if topic < known else self.new_id(topic - known)
 
     def topic_ids(self) -> Any:
-        """The ids of all topics, those that are gone too: uint8[T, 16]."""
+        """The ids of all topics, including deleted ones: uint8[T, 16]."""
         created = self.state.ids[: self.state.counts[columns.N_TOPICS]]
         return np.concatenate((self.packed.table.ids, created.astype(">u8").view(np.uint8).reshape(-1, 16)))
 
     def topic_number(self, name: str) -> int:
-        """The number of the topic that has the name now, or -1."""
+        """The number of the existing topic with a name, or -1."""
         alive, table = self.state.alive, self.packed.table
         number = table.by_name.get(name)
         if number is not None and alive[number]:
@@ -141,7 +141,7 @@ class BulkState:
         return (*self.packed.directories, *[Uuid(added[i : i + 16]) for i in range(0, len(added), 16)])
 
     def heap(self) -> Any:
-        """The heap of the base and what came behind it."""
+        """The heap of the base and its additions: int32."""
         used = self.state.counts[columns.N_HEAP]
         return np.concatenate((self.base.heap, self.state.heap[:used])) if used else self.base.heap
 
@@ -150,19 +150,19 @@ class BulkState:
         return Uuid(self.state.ids[place].astype(">u8").tobytes())
 
     def replace(self, **arrays: Any) -> None:
-        """Put arrays in the place of others."""
+        """Replace arrays of the state."""
         self.state = self.state._replace(**arrays)
         self._flattened = None
 
     @property
     def flattened(self) -> tuple[Flattened, Flattened]:
-        """`base` and `state` for the kernels that are called for each part of a log."""
+        """`base` and `state` as flat arguments, for kernels that are called often."""
         if self._flattened is None:
             self._flattened = Flattened(self.base), Flattened(self.state)
         return self._flattened
 
     def make_room(self, data: Any, starts: Any, stops: Any, first: int, last: int, *, following: int = 0) -> None:
-        """Guess what the records will need, and those that follow; `grow` gives more where it was too little."""
+        """Reserve memory for the records and for `following` more, by an estimate; `grow` adds more if needed."""
         state, rows, count = self.state, self.packed.partition_count, last - first
         if count <= self._foreseen:
             self._foreseen -= count
@@ -191,7 +191,7 @@ class BulkState:
             self._make_room_for_names(int(state.counts[columns.N_NAMES]) + text)
 
     def grow(self, api_key: int) -> None:
-        """More room for whatever has none left when a record of this type is to be replayed."""
+        """Enlarge every array that has no room for a record of this type."""
         state, counts = self.state, self.state.counts
         self._grow_heap()
         self._grow_directories()
@@ -224,7 +224,7 @@ class BulkState:
             )
 
     def _become_dense(self) -> None:
-        """Change a copy of all rows in place from now on."""
+        """Switch to changing a copy of all rows in place."""
         state = self.state
         count = int(state.counts[columns.N_TOUCHED])
         touched, info = state.touched[:count], state.touched_info[:count]
@@ -240,7 +240,7 @@ class BulkState:
         self.replace(dense_rows=rows, dense_flags=flags, dense_elections=elections)
 
     def gathered(self) -> columns.State:
-        """The state with changed rows as sparse ones, the patches of the base first: for all who only read it."""
+        """The state with changed rows in sparse form, the patches of the base first. Read-only."""
         state = self.state
         if not len(state.dense_flags):
             return state
@@ -272,7 +272,7 @@ class BulkState:
         )
 
     def _make_room_for_odd(self) -> None:
-        """Room in the index of partitions that don't follow each other: few logs have any."""
+        """Enlarge the index of partitions whose ids are not consecutive: few logs have any."""
         state = self.state
         index = np.zeros(_power_of_two(2 * len(state.fresh_topics)), np.int32)
         indexes.move_fresh(state.fresh_index, index, state.fresh_topics, state.fresh_partitions)

@@ -1,4 +1,4 @@
-"""A changed partition, and what it means to one broker."""
+"""A changed partition, and its local changes for one broker."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from kraftlake.records.uuid import Uuid
 
 
 class ChangedPartition(NamedTuple):
-    """The state of a partition in the base image (None where that has none), and its state now.
+    """The state of a partition in the base image (None if it is new), and its current state.
 
-    `rewritten`: a record has written its directories since the base image, be it with the same ids.
+    `rewritten`: a record has written its directories since the base image, even if with the same ids.
     """
 
     topic: str
@@ -28,7 +28,7 @@ class ChangedPartition(NamedTuple):
     rewritten: bool
 
     def add_local_changes(self, broker: int, changes: GatheredChanges) -> None:
-        """Add to `changes` what the change means to a broker (`TopicsDelta.local_changes` says what)."""
+        """Add the local changes of a broker to `changes`; see `TopicsDelta.local_changes`."""
         previous, partition = self.previous, self.partition
         if broker not in partition.replicas:
             if previous is not None and broker in previous.replicas:
@@ -50,12 +50,11 @@ class ChangedPartition(NamedTuple):
             changes.directory_ids[TopicIdPartition(self.topic_id, key)] = directory
 
     def _directory_changed(self, previous: PartitionRegistration, broker: int) -> bool:
-        """Whether Kafka sees another directory object for the broker than the base image holds.
+        """Whether Kafka sees a different directory object for the broker than in the base image.
 
-        Kafka compares references, so what counts is where an id comes from, not what it is. Every record brings
-        new objects, only "all replicas are migrating" is one shared constant; without a record that writes
-        directories, a replica has another object only when it moved to another place of the list. A broker that is
-        new among the replicas of an old partition is passed over.
+        Kafka compares references, not ids. Every record brings new objects; only "all replicas are migrating" is one
+        shared constant. Without a record that writes directories, a replica has another object only if its index in the
+        list changed. A broker that is new among the replicas of an existing partition is ignored.
         """
         partition = self.partition
         if not self.rewritten and previous.replicas is partition.replicas:

@@ -1,4 +1,4 @@
-"""The change of packed topics by many records, with a note of each state that a partition went through.
+"""The change of packed topics by many records, with a journal of every version of each partition.
 
 Imports numpy and numba.
 """
@@ -19,13 +19,13 @@ from kraftlake.kernels import partition_journal
 
 @attrs.frozen(kw_only=True, eq=False)
 class RowVersions:
-    """What records have made of partitions, in the order of the records.
+    """The versions of partitions, in the order of the records.
 
-    `records` (int64[n]) are the numbers of the records, `places` (int64[n]) the partitions by their place, `rows`
-    (int32[n, 14]) what these are after it; `removed` (bool[n]) is true where the topic is gone, and the row is nothing;
-    `did` (uint8[n]) says whether the record has written the partition's directories, be it with the same ids, or was an
-    election: DIRECTORIES_WRITTEN, DID_UNCLEAN and DID_ELIGIBLE of `partition_journal`.
-    `removals` (int64[m, 2]) are the records that have removed topics, with the topics' numbers.
+    `records` (int64[n]): numbers of the records. `places` (int64[n]): the partitions, by place. `rows` (int32[n, 14]):
+    their rows after the record. `removed` (bool[n]): true if the record removed the topic; the row is then all zeros.
+    `did` (uint8[n]): flags of `partition_journal`: the record wrote the partition's directories, even if with the same
+    ids (DIRECTORIES_WRITTEN), or was an election (DID_UNCLEAN, DID_ELIGIBLE). `removals` (int64[m, 2]): the records
+    that removed topics, with the topics' numbers.
     """
 
     records: Any
@@ -37,9 +37,9 @@ class RowVersions:
 
 
 class Origins(NamedTuple):
-    """The numbers of the topics, and the ids (int32), of the partitions at places: those of the base, then fresh ones.
+    """Topic numbers and partition ids (int32 each) by place: those of the base, then fresh ones.
 
-    There may be room for more fresh ones than there are.
+    The arrays of fresh ones may be longer than their number.
     """
 
     base_topics: Any
@@ -49,9 +49,9 @@ class Origins(NamedTuple):
 
 
 class JournaledChange(BulkChange):
-    """A `BulkChange` that is never applied as long as it notes: the places of partitions stay what they are.
+    """A `BulkChange` that keeps a journal; it is not applied in between, so that places stay valid.
 
-    A place is the row of a partition in the base, or the number of these plus its fresh row.
+    A place is the row of a partition in the base, or the number of rows of the base plus its fresh row.
     """
 
     def __init__(self, base: PackedTopics) -> None:
@@ -62,23 +62,23 @@ class JournaledChange(BulkChange):
 
     @property
     def place_count(self) -> int:
-        """How many places there are, those of partitions that are gone too."""
+        """The number of places, including those of deleted partitions."""
         return self.packed.partition_count + int(self.state.counts[columns.N_FRESH])
 
     @property
     def topic_total(self) -> int:
-        """How many topics there are, those that are gone too."""
+        """The number of topics, including deleted ones."""
         return self.packed.table.topic_count + int(self.state.counts[columns.N_TOPICS])
 
     @property
     def directory_total(self) -> int:
-        """How many directory ids are known."""
+        """The number of known directory ids."""
         return int(self.state.counts[columns.N_DIRECTORIES])
 
     def replay_journaled(self, data: Any, starts: Any, stops: Any) -> tuple[int, RowVersions]:
-        """Replay the values data[starts[i]:stops[i]], of topics all of them, as far as that goes.
+        """Replay the values data[starts[i]:stops[i]] (uint8; int64), all records of topics, as far as possible.
 
-        Gives the first that was not replayed, the number of them when all were, and the notes of those before it.
+        Returns the number of values replayed, and the versions that they made.
         """
         cleared: list[tuple[int, Any, Any]] = []
         at, places, rows, did = self._run(data, starts, stops, cleared)
@@ -111,18 +111,18 @@ class JournaledChange(BulkChange):
         *,
         following: int = 0,  # noqa: ARG002
     ) -> tuple[int, list[tuple[int, str]]]:
-        """As that of `BulkChange`, for records that others are made into: they are noted as the record before was."""
+        """As in `BulkChange`, for the records that replace a ClearElrRecord: they are journaled under its number."""
         at, places, rows, _ = self._run(data, starts[first:last], stops[first:last], None)
         self._inner.append((places[:at], rows[:at]))
         return first + at, []
 
     @property
     def origins(self) -> Origins:
-        """Of which topics the partitions at the places are that there are now; it stays right for these."""
+        """Topics and partition ids of all present places; later replays do not invalidate it."""
         return Origins(self._base_topics, self._base_partitions, self.state.fresh_topics, self.state.fresh_partitions)
 
     def topics_at(self, places: Any) -> Any:
-        """The numbers of the topics that places belong to (int32)."""
+        """The numbers of the topics of places (int32)."""
         return self._at(places, self._base_topics, self.state.fresh_topics)
 
     def partitions_at(self, places: Any) -> Any:
@@ -130,7 +130,7 @@ class JournaledChange(BulkChange):
         return self._at(places, self._base_partitions, self.state.fresh_partitions)
 
     def places_of(self, topics: Any) -> Any:
-        """The places (int64, ascending) of all partitions, gone ones too, of topics: bool by number."""
+        """The places (int64, ascending) of all partitions, including deleted ones, of `topics` (bool[T], by number)."""
         known = self.packed.table.topic_count
         fresh = self.state.fresh_topics[: self.state.counts[columns.N_FRESH]]
         found = np.flatnonzero(topics[fresh]) + self.packed.partition_count
@@ -150,7 +150,7 @@ class JournaledChange(BulkChange):
     def _run(
         self, data: Any, starts: Any, stops: Any, cleared: list[tuple[int, Any, Any]] | None
     ) -> tuple[int, Any, Any, Any]:
-        """Replay as far as that goes; how far that is, places, rows, and what else the records did."""
+        """Replay as far as possible; returns the number of values replayed, and places, rows and flags of each."""
         count = len(starts)
         self.unshare()
         places = np.full(count, partition_journal.NO_PLACE, np.int64)
@@ -178,7 +178,7 @@ class JournaledChange(BulkChange):
         return super()._cleared_elr(value)
 
     def _removals(self, removals: Any) -> tuple[Any, Any, Any, Any, Any]:
-        """A note for each partition of the topics that were removed."""
+        """A version for each partition of the removed topics."""
         removed_by = np.full(self.topic_total, -1, np.int64)
         removed_by[removals[:, 1]] = removals[:, 0]
         gone = self.places_of(removed_by >= 0)

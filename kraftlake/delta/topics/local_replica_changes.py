@@ -1,4 +1,4 @@
-"""What a metadata delta means to one broker."""
+"""The changes of a metadata delta for one broker."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ class PartitionInfo:
 
 @attrs.frozen(weakref_slot=False)
 class LocalReplicaChanges:
-    """What a broker has to do, as org.apache.kafka.image.LocalReplicaChanges says it.
+    """The actions of one broker. Source: org.apache.kafka.image.LocalReplicaChanges.
 
-    `deletes`: replicas to remove. `leaders`: partitions that it leads and whose partition epoch changed;
-    `elected_leaders`: those of them whose leader epoch changed too. `followers`: the others that it hosts and whose
-    partition epoch changed, leaderless ones too. `topic_ids`: the ids of the topics of leaders and followers.
-    `directory_ids`: the directories to place replicas in, where they were assigned anew.
+    `deletes`: replicas to remove. `leaders`: partitions that the broker leads and whose partition epoch changed;
+    `elected_leaders`: those of them whose leader epoch changed, too. `followers`: the other hosted partitions whose
+    partition epoch changed, including leaderless ones. `topic_ids`: the ids of the topics of leaders and followers.
+    `directory_ids`: the directories of replicas with a new assignment.
     """
 
     deletes: Set[TopicPartition] = attrs.field(factory=set)
@@ -69,7 +69,7 @@ class LocalReplicaChanges:
 
 
 class GatheredChanges:
-    """The fields of `LocalReplicaChanges` while they are being filled."""
+    """A mutable `LocalReplicaChanges`."""
 
     __slots__ = ("deletes", "directory_ids", "elected_leaders", "followers", "leaders", "topic_ids")
 
@@ -82,7 +82,7 @@ class GatheredChanges:
         self.directory_ids: dict[TopicIdPartition, Uuid] = {}
 
     def done(self) -> LocalReplicaChanges:
-        """What was gathered."""
+        """The gathered changes."""
         return LocalReplicaChanges(
             self.deletes, self.elected_leaders, self.leaders, self.followers, self.topic_ids, self.directory_ids
         )
@@ -91,7 +91,7 @@ class GatheredChanges:
 def local_changes_to_json(
     changes: LocalReplicaChanges | None, *, broker: int, from_offset: int, to_offset: int
 ) -> dict[str, Any]:
-    """The form of `kraftlake local-changes --json`; `changes` None says that the delta does not touch topics."""
+    """The form of `kraftlake local-changes --json`; `changes` is None if the delta has no topics."""
     shown = LocalReplicaChanges() if changes is None else changes
     return {
         "broker": broker,

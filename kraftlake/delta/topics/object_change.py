@@ -1,4 +1,4 @@
-"""The change of topics, held as objects: any records, one by one."""
+"""The change of topics by any records, replayed one by one as objects."""
 
 from __future__ import annotations
 
@@ -25,10 +25,9 @@ if TYPE_CHECKING:
 
 
 class ObjectChange:
-    """What records have made of `image`: `changed` holds a TopicDelta by id, `deleted` the ids of topics that are gone.
+    """The effect of records on `image`: `changed` has a TopicDelta by id, `deleted` the ids of deleted topics.
 
-    `created` has the ids of new topics by name. A record is either replayed whole or leaves no trace. `of_log`: see
-    `TopicsDelta`.
+    `created` has the ids of new topics by name. A record that raises has no effect. `of_log`: see `TopicsDelta`.
     """
 
     def __init__(self, image: TopicsImage) -> None:
@@ -38,11 +37,11 @@ class ObjectChange:
         self.deleted: set[Uuid] = set()
         self.created: dict[str, Uuid] = {}
         self._taken_names: dict[str, Uuid] = {}
-        """Names that a TopicRecord gave to a new id while the id here, still alive, had them: fine in a snapshot."""
+        """The ids of existing topics whose names a TopicRecord gave to a new id: valid in a snapshot."""
 
     @classmethod
     def of_bulk(cls, bulk: BulkChange, image: TopicsImage) -> ObjectChange:
-        """The same as what was replayed in bulk."""
+        """The same change as `bulk`."""
         change = cls(image)
         known = bulk.packed.table.topic_count
         alive = bulk.state.alive.tolist()
@@ -65,7 +64,7 @@ class ObjectChange:
 
     @classmethod
     def of_whole(cls, topics: TopicsImage, image: TopicsImage, broker_id: int | None = None) -> ObjectChange:
-        """The change from `image`, which is empty, to all of `topics`; or to what of it a broker hosts."""
+        """The change from the empty `image` to `topics`, or to the partitions that a broker hosts."""
         from kraftlake.image.broker_partitions import hosted_partitions
 
         change = cls(image)
@@ -86,7 +85,7 @@ class ObjectChange:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no record has left anything."""
+        """Whether no record had an effect."""
         return not (self.changed or self.deleted or self._taken_names)
 
     def holds_topic(self, name: str) -> bool:
@@ -94,7 +93,7 @@ class ObjectChange:
         return self._id_of(name) is not None
 
     def replay(self, record: Any) -> None:
-        """Replay a record of a topic but a RemoveTopicRecord; ReplayError when it contradicts what is there."""
+        """Replay a record of a topic, but no RemoveTopicRecord; ReplayError if it contradicts the state so far."""
         kind = type(record)
         if kind is PartitionChangeRecord:
             delta = self._delta(record.topic_id)
@@ -131,12 +130,12 @@ class ObjectChange:
         else:
             topic_ids = {*self.image.topics_by_id()} - self.deleted | {*self.changed}
         with_elr = [delta for topic_id in topic_ids if (delta := self._delta(topic_id)).has_elr()]
-        for delta in sorted(with_elr, key=lambda delta: delta.name):  # in an order that doesn't depend on hashes
+        for delta in sorted(with_elr, key=lambda delta: delta.name):  # an order independent of hashes
             delta.clear_elr()
             self.changed[delta.id] = delta
 
     def remove_topic(self, record: RemoveTopicRecord) -> str:
-        """Returns the name of the topic; ReplayError when it does not exist."""
+        """Returns the name of the topic; ReplayError if it does not exist."""
         topic = self._topic(record.topic_id)
         if topic is None:
             raise ReplayError(f"the topic with id {record.topic_id} does not exist.")
@@ -155,7 +154,7 @@ class ObjectChange:
                 self.deleted.add(topic_id)
 
     def apply(self) -> TopicsImage:
-        """The image after the changes; the old object when there are none. ReplayError when two topics share a name."""
+        """The image after the changes; the same object if there are none. ReplayError if two topics share a name."""
         self._refuse_taken_names()
         by_id = self.image.topics_by_id()
         changed: dict[Uuid, TopicImage] = {}
@@ -183,7 +182,7 @@ class ObjectChange:
         return changes.done()
 
     def local_changes_all(self) -> dict[int, LocalReplicaChanges]:
-        """See `TopicsDelta.local_changes_all`: each partition is looked at once."""
+        """See `TopicsDelta.local_changes_all`; one pass over the partitions."""
         found: dict[int, GatheredChanges] = {}
         for delta in self.changed.values():
             delta.add_all_local_changes(found)
@@ -197,7 +196,7 @@ class ObjectChange:
         return {broker: found[broker].done() for broker in sorted(found)}
 
     def _topic(self, topic_id: Uuid) -> TopicImage | None:
-        """The topic's image before its changes, if the topic is there now."""
+        """The topic's image before its changes, if the topic exists now."""
         delta = self.changed.get(topic_id)
         if delta is not None:
             return delta.image
@@ -211,7 +210,7 @@ class ObjectChange:
         return None if topic is None or topic.id in self.deleted else topic.id
 
     def _delta(self, topic_id: Uuid) -> TopicDelta:
-        """The topic's delta, a new one (not yet noted) where there is none; ReplayError without the topic."""
+        """The topic's delta, a new one (not yet stored) if there is none; ReplayError if the topic does not exist."""
         delta = self.changed.get(topic_id)
         if delta is not None:
             return delta
@@ -226,7 +225,7 @@ class ObjectChange:
                 raise _taken(name, topic_id)
 
     def _unless_equal(self, topic: TopicImage) -> TopicImage:
-        """The topic of the base image where a snapshot has brought the very same."""
+        """The object of the base image if a snapshot has an equal topic."""
         old = self.image.get_topic_by_id(topic.id)
         return old if old is not None and old == topic else topic
 

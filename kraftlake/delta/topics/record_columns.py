@@ -1,4 +1,4 @@
-"""Many record objects at once: their fields become columns, those become bytes, and `BulkChange` replays these.
+"""Encodes many record objects column by column, for `BulkChange` to replay.
 
 Imports numpy and numba.
 """
@@ -25,7 +25,7 @@ from kraftlake.records.metadata_records import (
 from kraftlake.records.serde import encode_value
 
 AT_ONCE: Final = 1 << 13
-"""How many records are columns at a time: so many as the caches of a processor hold."""
+"""Number of records encoded at a time: their columns fit a processor's caches."""
 
 _KINDS: Final[dict[type, int]] = {
     cls: cls.API_KEY for cls in (TopicRecord, PartitionRecord, PartitionChangeRecord, ClearElrRecord)
@@ -33,14 +33,14 @@ _KINDS: Final[dict[type, int]] = {
 
 
 def replay_records(bulk: BulkChange, records: Sequence[Any]) -> int:
-    """Replay records of topics, but no RemoveTopicRecord, as far as that goes; gives how many were replayed."""
+    """Replay records of topics, but no RemoveTopicRecord, as far as possible; returns the number replayed."""
     done = 0
     while done < len(records):
         part = records[done : done + AT_ONCE]
         try:
             data, starts, stops = _values(part)
         except (AttributeError, OverflowError, TypeError, ValueError, struct.error):
-            break  # one of them is of no record that Kafka could write: objects tell which
+            break  # one of them is a record that Kafka could not write: objects find which
         count, others = bulk.replay(data, starts, stops, 0, len(part))
         assert not others, "all are records of topics"
         done += count
@@ -50,7 +50,7 @@ def replay_records(bulk: BulkChange, records: Sequence[Any]) -> int:
 
 
 def remove_topic(bulk: BulkChange, record: RemoveTopicRecord) -> str | None:
-    """Replay the record, and give the topic's name; None where that is for objects to do."""
+    """Replay the record and return the topic's name; None if objects have to replay it."""
     value = np.frombuffer(encode_value(record, 0), np.uint8)
     replayed, others = bulk.replay(value, np.zeros(1, np.int64), np.full(1, len(value), np.int64), 0, 1)
     return others[0][1] if replayed else None
@@ -94,7 +94,7 @@ def _list_bytes(columns: Columns) -> int:
 
 _EMPTY: Final = 0
 _NULL: Final = -1
-"""What stands for a column whose lists are all empty, or all null."""
+"""Values that stand for a column whose lists are all empty, or all null."""
 
 
 def _partitions(records: Sequence[PartitionRecord]) -> Columns:
@@ -121,7 +121,7 @@ def _partitions(records: Sequence[PartitionRecord]) -> Columns:
 
 
 def _changes(records: Sequence[PartitionChangeRecord]) -> Columns:
-    """The columns; nearly all records change the leader or the ISR only, so the others are asked for together first."""
+    """The columns; most records change only leader and ISR, so the other fields are first tested together."""
     rare = [
         True
         for r in records
@@ -173,7 +173,7 @@ def _columns(
 
 
 def _int32s(numbers: Collection[int]) -> Any:
-    """Numbers as an array; this way takes half the time of numpy's own. Raises struct.error for what is no int32."""
+    """Numbers as int32 array, in half the time of np.array. Raises struct.error for a number that is no int32."""
     return np.frombuffer(struct.pack(f"={len(numbers)}i", *numbers), np.int32)
 
 
@@ -184,7 +184,7 @@ def _within_int8(numbers: list[int]) -> Any:
 
 
 def _flat(column: list[Any] | int, lengths: Any) -> list[Any]:
-    """The elements of all lists, one after the other; their lengths, -1 for null, go to `lengths`."""
+    """The elements of all lists, concatenated; their lengths, -1 for null, are written to `lengths`."""
     if isinstance(column, int):
         lengths[:] = column
         return []

@@ -14,11 +14,11 @@ from kraftlake.runtime.errors import ReplayError
 FEW: Final = 16
 
 _Rows: TypeAlias = dict[int, tuple[PartitionRegistration, PartitionRegistration, PartitionChangeRecord, bool]]
-"""By row: the state before, the state now, the last record, and whether one of them has written directories."""
+"""By row: the state before, the current state, the last record, whether a record wrote directories."""
 
 
 class RowChanges:
-    """What at most FEW records have made of partitions of the packed base; the same as `ObjectChange` says."""
+    """The effect of at most FEW records on partitions of the packed base; equal to that of `ObjectChange`."""
 
     __slots__ = ("_image", "_rows", "record_count")
 
@@ -26,12 +26,12 @@ class RowChanges:
         self._image = image
         self._rows: _Rows = {}
         self.record_count = 0
-        """How many records it is made of."""
+        """The number of records replayed."""
 
     def add(self, record: Any) -> bool:
-        """Replay a record; false, and nothing done, where that is for objects.
+        """Replay a record; False, without effect, if objects have to replay it.
 
-        Other records than changes of partitions, topics that are not in the packed base, and whatever is wrong.
+        These are records other than changes of partitions, topics outside the packed base, and invalid records.
         """
         if type(record) is not PartitionChangeRecord or self.record_count == FEW:
             return False
@@ -52,7 +52,7 @@ class RowChanges:
         return True
 
     def apply(self) -> TopicsImage:
-        """The image after the changes: each of them has another epoch, so none leaves a partition as it was."""
+        """The image after the changes; every change increments an epoch, so none is without effect."""
         return self._image.with_states({row: found[1] for row, found in self._rows.items()})
 
     def local_changes(self, broker: int) -> LocalReplicaChanges:

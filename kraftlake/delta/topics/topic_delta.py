@@ -18,9 +18,9 @@ from kraftlake.runtime.errors import ReplayError
 
 
 class TopicDelta:
-    """`partition_changes` holds the new state by partition id, also where it equals the old one.
+    """`partition_changes` has the new state by partition id, also if it equals the old one.
 
-    A topic that is new in the delta (or that a snapshot brings) has an `image` without partitions.
+    A topic that is new in the delta, or that comes from a snapshot, has an `image` without partitions.
     `elr_elections` and `unclean_elections` count elections by partition, for metrics.
     """
 
@@ -30,7 +30,7 @@ class TopicDelta:
         self.elr_elections: dict[int, int] = {}
         self.unclean_elections: dict[int, int] = {}
         self._directories_rewritten: set[int] = set()
-        """The partitions whose directories a record has written since the base image, be it with the same ids."""
+        """The partitions whose directories a record has written since the base image, even if with the same ids."""
 
     @property
     def name(self) -> str:
@@ -47,11 +47,11 @@ class TopicDelta:
         return {id_: p for id_, p in self.partition_changes.items() if id_ not in self.image.partitions}
 
     def partition(self, partition_id: int) -> PartitionRegistration | None:
-        """A partition's state as it is now."""
+        """The current state of a partition."""
         return self.partition_changes.get(partition_id) or self.image.partitions.get(partition_id)
 
     def replay_partition(self, record: PartitionRecord) -> None:
-        """The whole state, new or replaced; ReplayError when it is none."""
+        """Set the whole state; ReplayError if the record contradicts itself."""
         registration = PartitionRegistration.from_record(record)
         previous = self.partition(record.partition_id)
         if previous is not None:
@@ -60,7 +60,7 @@ class TopicDelta:
         self._directories_rewritten.add(record.partition_id)
 
     def replay_partition_change(self, record: PartitionChangeRecord) -> None:
-        """A change of a partition; ReplayError when there is none, or the change does not fit it."""
+        """Change a partition; ReplayError if it does not exist or the change contradicts it."""
         previous = self.partition(record.partition_id)
         if previous is None:
             raise ReplayError(f"topic {self.name!r} has no partition {record.partition_id}.")
@@ -73,7 +73,7 @@ class TopicDelta:
     def take_over(
         self, partition_id: int, state: PartitionRegistration, flags: int, unclean_elections: int, elr_elections: int
     ) -> None:
-        """Note what a bulk replay has made of a partition; `flags` has bit 1 where directories were written."""
+        """Set the result of a bulk replay of a partition; bit 1 of `flags`: directories were written."""
         self.partition_changes[partition_id] = state
         if flags & 2:
             self._directories_rewritten.add(partition_id)
@@ -83,7 +83,7 @@ class TopicDelta:
             self.elr_elections[partition_id] = elr_elections
 
     def clear_elr(self) -> None:
-        """Clear the eligible leader replicas of all partitions that have some: each becomes one change."""
+        """Clear the eligible leader replicas of all partitions that have some: one change each."""
         for partition_id, partition in sorted(self._current(), key=itemgetter(0)):
             if partition.elr or partition.last_known_elr:
                 self.partition_changes[partition_id] = attrs.evolve(
@@ -95,7 +95,7 @@ class TopicDelta:
         return any(partition.elr or partition.last_known_elr for _, partition in self._current())
 
     def apply(self) -> TopicImage:
-        """The topic after the changes; the old object when there are none."""
+        """The topic after the changes; the same object if there are none."""
         before = self.image.partitions
         if not isinstance(before, HashTrieMap):  # a packed topic that gets new partitions
             before = HashTrieMap({**before})
@@ -105,7 +105,7 @@ class TopicDelta:
         return TopicImage(name=self.name, id=self.id, partitions=partitions)
 
     def add_local_changes(self, broker_id: int, changes: GatheredChanges) -> None:
-        """Add to `changes` what the changes of this topic mean to a broker (`TopicsDelta.local_changes` says what)."""
+        """Add the local changes of a broker to `changes`; see `TopicsDelta.local_changes`."""
         for partition_id, partition in self.partition_changes.items():
             self._change(partition_id, partition).add_local_changes(broker_id, changes)
 

@@ -26,30 +26,31 @@ if TYPE_CHECKING:
     from kraftlake.delta.topics.object_change import ObjectChange
     from kraftlake.delta.topics.row_changes import RowChanges
     from kraftlake.delta.topics.topic_delta import TopicDelta
-else:  # whoever loads an image has no topic changed one by one
+else:  # loading an image changes no topics one by one
     local_replica_changes = LazyModule("kraftlake.delta.topics.local_replica_changes")
     object_change = LazyModule("kraftlake.delta.topics.object_change")
     row_changes = LazyModule("kraftlake.delta.topics.row_changes")
 
 MERGE_FROM: Final = 1000
-"""From how many records on they are merged in bulk, where the compiled code is in use already."""
+"""Number of records from which on they are merged in bulk, if compiled code is already loaded."""
 MERGE_COLD_FROM: Final = 20_000
-"""The same where it would have to be loaded first."""
+"""The same if compiled code is not loaded yet."""
 
 TOPIC_RECORDS: Final = frozenset((TopicRecord, PartitionRecord, PartitionChangeRecord, ClearElrRecord))
-"""What `keep` takes."""
+"""The record types that `keep` accepts."""
 
 
 class TopicsDelta:
-    """`changed_topics` holds a TopicDelta by id, `deleted_topic_ids` the topics of the base image that are gone.
+    """`changed_topics` has a TopicDelta by id, `deleted_topic_ids` the deleted topics of the base image.
 
-    Records are kept until somebody asks what they make, and then merged in one pass: many in bulk, few as objects. A
-    record that contradicts what is there raises ReplayError where they are merged, so by `merge`, `apply`,
-    `local_changes` or any other look; the error has its offset. That record is dropped: the next look goes on with the
-    one after it, so that what comes of the others is what replaying them one by one makes of them.
+    Records are kept until the first access, and then merged in one pass: many in bulk, few as objects. A record that
+    contradicts the state so far raises ReplayError, with its offset, when it is merged: by `merge`, `apply`,
+    `local_changes` or another access. That record is dropped, and the next access goes on with the following one, so
+    that the result of the others is that of replaying them one by one.
 
-    A topic that is created and deleted within the delta leaves no trace. `of_log`: the records are a log's, where a
-    topic that gets the name of another is a contradiction at once; a snapshot may take that other one away at its end.
+    A topic that is created and deleted within the delta leaves no trace. `of_log`: the records are those of a log,
+    where a topic with the name of an existing one is a contradiction at once; a snapshot may remove the existing one at
+    its end.
     Source: org.apache.kafka.image.TopicsDelta.
     """
 
@@ -60,23 +61,23 @@ class TopicsDelta:
         self.of_log = of_log
         self._kept: list[Any] = []
         self._offsets: dict[int, int] = {}
-        """The offsets, where known, of the records in `_kept`, by place."""
+        """The known offsets of the records in `_kept`, by index."""
         self._rows: RowChanges | None = None
-        """What the records in `_kept` make, where they are few and simple and nothing was merged before them."""
+        """The effect of the records in `_kept`, if they are few and simple and nothing was merged before."""
         self._bulk: BulkChange | None = None
         self._objects: ObjectChange | None = None
         self._whole: TopicsImage | None = None
-        """A whole image, where the change is all of it. What was merged: one of the three at most is there."""
+        """The whole image, if the change is from the empty one. At most one of `_bulk`, `_objects`, `_whole` is set."""
 
-    def __repr__(self) -> str:  # looks at nothing: a look merges the records, and may raise
+    def __repr__(self) -> str:  # does not merge the records, which may raise
         kept = f", {counted(records=len(self._kept))} not merged yet" if self._kept else ""
         return f"<TopicsDelta of {self.image!r}{kept}>"
 
     def replay_topic(self, record: TopicRecord) -> None:
-        """A topic begins, without partitions: also when a snapshot names one that the base image has.
+        """Create a topic without partitions, also if a snapshot has a topic of the base image.
 
-        A contradiction: the id has another name, or another topic has the name. Where that one is of the base image and
-        the records are not `of_log`, `apply` tells, since `finish_snapshot` may take it away.
+        A contradiction: the id has another name, or another topic has the name. If the other topic is in the base
+        image and the records are not `of_log`, `apply` raises, since `finish_snapshot` may remove that topic.
         """
         self._kept.append(record)
 
@@ -85,11 +86,11 @@ class TopicsDelta:
         self._kept.append(record)
 
     def replay_partition_change(self, record: PartitionChangeRecord) -> None:
-        """A contradiction: the topic or the partition does not exist, or the change does not fit it."""
+        """A contradiction: the topic or the partition does not exist, or the change contradicts its state."""
         self._kept.append(record)
 
     def replay_clear_elr(self, record: ClearElrRecord) -> None:
-        """The topic's eligible leader replicas, or with an empty name those of all topics, are cleared.
+        """Clear the topic's eligible leader replicas, or with an empty name those of all topics.
 
         A contradiction: the named topic does not exist.
         """
@@ -98,19 +99,19 @@ class TopicsDelta:
     def keep(
         self, record: TopicRecord | PartitionRecord | PartitionChangeRecord | ClearElrRecord, offset: int | None = None
     ) -> None:
-        """Replay one of TOPIC_RECORDS; its fault will name `offset`."""
+        """Replay one of TOPIC_RECORDS; its error will have `offset`."""
         if offset is not None:
             self._offsets[len(self._kept)] = offset
         self._kept.append(record)
 
     def take_all_of(self, topics: TopicsImage) -> None:
-        """Change the empty image into `topics`; nothing else was replayed. Objects are made when somebody looks."""
+        """Change the empty image to `topics`; nothing else was replayed. Objects are made on access."""
         assert self.image.is_empty(), "only the empty image can become another one at once"
         assert self.is_untouched
         self._whole = None if topics.is_empty() else topics
 
     def replay_remove_topic(self, record: RemoveTopicRecord) -> str:
-        """Returns the name of the topic, whose configs go with it; ReplayError, at once, when it does not exist."""
+        """Returns the name of the topic, to delete its configs; raises ReplayError at once if it does not exist."""
         self._merge()
         if self._bulk is not None:
             from kraftlake.delta.topics.record_columns import remove_topic
@@ -122,7 +123,7 @@ class TopicsDelta:
 
     @property
     def takes_bulk(self) -> bool:
-        """Whether `replay_bulk` will do: nothing was merged as objects."""
+        """Whether `replay_bulk` can be called: nothing was merged as objects."""
         self._merge()
         return self._whole is None and (self._objects is None or self._objects.is_empty)
 
@@ -138,18 +139,18 @@ class TopicsDelta:
     def replay_bulk(
         self, data: Any, starts: Any, stops: Any, first: int, last: int, *, following: int = 0
     ) -> tuple[int, list[tuple[int, str]]]:
-        """Replay many values at once (numba): see `BulkChange.replay`; only where `takes_bulk` says so."""
+        """Replay many values at once: see `BulkChange.replay`. Requires `takes_bulk`."""
         assert self.takes_bulk, "what was replayed record by record can't go on in bulk"
         bulk = self._in_bulk()
         return bulk.replay(data, starts, stops, first, last, following=following)
 
     def merge(self) -> None:
-        """Make what the records that were kept say, so that no fault is left in them; ReplayError: see above."""
+        """Merge the kept records; ReplayError: see the class."""
         if self._kept and self._few() is None:
             self._merge()
 
     def _few(self) -> RowChanges | None:
-        """What was kept, where it is few changes of rows; all of them were added then."""
+        """The kept records as changes of rows, if they are few and all of them fit; else None."""
         rows, kept = self._rows, self._kept
         if rows is not None and rows.record_count == len(kept):
             return rows
@@ -169,7 +170,7 @@ class TopicsDelta:
         return rows
 
     def _merge(self) -> None:
-        """Merge what was kept, in bulk or as objects."""
+        """Merge the kept records, in bulk or as objects."""
         kept, offsets = self._kept, self._offsets
         if not kept:
             return
@@ -200,7 +201,7 @@ class TopicsDelta:
         return kernels.pays(count, max(enough, self.image.held_as_objects // 4))
 
     def _replayed_in_bulk(self, records: list[Any]) -> int:
-        """How many of the records were replayed in bulk, from the first on."""
+        """The number of records replayed in bulk, from the first on."""
         from kraftlake.delta.topics.record_columns import replay_records
 
         bulk = self._in_bulk()
@@ -214,7 +215,7 @@ class TopicsDelta:
         return self._bulk
 
     def _as_objects(self) -> ObjectChange:
-        """Go on with objects: what was merged in bulk, or taken over whole, becomes topic deltas."""
+        """Continue with objects: convert a bulk change or a whole image to topic deltas."""
         if self._whole is not None:
             self._objects, self._whole = object_change.ObjectChange.of_whole(self._whole, self.image), None
         if self._objects is None:
@@ -229,25 +230,25 @@ class TopicsDelta:
 
     @property
     def changed_topics(self) -> dict[Uuid, TopicDelta]:
-        """What changed, by topic id."""
+        """The changes by topic id."""
         return self._seen().changed
 
     @property
     def deleted_topic_ids(self) -> set[Uuid]:
-        """The topics of the base image that are gone."""
+        """The deleted topics of the base image."""
         return self._seen().deleted
 
     @property
     def created_topic_ids(self) -> frozenset[Uuid]:
-        """The topics that a TopicRecord of this delta has brought and that are still there."""
+        """The topics that a TopicRecord of this delta created and that still exist."""
         return frozenset(self._seen().created.values())
 
     def changed_topic(self, topic_id: Uuid) -> TopicDelta | None:
-        """What changed in a topic."""
+        """The changes of one topic."""
         return self._seen().changed.get(topic_id)
 
     def holds_topic(self, name: str) -> bool:
-        """Whether a topic has the name after what was replayed so far."""
+        """Whether a topic has the name after the records so far."""
         self._merge()
         if self._bulk is not None:
             return self._bulk.topic_number(name) >= 0
@@ -258,7 +259,7 @@ class TopicsDelta:
         return self.image.get_topic(name) is not None
 
     def topic_was_deleted(self, name: str) -> bool:
-        """Whether the topic that had the name in the base image is gone."""
+        """Whether the topic that had the name in the base image was deleted."""
         topic = self.image.get_topic(name)
         return topic is not None and topic.id in self._seen().deleted
 
@@ -268,9 +269,9 @@ class TopicsDelta:
             self._seen().finish_snapshot()
 
     def apply(self) -> TopicsImage:
-        """The image after the changes; the old object when there are none.
+        """The image after the changes; the same object if there are none.
 
-        ReplayError when two topics share a name, or for a record: see above.
+        ReplayError if two topics share a name, or for a record: see the class.
         """
         rows = self._few()
         if rows is not None:
@@ -284,16 +285,15 @@ class TopicsDelta:
         return self.image if self._objects is None else self._objects.apply()
 
     def as_bulk(self) -> BulkChange | None:
-        """What was merged, where that was done in bulk."""
+        """The merged change, if it was merged in bulk."""
         self._merge()
         return self._bulk
 
     def local_changes(self, broker_id: int) -> LocalReplicaChanges:
-        """What this delta means to a broker; exactly Kafka's `TopicsDelta.localChanges`, oddities included.
+        """The local changes of a broker; equal to Kafka's `TopicsDelta.localChanges` in every case.
 
-        Only the base image and the end of the delta count, and of records in between only that they have written
-        directories (see `TopicDelta`). Replicas of deleted topics are deletes, even where a topic of the same name
-        was created again.
+        Only the base image and the end of the delta count; of records in between, only that they wrote directories (see
+        `TopicDelta`). Replicas of deleted topics are deletes, even if a topic of the same name was created again.
         """
         rows = self._few()
         if rows is not None:
@@ -312,9 +312,9 @@ class TopicsDelta:
         )
 
     def local_changes_all(self) -> dict[int, LocalReplicaChanges]:
-        """`local_changes` of each broker, by id, that hosts or hosted a partition that the delta touches.
+        """`local_changes` by broker id, of each broker that hosts or hosted a changed partition.
 
-        To all others it means nothing.
+        The local changes of all other brokers are empty.
         """
         self._merge()
         if self._bulk is not None:

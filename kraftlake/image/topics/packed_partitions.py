@@ -1,4 +1,4 @@
-"""The partitions of one topic in a packed image, as a mapping whose values are made when somebody looks."""
+"""The partitions of one topic in a packed image, as a mapping that makes its values on access."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 class PackedPartitions(Mapping[int, PartitionRegistration]):
-    """Partition id → state, in the order of ids: the rows [start, stop) of `base`, but where `changed` has a row.
+    """Partition id → state, in the order of ids: the topic's rows of `base`, replaced by those in `changed`.
 
-    `ids` is None where the partition ids are 0, 1, 2, …
+    `_ids` is None if the partition ids are 0, 1, 2, …
     """
 
     __slots__ = ("_all", "_changed", "_ids", "_made", "base", "size", "start")
@@ -52,7 +52,7 @@ class PackedPartitions(Mapping[int, PartitionRegistration]):
         return state
 
     def place(self, partition_id: int) -> int:
-        """Which of the topic's rows is that partition's; -1 when there is none."""
+        """The position of a partition among the topic's rows; -1 if there is none."""
         if self._ids is not None:
             return self._ids.index(partition_id) if partition_id in self._ids else -1
         return partition_id if 0 <= partition_id < self.size else -1
@@ -87,7 +87,7 @@ class PackedPartitions(Mapping[int, PartitionRegistration]):
         return made
 
     def rows_changed(self, changes: Mapping[int, PartitionRegistration]) -> dict[int, PartitionRegistration] | None:
-        """Those of `changes` that change something, by row of the base; None when one is of a new partition."""
+        """The effective ones of `changes`, by row of the base; None if one is of a new partition."""
         rows = {}
         for partition_id, state in changes.items():
             before = self.get(partition_id)
@@ -114,7 +114,7 @@ class PackedPartitions(Mapping[int, PartitionRegistration]):
 def ids_that_may_differ(
     one: Mapping[int, PartitionRegistration], two: Mapping[int, PartitionRegistration]
 ) -> Iterable[int] | None:
-    """The ids of the partitions in which two states of a topic may differ; None where nothing is known of them."""
+    """The ids of the partitions in which two states of a topic may differ; None if that is unknown."""
     if not (isinstance(one, PackedPartitions) and isinstance(two, PackedPartitions)) or one.base is not two.base:
         return None
     mine, theirs = one._changed, two._changed

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Int32s: TypeAlias = npt.NDArray[np.int32]
 
 PATCHES_BELOW: Final = 8
-"""Changes of fewer than one in so many partitions become patches of a base, not a copy of it."""
+"""Changes of at most one in this many partitions become patches of a base instead of a copy."""
 
 TopicStates: TypeAlias = tuple[str, Uuid, Mapping[int, PartitionRegistration]]
 """A topic as objects: name, id, partitions by id."""
@@ -30,8 +30,8 @@ TopicStates: TypeAlias = tuple[str, Uuid, Mapping[int, PartitionRegistration]]
 class PackedTopics:
     """The partitions of all topics in `table`, as rows (see `partition_rows`). Immutable; arrays are read-only.
 
-    `rows` is int32[N, 14]. Where the row numbers `patched` (sorted) name a row, `patches` has it instead: so a change
-    of some ten thousand partitions costs nothing for the others.
+    `rows` is int32[N, 14]. For the row numbers in `patched` (int32[n], sorted), `patches` (int32[n, 14]) replaces the
+    rows, so that a change of a few partitions does not copy the others. `heap` is int32: see `partition_rows`.
     """
 
     table: TopicTable
@@ -55,7 +55,7 @@ class PackedTopics:
 
     @property
     def partition_count(self) -> int:
-        """How many partitions all topics have together."""
+        """The number of partitions of all topics."""
         return len(self.rows)
 
     def registration(self, row: int) -> PartitionRegistration:
@@ -74,7 +74,7 @@ class PackedTopics:
         return [registration_of(row, self.heap, self.directories) for row in rows]
 
     def merged_rows(self) -> Int32s:
-        """All rows with the patches in their places: `rows` itself where there are none."""
+        """All rows, patches applied: `rows` itself if there are none."""
         if not self._has_patches:
             return self.rows
         rows = self.rows.copy()
@@ -88,9 +88,9 @@ class PackedTopics:
         return PackedTopics(table=self.table, rows=self.merged_rows(), heap=self.heap, directories=self.directories)
 
     def same_rows(self, other: PackedTopics) -> npt.NDArray[np.bool_] | None:
-        """Of two that share a table: which rows are surely equal, without an object made; None when nothing is sure.
+        """bool[N]: the rows that are certainly equal in two images of one table; None if that can't be told.
 
-        Rows with lists in the heap count as different unless the heap is one and the same.
+        Rows with lists in the heap count as different unless both have the same heap.
         """
         few, many = sorted((self.directories, other.directories), key=len)
         if few != many[: len(few)]:
@@ -108,7 +108,7 @@ class PackedTopics:
 
 def pack(base: PackedTopics | None, left_out: Iterable[int], changed: Mapping[int, PartitionRegistration],
          topics: Sequence[TopicStates]) -> PackedTopics:  # fmt: skip
-    """`base` without the topics numbered `left_out`, with the rows `changed`, and with `topics` behind it."""
+    """`base` without the topics numbered `left_out`, with the rows in `changed` replaced and `topics` appended."""
     if base is None:
         empty = TopicTable([], np.empty((0, 16), np.uint8), np.zeros(1, np.int32), {})
         base = PackedTopics(
@@ -135,7 +135,7 @@ def _heap_of(base: PackedTopics, writer: RowWriter) -> Int32s:
 
 
 def _with_patches(base: PackedTopics, changed: Mapping[int, PartitionRegistration], writer: RowWriter) -> PackedTopics:
-    """`base` with other states at some rows, and nothing copied but its patches."""
+    """`base` with other states at some rows; only its patches are copied."""
     new = np.fromiter(sorted(changed), np.int32, len(changed))
     values = np.array([writer.row(changed[row]) for row in new.tolist()], np.int32)
     patched, patches = merged_patches(base.patched, base.patches, new, values)
@@ -150,7 +150,7 @@ def _with_patches(base: PackedTopics, changed: Mapping[int, PartitionRegistratio
 
 
 def merged_patches(patched: Int32s, patches: Int32s, new: Int32s, values: Int32s) -> tuple[Int32s, Int32s]:
-    """Row numbers and rows of both, by number; where both have one, `values` counts."""
+    """Row numbers and rows of both, sorted by number; `values` takes precedence."""
     kept = ~np.isin(patched, new, assume_unique=True)
     rows = np.concatenate((patched[kept], new))
     order = np.argsort(rows, kind="stable")
@@ -166,7 +166,7 @@ def _without(table: TopicTable, rows: Int32s, left_out: list[int]) -> tuple[Topi
 
 
 def without_topics(table: TopicTable, rows: Int32s, kept: npt.NDArray[np.bool_]) -> tuple[TopicTable, Int32s]:
-    """The table and rows of those topics only for which `kept` (bool[T]) is true."""
+    """The table and rows of the topics for which `kept` (bool[T]) is true."""
     sizes = np.diff(table.starts)
     numbers = np.cumsum(kept) - 1
     names = [name for name, stays in zip(table.names, kept.tolist(), strict=True) if stays]
@@ -194,7 +194,7 @@ def _with(
 
 
 def differing_topics(a: PackedTopics, b: PackedTopics) -> Iterator[str]:
-    """The names of the topics that may differ between two bases; those left out are surely equal."""
+    """The names of the topics that may differ between two bases; all others are equal."""
     if a.table is b.table:
         same = a.same_rows(b)
         if same is None:

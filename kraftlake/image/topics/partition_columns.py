@@ -29,11 +29,11 @@ A = TypeVar("A", bound=npt.NDArray[Any])
 
 @attrs.frozen(eq=False, repr=False)
 class PartitionColumns:
-    """N partitions of T topics, those of a topic one after the other, by partition id.
+    """N partitions of T topics, grouped by topic, in the order of partition ids.
 
-    Arrays are read-only; those that are said to be views share the image's memory. Where `is_rare` is true (more than
-    three replicas or ISR members, or any that are being added or removed, or eligible leader replicas), the rows of
-    `replicas`, `isr` and `directories` say nothing: `TopicsImage.get_partition` has the lists.
+    Arrays are read-only; views share the image's memory. If `is_rare` is true (more than three replicas or ISR members,
+    replicas being added or removed, eligible leader replicas), the rows of `replicas`, `isr` and `directories` have no
+    meaning: `TopicsImage.get_partition` has the lists.
     """
 
     _rows: PackedTopics
@@ -58,12 +58,12 @@ class PartitionColumns:
 
     @property
     def partition_ids(self) -> Int32s:
-        """int32[N], made anew: the ids of the partitions within their topics."""
+        """int32[N], a copy: the partition ids."""
         return _frozen(self._rows.table.partition_ids())
 
     @property
     def leader(self) -> Int32s:
-        """int32[N], a view: the leaders' broker ids, -1 where there is none."""
+        """int32[N], a view: the leaders' broker ids, -1 for none."""
         return self._rows.rows[:, LEADER]
 
     @property
@@ -83,38 +83,38 @@ class PartitionColumns:
 
     @property
     def replicas(self) -> Int32s:
-        """int32[N, 3], a view: broker ids, as many as `replica_count` says; the places behind them are 0."""
+        """int32[N, 3], a view: broker ids, `replica_count` of them; the other places are 0."""
         return self._rows.rows[:, :WIDTH]
 
     @property
     def isr(self) -> Int32s:
-        """int32[N, 3], a view: broker ids, as many as `isr_count` says; the places behind them are 0."""
+        """int32[N, 3], a view: broker ids, `isr_count` of them; the other places are 0."""
         return self._rows.rows[:, ISR : ISR + WIDTH]
 
     @property
     def directories(self) -> Int32s:
-        """int32[N, 3], a view: for each replica the place of its directory in `directory_ids`."""
+        """int32[N, 3], a view: for each replica the index of its directory in `directory_ids`."""
         return self._rows.rows[:, DIRECTORIES : DIRECTORIES + WIDTH]
 
     @property
     def directory_ids(self) -> tuple[Uuid, ...]:
-        """The directories that replicas lie in, and maybe some that none lies in any more."""
+        """The ids of the replicas' log directories, and possibly some that are no longer used."""
         return self._rows.directories
 
     @property
     def is_rare(self) -> npt.NDArray[np.bool_]:
-        """bool[N], made anew: see above."""
+        """bool[N], a copy: see above."""
         return _frozen(self._rows.rows[:, SHAPE] == RARE)
 
     @property
     def replica_count(self) -> npt.NDArray[np.int32]:
-        """int32[N], made anew: how many replicas there are, -1 where `is_rare`."""
+        """int32[N], a copy: the number of replicas, -1 where `is_rare`."""
         shape = self._rows.rows[:, SHAPE]
         return _frozen(np.where(shape == RARE, np.int32(-1), shape & 0xFF))
 
     @property
     def isr_count(self) -> npt.NDArray[np.int32]:
-        """int32[N], made anew: how many members the ISR has, -1 where `is_rare`."""
+        """int32[N], a copy: the number of ISR members, -1 where `is_rare`."""
         shape = self._rows.rows[:, SHAPE]
         return _frozen(np.where(shape == RARE, np.int32(-1), shape >> 8))
 

@@ -16,21 +16,21 @@ from kraftlake.records.uuid import Uuid
 from kraftlake.runtime.errors import ReplayError
 
 NO_LEADER: Final = -1
-"""The leader of a partition that has none."""
+"""The leader of a partition without a leader."""
 NO_LEADER_CHANGE: Final = -2
-"""The leader in a PartitionChangeRecord that leaves leader and leader epoch as they are."""
+"""The leader in a PartitionChangeRecord that leaves leader and leader epoch unchanged."""
 NO_RECOVERY_STATE_CHANGE: Final = -1
 
 
 class LeaderRecoveryState(IntEnum):
-    """Whether the leader, elected uncleanly, still has to recover. Source: org.apache.kafka.metadata."""
+    """Whether the leader still has to recover from an unclean election. Source: org.apache.kafka.metadata."""
 
     RECOVERED = 0
     RECOVERING = 1
 
     @classmethod
     def of(cls, value: int) -> LeaderRecoveryState:
-        """The state with that number; ReplayError when there is none."""
+        """The state with that number; ReplayError if there is none."""
         if value == 0:
             return cls.RECOVERED
         if value == 1:
@@ -40,11 +40,10 @@ class LeaderRecoveryState(IntEnum):
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
 class PartitionRegistration:
-    """Replicas, leader and epochs of a partition, as org.apache.kafka.metadata.PartitionRegistration has them.
+    """Replicas, leader and epochs of a partition. Source: org.apache.kafka.metadata.PartitionRegistration.
 
-    `directories` holds one id a replica, in their order. All of them are MIGRATING, or none was ever given:
-    the two are the same, and written in the first way. `elr` and `last_known_elr` (KIP-966) are the eligible
-    leader replicas and the last leader before there were none.
+    `directories` has one id for each replica, in the order of `replicas`; if none was ever given, all are MIGRATING.
+    `elr` and `last_known_elr` (KIP-966) are the eligible leader replicas and the last leader before there were none.
     """
 
     replicas: tuple[int, ...]
@@ -61,7 +60,7 @@ class PartitionRegistration:
 
     @classmethod
     def from_record(cls, record: PartitionRecord) -> PartitionRegistration:
-        """The state that a PartitionRecord holds whole; ReplayError when it is none."""
+        """The state in a PartitionRecord; ReplayError if the record contradicts itself."""
         if record.directories and len(record.directories) != len(record.replicas):
             raise _unequal(len(record.replicas), len(record.directories))
         return cls(
@@ -79,11 +78,11 @@ class PartitionRegistration:
         )
 
     def merge(self, record: PartitionChangeRecord) -> PartitionRegistration:
-        """The state after a change: the partition epoch is one more, and so is the leader epoch if a leader is named.
+        """The state after a change: the partition epoch is incremented, and with a new leader the leader epoch, too.
 
-        ReplayError when replicas and directories would not go together.
+        ReplayError if the numbers of replicas and directories would differ.
         """
-        made = _new(_Twin)  # see `mutable_twin`: every change of a partition makes one
+        made = _new(_Twin)  # built fast, see `mutable_twin`: every change of a partition makes one
         if record.replicas is None and record.directories is None:
             made.replicas = self.replicas
             made.directories = self.directories
@@ -111,7 +110,7 @@ class PartitionRegistration:
         return made  # type: ignore[no-any-return]
 
     def _placed_anew(self, record: PartitionChangeRecord) -> tuple[tuple[int, ...], tuple[Uuid, ...]]:
-        """Replicas and directories after a change of either; ReplayError when they would not go together."""
+        """Replicas and directories after a change of either; ReplayError if their numbers would differ."""
         replicas = self.replicas if record.replicas is None else record.replicas
         given = record.directories
         if given and record.replicas is not None and len(given) != len(replicas):
@@ -123,15 +122,15 @@ class PartitionRegistration:
 
     @property
     def all_migrating(self) -> bool:
-        """Whether no replica's directory was ever recorded."""
+        """Whether no directory of a replica was ever recorded."""
         return self.directories.count(MIGRATING) == len(self.directories)
 
     def directory(self, replica: int) -> Uuid | None:
-        """The directory of a replica; None when it is not one of the replicas."""
+        """The directory of a replica; None if the broker is not one of the replicas."""
         return self.directories[self.replicas.index(replica)] if replica in self.replicas else None
 
     def to_record(self, topic_id: Uuid, partition_id: int, options: ImageWriterOptions) -> ApiMessageAndVersion:
-        """The PartitionRecord with this state; what it can't hold goes to the loss handler."""
+        """The PartitionRecord with this state; state that it can't hold is reported to the loss handler."""
         version = options.metadata_version
         with_elr = options.elr_enabled and version.is_elr_supported
         if not with_elr and (self.elr or self.last_known_elr):
@@ -162,7 +161,7 @@ _Twin: Any = mutable_twin(PartitionRegistration)
 
 
 def epoch_after(epoch: int) -> int:
-    """The next epoch: a Java int, which wraps."""
+    """The next epoch: a Java int, which wraps around."""
     return epoch + 1 if epoch < 0x7FFF_FFFF else -0x8000_0000
 
 

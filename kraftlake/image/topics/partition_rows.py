@@ -1,11 +1,11 @@
-"""The state of a partition as 14 numbers: how a packed image holds it, and how it becomes an object again.
+"""The state of a partition as a row of 14 numbers, and its conversion to and from an object.
 
 A row is int32[14]: three replicas, three of the ISR, the numbers of three directories, leader, leader epoch, partition
-epoch, recovery state, shape. The shape says how many replicas (low byte) and ISR members (next byte) there are; places
-beyond them are 0, so that equal states are equal rows. What doesn't fit (more than three of either, replicas being
-added or removed, eligible leader replicas) has the shape RARE: its lists lie in the *heap*, an int32 array that only
-ever grows, and the row's first number says where: seven lengths, then replicas, ISR, directories, adding, removing,
-ELR and last known ELR. Directory number 0 is MIGRATING.
+epoch, recovery state, shape. The shape holds the numbers of replicas (low byte) and of ISR members (next byte); unused
+places are 0, so that equal states are equal rows. A state that doesn't fit (more than three replicas or ISR members,
+replicas being added or removed, eligible leader replicas) has the shape RARE: its lists are in the *heap*, an int32
+array that only grows, from the place in the row's first number on: seven lengths, then replicas, ISR, directories,
+adding, removing, ELR and last known ELR. Directory number 0 is MIGRATING.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _new: Any = object.__new__
 
 
 def registration_of(row: tuple[int, ...], heap: Any, directories: Sequence[Uuid]) -> PartitionRegistration:
-    """The object that a row stands for; `heap` is an int32 array, `directories` the ids by number."""
+    """The object of a row; `heap` is an int32 array, `directories` has the ids by number."""
     r0, r1, r2, i0, i1, i2, d0, d1, d2, leader, leader_epoch, partition_epoch, recovery, shape = row
     made = _new(_Twin)
     if shape == _FULL:
@@ -67,7 +67,7 @@ def registration_of(row: tuple[int, ...], heap: Any, directories: Sequence[Uuid]
 
 
 def heap_lists(heap: Any, start: int) -> list[tuple[int, ...]]:
-    """The seven lists that lie in the heap from `start` on."""
+    """The seven lists at `start` in the heap."""
     lists = []
     at = start + HEAP_LISTS
     for length in heap[start : start + HEAP_LISTS].tolist():
@@ -77,9 +77,9 @@ def heap_lists(heap: Any, start: int) -> list[tuple[int, ...]]:
 
 
 class RowWriter:
-    """Turns partition states into rows; `heap` holds what it has added, `directories` grows by the ids it meets.
+    """Converts partition states to rows; `heap` has the numbers to append, `directories` grows by new ids.
 
-    `heap_start` is the length of the heap that what is added comes behind.
+    `heap_start` is the length of the existing heap.
     """
 
     def __init__(self, directories: Sequence[Uuid], heap_start: int) -> None:

@@ -1,4 +1,4 @@
-"""Questions about many partitions at once, answered on the rows of a packed image. Imports numpy."""
+"""Queries over all partitions, on the rows of a packed image. Imports numpy."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ Mask: TypeAlias = npt.NDArray[np.bool_]
 
 
 def count_offline_and_imbalanced(topics: PackedTopics) -> tuple[int, int]:
-    """How many partitions have no leader, and how many not their first replica as the leader."""
+    """The numbers of partitions without a leader, and of those whose leader is not their first replica."""
     rows = topics.merged_rows()
     leader, shape = rows[:, LEADER], rows[:, SHAPE]
     preferred = rows[:, 0].copy()
     preferred[(shape & 0xFF) == 0] = NO_LEADER
     rare = np.flatnonzero(shape == RARE)
     starts = rows[rare, 0]
-    # the first number behind the lengths is the first replica, where there is one
+    # the first number after the lengths is the first replica, if there is one
     preferred[rare] = np.where(topics.heap[starts] > 0, _heap_at(topics, starts + HEAP_LISTS), NO_LEADER)
     return int((leader == NO_LEADER).sum()), int((leader != preferred).sum())
 
@@ -36,7 +36,7 @@ def _heap_at(topics: PackedTopics, places: Int32s) -> Int32s:
 
 @attrs.frozen(kw_only=True, eq=False)
 class ReplicaCounts:
-    """For each broker of `brokers` (int32[B], sorted) how many replicas of which kind it has: int64[B] each."""
+    """The numbers of replicas of each kind (int64[B]) by broker (`brokers`: int32[B], sorted)."""
 
     brokers: Int32s
     by_kind: Mapping[str, npt.NDArray[np.int64]]
@@ -45,7 +45,7 @@ class ReplicaCounts:
 def count_replicas(topics: PackedTopics, min_isr: Int32s) -> ReplicaCounts:
     """The counts of `broker_partitions` for all rows but rare ones (see `rare_rows`).
 
-    `min_isr` is int32[T], what min.insync.replicas is for each topic.
+    `min_isr` is int32[T], min.insync.replicas of each topic.
     """
     rows = topics.merged_rows()
     shape, leader = rows[:, SHAPE], rows[:, LEADER]
@@ -71,12 +71,12 @@ def count_replicas(topics: PackedTopics, min_isr: Int32s) -> ReplicaCounts:
 
 
 def rare_rows(topics: PackedTopics) -> npt.NDArray[np.int64]:
-    """The rows whose lists don't fit into them: they are looked at one by one."""
+    """The numbers of the rows whose lists are in the heap: they are examined one by one."""
     return np.flatnonzero(topics.merged_rows()[:, SHAPE] == RARE)
 
 
 def rows_hosting(topics: PackedTopics, broker: int) -> npt.NDArray[np.int64]:
-    """The rows that have `broker` among their replicas, and rare ones, which may have it."""
+    """The numbers of the rows that have `broker` among their replicas, and of all rare rows, which may have it."""
     rows = topics.merged_rows()
     shape = rows[:, SHAPE]
     hosted = shape == RARE
@@ -86,7 +86,7 @@ def rows_hosting(topics: PackedTopics, broker: int) -> npt.NDArray[np.int64]:
 
 
 def min_isr_of_topics(topics: PackedTopics, default: int, of_topic: Mapping[str, int]) -> Int32s:
-    """int32[T]: `default` but for the topics in `of_topic`."""
+    """int32[T]: the values in `of_topic`, `default` for all other topics."""
     largest = np.iinfo(np.int32).max
     values = np.full(topics.table.topic_count, min(default, largest), np.int32)
     numbers = topics.table.by_name

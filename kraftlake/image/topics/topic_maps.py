@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 class TopicsById(Mapping[Uuid, "TopicImage"]):
-    """Topic id → topic: those of the packed table that nothing beside it replaces, and those beside it."""
+    """Topic id → topic: the topics of the overlay, and those of the packed table that it does not replace."""
 
-    def __init__(self, image: TopicsImage, table: TopicTable, beside: HashTrieMap[Uuid, TopicImage | None]) -> None:
+    def __init__(self, image: TopicsImage, table: TopicTable, overlay: HashTrieMap[Uuid, TopicImage | None]) -> None:
         self._image = image
         self._table = table
-        self._beside = beside
+        self._overlay = overlay
 
     def __getitem__(self, topic_id: Uuid) -> TopicImage:
         topic = self._image.get_topic_by_id(topic_id)
@@ -42,29 +42,29 @@ class TopicsById(Mapping[Uuid, "TopicImage"]):
             yield topic.id
 
     def __len__(self) -> int:
-        beside, count = self._beside, self._table.topic_count
-        if len(beside) == 0:  # not a reason to make the index by id
+        overlay, count = self._overlay, self._table.topic_count
+        if len(overlay) == 0:  # avoids making the index by id
             return count
         known = self._table.by_id
-        replaced = sum(topic_id in known for topic_id in beside)
-        return count - replaced + sum(topic is not None for topic in beside.values())
+        replaced = sum(topic_id in known for topic_id in overlay)
+        return count - replaced + sum(topic is not None for topic in overlay.values())
 
     def _topics(self) -> Iterator[TopicImage]:
-        beside = self._beside
+        overlay = self._overlay
         for topic_id in self._table.by_id:
-            if topic_id not in beside:
+            if topic_id not in overlay:
                 topic = self._image.get_topic_by_id(topic_id)  # type: ignore[arg-type]
                 assert topic is not None, "the table has it"
                 yield topic
-        yield from (topic for topic in beside.values() if topic is not None)
+        yield from (topic for topic in overlay.values() if topic is not None)
 
 
 class TopicsByName(Mapping[str, "TopicImage"]):
     """Topic name → topic."""
 
-    def __init__(self, image: TopicsImage, table: TopicTable, beside: HashTrieMap[Uuid, TopicImage | None]) -> None:
+    def __init__(self, image: TopicsImage, table: TopicTable, overlay: HashTrieMap[Uuid, TopicImage | None]) -> None:
         self._image = image
-        self._by_id = TopicsById(image, table, beside)
+        self._by_id = TopicsById(image, table, overlay)
 
     def __getitem__(self, name: str) -> TopicImage:
         topic = self._image.get_topic(name)

@@ -1,4 +1,4 @@
-"""Which topics a packed image has, and where: the names, ids and rows of each. Imports numpy."""
+"""The topics of a packed image: names, ids and rows. Imports numpy."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     Bytes: TypeAlias = npt.NDArray[np.uint8]
 
 SEARCHES: Final = 8
-"""How many topics are searched for before an index pays: it takes about as long as this many searches."""
+"""Number of searches before an index is made: making one takes about as long as this many searches."""
 
 
 class TopicTable:
-    """Which topics there are, and which rows are theirs: shared by all images between which no topic comes or goes.
+    """Names, ids and row ranges of the topics, shared by successive images until a topic is created or deleted.
 
-    `names` are given as a list, or as one ASCII text with a newline behind each, which becomes a list when somebody
-    wants that: whoever opens a large image waits for no string a topic. `ids` is uint8[T, 16]; the partitions of topic
-    t are the rows [starts[t], starts[t+1]), by partition id. Partition ids are 0, 1, 2, … but for the topics in
-    `sparse`, which has theirs. Immutable, but for the indexes by name and by id: the first few look-ups go over all
-    topics, so that one question of an image does not wait for an index.
+    `names` are given as a list, or as one ASCII text with a newline after each name; the text becomes a list on first
+    use, so that opening a large image makes no string for each topic. `ids` is uint8[T, 16]. The partitions of topic t
+    are the rows [starts[t], starts[t+1]) of int32[T + 1], by partition id. Partition ids are 0, 1, 2, … except for the
+    topics in `sparse`, which has the ids. Immutable but for the indexes by name and by id: the first lookups scan all
+    topics, so that a single lookup does not wait for an index.
     """
 
     def __init__(
@@ -44,9 +44,9 @@ class TopicTable:
         self.sparse = sparse
         self.bounds = memoryview(self.starts)
         self.known_names: dict[str, int] = {}
-        """`by_name` once that was made, empty before."""
+        """`by_name` once it is made, empty before."""
         self.known_ids: dict[bytes, int] = {}
-        """`by_id` once that was made, empty before."""
+        """`by_id` once it is made, empty before."""
         self._searches_left = {"by_name": SEARCHES, "by_id": SEARCHES}
 
     @property
@@ -60,7 +60,7 @@ class TopicTable:
         return names
 
     def name_of(self, number: int) -> str:
-        """The name of a topic, without a list of all names made for it."""
+        """The name of a topic, without making the list of all names."""
         text, names, ends = self._text, self._names, self._name_ends
         if names is not None:
             return names[number]
@@ -86,7 +86,7 @@ class TopicTable:
         return numbers
 
     def number_of_name(self, name: str) -> int | None:
-        """The number of the topic with a name. Whoever is in a hurry asks `known_names` first."""
+        """The number of the topic with a name, or None. `known_names` is faster if it is filled."""
         if not self._may_search("by_name"):
             return self.by_name.get(name)
         text, names = self._text, self._names
@@ -98,7 +98,7 @@ class TopicTable:
             return None
 
     def number_of_id(self, topic_id: bytes) -> int | None:
-        """The number of the topic with an id. Whoever is in a hurry asks `known_ids` first."""
+        """The number of the topic with an id, or None. `known_ids` is faster if it is filled."""
         if not self._may_search("by_id"):
             return self.by_id.get(topic_id)
         if len(topic_id) != 16:
@@ -129,7 +129,7 @@ class TopicTable:
 
     @cached_property
     def lookup(self) -> dict[str, Any]:
-        """What others derive from the table and keep with it, such as a compiled index."""
+        """A cache for data that other modules derive from the table, such as a compiled index."""
         return {}
 
     def id_of(self, number: int) -> Uuid:
@@ -138,7 +138,7 @@ class TopicTable:
 
 
 def _place_in(text: bytes, name: str) -> int | None:
-    """Which line of a text, each with a newline behind it, is `name`."""
+    """The number of the line that is `name`, in a text with a newline after each line."""
     if not name.isascii() or "\n" in name:
         return None
     line = f"{name}\n".encode()

@@ -1,4 +1,4 @@
-"""Packed topics as the values of the records that a snapshot holds, without an object a partition. Imports numpy."""
+"""Packed topics encoded as the record values of a snapshot, without an object for each partition. Imports numpy."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class TopicValues(EncodedValues):
 
 
 def values_by_name(packed: PackedTopics, options: ImageWriterOptions) -> Iterator[TopicValues]:
-    """What `TopicsImage.write` gives, encoded: the topics by name, some ten thousand partitions at once."""
+    """The records of `TopicsImage.write`, encoded: topics by name, about _PARTITIONS_AT_ONCE partitions at a time."""
     packed, order = packed.merged(), topics_by_name(packed.table)
     before = _begins(np.diff(packed.table.starts)[order])
     first = 0
@@ -55,9 +55,9 @@ def topics_by_name(table: TopicTable) -> Any:
 
 
 def topic_values(packed: PackedTopics, options: ImageWriterOptions, topics: Any) -> TopicValues:
-    """What `TopicImage.write` gives of each of the topics with the numbers `topics` (int64[n]), encoded.
+    """The records of `TopicImage.write` of the topics with the numbers `topics` (int64[n]), encoded.
 
-    What the records can't hold goes to the loss handler, each loss once, in the order in which topics would tell it.
+    State that the records can't hold is reported to the loss handler: each loss once, in the order of `write`.
     Source of the semantics: `PartitionRegistration.to_record`.
     """
     return _by_kernel(packed, options, topics) if kernels.available() else _by_objects(packed, options, topics)
@@ -96,19 +96,19 @@ def _by_kernel(packed: PackedTopics, options: ImageWriterOptions, topics: Any) -
 
 
 def _heads(table: TopicTable, topics: Any) -> list[bytes]:
-    """The value of each topic's TopicRecord, pieced together: an object and its encoding take ten times as long."""
+    """The value of each topic's TopicRecord, assembled from bytes: encoding objects takes ten times as long."""
     empty = encode_value(TopicRecord(name="", topic_id=Uuid.ZERO), 0)
-    before, behind = empty[:-18], empty[-1:]  # around the name's length, which is a byte here, and the id
+    before, after = empty[:-18], empty[-1:]  # around the name's length, which is a byte here, and the id
     names, ids = table.names, table.ids[topics].tobytes()
     heads = []
     for at, number in enumerate(topics.tolist()):
         name = names[number].encode()
-        heads.append(before + uvarint(len(name) + 1) + name + ids[16 * at : 16 * at + 16] + behind)
+        heads.append(before + uvarint(len(name) + 1) + name + ids[16 * at : 16 * at + 16] + after)
     return heads
 
 
 def _report(lost: tuple[int, int], options: ImageWriterOptions) -> None:
-    """Tell losses in the order in which the partitions would: each tells of its eligible replicas first."""
+    """Report losses in the order of `PartitionRegistration.to_record`: eligible leader replicas before directories."""
     from kraftlake.kernels.partition_values import LOST_DIRECTORIES, LOST_ELR
 
     ever, first = lost

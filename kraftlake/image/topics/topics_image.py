@@ -27,22 +27,22 @@ if TYPE_CHECKING:
 
 _Rows: TypeAlias = "HashTrieMap[int, PartitionRegistration]"
 PACK_FROM: Final = 20_000
-"""How many partitions, or changes of packed ones, are held as objects before they are packed."""
+"""Number of partitions, or of changes to packed ones, held as objects before they are packed."""
 
 _new: Any = object.__new__
 
 
 @attrs.frozen(eq=False, weakref_slot=False)
 class TopicsImage:
-    """Every topic, found by name or id. Immutable.
+    """All topics, by name and by id. Immutable.
 
-    How it is held nobody else knows: all ask through the methods. For many partitions at once `columns` gives arrays;
-    `rows` and `with_rows` are the one door by which `delta` and caches take the packed rows out and put them in, and
-    `row_of`, `registration_at`, `name_of` and `with_states` the one for a few of them. Every
-    topic has one name and one id, and no two share either. Small images are persistent maps of objects. Large ones
-    have a packed `base` and on top of it, small, what changed since it was made: partitions by row, and topics as
-    objects (None: one of the base is gone). Images that follow each other share base, indexes and maps. Source:
-    org.apache.kafka.image.TopicsImage.
+    The storage is private. `columns` gives arrays of all partitions. `rows` and `with_rows` are the only way by which
+    `delta` and caches read and set packed rows, and `row_of`, `registration_at`, `name_of` and `with_states` the only
+    way for single rows. Names and ids of topics are unique.
+
+    A small image holds persistent maps of objects. A large one holds a packed `base` and a small overlay of later
+    changes: partitions by row, and topics as objects (None for a deleted topic of the base). Successive images share
+    base, indexes and maps. Source: org.apache.kafka.image.TopicsImage.
     """
 
     EMPTY: ClassVar[TopicsImage]
@@ -51,20 +51,20 @@ class TopicsImage:
     _by_name: HashTrieMap[str, TopicImage | None] = HashTrieMap()
     _base: PackedTopics | None = None
     _rows: _Rows | None = None
-    _beside: int = 0
-    """How many partitions the topics in `_by_id` have together."""
+    _overlaid_partitions: int = 0
+    """The number of partitions of the topics in `_by_id`."""
     _step: tuple[_Rows | None, tuple[int, ...]] | None = attrs.field(default=None, repr=False)
-    """`_rows` of the image that this one was made from, and which of them have changed."""
+    """`_rows` of the preceding image, and the keys that changed since."""
     _overlaid: bool = attrs.field(init=False)
     _made: dict[int, TopicImage] = attrs.field(init=False, repr=False, factory=dict)
-    """Topics of the base, once somebody has asked for them; nothing that anybody sees depends on it."""
+    """A cache of topics of the base, by number."""
 
     def __attrs_post_init__(self) -> None:
         object.__setattr__(self, "_overlaid", len(self._by_id) > 0)
 
     @classmethod
     def with_rows(cls, rows: PackedTopics) -> TopicsImage:
-        """The image that packed rows are: what `rows` of an equal one gives."""
+        """The image of packed rows: the inverse of `rows`."""
         return cls(HashTrieMap(), HashTrieMap(), rows) if rows.table.topic_count else cls.EMPTY
 
     def __repr__(self) -> str:
@@ -114,22 +114,22 @@ class TopicsImage:
         return None if topic is None else topic.partitions.get(partition)
 
     def topics_by_id(self) -> Mapping[Uuid, TopicImage]:
-        """The topics by id, in no order."""
+        """The topics by id, unordered."""
         return self._by_id if self._base is None else TopicsById(self, self._base.table, self._by_id)  # type: ignore[return-value]
 
     def topics_by_name(self) -> Mapping[str, TopicImage]:
-        """The topics by name, in no order."""
+        """The topics by name, unordered."""
         return self._by_name if self._base is None else TopicsByName(self, self._base.table, self._by_id)  # type: ignore[return-value]
 
     @property
     def topic_count(self) -> int:
-        """How many topics there are."""
+        """The number of topics."""
         return len(self._by_id) if self._base is None else len(self.topics_by_id())
 
     @property
     def partition_count(self) -> int:
-        """How many partitions all topics have together."""
-        count = self._beside
+        """The number of partitions of all topics."""
+        count = self._overlaid_partitions
         if self._base is not None:
             count += self._base.partition_count
         if self._base is not None and self._overlaid:
@@ -140,12 +140,12 @@ class TopicsImage:
 
     @property
     def held_as_objects(self) -> int:
-        """How many partitions are beside the packed base."""
-        return self._beside + (0 if self._rows is None else len(self._rows))
+        """The number of partitions in the overlay, not in the packed base."""
+        return self._overlaid_partitions + (0 if self._rows is None else len(self._rows))
 
     @property
     def is_large(self) -> bool:
-        """Whether questions about all partitions are better asked of columns than of objects."""
+        """Whether queries over all partitions should use columns instead of objects."""
         return self.partition_count >= PACK_FROM
 
     def changed(
@@ -154,34 +154,34 @@ class TopicsImage:
         changed: Mapping[Uuid, TopicImage],
         rows: Mapping[int, PartitionRegistration] | None = None,
     ) -> TopicsImage:
-        """The image without `deleted`, then with `changed` (both by id); itself when nothing differs.
+        """The image without `deleted`, then with `changed` (both by id); the same object if nothing differs.
 
-        `rows` are partitions of the base's topics, by row.
+        `rows` are new states of partitions of the base, by row.
         """
-        by_id, by_name, beside = self._by_id, self._by_name, self._beside
+        by_id, by_name, overlaid = self._by_id, self._by_name, self._overlaid_partitions
         table = None if self._base is None else self._base.table
         for topic_id, topic in deleted.items():
             if changed.get(topic_id) is topic:
                 continue
             old = by_id.get(topic_id)
             if old is not None:
-                beside -= len(old.partitions)
+                overlaid -= len(old.partitions)
             by_id = _removed(by_id, topic_id, table is not None and topic_id in table.by_id)
             by_name = _removed(by_name, topic.name, table is not None and topic.name in table.by_name)
         for topic_id, topic in changed.items():
             if self.get_topic_by_id(topic_id) is topic:
                 continue
             old = by_id.get(topic_id)
-            beside += len(topic.partitions) - (0 if old is None else len(old.partitions))
+            overlaid += len(topic.partitions) - (0 if old is None else len(old.partitions))
             by_id = by_id.insert(topic_id, topic)
             by_name = by_name.insert(topic.name, topic)
         assert len(by_id) == len(by_name) or table is not None, "every topic has a name of its own"
         if rows or by_id is not self._by_id:
-            return self._with(by_id, by_name, beside, rows or {})
+            return self._with(by_id, by_name, overlaid, rows or {})
         return self
 
     def row_of(self, topic_id: Uuid, partition: int) -> int:
-        """The row of a partition in the base; -1 where it has none, or where the topic is held beside the base."""
+        """The row of a partition in the base; -1 if it has none, or if the overlay has its topic."""
         base = self._base
         if base is None or (self._overlaid and topic_id in self._by_id):
             return -1
@@ -212,16 +212,18 @@ class TopicsImage:
 
     def with_states(self, rows: Mapping[int, PartitionRegistration]) -> TopicsImage:
         """The image with new states of partitions of the base, by row."""
-        return self._with(self._by_id, self._by_name, self._beside, rows)
+        return self._with(self._by_id, self._by_name, self._overlaid_partitions, rows)
 
-    def _with(self, by_id: Any, by_name: Any, beside: int, changed: Mapping[int, PartitionRegistration]) -> TopicsImage:
-        """An image of the same base; packed anew where much is beside it. See `mutable_twin`: each change makes one."""
+    def _with(
+        self, by_id: Any, by_name: Any, overlaid: int, changed: Mapping[int, PartitionRegistration]
+    ) -> TopicsImage:
+        """An image of the same base, packed again if the overlay is large; built fast, since every change makes one."""
         before, base = self._rows, self._base
         made = _new(_ImageTwin)
         made._by_id = by_id
         made._by_name = by_name
         made._base = base
-        made._beside = beside
+        made._overlaid_partitions = overlaid
         made._overlaid = len(by_id) > 0
         made._made = {}
         if changed:
@@ -230,21 +232,21 @@ class TopicsImage:
                 rows = rows.insert(row, state)
             made._rows = rows
             made._step = (before, tuple(changed))
-            beside += len(rows)
+            overlaid += len(rows)
         else:
             made._rows = before
             made._step = None
-            beside += 0 if before is None else len(before)
+            overlaid += 0 if before is None else len(before)
         made.__class__ = TopicsImage
         image: TopicsImage = made
-        if beside <= PACK_FROM or (base is not None and beside <= PACK_FROM + base.partition_count // 8):
+        if overlaid <= PACK_FROM or (base is not None and overlaid <= PACK_FROM + base.partition_count // 8):
             return image
         return TopicsImage.with_rows(image.rows())
 
     def rows(self) -> PackedTopics:
-        """All of the image as packed rows; imports numpy. They may have patches (see `PackedTopics.merged`).
+        """The whole image as packed rows, possibly with patches (see `PackedTopics.merged`). Imports numpy.
 
-        Those of a large image are there already, but for what changed of late; those of a small one are made.
+        A large image only merges its overlay; a small one is converted.
         """
         from kraftlake.image.topics.packed_topics import pack
 
@@ -258,13 +260,13 @@ class TopicsImage:
         return pack(self._base, left_out, dict((self._rows or HashTrieMap()).items()), topics)
 
     def columns(self) -> PartitionColumns:
-        """All partitions as read-only numpy arrays, without a copy where nothing is beside the packed rows."""
+        """All partitions as read-only numpy arrays, without a copy if there is no overlay. Imports numpy."""
         from kraftlake.image.topics.partition_columns import PartitionColumns
 
         return PartitionColumns(self.rows().merged())
 
     def may_differ(self, other: TopicsImage) -> Iterable[str]:
-        """Names that hold every topic in which the two images differ; those that they share cost next to nothing."""
+        """A superset of the names of the topics that differ; shared topics cost next to nothing."""
         if self is other:
             return ()
         names: set[str] = set()
@@ -281,7 +283,7 @@ class TopicsImage:
         return names
 
     def _rows_unlike(self, other: TopicsImage) -> Iterable[int]:
-        """The rows of the common base in which the two may differ."""
+        """The rows of the shared base in which the two images may differ."""
         for one, two in ((self, other), (other, self)):
             if one._step is not None and one._step[0] is two._rows:
                 return one._step[1]
@@ -314,7 +316,7 @@ class TopicsImage:
             yield from topic.write(options)
 
     def write_bulk(self, options: ImageWriterOptions) -> Iterator[ApiMessageAndVersion | EncodedValues]:
-        """What `write` gives, encoded in bulk where there are many partitions and there is compiled code."""
+        """The records of `write`, encoded in bulk if the image is large and compiled code is available."""
         if not (self.is_large and kernels.available()):
             yield from self.write(options)
             return

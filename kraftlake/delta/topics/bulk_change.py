@@ -63,7 +63,7 @@ class BulkChange(BulkState):
         count, size = changes.shape
         starts = np.arange(0, count * size, size)
         if count and self.replay(changes.reshape(-1), starts, starts + size, 0, count)[0] < count:
-            return False  # compiled code failed: objects clear the remaining ones
+            return False  # objects clear the remaining ones
         self.has_cleared_elr = True
         return True
 

@@ -60,9 +60,12 @@ class BrokerLists:
     def differ_from(self, others: BrokerLists) -> Any:
         """Whether both lists of a row differ, in their members or in the order of these (bool[n])."""
         differ = self.lengths != others.lengths
-        rows = np.flatnonzero(~differ)
-        mine = self.take(rows)
-        differ[np.repeat(rows, mine.lengths)[mine.members != others.take(rows).members]] = True
+        if differ.any():
+            rows = np.flatnonzero(~differ)
+            differ[rows] = self.take(rows).differ_from(others.take(rows))
+        else:
+            unequal = np.flatnonzero(self.members != others.members)
+            differ[np.searchsorted(self.bounds, unequal, side="right") - 1] = True
         return differ
 
     def texts(self) -> pa.StringArray:

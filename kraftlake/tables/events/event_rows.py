@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kraftlake.tables.changes.delta_boundaries import DeltaBoundaries
     from kraftlake.tables.events.partition_pairs import PartitionPairs
 
-_PAIRS_AT_ONCE: Final = 1 << 16
+_PAIRS_AT_ONCE: Final = 1 << 17
 """Few enough for the 31-bit bounds of an array of their texts."""
 _ROWS_OF_A_RUN: Final = 20
 """From how many rows on, on average, runs of rows are joined faster than rows are picked."""
@@ -67,7 +67,8 @@ def merged(first: pa.Table, ranks: Any, second: pa.Table, second_ranks: Any) -> 
     """The rows of two tables by their ranks (int64, ascending in each), those of the first before equal ones."""
     if not second.num_rows or not first.num_rows:
         return first if not second.num_rows else second
-    both = pa.concat_tables([first, second])
+    both = pa.concat_tables([first, second]).unify_dictionaries()
+    first, second = both.slice(0, first.num_rows), both.slice(first.num_rows)
     places = np.searchsorted(ranks, second_ranks, side="right")  # how many of the first go before each of the second
     begins = np.flatnonzero(np.diff(places, prepend=-1))
     if len(begins) * _ROWS_OF_A_RUN > both.num_rows:

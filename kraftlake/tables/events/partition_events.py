@@ -19,29 +19,47 @@ from kraftlake.tables.events.broker_lists import BrokerLists
 _RECOVERY_STATES: Final = np.array([state.name for state in sorted(LeaderRecoveryState)])
 
 
-class PartitionColumns(NamedTuple):
-    """The states of n partitions: `leader` and `leader_recovery_state` are int32[n]."""
+class Hosts(NamedTuple):
+    """The brokers that host n partitions, and those that a reassignment adds and removes."""
 
-    leader: Any
-    leader_recovery_state: Any
     replicas: BrokerLists
-    isr: BrokerLists
-    adding_replicas: BrokerLists
-    removing_replicas: BrokerLists
-    elr: BrokerLists
+    adding: BrokerLists
+    removing: BrokerLists
 
     @property
     def moving(self) -> Any:
         """Whether a reassignment of each is under way (bool[n])."""
-        return self.adding_replicas.any | self.removing_replicas.any
+        return self.adding.any | self.removing.any
 
     def staying(self) -> BrokerLists:
         """The replicas without those that a reassignment adds."""
-        return self.replicas.without(self.adding_replicas)
+        return self.replicas.without(self.adding)
 
     def target(self) -> BrokerLists:
         """The replicas without those that a reassignment removes."""
-        return self.replicas.without(self.removing_replicas)
+        return self.replicas.without(self.removing)
+
+    def take(self, rows: Any) -> Hosts:
+        """Those of some partitions (int64[m])."""
+        return Hosts(*(lists.take(rows) for lists in self))
+
+    def moves_differ(self, others: Hosts) -> Any:
+        """Whether the reassignment of each partition is another one (bool[n])."""
+        return self.adding.differ_from(others.adding) | self.removing.differ_from(others.removing)
+
+    def differ_from(self, others: Hosts) -> Any:
+        """Whether anything of each partition is other (bool[n])."""
+        return self.replicas.differ_from(others.replicas) | self.moves_differ(others)
+
+
+class PartitionColumns(NamedTuple):
+    """The states of n partitions; `leader` and `recovery`, the leader recovery state, are int32[n]."""
+
+    leader: Any
+    recovery: Any
+    isr: BrokerLists
+    elr: BrokerLists
+    hosts: Hosts
 
 
 PARTITION_EVENTS: Final = pa.schema(
@@ -62,33 +80,33 @@ PARTITION_EVENTS: Final = pa.schema(
 
 def partition_events(before: PartitionColumns, after: PartitionColumns) -> pa.Table:
     """The events between two states of n partitions (PARTITION_EVENTS), by partition, in the order of their telling."""
-    events = pa.Table.from_batches(
-        [
-            *_leader_events(before.leader, after.leader),
-            *_recovery_events(before.leader_recovery_state, after.leader_recovery_state),
-            *_isr_events(before.isr, after.isr),
-            *_elr_events(before.elr, after.elr),
-            *_replica_events(before, after),
-        ],
-        PARTITION_EVENTS,
-    )
-    return events.take(np.argsort(events.column("partition").to_numpy(), kind="stable")).combine_chunks()
+    told = (_leader_events, _recovery_events, _isr_events, _elr_events, _replica_events)
+    partitions, tables = [], []
+    for was, now, events in zip(before, after, told, strict=True):
+        differ = was != now if isinstance(was, np.ndarray) else was.differ_from(now)
+        changed = np.flatnonzero(differ)
+        table = pa.Table.from_batches([*events(was.take(changed), now.take(changed))], PARTITION_EVENTS)
+        partitions.append(changed[table.column("partition").to_numpy()])
+        tables.append(table)
+    all_partitions = np.concatenate(partitions)
+    order = np.argsort(all_partitions, kind="stable")
+    rows = pa.concat_tables(tables).take(order).combine_chunks()
+    return rows.set_column(0, PARTITION_EVENTS.field(0), pa.array(all_partitions[order]))
 
 
 def _leader_events(before: Any, after: Any) -> Iterator[pa.RecordBatch]:
-    had, has, other = before != NO_LEADER, after != NO_LEADER, before != after
+    had, has = before != NO_LEADER, after != NO_LEADER
     sides = {"before": before, "after": after}
-    yield from _events("leader_moved", "leader", had & has & other, "is led by {after} instead of {before}", **sides)
-    yield from _events("leader_lost", "leader", had & ~has, "has no leader any more, it was {before}", before=before)
-    yield from _events("leader_elected", "leader", has & ~had, "is led by {after}, it had no leader", after=after)
+    yield from _events("leader_moved", "leader", had & has, "is led by {after} instead of {before}", **sides)
+    yield from _events("leader_lost", "leader", ~has, "has no leader any more, it was {before}", before=before)
+    yield from _events("leader_elected", "leader", ~had, "is led by {after}, it had no leader", after=after)
 
 
 def _recovery_events(before: Any, after: Any) -> Iterator[pa.RecordBatch]:
     names = {"before": _RECOVERY_STATES[before], "after": _RECOVERY_STATES[after]}
-    recovering = after == LeaderRecoveryState.RECOVERING
-    event, other = ("recovery_state_changed", "leader_recovery_state"), before != after
-    yield from _events(*event, other & recovering, "was given a leader that may lack records", **names)
-    yield from _events(*event, other & ~recovering, "is done with recovering from an unclean election", **names)
+    event, recovering = ("recovery_state_changed", "leader_recovery_state"), after == LeaderRecoveryState.RECOVERING
+    yield from _events(*event, recovering, "was given a leader that may lack records", **names)
+    yield from _events(*event, ~recovering, "is done with recovering from an unclean election", **names)
 
 
 def _isr_events(before: BrokerLists, after: BrokerLists) -> Iterator[pa.RecordBatch]:
@@ -107,31 +125,30 @@ def _elr_events(before: BrokerLists, after: BrokerLists) -> Iterator[pa.RecordBa
     yield from _events("elr_changed", "elr", other, "has other replicas eligible to lead: {before} → {after}", **sides)
 
 
-def _replica_events(before: PartitionColumns, after: PartitionColumns) -> Iterator[pa.RecordBatch]:
-    was_moving, is_moving = before.moving, after.moving
-    other_move = before.adding_replicas.differ_from(after.adding_replicas)
-    other_move |= before.removing_replicas.differ_from(after.removing_replicas)
+def _replica_events(before: Hosts, after: Hosts) -> Iterator[pa.RecordBatch]:
+    was_moving, is_moving, replicas = before.moving, after.moving, after.replicas
     staying, target = before.staying(), before.target()
-    back = after.replicas.same_members(staying) & ~staying.same_members(target)
-    ended, neither = was_moving & ~is_moving, ~was_moving & ~is_moving
+    ended = was_moving & ~is_moving
+    back = replicas.same_members(staying) & ~staying.same_members(target)
 
     sides = {"before": before.replicas, "after": after.target()}
     started = is_moving & ~was_moving
     yield from _events("reassignment_started", "replicas", started, "is being reassigned: {before} → {after}", **sides)
 
     sides = {"before": target, "after": after.target()}
+    elsewhere = was_moving & is_moving & before.moves_differ(after)
     sentence = "is being reassigned elsewhere: {after} instead of {before}"
-    yield from _events("reassignment_changed", "replicas", was_moving & is_moving & other_move, sentence, **sides)
+    yield from _events("reassignment_changed", "replicas", elsewhere, sentence, **sides)
 
-    sides = {"before": target, "after": after.replicas}
+    sides = {"before": target, "after": replicas}
     sentence = "is no longer reassigned and stays with {after}"
     yield from _events("reassignment_cancelled", "replicas", ended & back, sentence, **sides)
 
-    sides = {"before": staying, "after": after.replicas}
+    sides = {"before": staying, "after": replicas}
     yield from _events("reassignment_finished", "replicas", ended & ~back, "has been reassigned to {after}", **sides)
 
-    sides = {"before": before.replicas, "after": after.replicas}
-    other = neither & before.replicas.differ_from(after.replicas)
+    sides = {"before": before.replicas, "after": replicas}
+    other = ~was_moving & ~is_moving
     yield from _events("replicas_changed", "replicas", other, "has other replicas: {before} → {after}", **sides)
 
 

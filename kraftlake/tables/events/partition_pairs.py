@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from kraftlake.image.topics.partition_rows import DIRECTORIES, LEADER, RECOVERY, SHAPE
 from kraftlake.tables.events.broker_lists import BrokerLists
-from kraftlake.tables.events.partition_events import PartitionColumns
+from kraftlake.tables.events.partition_events import Hosts, PartitionColumns
 from kraftlake.tables.row_lists import RowLists
 
 _OF_EVENTS: Final = (*range(DIRECTORIES), LEADER, RECOVERY, SHAPE)
@@ -63,9 +63,14 @@ class PartitionPairs:
     def columns(self, rows: Any) -> PartitionColumns:
         """Rows of `before` or `after` by what events tell of."""
         lists = RowLists(rows, self.base_heap, self.heap)
-        names = ("replicas", "isr", "adding_replicas", "removing_replicas", "elr")
+        replicas, isr, adding, removing, elr = (
+            BrokerLists(*lists.flat(name))
+            for name in ("replicas", "isr", "adding_replicas", "removing_replicas", "elr")
+        )
         return PartitionColumns(
             leader=rows[:, LEADER],
-            leader_recovery_state=rows[:, RECOVERY],
-            **{name: BrokerLists(*lists.flat(name)) for name in names},
+            recovery=rows[:, RECOVERY],
+            isr=isr,
+            elr=elr,
+            hosts=Hosts(replicas, adding, removing),
         )

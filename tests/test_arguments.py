@@ -17,7 +17,7 @@ from kraftlake.generate import Plan, generate_lake
 from kraftlake.metadata_log import MetadataLog, Upkeep, lake_location
 from kraftlake.replay import LogFollower, describe_quorum, image_at, import_source, replay_to
 from kraftlake.replica_manager import BrokerReplay, check_log_dirs, compare_log_dirs
-from kraftlake.runtime import KraftlakeError, UsageError
+from kraftlake.runtime import KraftlakeError
 from kraftlake.spark_jobs import (
     StreamOptions,
     build_snapshot,
@@ -201,13 +201,6 @@ def test_a_job_as_a_program_refuses_the_uri_of_another_store(
         assert main(["events", uri]) == 2
         assert f"{uri} has a scheme that holds no lakes: give a path, s3://… or file://…" in capsys.readouterr().err
     assert not [*tmp_path.iterdir()]
-
-
-def test_a_time_in_place_of_an_offset_is_told_how_to_get_one(ask: Ask) -> None:
-    time = datetime(2026, 11, 21, 7, 46, 17, tzinfo=UTC)
-    with pytest.raises(UsageError, match=r"`kraftlake\.open\(lake\)\.offset_at\(time\)` gives one"):
-        state_at(ask.lake, time)  # type: ignore[arg-type]
-    assert state_at(ask.lake, kraftlake.open(ask.lake).offset_at(time)).num_rows > 0
 
 
 def test_a_path_that_is_odd_and_there_is_opened(tmp_path: Path) -> None:

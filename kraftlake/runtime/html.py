@@ -12,7 +12,7 @@ def html_table(rows: Iterable[Sequence[object]], *, caption: str, header: Sequen
     """An HTML table of rows; without a `header` the first cell of each row is its heading. Long texts are cut."""
     head = f"<tr>{''.join(map(_heading, header))}</tr>" if header else ""
     body = "".join(f"<tr>{_cells(row, named=not header)}</tr>" for row in rows)
-    return f"<table><caption>{_text(caption)}</caption>{head}{body}</table>"
+    return f"<table style='text-align: left'><caption>{_text(caption)}</caption>{head}{body}</table>"
 
 
 def _cells(row: Sequence[object], *, named: bool) -> str:
@@ -21,11 +21,11 @@ def _cells(row: Sequence[object], *, named: bool) -> str:
 
 
 def _heading(value: object) -> str:
-    return f'<th style="text-align: left">{_text(value)}</th>'
+    return f"<th>{_text(value)}</th>"
 
 
 def _cell(value: object) -> str:
-    return f'<td style="text-align: left">{_text(value)}</td>'
+    return f"<td>{_text(value)}</td>"
 
 
 def _text(value: object) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kraftlake.metadata_log.storage.location import fixed_location
+from kraftlake.runtime.moments import Moment, moment_of
 from kraftlake.spark_jobs.derived_frames import disk_files_frame, files_frame
 from kraftlake.tables.history.rows_at import FROM, TO, rows_at
 from kraftlake.tables.history.state_at import PARTITIONS, covering, holding, schema_of
@@ -15,15 +16,15 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def state_frame(spark: SparkSession, lake: str | Path, offset: int, table: str = PARTITIONS) -> DataFrame:
-    """The rows of a history table that were so at an offset, as a DataFrame in the table's columns.
+def state_frame(spark: SparkSession, lake: str | Path, when: Moment, table: str = PARTITIONS) -> DataFrame:
+    """The rows of a history table that were so at an offset or a time, as a DataFrame in the table's columns.
 
     It is what the table has for it now. In an object store the executors' own Python reads the files that can hold it,
     else Spark's reader of Parquet files does. Raises LakeError where there is no such table, OffsetError for an offset
     that it doesn't cover yet.
     """
     schema = schema_of(table)
-    state = covering(fixed_location(lake), table, offset)
+    state, offset = covering(fixed_location(lake), table, moment_of(when, None))
     files = holding(state, offset)
     if isinstance(state.path, Path):
         on_disk = [path for path in files if isinstance(path, Path)]

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from kraftlake.image import TopicsImage
+from kraftlake.image import MetadataImage, TopicsImage
 from kraftlake.image.topics.partition_rows import LEADER, LEADER_EPOCH, PARTITION_EPOCH, RECOVERY
+from kraftlake.image.topics.topic_table import TopicTable
 from kraftlake.runtime.arguments import instance
 from kraftlake.tables.partition_columns import PARTITION_STATE
 from kraftlake.tables.row_lists import LISTS, RowLists
@@ -23,18 +24,24 @@ PARTITION_SCHEMA = pa.schema(
 )
 
 
-def partition_table(topics: TopicsImage) -> pa.Table:
-    """A row for each partition of `image.topics`, in no order, as PARTITION_SCHEMA says. Needs no Spark."""
-    packed = instance(topics, TopicsImage, "a TopicsImage, such as image.topics").rows()
+def partition_table(image: MetadataImage | TopicsImage) -> pa.Table:
+    """The partitions of an image as columns: an Arrow table with a row for each partition, in no order.
+
+    Columns: `topic`, `topic_id` (Kafka's base64), `partition`, `leader` (-1 for none), `leader_epoch`,
+    `partition_epoch`, `replicas`, `isr`, `elr`, `last_known_elr`, `adding_replicas`, `removing_replicas` (lists of
+    broker ids), `leader_recovery_state` (0 recovered, 1 recovering) and `directories` (a list of ids, in the order of
+    the replicas); numbers are int32. Raises UsageError for what is no image.
+    """
+    topics = image.topics if isinstance(image, MetadataImage) else image
+    packed = instance(topics, TopicsImage, "an image, such as `kraftlake.open(SOURCE).image()` gives").rows()
     table, rows = packed.table, packed.merged_rows()
-    columns = topics.columns()
     number = pa.array(np.repeat(np.arange(table.topic_count, dtype=np.int32), np.diff(table.starts)))
     ids = [str(table.id_of(topic)) for topic in range(table.topic_count)]
     directories = pa.array([str(directory) for directory in packed.directories], pa.string())
     made: dict[str, Any] = {
         "topic": pa.array(table.names, pa.string()).take(number),
         "topic_id": pa.array(ids, pa.string()).take(number),
-        "partition": pa.array(columns.partition_ids),
+        "partition": pa.array(_partition_ids(table)),
     }
     for name, column in (
         ("leader", LEADER),
@@ -49,3 +56,12 @@ def partition_table(topics: TopicsImage) -> pa.Table:
         content = directories.take(pa.array(values)) if name == "directories" else pa.array(values)
         made[name] = pa.ListArray.from_arrays(pa.array(bounds), content)
     return pa.table([made[name] for name in PARTITION_SCHEMA.names], schema=PARTITION_SCHEMA)
+
+
+def _partition_ids(table: TopicTable) -> Any:
+    """int32[N]: the ids of the partitions within their topics."""
+    counts = np.diff(table.starts)
+    ids = np.arange(counts.sum(), dtype=np.int32) - np.repeat(table.starts[:-1], counts)
+    for number, of_topic in table.sparse.items():
+        ids[table.bounds[number] : table.bounds[number + 1]] = of_topic
+    return ids

@@ -4,24 +4,44 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Sequence
+from typing import Any
+
+from hypothesis import given
 
 import kraftlake
-from kraftlake.image import MetadataImage
+from kraftlake.image import MetadataImage, TopicsImage
 from kraftlake.tables import partition_table
 from tests.cli.running import DIRECTORY, ROOT
+from tests.histories import histories
+from tests.replay.loader.test_image_columns import images
 
 
-def test_its_rows_are_the_partitions_of_the_image() -> None:
-    topics = kraftlake.open(DIRECTORY).image(1323).topics
-    rows = partition_table(topics).to_pylist()
+def check(topics: TopicsImage, rows: list[dict[str, Any]]) -> None:
     assert len(rows) == topics.partition_count
+    assert len({(row["topic"], row["partition"]) for row in rows}) == len(rows)
     for row in rows:
         topic = topics.get_topic(row["topic"])
         assert topic is not None
-        partition = topic.partitions[row["partition"]]
-        assert (row["leader"], row["leader_epoch"]) == (partition.leader, partition.leader_epoch)
-        assert (tuple(row["replicas"]), tuple(row["isr"])) == (partition.replicas, partition.isr)
-        assert tuple(row["elr"]) == partition.elr
+        assert row["topic_id"] == str(topic.id)
+        state = topic.partitions[row["partition"]]
+        for name in ("leader", "leader_epoch", "partition_epoch", "leader_recovery_state"):
+            assert row[name] == getattr(state, name)
+        for name in ("replicas", "isr", "elr", "last_known_elr", "adding_replicas", "removing_replicas"):
+            assert tuple(row[name]) == getattr(state, name)
+        assert row["directories"] == [str(directory) for directory in state.directories]
+
+
+def test_its_rows_are_the_partitions_of_the_image() -> None:
+    image = kraftlake.open(DIRECTORY).image(1323)
+    check(image.topics, kraftlake.partition_table(image).to_pylist())
+    assert partition_table(image.topics) == partition_table(image)
+
+
+@given(histories(min_steps=10))
+def test_objects_and_packed_rows_have_the_same_table(records: Sequence[Any]) -> None:
+    for topics in images(records):
+        check(topics, partition_table(topics).to_pylist())
 
 
 def test_an_empty_image_has_an_empty_table() -> None:

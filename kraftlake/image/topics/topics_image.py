@@ -23,7 +23,6 @@ from kraftlake.records.uuid import Uuid
 
 if TYPE_CHECKING:
     from kraftlake.image.topics.packed_topics import PackedTopics
-    from kraftlake.image.topics.partition_columns import PartitionColumns
 
 _Rows: TypeAlias = "HashTrieMap[int, PartitionRegistration]"
 PACK_FROM: Final = 20_000
@@ -258,12 +257,6 @@ class TopicsImage:
             left_out = [numbers[topic_id] for topic_id in self._by_id if topic_id in numbers]
         topics = [(t.name, t.id, t.partitions) for t in self._by_id.values() if t is not None]
         return pack(self._base, left_out, dict((self._rows or HashTrieMap()).items()), topics)
-
-    def columns(self) -> PartitionColumns:
-        """All partitions as read-only numpy arrays, without a copy if there is no overlay. Imports numpy."""
-        from kraftlake.image.topics.partition_columns import PartitionColumns
-
-        return PartitionColumns(self.rows().merged())
 
     def may_differ(self, other: TopicsImage) -> Iterable[str]:
         """A superset of the names of the topics that differ; shared topics cost next to nothing."""

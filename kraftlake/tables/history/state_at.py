@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from datetime import datetime
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kraftlake.metadata_log.delta_table.actions import AddFile
 from kraftlake.metadata_log.delta_table.table_state import TableState
 from kraftlake.metadata_log.maintenance.derived_tables import app_id_of
-from kraftlake.metadata_log.storage.location import Location, lake_location
-from kraftlake.runtime.arguments import text, whole
+from kraftlake.metadata_log.storage.location import Location, lake_location, open_parquet_file
+from kraftlake.runtime.arguments import text
 from kraftlake.runtime.errors import LakeError, OffsetError, UsageError
+from kraftlake.runtime.moments import Moment, moment_of
 from kraftlake.tables.derived_tables import columns_of, derived_table
 from kraftlake.tables.encoded_schema import encoded
-from kraftlake.tables.history.columns import PARTITION_SCHEMA
+from kraftlake.tables.history.columns import PARTITION_SCHEMA, TIMESTAMP
 from kraftlake.tables.history.rows_at import FROM, TO, rows_at
 
 PARTITIONS: Final = "partition_history"
@@ -31,22 +34,27 @@ def history_schemas() -> dict[str, pa.Schema]:
 
 def state_at(
     lake: str | Location,
-    offset: int,
+    when: Moment | None = None,
     table: str = PARTITIONS,
     *,
+    at_time: Moment | None = None,
     columns: Sequence[str] | None = None,
     dictionaries: bool = False,
 ) -> pa.Table:
-    """The rows of a history table that were so at an offset, without Spark; some of its columns or all, in no order.
+    """The state of a lake's cluster at a moment: the rows of a history table that were valid then, in no order.
 
-    Files and row groups that can't hold one are passed over. With `dictionaries` strings are what the files have, int32
-    indices of dictionaries, also in lists: less time and memory, and categories in pandas.
+    `when` is an offset (an int) or a time (ISO 8601 text or a datetime, in UTC unless it names a zone): the state after
+    the last offset whose batch time is at or before it. `at_time` is a time, too, and an int there is milliseconds
+    since 1970. `table` is `partition_history`, `topic_history`, `broker_history` or another one of the lake
+    (docs/history-sql.md lists their columns); `columns` chooses some of its columns. With `dictionaries` strings are
+    int32 indices of dictionaries, also in lists: less time and memory, and categories in pandas.
 
-    Raises UsageError for what is no column, LakeError where there is no such table, OffsetError for an offset that it
-    doesn't cover yet, or that lies before its beginning, CorruptDataError for a file that can't be read.
+    No replay, and no Spark: files and row groups without a row of that moment are not read. Raises UsageError for an
+    unknown column, LakeError where there is no such table, OffsetError for a moment that the table doesn't cover yet,
+    or that lies before its beginning, CorruptDataError for a file that can't be read.
     """
     schema = columns_of(table, schema_of(table), columns)
-    state = covering(lake, table, offset)
+    state, offset = covering(lake, table, moment_of(when, at_time))
     schema = encoded(schema) if dictionaries else schema
     parts = [part for path in holding(state, offset) for part in rows_at(path, offset=offset, schema=schema)]
     return pa.concat_tables(parts) if parts else schema.empty_table()
@@ -62,11 +70,13 @@ def schema_of(table: str) -> pa.Schema:
     return schemas[table]
 
 
-def covering(lake: str | Location, table: str, offset: int) -> TableState:
-    """The state of a history table that covers an offset. Raises as `state_at`."""
-    offset = whole(offset, "an offset (of a time, `kraftlake.open(lake).offset_at(time)` gives one)")
+def covering(lake: str | Location, table: str, moment: int | datetime | None) -> tuple[TableState, int]:
+    """The state of a history table that covers a moment, and the moment's offset. Raises as `state_at`."""
+    if moment is None:
+        raise UsageError("A state is that of an offset or a time: give either.")
     place = lake_location(lake)
     state = derived_table(place, table)
+    offset = _offset_at(place, state, moment) if isinstance(moment, datetime) else moment
     covers = state.transactions.get(app_id_of(table))
     if covers is None or not 0 <= offset <= covers:
         known = "nothing yet" if covers is None else f"offsets up to {covers}"
@@ -75,7 +85,26 @@ def covering(lake: str | Location, table: str, offset: int) -> TableState:
         begin = _begin(place)
         if offset < begin:
             raise OffsetError(f"{table}/ of {place} begins at offset {begin}: it doesn't know what was so at {offset}.")
-    return state
+    return state, offset
+
+
+def _offset_at(place: Location, state: TableState, time: datetime) -> int:
+    """The offset of a time: the log's, or where the log begins later, that of the table's last change up to then."""
+    from kraftlake.replay import LogSource  # not needed where offsets are given
+
+    try:
+        return LogSource.open(str(place)).offset_at(time)
+    except OffsetError:
+        changes: list[int] = []
+        for file in state.files.values():
+            parquet = open_parquet_file(state.path / file.path)
+            rows = parquet.read(columns=[FROM, TO, "valid_from", "valid_to"])
+            for offsets, times in ((FROM, "valid_from"), (TO, "valid_to")):
+                until_then = rows.filter(pc.less_equal(rows.column(times), pa.scalar(time, TIMESTAMP)))
+                changes += pc.drop_null(until_then.column(offsets)).to_pylist()
+        if not changes:
+            raise
+        return max(changes)
 
 
 def _begin(place: Location) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from kraftlake.delta import TopicsDelta
 from kraftlake.image import TopicsImage
@@ -48,39 +47,6 @@ def test_topics_are_the_same_after_they_were_columns(records):
         assert again == image
         assert image == again
         assert (again.topic_count, again.partition_count) == (image.topic_count, image.partition_count)
-
-
-@given(histories(min_steps=10), st.booleans())
-def test_numpy_columns_say_what_the_partitions_say(records, through_arrow):
-    for image in images(records):
-        columns = (topics_from_arrow(topics_to_arrow(image)) if through_arrow else image).columns()
-        ids, rare = columns.partition_ids.tolist(), columns.is_rare.tolist()
-        assert len(ids) == image.partition_count
-        for number, name in enumerate(columns.topic_names):
-            topic = image.get_topic(name)
-            assert columns.topic_ids[number].tobytes() == topic.id
-            places = range(columns.starts[number], columns.starts[number + 1])
-            assert [ids[at] for at in places] == sorted(topic.partitions)
-            for at in places:
-                state = topic.partitions[ids[at]]
-                tail = (columns.leader[at], columns.leader_epoch[at], columns.partition_epoch[at])
-                assert tail == (state.leader, state.leader_epoch, state.partition_epoch)
-                assert columns.leader_recovery_state[at] == state.leader_recovery_state
-                counts = columns.replica_count[at], columns.isr_count[at]
-                if rare[at]:
-                    assert counts == (-1, -1)
-                    continue
-                assert counts == (len(state.replicas), len(state.isr))
-                assert tuple(columns.replicas[at, : counts[0]]) == state.replicas
-                assert tuple(columns.isr[at, : counts[1]]) == state.isr
-                of_replicas = columns.directories[at, : counts[0]].tolist()
-                assert tuple(columns.directory_ids[place] for place in of_replicas) == state.directories
-
-
-def test_nobody_writes_into_an_image_through_its_columns():
-    topics = TopicsImage.EMPTY.columns()
-    for array in (topics.leader, topics.replicas, topics.topic_ids, topics.partition_ids, topics.is_rare):
-        assert not array.flags.writeable
 
 
 def test_columns_of_something_else_are_refused():

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,8 +16,10 @@ from deltalake import DeltaTable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.metadata_log import MetadataLog
+import kraftlake
+from kraftlake.metadata_log import MetadataLog, Upkeep
 from kraftlake.metadata_log.delta_table.table_state import read_table
+from kraftlake.records.batch import RecordBatch
 from kraftlake.replay.loader.fold import image_at
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.runtime.errors import CorruptDataError, LakeError, OffsetError, UsageError
@@ -79,9 +83,44 @@ def test_it_is_what_an_image_at_that_offset_has(lake: Path, offset: int) -> None
     }
 
 
-def test_files_of_what_had_ended_by_then_are_not_opened(tmp_path: Path, lake: Path) -> None:
-    import shutil
+def test_a_time_means_the_last_offset_whose_batch_is_not_later(lake: Path) -> None:
+    at = "2026-11-21T07:46:16.256Z"
+    expected = plain(state_at(lake, kraftlake.open(lake).offset_at(at)).to_pylist(), KEYS["partition_history"])
+    time = datetime.fromisoformat(at)
+    for asked in ({"when": at}, {"when": time}, {"at_time": 1795247176256}, {"at_time": at}):
+        assert plain(state_at(lake, **asked).to_pylist(), KEYS["partition_history"]) == expected
+    assert 0 < len(expected) < state_at(lake, LAST_OFFSET).num_rows
+    with pytest.raises(OffsetError, match="is after the time asked for"):
+        state_at(lake, "2020-01-01")
+    with pytest.raises(UsageError, match="not both"):
+        state_at(lake, 5, at_time=at)
+    with pytest.raises(UsageError, match="give either"):
+        state_at(lake)
 
+
+def test_a_time_before_the_start_of_a_trimmed_log_is_found_in_the_table(lake: Path, tmp_path: Path) -> None:
+    source, keys = kraftlake.open(lake), KEYS["partition_history"]
+    times = [source.image(offset).provenance.timestamp for offset in (100, 458, 2000)]
+    expected = [plain(state_at(lake, at_time=time).to_pylist(), keys) for time in times]
+    trimmed = tmp_path / "lake"
+    log = lake_of(trimmed, commits=20)
+    shutil.copytree(lake / "partition_history", trimmed / "partition_history")
+    image = source.image(4592)
+    log.add_snapshot(
+        end_offset=4593,
+        epoch=image.provenance.epoch,
+        last_contained_log_timestamp=image.provenance.timestamp,
+        batches=[RecordBatch.of(0, 1, image.provenance.timestamp, list(image.write()))],
+    )
+    Upkeep(trimmed).trim(4593, stream_lag_ms=0, force=True)
+    with pytest.raises(OffsetError):
+        kraftlake.open(trimmed).offset_at(at_time=times[-1])
+    assert [plain(state_at(trimmed, at_time=time).to_pylist(), keys) for time in times] == expected
+    with pytest.raises(OffsetError, match="is after the time asked for"):
+        state_at(trimmed, "2020-01-01")
+
+
+def test_files_of_what_had_ended_by_then_are_not_opened(tmp_path: Path, lake: Path) -> None:
     shutil.copytree(lake, tmp_path / "lake")
     table = tmp_path / "lake" / "partition_history"
     expected = plain(state_at(lake, 3000).to_pylist(), KEYS["partition_history"])

@@ -49,7 +49,7 @@ def local_changes(
     with call.progress() as progress, call.way_on():
         answer = opened.local_changes(broker, first, last, lenient=not call.strict, progress=progress)
     call.tell_skipped(answer.skipped)
-    changes = {"clusterId": opened.cluster_id} | answer.to_json()
+    changes = answer.to_json()
     if not any(changes[kind] for kind in ("deletes", "leaders", "followers")):
         where = f"after offset {answer.from_offset} up to {answer.to_offset}"
         call.tell_unregistered(broker, answer.registered_brokers, where=where)

@@ -1,4 +1,4 @@
-"""The check of a whole log, file by file, past the first problem to the last."""
+"""The check of a whole log, file by file, which reports every problem."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _OWN_TIMES = "a batch whose records have timestamps of their own: Kafka does not
 
 @attrs.frozen(kw_only=True)
 class Problem:
-    """Something in a file that is not as it should be, at byte `position`, about `offset`; None of a file as a whole.
+    """A fault of a file at byte `position` and about `offset`; both are None for a fault of the whole file.
 
     `in_snapshot`: the offset counts within the snapshot, not in the log. `is_torn_tail`: everything before it is
     usable, nothing is known to be lost.
@@ -69,7 +69,7 @@ def check_directory(directory: MetadataDirectory, seen: Callable[[int], None] | 
 
 
 def _check_segment(segment: Segment, at: LogPosition, seen: Callable[[int], None] | None) -> Iterator[Problem]:
-    """Report on one segment and leave `at` behind it."""
+    """Yield the problems of one segment and move `at` past it."""
     name = segment.file.name
     try:
         check_follows(at.offset, segment)

@@ -36,7 +36,7 @@ class BrokenRange:
 
 @attrs.frozen(kw_only=True)
 class MetadataDirectory:
-    """A log of Kafka's as its files have it: a directory, one file alone, or what an archive holds.
+    """A log of Kafka as stored in files: in a directory, in one file, or in an archive.
 
     It is what was there when it was opened: what a live node appends later is not seen. `start_offset` is the first
     offset by the segments' names, `end_offset` the first one after the last whole batch; both are the newest finished
@@ -59,8 +59,8 @@ class MetadataDirectory:
         """The whole batches of the log that hold any offset in [from_offset, to_offset], in offset order.
 
         Only the segments of the range are read, and the end of the one before it. Raises BrokenFileError (a
-        CorruptDataError) where a segment does not start where the one before it ends, be it that the range lies in
-        such a gap, and for damage that has whole batches behind it.
+        CorruptDataError) where a segment does not start where the one before it ends, also where the range lies in such
+        a gap, and for damage that is followed by whole batches.
         """
         first = self._segment_of(from_offset)
         segments = self.segments[first:]
@@ -76,13 +76,13 @@ class MetadataDirectory:
             yield from segment.batches(at, from_offset, to_offset)
 
     def readable_batches(self, from_offset: int, to_offset: int, lost: Lost) -> Iterator[RecordBatch]:
-        """As `batches`, but past what can't be read, which `lost` is called with: see `salvage`."""
+        """As `batches`, but skips what can't be read and calls `lost` with it: see `salvage`."""
         return salvage(self.segments[self._segment_of(from_offset) :], from_offset, to_offset, lost)
 
     def bulk_batches(self, from_offset: int, to_offset: int) -> Iterator[BatchValues | RecordBatch]:
-        """As `batches`, many at once, and more than was asked for at both ends.
+        """As `batches`, many at once; may include more batches at both ends of the range.
 
-        It ends without a word in front of what is not as it should be: `batches` says what is wrong there.
+        Stops silently before the first invalid byte: `batches` reports what is wrong there.
         """
         first = self._segment_of(from_offset)
         if not self.segments or self._end_before(first) > max(from_offset, self.segments[first].base_offset):
@@ -101,7 +101,7 @@ class MetadataDirectory:
     def broken_ranges(self) -> tuple[BrokenRange, ...]:
         """The gaps between segments and the overlaps of segments, in offset order.
 
-        Looks at the end of each segment: what is damaged or missing inside of one is found when it is read.
+        Reads the end of each segment only: damage inside of a segment is found when it is read.
         """
         found = []
         for index, segment in enumerate(self.segments):
@@ -112,11 +112,11 @@ class MetadataDirectory:
         return tuple(found)
 
     def _segment_of(self, offset: int) -> int:
-        """The place of the segment that holds an offset if any does; the first one's of an offset before all."""
+        """The index of the segment that holds an offset if any does; 0 for an offset before all segments."""
         return max((i for i, s in enumerate(self.segments) if s.base_offset <= offset), default=0)
 
     def _end_before(self, index: int) -> int:
-        """The offset at which the segments before the one at `index` end; of the first one where it starts."""
+        """The end offset of the segment before the one at `index`; the start offset for the first one."""
         if index == 0:
             return self.start_offset
         if index not in self._ends:
@@ -125,7 +125,7 @@ class MetadataDirectory:
 
 
 def broken_follow(offset: int, segment: Segment) -> BrokenFileError:
-    """What is wrong where `segment` does not start at `offset`, the end of the one before it."""
+    """The error for a `segment` that does not start at `offset`, the end of the one before it."""
     start = segment.base_offset
     if start > offset:
         message = f"offsets {offset} to {start - 1} are missing before this segment"
@@ -209,7 +209,7 @@ def log_of(
 
 
 def first_base_offset(file: StoredFile) -> int:
-    """Base offset of the first batch of a segment whose name is not believed. Raises CorruptDataError without one."""
+    """Base offset of the first batch of a segment, whatever its name. Raises CorruptDataError without a batch."""
     step = next(walk(file, headers_only=True), None)
     if not isinstance(step, Whole):
         raise CorruptDataError(f"{file.name} does not start with a whole record batch")

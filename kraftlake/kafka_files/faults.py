@@ -1,4 +1,4 @@
-"""The faults of Kafka's files, with the place they are at as attributes."""
+"""The errors of Kafka's files, with their position as attributes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kraftlake.runtime.errors import CorruptDataError, KraftlakeError, NotASourc
 
 @attrs.frozen
 class TornTail:
-    """What follows the last whole batch of a log: the rest of a write that a crash or a cut interrupted.
+    """The bytes after the last whole batch of a log: the rest of a write that a crash or a copy interrupted.
 
     `position` is where it starts in `file`, in bytes, and `offset` the one that its first batch would have had, which
     is the end of the usable log. `is_cut`: the bytes end too soon or are zeros, as in a copy of a log that was being
@@ -29,7 +29,7 @@ class TornTail:
 
 
 class BrokenFileError(CorruptDataError):
-    """A file of the log that is broken in its middle, at byte `position`, where `offset` should follow."""
+    """A file of the log that is damaged at byte `position`, where `offset` should follow."""
 
     def __init__(self, file: str, position: int, offset: int, message: str) -> None:
         super().__init__(f"{file}: broken at position {position}, offset {offset}: {message}")
@@ -40,11 +40,11 @@ class BrokenFileError(CorruptDataError):
 
 
 class RemovedFileError(NotASourceError):
-    """A file or folder that is not there, perhaps not any more: a live node deletes what it no longer needs."""
+    """A file or folder that does not exist, or not any more: a live node deletes old files."""
 
 
 def unreadable(path: str, error: OSError) -> KraftlakeError:
-    """The error that says in our words why the operating system does not let us read `path`."""
+    """The error for a `path` that the operating system can't read."""
     if isinstance(error, FileNotFoundError):
         return RemovedFileError(f"{path} does not exist (or was removed while it was read: try again)")
     if isinstance(error, PermissionError):

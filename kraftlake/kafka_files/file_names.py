@@ -1,4 +1,4 @@
-"""The names of the files in a metadata directory, and what they say.
+"""The names of the files in a metadata directory, and the offsets and epochs in them.
 
 Source: org.apache.kafka.storage.internals.log.LogFileUtils (segments) and org.apache.kafka.snapshot.Snapshots.
 """
@@ -19,7 +19,7 @@ _MAX_EPOCH = 2**31 - 1
 
 
 def segment_base_offset(name: str) -> int | None:
-    """The base offset that a segment's name says; None for any other file, `*.log.deleted` and the like among them."""
+    """The base offset in a segment's name; None for any other file, such as `*.log.deleted`."""
     match = _SEGMENT.fullmatch(name)
     if match is None or int(match[1]) > _MAX_OFFSET:
         return None
@@ -32,7 +32,7 @@ def segment_name(base_offset: int) -> str:
 
 
 def snapshot_id(name: str) -> tuple[int, int] | None:
-    """End offset and epoch that a snapshot's name says; None for any other file, `*.checkpoint.part` among them."""
+    """End offset and epoch in a snapshot's name; None for any other file, such as `*.checkpoint.part`."""
     match = _SNAPSHOT.fullmatch(name)
     if match is None or int(match[1]) > _MAX_OFFSET or int(match[2]) > _MAX_EPOCH:
         return None
@@ -56,6 +56,6 @@ def is_log_file(name: str) -> bool:
 
 
 def shown(text: str, limit: int = 200) -> str:
-    """A string from outside, fit for a message: control characters escaped, not longer than `limit`."""
+    """A foreign string made safe for a message: control characters escaped, at most `limit` characters."""
     safe = "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in text)
     return safe if len(safe) <= limit else safe[:limit] + "…"

@@ -17,7 +17,7 @@ from kraftlake.runtime.errors import KraftlakeError, NotASourceError, OffsetErro
 
 
 class TruncatedLogError(KraftlakeError):
-    """The node cut its log below what was read of it, or wrote something else there; `offset` is where we stood."""
+    """The node truncated its log below the offset that was read, or replaced records; `offset` is the reader's."""
 
     def __init__(self, message: str, offset: int) -> None:
         super().__init__(message)
@@ -25,7 +25,7 @@ class TruncatedLogError(KraftlakeError):
 
 
 class DirectoryFollower:
-    """A place in a live log: batches below `next_offset` were given.
+    """A position in a live log: batches below `next_offset` were returned.
 
     Nothing of the log is held, and what was given is not read again. The last batch that was given is compared each
     time with what is there, since a node that was not the leader truncates what it appended.
@@ -120,13 +120,13 @@ class DirectoryFollower:
         self._segment, self._position, self._last = base, position, last
 
     def _header_before(self, window: Window, end: int) -> tuple[int, bytes] | None:
-        """The header of the batch that ends at a position; it has the length of the one that was given last."""
+        """The header of the batch that ends at a position; its length is that of the batch returned last."""
         assert self._last is not None
         size = int.from_bytes(self._last[1][8:12], "big") + 12
         return (end - size, bytes(window.at(end - size, HEADER_SIZE))) if end >= size else (0, b"")
 
     def _read_on(self, base: int, before: int | None) -> Generator[RecordBatch, None, bool]:
-        """The batches of one segment; whether one that does not end below `before` stopped it."""
+        """Yield the batches of one segment; returns whether a batch that does not end below `before` stopped it."""
         file = self._file(base)
         self._check_last(file)
         at = LogPosition(self.next_offset)
@@ -170,7 +170,7 @@ class DirectoryFollower:
             return True
 
     def _tell_hole(self, later: int, before: int | None) -> None:
-        """The segment is read to its end, and the next one doesn't begin there."""
+        """Raise where the next segment doesn't begin at the end of this one."""
         if before is None or later < before:
             message = f"offsets {self.next_offset} to {later - 1} are missing between this segment and the next one"
             assert self._segment is not None

@@ -1,4 +1,4 @@
-"""One door for every SOURCE that is made of Kafka's files."""
+"""Opens any SOURCE that consists of Kafka's files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kraftlake.runtime.errors import NotASourceError
 
 
 def open_kafka_files(path: str | Path, kind: SourceKind | None = None) -> MetadataDirectory:
-    """Open a directory, a segment, a snapshot or an archive; `kind` spares the look if it is known already.
+    """Open a directory, a segment, a snapshot or an archive; a known `kind` skips the recognition.
 
     Raises NotASourceError for anything else, a lake among them.
     """

@@ -1,6 +1,6 @@
-"""Files to read from, wherever they lie: on disk, within a larger file, in memory.
+"""Readable files on disk, within a larger file, or in memory.
 
-Plain reads on purpose, no mmap: a file that another process cuts short while we read would kill ours.
+Plain reads, no mmap: a mapped file that another process truncates would kill this process.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class ByteStream(Protocol):
         """At most `length` bytes from `position` on; fewer only where the file ends."""
 
     def close(self) -> None:
-        """Give back what the stream holds."""
+        """Release the stream's resources."""
 
 
 class StoredFile(Protocol):
@@ -36,7 +36,7 @@ class StoredFile(Protocol):
 
     @property
     def size(self) -> int:
-        """Its bytes when it was found."""
+        """Its size in bytes when it was found."""
 
     def open(self) -> ByteStream:
         """Start reading."""
@@ -86,7 +86,7 @@ class DiskFile:
 
     @classmethod
     def at(cls, path: str | Path) -> DiskFile:
-        """The whole file at `path`. Raises NotASourceError where it can't be looked at."""
+        """The whole file at `path`. Raises NotASourceError where it can't be read."""
         try:
             size = Path(path).stat().st_size
         except OSError as error:
@@ -138,7 +138,7 @@ class _BlockStream:
 
 
 class Window:
-    """A buffered view of a file, best moved from front to back: it reads `chunk` bytes or more at a time."""
+    """A buffered view of a file for mostly sequential reads, which reads at least `chunk` bytes at a time."""
 
     def __init__(self, file: StoredFile, chunk: int) -> None:
         self._stream = file.open()

@@ -23,11 +23,11 @@ class NodeError(KraftlakeError):
 
 
 class SilentNodeError(NodeError):
-    """A node that took the connection and did not answer in time."""
+    """A node that accepted the connection and did not answer in time."""
 
 
 class Connection:
-    """Sends a payload and receives the one that answers it; not for several threads.
+    """Sends a payload and receives its answer, for one thread.
 
     `timeout` (seconds) bounds the connecting, and each exchange as a whole: a peer that sends a byte now and then does
     not stretch it. After a NodeError the connection is closed. As a context manager it closes itself.
@@ -111,7 +111,7 @@ class Connection:
 
 
 def _stranger(head: bytes) -> str:
-    """What the first four bytes of something that is no frame tell."""
+    """What the peer is, by four bytes that are no frame length."""
     if head == b"HTTP":
         return "is an HTTP server, no Kafka node"
     if head[:2] in (b"\x15\x03", b"\x16\x03"):

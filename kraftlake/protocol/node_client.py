@@ -24,7 +24,7 @@ CLIENT_ID = "kraftlake"
 
 
 class NodeClient:
-    """Asks one node; not for several threads. Its connection is closed with it, and after a NodeError."""
+    """A client of one node, for one thread. It closes its connection with itself and after a NodeError."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -39,7 +39,7 @@ class NodeClient:
 
     @property
     def address(self) -> Address:
-        """The node that is asked."""
+        """The address of the node."""
         return self._connection.address
 
     def close(self) -> None:

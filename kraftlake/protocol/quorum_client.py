@@ -1,4 +1,4 @@
-"""The quorum of a cluster, asked over the network: its leader and how far its log is committed.
+"""The quorum of a cluster over the network: its leader and its high watermark.
 
 Source: KIP-595 and KIP-836 (DescribeQuorum), KIP-919 (controllers answer clients too).
 """
@@ -24,16 +24,16 @@ _BROKERS = 1
 
 
 class OtherClusterError(ImportConflictError):
-    """The node that was asked is of another cluster than the one that is meant."""
+    """The node belongs to another cluster than the expected one."""
 
 
 class NoLeaderError(NodeError):
-    """Nodes of the cluster answered, but none knows a leader that does: an election may be going on."""
+    """Nodes of the cluster answered, but no leader did: an election may be going on."""
 
 
 @attrs.frozen(kw_only=True)
 class QuorumPosition:
-    """What the leader of `leader_epoch` said: offsets below `high_watermark` are committed; −1 while it knows none."""
+    """The answer of the leader of `leader_epoch`: offsets below `high_watermark` are committed; −1 while unknown."""
 
     leader_id: int
     leader_epoch: int
@@ -41,11 +41,11 @@ class QuorumPosition:
 
 
 class QuorumClient:
-    """Asks any node of a cluster for its quorum; not for several threads.
+    """Asks any node of a cluster for its quorum, for one thread.
 
-    Brokers hand the question on to the controller. A controller that does not lead names the one that does, which is
-    then asked. The node that answered is asked first the next time, over the same connection; the others take over
-    when it fails. Each new connection is checked against `cluster_id`.
+    Brokers forward the question to the controller. A controller that does not lead names the leader, which is asked
+    next. The node that answered is asked first the next time, over the same connection; the others are asked when it
+    fails. Each new connection is checked against `cluster_id`.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class QuorumClient:
                 told = f"{address} is a controller that does not lead, and knows no leader"
                 raise _NotLeaderError(told, leader) from None
             except SilentNodeError as fault:
-                # A broker hands the question on, and waits for a controller that takes it.
+                # A broker forwards the question, and waits for a controller that accepts it.
                 raise _NotLeaderError(str(fault).rstrip(".")) from None
         except BaseException:
             node.close()
@@ -145,7 +145,7 @@ class QuorumClient:
         )
 
     def _check_cluster(self, node: NodeClient) -> list[Address]:
-        """Compare the cluster id; where the leading controller listens, as far as a controller says it."""
+        """Check the cluster id; returns the address of the leading controller if the node states it."""
         answer = self._describe_cluster(node, _CONTROLLERS)
         if answer.error_code in (ErrorCode.mismatched_endpoint_type, ErrorCode.unsupported_endpoint_type):
             answer = self._describe_cluster(node, _BROKERS)
@@ -168,7 +168,7 @@ class QuorumClient:
 
 
 class _NotLeaderError(Exception):
-    """The node does not lead; `leader` is where the one that does may listen."""
+    """The node does not lead; `leader` holds the possible address of the leader."""
 
     def __init__(self, told: str = "", leader: Sequence[Address] = ()) -> None:
         super().__init__(told)

@@ -1,4 +1,4 @@
-"""What the quorum last said, over the times when nobody can be asked."""
+"""The last known position of the quorum, also while no node answers."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ _NOTHING_KNOWN = QuorumPosition(leader_id=-1, leader_epoch=-1, high_watermark=-1
 
 
 class Describes(Protocol):
-    """Says where the quorum stands: `QuorumClient`."""
+    """Describes the quorum, as `QuorumClient` does."""
 
     def describe(self) -> QuorumPosition:
-        """Where it stands now. Raises NodeError."""
+        """The current position. Raises NodeError."""
         ...
 
 
 class QuorumWatch:
-    """Asks each time, and when that fails goes on with the last answer; tells so once, and when it is over.
+    """Asks the quorum each time, and keeps the last answer while that fails; calls `tell` once then, and at the end.
 
-    A failed question is asked again after half a second, then after twice as long each time, up to half a minute. The
-    first question is different: it raises what is wrong, since nobody may ever have listened there. Nodes of the
-    cluster that know no leader are waited for, then too; while they elect one, nothing is known to be committed.
+    After a failure the pause is half a second, then twice as long each time, up to half a minute. A failure of the
+    first question is raised, since the address may be wrong. The watch waits for nodes of the cluster that know no
+    leader, also at first; during an election nothing more counts as committed.
     """
 
     def __init__(self, quorum: Describes, tell: Callable[[str], None], *, clock: Clock | None = None) -> None:

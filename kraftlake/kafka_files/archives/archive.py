@@ -1,6 +1,6 @@
 """A metadata directory inside a `.tar`, `.tar.gz` or `.zip`: streamed, never extracted.
 
-A plain tar is read where it lies; what a compressed archive holds of a log is kept in memory as compressed blocks.
+A plain tar is read in place; the log files of a compressed archive are kept in memory as compressed blocks.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def open_archive(path: str | Path, limits: ArchiveLimits = DEFAULT_LIMITS) -> Me
 
 
 def _metadata_folder(members: Members) -> str:
-    """The folder of the archive that is the metadata directory: by its name, else by what its files hold."""
+    """The metadata directory's folder in the archive: by its name, else by the content of its files."""
     named = [folder for folder in members.folders if folder.rpartition("/")[2] == METADATA_DIRECTORY]
     candidates = sorted(named or (f for f, files in members.folders.items() if _is_metadata(list(files.values()))))
     if not candidates:
@@ -72,7 +72,7 @@ def _is_metadata(files: list[StoredFile]) -> bool:
 
 
 def _cluster_id(members: Members, folder: str) -> str | None:
-    """From the `meta.properties` in the folder, beside it or one level above, the nearest first."""
+    """The cluster id in the nearest `meta.properties`: in the folder or up to two levels above."""
     parts = folder.split("/") if folder else []
     for depth in range(len(parts), max(len(parts) - 3, -1), -1):
         found = members.cluster_ids.get("/".join(parts[:depth]))
@@ -83,7 +83,7 @@ def _cluster_id(members: Members, folder: str) -> str | None:
 
 @contextmanager
 def _archive_faults(path: str) -> Iterator[None]:
-    """Turn what readers of archives throw at bad bytes into our own errors."""
+    """Convert the errors of archive readers at bad bytes into kraftlake's."""
     try:
         yield
     except EOFError:

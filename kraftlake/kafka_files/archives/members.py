@@ -1,4 +1,4 @@
-"""What may come out of an archive: limits, member names, and the members that make up a log."""
+"""The members of an archive: limits, checked names, and the files that make up a log."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kraftlake.runtime.errors import CorruptDataError
 
 @attrs.frozen(kw_only=True)
 class ArchiveLimits:
-    """How much an archive may ask of us before it is refused. Sizes in bytes."""
+    """The limits above which an archive is refused. Sizes in bytes."""
 
     members: int = 100_000
     unpacked: int = 64 * 1024**3
@@ -27,7 +27,7 @@ class ArchiveLimits:
     """Memory for the log files of a compressed archive, which are held as compressed blocks."""
 
     def largest_unpacked(self, archive_size: int) -> int:
-        """How many bytes an archive of this size may unpack to."""
+        """The most bytes that an archive of this size may unpack to."""
         return min(self.unpacked, max(self.ratio_from, self.ratio * archive_size))
 
 
@@ -48,7 +48,7 @@ class Members:
     _held: int = 0
 
     def admit(self, name: str, size: int) -> tuple[str, str]:
-        """Folder and file name of a member. Raises CorruptDataError for a name or a size that is not to be trusted."""
+        """Folder and file name of a member. Raises CorruptDataError for an unsafe name or size."""
         self._count += 1
         if self._count > self.limits.members:
             raise self.refusal(f"it has more than {self.limits.members:,} members")
@@ -81,14 +81,14 @@ class Members:
         return is_log_file(file_name) or file_name == META_PROPERTIES
 
     def add(self, folder: str, file: StoredFile) -> None:
-        """Take a log file."""
+        """Add a log file."""
         files = self.folders.setdefault(folder, {})
         if file.name in files:
             raise self.refusal(f"it has two members {shown(f'{folder}/{file.name}')!r}")
         files[file.name] = file
 
     def read(self, folder: str, name: str, size: int, read: Callable[[int], bytes]) -> None:
-        """Take a wanted member of `size` bytes, whose next `n` bytes `read(n)` gives (fewer only at its end)."""
+        """Add a wanted member of `size` bytes; `read(n)` returns its next `n` bytes, fewer only at its end."""
         if name == META_PROPERTIES:
             cluster_id = read_properties(read(min(size, MAX_SIZE))).cluster_id
             if cluster_id is not None:
@@ -109,7 +109,7 @@ class Members:
 
 
 def _exactly(read: Callable[[int], bytes], size: int) -> bytes:
-    """`size` bytes, or as many as there are."""
+    """`size` bytes, fewer only at the end."""
     parts: list[bytes] = []
     while size > 0 and (part := read(size)):
         parts.append(part)

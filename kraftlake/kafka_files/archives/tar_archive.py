@@ -1,7 +1,7 @@
 """Tar archives, plain and gzipped, read front to back.
 
-A reader of our own, because every length in a header is a stranger's: the standard library's believes those of long
-names and extended headers. Source: POSIX pax interchange format and GNU tar's headers.
+Not the standard library's reader, which trusts the lengths of long names and extended headers. Source: POSIX pax
+interchange format and GNU tar's headers.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class _Header:
 
 @attrs.define
 class _Extension:
-    """What the extended headers before a member say about it."""
+    """The extended headers before a member."""
 
     name: str | None = None
     size: int | None = None
@@ -106,7 +106,7 @@ def _no_tar(path: str) -> NotASourceError:
 
 
 def _take(tar: _Input, header: _Header, extension: _Extension, members: Members) -> None:
-    """Read or skip one member; the tar stands behind it afterwards."""
+    """Read or skip one member; leaves the tar positioned after it."""
     name = header.name if extension.name is None else extension.name
     size = header.size if extension.size is None else extension.size
     if header.kind in _LINKS_AND_DEVICES:
@@ -125,7 +125,7 @@ def _take(tar: _Input, header: _Header, extension: _Extension, members: Members)
 
 
 def _skip_sparse_map(tar: _Input, members: Members) -> None:
-    """Pass the blocks in which GNU tar goes on to say where a sparse file has data."""
+    """Skip the blocks in which GNU tar continues the map of a sparse file."""
     for _ in range(_MAX_SPARSE_BLOCKS):
         block = tar.block()
         if len(block) < TAR_BLOCK or not block[504]:

@@ -1,4 +1,4 @@
-"""Zip archives, by the standard library's reader, with its reads kept small."""
+"""Zip archives, by the standard library's reader with bounded reads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ENCRYPTED = 0x1
 
 
 class _SmallReads:
-    """A file that refuses to read much at once: the standard library reads a directory of any size in one go."""
+    """A file with bounded reads: the standard library reads a directory of any size at once."""
 
     def __init__(self, stream: BinaryIO, path: str) -> None:
         self._stream = stream
@@ -39,7 +39,7 @@ class _SmallReads:
 
 
 def read_zip(stream: BinaryIO, members: Members) -> None:
-    """Collect the log files of a zip into `members`. Raises CorruptDataError for what must not be trusted."""
+    """Collect the log files of a zip into `members`. Raises CorruptDataError for unsafe members."""
     with zipfile.ZipFile(_SmallReads(stream, members.path)) as archive:
         wanted = []
         for info in archive.infolist():

@@ -1,4 +1,4 @@
-"""Which cluster and which node a log is of, from the `meta.properties` that every log directory of a node has.
+"""The cluster and the node that a log belongs to, from the `meta.properties` in each log directory of a node.
 
 Source: org.apache.kafka.metadata.properties.MetaProperties.
 """
@@ -21,7 +21,7 @@ _PROPERTY = re.compile(
 
 @attrs.frozen(kw_only=True)
 class MetaProperties:
-    """What a `meta.properties` says; None for what it does not, or not as Kafka would."""
+    """The properties in a `meta.properties`; None for those that are missing or malformed."""
 
     cluster_id: str | None = None
     node_id: int | None = None
@@ -29,7 +29,7 @@ class MetaProperties:
 
 
 def read_properties(content: bytes) -> MetaProperties:
-    """The properties in a `meta.properties`, the last one of those that are repeated."""
+    """Parse a `meta.properties`; of repeated properties the last one counts."""
     found = {name: value.decode("ascii") for name, value in _PROPERTY.findall(content[:MAX_SIZE])}
     node_id = found.get(b"node.id", "")
     return MetaProperties(
@@ -40,7 +40,7 @@ def read_properties(content: bytes) -> MetaProperties:
 
 
 def find_properties(directory: Path) -> MetaProperties:
-    """What the nearest `meta.properties` with a cluster id says: in `directory`, beside it or one level above."""
+    """The properties in the nearest `meta.properties` with a cluster id: in `directory` or up to two levels above."""
     here = directory.absolute()
     for folder in (here, here.parent, here.parent.parent):
         file = folder / META_PROPERTIES

@@ -1,4 +1,4 @@
-"""How a node stands in the quorum's elections, from the file `quorum-state` in its metadata directory.
+"""The election state of a node, from the file `quorum-state` in its metadata directory.
 
 Source: org.apache.kafka.raft.FileQuorumStateStore and ElectionState.
 """
@@ -16,12 +16,12 @@ from kraftlake.runtime.errors import CorruptDataError
 QUORUM_STATE = "quorum-state"
 MAX_SIZE = 1024 * 1024
 _DATA_VERSIONS = (0, 1)
-"""Those that Kafka 4.4 reads."""
+"""The versions that Kafka 4.4 reads."""
 
 
 @attrs.frozen(kw_only=True)
 class ElectionState:
-    """The epoch that a node is in, who leads it and whom the node voted for; None for nobody that it knows of."""
+    """The epoch of a node, the leader of that epoch and the candidate that the node voted for; None where unknown."""
 
     leader_epoch: int
     leader_id: int | None
@@ -29,7 +29,7 @@ class ElectionState:
 
 
 def read_election_state(directory: Path) -> ElectionState | None:
-    """What `quorum-state` in `directory` says, None where there is none.
+    """The state in the file `quorum-state` of `directory`, None without such a file.
 
     Raises CorruptDataError for one that Kafka could not read either, such as the empty file that a full disk leaves.
     """

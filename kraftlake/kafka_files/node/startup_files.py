@@ -1,4 +1,4 @@
-"""The files beside a log that keep a Kafka node from starting although the log itself is sound.
+"""Checks of the files beside a log that keep a Kafka node from starting although the log itself is sound.
 
 Source: org.apache.kafka.storage.internals.log.LogLoader and ProducerStateManager (names), PartitionMetadataFile,
 LeaderEpochCheckpointFile, org.apache.kafka.raft.FileQuorumStateStore and org.apache.kafka.snapshot.Snapshots.
@@ -26,7 +26,7 @@ _LONG, _INT = 2**63, 2**31
 
 
 def check_node_files(folder: Path) -> Iterator[tuple[str, str]]:
-    """The names of the files in a metadata directory with which Kafka does not start, and what is wrong with each."""
+    """The names of the files in a metadata directory that keep Kafka from starting, and the fault of each."""
     try:
         names = sorted(entry.name for entry in folder.iterdir() if entry.is_file())
     except OSError as error:
@@ -52,7 +52,7 @@ def check_node_files(folder: Path) -> Iterator[tuple[str, str]]:
 
 
 def _is_misnamed(name: str) -> bool:
-    """Whether Kafka reads an offset out of a name that holds none."""
+    """Whether Kafka would read an offset from this name, which has none."""
     if name.endswith(_SNAPSHOTS):
         match = _SNAPSHOT.fullmatch(name[:31]) if len(name) >= 31 else None
         fits = match is not None and len(match[1]) == 20 and abs(int(match[1])) < _LONG
@@ -74,7 +74,7 @@ def _lines(file: Path) -> list[str]:
 
 
 def _check_epochs(file: Path) -> None:
-    """Version, count, and so many pairs of an epoch and its start offset; an empty file is one without entries."""
+    """Check version, count, and `count` pairs of an epoch and its start offset; an empty file has no entries."""
     lines = _lines(file)
     if lines and lines[0].strip() != "0":
         raise CorruptDataError(f"has the version {shown(lines[0])!r}, not 0")

@@ -27,7 +27,7 @@ _HEADER = struct.Struct(">qiibIhiqqqhii")
 
 @attrs.frozen
 class BatchHeader:
-    """A batch's header as it stands in the file; nothing of it has been believed yet."""
+    """A batch's header as it is in the file, not validated yet."""
 
     base_offset: int
     length: int
@@ -79,7 +79,7 @@ def parse_header(data: bytes | memoryview) -> BatchHeader | None:
 def pass_whole(
     data: memoryview, *, check_crc: bool, offset: int | None = None, before: int | None = None
 ) -> tuple[int, int]:
-    """Go over the whole batches that `data` starts with; return where that ends, and the next offset.
+    """Skip the whole batches at the start of `data`; return the position after them and the next offset.
 
     With `offset`, only batches that follow each other from there on are passed; with `before`, only those that end
     before that offset. The quick half of a walk: what it stops at is for others to judge. The next offset is −1 when
@@ -103,7 +103,7 @@ def pass_whole(
 
 
 def size_said(head: bytes | memoryview) -> int | None:
-    """Bytes of the batch whose first, too few ones are `head`; None when they don't say or can't be right."""
+    """The size of the batch that begins with the incomplete `head`; None when unknown or invalid."""
     length = int.from_bytes(head[8:LENGTH_END], "big", signed=True) if len(head) >= LENGTH_END else 0
     return LENGTH_END + length if MIN_LENGTH <= length <= MAX_BATCH_SIZE else None
 

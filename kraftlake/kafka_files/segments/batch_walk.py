@@ -13,7 +13,7 @@ from kraftlake.kafka_files.stored_file import StoredFile, Window
 READ_CHUNK = 1024 * 1024
 HEADER_CHUNK = 64 * 1024
 _CANDIDATE_CRC_BYTES = 256 * 1024 * 1024
-"""How many bytes are checksummed, besides four times the file, in search of a whole batch behind damage."""
+"""Limit of the bytes checksummed, besides four times the file's size, in the search for a whole batch after damage."""
 
 _NO_PRODUCER = re.compile(rb"\xff{14,}")
 """Producer id, epoch and base sequence of a metadata batch are all −1; the record count behind them is not negative."""
@@ -22,7 +22,7 @@ _NO_PRODUCER_END = 57
 
 @attrs.frozen
 class Whole:
-    """A batch all of whose bytes are there. `data` is empty when the walk was over headers only."""
+    """A batch with all of its bytes. `data` is empty when only headers were read."""
 
     position: int
     header: BatchHeader
@@ -87,7 +87,7 @@ def _step(window: Window, position: int, end: int, headers_only: bool) -> Whole 
 
 
 class _Search:
-    """The search for the next whole batch behind damage; its effort is limited over a whole walk."""
+    """The search for the next whole batch after damage, with a limited effort for a whole walk."""
 
     def __init__(self, file: StoredFile, end: int) -> None:
         self._file = file

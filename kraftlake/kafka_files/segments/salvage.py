@@ -1,4 +1,4 @@
-"""The batches of a log that can be read, past those that can't: what a lenient replay is made of."""
+"""The readable batches of a log, past damaged and missing ones, for a lenient replay."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def salvage(segments: Sequence[Segment], from_offset: int, to_offset: int, lost:
 
 
 class _Standing(LogPosition):
-    """Where a reader that passes over what is lost stands, and why it could not read what comes next."""
+    """The position of a reader that skips lost offsets, and the reason of the last loss."""
 
     def __init__(self, segments: Sequence[Segment], from_offset: int, to_offset: int, lost: Lost) -> None:
         super().__init__(segments[0].base_offset if segments else from_offset)
@@ -63,7 +63,7 @@ class _Standing(LogPosition):
         self.why = ""
 
     def lose(self, before: int) -> None:
-        """Give up the offsets from here to `before`."""
+        """Report the offsets from here to `before` as lost."""
         first, last = max(self.offset, self._range[0]), min(before - 1, self._range[1])
         if first <= last:
             missing = f"offsets {first} to {last} are missing"

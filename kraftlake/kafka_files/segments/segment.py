@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from kraftlake.records.batch_values import BatchValues
 
 _TAIL_BYTES = 64 * 1024
-"""How much of a segment's end is searched for its last batch; a larger batch costs a walk over all headers."""
+"""Bytes at a segment's end in which its last batch is searched; a larger batch costs a walk over all headers."""
 
 
 @attrs.define
 class LogPosition:
-    """Where a reader of the log stands: the offset that must come next, and the epoch that must not go down."""
+    """The position of a reader in the log: the offset that must come next, and the epoch that must not go down."""
 
     offset: int
     epoch: int = 0
@@ -40,7 +40,7 @@ class LogPosition:
         return None
 
     def pass_by(self, last_offset: int, epoch: int) -> None:
-        """Stand behind a batch that ends at this offset."""
+        """Move past a batch that ends at this offset."""
         self.offset = last_offset + 1
         self.epoch = epoch
 
@@ -54,9 +54,9 @@ class Segment:
     end_position: int
 
     def batches(self, at: LogPosition, from_offset: int, to_offset: int | None) -> Iterator[RecordBatch]:
-        """The batches that hold any offset in [from_offset, to_offset], and move `at` behind what was passed.
+        """The batches that hold any offset in [from_offset, to_offset]; moves `at` past them.
 
-        Raises BrokenFileError at the first byte that is not as it should be.
+        Raises BrokenFileError at the first invalid byte.
         """
         with Window(self.file, READ_CHUNK) as window:
             position = self._first_position(window, at, from_offset)
@@ -73,7 +73,7 @@ class Segment:
                         return
 
     def bulk_batches(self, at: LogPosition, from_offset: int) -> Iterator[BatchValues | RecordBatch]:
-        """As `batches`, many at once; ends without a word in front of what is not as it should be."""
+        """As `batches`, many at once; stops silently before the first invalid byte."""
         with Window(self.file, READ_CHUNK) as window:
             position = self._first_position(window, at, from_offset)
         yield from bulk_batches(self.file, position, self.end_position, at)
@@ -97,7 +97,7 @@ class Segment:
         return end
 
     def _decoded(self, data: memoryview, position: int, at: LogPosition) -> Iterator[RecordBatch]:
-        """The batches in `data`, which stands at `position` and holds whole ones by their lengths."""
+        """The batches in `data`, which begins at `position` and holds whole batches by their lengths."""
         batches = read_batches(data, file=self.file.name, position=position)
         while True:
             try:
@@ -114,7 +114,7 @@ class Segment:
             yield batch
 
     def _one_batch(self, position: int, at: LogPosition) -> Whole:
-        """The whole batch at `position`; BrokenFileError that says what is there instead."""
+        """The whole batch at `position`; raises BrokenFileError that says what is there instead."""
         step = next(walk(self.file, start=position, limit=self.end_position))
         if isinstance(step, Damage):
             raise BrokenFileError(self.file.name, position, at.offset, step.reason)
@@ -172,7 +172,7 @@ def decode(file: StoredFile, step: Whole) -> RecordBatch:
 
 @attrs.frozen(kw_only=True)
 class LogEnd:
-    """The end of a log as its last segment has it: the last whole batch with a good CRC, and what is torn behind it."""
+    """The end of a log by its last segment: that of the last whole batch with a good CRC, and the torn tail."""
 
     offset: int
     position: int
@@ -180,7 +180,7 @@ class LogEnd:
 
 
 _COMPILED_FROM = 64 * 1024 * 1024
-"""From how many bytes on loading the compiled code pays; what reads the batches afterwards needs it as a rule too."""
+"""Size in bytes from which loading the compiled code pays; reading the batches afterwards usually needs it too."""
 
 
 def _pass_few(data: memoryview) -> tuple[int, int]:
@@ -197,7 +197,7 @@ def _pass_many(data: memoryview) -> tuple[int, int]:
 
 
 def find_log_end(file: StoredFile, base_offset: int) -> LogEnd:
-    """Look through the last segment of a log for its end.
+    """Find the end of a log in its last segment.
 
     Damage with a whole batch behind it is not the end: reading will stop there with an error.
     """

@@ -1,4 +1,4 @@
-"""The batches of a KRaft snapshot: its head, the records of an image cut as Kafka cuts them, its footer.
+"""The batches of a KRaft snapshot: header, the records of an image in batches cut like Kafka's, footer.
 
 Source: org.apache.kafka.snapshot.RecordsSnapshotWriter and org.apache.kafka.raft.internals.BatchAccumulator.
 """
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 MAX_RECORDS_IN_BATCH = 1024
 MAX_BYTES_IN_BATCH = 8 * 1024 * 1024 - 61
-"""Kafka's limit without a batch's header; Kafka fails to write a snapshot whose next 1,024 records are larger."""
+"""Kafka's limit without the batch header; Kafka fails to write a snapshot whose next 1,024 records are larger."""
 RECORD_OVERHEAD = 24
-"""More than a record's length, attributes, deltas and counts take beside its value."""
+"""An upper bound for the size of a record's length, attributes, deltas and counts."""
 
 
 def checkpoint_batches(
@@ -78,16 +78,16 @@ def footer_batch(offset: int, epoch: int, timestamp: int) -> RecordBatch:
 
 
 class BatchCutter:
-    """Says where a batch ends: before the record that would be one too many, or would make it too large."""
+    """Decides where a batch ends: before the record that would exceed its limit of records or of bytes."""
 
     def __init__(self, records: int = 0, size: int = 0) -> None:
         self.records = records
-        """Of the batch that is open."""
+        """The number of records of the open batch."""
         self.size = size
-        """About how many bytes they take."""
+        """An upper bound for their size in bytes."""
 
     def begins(self, value_size: int) -> bool:
-        """Whether the next record, whose value has so many bytes, begins a batch; it is counted in."""
+        """Whether the next record, with a value of `value_size` bytes, begins a batch; counts the record."""
         taken = value_size + RECORD_OVERHEAD
         full = self.records == MAX_RECORDS_IN_BATCH or (self.records and self.size + taken > MAX_BYTES_IN_BATCH)
         if full or not self.records:
@@ -98,7 +98,7 @@ class BatchCutter:
         return False
 
     def beginnings(self, value_sizes: Any) -> list[int]:
-        """Which of the next records, with values of these sizes (int32[n]), begin a batch: `begins` of each of them."""
+        """The indices of the records that begin a batch, of the next ones, with values of these sizes (int32[n])."""
         import numpy as np
 
         ends = np.cumsum(value_sizes + np.int64(RECORD_OVERHEAD))
@@ -118,7 +118,7 @@ class BatchCutter:
 
 
 class _DataBatches:
-    """Cuts values that come one by one, or many at once; `offset` is the next one."""
+    """Cuts values, one by one or many at once, into batches; `offset` is that of the next record."""
 
     def __init__(self, offset: int, epoch: int, timestamp: int) -> None:
         self.offset = offset
@@ -128,14 +128,14 @@ class _DataBatches:
         self._open: list[bytes] = []
 
     def take(self, value: bytes) -> Iterator[RecordBatch]:
-        """Take one more; gives the batch that is full before it."""
+        """Add a value; yields the batch that is full before it."""
         if self._cutter.begins(len(value)):
             yield from self.close()
         self._open.append(value)
         self.offset += 1
 
     def take_many(self, values: EncodedValues) -> Iterator[RecordBatch | BatchValues]:
-        """Take as many more; gives the batches that are full."""
+        """Add many values; yields the batches that are full."""
         import numpy as np
 
         begins = self._cutter.beginnings(values.sizes)
@@ -151,7 +151,7 @@ class _DataBatches:
         self._extend(values.data, bounds[last:])
 
     def close(self) -> Iterator[RecordBatch]:
-        """End the batch that is open, if one is."""
+        """Yield the open batch, if there is one."""
         if self._open:
             yield RecordBatch(
                 base_offset=self.offset - len(self._open),
@@ -168,7 +168,7 @@ class _DataBatches:
         self.offset += len(places) - 1
 
     def _stretch(self, data: Any, bounds: Any, ends: Any) -> BatchValues:
-        """Whole batches of the values between `bounds`, the next of which begin behind so many values: `ends`."""
+        """Whole batches of the values between `bounds`; `ends` are the numbers of values before each batch's end."""
         import numpy as np
 
         from kraftlake.records.batch_values import BatchValues

@@ -44,7 +44,7 @@ class Snapshot:
     file: StoredFile = attrs.field(repr=False, eq=False)
 
     def damage(self) -> str | None:
-        """None: `finished` says whether all batches are there, and the CRC of each one whether it is sound."""
+        """Always None: `finished` tells whether all batches are there, and each batch has a CRC."""
         return None
 
     def batches(self) -> Iterator[RecordBatch]:
@@ -72,8 +72,7 @@ class Snapshot:
     def bulk_batches(self) -> Iterator[BatchValues | RecordBatch]:
         """As `batches`, many at once.
 
-        It ends behind the footer, or without a word in front of what is not as it should be: `batches` says what is
-        wrong there.
+        Ends after the footer, or stops silently before the first invalid byte: `batches` reports what is wrong there.
         """
         for part in bulk_batches(self.file, 0, self.file.size, LogPosition(0)):
             single = part if isinstance(part, RecordBatch) else None
@@ -128,7 +127,7 @@ def _header_timestamp(file: StoredFile) -> int:
 
 
 def _control_batch(file: StoredFile, position: int) -> RecordBatch | None:
-    """The control batch at `position`, or None where there is another or none that can be read."""
+    """The control batch at `position`, None without a readable one."""
     step = next(walk(file, start=position), None)
     if not isinstance(step, Whole) or not step.header.is_control:
         return None

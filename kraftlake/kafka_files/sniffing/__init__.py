@@ -1,1 +1,1 @@
-"""What a SOURCE is, by its content."""
+"""Recognises a SOURCE by its content."""

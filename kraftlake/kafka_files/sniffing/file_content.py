@@ -1,4 +1,4 @@
-"""What a single file is, by its first bytes: a part of a metadata log, an archive, or what else it is instead."""
+"""Recognises a file by its first bytes: a part of a metadata log, an archive, or something else."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from kraftlake.records.serde import UnknownRecord
 from kraftlake.runtime.errors import CorruptDataError, KraftlakeError
 
 HEAD_SIZE = 1024 * 1024
-"""Bytes from a file's start that are enough to tell what it is."""
+"""Number of bytes from a file's start that are enough to recognise it."""
 
 TAR_BLOCK = 512
 _NO_PRODUCER = (-1, -1, -1)
 _MAX_LIKELY_API_KEY = 255
-"""Types that a later Kafka adds follow on the known ones; far from them it is chance that bytes look like a frame."""
+"""Later Kafka releases add types after the known ones; a much larger number only looks like a frame by chance."""
 _PRODUCER_SNAPSHOT_HEAD = struct.Struct(">hI")
 _UNWANTED_MAGIC = {
     b"PAR1": "a Parquet file: if it lies in a lake, name the lake's folder",
@@ -49,7 +49,7 @@ _INDEX_SUFFIX = re.compile(r"\.(index|timeindex|txnindex)(\.deleted)?")
 
 @attrs.frozen
 class Content:
-    """What a file is: the kind of SOURCE, or None and `instead`, the end of a sentence that starts with "is"."""
+    """The kind of SOURCE of a file, or None and `instead`, the end of a sentence that starts with "is"."""
 
     kind: SourceKind | None
     instead: str = ""
@@ -57,7 +57,7 @@ class Content:
 
 
 def tell(name: str, size: int, head: bytes) -> Content:
-    """What a file of this name and size with these first bytes is. Never raises."""
+    """Recognise a file by its name, size and first bytes. Never raises."""
     if size == 0:
         return Content(None, "an empty file")
     if head.startswith((b"\x1f\x8b", b"PK\x03\x04", b"PK\x05\x06")) or is_tar_header(head):
@@ -91,7 +91,7 @@ def is_tar_header(head: bytes) -> bool:
 
 
 def _is_producer_snapshot(size: int, head: bytes) -> bool:
-    """ProducerStateManager's file: version, CRC32C of what follows, entries."""
+    """Whether this is ProducerStateManager's file: version, CRC32C of the rest, entries."""
     if size != len(head) or size < _PRODUCER_SNAPSHOT_HEAD.size + 1:
         return False
     version, crc = _PRODUCER_SNAPSHOT_HEAD.unpack_from(head)
@@ -99,13 +99,13 @@ def _is_producer_snapshot(size: int, head: bytes) -> bool:
 
 
 def _tell_batch(header: BatchHeader, head: bytes) -> Content:
-    """Whose a file is that starts with a record batch."""
+    """Recognise a file that starts with a record batch."""
     producer = (header.producer_id, header.producer_epoch, header.base_sequence)
     if producer != _NO_PRODUCER or header.attributes & TRANSACTIONAL_FLAG:
         return _data_topic("its records come from an idempotent or transactional producer")
     data = head[: header.size]
     if not crc_is_good(header, data):
-        # The rest of the file may be sound, and reading it says where it is not.
+        # The rest of the file may be sound: reading it reports the faults.
         return Content(SourceKind.SEGMENT)
     try:
         (batch,) = read_batches(data, file="")
@@ -119,7 +119,7 @@ def _tell_batch(header: BatchHeader, head: bytes) -> Content:
 
 
 def _no_metadata(batch: RecordBatch) -> str | None:
-    """Why a batch is none of a metadata log, or None."""
+    """Why a batch doesn't belong to a metadata log, or None."""
     if batch.control:
         is_raft = batch.control_types[0] >= LeaderChangeMessage.API_KEY
         return None if is_raft else "its control records end transactions"

@@ -1,4 +1,4 @@
-"""What a SOURCE is, by content, and what it is instead when it is none."""
+"""Recognises a SOURCE by content, or says what a path holds instead."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _WAY_OUT = "name a lake, a __cluster_metadata-0 directory, a segment, a snapshot
 
 
 def sniff(path: str | Path) -> SourceKind:
-    """The kind of SOURCE that lies at `path`; of a lake only that there is a Delta table `log/` in it.
+    """The kind of SOURCE at `path`; a lake is recognised by its Delta table `log/`.
 
     A URI of an object store (`s3://…`) can only be a lake, and is not looked at. Raises NotASourceError that says what
     is there instead, and the way out.
@@ -52,7 +52,7 @@ def sniff(path: str | Path) -> SourceKind:
 
 
 def look_into(file: StoredFile) -> Content:
-    """What one file is."""
+    """Recognise one file."""
     stream = file.open()
     try:
         head = stream.read_at(0, min(file.size, HEAD_SIZE))
@@ -96,7 +96,7 @@ def _sniff_folder(folder: Path) -> SourceKind:
 
 
 def _telling(folder: Path, log_files: list[str]) -> list[str]:
-    """The files to judge a folder by: the first segment and the first snapshot that have bytes to look at."""
+    """The files by which a folder is recognised: the first segment and the first snapshot that have a batch header."""
     enough = [name for name in log_files if (folder / name).stat().st_size > MIN_LENGTH]
     segments = [name for name in enough if segment_base_offset(name) is not None]
     snapshots = [name for name in enough if snapshot_id(name) is not None]

@@ -1,4 +1,4 @@
-"""What a SOURCE can be."""
+"""The kinds of SOURCE."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 class SourceKind(Enum):
-    """The kinds of SOURCE that the commands take, told by content."""
+    """The kinds of SOURCE that the commands accept, recognised by content."""
 
     LAKE = "lake"
     DIRECTORY = "directory"

@@ -18,20 +18,16 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
+import numpy as np
 import pyarrow as pa
 
 from kraftlake.metadata_log.log_facts import CHAIN, CHAIN_BASE, CHAIN_END, CHAIN_START, START_OFFSET, LogEnd
 from kraftlake.records.crc32c import crc32c
 from kraftlake.runtime.errors import UsageError
-from kraftlake.runtime.lazy_module import LazyModule
 from kraftlake.runtime.value import Value
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from kraftlake.metadata_log.delta_table.table_state import TableState
-else:
-    np = LazyModule("numpy")
 
 FIRST_HASH = 0
 """The hash before the first row of a chain."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kraftlake.metadata_log.delta_table.actions import Commit
-from kraftlake.metadata_log.delta_table.data_files import DataFileGoneError, integer_bounds, offset_span, open_parquet
+from kraftlake.metadata_log.delta_table.data_files import integer_bounds, offset_span, open_live
 from kraftlake.metadata_log.delta_table.live_files import Extent
 from kraftlake.metadata_log.delta_table.table_state import TableState
 from kraftlake.metadata_log.log_facts import END_OFFSET, START_OFFSET, LogEnd
@@ -54,10 +54,7 @@ def _whole_extent(state: TableState) -> Extent:
     extent = state.files.extent()
     lows, highs, records = [], [], extent.records
     for path in extent.vague:
-        try:
-            parquet = open_parquet(state.path / path)
-        except DataFileGoneError as gone:
-            raise CorruptDataError(f"{gone.path} is missing: the lake lost a data file.") from gone
+        parquet = open_live(state.path / path)
         records += parquet.metadata.num_rows
         for bounds in integer_bounds(parquet, "offset"):
             if bounds is None:

@@ -163,6 +163,14 @@ def open_parquet(path: Location) -> pq.ParquetFile:
         raise CorruptDataError(f"{path} is no Parquet file that can be read.") from fault
 
 
+def open_live(path: Location) -> pq.ParquetFile:
+    """As `open_parquet`, of a file that must be there: raises CorruptDataError where it is missing."""
+    try:
+        return open_parquet(path)
+    except DataFileGoneError as gone:
+        raise CorruptDataError(f"{gone.path} is missing: the lake lost a data file.") from gone
+
+
 def integer_bounds(parquet: pq.ParquetFile, column: str) -> list[tuple[int, int] | None]:
     """Smallest and largest value of an integer column in each row group, None where the file doesn't say."""
     metadata = parquet.metadata

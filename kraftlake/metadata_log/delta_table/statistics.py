@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -26,16 +26,8 @@ def file_statistics(rows: pa.Table, columns: Sequence[str]) -> FileStatistics:
 
     A time beyond the years 1 to 9999 has no ISO form: its column gets no bounds, which means "may hold anything".
     """
-    low: dict[str, object] = {}
-    high: dict[str, object] = {}
-    nulls: dict[str, int] = {}
-    for name in columns:
-        column = rows.column(name)
-        nulls[name] = column.null_count
-        bounds = _time_bounds(*_ends(column.cast(pa.int64()))) if pa.types.is_timestamp(column.type) else _ends(column)
-        if bounds is not None and bounds[0] is not None:
-            low[name], high[name] = bounds
-    return FileStatistics(record_count=rows.num_rows, min_values=low, max_values=high, null_counts=nulls)
+    found = ((name, rows.column(name).null_count, _bounds(rows.column(name))) for name in columns)
+    return _statistics(rows.num_rows, found)
 
 
 _HELD_ROWS = 1 << 17
@@ -83,18 +75,32 @@ class GrowingStatistics:
 
 def column_statistics(columns: Mapping[str, Sequence[Any]], names: Sequence[str]) -> FileStatistics:
     """As `file_statistics` of few rows, whose columns are lists; the column `timestamp` is in microseconds."""
-    low: dict[str, object] = {}
-    high: dict[str, object] = {}
-    nulls: dict[str, int] = {}
+    found = []
     for name in names:
         values = [value for value in columns[name] if value is not None]
-        nulls[name] = len(columns[name]) - len(values)
         bounds = (min(values), max(values)) if values else None
         if bounds and name == "timestamp":
             bounds = _time_bounds(*bounds)
-        if bounds:
+        found.append((name, len(columns[name]) - len(values), bounds))
+    return _statistics(len(columns[names[0]]), found)
+
+
+def _statistics(record_count: int, columns: Iterable[tuple[str, int, tuple[Any, Any] | None]]) -> FileStatistics:
+    """The statistics of rows from the name, the number of nulls and the bounds (None for none) of each column."""
+    low: dict[str, object] = {}
+    high: dict[str, object] = {}
+    nulls: dict[str, int] = {}
+    for name, null_count, bounds in columns:
+        nulls[name] = null_count
+        if bounds is not None and bounds[0] is not None:
             low[name], high[name] = bounds
-    return FileStatistics(record_count=len(columns[names[0]]), min_values=low, max_values=high, null_counts=nulls)
+    return FileStatistics(record_count=record_count, min_values=low, max_values=high, null_counts=nulls)
+
+
+def _bounds(column: pa.ChunkedArray) -> tuple[Any, Any] | None:
+    if pa.types.is_timestamp(column.type):
+        return _time_bounds(*_ends(column.cast(pa.int64())))
+    return _ends(column)
 
 
 def _ends(column: pa.ChunkedArray) -> tuple[Any, Any]:

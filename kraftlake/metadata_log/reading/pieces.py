@@ -9,15 +9,13 @@ import attrs
 import pyarrow as pa
 
 from kraftlake.metadata_log.delta_table.data_files import (
-    DataFileGoneError,
     integer_bounds,
-    open_parquet,
+    open_live,
     read_row_groups,
 )
 from kraftlake.metadata_log.storage.location import Location, lake_location
 from kraftlake.records.rows import LOG_SCHEMA
 from kraftlake.runtime.arrow import pc
-from kraftlake.runtime.errors import CorruptDataError
 
 if TYPE_CHECKING:
     from kraftlake.metadata_log.reading.readable_log import ReadableLog
@@ -68,10 +66,7 @@ def snapshot_pieces(snapshot: LakeSnapshot, rows: int) -> list[SnapshotPiece]:
     """A snapshot as pieces of about `rows` rows, by offset; raises CorruptDataError where a file is gone or damaged."""
     groups: list[tuple[int, int, int, str, int]] = []
     for path in snapshot.data_paths:
-        try:
-            parquet = open_parquet(path)
-        except DataFileGoneError as gone:
-            raise CorruptDataError(f"{gone.path} is missing: the lake lost a data file.") from gone
+        parquet = open_live(path)
         offsets = integer_bounds(parquet, "offset")
         ends = integer_bounds(parquet, "snapshot_end_offset")
         for index, (bounds, held) in enumerate(zip(offsets, ends, strict=True)):
@@ -109,9 +104,6 @@ def read_piece(piece: SnapshotPiece) -> pa.Table:
     tables = []
     for path, index in piece.groups:
         place: Location = lake_location(path)
-        try:
-            rows = read_row_groups(open_parquet(place), place, [index], wanted)
-        except DataFileGoneError as gone:
-            raise CorruptDataError(f"{gone.path} is missing: the lake lost a data file.") from gone
+        rows = read_row_groups(open_live(place), place, [index], wanted)
         tables.append(rows.filter(pc.equal(rows.column("snapshot_end_offset"), piece.end_offset)))
     return pa.concat_tables(tables).select(LOG_SCHEMA.names).sort_by("offset")

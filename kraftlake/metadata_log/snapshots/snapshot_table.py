@@ -24,10 +24,9 @@ from kraftlake.metadata_log.delta_table.commit import (
     removed_unless_committed,
 )
 from kraftlake.metadata_log.delta_table.data_files import (
-    DataFileGoneError,
     integer_bounds,
     is_ascending,
-    open_parquet,
+    open_live,
     read_row_groups,
 )
 from kraftlake.metadata_log.delta_table.schema import holds_columns
@@ -189,7 +188,7 @@ class SnapshotTable:
         try:
             found = self._count(snapshot.end_offset)
         except CorruptDataError as fault:
-            return str(fault)
+            return str(fault).rstrip(".")
         if found != snapshot.record_count:
             return f"it has {snapshot.record_count} records, but {found} are there"
         return None
@@ -265,10 +264,7 @@ class SnapshotTable:
 
     def rows(self, end_offset: int) -> pa.Table:
         """The rows of one snapshot as LOG_SCHEMA has them, sorted by offset; raises CorruptDataError."""
-        try:
-            tables = [rows for file in self._files_of(end_offset) for rows in self._read(file, end_offset, LOG_SCHEMA)]
-        except DataFileGoneError as gone:
-            raise CorruptDataError(f"{gone.path} is missing: the lake lost a data file.") from gone
+        tables = [rows for file in self._files_of(end_offset) for rows in self._read(file, end_offset)]
         if not tables:
             return LOG_SCHEMA.empty_table()
         rows = pa.concat_tables(tables)
@@ -336,10 +332,7 @@ class SnapshotTable:
             if (stated := self._stated_rows(file, end_offset)) is not None:
                 found += stated
                 continue
-            try:
-                parquet = open_parquet(self.path / file.path)
-            except DataFileGoneError as gone:
-                raise CorruptDataError(f"{gone.path} is missing") from gone
+            parquet = open_live(self.path / file.path)
             bounds = integer_bounds(parquet, END_OFFSET)
             for index, ends in enumerate(bounds):
                 if ends == (end_offset, end_offset):
@@ -360,14 +353,14 @@ class SnapshotTable:
             return None
         return statistics.record_count
 
-    def _read(self, file: AddFile, end_offset: int, schema: pa.Schema) -> Iterator[pa.Table]:
+    def _read(self, file: AddFile, end_offset: int) -> Iterator[pa.Table]:
         path = self.path / file.path
-        parquet = open_parquet(path)
-        wanted = pa.schema([SNAPSHOT_SCHEMA.field(END_OFFSET), *schema])
+        parquet = open_live(path)
+        wanted = pa.schema([SNAPSHOT_SCHEMA.field(END_OFFSET), *LOG_SCHEMA])
         for index, ends in enumerate(integer_bounds(parquet, END_OFFSET)):
             if ends is None or ends[0] <= end_offset <= ends[1]:
                 rows = read_row_groups(parquet, path, [index], wanted)
-                yield rows.filter(pc.equal(rows.column(END_OFFSET), end_offset)).select(schema.names)
+                yield rows.filter(pc.equal(rows.column(END_OFFSET), end_offset)).select(LOG_SCHEMA.names)
 
 
 def _is(snapshot: LakeSnapshot, record_count: int, checksum: int) -> bool:

@@ -68,7 +68,7 @@ DAMAGES: dict[Callable[[Path], None], str] = {
     tear_a_checkpoint: "00000000000000000002.checkpoint.parquet is no checkpoint of a Delta table .*: delete it",
     append_as_another_writer: "holds offset .* but its log ends before .*: something else than kraftlake wrote to it",
     append_below_the_start: "holds offset -7 .* but its log starts at 0: something else than kraftlake wrote to it",
-    lose_a_file_of_a_snapshot: "00000000000000000003-0000000001.checkpoint: .* is missing; it is not used",
+    lose_a_file_of_a_snapshot: "00000000000000000003-0000000001.checkpoint: .* is missing: the lake lost a data file;",
 }
 
 

@@ -25,7 +25,7 @@ class MetadataProvenance(Value):
     epoch: int
     timestamp: int = -1
     batch_aligned: bool = True
-    cluster_id: str | None = attrs.field(default=None, eq=False)
+    cluster_id: str | None = attrs.field(default=None, eq=False, repr=False)
 
     def to_json(self) -> dict[str, Any]:
         """The head of the JSON of an answer about one image: its cluster and its moment, times in milliseconds."""

@@ -85,7 +85,7 @@ def _imported_by(node: ast.stmt) -> Iterator[tuple[str, str | None]]:
 
 
 @cache
-def homes_of(package: str) -> dict[str, str]:
-    """The lazily exported names of a package: name → module within the package."""
-    homes = exported_homes(modules()[package].read_text("utf-8"))
-    return {name: module.removeprefix(f"{package}.") for name, (module, _) in homes.items()}
+def homes_of(package: str) -> dict[str, tuple[str, str]]:
+    """The module that each lazily exported name of a package comes from, and its name there."""
+    source = modules()[package].read_text("utf-8")
+    return exported_homes(source) if "lazy_exports(" in source else {}

@@ -18,8 +18,8 @@ from kraftlake.generate.rows import BatchRows
 from kraftlake.generate.unfinished import unfinished
 from kraftlake.generate.writer import NO_OP_MS, HistoryWriter
 from kraftlake.metadata_log import MetadataLog
+from kraftlake.runtime import LakeError, UsageError
 from kraftlake.runtime.arguments import instance, path_text
-from kraftlake.runtime.errors import LakeError, UsageError
 
 NODE_ID = 3000
 """The id of the controller that writes the history."""

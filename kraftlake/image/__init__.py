@@ -37,8 +37,11 @@ if TYPE_CHECKING:
     from kraftlake.image.cluster_counts import ClusterCounts, count_cluster
     from kraftlake.image.diff import EntryChange, FieldChange, ImageDiff, diff_images
     from kraftlake.image.json_form import image_to_json
+    from kraftlake.image.topics.packed_topics import PackedTopics
+    from kraftlake.image.topics.partition_registration import NO_LEADER
 
 __all__ = [
+    "NO_LEADER",
     "AclsImage",
     "BrokerCounts",
     "BrokerPartitions",
@@ -65,6 +68,7 @@ __all__ = [
     "LossHandler",
     "MetadataImage",
     "MetadataProvenance",
+    "PackedTopics",
     "PartitionRegistration",
     "ProducerIdsImage",
     "ScramCredentialData",

@@ -12,7 +12,7 @@ from kraftlake.image.short_repr import short_repr
 from kraftlake.records.metadata_records import AccessControlEntryRecord
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.records.uuid import Uuid
-from kraftlake.runtime.value import Value
+from kraftlake.runtime import Value
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)

@@ -12,7 +12,7 @@ from rpds import HashTrieMap
 from kraftlake.image.short_repr import short_repr
 from kraftlake.records.metadata_records import ClientQuotaRecord, EntityData
 from kraftlake.records.serde import ApiMessageAndVersion
-from kraftlake.runtime.value import Value
+from kraftlake.runtime import Value
 
 
 @attrs.frozen

@@ -13,7 +13,7 @@ from kraftlake.image.controller_registration import ControllerRegistration
 from kraftlake.image.short_repr import short_repr
 from kraftlake.image.writer_options import ImageWriterOptions
 from kraftlake.records.serde import ApiMessageAndVersion
-from kraftlake.runtime.value import Value
+from kraftlake.runtime import Value
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)

@@ -10,8 +10,7 @@ from kraftlake.image.kafka_names import SECURITY_PROTOCOLS
 from kraftlake.records.metadata_records import ControllerEndpoint, ControllerFeature, RegisterControllerRecord
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.records.uuid import Uuid
-from kraftlake.runtime.errors import ReplayError
-from kraftlake.runtime.value import Value
+from kraftlake.runtime import ReplayError, Value
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)

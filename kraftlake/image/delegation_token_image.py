@@ -12,8 +12,7 @@ from kraftlake.image.short_repr import short_repr
 from kraftlake.image.writer_options import ImageWriterOptions
 from kraftlake.records.metadata_records import DelegationTokenRecord
 from kraftlake.records.serde import ApiMessageAndVersion
-from kraftlake.runtime.errors import ReplayError
-from kraftlake.runtime.value import Value
+from kraftlake.runtime import ReplayError, Value
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)

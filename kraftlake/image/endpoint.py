@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 from rpds import HashTrieMap
 
-from kraftlake.runtime.value import Value
+from kraftlake.runtime import Value
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)

@@ -12,7 +12,7 @@ from kraftlake.image.writer_options import ImageWriterOptions
 from kraftlake.records.metadata_records import FeatureLevelRecord
 from kraftlake.records.metadata_version import MetadataVersion
 from kraftlake.records.serde import ApiMessageAndVersion
-from kraftlake.runtime.value import Value
+from kraftlake.runtime import Value
 
 METADATA_VERSION: Final = "metadata.version"
 KRAFT_VERSION: Final = "kraft.version"

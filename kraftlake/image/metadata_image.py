@@ -21,7 +21,7 @@ from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.image.writer_options import ImageWriterOptions
 from kraftlake.records.encoded_values import EncodedValues
 from kraftlake.records.serde import ApiMessageAndVersion
-from kraftlake.runtime.value import Value
+from kraftlake.runtime import Value
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)

@@ -9,7 +9,7 @@ import attrs
 
 from kraftlake.records.metadata_records import ProducerIdsRecord
 from kraftlake.records.serde import ApiMessageAndVersion
-from kraftlake.runtime.value import Value
+from kraftlake.runtime import Value
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)

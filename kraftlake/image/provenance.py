@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import attrs
 
-from kraftlake.runtime.value import Value
+from kraftlake.runtime import Value
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)

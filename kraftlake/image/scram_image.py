@@ -13,7 +13,7 @@ from kraftlake.image.short_repr import short_repr
 from kraftlake.image.writer_options import ImageWriterOptions
 from kraftlake.records.metadata_records import UserScramCredentialRecord
 from kraftlake.records.serde import ApiMessageAndVersion
-from kraftlake.runtime.value import Value
+from kraftlake.runtime import Value
 
 
 def mechanism_name(mechanism: int) -> str:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from kraftlake.records.metadata_version import MINIMUM_OF_KAFKA_4, MetadataVersion
-from kraftlake.runtime.errors import UnwritableMetadataError
-from kraftlake.runtime.value import Value
+from kraftlake.runtime import UnwritableMetadataError, Value
 
 if TYPE_CHECKING:
     from kraftlake.image.metadata_image import MetadataImage

@@ -19,7 +19,7 @@ from kraftlake.publisher.acl_cache import (
 )
 from kraftlake.replay import LoaderManifest
 from kraftlake.replay.loader.manifest import SnapshotManifest
-from kraftlake.runtime.errors import KraftlakeError, UsageError
+from kraftlake.runtime import KraftlakeError, UsageError
 from kraftlake.runtime.inet_address import AddressRange
 
 WILDCARD_PRINCIPAL: Final = "User:*"

@@ -19,8 +19,8 @@ from kraftlake.publisher.topic_names import (
 )
 from kraftlake.records.uuid import Uuid
 from kraftlake.replay import LeaderAndEpoch, LoaderManifest
+from kraftlake.runtime import get_logger
 from kraftlake.runtime.fault_handler import FaultHandler
-from kraftlake.runtime.log import get_logger
 
 SHARE_VERSION: Final = "share.version"
 """The feature that turns share groups on."""

@@ -11,9 +11,8 @@ import attrs
 from kraftlake.delta import MetadataDelta
 from kraftlake.image import ClientQuotaEntity, MetadataImage
 from kraftlake.replay import LoaderManifest
-from kraftlake.runtime.errors import UsageError
+from kraftlake.runtime import UsageError, get_logger
 from kraftlake.runtime.inet_address import inet_address
-from kraftlake.runtime.log import get_logger
 
 QUOTA_KEYS: Final = ("producer_byte_rate", "consumer_byte_rate", "request_percentage", "controller_mutation_rate")
 """The quotas of users and client ids, each resolved separately."""

@@ -9,8 +9,8 @@ from kraftlake.delta import MetadataDelta
 from kraftlake.image import ConfigResource, ConfigurationsImage, MetadataImage
 from kraftlake.publisher.driven import DynamicConfigHandler
 from kraftlake.replay import LoaderManifest
+from kraftlake.runtime import get_logger
 from kraftlake.runtime.fault_handler import FaultHandler
-from kraftlake.runtime.log import get_logger
 
 
 class ConfigType(IntEnum):

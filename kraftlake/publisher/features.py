@@ -7,7 +7,7 @@ from kraftlake.image import MetadataImage
 from kraftlake.publisher.metadata_cache import finalized_features
 from kraftlake.publisher.metadata_responses import FinalizedFeatures
 from kraftlake.replay import LoaderManifest
-from kraftlake.runtime.log import get_logger
+from kraftlake.runtime import get_logger
 
 
 class FeaturesPublisher:

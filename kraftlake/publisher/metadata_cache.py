@@ -28,8 +28,7 @@ from kraftlake.publisher.partition_metadata import describe_topics, node_of, top
 from kraftlake.publisher.quota_filter import QuotaFilter, describe_client_quotas
 from kraftlake.records.metadata_version import MetadataVersion
 from kraftlake.records.uuid import Uuid
-from kraftlake.runtime.errors import UnwritableMetadataError
-from kraftlake.runtime.log import get_logger
+from kraftlake.runtime import UnwritableMetadataError, get_logger
 
 
 class MetadataCache:

@@ -8,7 +8,7 @@ from enum import IntEnum
 import attrs
 
 from kraftlake.image import ClientQuotaEntity, ClientQuotasImage
-from kraftlake.runtime.errors import UsageError
+from kraftlake.runtime import UsageError
 
 
 class Match(IntEnum):

@@ -12,10 +12,9 @@ from kraftlake.image import MetadataImage
 from kraftlake.metadata_log import Location, MetadataLog, SinceSnapshot, SnapshotPolicy
 from kraftlake.replay import LeaderAndEpoch, LoaderManifest, QuorumState, SnapshotManifest
 from kraftlake.replay.imports.kept_snapshot import keep_snapshot
-from kraftlake.runtime.clock import Clock
+from kraftlake.runtime import Clock, get_logger
 from kraftlake.runtime.event_queue import EventQueue, FunctionEvent, KafkaEventQueue
 from kraftlake.runtime.fault_handler import FaultHandler
-from kraftlake.runtime.log import get_logger
 from kraftlake.runtime.metrics import MetricName, MetricsRegistry
 
 

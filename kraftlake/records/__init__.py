@@ -14,12 +14,14 @@ from kraftlake.runtime.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from kraftlake.records.batch import DEFAULT, BatchLimits, RecordBatch, TornBatchError, encode_batch, read_batches
+    from kraftlake.records.batch_values import BatchValues
     from kraftlake.records.codec import decode_message, encode_message
     from kraftlake.records.control_records import CONTROL_NAMES, CONTROL_RECORDS
     from kraftlake.records.json_form import from_json, to_json
     from kraftlake.records.log_record import LogRecord, log_records
-    from kraftlake.records.metadata_records import METADATA_RECORDS
+    from kraftlake.records.metadata_records import METADATA_RECORDS, PartitionChangeRecord, PartitionRecord, TopicRecord
     from kraftlake.records.metadata_version import MetadataVersion
+    from kraftlake.records.rows import LOG_SCHEMA
     from kraftlake.records.schema import Message, Struct, type_name
     from kraftlake.records.serde import (
         UNKNOWN,
@@ -40,16 +42,21 @@ __all__ = [
     "CONTROL_NAMES",
     "CONTROL_RECORDS",
     "DEFAULT",
+    "LOG_SCHEMA",
     "METADATA_RECORDS",
     "UNKNOWN",
     "AnyMessage",
     "ApiMessageAndVersion",
     "BatchLimits",
+    "BatchValues",
     "LogRecord",
     "Message",
     "MetadataVersion",
+    "PartitionChangeRecord",
+    "PartitionRecord",
     "RecordBatch",
     "Struct",
+    "TopicRecord",
     "TornBatchError",
     "UnknownRecord",
     "Uuid",

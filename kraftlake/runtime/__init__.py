@@ -20,7 +20,9 @@ from kraftlake.runtime.errors import (
 from kraftlake.runtime.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from kraftlake.runtime.clock import Clock
     from kraftlake.runtime.html import html_table
+    from kraftlake.runtime.log import get_logger
     from kraftlake.runtime.moments import (
         EPOCH,
         Moment,
@@ -30,9 +32,11 @@ if TYPE_CHECKING:
         offset_or_time,
         time_of,
     )
+    from kraftlake.runtime.value import Value
 
 __all__ = [
     "EPOCH",
+    "Clock",
     "CorruptDataError",
     "EnvironmentFaultError",
     "ImportConflictError",
@@ -45,6 +49,8 @@ __all__ = [
     "UnknownRecordError",
     "UnwritableMetadataError",
     "UsageError",
+    "Value",
+    "get_logger",
     "html_table",
     "is_whole_number",
     "iso",

@@ -12,7 +12,7 @@ from kraftlake.kernels import change_state as columns
 from kraftlake.records.metadata_records import ClearElrRecord, PartitionChangeRecord
 from kraftlake.records.serde import decode_value, encode_value
 from kraftlake.records.uuid import Uuid
-from kraftlake.runtime.errors import CorruptDataError
+from kraftlake.runtime import CorruptDataError
 
 _ELR = 5
 """The index of the ELR among a partition's lists; the last known ELR follows it."""

@@ -18,7 +18,7 @@ from kraftlake.records.metadata_records import (
     TopicRecord,
 )
 from kraftlake.records.uuid import Uuid
-from kraftlake.runtime.errors import ReplayError
+from kraftlake.runtime import ReplayError
 
 if TYPE_CHECKING:
     from kraftlake.delta.topics.bulk_change import BulkChange

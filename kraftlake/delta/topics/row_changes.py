@@ -9,7 +9,7 @@ from kraftlake.delta.topics.local_replica_changes import GatheredChanges, LocalR
 from kraftlake.image.topics.partition_registration import PartitionRegistration
 from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.records.metadata_records import PartitionChangeRecord
-from kraftlake.runtime.errors import ReplayError
+from kraftlake.runtime import ReplayError
 
 FEW: Final = 16
 

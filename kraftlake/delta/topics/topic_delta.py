@@ -14,7 +14,7 @@ from kraftlake.image.topics.partition_registration import LeaderRecoveryState, P
 from kraftlake.image.topics.topic_image import TopicImage
 from kraftlake.records.metadata_records import PartitionChangeRecord, PartitionRecord
 from kraftlake.records.uuid import Uuid
-from kraftlake.runtime.errors import ReplayError
+from kraftlake.runtime import ReplayError
 
 
 class TopicDelta:

@@ -16,7 +16,7 @@ from kraftlake.records.metadata_records import (
     TopicRecord,
 )
 from kraftlake.records.uuid import Uuid
-from kraftlake.runtime.errors import ReplayError
+from kraftlake.runtime import ReplayError
 from kraftlake.runtime.lazy_module import LazyModule
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from kraftlake.records.metadata_records import PartitionChangeRecord, PartitionR
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.records.twin import mutable_twin
 from kraftlake.records.uuid import Uuid
-from kraftlake.runtime.errors import ReplayError
+from kraftlake.runtime import ReplayError
 
 NO_LEADER: Final = -1
 """The leader of a partition without a leader."""

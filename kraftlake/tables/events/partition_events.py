@@ -5,7 +5,7 @@ An event is one line below: its kind, the field that changed, where it happened,
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from string import Formatter
 from typing import Any, Final, NamedTuple
 
@@ -80,7 +80,9 @@ PARTITION_EVENTS: Final = pa.schema(
 
 def partition_events(before: PartitionColumns, after: PartitionColumns) -> pa.Table:
     """The events between two states of n partitions (PARTITION_EVENTS), by partition, in the order of their telling."""
-    told = (_leader_events, _recovery_events, _isr_events, _elr_events, _replica_events)
+    told: tuple[Callable[[Any, Any], Iterator[pa.RecordBatch]], ...] = (
+        _leader_events, _recovery_events, _isr_events, _elr_events, _replica_events,
+    )  # fmt: skip
     partitions, tables = [], []
     for was, now, events in zip(before, after, told, strict=True):
         differ = was != now if isinstance(was, np.ndarray) else was.differ_from(now)

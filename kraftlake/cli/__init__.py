@@ -13,7 +13,7 @@ __all__ = ["main"]
 
 def main() -> None:
     """Run the command line of this process and exit with its code."""
-    # What commands make stays until they end: to look for garbage after each 700 objects takes a twentieth of the time.
+    # Objects of a command live until it ends: collecting garbage after each 700 takes a twentieth of the time.
     gc.set_threshold(50_000, 20, 20)
     try:
         from kraftlake.cli.application import application

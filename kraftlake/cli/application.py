@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from kraftlake.cli.command import Example, Group
+from kraftlake.cli.command import Example, Group, option
 from kraftlake.cli.commands.brokers import brokers
 from kraftlake.cli.commands.diff import diff
 from kraftlake.cli.commands.events import events
@@ -45,7 +45,7 @@ def _print_version(context: click.Context, _parameter: click.Parameter, wanted: 
         Example("into a lake, which keeps what Kafka deletes after a week", f"kraftlake import {SAMPLE} lake"),
     ),
 )
-@click.option(
+@option(
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Print the version."
 )
 @click.pass_context

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import sys
@@ -21,7 +22,7 @@ SHARED_SECTION = "How it is read and shown"
 
 
 class Example(NamedTuple):
-    """A command line to copy, and what one gets from it."""
+    """A command line to copy, and its purpose."""
 
     purpose: str
     command: str
@@ -58,7 +59,7 @@ class Context(click.Context):
 
 
 class Argument(click.Argument):
-    """An argument with a line of `--help`, whatever release of click it is."""
+    """An argument with a line of `--help` in every release of click."""
 
     section = "Arguments"
 
@@ -72,11 +73,17 @@ class Argument(click.Argument):
 
 
 class Option(click.Option):
-    """An option that says under which heading of `--help` it stands."""
+    """An option with its heading in `--help`."""
 
     def __init__(self, *args: Any, section: str = "Options", **extra: Any) -> None:
         super().__init__(*args, **extra)
         self.section = section
+
+
+option = functools.partial(click.option, cls=Option)
+"""`click.option` that makes an `Option`."""
+argument = functools.partial(click.argument, cls=Argument)
+"""`click.argument` that makes an `Argument`."""
 
 
 class Command(click.Command):

@@ -1,4 +1,4 @@
-"""What the commands share that change a controlled lake: they claim it, act, and tell what came of it."""
+"""Shared by the commands that change a controlled lake: claim it, run commands, show their results."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NAMED_PARTITION = "NAME-PARTITION"
 
 
 class Change:
-    """One run of such a command, on a lake that it claims when it first asks for `controller`."""
+    """One run of such a command; the first use of `controller` claims the lake."""
 
     def __init__(self, call: Call, lake: str, *, take_over: bool) -> None:
         self.call = call
@@ -31,18 +31,18 @@ class Change:
 
     @functools.cached_property
     def controller(self) -> EmbeddedController:
-        """The lake's from now on. What is wrong with the words of a command is to be found before."""
+        """The lake's controller from now on. Check the command line before."""
         from kraftlake.controller import EmbeddedController
         from kraftlake.metadata_log import MetadataLog
 
         return EmbeddedController(MetadataLog.open(self._lake), take_over=self._take_over)
 
     def result(self, name: str, error: ApiError, /, **told: Any) -> None:
-        """Note what became of one thing."""
+        """Add the result for one thing."""
         self._results.append((name, error, told))
 
     def tell(self) -> None:
-        """Say it all; exits with 1 where something was refused."""
+        """Show all results; exits with 1 if any is an error."""
         terminal = self.call.terminal
         if self.call.as_json:
             terminal.json(
@@ -99,7 +99,7 @@ def changing(name: str, *, question: str, examples: Sequence[Example]) -> Callab
             except FencedEpochError as fault:
                 raise LakeError(
                     f"Another command or controller has claimed {lake} meanwhile, with epoch {fault.current_epoch}: "
-                    f"what was still to be done is not in its log. See what `kraftlake log {lake}` says, and run it "
+                    f"the rest of this command is not in its log. Look at `kraftlake log {lake}`, and run the command "
                     "again."
                 ) from fault
             change.tell()
@@ -115,7 +115,7 @@ def changing(name: str, *, question: str, examples: Sequence[Example]) -> Callab
 
 
 def key_values(words: Sequence[str], option: str) -> dict[str, str]:
-    """KEY=VALUE words as a mapping, each key once; a command line that is wrong otherwise."""
+    """KEY=VALUE words as a mapping; click.BadParameter for another form or a repeated key."""
     pairs: dict[str, str] = {}
     for word in words:
         key, equals, value = word.partition("=")
@@ -128,7 +128,7 @@ def key_values(words: Sequence[str], option: str) -> dict[str, str]:
 
 
 def broker_ids(text: str, option: str) -> tuple[int, ...]:
-    """Broker ids apart by commas."""
+    """Comma-separated broker ids."""
     try:
         return tuple(int(word) for word in text.split(","))
     except ValueError:

@@ -36,7 +36,7 @@ class TerminatedError(KeyboardInterrupt):
 def orderly_ends() -> Iterator[None]:
     """Let SIGTERM and SIGHUP end a command as an interrupt does: what is half-written is removed on the way out.
 
-    A SIGHUP that the process was told to ignore (`nohup`) stays ignored.
+    An ignored SIGHUP (`nohup`) stays ignored.
     """
 
     def end(number: int, _frame: FrameType | None) -> None:
@@ -55,9 +55,9 @@ def orderly_ends() -> Iterator[None]:
 
 
 def open_closed_streams() -> None:
-    """Give a process that was started without stdout or stderr (`>&-`) others in their place.
+    """Replace stdout and stderr of a process that was started without them (`>&-`).
 
-    What is written to that stderr is lost; writing to that stdout is an OSError, as it is for other programs.
+    The new stderr discards its text; writing to the new stdout raises OSError, as in other programs.
     """
     if sys.stderr is None:
         sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 - for as long as the process lives
@@ -73,7 +73,7 @@ class _Closed(io.TextIOBase):
 
 
 def exit_code_of(run: Callable[[], object]) -> int:
-    """Run a command; its exit code, after any fault has been told on stderr.
+    """Run a command and print its error on stderr; gives the exit code.
 
     0 done, 1 the source is unsound or the request can't be met, 2 the command line is wrong, 130 interrupted, 129 and
     143 hung up and terminated, 141 the reader of stdout went away (all silent, as other programs do).

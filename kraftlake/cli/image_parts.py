@@ -68,13 +68,13 @@ def cut(
 
 
 MAY_LEAD = ("isr", "elr", "lastKnownElr")
-"""The lists of a partition that say who may lead it when nobody does, the first of them that is not empty."""
+"""The lists of brokers that may lead a partition without a leader; the first one that is not empty counts."""
 
 
 def may_lead(partition: dict[str, Any], brokers: dict[str, Any]) -> dict[str, Any]:
-    """Why nobody leads a PARTITION: the first list of MAY_LEAD with a broker in it, and why none of these brokers does.
+    """Why a PARTITION has no leader: the first non-empty list of MAY_LEAD, and why none of its brokers leads.
 
-    `mayLead` is None, and `states` are empty, where nobody was in sync.
+    `mayLead` is None, and `states` are empty, where no replica was in sync.
     """
     key = next((key for key in MAY_LEAD if partition[key]), None)
     ids = [] if key is None else partition[key]
@@ -91,7 +91,7 @@ def _why_not(broker: dict[str, Any] | None) -> str:
 
 
 def of_topics(diff: ImageDiff, topics: Sequence[str]) -> ImageDiff:
-    """Of a diff what it says of these topics (shell patterns allowed), their partitions and their configs."""
+    """The changes of a diff to these topics (shell patterns allowed), their partitions and configs."""
     import attrs
 
     return attrs.evolve(diff, changes=tuple(change for change in diff.changes if _is_of_topic(change, topics)))

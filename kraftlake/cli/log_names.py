@@ -1,4 +1,4 @@
-"""What ids stand for in a log, learnt before its records are shown, and the records that are of some topics."""
+"""The names of the ids in a log, and the records of given topics."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _WITH_AN_ID = ("TOPIC_RECORD", *_OF_A_TOPIC_BY_ID)
 def names_before(source: Source, before: int | None) -> Names:
     """The names that lie before the offset `before`, in snapshots and in the log; None is the log's start.
 
-    What can't be read there names nothing: the records behind it are told without those names.
+    Unreadable batches are skipped: later records are shown without the names in them.
     """
     names = Names()
     if before is None or source.start_offset > 0 or source.broken_ranges:

@@ -1,4 +1,4 @@
-"""Logs of the rooms on stderr, for those who ask with -v."""
+"""Logs on stderr, with -v."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kraftlake.cli.command import SHARED_SECTION, Argument, Command, Example, Option
+from kraftlake.cli.command import SHARED_SECTION, Argument, Command, Example, Option, option
 from kraftlake.cli.parameters import MOMENT, OFFSET, SOURCE, TIME, TOPIC_ID
 from kraftlake.cli.terminal import Terminal
 from kraftlake.cli.views.words import counted, moment
@@ -26,24 +26,18 @@ SAMPLE = "samples/kafka-4.4/log/__cluster_metadata-0"
 """The source in every example: a real log that lies in the repository."""
 
 
-from_option = click.option("--from", "first", cls=Option, type=MOMENT, metavar="N", help="From this offset or time on.")
-to_option = click.option(
-    "--to", "last", cls=Option, type=MOMENT, metavar="N", help="Up to this offset or time, itself included."
-)
+from_option = option("--from", "first", type=MOMENT, metavar="N", help="From this offset or time on.")
+to_option = option("--to", "last", type=MOMENT, metavar="N", help="Up to this offset or time, itself included.")
 
 
 def topics_option(only: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """The option for patterns of topics' names; `only` says what is of them."""
-    return click.option(
-        "--topic", "topics", cls=Option, multiple=True, metavar="NAME", help=f"{only}; * and ? match. Repeatable."
-    )
+    """The option `--topic`, a pattern for topic names; `only` begins its help."""
+    return option("--topic", "topics", multiple=True, metavar="NAME", help=f"{only}; * and ? match. Repeatable.")
 
 
 def topic_ids_option(only: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """The option for topics' ids; `only` says what is of them. Of names that were used again an id is one topic."""
-    return click.option(
-        "--topic-id", "topic_ids", cls=Option, type=TOPIC_ID, multiple=True, metavar="ID", help=f"{only}. Repeatable."
-    )
+    """The option `--topic-id`, one topic even where its name was used again; `only` begins its help."""
+    return option("--topic-id", "topic_ids", type=TOPIC_ID, multiple=True, metavar="ID", help=f"{only}. Repeatable.")
 
 
 def source_argument() -> Argument:
@@ -82,11 +76,11 @@ class Call:
             log_to_stderr(debug=verbosity > 1)
 
     def open(self, source: str, *, tell_torn: bool = True) -> Source:
-        """The source at a path or URI, whatever kind it is of; its torn tail and its gaps are told on stderr."""
+        """The source at a path or URI, of any kind; warns of its torn tail and its gaps."""
         import kraftlake
 
         opened = kraftlake.open(source, cluster_id=self.cluster_id)
-        self.tell_past_end(opened, self.at)
+        self.warn_past_end(opened, self.at)
         if tell_torn and opened.torn is not None:
             self.terminal.warn(str(opened.torn))
         for broken in opened.broken_ranges:
@@ -107,10 +101,10 @@ class Call:
         return late_progress_bars(self.terminal)
 
     def replay(self, source: Source, at: int | datetime | None) -> Replay:
-        """The image at `at`; records that a lenient replay skipped are told on stderr."""
-        with self.progress() as progress, self.way_on():
+        """The image at `at`; warns of records that a lenient replay skipped."""
+        with self.progress() as progress, self.suggest_lenient():
             replay = source.replay(at, lenient=not self.strict, progress=progress)
-        self.tell_skipped(replay.skipped)
+        self.warn_skipped(replay.skipped)
         if replay.open_since is not None:
             self.terminal.warn(
                 f"a metadata transaction is open since offset {replay.open_since}: its records take effect at its end, "
@@ -122,8 +116,8 @@ class Call:
         return replay
 
     @contextmanager
-    def way_on(self) -> Iterator[None]:
-        """Names the options that go on where the replay stops at something that is missing, damaged or contradicts."""
+    def suggest_lenient(self) -> Iterator[None]:
+        """Add to the error of a stopped replay the options that continue."""
         from kraftlake.runtime.errors import CorruptDataError, ReplayError, UnknownRecordError
 
         try:
@@ -136,7 +130,7 @@ class Call:
             sentence = str(fault).rstrip(".")
             raise click.ClickException(f"{sentence}: {before}--lenient goes on without it.") from None
 
-    def tell_past_end(self, source: Source, at: int | datetime | None) -> None:
+    def warn_past_end(self, source: Source, at: int | datetime | None) -> None:
         """Warn where an image is asked for at a time after the last batch: it is not known to be of that time."""
         if not isinstance(at, datetime):
             return
@@ -147,7 +141,7 @@ class Call:
                 f"offset {source.last_image_offset}"
             )
 
-    def tell_unregistered(self, broker: int, registered: Iterable[int], *, where: str) -> None:
+    def warn_unregistered(self, broker: int, registered: Iterable[int], *, where: str) -> None:
         """Warn where nothing is found of a broker that is not registered: its id looks like a mistake."""
         known = sorted(registered)
         if broker not in known:
@@ -156,7 +150,7 @@ class Call:
                 f"registered brokers: {', '.join(map(str, known)) or 'none'}"
             )
 
-    def tell_skipped(self, skipped: Sequence[SkippedRecord]) -> None:
+    def warn_skipped(self, skipped: Sequence[SkippedRecord]) -> None:
         """Say which records a lenient replay left out."""
         if skipped:
             first = skipped[0]
@@ -171,7 +165,7 @@ _LIKE_MILLISECONDS = 10**11
 
 
 @contextmanager
-def _times_told_apart(given: Iterable[object], *, at_time: bool) -> Iterator[None]:
+def _hinting_at_times(given: Iterable[object], *, at_time: bool) -> Iterator[None]:
     """Say in an OffsetError how a time is given, where an offset that was `given` looks like one."""
     from kraftlake.runtime.errors import OffsetError
 
@@ -194,10 +188,7 @@ def shared_options(*, source: bool, replays: bool, at: bool, secrets: bool) -> l
         options += [
             Option(["--at-offset"], type=OFFSET, metavar="N", help="The state after offset N."),
             Option(
-                ["--at-time"],
-                type=TIME,
-                metavar="T",
-                help="The state at a time: ISO 8601, or milliseconds since 1970.",
+                ["--at-time"], type=TIME, metavar="T", help="The state at a time: ISO 8601, or milliseconds since 1970."
             ),
         ]
     options.append(
@@ -261,22 +252,18 @@ def command(
 ) -> Callable[[Callable[..., None]], Command]:
     """Make a function a command, with the shared options gathered in its first argument, a `Call`.
 
-    `question` is what a user who needs the command would ask; it stands in the list of commands.
+    `question` is the line in the list of commands: the question that the command answers.
     """
 
     def decorate(function: Callable[..., None]) -> Command:
         @functools.wraps(function)
         def run(**options: Any) -> None:
             call = Call(options)
-            with _times_told_apart((call.at, *options.values()), at_time=at):
+            with _hinting_at_times((call.at, *options.values()), at_time=at):
                 function(call, **options)
 
         made: Command = click.command(
-            name,
-            cls=Command,
-            section=section,
-            examples=tuple(examples),
-            short_help=question,
+            name, cls=Command, section=section, examples=tuple(examples), short_help=question
         )(run)
         if source:
             made.params.insert(0, source_argument())

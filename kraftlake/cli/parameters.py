@@ -42,7 +42,7 @@ class PathParameter(click.ParamType):  # type: ignore[type-arg]  # generic in ne
 
 
 class CountParameter(click.IntRange):
-    """A whole number within bounds; what is none is told in words."""
+    """A whole number within bounds, named `whole number` in errors."""
 
     name = "whole number"
 

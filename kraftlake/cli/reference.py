@@ -23,12 +23,12 @@ _INTRODUCTION = """\
 Every command looks at one SOURCE and changes nothing there; those that write name what they write. A SOURCE is
 
 - a Kafka metadata directory: `__cluster_metadata-0`, or the log directory that contains it;
-- a file of one: a segment (`00000000000000000000.log`) or a snapshot (`….checkpoint`), told by its content;
+- a file of one: a segment (`00000000000000000000.log`) or a snapshot (`….checkpoint`), recognised by content;
 - an archive of one: `.tar`, `.tar.gz` or `.zip`, read as a stream and never extracted;
 - a lake: a folder that `kraftlake import`, `fork` or `format` made, or `s3://BUCKET/PREFIX` (with the package extra
   `s3`; endpoint, region and keys come from the `AWS_…` variables of the environment).
 
-kraftlake finds out by content which it is; what is none of these is named in the error.
+kraftlake recognises the kind by content; the error for anything else names what it is.
 
 **Offsets** are Kafka's and inclusive. An image at offset N holds everything up to and including N; `diff N M` and
 `local-changes --from N --to M` tell of the offsets after N up to M, and −1 stands for the empty image before the

@@ -1,4 +1,4 @@
-"""What a command writes to: answers on stdout, talk on stderr, colours where they are wanted."""
+"""The output of a command: answers on stdout, warnings on stderr, colours."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NARROWEST = 40
 class Terminal:
     """The two output streams of a command.
 
-    `colour` says whether stdout gets ANSI codes, `interactive` whether somebody sits in front of it, `width` is what
+    `colour` says whether stdout gets ANSI codes, `interactive` whether it is a terminal, `width` is what
     fits on a line, in cells. Streams are looked up when they are used, so that redirection in tests works.
     """
 

@@ -1,6 +1,6 @@
-"""The fold: replays a log into images and what each broker was told, imports it into a lake, verifies and exports it.
+"""Replays a log into images and local changes, imports it into a lake, verifies and exports it.
 
-What is re-exported here is imported when it is first asked for, so that naming the room costs nothing.
+Exported names are imported when they are first used.
 """
 
 from __future__ import annotations

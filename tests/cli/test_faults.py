@@ -131,9 +131,9 @@ def test_a_cluster_id_that_contradicts_the_source_is_refused() -> None:
 def test_a_record_that_cannot_be_replayed_stops_with_its_offset_or_is_skipped(tmp_path: Path) -> None:
     log = unreplayable_log(tmp_path)
     assert "offset 2" in fault("image", log)
-    way_on = ": --at-offset 1 shows the state before it, --lenient goes on without it."
+    suggest_lenient = ": --at-offset 1 shows the state before it, --lenient goes on without it."
     for command in (["image", log], ["metrics", log], ["export", log, tmp_path / "out"]):
-        assert fault(*command).endswith(way_on)
+        assert fault(*command).endswith(suggest_lenient)
     assert run("image", log, "--at-offset", 1).stdout
     assert fault("local-changes", log, "--broker", 1, "--from", -1).endswith(": --lenient goes on without it.")
     for command in (["image", log], ["diff", log, 1, 3], ["local-changes", log, "--broker", 1, "--from", -1]):

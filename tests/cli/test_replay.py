@@ -124,7 +124,7 @@ def test_what_cannot_be_met_is_one_sentence():
         "", ["error: nowhere is no log directory of a broker: there is no such folder."]
     )  # fmt: skip
     told = run("replay", DIRECTORY, "--broker", 1, "--step", "--json", code=2)
-    assert "--step talks to somebody" in told.stderr
+    assert "--step is interactive" in told.stderr
     told = run("replay", DIRECTORY, "--broker", 1, "--step", "--log-dirs", ".", code=2)
     assert "give one of them" in told.stderr
 

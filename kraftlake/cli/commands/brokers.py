@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kraftlake.cli.command import Argument, Example, Group, Option
+from kraftlake.cli.command import Example, Group, argument, option
 from kraftlake.cli.controlled import Change, changing
 from kraftlake.cli.parameters import BROKER, CountParameter
 from kraftlake.cli.sections import CHANGE
@@ -14,7 +14,7 @@ from kraftlake.cli.sections import CHANGE
 if TYPE_CHECKING:
     from kraftlake.controller.brokers import BrokerHeartbeatReply
 
-_ID = click.argument("broker", cls=Argument, type=BROKER, metavar="ID", help="The broker's id.")
+_ID = argument("broker", type=BROKER, metavar="ID", help="The broker's id.")
 
 
 @click.group(
@@ -25,46 +25,44 @@ _ID = click.argument("broker", cls=Argument, type=BROKER, metavar="ID", help="Th
     examples=(Example("a broker that leads from the start", "kraftlake brokers register 1 --unfence --lake cluster"),),
 )
 def brokers() -> None:
-    """Say of brokers what they would say themselves: no process need run."""
+    """Act for brokers: send the requests that they would send, without a broker process."""
 
 
 @changing(
     "register",
     question="Register a broker, or a new process of one.",
     examples=(
-        Example("and let it take part at once", "kraftlake brokers register 1 --unfence --lake cluster"),
+        Example("registered and unfenced at once", "kraftlake brokers register 1 --unfence --lake cluster"),
         Example("in a rack", "kraftlake brokers register 2 --rack b --unfence --lake cluster"),
         Example("with two disks, fenced", "kraftlake brokers register 3 --directories 2 --lake cluster"),
     ),
 )
 @_ID
-@click.option("--rack", cls=Option, metavar="NAME", help="Where it stands.")
-@click.option("--host", cls=Option, default="127.0.0.1", show_default=True, metavar="HOST", help="Where it listens.")
-@click.option(
+@option("--rack", metavar="NAME", help="The broker's rack.")
+@option("--host", default="127.0.0.1", show_default=True, metavar="HOST", help="The host of its listener.")
+@option(
     "--port",
-    cls=Option,
     type=CountParameter(0, 65535),
     default=9092,
     show_default=True,
     metavar="PORT",
-    help="Its port.",
+    help="And its port.",
 )
-@click.option(
+@option(
     "--directories",
-    cls=Option,
     type=CountParameter(min=1),
     default=1,
     show_default=True,
     metavar="N",
-    help="How many log directories.",
+    help="The number of log directories.",
 )
-@click.option("--unfence", cls=Option, is_flag=True, help="Unfence it, as if it had caught up at once.")
+@option("--unfence", is_flag=True, help="Unfence it, as if it had caught up at once.")
 def register(
     change: Change, *, broker: int, rack: str | None, host: str, port: int, directories: int, unfence: bool
 ) -> None:
-    """Register broker ID with everything that this release supports; it is fenced until it has read that.
+    """Register broker ID with all features that this release supports; it starts fenced.
 
-    A broker that takes part can't be registered anew by another process: fence it first.
+    An unfenced broker can't be registered again by another process: fence it first.
     """
     from kraftlake.controller import ApiError
     from kraftlake.controller.broker_registration import BrokerRegistrationRequest
@@ -109,40 +107,37 @@ def _heartbeat(change: Change, broker: int, *, fence: bool = False, shut_down: b
     return change.controller.run(lambda state: process_heartbeat(state, request))
 
 
-def _tell_state(change: Change, broker: int) -> None:
+def _add_state(change: Change, broker: int) -> None:
     from kraftlake.controller import ApiError
 
     registration = change.controller.image.cluster.brokers[broker]
     change.result(
-        str(broker),
-        ApiError.NONE,
-        fenced=registration.fenced,
-        inControlledShutdown=registration.in_controlled_shutdown,
+        str(broker), ApiError.NONE, fenced=registration.fenced, inControlledShutdown=registration.in_controlled_shutdown
     )
 
 
 @changing(
     "fence",
-    question="Take a broker out of all leaderships and ISRs, as if it had gone silent.",
+    question="Fence a broker: remove it from all leaderships and ISRs, as if it had gone silent.",
     examples=(Example("broker 1 fails", "kraftlake brokers fence 1 --lake cluster"),),
 )
 @_ID
 def fence(change: Change, *, broker: int) -> None:
-    """Fence broker ID. What nobody else can lead has no leader until it is back."""
+    """Fence broker ID. Partitions that no other broker may lead have no leader until it is unfenced."""
     _heartbeat(change, broker, fence=True)
-    _tell_state(change, broker)
+    _add_state(change, broker)
 
 
 @changing(
     "unfence",
-    question="Let a broker that has registered take part.",
+    question="Unfence a registered broker.",
     examples=(Example("broker 1 is back", "kraftlake brokers unfence 1 --lake cluster"),),
 )
 @_ID
 def unfence(change: Change, *, broker: int) -> None:
-    """Unfence broker ID. It leads what nobody leads and it may; its ISRs are its leaders' to say."""
+    """Unfence broker ID. It leads partitions without a leader where it may; leaders add it to ISRs later."""
     _heartbeat(change, broker)
-    _tell_state(change, broker)
+    _add_state(change, broker)
 
 
 @changing(
@@ -152,7 +147,7 @@ def unfence(change: Change, *, broker: int) -> None:
 )
 @_ID
 def shutdown(change: Change, *, broker: int) -> None:
-    """Begin the controlled shutdown of broker ID, and go on until it may stop, which fences it."""
+    """Run the controlled shutdown of broker ID until it may stop, which fences it."""
     for other in sorted(change.controller.image.cluster.brokers):
         if other != broker and not change.controller.image.cluster.brokers[other].fenced:
             _heartbeat(change, other)
@@ -162,7 +157,7 @@ def shutdown(change: Change, *, broker: int) -> None:
             if other != broker and not change.controller.image.cluster.brokers[other].fenced:
                 _heartbeat(change, other)
         _heartbeat(change, broker, shut_down=True)
-    _tell_state(change, broker)
+    _add_state(change, broker)
 
 
 @changing(

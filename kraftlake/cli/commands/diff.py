@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kraftlake.cli.command import Argument, Example, Option
+from kraftlake.cli.command import Example, argument, option
 from kraftlake.cli.image_parts import any_matches, of_topics
 from kraftlake.cli.options import SAMPLE, Call, command, topics_option
 from kraftlake.cli.parameters import MOMENT_OR_EMPTY, SOURCE
@@ -36,32 +36,23 @@ if TYPE_CHECKING:
         Example("for other programs", f"kraftlake diff {SAMPLE} 4592 4639 --json"),
     ),
 )
-@click.argument(
+@argument(
     "before",
-    cls=Argument,
     type=MOMENT_OR_EMPTY,
     required=False,
     metavar="N",
     help="The offset or time of the first image, -1 for the empty one.",
 )
-@click.argument(
-    "after",
-    cls=Argument,
-    type=MOMENT_OR_EMPTY,
-    required=False,
-    metavar="M",
-    help="The offset or time of the second image.",
-)
+@argument("after", type=MOMENT_OR_EMPTY, required=False, metavar="M", help="The offset or time of the second image.")
 @topics_option("Only what is of this topic, its partitions and its configs")
-@click.option(
+@option(
     "--with",
     "other",
-    cls=Option,
     type=SOURCE,
     metavar="SOURCE",
     help="Take the second image from this source; N and M are then the ends of both unless they are given.",
 )
-@click.option("--all", "everything", cls=Option, is_flag=True, help="Draw long parts in full, not their beginning.")
+@option("--all", "everything", is_flag=True, help="Draw long parts in full, not their beginning.")
 def diff(
     call: Call,
     source: str,
@@ -108,5 +99,5 @@ def _image(call: Call, source: Source, at: int | datetime | None) -> MetadataIma
 
     if at == -1:
         return MetadataImage.EMPTY
-    call.tell_past_end(source, at)
+    call.warn_past_end(source, at)
     return call.replay(source, at).image

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from kraftlake.cli.command import Example, Option
+from kraftlake.cli.command import Example, option
 from kraftlake.cli.image_parts import any_matches, matches
 from kraftlake.cli.options import SAMPLE, Call, command, from_option, to_option, topic_ids_option, topics_option
 from kraftlake.cli.parameters import BROKER, EVENT_KIND
@@ -90,7 +90,7 @@ def _among(column: pa.ChunkedArray, values: Sequence[str]) -> pa.Array:
 @command(
     "events",
     section=LOOK,
-    question="What happened in the cluster, told in sentences?",
+    question="What happened in the cluster, in sentences?",
     secrets=True,
     examples=(
         Example(
@@ -110,14 +110,11 @@ def _among(column: pa.ChunkedArray, values: Sequence[str]) -> pa.Array:
 @to_option
 @topics_option("Only of this topic")
 @topic_ids_option("Only of the topic that has, or had, this id, without its configs")
-@click.option(
-    "--partition", "partitions", cls=Option, multiple=True, metavar="NAME-N", help="Only of this partition. Repeatable."
-)
-@click.option("--broker", cls=Option, type=BROKER, metavar="ID", help="Only of this broker itself.")
-@click.option(
+@option("--partition", "partitions", multiple=True, metavar="NAME-N", help="Only of this partition. Repeatable.")
+@option("--broker", type=BROKER, metavar="ID", help="Only of this broker itself.")
+@option(
     "--kind",
     "kinds",
-    cls=Option,
     type=EVENT_KIND,
     multiple=True,
     metavar="KIND",
@@ -135,7 +132,7 @@ def events(
     broker: int | None,
     kinds: tuple[str, ...],
 ) -> None:
-    """Tell what happened in the cluster: who led what, which replicas fell behind, which brokers were fenced.
+    """Show what happened in the cluster: leader changes, replicas out of sync, fenced brokers and more.
 
     An event is what a log batch, or a whole metadata transaction, changed of one thing: leaders, ISRs, reassignments,
     brokers, topics, configs, quotas, ACLs, features. `kraftlake spark events` writes the same as a table;
@@ -161,12 +158,12 @@ def events(
         for shown, event in enumerate(asked_for, 1):  # noqa: B007
             view.show(event)
         view.finish()
-    call.tell_skipped(told.skipped)
+    call.warn_skipped(told.skipped)
     if not shown:
-        _tell_strangers(call, opened.image(last, lenient=not call.strict), wanted)
+        _warn_unknown_names(call, opened.image(last, lenient=not call.strict), wanted)
 
 
-def _tell_strangers(call: Call, image: MetadataImage, wanted: Wanted) -> None:
+def _warn_unknown_names(call: Call, image: MetadataImage, wanted: Wanted) -> None:
     """Warn where what nothing happened to is not there either: its name looks like a mistake."""
     from kraftlake.records.uuid import Uuid
 
@@ -181,7 +178,7 @@ def _tell_strangers(call: Call, image: MetadataImage, wanted: Wanted) -> None:
         if topic is None or int(name.rpartition("-")[2]) not in topic.partitions:
             call.terminal.warn(f"there is no partition {name} {where}")
     if wanted.broker is not None:
-        call.tell_unregistered(wanted.broker, image.cluster.brokers, where=where)
+        call.warn_unregistered(wanted.broker, image.cluster.brokers, where=where)
 
 
 def _rows_of(table: pa.Table) -> Iterator[dict[str, Any]]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from kraftlake.cli.command import Argument, Example, Option
+from kraftlake.cli.command import Example, argument, option
 from kraftlake.cli.options import SAMPLE, Call, command
 from kraftlake.cli.parameters import OUTPUT
 from kraftlake.cli.sections import MOVE
@@ -24,11 +24,9 @@ from kraftlake.cli.sections import MOVE
         ),
     ),
 )
-@click.argument("output", cls=Argument, type=OUTPUT, metavar="OUT.checkpoint", help="The file to write.")
-@click.option(
-    "--allow-loss", cls=Option, is_flag=True, help="Leave out what the image's metadata.version can't express."
-)
-@click.option("--force", cls=Option, is_flag=True, help="Overwrite OUT.checkpoint if it exists.")
+@argument("output", type=OUTPUT, metavar="OUT.checkpoint", help="The file to write.")
+@option("--allow-loss", is_flag=True, help="Leave out what the image's metadata.version can't express.")
+@option("--force", is_flag=True, help="Overwrite OUT.checkpoint if it exists.")
 def export(call: Call, source: str, output: str, *, allow_loss: bool, force: bool) -> None:
     """Write the image of SOURCE at an offset, by default its last, as a KRaft snapshot file.
 
@@ -46,7 +44,7 @@ def export(call: Call, source: str, output: str, *, allow_loss: bool, force: boo
     from kraftlake.replay.queries.export import export as write_snapshot
 
     opened = call.open(source)
-    with call.way_on():
+    with call.suggest_lenient():
         report = write_snapshot(opened, target, call.at, allow_loss=allow_loss, lenient=not call.strict).to_json()
     for loss in report["losses"]:
         call.terminal.warn(f"left out: {loss}")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import click
-
-from kraftlake.cli.command import Argument, Example
+from kraftlake.cli.command import Example, argument
 from kraftlake.cli.options import SAMPLE, Call, command
 from kraftlake.cli.parameters import LAKE
 from kraftlake.cli.sections import ENGINE
@@ -20,7 +18,7 @@ from kraftlake.cli.sections import ENGINE
         Example("what if it had gone on otherwise from there", f"kraftlake fork {SAMPLE} what-if --at-offset 4592"),
     ),
 )
-@click.argument("lake", cls=Argument, type=LAKE, metavar="DST", help="The folder of the new lake, or an s3:// URI.")
+@argument("lake", type=LAKE, metavar="DST", help="The folder of the new lake, or an s3:// URI.")
 def fork(call: Call, source: str, lake: str) -> None:
     """Make DST a controlled lake that holds the log of SOURCE up to and including an offset, by default all of it.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from kraftlake.cli.command import Argument, Example, Option
+from kraftlake.cli.command import Example, argument, option
 from kraftlake.cli.controlled import key_values
 from kraftlake.cli.options import Call, command
 from kraftlake.cli.parameters import LAKE
@@ -27,36 +27,23 @@ from kraftlake.cli.sections import ENGINE
         ),
     ),
 )
-@click.argument("lake", cls=Argument, type=LAKE, help="The folder of the new lake, or an s3:// URI.")
-@click.option(
-    "--cluster-id", cls=Option, metavar="ID", help="The cluster's id, 22 characters of base64; a new one by default."
-)
-@click.option(
-    "--release-version",
-    cls=Option,
-    metavar="VERSION",
-    help="Begin as this release would: 4.0, 4.1-IV0; 4.4 by default.",
-)
-@click.option("--feature", cls=Option, multiple=True, metavar="NAME=LEVEL", help="Begin with this level of a feature.")
-@click.option(
+@argument("lake", type=LAKE, help="The folder of the new lake, or an s3:// URI.")
+@option("--cluster-id", metavar="ID", help="The cluster's id, 22 characters of base64; a new one by default.")
+@option("--release-version", metavar="VERSION", help="Begin as this release would: 4.0, 4.1-IV0; 4.4 by default.")
+@option("--feature", multiple=True, metavar="NAME=LEVEL", help="Begin with this level of a feature.")
+@option(
     "--add-scram",
-    cls=Option,
     multiple=True,
     metavar="MECHANISM=[…]",
     help="A user to begin with: SCRAM-SHA-256=[name=alice,password=secret].",
 )
 def format_(
-    call: Call,
-    lake: str,
-    *,
-    release_version: str | None,
-    feature: tuple[str, ...],
-    add_scram: tuple[str, ...],
+    call: Call, lake: str, *, release_version: str | None, feature: tuple[str, ...], add_scram: tuple[str, ...]
 ) -> None:
-    """Make LAKE an empty controlled lake: one whose log a controller writes, and nobody imports into.
+    """Make LAKE an empty controlled lake: a controller writes its log, and imports into it are refused.
 
-    The log is empty until a controller claims its first epoch; it begins it with the levels of features, and the
-    users, that are given here.
+    The log is empty until a controller claims its first epoch; it then begins with the feature levels and users that
+    are given here.
     """
     from kraftlake.cli.views.lake_view import show_formatted
     from kraftlake.controller import BootstrapMetadata, BootstrapSnapshot

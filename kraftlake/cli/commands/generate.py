@@ -8,26 +8,19 @@ from typing import Any
 
 import click
 
-from kraftlake.cli.command import Argument, Example, Option
+from kraftlake.cli.command import Example, argument, option
 from kraftlake.cli.options import Call, command
 from kraftlake.cli.parameters import LAKE, TIME, CountParameter
 from kraftlake.cli.sections import ENGINE
 
 _COUNT = CountParameter(min=1)
-_PATTERNS = (
-    "rolling-restart",
-    "zone-outage",
-    "isr-flaps",
-    "reassignment-storm",
-    "topic-churn",
-    "config-changes",
-)
+_PATTERNS = ("rolling-restart", "zone-outage", "isr-flaps", "reassignment-storm", "topic-churn", "config-changes")
 """Those of the room, which is imported only to make one; a test holds the two together."""
 
 
 def _size(name: str, default: int, text: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    return click.option(
-        f"--{name}", cls=Option, section="The cluster", type=_COUNT, default=default, show_default=True, metavar="N",
+    return option(
+        f"--{name}", section="The cluster", type=_COUNT, default=default, show_default=True, metavar="N",
         help=text,
     )  # fmt: skip
 
@@ -46,28 +39,28 @@ def _size(name: str, default: int, text: str) -> Callable[[Callable[..., None]],
         Example("another one of the same kind", "kraftlake generate other --seed 7 --records 5000"),
     ),
 )
-@click.argument("lake", cls=Argument, type=LAKE, help="The folder of the new lake.")
+@argument("lake", type=LAKE, help="The folder of the new lake.")
 @_size("brokers", 6, "How many brokers it has.")
 @_size("racks", 3, "How many racks they are in.")
 @_size("topics", 50, "How many topics it has.")
 @_size("partitions", 12, "How many partitions each topic has.")
 @_size("replication-factor", 3, "How many replicas each partition has.")
-@click.option(
-    "--records", cls=Option, section="The history", type=_COUNT, default=100_000, show_default=True, metavar="N",
+@option(
+    "--records", section="The history", type=_COUNT, default=100_000, show_default=True, metavar="N",
     help="About how many records the log gets; setting up the cluster is always there.",
 )  # fmt: skip
-@click.option(
-    "--pattern", "patterns", cls=Option, section="The history", type=click.Choice(_PATTERNS), multiple=True,
+@option(
+    "--pattern", "patterns", section="The history", type=click.Choice(_PATTERNS), multiple=True,
     help="What happens, again and again in this order; may be given several times. All of them by default.",
 )  # fmt: skip
-@click.option(
-    "--quiet", cls=Option, section="The history", type=CountParameter(min=0), default=60, show_default=True,
+@option(
+    "--quiet", section="The history", type=CountParameter(min=0), default=60, show_default=True,
     metavar="SECONDS", help="How long nothing happens between two of them.",
 )  # fmt: skip
-@click.option("--start", cls=Option, section="The history", type=TIME, metavar="T",
+@option("--start", section="The history", type=TIME, metavar="T",
               help="When it begins, by default 2026-01-01T00:00:00Z.")  # fmt: skip
-@click.option(
-    "--seed", cls=Option, section="The history", type=CountParameter(min=0), default=0, show_default=True, metavar="N",
+@option(
+    "--seed", section="The history", type=CountParameter(min=0), default=0, show_default=True, metavar="N",
     help="The same options and seed give the same log.",
 )  # fmt: skip
 def generate(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kraftlake.cli.command import Example, Option
+from kraftlake.cli.command import Example, option
 from kraftlake.cli.image_parts import PARTS, any_matches, cut, keys_of, topics_to_read
 from kraftlake.cli.options import SAMPLE, Call, command, topic_ids_option, topics_option
 from kraftlake.cli.parameters import BROKER
@@ -44,45 +44,40 @@ if TYPE_CHECKING:
 )
 @topics_option("Only this topic")
 @topic_ids_option("Only the topic of this id")
-@click.option("--broker", cls=Option, type=BROKER, metavar="ID", help="Only this broker and the partitions it hosts.")
-@click.option(
+@option("--broker", type=BROKER, metavar="ID", help="Only this broker and the partitions it hosts.")
+@option(
     "--unavailable-partitions",
     "unavailable",
-    cls=Option,
     is_flag=True,
-    help="Only partitions without a leader, since when, who led them, and why.",
+    help="Only partitions without a leader: since when, their last leader, and why.",
 )
-@click.option(
+@option(
     "--under-replicated-partitions",
     "under_replicated",
-    cls=Option,
     is_flag=True,
-    help="Only partitions that lack a replica in sync.",
+    help="Only partitions with a replica out of sync.",
 )
-@click.option(
+@option(
     "--under-min-isr-partitions",
     "under_min_isr",
-    cls=Option,
     is_flag=True,
-    help="Only partitions without a leader, or with fewer replicas in sync than min.insync.replicas asks for.",
+    help="Only partitions without a leader, or with fewer replicas in sync than min.insync.replicas.",
 )
-@click.option(
+@option(
     "--at-min-isr-partitions",
     "at_min_isr",
-    cls=Option,
     is_flag=True,
-    help="Only partitions with just as many in sync; of several of these four options, any.",
+    help="Only partitions with exactly min.insync.replicas in sync. With several of these four options: any of them.",
 )
-@click.option(
+@option(
     "--part",
     "parts",
-    cls=Option,
     multiple=True,
     type=click.Choice(list(PARTS)),
     metavar="PART",
     help=f"Only this part: {', '.join(PARTS)}. Repeatable.",
 )
-@click.option("--all", "everything", cls=Option, is_flag=True, help="Draw long parts in full, not their beginning.")
+@option("--all", "everything", is_flag=True, help="Draw long parts in full, not their beginning.")
 def image(
     call: Call,
     source: str,
@@ -127,11 +122,11 @@ def image(
         import attrs
 
         form["skippedRecords"] = [attrs.asdict(record) for record in replay.skipped]
-    _tell_strangers(call, replay.image, topics, None if troubles or form.get("topics") else broker)
+    _warn_unknown_names(call, replay.image, topics, None if troubles or form.get("topics") else broker)
     if unavailable:
-        _tell_leaderless(opened, form, whole["brokers"])
+        _add_leaderless(opened, form, whole["brokers"])
     if under_min_isr or at_min_isr:
-        _tell_min_isr(form, min_isr)
+        _add_min_isr(form, min_isr)
     if call.as_json:
         call.terminal.json(form)
         return
@@ -149,17 +144,17 @@ def image(
     )
 
 
-def _tell_strangers(call: Call, image: MetadataImage, topics: tuple[str, ...], broker: int | None) -> None:
-    """Warn of topics, and of a broker that hosts nothing, that are not there: their names look like mistakes."""
+def _warn_unknown_names(call: Call, image: MetadataImage, topics: tuple[str, ...], broker: int | None) -> None:
+    """Warn of topics that no name matches, and of a broker that is not registered: probably typing errors."""
     where = f"at offset {image.offset}"
     if topics and not any_matches(image.topics, topics):
         call.terminal.warn(f"no topic matches {', '.join(topics)} {where}")
     if broker is not None:
-        call.tell_unregistered(broker, image.cluster.brokers, where=where)
+        call.warn_unregistered(broker, image.cluster.brokers, where=where)
 
 
 def _overview(image: MetadataImage) -> TopicsOverview | None:
-    """The topics of a large image at one glance, None of a small one."""
+    """An overview of the topics of a large image, None of a small one."""
     if not image.topics.is_large:
         return None
     from kraftlake.cli.views.image_view import FIRST_TOPICS
@@ -169,15 +164,15 @@ def _overview(image: MetadataImage) -> TopicsOverview | None:
 
 
 def _name_of(image: MetadataImage, topic_id: str) -> str:
-    """The name of the topic that has an id; where none has it the id itself, so that it is told as matching nothing."""
+    """The name of the topic with an id; the id itself where there is none, for the warning that nothing matches."""
     from kraftlake.records.uuid import Uuid
 
     topic = image.topics.get_topic_by_id(Uuid.from_string(topic_id))
     return topic_id if topic is None else topic.name
 
 
-def _tell_leaderless(source: Source, form: dict[str, Any], brokers: dict[str, Any]) -> None:
-    """Put into the form since when each partition has had no leader, who led it, and why nobody does."""
+def _add_leaderless(source: Source, form: dict[str, Any], brokers: dict[str, Any]) -> None:
+    """Add to the form since when each partition has had no leader, its last leader, and why it has none."""
     from kraftlake.cli.image_parts import may_lead
     from kraftlake.records.uuid import Uuid
     from kraftlake.replay.queries.leaderless import leaderless_since
@@ -197,8 +192,8 @@ def _tell_leaderless(source: Source, form: dict[str, Any], brokers: dict[str, An
         } | may_lead(partition, brokers)
 
 
-def _tell_min_isr(form: dict[str, Any], min_isr: Callable[[str], int]) -> None:
-    """Put into the form what min.insync.replicas is for each partition."""
+def _add_min_isr(form: dict[str, Any], min_isr: Callable[[str], int]) -> None:
+    """Add min.insync.replicas of each partition to the form."""
     for name, topic in form.get("topics", {}).items():
         for partition in topic["partitions"].values():
             partition["minIsr"] = min_isr(name)

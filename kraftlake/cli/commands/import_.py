@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kraftlake.cli.command import Argument, Example, Option
+from kraftlake.cli.command import Example, argument, option
 from kraftlake.cli.faults import TerminatedError
 from kraftlake.cli.options import SAMPLE, Call, command
 from kraftlake.cli.parameters import LAKE, MeasureParameter
@@ -40,24 +40,21 @@ _UPKEEP_SECONDS = 60.0
         ),
     ),
 )
-@click.argument("lake", cls=Argument, type=LAKE, help="The folder of the lake; made if it does not exist.")
-@click.option("--follow", cls=Option, is_flag=True, help="Go on with what the node of this directory writes.")
-@click.option(
+@argument("lake", type=LAKE, help="The folder of the lake; made if it does not exist.")
+@option("--follow", is_flag=True, help="Go on with what the node of this directory writes.")
+@option(
     "--include-uncommitted",
-    cls=Option,
     is_flag=True,
     help="With --follow: take every whole batch, also those that a new leader may still replace.",
 )
-@click.option(
+@option(
     "--quorum",
-    cls=Option,
     metavar="HOST:PORT",
     help="With --follow: take what the quorum has committed, as any of these nodes of the cluster, brokers or "
     "controllers, tells (several with commas between them; PLAINTEXT listeners).",
 )
-@click.option(
+@option(
     "--poll",
-    cls=Option,
     type=MeasureParameter(min=0.01),
     metavar="SECONDS",
     help="With --follow: how often to look, 0.5 if not given.",
@@ -72,10 +69,10 @@ def import_(
     quorum: str | None,
     poll: float | None,
 ) -> None:
-    """Append to LAKE what it does not have yet of SOURCE.
+    """Append to LAKE what it lacks of SOURCE.
 
-    Twice is the same as once. At the first offset that disagrees with the lake (a gap, another epoch, other bytes, or
-    another cluster) nothing is changed, and that offset is named.
+    Importing twice is the same as once. Where SOURCE disagrees with the lake (a gap, another epoch, other bytes, or
+    another cluster) the command changes nothing and names the first such offset.
 
     With --follow it takes what the log itself tells is committed, which is late: up to the newest snapshot or change
     of leader. With --quorum it takes up to the high watermark, as soon as the directory has it; while nobody can be
@@ -99,14 +96,14 @@ def import_(
     if form["torn"]:
         call.terminal.warn(f"{form['torn']}; everything before it is in the lake")
     if form["records"] or form["snapshots"]:
-        _tell_unreplayable(call, lake)
+        _warn_unreplayable(call, lake)
     if call.as_json:
         call.terminal.json(form)
     else:
         show_import_report(call.terminal, form)
 
 
-def _tell_unreplayable(call: Call, lake: str) -> None:
+def _warn_unreplayable(call: Call, lake: str) -> None:
     """Warn where the lake's log, every byte of which is sound, can't be replayed to its end."""
     import kraftlake
     from kraftlake.runtime.errors import KraftlakeError
@@ -150,7 +147,7 @@ def _follow(call: Call, source: str, lake: str, *, include_uncommitted: bool, qu
             late = False
         if not upkeep and step.committed_to >= 0:
             upkeep.append(UpkeepThread(Upkeep(lake), interval=_UPKEEP_SECONDS))
-        _tell_step(call, lake, step, include_uncommitted=include_uncommitted)
+        _show_step(call, lake, step, include_uncommitted=include_uncommitted)
         sys.stdout.flush()
 
     received: list[int] = []
@@ -176,20 +173,20 @@ def _follow(call: Call, source: str, lake: str, *, include_uncommitted: bool, qu
 
 
 def _quorum(call: Call, source: str, addresses: str) -> tuple[QuorumClient, QuorumWatch]:
-    """Somebody to ask what is committed, of the same cluster as the directory."""
+    """A client of the quorum of the directory's cluster, to ask what is committed."""
     from kraftlake.protocol import QuorumClient, QuorumWatch, parse_addresses
 
     parsed = parse_addresses(addresses)
     cluster_id = call.open(source, tell_torn=False).cluster_id
     if cluster_id is None:
         raise click.UsageError(
-            f"No meta.properties beside {source} tells its cluster: give --cluster-id, so that no other one is asked."
+            f"No meta.properties beside {source} names its cluster: give --cluster-id, so that the right one is asked."
         )
     client = QuorumClient(parsed, cluster_id=cluster_id)
     return client, QuorumWatch(client, call.terminal.warn)
 
 
-def _tell_step(call: Call, lake: str, step: FollowStep, *, include_uncommitted: bool) -> None:
+def _show_step(call: Call, lake: str, step: FollowStep, *, include_uncommitted: bool) -> None:
     """One line for a step."""
     from kraftlake.cli.views.words import counted
 

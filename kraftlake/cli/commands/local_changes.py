@@ -1,12 +1,10 @@
-"""`kraftlake local-changes`: what one broker was told to do."""
+"""`kraftlake local-changes`: what a metadata delta means to one broker."""
 
 from __future__ import annotations
 
 from datetime import datetime
 
-import click
-
-from kraftlake.cli.command import Example, Option
+from kraftlake.cli.command import Example, option
 from kraftlake.cli.options import SAMPLE, Call, command
 from kraftlake.cli.parameters import BROKER, MOMENT, MOMENT_OR_EMPTY
 from kraftlake.cli.sections import LOOK
@@ -15,7 +13,7 @@ from kraftlake.cli.sections import LOOK
 @command(
     "local-changes",
     section=LOOK,
-    question="What was a broker told to do: lead, follow, delete?",
+    question="What did a range of offsets mean to a broker: lead, follow, delete?",
     examples=(
         Example(
             "what a reassignment meant to broker 1",
@@ -24,20 +22,17 @@ from kraftlake.cli.sections import LOOK
         Example("for other programs", f"kraftlake local-changes {SAMPLE} --broker 3 --from -1 --to 5736 --json"),
     ),
 )
-@click.option("--broker", cls=Option, type=BROKER, required=True, metavar="ID", help="The broker's id.")
-@click.option(
+@option("--broker", type=BROKER, required=True, metavar="ID", help="The broker's id.")
+@option(
     "--from",
     "first",
-    cls=Option,
     type=MOMENT_OR_EMPTY,
     required=True,
     metavar="N",
     help="The offset or time of the image that the change starts from, -1 for the empty one.",
 )
-@click.option(
-    "--to", "last", cls=Option, type=MOMENT, metavar="M", help="The change's last offset or time, by default the log's."
-)
-@click.option("--all", "everything", cls=Option, is_flag=True, help="Draw every partition, not the first of them.")
+@option("--to", "last", type=MOMENT, metavar="M", help="The change's last offset or time, by default the log's.")
+@option("--all", "everything", is_flag=True, help="Draw every partition, not the first of them.")
 def local_changes(
     call: Call, source: str, broker: int, first: int | datetime, last: int | datetime | None, *, everything: bool
 ) -> None:
@@ -46,13 +41,13 @@ def local_changes(
     Partitions to delete, to lead (elected: with a new leader epoch) and to follow, and the log directories assigned.
     """
     opened = call.open(source)
-    with call.progress() as progress, call.way_on():
+    with call.progress() as progress, call.suggest_lenient():
         answer = opened.local_changes(broker, first, last, lenient=not call.strict, progress=progress)
-    call.tell_skipped(answer.skipped)
+    call.warn_skipped(answer.skipped)
     changes = answer.to_json()
     if not any(changes[kind] for kind in ("deletes", "leaders", "followers")):
         where = f"after offset {answer.from_offset} up to {answer.to_offset}"
-        call.tell_unregistered(broker, answer.registered_brokers, where=where)
+        call.warn_unregistered(broker, answer.registered_brokers, where=where)
     if call.as_json:
         call.terminal.json(changes)
         return

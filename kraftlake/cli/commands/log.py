@@ -6,9 +6,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-import click
-
-from kraftlake.cli.command import Example, Option
+from kraftlake.cli.command import Example, option
 from kraftlake.cli.options import SAMPLE, Call, command, from_option, to_option, topic_ids_option, topics_option
 from kraftlake.cli.parameters import RECORD_TYPE
 from kraftlake.cli.sections import LOOK
@@ -43,10 +41,9 @@ NO_OP = "NO_OP_RECORD"
 )
 @from_option
 @to_option
-@click.option(
+@option(
     "--type",
     "types",
-    cls=Option,
     type=RECORD_TYPE,
     multiple=True,
     metavar="TYPE",
@@ -54,7 +51,7 @@ NO_OP = "NO_OP_RECORD"
 )
 @topics_option("Only records of this topic, its partitions and its configs")
 @topic_ids_option("Only those of the topic that has, or had, this id")
-@click.option("--no-noop", cls=Option, is_flag=True, help="Leave out the no-ops of an idle controller.")
+@option("--no-noop", is_flag=True, help="Leave out the no-ops of an idle controller.")
 def log(
     call: Call,
     source: str,

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import click
-
-from kraftlake.cli.command import Argument, Example, Option
+from kraftlake.cli.command import Example, argument, option
 from kraftlake.cli.options import Call, command
 from kraftlake.cli.parameters import LAKE, OFFSET, MeasureParameter
 from kraftlake.cli.sections import UPKEEP
@@ -29,13 +27,13 @@ _MINUTE_MS = 60_000
         Example("what was done, for scripts", "kraftlake log compact lake --json"),
     ),
 )
-@click.argument("lake", cls=Argument, type=LAKE, help=_LAKE_HELP)
+@argument("lake", type=LAKE, help=_LAKE_HELP)
 def log_compact(call: Call, lake: str) -> None:
     """Make the small files of LAKE into large ones in offset order, checkpoint its tables, clean up old commits.
 
     That is the log, and what the Spark jobs have made of it.
 
-    No row changes and nobody is in the way: writers, readers and streams go on meanwhile. Commits that a stream within
+    No row changes, and writers, readers and streams continue meanwhile. Commits that a stream within
     the declared lag may still have to read stay.
     """
     from kraftlake.metadata_log import Upkeep, UpkeepPolicy
@@ -77,20 +75,16 @@ def _compacted(done: Compaction) -> str:
     source=False,
     examples=(Example("what a snapshot at 3532 stands for", "kraftlake log trim lake --before 3532 --stream-lag 0"),),
 )
-@click.argument("lake", cls=Argument, type=LAKE, help=_LAKE_HELP)
-@click.option(
-    "--before", cls=Option, type=OFFSET, required=True, metavar="N", help="Keep this offset and all after it."
-)
-@click.option(
+@argument("lake", type=LAKE, help=_LAKE_HELP)
+@option("--before", type=OFFSET, required=True, metavar="N", help="Keep this offset and all after it.")
+@option(
     "--stream-lag",
-    cls=Option,
     type=MeasureParameter(min=0),
     metavar="MINUTES",
     help="Declare first how far the slowest stream over the lake may lag behind (6 hours if never declared).",
 )
-@click.option(
+@option(
     "--force",
-    cls=Option,
     is_flag=True,
     help="Trim even what a table of a Spark job has still to read: the table must then be deleted and made anew.",
 )
@@ -131,11 +125,10 @@ def log_trim(call: Call, lake: str, *, before: int, stream_lag: float | None, fo
         Example("only say what would go", "kraftlake log vacuum lake --dry-run"),
     ),
 )
-@click.argument("lake", cls=Argument, type=LAKE, help=_LAKE_HELP)
-@click.option("--dry-run", cls=Option, is_flag=True, help="Delete nothing.")
-@click.option(
+@argument("lake", type=LAKE, help=_LAKE_HELP)
+@option("--dry-run", is_flag=True, help="Delete nothing.")
+@option(
     "--older-than",
-    cls=Option,
     type=MeasureParameter(min=15),
     default=60.0,
     show_default=True,

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import click
-
-from kraftlake.cli.command import Example, Option
+from kraftlake.cli.command import Example, option
 from kraftlake.cli.options import SAMPLE, Call, command
 from kraftlake.cli.parameters import BROKER
 from kraftlake.cli.sections import LOOK
@@ -23,7 +21,7 @@ from kraftlake.cli.sections import LOOK
         Example("the partitions behind the numbers of a broker", f"kraftlake metrics {SAMPLE} --broker 1 --json"),
     ),
 )
-@click.option("--broker", cls=Option, type=BROKER, metavar="ID", help="Name the partitions of this broker.")
+@option("--broker", type=BROKER, metavar="ID", help="Name the partitions of this broker.")
 def metrics(call: Call, source: str, *, broker: int | None) -> None:
     """Show Kafka's controller metrics as they were after an offset, by default the last, and each broker's partitions.
 
@@ -41,7 +39,7 @@ def metrics(call: Call, source: str, *, broker: int | None) -> None:
     if broker is not None:
         lists = attrs.asdict(partitions_of(image, broker), recurse=False)
         if not any(lists.values()):
-            call.tell_unregistered(broker, image.cluster.brokers, where=f"at offset {image.offset}")
+            call.warn_unregistered(broker, image.cluster.brokers, where=f"at offset {image.offset}")
         form = image.provenance.to_json() | {"broker": broker}
         form |= {camel_case(kind): [f"{n}-{p}" for n, p in names] for kind, names in lists.items()}
     else:

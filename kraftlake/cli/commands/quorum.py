@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import click
-
-from kraftlake.cli.command import Argument, Example
+from kraftlake.cli.command import Example, argument
 from kraftlake.cli.options import SAMPLE, Call, command
 from kraftlake.cli.parameters import SOURCE
 from kraftlake.cli.sections import LOOK
@@ -20,9 +18,8 @@ from kraftlake.cli.sections import LOOK
         Example("for other programs", f"kraftlake quorum {SAMPLE} --json"),
     ),
 )
-@click.argument(
+@argument(
     "sources",
-    cls=Argument,
     type=SOURCE,
     nargs=-1,
     required=True,

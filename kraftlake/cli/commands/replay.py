@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kraftlake.cli.command import Example, Option
+from kraftlake.cli.command import Example, option
 from kraftlake.cli.options import SAMPLE, Call, command, to_option
 from kraftlake.cli.parameters import BROKER, MOMENT, CountParameter, PathParameter
 from kraftlake.cli.sections import LOOK
@@ -34,40 +34,30 @@ if TYPE_CHECKING:
         Example("for other programs", f"kraftlake replay {SAMPLE} --broker 1 --to 1059 --json"),
     ),
 )
-@click.option("--broker", cls=Option, type=BROKER, required=True, metavar="ID", help="The broker's id.")
-@click.option(
+@option("--broker", type=BROKER, required=True, metavar="ID", help="The broker's id.")
+@option(
     "--from",
     "first",
-    cls=Option,
     type=MOMENT,
     metavar="N",
     help="Begin with what the broker hosts before this offset or time, by default with the start of the log.",
 )
 @to_option
-@click.option("--step", cls=Option, is_flag=True, help="Stop after each delta and take commands.")
-@click.option(
+@option("--step", is_flag=True, help="Stop after each delta and take commands.")
+@option(
     "--log-dirs",
     "log_dirs",
-    cls=Option,
     multiple=True,
     type=PathParameter("directory"),
     metavar="DIR",
     help="Compare this log directory of the broker with the image at the end. Repeatable. Nothing is ever changed.",
 )
-@click.option(
+@option(
     "--listener",
-    cls=Option,
     metavar="NAME",
     help="The listener at which brokers reach each other, by default the first that all of them have.",
 )
-@click.option(
-    "--fetchers",
-    cls=Option,
-    type=CountParameter(min=1),
-    default=1,
-    metavar="N",
-    help="num.replica.fetchers, 1 if not given.",
-)
+@option("--fetchers", type=CountParameter(min=1), default=1, metavar="N", help="num.replica.fetchers, 1 if not given.")
 def replay(
     call: Call,
     source: str,
@@ -88,7 +78,7 @@ def replay(
     registered hosts nothing, and that is no error. Secrets are met in the images of --step only.
     """
     if step and call.as_json:
-        raise click.UsageError("--step talks to somebody; --json is for programs.")
+        raise click.UsageError("--step is interactive; --json is for programs.")
     if step and log_dirs:
         raise click.UsageError("--log-dirs compares at the end, which --step need not reach: give one of them.")
     from kraftlake.replica_manager import BrokerReplay, check_log_dirs
@@ -114,9 +104,9 @@ def replay(
             _as_json(call, driven, log_dirs)
         else:
             _in_words(call, driven, log_dirs)
-        call.tell_skipped(driven.skipped)
+        call.warn_skipped(driven.skipped)
         if not call.as_json:
-            _tell_strangers(call, driven, listener)
+            _warn_unknown_names(call, driven, listener)
 
 
 def _as_json(call: Call, driven: BrokerReplay, log_dirs: tuple[str, ...]) -> None:
@@ -149,11 +139,11 @@ def _in_words(call: Call, driven: BrokerReplay, log_dirs: tuple[str, ...]) -> No
             call.terminal.line(line)
 
 
-def _tell_strangers(call: Call, driven: BrokerReplay, listener: str | None) -> None:
-    """Warn where a broker's id or a listener's name looks like a mistake."""
+def _warn_unknown_names(call: Call, driven: BrokerReplay, listener: str | None) -> None:
+    """Warn of an unknown broker id or listener name."""
     broker, image = driven.broker, driven.broker.image
     if not any(broker.roles()):
-        call.tell_unregistered(broker.broker_id, image.cluster.brokers, where=f"at offset {image.offset}")
+        call.warn_unregistered(broker.broker_id, image.cluster.brokers, where=f"at offset {image.offset}")
     names = sorted({name for known in image.cluster.brokers.values() for name in known.listeners})
     if listener is not None and names and listener not in names:
         call.terminal.warn(

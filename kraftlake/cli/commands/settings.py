@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kraftlake.cli.command import Argument, Example, Group, Option
+from kraftlake.cli.command import Example, Group, argument, option
 from kraftlake.cli.controlled import Change, changing, key_values
 from kraftlake.cli.sections import CHANGE
 
@@ -44,24 +44,19 @@ def configs() -> None:
         Example("no longer", "kraftlake configs alter broker: --delete log.retention.hours --lake cluster"),
     ),
 )
-@click.argument(
-    "resource",
-    cls=Argument,
-    metavar="TYPE:NAME",
-    help="topic, broker, group or client-metrics; broker: is all of them.",
-)
-@click.option("--set", "set_", cls=Option, multiple=True, metavar="KEY=VALUE", help="Give a config this value.")
-@click.option("--delete", cls=Option, multiple=True, metavar="KEY", help="Let a config have its default.")
-@click.option("--append", cls=Option, multiple=True, metavar="KEY=VALUE", help="Add to a list.")
-@click.option("--subtract", cls=Option, multiple=True, metavar="KEY=VALUE", help="Take out of a list.")
+@argument("resource", metavar="TYPE:NAME", help="topic, broker, group or client-metrics; broker: is all of them.")
+@option("--set", "set_", multiple=True, metavar="KEY=VALUE", help="Give a config this value.")
+@option("--delete", multiple=True, metavar="KEY", help="Let a config have its default.")
+@option("--append", multiple=True, metavar="KEY=VALUE", help="Add to a list.")
+@option("--subtract", multiple=True, metavar="KEY=VALUE", help="Take out of a list.")
 def alter_configs(change: Change, *, resource: str, **operations: tuple[str, ...]) -> None:
     """Change the configs of one resource, all of what is named or nothing."""
     from kraftlake.controller.configs import ConfigOperation, OpType, incremental_alter_configs
 
     target = _resource(resource)
     changes = {name: ConfigOperation(OpType.DELETE) for name in operations["delete"]}
-    for option, kind in (("set_", OpType.SET), ("append", OpType.APPEND), ("subtract", OpType.SUBTRACT)):
-        for name, value in key_values(operations[option], f"--{option.rstrip('_')}").items():
+    for word, kind in (("set_", OpType.SET), ("append", OpType.APPEND), ("subtract", OpType.SUBTRACT)):
+        for name, value in key_values(operations[word], f"--{word.rstrip('_')}").items():
             if name in changes:
                 raise click.UsageError(f"{name} is named twice: one thing can be done with a config at a time.")
             changes[name] = ConfigOperation(kind, value)
@@ -100,11 +95,11 @@ def quotas() -> None:
         Example("of each address", "kraftlake quotas alter --ip '' --set connection_creation_rate=10 --lake cluster"),
     ),
 )
-@click.option("--user", cls=Option, metavar="NAME", help="A user; empty is the default of users.")
-@click.option("--client-id", cls=Option, metavar="NAME", help="A client id; empty is the default of client ids.")
-@click.option("--ip", cls=Option, metavar="ADDRESS", help="An address; empty is the default of addresses.")
-@click.option("--set", "set_", cls=Option, multiple=True, metavar="KEY=VALUE", help="Give a quota this value.")
-@click.option("--remove", cls=Option, multiple=True, metavar="KEY", help="Take a quota away.")
+@option("--user", metavar="NAME", help="A user; empty is the default of users.")
+@option("--client-id", metavar="NAME", help="A client id; empty is the default of client ids.")
+@option("--ip", metavar="ADDRESS", help="An address; empty is the default of addresses.")
+@option("--set", "set_", multiple=True, metavar="KEY=VALUE", help="Give a quota this value.")
+@option("--remove", multiple=True, metavar="KEY", help="Take a quota away.")
 def alter_quotas(
     change: Change,
     *,
@@ -148,25 +143,23 @@ def alter_quotas(
     ),
 )
 def acls() -> None:
-    """Change who may do what."""
+    """Add and remove ACLs: which principal may do which operation."""
 
 
 def _acl_options(function: Any) -> Any:
-    for kind in reversed(_RESOURCE_TYPES):
-        option = click.option(f"--{kind}", cls=Option, metavar="NAME", help=f"A {kind.replace('-', ' ')}; * is all.")
-        function = option(function)
-    for option in (
-        click.option("--host", cls=Option, metavar="HOST", help="From where; everywhere by default."),
-        click.option("--deny", cls=Option, is_flag=True, help="Deny it instead of allowing it."),
-        click.option(
-            "--pattern", cls=Option, type=click.Choice(list(_PATTERNS)), default="literal", help="What the name is."
-        ),
-        click.option(
-            "--operation", cls=Option, type=click.Choice(list(_OPERATIONS)), required=True, help="To do what."
-        ),
-        click.option("--principal", cls=Option, required=True, metavar="TYPE:NAME", help="Who, such as User:alice."),
-    ):
-        function = option(function)
+    resources = (
+        option(f"--{kind}", metavar="NAME", help=f"A {kind.replace('-', ' ')}; * is all.")
+        for kind in reversed(_RESOURCE_TYPES)
+    )
+    others = (
+        option("--host", metavar="HOST", help="The client's host; any by default."),
+        option("--deny", is_flag=True, help="Deny it instead of allowing it."),
+        option("--pattern", type=click.Choice(list(_PATTERNS)), default="literal", help="How the name matches."),
+        option("--operation", type=click.Choice(list(_OPERATIONS)), required=True, help="The operation."),
+        option("--principal", required=True, metavar="TYPE:NAME", help="The principal, such as User:alice."),
+    )
+    for decorate in (*resources, *others):
+        function = decorate(function)
     return function
 
 
@@ -251,8 +244,8 @@ def features() -> None:
         Example("and up again", "kraftlake features update group.version=1 --lake cluster"),
     ),
 )
-@click.argument("levels", cls=Argument, metavar="NAME=LEVEL…", nargs=-1, required=True, help="Features and levels.")
-@click.option("--downgrade", cls=Option, is_flag=True, help="The levels are lower than what they are.")
+@argument("levels", metavar="NAME=LEVEL…", nargs=-1, required=True, help="Features and levels.")
+@option("--downgrade", is_flag=True, help="The levels are lower than what they are.")
 def update(change: Change, *, levels: tuple[str, ...], downgrade: bool) -> None:
     """Change the levels of features, all of them or none."""
     from kraftlake.controller.features import FeatureUpdate, UpgradeType, update_features

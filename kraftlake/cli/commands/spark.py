@@ -120,10 +120,7 @@ def _run(
     with progress_bars(call.terminal) as progress:
         progress("starting", 0, 0)
         result = run_job(
-            job.name,
-            lake,
-            options=options,
-            on_progress=lambda offset, end: progress("replaying", offset + 1, end),
+            job.name, lake, options=options, on_progress=lambda offset, end: progress("replaying", offset + 1, end)
         )
     if result.unwritable:
         call.terminal.warn(f"the newest image has no snapshot: {result.unwritable}")

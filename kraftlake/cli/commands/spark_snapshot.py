@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import click
-
-from kraftlake.cli.command import Argument, Example, Option
+from kraftlake.cli.command import Example, argument, option
 from kraftlake.cli.options import Call, command
 from kraftlake.cli.parameters import LAKE, OFFSET
 
@@ -20,18 +18,16 @@ from kraftlake.cli.parameters import LAKE, OFFSET
         Example("on a cluster", "kraftlake spark snapshot /shared/lake --master spark://host:7077"),
     ),
 )
-@click.argument("lake", cls=Argument, type=LAKE, help="The folder of a lake that `kraftlake import` made.")
-@click.option(
+@argument("lake", type=LAKE, help="The folder of a lake that `kraftlake import` made.")
+@option(
     "--at-offset",
     "to_offset",
-    cls=Option,
     type=OFFSET,
     metavar="N",
     help="The last offset that the snapshot holds; the end of the log by default.",
 )
-@click.option(
+@option(
     "--master",
-    cls=Option,
     default="local[*]",
     metavar="URL",
     show_default=True,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kraftlake.cli.command import Argument, Example, Option
+from kraftlake.cli.command import Example, argument, option
 from kraftlake.cli.faults import TerminatedError
 from kraftlake.cli.options import Call, command
 from kraftlake.cli.parameters import LAKE, MeasureParameter
@@ -34,12 +34,11 @@ if TYPE_CHECKING:
         Example("keep them up to date until interrupted", "kraftlake tables lake --follow"),
     ),
 )
-@click.argument("lake", cls=Argument, type=LAKE, help="The folder of a lake that `kraftlake import` made, or its URI.")
-@click.argument("names", cls=Argument, nargs=-1, metavar="[TABLE]...", help="Tables to bring up to date; all if none.")
-@click.option("--follow", cls=Option, is_flag=True, help="Go on with what is appended to the log.")
-@click.option(
+@argument("lake", type=LAKE, help="The folder of a lake that `kraftlake import` made, or its URI.")
+@argument("names", nargs=-1, metavar="[TABLE]...", help="Tables to bring up to date; all if none.")
+@option("--follow", is_flag=True, help="Go on with what is appended to the log.")
+@option(
     "--poll",
-    cls=Option,
     type=MeasureParameter(min=0.01),
     metavar="SECONDS",
     help="With --follow: how often to look, 1 if not given.",

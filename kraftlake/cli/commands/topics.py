@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kraftlake.cli.command import Argument, Example, Group, Option
+from kraftlake.cli.command import Example, Group, argument, option
 from kraftlake.cli.controlled import Change, broker_ids, changing, key_values, partition_of
 from kraftlake.cli.sections import CHANGE
 
@@ -14,11 +14,9 @@ if TYPE_CHECKING:
     from kraftlake.controller import Errors
     from kraftlake.image import PartitionRegistration
 
-_NAME = click.argument("name", cls=Argument, metavar="NAME", help="The topic's name.")
-_PARTITION = click.argument("partition", cls=Argument, metavar="NAME-PARTITION", help="A partition, such as orders-0.")
-_PARTITIONS = click.argument(
-    "partitions", cls=Argument, metavar="NAME-PARTITION…", nargs=-1, help="Partitions; all where none is named."
-)
+_NAME = argument("name", metavar="NAME", help="The topic's name.")
+_PARTITION = argument("partition", metavar="NAME-PARTITION", help="A partition, such as orders-0.")
+_PARTITIONS = argument("partitions", metavar="NAME-PARTITION…", nargs=-1, help="Partitions; all where none is named.")
 
 
 @click.group(
@@ -42,11 +40,11 @@ def topics() -> None:
     ),
 )
 @_NAME
-@click.option("--partitions", cls=Option, type=int, default=-1, metavar="N", help="How many; 1 by default.")
-@click.option("--replication-factor", cls=Option, type=int, default=-1, metavar="N", help="Replicas; 1 by default.")
-@click.option("--assign", cls=Option, multiple=True, metavar="IDS", help="A partition's replicas, 1,2,3; in order.")
-@click.option("--config", cls=Option, multiple=True, metavar="KEY=VALUE", help="A config of the topic.")
-@click.option("--validate-only", cls=Option, is_flag=True, help="Only say what would become of it.")
+@option("--partitions", type=int, default=-1, metavar="N", help="The number of partitions; 1 by default.")
+@option("--replication-factor", type=int, default=-1, metavar="N", help="Replicas; 1 by default.")
+@option("--assign", multiple=True, metavar="IDS", help="A partition's replicas, 1,2,3; in order.")
+@option("--config", multiple=True, metavar="KEY=VALUE", help="A config of the topic.")
+@option("--validate-only", is_flag=True, help="Check and report only; change nothing.")
 def create(
     change: Change,
     *,
@@ -98,10 +96,10 @@ def delete(change: Change, *, name: str) -> None:
     examples=(Example("four in all", "kraftlake topics grow orders --partitions 4 --lake cluster"),),
 )
 @_NAME
-@click.option("--partitions", cls=Option, type=int, required=True, metavar="N", help="How many there are then.")
-@click.option("--assign", cls=Option, multiple=True, metavar="IDS", help="A new partition's replicas, 1,2,3; in order.")
+@option("--partitions", type=int, required=True, metavar="N", help="The new number of partitions.")
+@option("--assign", multiple=True, metavar="IDS", help="A new partition's replicas, 1,2,3; in order.")
 def grow(change: Change, *, name: str, partitions: int, assign: tuple[str, ...]) -> None:
-    """Give topic NAME partitions behind those that it has."""
+    """Add partitions to topic NAME."""
     from kraftlake.controller.topics import NewPartitions, create_partitions
 
     chosen = [broker_ids(ids, "--assign") for ids in assign] or None
@@ -115,11 +113,11 @@ def grow(change: Change, *, name: str, partitions: int, assign: tuple[str, ...])
     question="Elect leaders.",
     examples=(
         Example("the first replica of every partition", "kraftlake topics elect --lake cluster --json"),
-        Example("anybody, where nobody leads", "kraftlake topics elect --unclean --lake cluster --json"),
+        Example("any replica, where there is no leader", "kraftlake topics elect --unclean --lake cluster --json"),
     ),
 )
 @_PARTITIONS
-@click.option("--unclean", cls=Option, is_flag=True, help="Where there is no leader, take one that isn't in sync.")
+@option("--unclean", is_flag=True, help="Where there is no leader, take one that isn't in sync.")
 def elect(change: Change, *, partitions: tuple[str, ...], unclean: bool) -> None:
     """Give partitions their preferred leaders, or with --unclean any leader at all, which may lose data."""
     from kraftlake.controller.elections import ElectionType, elect_leaders
@@ -135,11 +133,11 @@ def elect(change: Change, *, partitions: tuple[str, ...], unclean: bool) -> None
 
 @changing(
     "isr",
-    question="Say as the leader which replicas are in sync.",
+    question="Change an ISR, as the leader would.",
     examples=(Example("only the leader", "kraftlake topics isr orders-0 1 --lake cluster"),),
 )
 @_PARTITION
-@click.argument("replicas", cls=Argument, metavar="IDS", help="The brokers that are in sync: 1,2,3.")
+@argument("replicas", metavar="IDS", help="The brokers that are in sync: 1,2,3.")
 def isr(change: Change, *, partition: str, replicas: str) -> None:
     """Change the ISR of a partition as its leader would."""
     from kraftlake.controller import ApiError, Errors
@@ -152,7 +150,7 @@ def isr(change: Change, *, partition: str, replicas: str) -> None:
     leader = None if state is None else change.controller.image.cluster.brokers.get(state.leader)
     if topic is None or state is None or leader is None:
         change.result(
-            partition, ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION, f"There is no {partition}, or nobody leads it.")
+            partition, ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION, f"There is no {partition}, or it has no leader.")
         )
         return
     wish = IsrChange(
@@ -171,7 +169,7 @@ def isr(change: Change, *, partition: str, replicas: str) -> None:
 
 
 def _why_not(error: Errors, partition: PartitionRegistration) -> str | None:
-    """A sentence for what brokers are told by its code alone."""
+    """A sentence for an error that brokers get as a code only."""
     if error.name == "INVALID_REQUEST":
         shown = ",".join(map(str, partition.replicas))
         return f"An ISR has the leader {partition.leader} and others of the replicas {shown}, each once."
@@ -189,8 +187,8 @@ def _why_not(error: Errors, partition: PartitionRegistration) -> str | None:
     ),
 )
 @_PARTITION
-@click.option("--replicas", cls=Option, metavar="IDS", help="Where it goes: 1,2,3.")
-@click.option("--cancel", cls=Option, is_flag=True, help="Back to where it was.")
+@option("--replicas", metavar="IDS", help="The new replicas: 1,2,3.")
+@option("--cancel", is_flag=True, help="Cancel the move.")
 def reassign(change: Change, *, partition: str, replicas: str | None, cancel: bool) -> None:
     """Begin to move a partition; the move is complete when the new replicas are in sync (see `topics isr`)."""
     from kraftlake.controller.reassignments import alter_partition_reassignments

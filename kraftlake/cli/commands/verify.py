@@ -1,4 +1,4 @@
-"""`kraftlake verify`: every check there is."""
+"""`kraftlake verify`: all checks of a source."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kraftlake.cli.command import Example, Option
+from kraftlake.cli.command import Example, option
 from kraftlake.cli.options import SAMPLE, Call, command
 from kraftlake.cli.sections import LOOK
 from kraftlake.runtime.errors import UsageError
@@ -26,19 +26,18 @@ if TYPE_CHECKING:
         Example("for scripts: the exit code says it, 0 sound or 1 not", f"kraftlake verify {SAMPLE} --json"),
     ),
 )
-@click.option(
+@option(
     "--at-least",
-    cls=Option,
     metavar="OFFSET[:HASH]",
     help="Fail too where the log does not go to this offset, or its rows up to there have another hash than the one "
     "that `kraftlake import` printed.",
 )
 def verify(call: Call, source: str, *, at_least: str | None) -> None:
-    """Check SOURCE in every way there is, and exit with 1 if it is unsound.
+    """Run all checks on SOURCE, and exit with 1 if it is unsound.
 
     CRCs, gaps, epochs, decoding, replay, references between records, and whether each snapshot equals the replay of
     the log up to it. In a lake each commit is bound to all rows before it by a chain of hashes, which is checked too;
-    that the last commits were not lost can only be told by --at-least.
+    only --at-least finds lost commits at the end.
     """
     import kraftlake
 

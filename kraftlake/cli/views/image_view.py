@@ -42,7 +42,7 @@ def draw_image(
     no_topics: str = "none",
     overview: TopicsOverview | None = None,
 ) -> Tree:
-    """The tree of `image`, which may lack parts that nobody asked for.
+    """The tree of `image`, which may lack parts that were not requested.
 
     `image` begins as `Call.head` does. `brokers` are all that it has, where `image` has only some
     of them. Without `everything`, a long part shows its first entries and says how to see all. With `one_table` all

@@ -1,4 +1,4 @@
-"""What a broker was told to do, as a summary and a table; from the JSON form of local changes."""
+"""A broker's local changes as a summary and a table, from their JSON form."""
 
 from __future__ import annotations
 
@@ -32,12 +32,7 @@ def draw_local_changes(changes: dict[str, Any], *, everything: bool) -> list[Ren
     drawn = table("", "partition", "leader", "in sync", "replicas", "epochs", "", right=("leader",), whole="partition")
     shown = rows if everything or len(rows) <= FIRST else rows[:FIRST]
     for action, name, partition, directory in shown:
-        drawn.add_row(
-            text(action),
-            text((name, Style.NAME)),
-            *_state(partition),
-            text(*_remarks(partition, directory)),
-        )
+        drawn.add_row(text(action), text((name, Style.NAME)), *_state(partition), text(*_remarks(partition, directory)))
     drawing = [title, _summary(changes), text(), drawn]
     if len(shown) < len(rows):
         drawing.append(text((f"… {len(rows) - FIRST:,} more partitions: --all shows them", Style.QUIET)))

@@ -1,4 +1,4 @@
-"""Progress of what takes long, as bars on stderr; nothing where nobody sits in front of it."""
+"""Progress of long work as bars on stderr; nothing where stderr is no terminal."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Progress = Callable[[str, int, int], None]
 """Takes a phase, and how many offsets of it are done and there are to do."""
 
 PATIENCE_SECONDS = 1.0
-"""So long somebody waits without being told for what."""
+"""The time before a bar is drawn."""
 
 _BETWEEN_SECONDS = 0.1
 
@@ -65,7 +65,7 @@ def progress_bars(terminal: Terminal) -> Iterator[Progress]:
 def late_progress_bars(terminal: Terminal, clock: Callable[[], float] = time.monotonic) -> Iterator[Progress | None]:
     """As `progress_bars`, for what rarely takes long: nothing is drawn, nor imported for it, in the first second.
 
-    None where nobody sits in front of it, so that nobody has to count for it.
+    None where stderr is no terminal, so that callers need not count.
     """
     if not sys.stderr.isatty():
         yield None

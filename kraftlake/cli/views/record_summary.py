@@ -8,12 +8,7 @@ from typing import Any
 
 from kraftlake.cli.theme import Style
 from kraftlake.cli.views.words import NONE, Piece, amount, listed, moment, numbers
-from kraftlake.image.kafka_names import (
-    CONFIG_RESOURCES,
-    SCRAM_MECHANISMS,
-    acl_words,
-    name_of,
-)
+from kraftlake.image.kafka_names import CONFIG_RESOURCES, SCRAM_MECHANISMS, acl_words, name_of
 
 REDACTED = "(redacted)"
 """What the rooms below put in place of a secret."""
@@ -22,7 +17,7 @@ Data = Mapping[str, Any]
 
 
 class Names:
-    """What ids stand for, as far as the log has told: topics by id, ACLs by id."""
+    """The names that the log has given to ids: topics by id, ACLs by id."""
 
     def __init__(self) -> None:
         self.topics: dict[str, str] = {}
@@ -36,7 +31,7 @@ class Names:
             self.acls[data["id"]] = acl_words(data)
 
     def topic(self, id_: str) -> str:
-        """The topic's name, or its id where the name was never told."""
+        """The topic's name, or its id where the name is unknown."""
         return self.topics.get(id_, id_)
 
 

@@ -126,9 +126,7 @@ def _troubles(broker: ReplayedBroker) -> list[Piece]:
     return pieces
 
 
-def grouped(
-    transitions: Sequence[tuple[Transition, Cause | None]],
-) -> Iterator[tuple[list[Transition], Cause | None]]:
+def grouped(transitions: Sequence[tuple[Transition, Cause | None]]) -> Iterator[tuple[list[Transition], Cause | None]]:
     """What happened to one partition because of one record, together; in the order of its first part."""
     groups: dict[object, tuple[list[Transition], Cause | None]] = {}
     for place, (transition, cause) in enumerate(transitions):

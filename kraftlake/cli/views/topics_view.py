@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Counts: TypeAlias = "tuple[int, int, int, int]"
 
 FEW_PARTITIONS = 24
-"""Up to so many partitions are drawn one by one without being asked for."""
+"""Number of partitions listed without --all."""
 
 
 def add_topics(
@@ -119,7 +119,7 @@ _MAY_LEAD = {"isr": "last in sync", "elr": "eligible to lead", "lastKnownElr": "
 
 
 def troubles(partition: dict[str, Any], brokers: dict[str, Any] | None = None) -> list[Piece]:
-    """What is not as usual in a PARTITION, in words; with the image's `brokers` also why nobody leads it.
+    """The problems of a PARTITION in words; with the image's `brokers` also why it has no leader.
 
     Its keys tell more where it has them: `leaderless` since when, `minIsr` what min.insync.replicas asks for.
     """
@@ -138,11 +138,7 @@ def troubles(partition: dict[str, Any], brokers: dict[str, Any] | None = None) -
         pieces.append(("under-replicated", Style.WARNING))
     if partition["leader"] >= 0 and "minIsr" in partition:
         pieces += _of_min_isr(partition)
-    for key, word in (
-        *list(_MAY_LEAD.items())[1:],
-        ("addingReplicas", "adding"),
-        ("removingReplicas", "removing"),
-    ):
+    for key, word in (*list(_MAY_LEAD.items())[1:], ("addingReplicas", "adding"), ("removingReplicas", "removing")):
         if partition[key] and partition[key] != told:
             pieces.append((f"{word}: {numbers(partition[key])}", Style.WARNING))
     if partition["leaderRecoveryState"]:

@@ -10,7 +10,7 @@ from kraftlake.cli.theme import Style
 from kraftlake.runtime.moments import EPOCH, iso
 
 Piece = str | tuple[str, Style]
-"""Text, or text with its meaning. Not yet safe to show: whoever shows it makes it visible."""
+"""Text, or text with its meaning. Not yet safe to show: `visible` escapes it."""
 
 NONE = "–"
 """What stands for an empty list or an absent value."""

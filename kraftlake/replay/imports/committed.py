@@ -1,4 +1,4 @@
-"""How far a log is known to be committed, told from the log alone: a Kafka directory holds no high watermark."""
+"""How far a log is known to be committed by its own content: a Kafka directory holds no high watermark."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class CommittedTo:
         return committed
 
     def see(self, batch: RecordBatch) -> None:
-        """Go past the next batch of the log."""
+        """Take in the next batch of the log."""
         if batch.control:
             for index, control_type in enumerate(batch.control_types):
                 if control_type == LeaderChangeMessage.API_KEY:
@@ -45,22 +45,22 @@ class CommittedTo:
             self.see_data(batch.epoch)
 
     def see_data(self, *epochs: int) -> None:
-        """Go past data batches of these epochs."""
+        """Take in data batches of these epochs."""
         if self._claim is not None and self._claim[1] in epochs:
             self.offset = max(self.offset, self._claim[0])
             self._claim = None
 
     def see_part(self, part: Chunk) -> None:
-        """Go past the next batches of the log."""
+        """Take in the next batches of the log."""
         if isinstance(part, RecordBatch):
             self.see(part)
         elif self._claim is not None:
             self.see_data(*set(part.epochs.tolist()))
 
     def see_source(self, source: LogReader) -> None:
-        """Learn what a source tells beside its batches: Kafka's files by their newest snapshot, a lake by its own note.
+        """Take in what a source holds beside its batches: the newest snapshot of Kafka's files, the note of a lake.
 
-        A lake's snapshots tell nothing: our own jobs make them of whatever the log holds, committed or not.
+        A lake's snapshots prove nothing: kraftlake's jobs make them of any record in the log, committed or not.
         """
         if isinstance(source, LakeReader):
             self.offset = max(self.offset, source.log.committed_to)
@@ -70,14 +70,14 @@ class CommittedTo:
                 self.see_committed(snapshot.end_offset)
 
     def see_committed(self, offset: int) -> None:
-        """Learn from elsewhere that offsets below this one are committed."""
+        """Take in that offsets below this one are committed."""
         self.offset = max(self.offset, offset)
 
 
 def _is_of(source: LogReader, snapshot: SnapshotReader) -> bool:
-    """Whether a snapshot tells that the log below its end is committed.
+    """Whether a snapshot proves that the log below its end is committed.
 
-    One that goes further than the log, in a later epoch, was fetched from a leader: the node drops the log, whose tail
+    A snapshot past the end of the log, in a later epoch, was fetched from a leader: the node drops the log, whose tail
     the quorum may never have committed.
     """
     end = source.end_offset
@@ -88,7 +88,7 @@ def _is_of(source: LogReader, snapshot: SnapshotReader) -> bool:
 
 
 def _control_tail(log: LogReader) -> Iterator[RecordBatch]:
-    """The control batches behind the last data batch, last one first."""
+    """The control batches after the last data batch, last one first."""
     offset = log.end_offset - 1
     while offset >= log.start_offset:
         (batch,) = log.batches(offset, offset)

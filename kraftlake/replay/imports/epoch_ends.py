@@ -1,4 +1,4 @@
-"""What the quorum's high watermark says of one node's copy of the log."""
+"""Which offsets of one node's copy of the log the quorum's high watermark proves to be committed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kraftlake.records.batch import RecordBatch
 
 
 class Position(Protocol):
-    """Where the quorum stands, as `QuorumPosition` says it."""
+    """The position of the quorum: a `QuorumPosition`."""
 
     @property
     def leader_epoch(self) -> int:
@@ -17,7 +17,7 @@ class Position(Protocol):
 
     @property
     def high_watermark(self) -> int:
-        """The offset below which its log is committed; −1 while it knows none."""
+        """The offset below which its log is committed; −1 for unknown."""
         ...
 
 
@@ -26,24 +26,24 @@ class EpochEnds:
 
     The high watermark is of the leader's log. A node that led before, and was cut off, holds other batches at the same
     offsets until it truncates them. A copy that holds a batch of the leader's epoch, or of a later one, is the leader's
-    log up to there (Raft's log matching); what lies behind its last such batch proves nothing.
+    log up to there (Raft's log matching); what follows its last such batch proves nothing.
     """
 
     def __init__(self) -> None:
         self._ends: dict[int, int] = {}
 
     def see(self, epoch: int, end_offset: int) -> None:
-        """Learn of a batch of `epoch` that ends below `end_offset`."""
+        """Take in a batch of `epoch` that ends below `end_offset`."""
         self._ends[epoch] = max(end_offset, self._ends.get(epoch, 0))
 
     def see_batch(self, batch: RecordBatch) -> None:
-        """Learn of the next batch."""
+        """Take in the next batch."""
         self.see(batch.epoch, batch.last_offset + 1)
 
     def committed_by(self, position: Position) -> int:
-        """The offset below which this copy is committed by what the leader said; −1 where that says nothing."""
+        """The offset below which this copy is committed, by the leader's answer; −1 where that proves nothing."""
         return self.committed_below(position.high_watermark, position.leader_epoch)
 
     def committed_below(self, offset: int, epoch: int) -> int:
-        """The same where a log that goes up to `epoch` is committed below an offset: a leader's, or a snapshot's."""
+        """As `committed_by`, where a log up to `epoch` is committed below `offset`: a leader's, or a snapshot's."""
         return min(max((end for of, end in self._ends.items() if of >= epoch), default=-1), offset)

@@ -1,4 +1,4 @@
-"""Following the directory of a live node into a lake: what is committed, as soon as that is known."""
+"""Follow the directory of a live node: append to a lake what is committed, as soon as that is known."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from kraftlake.runtime.errors import NotASourceError, UsageError
 
 _LONGEST_PAUSE = 30.0
 _LOOKS = 5
-"""A node deletes old segments one by one, and a whole look at its directory meets that now and then."""
+"""Attempts at reading a directory while its node deletes old segments one by one."""
 
 
 @attrs.frozen(kw_only=True)
 class FollowStep:
-    """What one look at the directory brought into the lake; the offsets are inclusive, None where it was nothing.
+    """What one step appended to the lake; the offsets are inclusive, None for nothing.
 
-    `seen_to` is the offset after the last whole batch that was seen; what lies above `end_offset` waits until it is
-    known to be committed. `truncated` says in words that the directory's tail is gone for now.
+    `seen_to` is the offset after the last whole batch in the directory; batches from `end_offset` on wait until they
+    are known to be committed. `truncated` is a sentence while the directory's tail is missing.
     """
 
     from_offset: int | None
@@ -47,7 +47,7 @@ class FollowStep:
 
     @property
     def is_news(self) -> bool:
-        """Whether anything came into the lake."""
+        """Whether anything was appended."""
         return bool(self.records or self.snapshots)
 
 
@@ -85,7 +85,7 @@ class LogFollower:
         self._seen_snapshots: set[str] = set()
 
     def step(self) -> FollowStep:
-        """Bring into the lake what is new in the directory."""
+        """Append what is new in the directory."""
         for _ in range(_LOOKS - 1):
             try:
                 return self._step()
@@ -102,10 +102,10 @@ class LogFollower:
             return self._after_truncation(fault)
 
     def run(self, tell: Callable[[FollowStep], None], *, poll: float, stop: threading.Event) -> None:
-        """Step each `poll` seconds until `stop` is set; `tell` gets the first step, and each that brought news.
+        """Step each `poll` seconds until `stop` is set; `tell` gets the first step, and each that appended anything.
 
-        While the directory's tail is gone, each step compares all that is left: the pauses get twice as long each
-        time then, up to half a minute.
+        While the directory's tail is missing, each step compares the whole rest, and the pauses double up to half a
+        minute.
         """
         truncated: str | None = None
         first = True
@@ -119,7 +119,7 @@ class LogFollower:
             stop.wait(pause)
 
     def _first(self) -> FollowStep:
-        """Import what is there as a whole, so that everything the lake has of it is compared."""
+        """Import the whole directory, so that it is compared with everything in the lake."""
         source = LogSource.open(self._directory, cluster_id=self._cluster_id)
         if source.kind is not SourceKind.DIRECTORY:
             raise UsageError(f"{self._directory} can't be followed: only the directory of a node grows.")
@@ -187,7 +187,7 @@ class LogFollower:
         )
 
     def _scan(self, found: Sequence[SnapshotReader]) -> int:
-        """Look at all that is there, committed or not; up to where it is known to be committed."""
+        """Scan all batches, committed or not; gives the offset up to which they are known to be committed."""
         for batch in self._scanner.poll():
             self._known.see(batch)
             self._ends.see_batch(batch)
@@ -197,7 +197,7 @@ class LogFollower:
         return max(self._known.offset, self._ends.committed_by(self._quorum()))
 
     def _known_by(self, found: Sequence[SnapshotReader]) -> int:
-        """How far snapshots that a node of the quorum made, or fetched, tell that this log is committed; else −1."""
+        """How far new snapshots of the node prove that this log is committed; else −1."""
         return max((self._ends.committed_below(one.end_offset, one.epoch) for one in found), default=-1)
 
     def _add_snapshots(self, found: Sequence[SnapshotReader]) -> int:
@@ -222,7 +222,7 @@ class LogFollower:
         return added
 
     def _after_truncation(self, fault: TruncatedLogError) -> FollowStep:
-        """Compare what is there now with the lake: another log is an error, a shorter one is waited for."""
+        """Compare the directory with the lake: another log is an error, a shorter one may grow again."""
         self._log.refresh()
         plan_import(
             LogSource.open(self._directory).reader,
@@ -260,7 +260,7 @@ class _Committed:
 
     @property
     def is_anything(self) -> bool:
-        """Whether there is something to make a lake of."""
+        """Whether a lake can be made of it."""
         return self.end_offset > self.start_offset or bool(usable_snapshots(self._reader))
 
     def batches(self, from_offset: int = 0, to_offset: int | None = None) -> Iterator[RecordBatch]:

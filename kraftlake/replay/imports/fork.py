@@ -1,4 +1,4 @@
-"""Fork: a controlled copy of a log up to an offset, on which a controller of ours may go on."""
+"""Fork: a controlled copy of a log up to an offset, which a controller may continue."""
 
 from __future__ import annotations
 
@@ -17,9 +17,8 @@ from kraftlake.runtime.moments import Moment
 
 @attrs.frozen(kw_only=True)
 class ForkReport:
-    """What a fork made; `uncommitted` records at its end were never known to be committed where they come from.
-
-    `uncommitted` is None where the source doesn't tell.
+    """The fork that was made. `uncommitted` counts the records at its end that are not known to be committed in the
+    source; None where the source does not say.
     """
 
     lake: str

@@ -1,4 +1,4 @@
-"""Import: whatever holds a metadata log, appended to a lake; twice is the same as once."""
+"""Import: append a source to a lake; importing twice is the same as once."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def import_source(
     cluster_id: str | None = None,
     progress: Progress | None = None,
 ) -> ImportReport:
-    """Append to `lake` what it does not have yet of `source`; makes the lake where there is none.
+    """Append to `lake` what it lacks of `source`; creates the lake if it does not exist.
 
-    Everything is read and checked first, then written: what is refused leaves the lake as it was, and no new lake
-    behind. One that is killed while writing leaves a whole prefix, which the next import completes.
+    The source is read and checked before anything is written: a refused import changes nothing and creates no lake. An
+    import that is killed while it writes leaves a whole prefix, which the next import completes.
 
     Raises ImportConflictError where the source disagrees with the lake (another cluster id; a gap; another epoch,
     other bytes at an offset; naming it), NotASourceError, CorruptDataError for an unsound source, LakeError where the
-    lake is none, or is written to by somebody else at the same time.
+    path is not a lake, or another process writes to it at the same time.
     """
     from kraftlake.metadata_log import lake_location
 
@@ -49,7 +49,7 @@ def import_source(
 
 
 def _silent(phase: str, done: int, total: int) -> None:
-    """Tell nobody."""
+    """Report no progress."""
 
 
 class _Import:
@@ -123,7 +123,7 @@ class _Import:
             raise
 
     def _write(self, log: MetadataLog, plan: ImportPlan) -> None:
-        """Snapshots first, then the log: a log that starts above 0 is worth nothing without its snapshot."""
+        """Snapshots first, then the log: a log that starts above 0 has no image without its snapshot."""
         from kraftlake.metadata_log import commit_groups
         from kraftlake.records.rows import to_rows
 

@@ -1,4 +1,4 @@
-"""What an import will do, found out by reading everything first: one that is refused has then written nothing."""
+"""What an import will do, found by reading the whole source first, so that a refused import has written nothing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kraftlake.replay.reading.replay_base import usable_snapshots
 from kraftlake.runtime.errors import CorruptDataError, ImportConflictError
 
 PROGRESS_RECORDS = 1_000
-"""After how many records progress is told."""
+"""The number of records between two reports of progress."""
 
 
 @attrs.frozen(kw_only=True)
@@ -49,7 +49,7 @@ def plan_import(
     """
     if lake is not None:
         _check_touching(source, lake)
-    _check_twins(source)
+    _check_duplicates(source)
     snapshots = _new_snapshots(source, lake)
     ends = {s.end_offset - 1: s for s in usable_snapshots(source)}
     new = batches = already = before = 0
@@ -66,7 +66,7 @@ def plan_import(
         new += part.record_count
         batches += 1 if isinstance(part, RecordBatch) else part.batch_count
 
-    told = source.start_offset
+    reported = source.start_offset
     for part in chunks_of(source, source.start_offset, source.end_offset - 1):
         _check_snapshot_epochs(part, ends)
         if comparison is None or part.base_offset >= comparison.end:
@@ -80,9 +80,9 @@ def plan_import(
                     already += batch.record_count
                 else:
                     fresh(batch)
-        if part.last_offset + 1 - told >= PROGRESS_RECORDS or part.last_offset + 1 == source.end_offset:
-            told = part.last_offset + 1
-            progress("checking", told - source.start_offset, source.end_offset - source.start_offset)
+        if part.last_offset + 1 - reported >= PROGRESS_RECORDS or part.last_offset + 1 == source.end_offset:
+            reported = part.last_offset + 1
+            progress("checking", reported - source.start_offset, source.end_offset - source.start_offset)
     for snapshot in snapshots:
         for batch in snapshot.batches():
             _check_frames(batch, snapshot.name)
@@ -112,7 +112,7 @@ def _check_touching(source: LogReader, lake: LogReader) -> None:
         )
 
 
-def _check_twins(source: LogReader) -> None:
+def _check_duplicates(source: LogReader) -> None:
     for one, other in pairwise(usable_snapshots(source)):
         if one.end_offset == other.end_offset:
             raise CorruptDataError(

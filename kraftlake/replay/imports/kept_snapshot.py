@@ -1,4 +1,4 @@
-"""An image kept as a snapshot in a lake."""
+"""An image as a snapshot of a lake."""
 
 from __future__ import annotations
 
@@ -32,10 +32,7 @@ def keep_snapshot(log: MetadataLog, image: MetadataImage, quorum: QuorumState | 
         voters=quorum.voters,
     )
     made = log.add_snapshot(
-        end_offset=at.offset + 1,
-        epoch=at.epoch,
-        last_contained_log_timestamp=at.timestamp,
-        batches=counted.of(batches),
+        end_offset=at.offset + 1, epoch=at.epoch, last_contained_log_timestamp=at.timestamp, batches=counted.of(batches)
     )
     return counted.payload_bytes if made else None
 

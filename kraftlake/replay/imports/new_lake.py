@@ -1,4 +1,4 @@
-"""A lake that an import makes: where it may be made, and its removal when nothing came of it."""
+"""A lake that an import creates: where it may be created, and its removal after a failed import."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def is_lake(path: Location) -> bool:
-    """Whether a lake was made at `path`, however little is in it."""
+    """Whether there is a lake at `path`, even an empty one."""
     try:
         return any(entry.suffix == ".json" for entry in (path / "log" / "_delta_log").iterdir())
     except (FileNotFoundError, NotADirectoryError):
@@ -25,7 +25,7 @@ def is_lake(path: Location) -> bool:
 
 
 def check_place(path: Location) -> None:
-    """Raise LakeError where no new lake can be made at `path`: before a long source is read for nothing."""
+    """Raise LakeError where no lake can be created at `path`; called before the source is read."""
     if not isinstance(path, Path):
         if path.is_dir():
             raise LakeError(f"{path} is in the way and no lake: a new lake needs a prefix that holds nothing.")
@@ -39,10 +39,10 @@ def check_place(path: Location) -> None:
 
 
 def discard_empty_lake(path: Location, *, keep_folder: bool) -> None:
-    """Remove a lake that this process made and that has no record; `keep_folder` leaves the folder, empty, as it was.
+    """Remove a lake without records that this process created; with `keep_folder` the empty folder stays.
 
-    The folder is renamed first, so that nobody else can find it meanwhile; should somebody have appended to it just
-    before, it goes back to its place. In an object store nothing can be renamed: there an empty lake stays.
+    The folder is renamed first, so that no other process finds it; if another process appended to it just before, it is
+    renamed back. An object store can rename nothing: there an empty lake stays.
     """
     if not isinstance(path, Path):
         return
@@ -72,7 +72,7 @@ def _has_records(path: Location) -> bool:
 
 
 def remove_empty_folders(path: Location) -> None:
-    """Take away the folders of a lake that could not be made; what holds anything stays."""
+    """Remove the empty folders of a lake that could not be created."""
     if not isinstance(path, Path):
         return
     with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""The fold itself: from a base over the log to an image, or to the one metadata delta between two offsets."""
+"""The fold: from a base over the log to an image, or to one metadata delta between two offsets."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
 class Replay(Value):
-    """An image and how it came about.
+    """An image and what it was replayed from.
 
     `base` names the snapshot that the replay started from (None: the empty image); `skipped` are the records that a
     lenient replay left out; `quorum` is what the control records up to the offset said, as far as they were read.
@@ -134,7 +134,7 @@ def loader_at(
     lenient: bool = False,
     progress: Progress | None = None,
 ) -> MetadataBatchLoader:
-    """As `replay_to`, for those who want the image alone: it may start from an image that a lake has as columns."""
+    """As `replay_to`, but the loader may start from an image that a lake keeps as columns, without a delta."""
     cached: CachedImage | None = None
 
     def has_columns(snapshot: SnapshotReader) -> bool:
@@ -172,7 +172,7 @@ def snapshot_image(snapshot: SnapshotReader, *, lenient: bool = False, progress:
 
 
 def finish(loader: MetadataBatchLoader) -> Replay:
-    """Apply what the loader has gathered."""
+    """Apply the records that the loader has gathered."""
     image = loader.take_image()
     return Replay(
         image=image,
@@ -198,7 +198,7 @@ def changes_between(
     The delta is on the image at `from_offset`; -1 is the empty image.
 
     A transaction that is open at `from_offset` takes effect in the delta, at its end. From -1 on a log that starts
-    above 0, the delta holds the snapshot that covers the start: what a broker with an empty image is told.
+    above 0, the delta holds the snapshot that covers the start.
     """
     if from_offset < 0:
         return replay_to(reader, to_offset, from_snapshot=from_snapshot, lenient=lenient, progress=progress)

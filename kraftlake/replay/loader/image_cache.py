@@ -34,7 +34,7 @@ _MAGIC, _HEADER_BYTES = b"KLIMAGE\x01", 64
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
 class CachedImage(Value):
-    """The image of a snapshot, and what its control records say of the quorum."""
+    """The image of a snapshot, and the state of the quorum in its control records."""
 
     image: MetadataImage
     quorum: QuorumState

@@ -1,7 +1,7 @@
-"""An image as one Arrow record batch and back: topics as the packed columns that they are, the rest as records.
+"""An image as one Arrow record batch and back: topics as packed columns, the rest as records.
 
-The columns have one row each, whose list is the content: so arrays of all lengths stand in one batch, and reading
-them from a mapped file copies nothing.
+Each column has one row, a list: arrays of any length fit in one batch, and reading them from a mapped file copies
+nothing.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ def topics_to_arrow(topics: TopicsImage) -> pa.RecordBatch:
 def topics_from_arrow(batch: pa.RecordBatch) -> TopicsImage:
     """The topics image again; it keeps the batch's memory, without a copy of its columns.
 
-    Raises ValueError or pa.ArrowException for columns that are none of topics. What the columns say is believed: they
-    are for what `topics_to_arrow` made, not for what strangers send.
+    Raises ValueError or pa.ArrowException for other columns. Their values are trusted: pass only the output of
+    `topics_to_arrow`.
     """
     if not batch.schema.equals(_TOPICS_SCHEMA) or batch.num_rows != 1:
         raise ValueError("these are not the columns of a topics image")
@@ -85,7 +85,7 @@ def topics_from_arrow(batch: pa.RecordBatch) -> TopicsImage:
 
 
 def image_to_arrow(image: MetadataImage, other_records: Iterable[bytes]) -> pa.RecordBatch:
-    """The topics of `image` as columns, beside `other_records`, from which the other parts are made again."""
+    """The topics of `image` as columns, and the records of all other parts."""
     topics = topics_to_arrow(image.topics)
     return pa.RecordBatch.from_arrays([*topics.columns, _one(pa.array(other_records, _BYTES))], schema=SCHEMA)
 

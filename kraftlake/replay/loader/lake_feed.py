@@ -1,4 +1,4 @@
-"""Hands a lake's log to a metadata loader: all that is there, then each commit as soon as somebody makes it."""
+"""Feeds a lake's log to a metadata loader: first its whole content, then each new commit."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
     from kraftlake.replay.loader.metadata_loader import MetadataLoader
 
 MAX_RECORDS = 50_000
-"""How many records one delta gathers before it is published, give or take a stretch of the tail."""
+"""About the number of records that one delta gathers before it is published."""
 _TAG = "lake-feed"
 
 
 class LakeFeed:
-    """Reads the lake on the loader's own thread: what is published waits for nobody, and nothing piles up.
+    """Reads the lake on the loader's own thread, so that nothing queues between reading and publishing.
 
-    Each `poll` seconds one look for the next version; what the tail has by then becomes one call of the loader. Where
-    the log was trimmed past the loader, it is told the newest snapshot and goes on from there.
+    Every `poll` seconds it looks for the next version; all new batches become one call of the loader. Where the log was
+    trimmed past the loader, the loader gets the newest snapshot and continues from there.
 
     `end_at_start` is the loader's high watermark: publishing begins when what was there at the start is replayed.
-    A lake that can't be read stops the feed, and the fault handler is told.
+    A lake that can't be read stops the feed; the fault handler gets the error.
     """
 
     def __init__(self, log: MetadataLog, clock: Clock, fault_handler: FaultHandler, *, poll: float = 0.001) -> None:
@@ -57,7 +57,7 @@ class LakeFeed:
         self._loader.queue.append(FunctionEvent(self._read, self._handle))
 
     def _read(self) -> None:
-        """One delta of what there is, then the next look: at once while there is more, so that others get turns."""
+        """Load one delta, then schedule the next read: at once while the tail has more."""
         if self._loader.stopped is not None:
             return
         assert self._cursor is not None
@@ -76,7 +76,7 @@ class LakeFeed:
             self._loader.queue.schedule_deferred(_TAG, earliest(due_ns), event)
 
     def _gather(self, cursor: TailCursor) -> tuple[list[RecordBatch], bool]:
-        """What the tail has, and whether it may have more."""
+        """The new batches of the tail, and whether it may have more."""
         batches: list[RecordBatch] = []
         records = 0
         while records < MAX_RECORDS:
@@ -88,7 +88,7 @@ class LakeFeed:
         return batches, True
 
     def _load_newest_snapshot(self) -> None:
-        """The log begins after the loader's offset: a snapshot covers what is missing, or nothing does."""
+        """Load a snapshot that covers the offsets trimmed from the log; raises where there is none."""
         log = MetadataLog.open(self._path)
         reader = LakeReader(log)
         snapshot = choose_base(reader, log.end_offset - 1, from_snapshot=True)
@@ -99,7 +99,7 @@ class LakeFeed:
         self._loader.queue.append(FunctionEvent(self._read, self._handle))
 
     def _handle(self, error: Exception) -> None:
-        """The queue is closed, or the lake can't be read."""
+        """Handle a closed queue, or a lake that can't be read."""
         if self._loader.queue.shutting_down:
             return
         self.stopped = (

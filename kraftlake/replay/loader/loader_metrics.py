@@ -1,4 +1,4 @@
-"""What the metadata loader counts, under Kafka's names."""
+"""The metadata loader's metrics, under Kafka's names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kraftlake.runtime.time_ratio import TimeRatio
 
 @attrs.define
 class MetadataLoaderMetrics:
-    """Plain values that the loader sets, read by anybody at any time.
+    """Plain values that the loader sets and any thread may read.
 
     `batch_processing_time_ns` and `batch_size` (records) are those of the last commit that was handled; `load_errors`
     counts what could not be replayed, `apply_errors` what publishers failed at, `skipped_records` what a lenient

@@ -1,4 +1,4 @@
-"""What a publisher is told beside the image and the metadata delta: where the change came from, and who leads."""
+"""What a publisher gets beside image and metadata delta: the origin of the change, and the quorum's leader."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ LoaderManifest = LogDeltaManifest | SnapshotManifest
 
 @attrs.frozen(kw_only=True)
 class LeaderAndEpoch:
-    """Which controller leads the quorum, None for none that is known. Source: org.apache.kafka.raft.LeaderAndEpoch."""
+    """The controller that leads the quorum, None if unknown. Source: org.apache.kafka.raft.LeaderAndEpoch."""
 
     UNKNOWN: ClassVar[LeaderAndEpoch]
 

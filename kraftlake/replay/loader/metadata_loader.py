@@ -1,4 +1,4 @@
-"""What runs the fold by itself: committed batches go in, each new image goes out to the publishers."""
+"""The loader of a running process: committed batches in, each new image out to the publishers."""
 
 from __future__ import annotations
 
@@ -23,38 +23,32 @@ from kraftlake.replay.loader.quorum_state import QuorumState
 from kraftlake.replay.reading.chunks import chunks_of_snapshot
 from kraftlake.runtime.clock import Clock
 from kraftlake.runtime.errors import KraftlakeError, QueueFullError, ReplayError, UsageError
-from kraftlake.runtime.event_queue import (
-    EventQueue,
-    EventQueueClosedError,
-    FunctionEvent,
-    KafkaEventQueue,
-    earliest,
-)
+from kraftlake.runtime.event_queue import EventQueue, EventQueueClosedError, FunctionEvent, KafkaEventQueue, earliest
 from kraftlake.runtime.fault_handler import FaultHandler
 
 if TYPE_CHECKING:
     from kraftlake.replay.reading.log_reader import LogReader, SnapshotReader
 
 QUEUE_LIMIT = 1_000
-"""How many commits may wait to be handled."""
+"""The number of commits that may wait to be handled."""
 _RETRY_INITIALIZING_NS = 100_000_000
 
 
 class MetadataLoader:
-    """Replays what is committed, and tells publishers of each new image, on one thread.
+    """Replays committed batches and calls publishers with each new image, on one thread.
 
     Nothing is published before the loader has reached `high_watermark()`, the offset after the last one that is known
     to be committed, and has seen a record that is not a control record. A publisher's first update is the change from
     the empty image to the current one, whenever it is installed; after that it sees each change once.
 
     One delta holds what a call of `handle_commit` brings; a metadata transaction is published as a whole or never.
-    Whatever calls cut the log into, the last image is the same.
+    The last image does not depend on how calls divide the log.
 
-    Strict, a record that can't be replayed stops the loader: whole batches before it are published (unless it was still
-    catching up), it is told to `fault_handler`, stands in `stopped`, and what comes later is passed over. `lenient`,
-    such records are left out, gathered in `skipped` and counted in each manifest.
+    Strict: a record that can't be replayed stops the loader. Whole batches before it are published (unless the loader
+    was still catching up), `fault_handler` gets the error, `stopped` keeps it, and later batches are ignored. Lenient:
+    such records are left out, listed in `skipped` and counted in each manifest.
 
-    A publisher's fault is told to `fault_handler` by its name; the other publishers are called.
+    `fault_handler` gets a publisher's error with its name; the other publishers are called.
 
     Source: org.apache.kafka.image.loader.MetadataLoader.
     """
@@ -90,7 +84,7 @@ class MetadataLoader:
         self._skips_published = 0
         self._batch_loader = self._batch_loader_on(MetadataImage.EMPTY)
 
-    # What others call, on any thread.
+    # Called on any thread.
 
     def handle_commit(self, batches: Sequence[RecordBatch]) -> None:
         """Take batches that are committed, in order and without gaps.
@@ -104,13 +98,13 @@ class MetadataLoader:
         self._append(f"Loading snapshot {snapshot.name}", lambda: self.load_snapshot(snapshot))
 
     def handle_leader_change(self, leader_and_epoch: LeaderAndEpoch) -> None:
-        """Take note of who leads the quorum, where somebody knows better than the log. Raises as `handle_commit`."""
+        """Take in the quorum's leader from a newer source than the log. Raises as `handle_commit`."""
         self._append("Handling a leader change", lambda: self._change_leader(leader_and_epoch))
 
     def install_publishers(self, publishers: Sequence[MetadataPublisher]) -> Future[None]:
-        """Add publishers; the future is done when they are known, their first update comes when it can.
+        """Add publishers; the future is done when they are added, before their first update.
 
-        It raises UsageError where a name is taken, and no publisher is added then.
+        It raises UsageError where a name is taken; then no publisher is added.
         """
         return self._append("Installing publishers", lambda: self._install(publishers))
 
@@ -119,14 +113,14 @@ class MetadataLoader:
         return self._append(f"Removing publisher {publisher.name}", lambda: self._remove(publisher))
 
     def close(self) -> None:
-        """Handle what waits, then close all publishers; what comes later is refused."""
+        """Handle the waiting calls, then close all publishers; later calls are refused."""
         self.queue.close()
         for publisher in [*self._uninitialized.values(), *self._publishers.values()]:
             self._close_publisher(publisher)
         self._uninitialized.clear()
         self._publishers.clear()
 
-    # What runs on the loader's own thread.
+    # Called on the loader's own thread.
 
     @property
     def next_offset(self) -> int:
@@ -135,11 +129,11 @@ class MetadataLoader:
 
     @property
     def quorum(self) -> QuorumState:
-        """What the control records have said so far."""
+        """The state of the quorum in the control records so far."""
         return self._batch_loader.quorum
 
     def load(self, batches: Sequence[RecordBatch]) -> None:
-        """Replay batches into one delta and publish it: `handle_commit`, for those on the loader's thread."""
+        """Replay batches into one delta and publish it: `handle_commit` on the loader's thread."""
         if self.stopped is not None:
             return
         started_ns = self._clock.nanoseconds()
@@ -151,7 +145,7 @@ class MetadataLoader:
                 if self._unpublished is None:
                     self._batch_loader.flush()
             self._batch_loader.flush()
-        except Exception as fault:  # what nobody foresaw must not leave half a batch behind either
+        except Exception as fault:  # an unexpected error must not leave half a batch either
             self._publish_up_to_fault(fault)
         self.metrics.batch_size = sum(len(batch.values) for batch in batches)
         self.metrics.batch_processing_time_ns = self._clock.nanoseconds() - started_ns
@@ -159,7 +153,7 @@ class MetadataLoader:
         self._take_leader_of_log()
 
     def load_snapshot(self, snapshot: SnapshotReader) -> None:
-        """`handle_load_snapshot`, for those on the loader's thread: publishers are told the change to it."""
+        """`handle_load_snapshot` on the loader's thread: publishers get the change to the snapshot."""
         if self.stopped is not None:
             return
         self.metrics.handle_load_snapshot_count += 1
@@ -184,7 +178,7 @@ class MetadataLoader:
         self._take_leader_of_log()
 
     def catch_up(self, reader: LogReader) -> None:
-        """Load all that `reader` has, from its newest snapshot on: the quick way to begin with a log."""
+        """Load all of `reader`, from its newest snapshot on: the fast start."""
         from kraftlake.replay.loader.fold import extend
         from kraftlake.replay.reading.replay_base import choose_base, images_end
 
@@ -258,7 +252,7 @@ class MetadataLoader:
             self._schedule_initializing(0)
 
     def _call(self, publisher: MetadataPublisher, what: str, function: Callable[[], None]) -> bool:
-        """Call a publisher; its fault is told, whatever it is."""
+        """Call a publisher and report its error; whether it had none."""
         try:
             function()
         except Exception as fault:
@@ -281,7 +275,7 @@ class MetadataLoader:
         self.queue.schedule_deferred("initialize-publishers", deadline, event)
 
     def _initialize(self) -> None:
-        """Tell the new publishers of everything."""
+        """Give the new publishers the whole image."""
         if not self._uninitialized:
             return
         if self._still_catching_up():
@@ -292,15 +286,15 @@ class MetadataLoader:
         manifest = self._snapshot_manifest(image, started_ns)
         while self._uninitialized:
             publisher = self._uninitialized.pop(next(iter(self._uninitialized)))
-            what = f"being told of everything up to offset {image.offset}"
+            what = f"getting everything up to offset {image.offset}"
             if self._call(publisher, what, lambda p=publisher: self._introduce(p, delta, manifest)):  # type: ignore[misc]
                 self._publishers[publisher.name] = publisher
         self.metrics.applied(image)
 
     def _initializing_failed(self, fault: Exception) -> None:
         if isinstance(fault, EventQueueClosedError):
-            return  # new publishers are closed without having been told anything
-        self._fault_handler.handle_fault("Telling new publishers of everything", fault)
+            return  # new publishers are closed without an update
+        self._fault_handler.handle_fault("Initializing new publishers", fault)
         self._schedule_initializing(_RETRY_INITIALIZING_NS)
 
     def _introduce(self, publisher: MetadataPublisher, delta: MetadataDelta, manifest: SnapshotManifest) -> None:
@@ -323,7 +317,7 @@ class MetadataLoader:
         self._leader = leader
         self.metrics.current_controller_id = -1 if leader.leader_id is None else leader.leader_id
         for publisher in self._publishers.values():
-            self._call(publisher, f"told of {leader}", lambda p=publisher: p.on_controller_change(leader))  # type: ignore[misc]
+            self._call(publisher, f"getting {leader}", lambda p=publisher: p.on_controller_change(leader))  # type: ignore[misc]
 
     def _install(self, publishers: Sequence[MetadataPublisher]) -> None:
         taken = {*self._publishers, *self._uninitialized}
@@ -353,7 +347,7 @@ class MetadataLoader:
 
 
 class _Call:
-    """A call by somebody on another thread, who may wait for `done`."""
+    """A call from another thread, which may wait for `done`."""
 
     def __init__(self, what: str, function: Callable[[], None], fault_handler: FaultHandler) -> None:
         self._what = what
@@ -368,7 +362,7 @@ class _Call:
         self.done.set_result(None)
 
     def handle_exception(self, error: Exception) -> None:
-        """The caller is told; what he is not at fault for is told to the fault handler too."""
+        """Give the error to the caller, and to the fault handler unless the caller caused it."""
         self.done.set_exception(error)
         if not isinstance(error, (UsageError, QueueFullError, EventQueueClosedError)):
             self._fault_handler.handle_fault(self._what, error)

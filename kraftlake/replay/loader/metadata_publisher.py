@@ -1,4 +1,4 @@
-"""Who is told of new images: by the loader, with everything a publisher may rely on, or by the batch loader alone."""
+"""The protocols of what is called with new images: by the loader, or by the batch loader alone."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ from kraftlake.replay.loader.manifest import LeaderAndEpoch, LoaderManifest, Log
 
 
 class MetadataUpdater(Protocol):
-    """Who is told of each new image (MetadataBatchLoader.MetadataUpdater)."""
+    """Called with each new image (MetadataBatchLoader.MetadataUpdater)."""
 
     def __call__(self, delta: MetadataDelta, image: MetadataImage, manifest: LogDeltaManifest) -> None:
-        """Called with the change, the image after it and where it came from."""
+        """Take a change, the image after it and its origin."""
 
 
 class MetadataPublisher(Protocol):
-    """Who acts on new images. Called on the loader's thread, one call at a time.
+    """Acts on new images. Called on the loader's thread, one call at a time.
 
     Source: org.apache.kafka.image.publisher.MetadataPublisher.
     """
 
     @property
     def name(self) -> str:
-        """What it is called in messages; no two publishers of a loader share a name."""
+        """The publisher's name in messages; unique within a loader."""
         ...
 
     def on_metadata_update(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
         """Take a new image; `delta` is the change from the image of the last call, at first from the empty one.
 
-        What it raises is reported, and the next publisher is called.
+        An error is reported, and the next publisher is called.
         """
         ...
 
     def on_controller_change(self, leader_and_epoch: LeaderAndEpoch) -> None:
-        """Take note of who leads the quorum."""
+        """Take in the quorum's leader."""
         ...
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""What the control records of a metadata log say about the quorum itself: leader, kraft.version and voters."""
+"""The state of the quorum in a log's control records: leader, kraft.version and voters."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class QuorumState(Value):
     voters: VotersRecord | None = None
 
     def after(self, message: object) -> QuorumState:
-        """The state once the control record `message` is read; records that say nothing of it change nothing."""
+        """The state after the control record `message`; other records change nothing."""
         from kraftlake.records.control_records import KRaftVersionRecord, LeaderChangeMessage, VotersRecord
 
         match message:

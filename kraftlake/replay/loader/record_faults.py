@@ -1,4 +1,4 @@
-"""What can be wrong with one record of a log, and how messages call it."""
+"""The errors of a single record, and the names of records in messages."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class UndecodableRecordError(CorruptDataError):
 
 
 RECORD_FAULTS: Final = (CorruptDataError, ReplayError, UnknownRecordError)
-"""What is wrong with a record, and so may be skipped; what a publisher raises is not."""
+"""Errors of a record, which a lenient replay skips."""
 UNDECODABLE: Final = "UNDECODABLE"
 UNREADABLE: Final = "UNREADABLE"
-"""Stands for the type of offsets that are missing, or in bytes that are no batch."""
+"""The type of offsets that are missing, or in bytes that are not a batch."""
 
 
 def decode_record(value: bytes, offset: int) -> AnyMessage:

@@ -1,4 +1,4 @@
-"""Metadata transactions: what stands inside of one waits for its end."""
+"""Metadata transactions: records within one take effect at its end."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ T = TypeVar("T")
 
 
 class OpenTransaction(Generic[T]):
-    """The metadata transaction (KIP-868) that is open at some place of a log, if one is.
+    """The open metadata transaction (KIP-868) at an offset of a log, if any.
 
-    Whatever of the log is inside of it is held back, in any form, until its EndTransactionRecord lets it take effect
-    or its AbortTransactionRecord drops it. Source: org.apache.kafka.image.loader.MetadataBatchLoader.
+    Items within the transaction are held until its EndTransactionRecord releases them or its AbortTransactionRecord
+    drops them. Source: org.apache.kafka.image.loader.MetadataBatchLoader.
     """
 
     def __init__(self) -> None:
@@ -30,14 +30,14 @@ class OpenTransaction(Generic[T]):
         self._held: list[T] = []
 
     def hold(self, part: T) -> None:
-        """Hold back what stands behind all that is held."""
-        assert self.begin_offset is not None, "only what is inside of a transaction waits"
+        """Hold one more item."""
+        assert self.begin_offset is not None, "items are held within a transaction only"
         self._held.append(part)
 
     def mark(self, api_key: int, offset: int) -> list[T]:
-        """Take in the mark of a transaction at an offset; gives what takes effect there, in its order.
+        """Take in a begin, end or abort record at an offset; gives the items that take effect there, in order.
 
-        Raises ReplayError naming the offset for a mark that contradicts those before it, which then stand.
+        Raises ReplayError with the offset for a record that contradicts those before it; it then changes nothing.
         """
         if api_key == BeginTransactionRecord.API_KEY:
             if self.begin_offset is not None:

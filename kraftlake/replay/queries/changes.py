@@ -55,7 +55,7 @@ class Published:
 
     @property
     def elected(self) -> int | None:
-        """The controller that leads the quorum since this change, None where that is as before or is not told."""
+        """The controller that leads the quorum since this change; None where it did not change or is unknown."""
         is_new = not self.of_snapshot and self.epoch != self.before.provenance.epoch
         return self.manifest.leader_id if is_new else None
 
@@ -103,7 +103,7 @@ class LogChanges:
 
     @property
     def loader(self) -> MetadataBatchLoader:
-        """What the changes come from: before they are iterated it is in front of the first one of the log's own."""
+        """The loader behind the changes; before the iteration it stands before the first change of the log."""
         return self._loader
 
     @property
@@ -158,7 +158,7 @@ class LogChanges:
         return published
 
     def _is_quiet(self, batch: RecordBatch) -> bool:
-        """Whether a batch that is due has nothing but no-op records, and all of it is asked for."""
+        """Whether the next batch has no-op records only and lies within the range."""
         loader = self._loader
         return (
             not batch.control
@@ -171,7 +171,7 @@ class LogChanges:
 
 
 _NO_OP = bytes((NoOpRecord.API_KEY, 0, 0))
-"""A no-op record's value after the version of its frame: its type, its version, and no tagged fields."""
+"""A no-op record's value after the frame's version: type, version, no tagged fields."""
 
 
 def _end_of(batch: RecordBatch) -> MetadataProvenance:

@@ -19,8 +19,8 @@ from kraftlake.runtime.moments import Moment
 class ExportReport:
     """A snapshot file that was written.
 
-    `offset` is the last one in it; `suggested_name` the name under which Kafka would look for it; `losses` what it
-    could not hold at its metadata.version, in words.
+    `offset` is its last offset, `suggested_name` the file name that Kafka expects, `losses` sentences on what its
+    metadata.version could not express.
     """
 
     path: str

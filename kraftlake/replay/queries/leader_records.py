@@ -1,4 +1,4 @@
-"""What records of partitions say of their leaders, read from many batches at once where that is how a log comes."""
+"""The leaders that records name for given partitions, read from batches or from large chunks."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def _leaders_of(data: Any, starts: Any, stops: Any) -> Any:
 
 
 def _bytes_at(data: Any, places: Any, count: int) -> Any:
-    """So many bytes from each place on (uint8[n, count])."""
+    """`count` bytes from each place on (uint8[n, count])."""
     import numpy as np
 
     return data[places[:, None] + np.arange(count)]

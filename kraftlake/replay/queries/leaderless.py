@@ -1,4 +1,4 @@
-"""Since when partitions have had no leader, and who led them before."""
+"""Since when partitions have had no leader, and their last leader."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one metadata delta means to one broker, with where it came from."""
+"""What one metadata delta means to one broker."""
 
 from __future__ import annotations
 

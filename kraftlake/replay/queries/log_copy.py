@@ -1,4 +1,4 @@
-"""One node's copy of the metadata log, as the quorum sees it: whose it is, how far it goes, in which epochs."""
+"""One node's copy of the metadata log: its node, its end, the ends of its epochs."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class LogCopy:
 
     `epoch_ends` are the epochs of its batches with the first offset behind each, in order; a newest snapshot that goes
     further than the log is the last of them. `quorum` is what the newest control records say; `static_voters` are the
-    ids that the newest leader named. `fault` says what is broken, None where nothing is; what lies in front of a broken
-    place is told.
+    ids that the newest leader named. `fault` says what is broken, None for a sound copy; what precedes the broken place
+    is reported.
     """
 
     path: str

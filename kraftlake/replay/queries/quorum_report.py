@@ -1,4 +1,4 @@
-"""What the copies of some nodes say of their quorum: who votes, whose log goes furthest, whether they can elect."""
+"""The state of a quorum by the log copies of its nodes: its voters, the longest log, who can be elected."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class QuorumReport:
 
     @property
     def electable(self) -> tuple[int, ...]:
-        """The voters to which a majority of all voters can give their votes, if those told of here all run."""
+        """The voters that can win a majority of all voters if every voter here runs."""
         here = self.voting
         positions = [copy.position for copy in here.values()]
         return tuple(

@@ -1,4 +1,4 @@
-"""What a source of a metadata log has to offer; Kafka's files and lakes both do."""
+"""The protocol of a source of a metadata log; Kafka's files and lakes implement it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class SnapshotReader(Protocol):
 
     @property
     def name(self) -> str:
-        """How a message calls it: the name of its file."""
+        """Its name in messages: the name of its file."""
 
     @property
     def end_offset(self) -> int:
@@ -47,7 +47,7 @@ class SnapshotReader(Protocol):
         """All of its batches, control batches too; offsets inside count from 0."""
 
     def damage(self) -> str | None:
-        """Why it is not to be used, None for a sound one, as far as it can be told without decoding its records."""
+        """Why it must not be used, None for a sound one, as far as is known without decoding its records."""
 
 
 class LogReader(Protocol):
@@ -55,11 +55,11 @@ class LogReader(Protocol):
 
     @property
     def name(self) -> str:
-        """How a message calls it."""
+        """Its name in messages."""
 
     @property
     def cluster_id(self) -> str | None:
-        """The cluster's id, None where nothing beside the log tells it."""
+        """The cluster's id, None where nothing beside the log names it."""
 
     @property
     def start_offset(self) -> int:

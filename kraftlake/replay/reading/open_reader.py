@@ -61,7 +61,7 @@ class LakeReader:
 
 
 def open_reader(path: str) -> tuple[LogReader, SourceKind]:
-    """Open what is at `path`, told by its content; raises NotASourceError naming what it is instead."""
+    """Open the source at `path` by its content; raises NotASourceError naming what it is instead."""
     # a URI, of an object store or a file, can only be a lake
     if "://" in path or _is_lake(path):
         from kraftlake.metadata_log import MetadataLog
@@ -76,7 +76,7 @@ def open_reader(path: str) -> tuple[LogReader, SourceKind]:
 def _is_lake(path: str) -> bool:
     try:
         return has_lake_log(path) or _was_begun(path)
-    except OSError:  # `sniff` meets it again and words it
+    except OSError:  # `sniff` raises it again, with a sentence
         return False
 
 

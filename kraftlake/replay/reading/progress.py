@@ -1,4 +1,4 @@
-"""How those who wait are told of long work, by whoever does it."""
+"""Progress of long work."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final, Protocol, TypeAlias, TypeVar
 
 Progress: TypeAlias = Callable[[str, int, int], None]
-"""Called now and then with a phase, the offsets done, and those there are to do (0 where that is not known)."""
+"""Called with a phase, the number of offsets done, and their total (0 if unknown)."""
 
 REPLAYING: Final = "replaying"
 LOADING: Final = "loading"
@@ -14,7 +14,7 @@ LOADING: Final = "loading"
 
 
 class EndsAtOffset(Protocol):
-    """A batch, or many that follow each other."""
+    """One batch, or consecutive ones."""
 
     @property
     def last_offset(self) -> int:
@@ -25,7 +25,7 @@ ChunkT = TypeVar("ChunkT", bound=EndsAtOffset)
 
 
 def with_progress(parts: Iterable[ChunkT], progress: Progress | None, phase: str, end: int = 0) -> Iterable[ChunkT]:
-    """The same parts; when each of them is done, `progress` hears up to which offset of those below `end`."""
+    """The same chunks; `progress` is called after each, with its end, at most `end`."""
     return parts if progress is None else _told(parts, progress, phase, end)
 
 

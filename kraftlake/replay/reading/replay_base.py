@@ -1,4 +1,4 @@
-"""From where a replay to an offset starts: the empty image, or a snapshot at or before it."""
+"""Where a replay to an offset starts: at the empty image, or at a snapshot."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def broken_ranges(reader: LogReader, first: int, last: int) -> list[BrokenRange]
 def readable_batches(
     reader: LogReader, first: int, last: int, lost: Callable[[int, int, str], None] | None
 ) -> Iterator[RecordBatch]:
-    """`reader.batches`; with `lost`, past what Kafka's files lack or have damaged, which it is called with."""
+    """`reader.batches`; with `lost`, skips missing and damaged offsets of Kafka's files and calls `lost` with them."""
     if lost is None or not hasattr(reader, "readable_batches"):
         return reader.batches(first, last)
     found: Iterator[RecordBatch] = reader.readable_batches(first, last, lost)
@@ -49,7 +49,7 @@ def readable_batches(
 def check_unbroken(reader: LogReader, first: int, last: int) -> None:
     """Raise BrokenFileError where offsets in [first, last] are missing between two segments, or in both of them.
 
-    For what gives an answer piece by piece: it is to be refused before its first piece is given.
+    For answers that are streamed: the error comes before the first part of the answer.
     """
     for broken in broken_ranges(reader, first, last):
         raise broken.fault

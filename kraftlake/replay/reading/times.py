@@ -1,4 +1,4 @@
-"""From a time to an offset."""
+"""The offset at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the checks of a verification put what they find."""
+"""The findings of a verification."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kraftlake.replay.reading.log_reader import LogReader
 from kraftlake.replay.verify.verify_report import Problem
 
 MAX_PROBLEMS = 1_000
-"""A broken log can have as many problems as records; the first ones tell it all."""
+"""The most problems that are kept: a broken log can have as many as records."""
 
 
 @attrs.define
@@ -49,7 +49,7 @@ class Findings:
         )
 
     def note(self, text: str) -> None:
-        """Say something that is no fault, once."""
+        """Add a note, once."""
         self.notes[text] = None
 
     def sorted(self) -> tuple[Problem, ...]:

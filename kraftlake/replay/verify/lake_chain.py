@@ -1,4 +1,4 @@
-"""The rows of a lake's log against its chain of hashes, and against a link of it that an operator kept."""
+"""Checks the rows of a lake's log against its chain of hashes, and against a link that an operator kept."""
 
 from __future__ import annotations
 

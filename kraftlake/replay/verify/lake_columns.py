@@ -1,4 +1,4 @@
-"""The columns of a lake's log against the payloads that they were taken from."""
+"""Checks the columns of a lake's log against the payloads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables of a lake as files: versions and checkpoints that were lost or torn, foreign rows, damaged snapshots."""
+"""Checks the tables of a lake as files: lost or torn versions and checkpoints, foreign rows, damaged snapshots."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kraftlake.runtime.errors import KraftlakeError
 
 
 def check_tables(reader: LakeReader, findings: Findings) -> None:
-    """Report what is wrong with the logs of the lake's tables, and what is in them that the lake doesn't know of."""
+    """Report problems of the tables' Delta logs, and rows that do not belong there."""
     from kraftlake.metadata_log.append.extent_check import misplaced_rows
     from kraftlake.metadata_log.delta_table.table_state import NotADeltaTableError, read_table
     from kraftlake.metadata_log.log_facts import LOG_TABLE, SNAPSHOTS_TABLE

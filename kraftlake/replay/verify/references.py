@@ -11,7 +11,7 @@ _NO_LEADER = -1
 
 
 class ReferenceCheck:
-    """A publisher that looks at every partition that a metadata delta has changed.
+    """A publisher that checks every partition that a metadata delta has changed.
 
     Its leader and its ISR must be among its replicas. A replica on a broker that never registered, or no longer is
     registered, is only a note: brokers may be unregistered while partitions still name them. (That topics exist is

@@ -1,4 +1,4 @@
-"""Verification: every check there is, past the first problem to the last."""
+"""Verification: all checks of a source; a problem does not stop the others."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ _SHOWN_DIFFERENCES = 3
 def verify(source: LogSource, *, at_least: ChainLink | None = None, progress: Progress | None = None) -> VerifyReport:
     """Check CRCs, gaps, epochs, the torn tail; decoding, transactions, replay, references; and every snapshot.
 
-    A snapshot is held against the replay at its end. What a Kafka node refuses to start with is a problem as well: a
-    start above 0 that no snapshot covers, control records that it does not know, files beside the log that it can't
-    read. Never raises for what is wrong with the source: the report says it. A tail that is cut off is no problem, but
-    a finding of its own. Notes are no faults: replicas on brokers that are not registered, a bootstrap checkpoint that
-    the head of the log does not repeat, a snapshot that is ahead of the log. `progress` is called after each batch.
+    A snapshot is compared with the replay at its end. What keeps a Kafka node from starting is a problem as well: a
+    start above 0 that no snapshot covers, unknown control records, unreadable files beside the log. Problems of the
+    source are reported, never raised. A torn tail is no problem; it has a field of its own. Notes are no problems:
+    replicas on brokers that are not registered, a bootstrap checkpoint that the head of the log does not repeat, a
+    snapshot ahead of the log. `progress` is called after each batch.
 
-    A lake's rows are held against its chain of hashes. `at_least` is an offset that the log once held, in a lake with
-    the hash there: it is a fault when the log is shorter, or its hash another. Raises UsageError for a hash where the
-    source is no lake.
+    A lake's rows are compared with its chain of hashes. `at_least` is an offset that the log once held, in a lake with
+    the hash there: a shorter log or another hash is a problem. Raises UsageError for a hash with a source that is
+    no lake.
     """
     findings = Findings(source.reader)
     if isinstance(source.reader, MetadataDirectory):
@@ -108,7 +108,7 @@ class _Verification:
         self.batches = self.records = self.replayed = self.snapshot_records = self.compared = 0
 
     def load_snapshots(self) -> None:
-        """Load every finished snapshot; those that load without a problem are held against the replay later."""
+        """Load every finished snapshot; those without a problem are compared with the replay later."""
         for snapshot in self._reader.snapshots:
             if not snapshot.finished:
                 continue
@@ -151,7 +151,7 @@ class _Verification:
                 self._references.check_image(image)
 
     def _check_cache(self, snapshot: SnapshotReader, image: MetadataImage) -> None:
-        """Columns that a lake keeps of the snapshot are the image that its records make."""
+        """Compare the image in the lake's columns with the image of the snapshot's records."""
         cached = cached_image(self._reader, snapshot)
         if cached is not None and cached.image != image:
             self._findings.add(
@@ -161,7 +161,7 @@ class _Verification:
             )
 
     def replay_log(self) -> None:
-        """Decode the whole log, and replay what there is an image to replay it on."""
+        """Decode the whole log, and replay it from the first offset that has an image."""
         start = self._reader.start_offset
         if start == 0:
             self._replay(MetadataBatchLoader(lenient=True, publish=self._references))
@@ -207,7 +207,7 @@ class _Verification:
             )
 
     def check_newest(self) -> None:
-        """Hold the newest snapshot's end against the log's.
+        """Compare the end of the newest snapshot with the end of the log.
 
         A node that starts drops its whole log where the snapshot's epoch and end offset are above those of the log.
         LogSource: org.apache.kafka.raft.internals.KafkaRaftLog.truncateToLatestSnapshot.
@@ -320,7 +320,7 @@ class _Verification:
         self._findings.note(f"Nothing after offset {at} was replayed.")
 
     def check_bootstrap(self) -> None:
-        """A controller repeats the bootstrap records at the head of the log; say so where it has not."""
+        """Note where the head of the log does not repeat the bootstrap records, as a controller writes it."""
         bootstrap = next((s for s in self._reader.snapshots if s.bootstrap and s.finished), None)
         if bootstrap is None or self._reader.start_offset > 0 or not self.records:
             return

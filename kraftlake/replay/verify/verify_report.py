@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @attrs.frozen(kw_only=True)
 class Problem:
-    """Something that is not as it should be: about `offset`, in `file` at byte `position`, where those are known.
+    """A problem: at `offset`, in `file` at byte `position`, where known.
 
     With `in_snapshot` the offset counts within the snapshot `file`, not in the log.
     """

@@ -271,7 +271,7 @@ def test_a_high_watermark_that_can_not_be_told_for_a_while_keeps_no_publisher_fr
     rig.commit(*log_of(1, [metadata_version()]))
     rig.fails = True
     rig.install(publisher)
-    assert [what for what, _ in rig.faults.told] == ["Telling new publishers of everything"]
+    assert [what for what, _ in rig.faults.told] == ["Initializing new publishers"]
     rig.fails = False
     rig.clock.advance(100)
     rig.loader.queue.run_ready()
@@ -360,7 +360,7 @@ def test_a_publisher_that_fails_when_it_is_new_is_left_out() -> None:
     rig.commit(*log_of(1, [metadata_version()]))
     rig.commit(no_op(2))
     assert (broken.offsets, whole.offsets) == ([1], [1, 2])
-    assert rig.faults.told[0][0] == "Publisher broken, being told of everything up to offset 1"
+    assert rig.faults.told[0][0] == "Publisher broken, getting everything up to offset 1"
 
 
 @given(metadata_logs(), st.integers(0, 60))

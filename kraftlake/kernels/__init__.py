@@ -28,7 +28,7 @@ def available() -> bool:
     if not all(map(is_installed, EXTRAS[_EXTRA])):
         return False
     try:
-        from kraftlake.kernels.compiled import probe
+        from kraftlake.kernels.aot.compiled import probe
 
         probe(0)
     except Exception as fault:  # an installation can be broken in any way
@@ -53,7 +53,7 @@ def pays(count: int, least: int) -> bool:
 
 def loaded() -> bool:
     """Whether the process uses compiled code already: then it pays for smaller work too."""
-    return f"{__name__}.compiled" in sys.modules and available()
+    return f"{__name__}.aot.compiled" in sys.modules and available()
 
 
 @cache

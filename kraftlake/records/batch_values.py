@@ -8,7 +8,7 @@ from typing import Any, Final
 import attrs
 import numpy as np
 
-from kraftlake.kernels.batch_walk import (
+from kraftlake.kernels.batches.batch_walk import (
     BASE,
     COUNT,
     EPOCH,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from kraftlake import kernels
-from kraftlake.kernels.batch_records import measure_sections, write_sections
+from kraftlake.kernels.batches.batch_records import measure_sections, write_sections
 from kraftlake.records.batch import encode_batch, framed
 from kraftlake.records.batch_values import BatchValues
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from kraftlake import kernels
-from kraftlake.kernels.payloads import frame_kinds, gather
+from kraftlake.kernels.batches.payloads import frame_kinds, gather
 from kraftlake.records.batch import NO_TIMESTAMP, RecordBatch
 from kraftlake.records.batch_values import BatchValues
 from kraftlake.records.rows import LOG_SCHEMA, from_rows, sorted_rows, to_rows

@@ -135,7 +135,7 @@ def _compiled(cls: type[Message], payloads: pa.Array, versions: Any, fields: tup
     """The columns by compiled code; None where a record is not plain."""
     import numpy as np
 
-    from kraftlake.kernels.typed_columns import DEEPEST, FRAMES, decode_records
+    from kraftlake.kernels.columns.typed_columns import DEEPEST, FRAMES, decode_records
     from kraftlake.records.column_program import FRAME, column_program
 
     program = column_program(cls, fields)
@@ -162,7 +162,7 @@ def _set_aside(program: ColumnProgram, count: int, size: int) -> Any:
     """Room for the columns of `count` records whose values take `size` bytes; pages that stay unused cost nothing."""
     import numpy as np
 
-    from kraftlake.kernels.typed_columns import DEEPEST, UUID_TEXT, Output
+    from kraftlake.kernels.columns.typed_columns import DEEPEST, UUID_TEXT, Output
 
     places = np.full((len(program.all_columns), 3), -1, np.int64)
     taken = {"bytes": 0, "ints": 0, "longs": 0}

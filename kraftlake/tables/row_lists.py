@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from kraftlake.image.topics.partition_rows import DIRECTORIES, HEAP_LISTS, ISR, RARE, SHAPE, WIDTH
-from kraftlake.kernels.change_state import LONGEST
+from kraftlake.kernels.replay.change_state import LONGEST
 
 LISTS: Final = {
     "replicas": 0,

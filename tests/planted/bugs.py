@@ -267,7 +267,7 @@ BUGS = (
     ),
     PlantedBug(
         "compiled-code-takes-a-header-with-a-later-time-than-its-records",
-        "kraftlake/kernels/record_values.py",
+        "kraftlake/kernels/batches/record_values.py",
         "base_time + latest == max_time",
         "base_time + latest <= max_time",
         f"{_VALUES}::test_a_batch_whose_header_states_another_largest_time_than_its_records_ends_the_values",
@@ -316,7 +316,7 @@ BUGS = (
     ),
     PlantedBug(
         "compiled-code-takes-a-batch-above-the-byte-limit",
-        "kraftlake/kernels/batch_walk.py",
+        "kraftlake/kernels/batches/batch_walk.py",
         "stop - p > largest",
         "stop - p > largest + 1",
         f"{_VALUES}::test_a_batch_may_have_exactly_the_bytes_and_records_of_the_limits_and_no_more",

@@ -13,7 +13,7 @@ from kraftlake.spark_jobs.submit import main
 def origins(batches):  # type: ignore[no-untyped-def]
     import pyarrow as pa
 
-    import kraftlake.kernels.machine_code as code
+    import kraftlake.kernels.aot.code_cache as code
 
     for batch in batches:
         depends_on = code._code_depends_on()

@@ -13,9 +13,9 @@ from kraftlake.image.topics.packed_topics import PATCHES_BELOW, PackedTopics
 from kraftlake.image.topics.partition_registration import PartitionRegistration
 from kraftlake.image.topics.partition_rows import COLUMNS, registration_of
 from kraftlake.image.topics.topic_table import TopicTable
-from kraftlake.kernels import change_state as columns
-from kraftlake.kernels import local_changes as local
-from kraftlake.kernels import row_lists, topic_records
+from kraftlake.kernels.replay import change_state as columns
+from kraftlake.kernels.replay import local_changes as local
+from kraftlake.kernels.replay import row_lists, topic_records
 from kraftlake.records.uuid import Uuid
 from kraftlake.runtime import reused_memory
 

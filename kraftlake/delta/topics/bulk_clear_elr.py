@@ -8,7 +8,7 @@ import numpy as np
 
 from kraftlake.delta.topics.bulk_state import BulkState
 from kraftlake.image.topics.partition_rows import HEAP_LISTS, RARE, SHAPE
-from kraftlake.kernels import change_state as columns
+from kraftlake.kernels.replay import change_state as columns
 from kraftlake.records.metadata_records import ClearElrRecord, PartitionChangeRecord
 from kraftlake.records.serde import decode_value, encode_value
 from kraftlake.records.uuid import Uuid

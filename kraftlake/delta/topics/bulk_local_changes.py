@@ -16,7 +16,7 @@ from kraftlake.delta.topics.local_replica_changes import (
     TopicPartition,
 )
 from kraftlake.image.topics.partition_rows import RARE, SHAPE, WIDTH, heap_lists
-from kraftlake.kernels.change_state import N_FRESH, N_TOUCHED, TOUCHED
+from kraftlake.kernels.replay.change_state import N_FRESH, N_TOUCHED, TOUCHED
 from kraftlake.records.uuid import Uuid
 
 K = TypeVar("K")

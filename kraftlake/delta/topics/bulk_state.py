@@ -9,9 +9,9 @@ import numpy as np
 from kraftlake.image.topics.packed_topics import PATCHES_BELOW, PackedTopics
 from kraftlake.image.topics.partition_rows import COLUMNS
 from kraftlake.image.topics.topic_table import TopicTable
-from kraftlake.kernels import change_state as columns
-from kraftlake.kernels import indexes, row_lists, topic_records
-from kraftlake.kernels.arguments import Flattened
+from kraftlake.kernels.aot.arguments import Flattened
+from kraftlake.kernels.replay import change_state as columns
+from kraftlake.kernels.replay import indexes, row_lists, topic_records
 from kraftlake.records.uuid import Uuid
 from kraftlake.runtime import reused_memory
 
@@ -22,7 +22,7 @@ _FOLLOWING = 2_000_000
 
 
 class BulkState:
-    """`base` and `state`, the arguments of the compiled loops; see `kraftlake.kernels.change_state`."""
+    """`base` and `state`, the arguments of the compiled loops; see `kraftlake.kernels.replay.change_state`."""
 
     def __init__(self, base: PackedTopics) -> None:
         self.packed = base

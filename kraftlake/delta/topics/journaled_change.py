@@ -13,8 +13,8 @@ import numpy as np
 from kraftlake.delta.topics.bulk_change import BulkChange
 from kraftlake.image.topics.packed_topics import PackedTopics
 from kraftlake.image.topics.partition_rows import COLUMNS
-from kraftlake.kernels import change_state as columns
-from kraftlake.kernels import partition_journal
+from kraftlake.kernels.replay import change_state as columns
+from kraftlake.kernels.replay import partition_journal
 
 
 @attrs.frozen(kw_only=True, eq=False)

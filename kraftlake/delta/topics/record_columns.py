@@ -13,8 +13,8 @@ from typing import Any, Final
 import numpy as np
 
 from kraftlake.delta.topics.bulk_change import BulkChange
-from kraftlake.kernels import change_columns
-from kraftlake.kernels.change_columns import Columns
+from kraftlake.kernels.batches import topic_values
+from kraftlake.kernels.batches.topic_values import Columns
 from kraftlake.records.metadata_records import (
     ClearElrRecord,
     PartitionChangeRecord,
@@ -69,12 +69,12 @@ def _values(records: Sequence[Any]) -> tuple[Any, Any, Any]:
         changes = _changes([record for record in records if type(record) is PartitionChangeRecord])
     names = [topic.name.encode() for topic in topics]
     lengths = np.fromiter(map(len, names), np.int64, len(names))
-    size = int(lengths.sum()) + change_columns.TOPIC_BYTES * (len(records) - len(partitions.leaders))
-    size += change_columns.PARTITION_BYTES * len(partitions.leaders) + _list_bytes(partitions)
-    size += change_columns.CHANGE_BYTES * len(changes.leaders) + _list_bytes(changes)
+    size = int(lengths.sum()) + topic_values.TOPIC_BYTES * (len(records) - len(partitions.leaders))
+    size += topic_values.PARTITION_BYTES * len(partitions.leaders) + _list_bytes(partitions)
+    size += topic_values.CHANGE_BYTES * len(changes.leaders) + _list_bytes(changes)
     data = np.empty(size, np.uint8)
     starts, stops = np.empty(len(records), np.int64), np.empty(len(records), np.int64)
-    change_columns.write_values(
+    topic_values.write_values(
         numbers,
         partitions,
         changes,

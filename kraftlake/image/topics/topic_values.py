@@ -64,7 +64,7 @@ def topic_values(packed: PackedTopics, options: ImageWriterOptions, topics: Any)
 
 
 def _by_kernel(packed: PackedTopics, options: ImageWriterOptions, topics: Any) -> TopicValues:
-    from kraftlake.kernels.partition_values import measure, write
+    from kraftlake.kernels.batches.partition_values import measure, write
 
     table, version = packed.table, options.metadata_version
     counts = np.diff(table.starts)[topics]
@@ -109,7 +109,7 @@ def _heads(table: TopicTable, topics: Any) -> list[bytes]:
 
 def _report(lost: tuple[int, int], options: ImageWriterOptions) -> None:
     """Report losses in the order of `PartitionRegistration.to_record`: eligible leader replicas before directories."""
-    from kraftlake.kernels.partition_values import LOST_DIRECTORIES, LOST_ELR
+    from kraftlake.kernels.batches.partition_values import LOST_DIRECTORIES, LOST_ELR
 
     ever, first = lost
     losses = [(LOST_ELR, ELR_LOST), (LOST_DIRECTORIES, DIRECTORIES_LOST)]

@@ -190,7 +190,7 @@ def _pass_few(data: memoryview) -> tuple[int, int]:
 def _pass_many(data: memoryview) -> tuple[int, int]:
     import numpy as np
 
-    from kraftlake.kernels.batch_walk import pass_good
+    from kraftlake.kernels.batches.batch_walk import pass_good
 
     size, offset = pass_good(np.frombuffer(data, np.uint8))
     return int(size), int(offset)

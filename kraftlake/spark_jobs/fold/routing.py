@@ -72,7 +72,7 @@ class Router:
         routes = np.empty(len(offsets), np.int32)
         into: Any
         if kernels.available():
-            from kraftlake.kernels.routes import route, scatter
+            from kraftlake.kernels.batches.shard_routing import route, scatter
 
             route(data, starts, stops, control, self._shards, routes, counts, sizes)
             begins, places = _begins(sizes), _begins(counts)
@@ -132,7 +132,7 @@ def _values(column: pa.ChunkedArray) -> tuple[Any, Any, Any]:
 
 
 def _dealt_slowly(data: Any, starts: Any, stops: Any, control: Any, shards: int) -> list[list[int]]:
-    """As `kraftlake.kernels.routes`, without compiled code: the places of the records of each shard, and the rest."""
+    """As `kernels.batches.shard_routing`, without compiled code: the places of each shard's records, and the rest."""
     lists: list[list[int]] = [[] for _ in range(shards + 1)]
     ends = zip(starts.tolist(), stops.tolist(), control.tolist(), strict=True)
     for place, (start, stop, is_control) in enumerate(ends):

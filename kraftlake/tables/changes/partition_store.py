@@ -12,8 +12,8 @@ from kraftlake.image.topics.packed_topics import PackedTopics
 from kraftlake.image.topics.partition_rows import COLUMNS
 from kraftlake.image.topics.topic_table import TopicTable
 from kraftlake.image.topics.topics_image import TopicsImage
-from kraftlake.kernels.partition_journal import DID_ELIGIBLE, DID_UNCLEAN, heap_size, move_lists
-from kraftlake.kernels.partition_moves import count_on, move_on
+from kraftlake.kernels.columns.partition_moves import count_on, move_on
+from kraftlake.kernels.replay.partition_journal import DID_ELIGIBLE, DID_UNCLEAN, heap_size, move_lists
 from kraftlake.records.metadata_records import TopicRecord
 from kraftlake.tables.changes.effective_records import EffectiveRecords
 from kraftlake.tables.changes.places import PlaceStrings, grown, is_worn
@@ -26,7 +26,7 @@ class Moved:
 
     `done` is the first record that was not replayed. `places` (int64[n]) are the partitions, `deltas` (int64[n]) the
     numbers of the deltas; `before` and `after` (int32[n, 14]) the rows at both ends of the delta, where `flags`
-    (uint8[n], those of `kraftlake.kernels.broker_changes`) says that they count. `unclean` and `eligible` (int64[n])
+    (uint8[n], those of `kernels.columns.broker_changes`) says that they count. `unclean` and `eligible` (int64[n])
     are how many unclean elections there were, and from the eligible leader replicas. `removals` (int64[m, 2]) are the
     records that have removed topics, with the topics' numbers; the topics that were created have the numbers from
     `first_topic` on.
@@ -54,7 +54,7 @@ class _Notes(NamedTuple):
 
 
 class _Now(NamedTuple):
-    """What partitions are, by place: see `kraftlake.kernels.partition_moves`."""
+    """What partitions are, by place: see `kraftlake.kernels.columns.partition_moves`."""
 
     rows: Any
     there: Any

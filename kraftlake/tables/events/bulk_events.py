@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kraftlake.kernels.broker_changes import HAD, HAS
+from kraftlake.kernels.columns.broker_changes import HAD, HAS
 from kraftlake.records.metadata_records import TopicRecord
 from kraftlake.tables.changes.delta_boundaries import DeltaBoundaries
 from kraftlake.tables.changes.effective_records import EffectiveRecords

@@ -16,8 +16,8 @@ from kraftlake.image.topics.packed_topics import PackedTopics
 from kraftlake.image.topics.partition_registration import PartitionRegistration
 from kraftlake.image.topics.partition_rows import registration_of
 from kraftlake.image.topics.topics_image import TopicsImage
-from kraftlake.kernels.partition_intervals import NOT_OPEN, end_intervals
-from kraftlake.kernels.partition_journal import heap_size, move_lists
+from kraftlake.kernels.columns.partition_intervals import NOT_OPEN, end_intervals
+from kraftlake.kernels.replay.partition_journal import heap_size, move_lists
 from kraftlake.records.metadata_records import PartitionRecord
 from kraftlake.records.uuid import Uuid
 from kraftlake.tables.changes.effective_records import EffectiveRecords

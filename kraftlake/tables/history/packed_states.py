@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from kraftlake.delta.topics.journaled_change import Origins
 from kraftlake.image.topics.partition_rows import COLUMNS
-from kraftlake.kernels.state_columns import fill_columns, fill_members, renumber
+from kraftlake.kernels.columns.state_columns import fill_columns, fill_members, renumber
 from kraftlake.tables.history.columns import ENCODED_STATES, ROW_GROUP_ROWS, STILL_SO, TIMESTAMP
 from kraftlake.tables.row_lists import LISTS
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from kraftlake.delta.topics.bulk_change import BulkChange
 from kraftlake.image.topics.partition_rows import COLUMNS
-from kraftlake.kernels.broker_changes import HAD, HAS, WRITTEN
-from kraftlake.kernels.change_state import DIRECTORIES_WRITTEN, N_FRESH, N_TOUCHED, TOUCHED
+from kraftlake.kernels.columns.broker_changes import HAD, HAS, WRITTEN
+from kraftlake.kernels.replay.change_state import DIRECTORIES_WRITTEN, N_FRESH, N_TOUCHED, TOUCHED
 from kraftlake.tables.changes.delta_boundaries import DeltaBoundaries
 from kraftlake.tables.local_changes.columns import ChangedPartitions, Strings, local_change_table
 

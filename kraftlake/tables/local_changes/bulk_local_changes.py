@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from kraftlake.image.topics.topics_image import TopicsImage
-from kraftlake.kernels.broker_changes import HAS
+from kraftlake.kernels.columns.broker_changes import HAS
 from kraftlake.tables.changes.delta_boundaries import DeltaBoundaries
 from kraftlake.tables.changes.effective_records import EffectiveRecords
 from kraftlake.tables.changes.partition_store import Moved, PartitionPlaces

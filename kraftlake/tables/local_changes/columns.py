@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kraftlake.kernels.broker_changes import DELETE, HAS, TOO_LONG, changes_of_brokers, most_changes
-from kraftlake.kernels.change_state import Base, State
-from kraftlake.kernels.told_rows import sort_told, told_columns
+from kraftlake.kernels.columns.broker_changes import DELETE, HAS, TOO_LONG, changes_of_brokers, most_changes
+from kraftlake.kernels.columns.change_columns import fill_change_columns, sort_changes
+from kraftlake.kernels.replay.change_state import Base, State
 from kraftlake.tables.changes.delta_boundaries import DeltaBoundaries
 from kraftlake.tables.history.columns import times_of
 from kraftlake.tables.local_changes.table import CHANGES_BY_NAME, ENCODED_SCHEMA
@@ -28,7 +28,7 @@ class ChangedPartitions:
     """n partitions, each as it was before a metadata delta and as it is after it.
 
     `before` and `after` (int32[n, 14]) are rows (see `image.topics.partition_rows`); `flags` (uint8[n]) are those of
-    `kraftlake.kernels.broker_changes`; `deltas` (int64[n]) says which of the heads it is of. `topics` are the numbers
+    `kernels.columns.broker_changes`; `deltas` (int64[n]) says which of the heads it is of. `topics` are the numbers
     of the topics, `partitions` (int32[n]) those of the partitions. `base` and `state` have the rows' lists.
     """
 
@@ -116,7 +116,7 @@ class _Told(NamedTuple):
 
 
 class _Changed(NamedTuple):
-    """What `told_columns` takes of changed partitions."""
+    """What `fill_change_columns` takes of changed partitions."""
 
     rows: Any
     deltas: Any
@@ -125,7 +125,7 @@ class _Changed(NamedTuple):
 
 
 class _Heads(NamedTuple):
-    """What `told_columns` takes of deltas."""
+    """What `fill_change_columns` takes of deltas."""
 
     offsets: Any
     epochs: Any
@@ -133,7 +133,7 @@ class _Heads(NamedTuple):
 
 
 class _Columns(NamedTuple):
-    """What brokers are told, as columns: see `told_columns`."""
+    """What brokers are told, as columns: see `fill_change_columns`."""
 
     offsets: Any
     times: Any
@@ -178,10 +178,10 @@ def _told(partitions: ChangedPartitions, topics: Any, order: Any, heads: DeltaBo
     if brokers > _BROKERS_APART:
         ids, numbers = np.unique(told.brokers, return_inverse=True)
         numbers, brokers = numbers.reshape(-1).astype(np.int64), len(ids)
-    sort_told(told.changed, partitions.deltas, numbers, np.empty(brokers + 1, np.int64), places)
+    sort_changes(told.changed, partitions.deltas, numbers, np.empty(brokers + 1, np.int64), places)
     changed = _Changed(partitions.after, partitions.deltas, topics, partitions.partitions)
     of_deltas = _Heads(*map(np.ascontiguousarray, (heads.offsets, heads.epochs, heads.times)))
-    told_columns(told, places, changed, of_deltas, *heaps, columns)
+    fill_change_columns(told, places, changed, of_deltas, *heaps, columns)
     return columns._replace(replicas=columns.replicas[:replicas], isr=columns.isr[:members])
 
 

@@ -134,7 +134,7 @@ def test_brokers_whose_ids_lie_far_apart_are_in_their_order(bulk: bool) -> None:
 
 @needs_numba
 def test_changes_that_no_number_can_order_are_in_order_too() -> None:
-    from kraftlake.kernels.broker_changes import HAD, HAS
+    from kraftlake.kernels.columns.broker_changes import HAD, HAS
     from kraftlake.tables.changes.partition_store import PartitionPlaces
     from kraftlake.tables.local_changes.columns import ChangedPartitions, _order
 

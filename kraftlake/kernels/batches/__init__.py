@@ -1,0 +1,1 @@
+"""Record batches as bytes: walked and checked, values found, put together, written and dealt to shards."""

@@ -1,0 +1,60 @@
+"""The records section of data batches: each value with what stands around it in a batch of format v2.
+
+Source: org.apache.kafka.common.record.DefaultRecord.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kraftlake.kernels.aot.compiled import compiled, inlined
+from kraftlake.kernels.batches.put_bytes import put_uvarint, uvarint_size, zigzag
+
+NO_KEY = 1
+"""A length of -1, as a varint."""
+
+
+@inlined
+def _body_size(size: Any, time: Any, delta: Any) -> Any:
+    """The bytes of a record behind its length: attributes, deltas, no key, the value and its length, no headers."""
+    return np.int64(3) + uvarint_size(zigzag(time)) + uvarint_size(delta << 1) + uvarint_size(size << 1) + size
+
+
+@compiled
+def measure_sections(starts: Any, stops: Any, times: Any, ends: Any, sections: Any) -> None:
+    """The bytes of the records of each batch b, which are those up to ends[b], into `sections` (int64)."""
+    first = np.int64(0)
+    for b in range(len(ends)):
+        total = np.int64(0)
+        for i in range(first, ends[b]):
+            body = _body_size(stops[i] - starts[i], times[i] - times[first], i - first)
+            total += uvarint_size(body << 1) + body
+        sections[b] = total
+        first = ends[b]
+
+
+@compiled
+def write_sections(data: Any, starts: Any, stops: Any, times: Any, ends: Any, out: Any) -> None:
+    """Write the sections that `measure_sections` has measured, one behind the other.
+
+    Record i has the value data[starts[i]:stops[i]] and the time times[i], in ms.
+    """
+    p = np.int64(0)
+    first = np.int64(0)
+    for b in range(len(ends)):
+        for i in range(first, ends[b]):
+            size, time, delta = stops[i] - starts[i], times[i] - times[first], i - first
+            p = put_uvarint(out, p, _body_size(size, time, delta) << 1)
+            out[p] = 0
+            p = put_uvarint(out, p + 1, zigzag(time))
+            p = put_uvarint(out, p, delta << 1)
+            out[p] = NO_KEY
+            p = put_uvarint(out, p + 1, size << 1)
+            for at in range(starts[i], stops[i]):
+                out[p] = data[at]
+                p += 1
+            out[p] = 0
+            p += 1
+        first = ends[b]

@@ -1,0 +1,113 @@
+"""Plain data batches found by their headers and CRCs, and the values of all of them, without an object a batch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kraftlake.kernels.aot.compiled import compiled, inlined
+from kraftlake.kernels.batches.checksum import crc32c
+from kraftlake.kernels.batches.record_values import split_values
+
+HEADER_SIZE = 61
+_LENGTH_FROM = 12
+_CRC_AT, _CRC_FROM = 17, 21
+_MAGIC = 2
+_SMALLEST_RECORD = 7
+_LARGEST_LONG = 0x7FFF_FFFF_FFFF_FFFF
+
+SMALLEST_BATCH = HEADER_SIZE + _SMALLEST_RECORD
+
+FIRST, STOP, BASE, COUNT, EPOCH, TIME, MAX_TIME = range(7)
+"""Columns of what is known of a batch: the bytes of its records, base offset, records, epoch, base and largest time."""
+
+
+@inlined
+def _number(data: Any, p: int, size: int) -> Any:
+    """A signed big-endian number."""
+    value = np.int64(np.int8(data[p]))
+    for i in range(1, size):
+        value = (value << 8) | np.int64(data[p + i])
+    return value
+
+
+@compiled
+def walk_plain(data: Any, start: int, latest: int, largest: int, most: int, found: Any) -> Any:
+    """Go over the headers of the plain data batches from `start` on that follow each other, into the rows of `found`.
+
+    A batch is plain when it is not compressed, no control batch and of no producer, with times between -1 and `latest`,
+    `largest` bytes and `most` records at most.
+    Gives how many there are, how many records they say that they have (no more than their bytes could hold), and where
+    they end: what is there is for others to judge. `split_plain` looks at their CRCs.
+    """
+    size = len(data)
+    p = start
+    batches, records = 0, 0
+    offset, epoch = np.int64(-1), np.int64(-1)
+    while p + HEADER_SIZE <= size and batches < len(found):
+        length = _number(data, p + 8, 4)
+        stop = p + _LENGTH_FROM + length
+        base, of_epoch, count = _number(data, p, 8), _number(data, p + 12, 4), _number(data, p + 57, 4)
+        time, max_time = _number(data, p + 27, 8), _number(data, p + 35, 8)
+        if (
+            data[p + 16] != _MAGIC or data[p + 21] != 0 or data[p + 22] != 0
+            or length < HEADER_SIZE - _LENGTH_FROM or stop > size or stop - p > largest
+            or base < 0 or count < 1 or _number(data, p + 23, 4) != count - 1 or count * _SMALLEST_RECORD > length
+            or count > most
+            or base > _LARGEST_LONG - count or of_epoch < -1
+            or _number(data, p + 43, 8) != -1 or _number(data, p + 51, 2) != -1 or _number(data, p + 53, 4) != -1
+            or max_time < -1 or max_time > latest or time < -1 or time > latest
+            or (batches > 0 and (base != offset or of_epoch < epoch))
+        ):  # fmt: skip
+            break
+        row = found[batches]
+        row[FIRST], row[STOP], row[BASE], row[COUNT] = p + HEADER_SIZE, stop, base, count
+        row[EPOCH], row[TIME], row[MAX_TIME] = of_epoch, time, max_time
+        batches += 1
+        records += count
+        offset, epoch, p = base + count, of_epoch, stop
+    return batches, records, p
+
+
+@compiled
+def split_plain(data: Any, found: Any, batches: int, starts: Any, stops: Any, times: Any) -> Any:
+    """The values of the first `batches` rows of `found` and their times; how many batches and records are sound.
+
+    A batch with another CRC than it says is not. Each is split right after its bytes were summed, while they are near.
+    """
+    at = 0
+    for index in range(batches):
+        row = found[index]
+        count = row[COUNT]
+        head = row[FIRST] - HEADER_SIZE
+        if crc32c(data, head + _CRC_FROM, row[STOP]) != _number(data, head + _CRC_AT, 4) & 0xFFFFFFFF:
+            return index, at
+        if not split_values(data, row[FIRST], row[STOP], count, row[TIME], row[MAX_TIME], starts, stops, times, at):
+            return index, at
+        at += count
+    return batches, at
+
+
+@compiled
+def pass_good(data: Any) -> Any:
+    """Go over the whole batches with good CRCs that `data` starts with, of any kind; where they end, the next offset.
+
+    The next offset is -1 where there is none. The compiled form of `kraftlake.kafka_files.segments.batch_header`.
+    """
+    size = len(data)
+    p = 0
+    offset = np.int64(-1)
+    while p + HEADER_SIZE <= size:
+        length = _number(data, p + 8, 4)
+        end = p + _LENGTH_FROM + length
+        base, delta = _number(data, p, 8), _number(data, p + 23, 4)
+        if (
+            data[p + 16] != _MAGIC or length < HEADER_SIZE - _LENGTH_FROM or end > size
+            or base < 0 or delta < 0 or _number(data, p + 57, 4) < 0
+            or crc32c(data, p + _CRC_FROM, end) != _number(data, p + _CRC_AT, 4) & 0xFFFFFFFF
+        ):  # fmt: skip
+            break
+        p = end
+        offset = base + delta + 1
+    return p, offset

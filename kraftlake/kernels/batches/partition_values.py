@@ -1,0 +1,149 @@
+"""Partitions, from rows of numbers, as the values of the PartitionRecords that a snapshot holds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kraftlake.kernels.aot.compiled import compiled, inlined
+from kraftlake.kernels.batches.put_bytes import put_int, put_uvarint, uvarint_size
+
+WIDTH = 3
+LEADER, LEADER_EPOCH, PARTITION_EPOCH, RECOVERY, SHAPE = 9, 10, 11, 12, 13
+RARE = -1
+LISTS = 7
+LOST_ELR, LOST_DIRECTORIES = 1, 2
+
+
+@inlined
+def _list(rows: Any, r: Any, heap: Any, which: int) -> Any:
+    """Length of one of a row's lists and where it begins: in the row itself, or in the heap for a rare shape."""
+    shape = np.int64(rows[r, SHAPE])
+    if shape != RARE:
+        if which == 0 or which == 2:
+            return shape & 255, np.int64(which * WIDTH)
+        if which == 1:
+            return shape >> 8, np.int64(WIDTH)
+        return np.int64(0), np.int64(0)
+    start = np.int64(rows[r, 0])
+    at = start + LISTS
+    for i in range(which):
+        at += heap[start + i]
+    return np.int64(heap[start + which]), at
+
+
+@inlined
+def _list_size(length: Any) -> Any:
+    return uvarint_size(length + 1) + 4 * length
+
+
+@inlined
+def _put_list(out: Any, p: Any, rows: Any, r: Any, heap: Any, which: int) -> Any:
+    length, at = _list(rows, r, heap, which)
+    p = put_uvarint(out, p, length + 1)
+    rare = rows[r, SHAPE] == RARE
+    for i in range(at, at + length):
+        p = put_int(out, p, heap[i] if rare else rows[r, i])
+    return p
+
+
+@inlined
+def _lost(rows: Any, r: Any, heap: Any, with_directories: Any, with_elr: Any) -> Any:
+    lost = 0
+    if rows[r, SHAPE] == RARE and not with_elr:
+        elr, _ = _list(rows, r, heap, 5)
+        last_known, _ = _list(rows, r, heap, 6)
+        if elr + last_known > 0:
+            lost |= LOST_ELR
+    if not with_directories:
+        count, at = _list(rows, r, heap, 2)
+        rare = rows[r, SHAPE] == RARE
+        for i in range(at, at + count):
+            if (heap[i] if rare else rows[r, i]) != 0:
+                lost |= LOST_DIRECTORIES
+    return lost
+
+
+@compiled
+def measure(rows: Any, heap: Any, with_directories: int, with_elr: int, sizes: Any) -> Any:
+    """The bytes of each row's record into `sizes` (int64[n]).
+
+    Gives what of all of them is lost (LOST_ELR + …, or 0), and what of the first one of which anything is.
+    """
+    ever, first = np.int64(0), np.int64(0)
+    for r in range(len(rows)):
+        size = np.int64(3 + 4 + 16 + 12 + 1)
+        for which in (0, 1, 3, 4):
+            length, _ = _list(rows, r, heap, which)
+            size += _list_size(length)
+        if with_directories:
+            count, _ = _list(rows, r, heap, 2)
+            size += uvarint_size(count + 1) + 16 * count
+        if rows[r, RECOVERY] != 0:
+            size += 3
+        if with_elr:
+            for which in (5, 6):
+                length, _ = _list(rows, r, heap, which)
+                if length > 0:
+                    size += 1 + uvarint_size(_list_size(length)) + _list_size(length)
+        lost = np.int64(_lost(rows, r, heap, with_directories, with_elr))
+        if ever == 0:
+            first = lost
+        ever |= lost
+        sizes[r] = size
+    return ever, first
+
+
+@compiled
+def write(
+    rows: Any, heap: Any, directories: Any, partitions: Any, topics: Any, ids: Any, version: int,
+    with_directories: int, with_elr: int, begins: Any, out: Any,
+) -> None:  # fmt: skip
+    """Write the record of each row at out[begins[r]], as long as `measure` says.
+
+    `partitions` and `topics` (int32[n]) are the rows' partition ids and the numbers of their topics, whose ids are
+    ids[topic] (uint8[t, 16]); `directories` (uint8[d, 16]) are the directories' by number.
+    """
+    for r in range(len(rows)):
+        p = np.int64(begins[r])
+        out[p] = 1
+        out[p + 1] = 3
+        out[p + 2] = version
+        p = put_int(out, p + 3, partitions[r])
+        for i in range(16):
+            out[p + i] = ids[topics[r], i]
+        p += 16
+        for which in (0, 1, 4, 3):
+            p = _put_list(out, p, rows, r, heap, which)
+        for column in (LEADER, LEADER_EPOCH, PARTITION_EPOCH):
+            p = put_int(out, p, rows[r, column])
+        if with_directories:
+            count, at = _list(rows, r, heap, 2)
+            p = put_uvarint(out, p, count + 1)
+            rare = rows[r, SHAPE] == RARE
+            for k in range(at, at + count):
+                number = heap[k] if rare else rows[r, k]
+                for i in range(16):
+                    out[p + i] = directories[number, i]
+                p += 16
+        elr, _ = _list(rows, r, heap, 5)
+        last_known, _ = _list(rows, r, heap, 6)
+        recovering = 1 if rows[r, RECOVERY] != 0 else 0
+        has_elr = 1 if with_elr and elr > 0 else 0
+        has_last_known = 1 if with_elr and last_known > 0 else 0
+        out[p] = recovering + has_elr + has_last_known
+        p += 1
+        if recovering:
+            out[p] = 0
+            out[p + 1] = 1
+            out[p + 2] = rows[r, RECOVERY]
+            p += 3
+        if has_elr:
+            out[p] = 1
+            p = put_uvarint(out, p + 1, _list_size(elr))
+            p = _put_list(out, p, rows, r, heap, 5)
+        if has_last_known:
+            out[p] = 2
+            p = put_uvarint(out, p + 1, _list_size(last_known))
+            p = _put_list(out, p, rows, r, heap, 6)

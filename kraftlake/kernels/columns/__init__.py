@@ -1,0 +1,1 @@
+"""Rows and values made into the columns of tables."""

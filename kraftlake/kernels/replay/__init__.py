@@ -1,0 +1,1 @@
+"""Topic records replayed on rows of numbers, and what a replay changes."""

@@ -1,4 +1,4 @@
-"""Rows of a lake's log as the values of batches and back, without an object a record: numpy, numba and pyarrow."""
+"""Rows of a lake's log as the values of batches, without an object a record. Imports numpy and pyarrow."""
 
 from __future__ import annotations
 
@@ -8,12 +8,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from kraftlake import kernels
-from kraftlake.kernels.batches.payloads import frame_kinds, gather
 from kraftlake.records.batch import NO_TIMESTAMP, RecordBatch
 from kraftlake.records.batch_values import BatchValues
-from kraftlake.records.rows import LOG_SCHEMA, from_rows, sorted_rows, to_rows
-from kraftlake.records.serde import record_type
+from kraftlake.records.rows import from_rows, sorted_rows
 
 
 def values_of_rows(table: pa.Table) -> Iterator[BatchValues | RecordBatch]:
@@ -59,39 +56,6 @@ def _changes_only_at(begins: Any, values: Any) -> bool:
     changes = np.flatnonzero(np.diff(values)) + 1
     places = np.searchsorted(begins, changes)
     return bool((places < len(begins)).all() and (begins[places] == changes).all())
-
-
-def has_plain_frames(values: BatchValues) -> bool:
-    """Whether each value begins with a metadata record's frame of three bytes, as all of Kafka's do so far."""
-    return frame_kinds(values.data, values.starts, values.stops, np.empty(values.record_count, np.int64))
-
-
-def rows_of_values(values: BatchValues) -> pa.Table:
-    """As `to_rows`, of many batches at once; raises as it does."""
-    count = values.record_count
-    kinds = np.empty(count, np.int64)
-    if not (kernels.available() and frame_kinds(values.data, values.starts, values.stops, kinds)):
-        return to_rows(values.batches(values.base_offset))
-    of_batch = np.diff(values.last_offsets, prepend=values.base_offset - 1)
-    known = np.flatnonzero(np.bincount(kinds))
-    names = pa.array([record_type(False, int(kind) >> 7, int(kind) & 127) for kind in known], pa.string())
-    content = np.empty(int((values.stops - values.starts).sum()), np.uint8)
-    bounds = np.empty(count + 1, np.int32)
-    gather(values.data, values.starts, values.stops, content, bounds)
-    columns = {
-        "offset": pa.array(values.base_offset + np.arange(count, dtype=np.int64)),
-        "epoch": pa.array(np.repeat(values.epochs.astype(np.int32), of_batch)),
-        "timestamp": pa.array(values.times * 1000, mask=values.times == NO_TIMESTAMP).cast(
-            LOG_SCHEMA.field("timestamp").type
-        ),
-        "batch": pa.array(np.repeat(values.last_offsets - of_batch + 1, of_batch)),
-        "type": names.take(pa.array(np.searchsorted(known, kinds))),
-        "api_key": pa.array((kinds >> 7).astype(np.int16)),
-        "version": pa.array((kinds & 127).astype(np.int16)),
-        "control": pa.array(np.zeros(count, np.bool_)),
-        "payload": pa.Array.from_buffers(pa.binary(), count, [None, pa.py_buffer(bounds), pa.py_buffer(content)]),
-    }
-    return pa.Table.from_arrays([columns[name] for name in LOG_SCHEMA.names], schema=LOG_SCHEMA)
 
 
 def _payloads(rows: pa.Table) -> dict[str, Any]:

@@ -51,9 +51,11 @@ def to_rows(batches: Iterable[RecordBatch | BatchValues]) -> pa.Table:
         if alone:
             tables.append(columns_to_rows(to_columns(cast("Iterator[RecordBatch]", group))))
             continue
-        from kraftlake.records.row_values import rows_of_values
+        from kraftlake.records.value_columns import columns_of_values
 
-        tables += map(rows_of_values, cast("Iterator[BatchValues]", group))
+        for values in cast("Iterator[BatchValues]", group):
+            columns = columns_of_values(values) or to_columns(values.batches(values.base_offset))
+            tables.append(columns_to_rows(columns))
     return pa.concat_tables(tables) if tables else LOG_SCHEMA.empty_table()
 
 
@@ -74,9 +76,12 @@ def to_columns(batches: Iterable[RecordBatch]) -> dict[str, list[Any]]:
     return columns
 
 
-def columns_to_rows(columns: Mapping[str, list[Any]]) -> pa.Table:
-    """The rows of columns as `to_columns` gives them, in `LOG_SCHEMA`."""
-    arrays = [pa.array(columns[field.name], field.type) for field in LOG_SCHEMA]
+def columns_to_rows(columns: Mapping[str, list[Any] | pa.Array]) -> pa.Table:
+    """The rows of columns as `to_columns` gives them, or of arrays, in `LOG_SCHEMA`."""
+    arrays = [
+        column if isinstance(column := columns[field.name], pa.Array) else pa.array(column, field.type)
+        for field in LOG_SCHEMA
+    ]
     return pa.Table.from_arrays(arrays, schema=LOG_SCHEMA)
 
 

@@ -6,10 +6,10 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 from kraftlake.runtime.extras import explain
-from kraftlake.runtime.whole_import import import_whole
 
 _IMPORT = re.compile(r"^    from (\S+) import (\([^)]*\)|[^\n#]*)", re.MULTILINE)
 
@@ -34,7 +34,7 @@ def lazy_exports(package: str, exported: Sequence[str]) -> tuple[Callable[[str],
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         module, attribute = homes()[name]
         try:
-            return getattr(import_whole(module), attribute)
+            return getattr(import_module(module), attribute)
         except ModuleNotFoundError as fault:
             raise explain(fault) or fault from fault
 

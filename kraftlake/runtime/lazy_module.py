@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
-
-from kraftlake.runtime.whole_import import import_whole
 
 
 class LazyModule:
@@ -17,6 +16,6 @@ class LazyModule:
         return f"LazyModule({self.__name__!r})"
 
     def __getattr__(self, attribute: str) -> Any:
-        value = getattr(import_whole(self.__name__), attribute)
+        value = getattr(import_module(self.__name__), attribute)
         setattr(self, attribute, value)
         return value

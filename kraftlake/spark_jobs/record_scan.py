@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from kraftlake import kernels
 from kraftlake.kafka_files import SourceKind
-from kraftlake.records.batch import RecordBatch, gathered
+from kraftlake.records.batch import gathered
 from kraftlake.records.rows import to_rows
 from kraftlake.records.typed_rows import needed_columns, typed_rows
 from kraftlake.replay import LogSource
@@ -123,12 +123,9 @@ def _log_rows(source: LogSource, first: int, last: int, columns: Sequence[str]) 
     bulk_batches = getattr(source.reader, "bulk_batches", None)
     is_log = source.kind is not SourceKind.SNAPSHOT
     if bulk_batches is not None and is_log and kernels.pays(last - first, _BULK_FROM):
-        from kraftlake.records.row_values import rows_of_values
-
         for part in bulk_batches(first, last):
-            table = to_rows([part]) if isinstance(part, RecordBatch) else rows_of_values(part)
             expected = part.last_offset + 1
-            yield _between(table, first, last).select(columns)
+            yield _between(to_rows([part]), first, last).select(columns)
     if expected <= last:  # the slow way, or what is wrong
         for batches in gathered(source.batches(expected, last), _ROWS_AT_ONCE):
             yield _between(to_rows(batches), expected, last).select(columns)

@@ -6,8 +6,9 @@ from hypothesis import given
 
 from kraftlake.records.batch import RecordBatch, encode_batch
 from kraftlake.records.batch_values import BatchValues, read_values
-from kraftlake.records.row_values import has_plain_frames, rows_of_values, values_of_rows
+from kraftlake.records.row_values import values_of_rows
 from kraftlake.records.rows import to_rows
+from kraftlake.records.value_columns import has_plain_frames
 from tests.metadata_log.log_batches import data_batch
 from tests.metadata_log.strategies import logs
 
@@ -19,7 +20,7 @@ def parts_of(batches: list[RecordBatch]) -> list[BatchValues | RecordBatch]:
 @given(logs())
 def test_the_rows_of_many_batches_are_those_of_each_of_them(batches: list[RecordBatch]) -> None:
     parts = parts_of(batches)
-    rows = [rows_of_values(part) if isinstance(part, BatchValues) else to_rows([part]) for part in parts]
+    rows = [to_rows([part]) for part in parts]
     assert pa.concat_tables(rows).combine_chunks().equals(to_rows(batches).combine_chunks())
     many = [part for part in parts if isinstance(part, BatchValues)]
     assert bool(many) == any(not batch.control for batch in batches)
@@ -39,7 +40,7 @@ def test_records_of_a_batch_keep_a_time_each() -> None:
     (part,) = parts_of([batch])
     assert isinstance(part, BatchValues)
     assert list(part.batches(0)) == [batch]
-    assert rows_of_values(part).equals(to_rows([batch]))
+    assert to_rows([part]).equals(to_rows([batch]))
 
 
 def test_a_frame_of_large_numbers_is_left_to_the_slow_way() -> None:
@@ -48,5 +49,5 @@ def test_a_frame_of_large_numbers_is_left_to_the_slow_way() -> None:
     (part,) = parts_of([batch])
     assert isinstance(part, BatchValues)
     assert not has_plain_frames(part)
-    assert rows_of_values(part).equals(to_rows([batch]))
-    assert rows_of_values(part).column("api_key").to_pylist()[1] == 128
+    assert to_rows([part]).equals(to_rows([batch]))
+    assert to_rows([part]).column("api_key").to_pylist()[1] == 128

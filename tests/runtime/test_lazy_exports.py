@@ -17,10 +17,10 @@ if TYPE_CHECKING:
         exported_homes,
         sys as system,
     )
-    from kraftlake.runtime.whole_import import import_whole  # a reason
+    from kraftlake.runtime.lazy_module import LazyModule  # a reason
     from kraftlake.runtime.value import Value
 already = 1
-__all__ = ["already", "exported_homes", "import_whole", "system"]
+__all__ = ["LazyModule", "already", "exported_homes", "system"]
 __getattr__, __dir__ = lazy_exports(__name__, __all__)
 '''
 
@@ -36,7 +36,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 def test_a_name_comes_from_the_module_of_the_typing_import_by_its_own_name_or_an_alias(package: ModuleType) -> None:
     assert package.system is sys
-    assert package.import_whole.__name__ == "import_whole"
+    assert package.LazyModule.__name__ == "LazyModule"
     assert package.exported_homes.__name__ == "exported_homes"
 
 

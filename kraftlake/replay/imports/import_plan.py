@@ -151,7 +151,7 @@ def _check_snapshot_epochs(part: Chunk, ends: dict[int, SnapshotReader]) -> None
 
 def _check_frames(part: Chunk, snapshot: str | None = None) -> None:
     if not isinstance(part, RecordBatch):
-        from kraftlake.records.row_values import has_plain_frames
+        from kraftlake.records.value_columns import has_plain_frames
 
         if not has_plain_frames(part):
             for batch in part.batches(part.base_offset):

@@ -29,11 +29,11 @@ def test_the_checksum_is_crc32c(data: bytes, start: int) -> None:
     assert checksum.crc32c(bytes_of(data), start, len(data)) == reference.crc32c(data[start:])
 
 
-LENGTHS = [3 * checksum.LANE * lanes + beyond for lanes in (1, 2, 7) for beyond in (-1, 0, 1, 8, 13)]
+LENGTHS = [767, 768, 769, 776, 781, 5_376, 5_389]
 
 
 @pytest.mark.parametrize("length", LENGTHS)
-def test_the_checksum_of_stretches_that_go_in_lanes_is_crc32c(length: int) -> None:
+def test_the_checksum_of_long_batches_is_crc32c(length: int) -> None:
     data = random.Random(length).randbytes(length + 5)
     assert checksum.crc32c(bytes_of(data), 5, len(data)) == reference.crc32c(data[5:])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from itertools import count
 from mmap import mmap
 from pathlib import Path
@@ -15,7 +15,7 @@ from kraftlake.image import MetadataImage, PartitionRegistration, TopicsImage, d
 from kraftlake.image.topics.topic_table import SEARCHES
 from kraftlake.records.batch import RecordBatch, read_batches
 from kraftlake.records.batch_values import BatchValues, read_values
-from kraftlake.records.metadata_records import PartitionChangeRecord, PartitionRecord, TopicRecord
+from kraftlake.records.metadata_records import PartitionChangeRecord
 from kraftlake.records.uuid import Uuid
 from kraftlake.replay import MetadataBatchLoader
 from kraftlake.runtime.prefetching import prefetch
@@ -25,12 +25,6 @@ PARTITIONS_PER_TOPIC = 10
 REPLICATION_FACTOR = 3
 REPLICAS_PER_BROKER = 10_000
 NAMES = 4096
-
-_REPLAY: Mapping[type, Callable[[TopicsDelta, Any], None]] = {
-    TopicRecord: TopicsDelta.replay_topic,
-    PartitionRecord: TopicsDelta.replay_partition,
-    PartitionChangeRecord: TopicsDelta.replay_partition_change,
-}
 
 
 def brokers_of(topics: int) -> int:
@@ -49,7 +43,7 @@ def delta_of(image: TopicsImage, records: Iterable[Any]) -> TopicsDelta:
     """A delta with records replayed one by one."""
     delta = TopicsDelta(image)
     for record in records:
-        _REPLAY[type(record)](delta, record)
+        delta.keep(record)
     return delta
 
 
@@ -153,14 +147,14 @@ def _small_workloads(base: TopicsImage, singles: list[PartitionChangeRecord], to
 
     def one_change() -> TopicsImage:
         delta = TopicsDelta(chains["one"])
-        delta.replay_partition_change(singles[next(turn["one"]) & last])
+        delta.keep(singles[next(turn["one"]) & last])
         image = chains["one"] = delta.apply()
         return image
 
     def one_change_local_changes() -> LocalReplicaChanges:
         record = singles[next(turn["local"]) & last]
         delta = TopicsDelta(chains["local"])
-        delta.replay_partition_change(record)
+        delta.keep(record)
         chains["local"] = delta.apply()
         return delta.local_changes(record.leader)
 

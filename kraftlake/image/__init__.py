@@ -37,11 +37,14 @@ if TYPE_CHECKING:
     from kraftlake.image.cluster_counts import ClusterCounts, count_cluster
     from kraftlake.image.diff import EntryChange, FieldChange, ImageDiff, diff_images
     from kraftlake.image.json_form import image_to_json
+    from kraftlake.image.kafka_names import AclOperation, AclPermissionType, PatternType, ResourceType
     from kraftlake.image.topics.packed_topics import PackedTopics
     from kraftlake.image.topics.partition_registration import NO_LEADER
 
 __all__ = [
     "NO_LEADER",
+    "AclOperation",
+    "AclPermissionType",
     "AclsImage",
     "BrokerCounts",
     "BrokerPartitions",
@@ -70,7 +73,9 @@ __all__ = [
     "MetadataProvenance",
     "PackedTopics",
     "PartitionRegistration",
+    "PatternType",
     "ProducerIdsImage",
+    "ResourceType",
     "ScramCredentialData",
     "ScramImage",
     "StandardAcl",

@@ -3,22 +3,68 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import IntEnum
 from typing import Any
 
-RESOURCE_TYPES = {0: "UNKNOWN", 1: "ANY", 2: "TOPIC", 3: "GROUP", 4: "CLUSTER", 5: "TRANSACTIONAL_ID",
-                  6: "DELEGATION_TOKEN", 7: "USER"}  # fmt: skip
-"""org.apache.kafka.common.resource.ResourceType, of ACLs."""
 
-PATTERN_TYPES = {0: "UNKNOWN", 1: "ANY", 2: "MATCH", 3: "LITERAL", 4: "PREFIXED"}
-"""org.apache.kafka.common.resource.PatternType."""
+class ResourceType(IntEnum):
+    """What an ACL protects. Source: org.apache.kafka.common.resource.ResourceType."""
 
-OPERATIONS = {0: "UNKNOWN", 1: "ANY", 2: "ALL", 3: "READ", 4: "WRITE", 5: "CREATE", 6: "DELETE", 7: "ALTER",
-              8: "DESCRIBE", 9: "CLUSTER_ACTION", 10: "DESCRIBE_CONFIGS", 11: "ALTER_CONFIGS", 12: "IDEMPOTENT_WRITE",
-              13: "CREATE_TOKENS", 14: "DESCRIBE_TOKENS", 15: "TWO_PHASE_COMMIT"}  # fmt: skip
-"""org.apache.kafka.common.acl.AclOperation."""
+    UNKNOWN = 0
+    ANY = 1
+    TOPIC = 2
+    GROUP = 3
+    CLUSTER = 4
+    TRANSACTIONAL_ID = 5
+    DELEGATION_TOKEN = 6
+    USER = 7
 
-PERMISSIONS = {0: "UNKNOWN", 1: "ANY", 2: "DENY", 3: "ALLOW"}
-"""org.apache.kafka.common.acl.AclPermissionType."""
+
+class PatternType(IntEnum):
+    """How an ACL's resource name matches. Source: org.apache.kafka.common.resource.PatternType."""
+
+    UNKNOWN = 0
+    ANY = 1
+    MATCH = 2
+    LITERAL = 3
+    PREFIXED = 4
+
+
+class AclOperation(IntEnum):
+    """The operation that an ACL allows or denies. Source: org.apache.kafka.common.acl.AclOperation."""
+
+    UNKNOWN = 0
+    ANY = 1
+    ALL = 2
+    READ = 3
+    WRITE = 4
+    CREATE = 5
+    DELETE = 6
+    ALTER = 7
+    DESCRIBE = 8
+    CLUSTER_ACTION = 9
+    DESCRIBE_CONFIGS = 10
+    ALTER_CONFIGS = 11
+    IDEMPOTENT_WRITE = 12
+    CREATE_TOKENS = 13
+    DESCRIBE_TOKENS = 14
+    TWO_PHASE_COMMIT = 15
+
+
+class AclPermissionType(IntEnum):
+    """Whether an ACL allows or denies. Source: org.apache.kafka.common.acl.AclPermissionType."""
+
+    UNKNOWN = 0
+    ANY = 1
+    DENY = 2
+    ALLOW = 3
+
+
+RESOURCE_TYPES, PATTERN_TYPES, OPERATIONS, PERMISSIONS = (
+    {number.value: number.name for number in numbers}
+    for numbers in (ResourceType, PatternType, AclOperation, AclPermissionType)
+)
+"""The names of these enums, by number."""
 
 SECURITY_PROTOCOLS = {0: "PLAINTEXT", 1: "SSL", 2: "SASL_PLAINTEXT", 3: "SASL_SSL"}
 """org.apache.kafka.common.security.auth.SecurityProtocol."""

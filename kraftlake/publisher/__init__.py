@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kraftlake.runtime.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from kraftlake.publisher.acl_cache import AclCache, AclOperation, AclPermissionType, PatternType, ResourceType
+    from kraftlake.publisher.acl_cache import AclCache
     from kraftlake.publisher.authorizer import Action, AuthorizerConfig, Decision, StandardAuthorizer
     from kraftlake.publisher.broker_metadata_publisher import BrokerMetadataPublisher, BrokerParts
     from kraftlake.publisher.client_quotas import ClientQuotas
@@ -53,8 +53,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AclCache",
-    "AclOperation",
-    "AclPermissionType",
     "Action",
     "AuthorizerConfig",
     "BrokerMetadataPublisher",
@@ -89,10 +87,8 @@ __all__ = [
     "Node",
     "PartitionInfo",
     "PartitionMetadata",
-    "PatternType",
     "QuotaFilter",
     "ReplicaManager",
-    "ResourceType",
     "ShareCoordinator",
     "SnapshotEmitterMetrics",
     "SnapshotGenerator",

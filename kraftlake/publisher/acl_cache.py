@@ -3,68 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from enum import IntEnum
 from typing import TypeAlias
 
 import attrs
 from rpds import HashTrieMap
 
-from kraftlake.image import StandardAcl
+from kraftlake.image import PatternType, StandardAcl
 from kraftlake.records.uuid import Uuid
-
-
-class ResourceType(IntEnum):
-    """What an ACL protects. Source: org.apache.kafka.common.resource.ResourceType."""
-
-    UNKNOWN = 0
-    ANY = 1
-    TOPIC = 2
-    GROUP = 3
-    CLUSTER = 4
-    TRANSACTIONAL_ID = 5
-    DELEGATION_TOKEN = 6
-    USER = 7
-
-
-class PatternType(IntEnum):
-    """How an ACL's resource name matches. Source: org.apache.kafka.common.resource.PatternType."""
-
-    UNKNOWN = 0
-    ANY = 1
-    MATCH = 2
-    LITERAL = 3
-    PREFIXED = 4
-
-
-class AclOperation(IntEnum):
-    """The operation that an ACL allows or denies. Source: org.apache.kafka.common.acl.AclOperation."""
-
-    UNKNOWN = 0
-    ANY = 1
-    ALL = 2
-    READ = 3
-    WRITE = 4
-    CREATE = 5
-    DELETE = 6
-    ALTER = 7
-    DESCRIBE = 8
-    CLUSTER_ACTION = 9
-    DESCRIBE_CONFIGS = 10
-    ALTER_CONFIGS = 11
-    IDEMPOTENT_WRITE = 12
-    CREATE_TOKENS = 13
-    DESCRIBE_TOKENS = 14
-    TWO_PHASE_COMMIT = 15
-
-
-class AclPermissionType(IntEnum):
-    """Whether an ACL allows or denies. Source: org.apache.kafka.common.acl.AclPermissionType."""
-
-    UNKNOWN = 0
-    ANY = 1
-    DENY = 2
-    ALLOW = 3
-
 
 WILDCARD = "*"
 """As a literal resource name: all resources of the type; as a host: all hosts."""

@@ -9,14 +9,8 @@ from typing import Final
 import attrs
 
 from kraftlake.delta import MetadataDelta
-from kraftlake.image import MetadataImage, StandardAcl
-from kraftlake.publisher.acl_cache import (
-    WILDCARD,
-    AclCache,
-    AclOperation,
-    AclPermissionType,
-    PatternType,
-)
+from kraftlake.image import AclOperation, AclPermissionType, MetadataImage, PatternType, StandardAcl
+from kraftlake.publisher.acl_cache import WILDCARD, AclCache
 from kraftlake.replay import LoaderManifest
 from kraftlake.replay.loader.manifest import SnapshotManifest
 from kraftlake.runtime import KraftlakeError, UsageError
@@ -85,16 +79,14 @@ class StandardAuthorizer:
     `allow.everyone.if.no.acl.found` is set. Source: org.apache.kafka.metadata.authorizer.StandardAuthorizer.
     """
 
+    name = "AclPublisher"
+    """Kafka's name of the publisher."""
+
     def __init__(self, config: AuthorizerConfig | None = None) -> None:
         self._config = config or AuthorizerConfig()
         self._acls = AclCache()
         self.ready = False
         """Whether the ACLs are loaded."""
-
-    @property
-    def name(self) -> str:
-        """Kafka's name of the publisher."""
-        return "AclPublisher"
 
     @property
     def acls(self) -> AclCache:

@@ -72,6 +72,9 @@ class BrokerMetadataPublisher:
     Source: kafka.server.metadata.BrokerMetadataPublisher.
     """
 
+    name = "BrokerMetadataPublisher"
+    """Kafka's name of the publisher."""
+
     def __init__(
         self,
         broker_id: int,
@@ -90,11 +93,6 @@ class BrokerMetadataPublisher:
         self._fault_handler = fault_handler
         self._fatal_fault_handler = fatal_fault_handler or fault_handler
         self._log = get_logger(__name__).bind(broker=broker_id)
-
-    @property
-    def name(self) -> str:
-        """Kafka's name of it."""
-        return "BrokerMetadataPublisher"
 
     def on_metadata_update(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
         """Update all parts; the first call starts them."""

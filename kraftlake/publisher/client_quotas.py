@@ -109,15 +109,13 @@ class ClientQuotas:
     Source: kafka.server.metadata.ClientQuotaMetadataManager, org.apache.kafka.server.quota.ClientQuotaManager.
     """
 
+    name = "DynamicClientQuotaPublisher"
+    """Kafka's name of the publisher."""
+
     def __init__(self) -> None:
         self._overrides: Mapping[str, QuotaOverrides] = {key: QuotaOverrides() for key in QUOTA_KEYS}
         self._connection_rates: Mapping[bytes | str | None, int] = {}
         self._log = get_logger(__name__)
-
-    @property
-    def name(self) -> str:
-        """Kafka's name of its publisher."""
-        return "DynamicClientQuotaPublisher"
 
     def limit(self, quota_key: str, *, user: str = "", client_id: str = "") -> float | None:
         """The quota of `quota_key` (one of QUOTA_KEYS) for a user and client id, None for no limit.

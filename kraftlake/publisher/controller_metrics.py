@@ -30,16 +30,14 @@ class ControllerMetadataMetrics:
     Source: org.apache.kafka.controller.metrics.ControllerMetadataMetricsPublisher, ControllerMetricsChanges.
     """
 
+    name = "ControllerMetadataMetricsPublisher"
+    """Kafka's name of the publisher."""
+
     def __init__(self) -> None:
         self.counts = _NONE
         self.unclean_leader_elections = 0
         self.elections_from_eligible_leader_replicas = 0
         self._registrations: dict[int, int] = {}
-
-    @property
-    def name(self) -> str:
-        """Kafka's name of it."""
-        return "ControllerMetadataMetricsPublisher"
 
     def on_metadata_update(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
         """Update the counts."""

@@ -20,13 +20,11 @@ class CredentialProvider:
     Source: org.apache.kafka.metadata.publisher.ScramPublisher, org.apache.kafka.security.CredentialProvider.
     """
 
+    name = "ScramPublisher"
+    """Kafka's name of the publisher."""
+
     def __init__(self) -> None:
         self._credentials: _Credentials = HashTrieMap()
-
-    @property
-    def name(self) -> str:
-        """Kafka's name of its publisher."""
-        return "ScramPublisher"
 
     def credential(self, mechanism: int, user: str) -> ScramCredentialData | None:
         """The credential of a user, None if there is none of that mechanism."""
@@ -54,13 +52,11 @@ class DelegationTokenCache:
     org.apache.kafka.common.security.token.delegation.internals.DelegationTokenCache.
     """
 
+    name = "DelegationTokenPublisher"
+    """Kafka's name of the publisher."""
+
     def __init__(self) -> None:
         self._tokens: HashTrieMap[str, DelegationTokenData] = HashTrieMap()
-
-    @property
-    def name(self) -> str:
-        """Kafka's name of its publisher."""
-        return "DelegationTokenPublisher"
 
     def token(self, token_id: str) -> DelegationTokenData | None:
         """The token of that id."""

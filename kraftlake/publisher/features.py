@@ -13,15 +13,13 @@ from kraftlake.runtime import get_logger
 class FeaturesPublisher:
     """Holds the latest levels and their offset. Source: org.apache.kafka.metadata.publisher."""
 
+    name = "FeaturesPublisher"
+    """Kafka's name of the publisher."""
+
     def __init__(self) -> None:
         self.features: FinalizedFeatures | None = None
         """The latest levels; None before the first."""
         self._log = get_logger(__name__)
-
-    @property
-    def name(self) -> str:
-        """Kafka's name of it."""
-        return "FeaturesPublisher"
 
     def on_metadata_update(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
         """Take the levels if the delta has features; UnwritableMetadataError without a metadata.version."""

@@ -85,6 +85,9 @@ class SnapshotGenerator:
     Source: org.apache.kafka.image.publisher.SnapshotGenerator.
     """
 
+    name = "SnapshotGenerator"
+    """Kafka's name of the publisher."""
+
     def __init__(
         self,
         emitter: Emitter,
@@ -106,11 +109,6 @@ class SnapshotGenerator:
         self.disabled_reason: str | None = None
         """The reason why no snapshots are made, if they are disabled."""
         self._log = get_logger(__name__)
-
-    @property
-    def name(self) -> str:
-        """Kafka's name of it."""
-        return "SnapshotGenerator"
 
     def on_metadata_update(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
         """Count the update, and schedule a snapshot if one is due."""

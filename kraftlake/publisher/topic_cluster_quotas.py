@@ -26,6 +26,9 @@ class DynamicTopicClusterQuotaPublisher:
     Source: org.apache.kafka.metadata.publisher.DynamicTopicClusterQuotaPublisher.
     """
 
+    name = "DynamicTopicClusterQuotaPublisher"
+    """Kafka's name of the publisher."""
+
     def __init__(
         self,
         cluster_id: str,
@@ -38,11 +41,6 @@ class DynamicTopicClusterQuotaPublisher:
         self._callback = callback
         self._on_change = on_change
         self._random = random or Random()  # noqa: S311 - any broker will do
-
-    @property
-    def name(self) -> str:
-        """Kafka's name of it."""
-        return "DynamicTopicClusterQuotaPublisher"
 
     def on_metadata_update(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
         """Call the callback if topics or brokers have changed."""

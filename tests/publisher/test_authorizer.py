@@ -4,17 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.image import StandardAcl
-from kraftlake.publisher import (
-    AclCache,
-    AclOperation,
-    AclPermissionType,
-    Action,
-    AuthorizerConfig,
-    PatternType,
-    ResourceType,
-    StandardAuthorizer,
-)
+from kraftlake.image import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
+from kraftlake.publisher import AclCache, Action, AuthorizerConfig, StandardAuthorizer
 from kraftlake.publisher.authorizer import AuthorizerNotReadyError, is_in_range
 from kraftlake.records import metadata_records as r
 from kraftlake.records.uuid import Uuid

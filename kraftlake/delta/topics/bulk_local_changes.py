@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
@@ -29,7 +29,7 @@ def bulk_local_changes(bulk: BulkChange, broker: int) -> LocalReplicaChanges:
     view = _View(bulk, broker)
     followed = (places["leaders"], places["followers"])
     return LocalReplicaChanges(
-        deletes=_Deletes(view, places["deletes"], places["deleted_rows"]),
+        deletes={*map(view.key, places["deletes"].tolist()), *map(view.row_key, places["deleted_rows"].tolist())},
         elected_leaders=LazyMap(places["elected_leaders"], view.key, view.info),
         leaders=LazyMap(places["leaders"], view.key, view.info),
         followers=LazyMap(places["followers"], view.key, view.info),
@@ -140,34 +140,3 @@ class _View:
         topics[fresh] = bulk.state.fresh_topics[at[fresh] - touched]
         _, first = np.unique(topics, return_index=True)
         return at[first]
-
-
-class _Deletes(Set[TopicPartition]):
-    """Places of the change and rows of the base, as a set of partitions."""
-
-    def __init__(self, view: _View, places: Any, rows: Any) -> None:
-        self._view = view
-        self._places = places
-        self._rows = rows
-
-    @cached_property
-    def _keys(self) -> frozenset[TopicPartition]:
-        view = self._view
-        rows = map(view.row_key, self._rows.tolist())
-        return frozenset([*map(view.key, self._places.tolist()), *rows])
-
-    @classmethod
-    def _from_iterable(cls, keys: Any) -> Any:
-        return set(keys)
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._keys
-
-    def __iter__(self) -> Iterator[TopicPartition]:
-        return iter(self._keys)
-
-    def __len__(self) -> int:
-        return len(self._keys) if len(self._places) and len(self._rows) else len(self._places) + len(self._rows)
-
-    def __repr__(self) -> str:
-        return repr(set(self))

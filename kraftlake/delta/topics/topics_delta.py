@@ -73,33 +73,18 @@ class TopicsDelta:
         kept = f", {counted(records=len(self._kept))} not merged yet" if self._kept else ""
         return f"<TopicsDelta of {self.image!r}{kept}>"
 
-    def replay_topic(self, record: TopicRecord) -> None:
-        """Create a topic without partitions, also if a snapshot has a topic of the base image.
-
-        A contradiction: the id has another name, or another topic has the name. If the other topic is in the base
-        image and the records are not `of_log`, `apply` raises, since `finish_snapshot` may remove that topic.
-        """
-        self._kept.append(record)
-
-    def replay_partition(self, record: PartitionRecord) -> None:
-        """A contradiction: the topic does not exist, or the record contradicts itself."""
-        self._kept.append(record)
-
-    def replay_partition_change(self, record: PartitionChangeRecord) -> None:
-        """A contradiction: the topic or the partition does not exist, or the change contradicts its state."""
-        self._kept.append(record)
-
-    def replay_clear_elr(self, record: ClearElrRecord) -> None:
-        """Clear the topic's eligible leader replicas, or with an empty name those of all topics.
-
-        A contradiction: the named topic does not exist.
-        """
-        self._kept.append(record)
-
     def keep(
         self, record: TopicRecord | PartitionRecord | PartitionChangeRecord | ClearElrRecord, offset: int | None = None
     ) -> None:
-        """Replay one of TOPIC_RECORDS; its error will have `offset`."""
+        """Replay one of TOPIC_RECORDS; its error will have `offset`.
+
+        A TopicRecord creates a topic without partitions, also if a snapshot has a topic of the base image; a
+        ClearElrRecord clears the eligible leader replicas of a topic, or with an empty name of all topics.
+
+        Contradictions are: a topic or partition that does not exist; an id with another name; a name that another topic
+        has (if that other topic is in the base image and the records are not `of_log`, `apply` raises, since
+        `finish_snapshot` may remove it); a partition's state that contradicts itself.
+        """
         if offset is not None:
             self._offsets[len(self._kept)] = offset
         self._kept.append(record)

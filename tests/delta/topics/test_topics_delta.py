@@ -200,8 +200,8 @@ def test_several_changes_of_a_partition_are_told_together():
     records = [change(3, directories=(uuid_of(201), uuid_of(202))), change(3, leader=2), change(3, isr=(2,))]
     few, objects = TopicsDelta(base), TopicsDelta(base)
     for record in records:
-        few.replay_partition_change(record)
-        objects.replay_partition_change(record)
+        few.keep(record)
+        objects.keep(record)
     assert set(objects.changed_topics) == {uuid_of(5)}
     assert list(few.local_changes(1).directory_ids.values()) == [uuid_of(201)]
     assert few.local_changes(2).elected_leaders

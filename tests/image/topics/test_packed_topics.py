@@ -59,7 +59,7 @@ class Topics(RuleBasedStateMachine):
             return
         self.next_id += 1
         topic_id = uuid_of(self.next_id)
-        self.delta.replay_topic(TopicRecord(name=name, topic_id=topic_id))
+        self.delta.keep(TopicRecord(name=name, topic_id=topic_id))
         self.model[topic_id] = name, {}
         for partition in range(count):
             self.write(topic_id, partition + sparse, data)
@@ -81,7 +81,7 @@ class Topics(RuleBasedStateMachine):
             eligible_leader_replicas=data.draw(st.one_of(st.none(), FEW)),
             last_known_elr=data.draw(st.one_of(st.none(), FEW)),
         )
-        self.delta.replay_partition(record)
+        self.delta.keep(record)
         self.model[topic_id][1][partition] = PartitionRegistration.from_record(record)
 
     @precondition(lambda self: getattr(self, "model", None))
@@ -113,7 +113,7 @@ class Topics(RuleBasedStateMachine):
             eligible_leader_replicas=data.draw(st.one_of(st.none(), FEW)),
             last_known_elr=data.draw(st.one_of(st.none(), FEW)),
         )
-        self.delta.replay_partition_change(record)
+        self.delta.keep(record)
         self.model[topic_id][1][partition] = old.merge(record)
 
     @precondition(lambda self: getattr(self, "model", None))
@@ -128,7 +128,7 @@ class Topics(RuleBasedStateMachine):
         if not names and not all_of_them:
             return
         name = "" if all_of_them else data.draw(st.sampled_from(names))
-        self.delta.replay_clear_elr(ClearElrRecord(topic_name=name))
+        self.delta.keep(ClearElrRecord(topic_name=name))
         for topic, partitions in self.model.values():
             if name in ("", topic):
                 for number, old in partitions.items():

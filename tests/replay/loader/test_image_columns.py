@@ -17,12 +17,8 @@ def images(records):
     """The image that the topics of a history are, held as objects, packed, and packed with something beside it."""
     delta = TopicsDelta(TopicsImage.EMPTY)
     for record in records:
-        if isinstance(record.message, r.TopicRecord):
-            delta.replay_topic(record.message)
-        elif isinstance(record.message, r.PartitionRecord):
-            delta.replay_partition(record.message)
-        elif isinstance(record.message, r.PartitionChangeRecord):
-            delta.replay_partition_change(record.message)
+        if isinstance(record.message, r.TopicRecord | r.PartitionRecord | r.PartitionChangeRecord):
+            delta.keep(record.message)
         elif isinstance(record.message, r.RemoveTopicRecord):
             delta.replay_remove_topic(record.message)
     image = delta.apply()
@@ -35,7 +31,7 @@ def images(records):
                 topic_id=topic.id, partition_id=number, leader=-1, isr=(), adding_replicas=partition.replicas[:1]
             )
             changed = TopicsDelta(packed)
-            changed.replay_partition_change(change)
+            changed.keep(change)
             yield changed.apply()
             return
 

@@ -8,9 +8,9 @@ from kraftlake.runtime.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from kraftlake.api.events import Events
-    from kraftlake.api.metrics import Metrics, camel_case
+    from kraftlake.api.metrics import Metrics
     from kraftlake.api.source import Source, open_source
 
-__all__ = ["Events", "Metrics", "Source", "camel_case", "open_source"]
+__all__ = ["Events", "Metrics", "Source", "open_source"]
 
 __getattr__, __dir__ = lazy_exports(__name__, __all__)

@@ -16,6 +16,7 @@ from kraftlake.image import (
     count_partitions_of_brokers,
 )
 from kraftlake.runtime.html import html_table
+from kraftlake.runtime.json_names import fields_as_json
 
 
 @attrs.frozen(kw_only=True)
@@ -34,18 +35,8 @@ class Metrics:
 
     def to_json(self) -> dict[str, Any]:
         """The form of `kraftlake metrics --json`."""
-        brokers = {str(id_): _in_camel_case(counts) for id_, counts in self.brokers.items()}
+        brokers = {str(id_): fields_as_json(counts) for id_, counts in self.brokers.items()}
         return self.provenance.to_json() | {"metrics": self.cluster.by_metric(), "brokers": brokers}
 
     def _repr_html_(self) -> str:
         return html_table(self.cluster.by_metric().items(), caption=f"Metrics at offset {self.provenance.offset}")
-
-
-def _in_camel_case(counts: BrokerCounts) -> dict[str, int]:
-    return {camel_case(name): count for name, count in attrs.asdict(counts).items()}
-
-
-def camel_case(name: str) -> str:
-    """`out_of_isr` as JSON names it: `outOfIsr`."""
-    first, *rest = name.split("_")
-    return first + "".join(map(str.capitalize, rest))

@@ -25,11 +25,11 @@ FAILOVER = "Controller failover"
 def activate(
     state: ControllerState, bootstrap: BootstrapMetadata, transaction_begin_offset: int | None
 ) -> ControllerResult[None]:
-    """What a controller writes before it answers anybody.
+    """The records that a new controller writes before it answers requests.
 
-    A metadata transaction that a dead controller left open is aborted. A log without a metadata.version, which is an
-    empty one or one whose beginning was never finished, gets the bootstrap records, in a transaction where their
-    metadata.version has such. Raises LakeError for an open transaction that can't be aborted.
+    A metadata transaction that a dead controller left open is aborted. A log without a metadata.version (an empty one,
+    or one whose bootstrap was not finished) gets the bootstrap records, in a transaction where their metadata.version
+    supports transactions. Raises LakeError for an open transaction that can't be aborted.
     """
     version = state.image.features.metadata_version
     if version is None:

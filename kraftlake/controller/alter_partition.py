@@ -45,10 +45,10 @@ class IsrAnswer:
 def alter_partition(
     state: ControllerState, broker_id: int, broker_epoch: int, changes: Sequence[IsrChange]
 ) -> ControllerResult[list[IsrAnswer]]:
-    """Change ISRs at the wish of their leader, a broker of that epoch.
+    """Change ISRs as their leader, a broker of that epoch, requests.
 
-    A wish from the past or of somebody else is refused, and so is a replica that is fenced, shutting down or of
-    another epoch. NEW_LEADER_ELECTED where the change completed a reassignment and moved the leader.
+    A request with an old epoch or from another broker is refused, and so is a replica that is fenced, shutting down or
+    of another epoch. NEW_LEADER_ELECTED where the change completed a reassignment and moved the leader.
     """
     state.check_broker_epoch(broker_id, broker_epoch)
     records: list[ApiMessageAndVersion] = []

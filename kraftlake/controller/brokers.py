@@ -58,7 +58,7 @@ class BrokerHeartbeatRequest:
 
 @attrs.frozen(kw_only=True)
 class BrokerHeartbeatReply:
-    """What a broker is told."""
+    """The reply to a heartbeat."""
 
     is_caught_up: bool
     is_fenced: bool

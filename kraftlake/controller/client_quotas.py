@@ -89,7 +89,7 @@ def _alter(
 def _keys_of(entity: ClientQuotaEntity) -> Mapping[str, str]:
     names = dict(entity.entries)
     if not names:
-        raise _invalid("it is of nobody")
+        raise _invalid("it names no entity")
     if len(names) < len(entity.entries):
         raise _invalid("the entity names a type twice")
     for type_, name in entity.entries:

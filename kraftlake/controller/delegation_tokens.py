@@ -34,7 +34,7 @@ def create_delegation_token(
     renewers: Sequence[str] = (),
     max_lifetime_ms: int = -1,
 ) -> ControllerResult[CreatedToken]:
-    """A token for `owner` (the requester, if nobody else); principals are TYPE:NAME, renewers users.
+    """A token for `owner` (by default the requester); principals are TYPE:NAME, renewers users.
 
     Raises ControllerApiError: DELEGATION_TOKEN_AUTH_DISABLED without a secret key, INVALID_PRINCIPAL_TYPE.
     """
@@ -88,7 +88,7 @@ def _with_expiry(token: DelegationTokenData, expiry: int) -> ControllerResult[in
 
 
 def sweep_expired_delegation_tokens(state: ControllerState) -> ControllerResult[bool]:
-    """Remove what has expired, so many at a time; the answer says whether more wait."""
+    """Remove expired tokens, a limited number at a time; the response says whether more are left."""
     tokens = sorted(state.image.delegation_tokens.tokens.items())
     expired = [token_id for token_id, token in tokens if _is_expired(state, token)]
     records = [

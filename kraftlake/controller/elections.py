@@ -1,4 +1,4 @@
-"""Elections that somebody asks for, and those that the controller sees to itself: balancing, and unclean ones.
+"""Requested elections, and those that the controller starts itself: preferred leaders and unclean elections.
 
 Source: ReplicationControlManager of Kafka 4.4.
 """
@@ -67,7 +67,7 @@ def elect_leader(
 
 
 def maybe_balance_leaders(state: ControllerState) -> ControllerResult[bool]:
-    """Give partitions their first replica back as the leader, so many at a time; the answer says whether more wait."""
+    """Elect preferred leaders, a limited number at a time; the response says whether more are left."""
     limit = state.config.max_elections_per_imbalance
     records: list[ApiMessageAndVersion] = []
     for name, number, partition in without_preferred_leader(state.image.topics):
@@ -83,7 +83,7 @@ def maybe_balance_leaders(state: ControllerState) -> ControllerResult[bool]:
 
 
 def maybe_elect_unclean_leaders(state: ControllerState) -> ControllerResult[bool]:
-    """Elect whoever is there where nobody in sync is, and the topic's config allows that."""
+    """Elect any live replica where none in sync is live and the topic's config allows unclean elections."""
     limit = state.config.max_elections_per_imbalance
     records: list[ApiMessageAndVersion] = []
     for name, number, _ in without_leader(state.image.topics):

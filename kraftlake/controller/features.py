@@ -122,7 +122,7 @@ def _reasons_not_supported(state: ControllerState, name: str, level: int) -> Ite
             yield from _unless_in(features, level, f"controller {controller_id}")
     for node_id in state.config.quorum_node_ids:
         if node_id != state.config.node_id and node_id not in controllers:
-            yield f"controller {node_id} has not registered, so nobody knows whether it supports it"
+            yield f"controller {node_id} has not registered, so its support is unknown"
 
 
 def _unless_in(supported: VersionRange, level: int, who: str) -> Iterator[str]:

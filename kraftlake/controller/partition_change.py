@@ -119,7 +119,7 @@ class _Change:
             self._removing = self._adding = ()
 
     def _populate_elr(self) -> None:
-        """Whoever leaves an ISR that is below the minimum is an eligible leader: it has all that was committed."""
+        """A replica that leaves an ISR below the minimum becomes an eligible leader: it has all committed records."""
         if len(self._isr) >= self._context.min_isr:
             self._elr = ()
             return

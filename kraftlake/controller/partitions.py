@@ -35,7 +35,7 @@ def leads_any(topics: TopicsImage, broker: int) -> bool:
 
 
 def without_leader(topics: TopicsImage) -> list[Found]:
-    """The partitions that nobody leads."""
+    """The partitions without a leader."""
     return _sorted(found for found in _all(topics) if found[2].leader == NO_LEADER)
 
 

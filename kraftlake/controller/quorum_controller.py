@@ -1,7 +1,7 @@
-"""A controller process's part: it follows the log until nobody writes to it, claims it, and runs commands.
+"""The controller of a process: it follows the log until no other controller writes, claims it, and runs commands.
 
-One thread runs everything, in order; a second one commits what the first has appended, in groups. Source:
-org.apache.kafka.controller.QuorumController; the election is ours, by the compare-and-set of the log.
+One thread runs all events in order; a second one commits the appended batches in groups. Source:
+org.apache.kafka.controller.QuorumController; the election is a compare-and-set of the log instead of Raft's.
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ class QuorumController:
         self._note_followed()
         self._news_at_ns, self._patience_ns = started_ns, self._draw_patience()
         if self._followed.log.epoch != epoch:
-            return  # somebody else has claimed meanwhile
+            return  # another controller has claimed meanwhile
         self._active = active = self._followed.take_over(
             self.config, epoch, now_ns=self._clock.nanoseconds(), draws=self._draws
         )
@@ -284,7 +284,7 @@ class QuorumController:
             self._answer(active, active.last_appended, answer)
 
     def _leads(self) -> bool:
-        """Whether nobody else can have claimed: a standby waits longer than this since the last commit was made."""
+        """Whether no other controller can have claimed: a standby waits longer than this after the last commit."""
         return self._clock.nanoseconds() - self._lease_from_ns < self.config.quorum_fetch_timeout_ms * 1_000_000
 
     def _append(self, executed: Executed[Any]) -> None:
@@ -334,7 +334,7 @@ class QuorumController:
         self._step_down()
 
     def _renounce(self, group: GroupCommit | None, fault: KraftlakeError) -> None:
-        """Lead no longer: what is pending is dropped, and who waits is told."""
+        """Resign: drop pending records and fail the waiting requests."""
         if self._active is None or group is not self._group:
             return
         self._log.warning("lost the metadata log", epoch=self._active.epoch, cause=str(fault))

@@ -14,11 +14,11 @@ from kraftlake.runtime.time_ratio import TimeRatio
 
 @attrs.define(kw_only=True, eq=False)
 class QuorumControllerMetrics:
-    """Plain values that the controller's thread sets, read by anybody at any time.
+    """Plain values that the controller's thread sets and any thread may read.
 
-    Applied is what the pending image has: what an active controller has appended, what a standby has replayed. Times
-    in the queue and of processing are in ms. `last_contacts` gives, on an active controller, when each broker was heard
-    of, by id, in ns of the controller's clock.
+    Applied means in the pending image: appended by an active controller, replayed by a standby. Queue and processing
+    times are in ms. On an active controller `last_contacts` has the time of each broker's last heartbeat by id, in ns
+    of the controller's clock.
     Source: org.apache.kafka.controller.metrics.QuorumControllerMetrics.
     """
 

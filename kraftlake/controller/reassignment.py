@@ -60,7 +60,7 @@ def complete_reassignment(
 
 @attrs.frozen(kw_only=True)
 class Revert:
-    """What a cancelled reassignment leaves; `unclean` where nobody in sync is left, and a leader is taken unseen."""
+    """The state after a cancelled reassignment; `unclean` where no replica in sync is left and any may lead."""
 
     replicas: Replicas
     isr: Replicas

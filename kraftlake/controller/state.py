@@ -108,7 +108,7 @@ class ControllerState:
         return self.image.topics.get_topic(name)
 
     def topic_config(self, topic: str, name: str) -> str | None:
-        """The effective value of a topic's config; None where nobody knows the name."""
+        """The effective value of a topic's config; None for an unknown name."""
         return effective_topic_config(self.image.configs, self.config, topic, name)
 
     def fallback_topic_configs(self) -> Mapping[str, str | None]:

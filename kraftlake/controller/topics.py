@@ -31,9 +31,9 @@ K = TypeVar("K", bound=Hashable)
 
 @attrs.frozen(kw_only=True)
 class CreatableTopic:
-    """A topic to be: so many partitions and replicas (-1: the defaults), or `assignments` by partition id.
+    """A topic to create, with numbers of partitions and replicas (-1: the defaults), or `assignments` by partition id.
 
-    A config of None is refused: it says nothing about a topic that isn't there yet.
+    A config of None is refused: a new topic has no config to delete.
     """
 
     name: str

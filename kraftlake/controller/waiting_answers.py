@@ -10,10 +10,10 @@ import attrs
 
 @attrs.frozen
 class Answer:
-    """`give` hands the answer out, `fail` says instead that this is no longer the controller.
+    """`give` sends the answer, `fail` sends that this controller is no longer active.
 
-    One that has `records` is true once they are in the log, whoever leads by then; others are only true of the
-    moment, and only the leader knows that.
+    An answer with `records` is true once they are in the log, under any leader; others are true only while this
+    controller leads.
     """
 
     give: Callable[[], None]

@@ -22,6 +22,7 @@ from kraftlake.runtime.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from kraftlake.runtime.clock import Clock
     from kraftlake.runtime.html import html_table
+    from kraftlake.runtime.json_names import camel_case, fields_as_json
     from kraftlake.runtime.log import get_logger
     from kraftlake.runtime.moments import (
         EPOCH,
@@ -50,6 +51,8 @@ __all__ = [
     "UnwritableMetadataError",
     "UsageError",
     "Value",
+    "camel_case",
+    "fields_as_json",
     "get_logger",
     "html_table",
     "is_whole_number",

@@ -177,7 +177,7 @@ def test_a_command_that_loses_its_claim_to_another_says_what_to_do(lake: Path, m
     monkeypatch.setattr(EmbeddedController, "__init__", claimed_and_lost)
     told = run("topics", "create", "orders", "--lake", lake, code=1).stderr
     assert "Another command or controller has claimed" in told
-    assert "run it again" in told
+    assert "run the command again" in told
 
 
 def test_a_cluster_begins_with_the_users_that_format_was_given(tmp_path: Path) -> None:

@@ -148,15 +148,12 @@ def unfence(change: Change, *, broker: int) -> None:
 @_ID
 def shutdown(change: Change, *, broker: int) -> None:
     """Run the controlled shutdown of broker ID until it may stop, which fences it."""
-    for other in sorted(change.controller.image.cluster.brokers):
-        if other != broker and not change.controller.image.cluster.brokers[other].fenced:
-            _heartbeat(change, other)
-    reply = _heartbeat(change, broker, shut_down=True)
-    if not reply.should_shut_down:
+    for _ in range(2):  # leaderships move at the first request; the others' heartbeats let the second one finish
         for other in sorted(change.controller.image.cluster.brokers):
             if other != broker and not change.controller.image.cluster.brokers[other].fenced:
                 _heartbeat(change, other)
-        _heartbeat(change, broker, shut_down=True)
+        if _heartbeat(change, broker, shut_down=True).should_shut_down:
+            break
     _add_state(change, broker)
 
 

@@ -28,20 +28,19 @@ def metrics(call: Call, source: str, *, broker: int | None) -> None:
     Led and followed are all that a broker hosts. Under min ISR are those with fewer replicas in sync than
     min.insync.replicas asks for, as far as topics and the cluster configure it; offline are those without a leader.
     """
-    import attrs
-
-    from kraftlake.api import Metrics, camel_case
+    from kraftlake.api import Metrics
     from kraftlake.image import partitions_of
+    from kraftlake.runtime.json_names import fields_as_json
 
     opened = call.open(source)
     image = call.replay(opened, call.at).image
     form: dict[str, Any]
     if broker is not None:
-        lists = attrs.asdict(partitions_of(image, broker), recurse=False)
+        lists = fields_as_json(partitions_of(image, broker))
         if not any(lists.values()):
             call.warn_unregistered(broker, image.cluster.brokers, where=f"at offset {image.offset}")
         form = image.provenance.to_json() | {"broker": broker}
-        form |= {camel_case(kind): [f"{n}-{p}" for n, p in names] for kind, names in lists.items()}
+        form |= {kind: [f"{n}-{p}" for n, p in names] for kind, names in lists.items()}
     else:
         form = Metrics.of(image).to_json()
     if call.as_json:

@@ -12,6 +12,7 @@ from kraftlake.replay.reading.chunks import chunks_of, chunks_of_snapshot
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.replay.reading.replay_base import check_unbroken, usable_snapshots
 from kraftlake.runtime.errors import OffsetError
+from kraftlake.runtime.json_names import fields_as_json
 from kraftlake.runtime.moments import Moment
 
 
@@ -32,16 +33,7 @@ class ForkReport:
 
     def to_json(self) -> dict[str, Any]:
         """The machine form."""
-        return {
-            "lake": self.lake,
-            "source": self.source,
-            "clusterId": self.cluster_id,
-            "startOffset": self.start_offset,
-            "endOffset": self.end_offset,
-            "epoch": self.epoch,
-            "snapshots": self.snapshots,
-            "uncommitted": self.uncommitted,
-        }
+        return fields_as_json(self)
 
 
 def fork_source(source: LogSource, lake: str | os.PathLike[str], at: Moment | None = None) -> ForkReport:

@@ -6,6 +6,8 @@ from typing import Any
 
 import attrs
 
+from kraftlake.runtime.json_names import fields_as_json
+
 
 @attrs.frozen(kw_only=True)
 class ImportReport:
@@ -37,22 +39,6 @@ class ImportReport:
 
     def to_json(self) -> dict[str, Any]:
         """The form of `kraftlake import --json`."""
-        return {
-            "lake": self.lake,
-            "source": self.source,
-            "created": self.created,
-            "from": self.from_offset,
-            "to": self.to_offset,
-            "records": self.records,
-            "batches": self.batches,
-            "snapshots": self.snapshots,
-            "alreadyThere": self.already_there,
-            "beforeLake": self.before_lake,
-            "startOffset": self.start_offset,
-            "endOffset": self.end_offset,
-            "committedTo": self.committed_to,
-            "committed_to": self.committed_to,  # the name that scripts know
-            "clusterId": self.cluster_id,
-            "torn": self.torn,
-            "chain": self.chain,
-        }
+        form = fields_as_json(self)
+        ends = {"from": form.pop("fromOffset"), "to": form.pop("toOffset")}
+        return form | ends | {"committed_to": self.committed_to}  # the name that scripts know

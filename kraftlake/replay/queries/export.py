@@ -12,6 +12,7 @@ from kraftlake.kafka_files import snapshot_name, write_checkpoint
 from kraftlake.replay.loader.fold import Replay
 from kraftlake.replay.queries.source import LogSource
 from kraftlake.runtime.errors import EnvironmentFaultError, UnwritableMetadataError
+from kraftlake.runtime.json_names import fields_as_json
 from kraftlake.runtime.moments import Moment
 
 
@@ -33,15 +34,7 @@ class ExportReport:
 
     def to_json(self) -> dict[str, Any]:
         """The form of `kraftlake export --json`."""
-        return {
-            "path": self.path,
-            "offset": self.offset,
-            "epoch": self.epoch,
-            "sizeInBytes": self.size_in_bytes,
-            "suggestedName": self.suggested_name,
-            "kraftVersion": self.kraft_version,
-            "losses": list(self.losses),
-        }
+        return fields_as_json(self)
 
 
 def export(

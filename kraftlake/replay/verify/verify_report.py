@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from kraftlake.runtime.json_names import fields_as_json
+
 if TYPE_CHECKING:
     from kraftlake.metadata_log import Chain
 
@@ -33,13 +35,7 @@ class Problem:
 
     def to_json(self) -> dict[str, Any]:
         """Offset, file, position and message."""
-        return {
-            "offset": self.offset,
-            "file": self.file,
-            "position": self.position,
-            "inSnapshot": self.in_snapshot,
-            "message": self.message,
-        }
+        return fields_as_json(self)
 
 
 @attrs.frozen(kw_only=True)

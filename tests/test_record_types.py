@@ -17,7 +17,8 @@ from kraftlake.cli.views import record_summary
 from kraftlake.delta import metadata_delta
 from kraftlake.delta.topics.topics_delta import TOPIC_RECORDS
 from kraftlake.image import MetadataImage
-from kraftlake.kernels import routes, topic_records
+from kraftlake.kernels.batches import shard_routing
+from kraftlake.kernels.replay import topic_records
 from kraftlake.records import control_records, metadata_records
 from kraftlake.records.json_form import to_json
 from kraftlake.records.redaction import redact_record_json
@@ -146,10 +147,12 @@ def test_compiled_code_numbers_the_types_as_the_declarations_do() -> None:
         "TOPIC": r.TopicRecord, "PARTITION": r.PartitionRecord, "CHANGE": r.PartitionChangeRecord,
         "REMOVE": r.RemoveTopicRecord, "NO_OP": r.NoOpRecord, "CLEAR_ELR": r.ClearElrRecord,
     }  # fmt: skip
-    for module in (topic_records, routes):
+    for module in (topic_records, shard_routing):
         assert {name: getattr(module, name) for name in numbers} == {name: c.API_KEY for name, c in numbers.items()}
     marks = (r.BeginTransactionRecord, r.EndTransactionRecord, r.AbortTransactionRecord)
-    assert [cls.API_KEY for cls in marks] == [*range(routes.BEGIN_TRANSACTION, routes.ABORT_TRANSACTION + 1)]
+    assert [cls.API_KEY for cls in marks] == [
+        *range(shard_routing.BEGIN_TRANSACTION, shard_routing.ABORT_TRANSACTION + 1)
+    ]
 
 
 @pytest.mark.parametrize("cls", METADATA, ids=type_name)
@@ -184,7 +187,7 @@ batch = data(0, topic(1), partition(1))
 if sys.argv[1] == "partition_table":
     from kraftlake.delta import MetadataDelta
     from kraftlake.image import MetadataImage, MetadataProvenance
-    from kraftlake.tables.partition_table import partition_table
+    from kraftlake.tables.image_partitions import partition_table
     delta = MetadataDelta(MetadataImage.EMPTY)
     delta.replay_all([record.message for record in batch.messages()])
     rows = partition_table(delta.apply(MetadataProvenance.EMPTY).topics)

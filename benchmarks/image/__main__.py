@@ -85,16 +85,19 @@ def _whole_processes(java: KafkaSide, topics: int, folder: Path, only: str, runs
         )
     if "fresh".startswith(only):
         _say(f"{topics} topics: fresh processes")
+        directory = folder / "__cluster_metadata-0"
+        directory.mkdir()
+        (directory / f"{0:020d}.log").hardlink_to(log)
         with tempfile.TemporaryDirectory() as cache:
-            first = _fresh("time", log, XDG_CACHE_HOME=cache)
-            second = _fresh("time", log, XDG_CACHE_HOME=cache)
+            first = _fresh("time", directory, XDG_CACHE_HOME=cache)
+            second = _fresh("time", directory, XDG_CACHE_HOME=cache)
         in_a_process("make", log, folder / "lake")
         compiled = [f"{name}={value}" for name, value in as_installed(folder).items()]
         ours = ["env", *compiled, sys.executable, "-m", "benchmarks.image.fresh"]
         commands = {
             "java": java.command("cold", log),
-            "log": [*ours, "time", str(log)],
-            "columns": [*ours, "columns", str(folder / "lake")],
+            "log": [*ours, "time", str(directory)],
+            "columns": [*ours, "time", str(folder / "lake")],
         }
         times = time_in_turn(commands, runs, folder / "out")
         for what, words, goal in (

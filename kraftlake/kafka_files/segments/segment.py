@@ -132,6 +132,10 @@ class Segment:
         return position
 
 
+_BULK_CHUNK = 8 << 20
+"""Bytes read at once in bulk: a log of a million partitions takes half the CPU time that it takes in MiBs."""
+
+
 def bulk_batches(file: StoredFile, start: int, end: int, at: LogPosition) -> Iterator[BatchValues | RecordBatch]:
     """The batches in the bytes [start, end) of a file, many at once; moves `at` past them.
 
@@ -139,8 +143,8 @@ def bulk_batches(file: StoredFile, start: int, end: int, at: LogPosition) -> Ite
     """
     from kraftlake.records.batch_values import BatchValues, read_values
 
-    with Window(file, READ_CHUNK) as window:
-        wanted = READ_CHUNK
+    with Window(file, _BULK_CHUNK) as window:
+        wanted = _BULK_CHUNK
         while start < end:
             data = window.at(start, min(wanted, end - start))
             before = start
@@ -151,7 +155,7 @@ def bulk_batches(file: StoredFile, start: int, end: int, at: LogPosition) -> Ite
                 start += part.size_in_bytes
                 yield part
             if start > before:
-                wanted = READ_CHUNK
+                wanted = _BULK_CHUNK
                 continue
             said = size_said(data)
             if said is None or said <= len(data) or start + said > end:

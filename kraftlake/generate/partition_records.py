@@ -14,26 +14,29 @@ from kraftlake.records.metadata_records import PartitionChangeRecord, PartitionR
 from kraftlake.records.metadata_version import LATEST_PRODUCTION
 
 _VERSION = LATEST_PRODUCTION.partition_record_version
-_KEY: dict[str, Gap] = {"partition_id": ("int32", 0), "topic_id": ("uuid", 0)}
+_SINGLE = {"partition_id", "topic_id", "leader"}
+"""Fields that are no lists."""
+_KINDS = {"name": ("text", 1), "topic_id": ("uuid", 16), "directories": ("uuid", 16)}
+"""Type and bytes of one element of the fields that hold no int32."""
 
 
 def creations(cluster: Cluster, topics: Any) -> Records:
     """The TopicRecord of each new topic, followed by its PartitionRecords."""
     rows, partitions = cluster.rows_of(topics), cluster.plan.partitions
-    topic = _topic_template(len(cluster.topic_name(0)))
-    partition = _partition_template(cluster.plan.replication_factor)
     names = np.array([cluster.topic_name(number) for number in topics.tolist()], "S").view(np.uint8)
-    columns = {"name": names.reshape(len(topics), -1), "topic_id": cluster.topic_ids[topics]}
-    data = np.empty((len(topics), topic.size + partitions * partition.size), np.uint8)
-    data[:, : topic.size] = topic.fill(len(topics), columns)
+    of_topics = {"name": names.reshape(len(topics), -1), "topic_id": cluster.topic_ids[topics]}
     replicas = big_endian(cluster.replicas[rows])
-    columns = _which(cluster, rows) | {
+    of_partitions = _which(cluster, rows) | {
         "replicas": replicas,
         "isr": replicas,
         "leader": big_endian(cluster.leader[rows]),
         "directories": cluster.directory[cluster.replicas[rows]].reshape(len(rows), -1),
     }
-    data[:, topic.size :] = partition.fill(len(rows), columns).reshape(len(topics), -1)
+    topic = _template_of(TopicRecord, of_topics)
+    partition = _template_of(PartitionRecord, of_partitions, leader_epoch=0, partition_epoch=0)
+    data = np.empty((len(topics), topic.size + partitions * partition.size), np.uint8)
+    data[:, : topic.size] = topic.fill(len(topics), of_topics)
+    data[:, topic.size :] = partition.fill(len(rows), of_partitions).reshape(len(topics), -1)
     return Records(
         data=data.reshape(-1),
         sizes=np.tile([topic.size, *[partition.size] * partitions], len(topics)),
@@ -65,22 +68,20 @@ def changes(cluster: Cluster, rows: Any, *, isr: Any = None, leader: Any = None)
             columns["isr"] = big_endian(cluster.replicas[at][isr[chosen]].reshape(len(at), size))
         if with_leader:
             columns["leader"] = big_endian(leader[chosen])
-        template = _change_template(size, bool(with_leader))
-        out.append(Records.of_matrix(template.kind, template.fill(len(at), columns)))
+        out.append(_change_records(columns))
     return out
 
 
 def reassignments(cluster: Cluster, rows: Any, targets: Any, *, leaving: Any, joining: Any) -> Records:
     """The records that start to move one replica: `targets` int32[n, R], `leaving` and `joining` int32[n]."""
     replicas = np.concatenate([targets, leaving[:, None]], axis=1).astype(np.int32)
-    template = _begin_template(replicas.shape[1])
     columns = _which(cluster, rows) | {
         "replicas": big_endian(replicas),
         "removing_replicas": big_endian(leaving.astype(np.int32)),
         "adding_replicas": big_endian(joining.astype(np.int32)),
         "directories": cluster.directory[replicas].reshape(len(rows), -1),
     }
-    return Records.of_matrix(template.kind, template.fill(len(rows), columns))
+    return _change_records(columns)
 
 
 def completions(cluster: Cluster, rows: Any, targets: Any, leaders: Any) -> list[Records]:
@@ -91,7 +92,6 @@ def completions(cluster: Cluster, rows: Any, targets: Any, leaders: Any) -> list
         chosen = np.flatnonzero(moved == with_leader)
         if not len(chosen):
             continue
-        template = _end_template(targets.shape[1], with_leader)
         columns = _which(cluster, rows[chosen]) | {
             "isr": big_endian(targets[chosen]),
             "replicas": big_endian(targets[chosen]),
@@ -99,7 +99,7 @@ def completions(cluster: Cluster, rows: Any, targets: Any, leaders: Any) -> list
         }
         if with_leader:
             columns["leader"] = big_endian(leaders[chosen])
-        out.append(Records.of_matrix(template.kind, template.fill(len(chosen), columns)))
+        out.append(_change_records(columns, removing_replicas=(), adding_replicas=()))
     return out
 
 
@@ -110,50 +110,20 @@ def _which(cluster: Cluster, rows: Any) -> dict[str, Any]:
     }
 
 
-@cache
-def _topic_template(name_length: int) -> RecordTemplate:
-    return RecordTemplate(TopicRecord, 0, {"name": ("text", name_length), "topic_id": ("uuid", 0)})
+def _change_records(columns: dict[str, Any], **fixed: Any) -> Records:
+    template = _template_of(PartitionChangeRecord, columns, **fixed)
+    return Records.of_matrix(template.kind, template.fill(len(columns["topic_id"]), columns))
+
+
+def _template_of(message: Any, columns: dict[str, Any], **fixed: Any) -> RecordTemplate:
+    """The template of a message class whose gaps take the columns: uint8[n, bytes of the field]."""
+    return _template(message, tuple((name, column.shape[1]) for name, column in columns.items()), tuple(fixed.items()))
 
 
 @cache
-def _partition_template(replicas: int) -> RecordTemplate:
-    gaps: dict[str, Gap] = _KEY | {
-        "replicas": ("int32", replicas),
-        "isr": ("int32", replicas),
-        "leader": ("int32", 0),
-        "directories": ("uuid", replicas),
-    }
-    return RecordTemplate(PartitionRecord, _VERSION, gaps, {"leader_epoch": 0, "partition_epoch": 0})
-
-
-@cache
-def _change_template(isr: int, leader: bool) -> RecordTemplate:
-    gaps = dict(_KEY)
-    if isr:
-        gaps["isr"] = ("int32", isr)
-    if leader:
-        gaps["leader"] = ("int32", 0)
-    return RecordTemplate(PartitionChangeRecord, _VERSION, gaps)
-
-
-@cache
-def _begin_template(replicas: int) -> RecordTemplate:
-    lists: dict[str, Gap] = {
-        "replicas": ("int32", replicas),
-        "removing_replicas": ("int32", 1),
-        "adding_replicas": ("int32", 1),
-        "directories": ("uuid", replicas),
-    }
-    return RecordTemplate(PartitionChangeRecord, _VERSION, _KEY | lists)
-
-
-@cache
-def _end_template(replicas: int, leader: bool) -> RecordTemplate:
-    gaps: dict[str, Gap] = _KEY | {
-        "isr": ("int32", replicas),
-        "replicas": ("int32", replicas),
-        "directories": ("uuid", replicas),
-    }
-    if leader:
-        gaps["leader"] = ("int32", 0)
-    return RecordTemplate(PartitionChangeRecord, _VERSION, gaps, {"removing_replicas": (), "adding_replicas": ()})
+def _template(message: Any, widths: tuple[tuple[str, int], ...], fixed: tuple[tuple[str, Any], ...]) -> RecordTemplate:
+    gaps: dict[str, Gap] = {}
+    for name, width in widths:
+        kind, size = _KINDS.get(name, ("int32", 4))
+        gaps[name] = (kind, 0 if name in _SINGLE else width // size)
+    return RecordTemplate(message, 0 if message is TopicRecord else _VERSION, gaps, dict(fixed))

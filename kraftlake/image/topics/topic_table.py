@@ -43,9 +43,9 @@ class TopicTable:
         self.starts: Int32s = _frozen(starts)
         self.sparse = sparse
         self.bounds = memoryview(self.starts)
-        self.known_names: dict[str, int] = {}
+        self._known_names: dict[str, int] = {}
         """`by_name` once it is made, empty before."""
-        self.known_ids: dict[bytes, int] = {}
+        self._known_ids: dict[bytes, int] = {}
         """`by_id` once it is made, empty before."""
         self._searches_left = {"by_name": SEARCHES, "by_id": SEARCHES}
 
@@ -73,7 +73,7 @@ class TopicTable:
         """The numbers of the topics by name."""
         numbers = dict(zip(self.names, range(len(self.names)), strict=True))
         assert len(numbers) == len(self.names), "every topic has a name of its own"
-        self.known_names = numbers
+        self._known_names = numbers
         return numbers
 
     @cached_property
@@ -82,11 +82,14 @@ class TopicTable:
         keys: list[bytes] = self.ids.view("V16").ravel().tolist()
         numbers = dict(zip(keys, range(len(keys)), strict=True))
         assert len(numbers) == len(keys), "every topic has an id of its own"
-        self.known_ids = numbers
+        self._known_ids = numbers
         return numbers
 
     def number_of_name(self, name: str) -> int | None:
-        """The number of the topic with a name, or None. `known_names` is faster if it is filled."""
+        """The number of the topic with a name, or None."""
+        number = self._known_names.get(name)
+        if number is not None:
+            return number
         if not self._may_search("by_name"):
             return self.by_name.get(name)
         text, names = self._text, self._names
@@ -98,7 +101,10 @@ class TopicTable:
             return None
 
     def number_of_id(self, topic_id: bytes) -> int | None:
-        """The number of the topic with an id, or None. `known_ids` is faster if it is filled."""
+        """The number of the topic with an id, or None."""
+        number = self._known_ids.get(topic_id)
+        if number is not None:
+            return number
         if not self._may_search("by_id"):
             return self.by_id.get(topic_id)
         if len(topic_id) != 16:

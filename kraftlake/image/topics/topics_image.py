@@ -80,11 +80,9 @@ class TopicsImage:
         if self._base is None:
             return None
         table = self._base.table
-        number = table.known_names.get(name)
+        number = table.number_of_name(name)
         if number is None:
-            number = table.number_of_name(name)
-            if number is None:
-                return None
+            return None
         return self._made.get(number) or self._make(self._base, number)
 
     def get_topic_by_id(self, topic_id: Uuid) -> TopicImage | None:
@@ -94,11 +92,9 @@ class TopicsImage:
         if self._base is None:
             return None
         table = self._base.table
-        number = table.known_ids.get(topic_id)
+        number = table.number_of_id(topic_id)
         if number is None:
-            number = table.number_of_id(topic_id)
-            if number is None:
-                return None
+            return None
         return self._made.get(number) or self._make(self._base, number)
 
     def _make(self, base: PackedTopics, number: int) -> TopicImage:
@@ -185,9 +181,7 @@ class TopicsImage:
         if base is None or (self._overlaid and topic_id in self._by_id):
             return -1
         table = base.table
-        number = table.known_ids.get(topic_id)
-        if number is None:
-            number = table.number_of_id(topic_id)
+        number = table.number_of_id(topic_id)
         if number is None or number in table.sparse or partition < 0:
             return -1
         row = table.bounds[number] + partition
@@ -203,9 +197,7 @@ class TopicsImage:
         """The name of a topic of the base."""
         assert self._base is not None, "rows are the base's"
         table = self._base.table
-        number = table.known_ids.get(topic_id)
-        if number is None:
-            number = table.number_of_id(topic_id)
+        number = table.number_of_id(topic_id)
         assert number is not None, "the topic is the base's"
         return table.name_of(number)
 

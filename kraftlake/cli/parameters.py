@@ -15,7 +15,6 @@ from click.shell_completion import CompletionItem
 from kraftlake.runtime.errors import UsageError
 from kraftlake.runtime.moments import is_whole_number, offset_or_time, time_of
 
-UNKNOWN_TYPE = "UNKNOWN"
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
 
 
@@ -143,20 +142,25 @@ class RecordTypeParameter(click.ParamType):  # type: ignore[type-arg]  # generic
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """The type as Kafka's dump tool prints it."""
-        names = record_type_names()
+        from kraftlake.replay import RECORD_TYPES
+
         wanted = _plain_type(value)
-        found = next((name for name in names if wanted == _plain_type(name)), None)
+        found = next((name for name in RECORD_TYPES if wanted == _plain_type(name)), None)
         if found is not None:
             return found
-        close = difflib.get_close_matches(wanted, [_plain_type(name) for name in names], n=3, cutoff=0.5)
-        close += [plain for plain in map(_plain_type, names) if wanted and wanted in plain and plain not in close]
-        near = [name for name in names if _plain_type(name) in close]
-        hint = f"did you mean {_or(near)}?" if near else f"the types are {', '.join(names)}."
+        close = difflib.get_close_matches(wanted, [_plain_type(name) for name in RECORD_TYPES], n=3, cutoff=0.5)
+        close += [
+            plain for plain in map(_plain_type, RECORD_TYPES) if wanted and wanted in plain and plain not in close
+        ]
+        near = [name for name in RECORD_TYPES if _plain_type(name) in close]
+        hint = f"did you mean {_or(near)}?" if near else f"the types are {', '.join(RECORD_TYPES)}."
         raise click.BadParameter(f"{value!r} is not a record type; {hint}", ctx, param)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002
         """Complete the names of the types."""
-        return [CompletionItem(name) for name in record_type_names() if name.startswith(incomplete.upper())]
+        from kraftlake.replay import RECORD_TYPES
+
+        return [CompletionItem(name) for name in RECORD_TYPES if name.startswith(incomplete.upper())]
 
 
 class EventKindParameter(click.ParamType):  # type: ignore[type-arg]  # generic in newer releases of click only
@@ -183,15 +187,6 @@ def _event_kinds() -> list[str]:
     from kraftlake.tables.events.table import KINDS
 
     return list(KINDS)
-
-
-def record_type_names() -> list[str]:
-    """Every record type that `log` can show, as Kafka's dump tool prints it: metadata, control, unknown ones."""
-    from kraftlake.records.control_records import CONTROL_NAMES
-    from kraftlake.records.metadata_records import METADATA_RECORDS
-    from kraftlake.records.schema import type_name
-
-    return [*map(type_name, METADATA_RECORDS.values()), *CONTROL_NAMES.values(), UNKNOWN_TYPE]
 
 
 def _plain_type(name: str) -> str:

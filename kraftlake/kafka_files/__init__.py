@@ -12,7 +12,7 @@ from kraftlake.runtime.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from kraftlake.kafka_files.archives.archive import open_archive
     from kraftlake.kafka_files.archives.members import ArchiveLimits
-    from kraftlake.kafka_files.check import Problem, check_directory
+    from kraftlake.kafka_files.check import FileProblem, check_directory
     from kraftlake.kafka_files.directory import MetadataDirectory, open_directory
     from kraftlake.kafka_files.faults import BrokenFileError, RemovedFileError, TornTail
     from kraftlake.kafka_files.file_names import segment_name, snapshot_name
@@ -30,8 +30,8 @@ __all__ = [
     "ArchiveLimits",
     "BrokenFileError",
     "DirectoryFollower",
+    "FileProblem",
     "MetadataDirectory",
-    "Problem",
     "RemovedFileError",
     "Snapshot",
     "SourceKind",

@@ -21,7 +21,7 @@ _OWN_TIMES = "a batch whose records have timestamps of their own: Kafka does not
 
 
 @attrs.frozen(kw_only=True)
-class Problem:
+class FileProblem:
     """A fault of a file at byte `position` and about `offset`; both are None for a fault of the whole file.
 
     `in_snapshot`: the offset counts within the snapshot, not in the log. `is_torn_tail`: everything before it is
@@ -40,7 +40,7 @@ class Problem:
         return f"{self.file}: {place}{self.message}"
 
 
-def check_directory(directory: MetadataDirectory, seen: Callable[[int], None] | None = None) -> Iterator[Problem]:
+def check_directory(directory: MetadataDirectory, seen: Callable[[int], None] | None = None) -> Iterator[FileProblem]:
     """Read every byte of the log and its snapshots and report every problem of the files, in their order.
 
     CRCs, framing of records, holes and overlaps, epochs that go down, the torn tail, snapshots that are broken or
@@ -54,7 +54,7 @@ def check_directory(directory: MetadataDirectory, seen: Callable[[int], None] | 
         yield from _check_segment(segment, at, seen)
     if directory.torn is not None:
         torn = directory.torn
-        yield Problem(
+        yield FileProblem(
             file=torn.file,
             position=torn.position,
             offset=torn.offset,
@@ -65,21 +65,21 @@ def check_directory(directory: MetadataDirectory, seen: Callable[[int], None] | 
         yield from _check_snapshot(snapshot)
     if directory.kind is SourceKind.DIRECTORY:
         for name, message in check_node_files(Path(directory.path)):
-            yield Problem(file=name, message=message)
+            yield FileProblem(file=name, message=message)
 
 
-def _check_segment(segment: Segment, at: LogPosition, seen: Callable[[int], None] | None) -> Iterator[Problem]:
+def _check_segment(segment: Segment, at: LogPosition, seen: Callable[[int], None] | None) -> Iterator[FileProblem]:
     """Yield the problems of one segment and move `at` past it."""
     name = segment.file.name
     try:
         check_follows(at.offset, segment)
     except BrokenFileError as error:
-        yield Problem(file=name, position=error.position, offset=error.offset, message=error.message)
+        yield FileProblem(file=name, position=error.position, offset=error.offset, message=error.message)
     at.offset = segment.base_offset
     after_damage = False
     for step in walk(segment.file, limit=segment.end_position):
         if isinstance(step, Damage):
-            yield Problem(file=name, position=step.position, offset=at.offset, message=step.reason)
+            yield FileProblem(file=name, position=step.position, offset=at.offset, message=step.reason)
             after_damage = True
             continue
         if after_damage:  # what is missing here has been reported
@@ -87,37 +87,39 @@ def _check_segment(segment: Segment, at: LogPosition, seen: Callable[[int], None
             after_damage = False
         fault = at.fault(step.header.base_offset, step.header.epoch)
         if fault is not None:
-            yield Problem(
+            yield FileProblem(
                 file=name, position=step.position, offset=min(at.offset, step.header.base_offset), message=fault
             )
         try:
             batch = decode(segment.file, step)
         except BrokenFileError as error:
-            yield Problem(file=name, position=error.position, offset=error.offset, message=error.message)
+            yield FileProblem(file=name, position=error.position, offset=error.offset, message=error.message)
         else:
             if {*batch.timestamps} != {step.header.base_timestamp}:
-                yield Problem(file=name, position=step.position, offset=batch.base_offset, message=_OWN_TIMES)
+                yield FileProblem(file=name, position=step.position, offset=batch.base_offset, message=_OWN_TIMES)
         at.pass_by(step.header.last_offset, step.header.epoch)
         if seen is not None:
             seen(at.offset)
 
 
-def _check_snapshot(snapshot: Snapshot) -> Iterator[Problem]:
+def _check_snapshot(snapshot: Snapshot) -> Iterator[FileProblem]:
     name = snapshot.name
     position = offset = 0
     try:
         for batch in snapshot.batches():
             if len({*batch.timestamps}) > 1:
-                yield Problem(
+                yield FileProblem(
                     file=name, position=batch.position, offset=batch.base_offset, message=_OWN_TIMES, in_snapshot=True
                 )
             position, offset = batch.position + batch.size_in_bytes, batch.last_offset + 1
     except BrokenFileError as error:
-        yield Problem(file=name, position=error.position, offset=error.offset, message=error.message, in_snapshot=True)
+        yield FileProblem(
+            file=name, position=error.position, offset=error.offset, message=error.message, in_snapshot=True
+        )
         return
     except CorruptDataError as error:
-        yield Problem(file=name, position=position, offset=offset, message=str(error), in_snapshot=True)
+        yield FileProblem(file=name, position=position, offset=offset, message=str(error), in_snapshot=True)
         return
     if not snapshot.finished:
         message = "the snapshot is unfinished: it has no footer"
-        yield Problem(file=name, position=position, offset=offset, message=message, in_snapshot=True)
+        yield FileProblem(file=name, position=position, offset=offset, message=message, in_snapshot=True)

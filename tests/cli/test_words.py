@@ -15,13 +15,14 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from kraftlake.cli.image_parts import PARTS, cut
-from kraftlake.cli.parameters import RECORD_TYPE, TIME, record_type_names
+from kraftlake.cli.parameters import RECORD_TYPE, TIME
 from kraftlake.cli.terminal import Terminal
 from kraftlake.cli.theme import Style
 from kraftlake.cli.views.log_view import fit
 from kraftlake.cli.views.record_summary import Names, summary
 from kraftlake.cli.views.words import amount, counted, moment, size
 from kraftlake.cli.visible import visible
+from kraftlake.replay import RECORD_TYPES
 from tests.cli.running import DIRECTORY, ROOT, SAMPLE, run, unzipped_json
 
 ANY_TEXT = st.text(st.characters(), max_size=80)  # surrogates included
@@ -94,7 +95,7 @@ def test_numbers_that_json_lacks_are_written_as_strings(capsys: pytest.CaptureFi
     assert capsys.readouterr().out == '{"a":["NaN",{"b":"-Infinity"},1.5],"c":"Infinity"}\n'
 
 
-@pytest.mark.parametrize("name", record_type_names())
+@pytest.mark.parametrize("name", RECORD_TYPES)
 def test_every_record_type_is_understood_in_every_spelling(name: str) -> None:
     short = name.removesuffix("_RECORD")
     for spelling in (name, name.lower(), short, short.lower().replace("_", "-"), name.title().replace("_", "")):

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from kraftlake.kafka_files import Problem, check_directory, open_directory
+from kraftlake.kafka_files import FileProblem, check_directory, open_directory
 from kraftlake.kafka_files.segments.batch_header import CRC_START
 from kraftlake.records.batch import encode_batch
 from tests.kafka_files.sample_files import CRASH_TORN, KAFKA_44, NEWEST_44, SAMPLES, SEGMENTS_44, copy_of, no_ops
 
 
-def problems(folder: Path) -> list[Problem]:
+def problems(folder: Path) -> list[FileProblem]:
     return list(check_directory(open_directory(folder)))
 
 

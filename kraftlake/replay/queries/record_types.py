@@ -10,10 +10,8 @@ from kraftlake.records.schema import type_name
 from kraftlake.runtime.arguments import texts
 from kraftlake.runtime.errors import UsageError
 
-RECORD_TYPES: frozenset[str] = frozenset(
-    [*(type_name(cls) for cls in METADATA_RECORDS.values()), *CONTROL_NAMES.values(), "UNKNOWN"]
-)
-"""Every value that `LogRecord.type` can have."""
+RECORD_TYPES: tuple[str, ...] = (*map(type_name, METADATA_RECORDS.values()), *CONTROL_NAMES.values(), "UNKNOWN")
+"""Every value that `LogRecord.type` can have: metadata records, control records, unknown ones."""
 
 
 def checked_types(types: Iterable[str] | None) -> frozenset[str] | None:
@@ -22,7 +20,7 @@ def checked_types(types: Iterable[str] | None) -> frozenset[str] | None:
         return None
     given = texts([types] if isinstance(types, str) else types, "the name of a record type")
     names = frozenset(name.upper() for name in given)
-    for name in sorted(names - RECORD_TYPES):
+    for name in sorted(names - {*RECORD_TYPES}):
         import difflib
 
         close = difflib.get_close_matches(name, RECORD_TYPES, n=1)

@@ -22,7 +22,7 @@ from kraftlake.cli.commands.quorum import quorum
 from kraftlake.cli.commands.replay import replay
 from kraftlake.cli.commands.settings import acls, configs, features, quotas
 from kraftlake.cli.commands.spark import spark
-from kraftlake.cli.commands.tables import tables
+from kraftlake.cli.commands.tables import tables, tables_trim
 from kraftlake.cli.commands.topics import topics
 from kraftlake.cli.commands.verify import verify
 from kraftlake.cli.options import SAMPLE
@@ -77,6 +77,7 @@ for _command in (
     log_compact,
     log_trim,
     log_vacuum,
+    tables_trim,
     brokers,
     topics,
     configs,

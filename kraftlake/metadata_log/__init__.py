@@ -13,13 +13,14 @@ if TYPE_CHECKING:
     from kraftlake.metadata_log.append.creation import Contents
     from kraftlake.metadata_log.append.group_commit import GroupCommit
     from kraftlake.metadata_log.delta_table.commit import UnknownOutcomeError
+    from kraftlake.metadata_log.delta_table.table_state import NotADeltaTableError, TableState, read_table
     from kraftlake.metadata_log.log import MetadataLog
     from kraftlake.metadata_log.maintenance.policy import UpkeepPolicy
     from kraftlake.metadata_log.maintenance.upkeep import Upkeep, UpkeepThread
     from kraftlake.metadata_log.reading.tail import LogTail, TailCursor
     from kraftlake.metadata_log.snapshots.policy import SinceSnapshot, SnapshotPolicy
     from kraftlake.metadata_log.snapshots.snapshot_table import LakeSnapshot
-    from kraftlake.metadata_log.storage.location import Location, lake_location
+    from kraftlake.metadata_log.storage.location import Location, fixed_location, lake_location, open_parquet_file
     from kraftlake.metadata_log.storage.object_path import is_object_uri
 
 __all__ = [
@@ -32,16 +33,21 @@ __all__ = [
     "Location",
     "LogTail",
     "MetadataLog",
+    "NotADeltaTableError",
     "SinceSnapshot",
     "SnapshotPolicy",
+    "TableState",
     "TailCursor",
     "UnknownOutcomeError",
     "Upkeep",
     "UpkeepPolicy",
     "UpkeepThread",
     "commit_groups",
+    "fixed_location",
     "is_object_uri",
     "lake_location",
+    "open_parquet_file",
+    "read_table",
 ]
 
 

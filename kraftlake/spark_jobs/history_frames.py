@@ -6,9 +6,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from kraftlake.metadata_log.storage.location import fixed_location
 from kraftlake.runtime.moments import Moment, moment_of
 from kraftlake.spark_jobs.derived_frames import disk_files_frame, files_frame
+from kraftlake.tables.cluster_id import CLUSTER_ID_FIELD, has_cluster_id
 from kraftlake.tables.history.rows_at import FROM, TO, rows_at
 from kraftlake.tables.history.state_at import PARTITIONS, covering, holding, schema_of
 
@@ -25,6 +28,8 @@ def state_frame(spark: SparkSession, lake: str | Path, when: Moment, table: str 
     """
     schema = schema_of(table)
     state, offset = covering(fixed_location(lake), table, moment_of(when, None))
+    if not has_cluster_id(state):
+        schema = pa.schema([field for field in schema if field != CLUSTER_ID_FIELD])
     files = holding(state, offset)
     if isinstance(state.path, Path):
         on_disk = [path for path in files if isinstance(path, Path)]

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from kraftlake.tables.lake_table import LakeTable, TableDescription
     from kraftlake.tables.table_locks import hold_tables
     from kraftlake.tables.table_writer import Published, RowBuffer, TableWriter
+    from kraftlake.tables.trimming import first_offsets, trim_tables
 
 __all__ = [
     "JOBS",
@@ -31,10 +32,12 @@ __all__ = [
     "TableRun",
     "TableWriter",
     "derived_table",
+    "first_offsets",
     "hold_tables",
     "partition_table",
     "state_at",
     "table_run",
+    "trim_tables",
     "update_tables",
 ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import pyarrow as pa
 
@@ -11,6 +12,14 @@ from kraftlake.metadata_log.storage.location import Location
 from kraftlake.runtime.arguments import text, texts
 from kraftlake.runtime.errors import LakeError, UsageError
 from kraftlake.tables.jobs import JOBS
+
+FIRST_OFFSET: Final = "kraftlake.first_offset"
+"""The table property that holds the first offset of which a trimmed table knows all."""
+
+
+def first_offset_of(state: TableState) -> int:
+    """The first offset that a trim left in a derived table, 0 where it was never trimmed."""
+    return int(state.metadata.configuration.get(FIRST_OFFSET, 0))
 
 
 def derived_table(lake: Location, table: str) -> TableState:

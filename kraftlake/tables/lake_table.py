@@ -8,42 +8,54 @@ by the log's own writer: put-if-absent and durable, in milliseconds and without 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 import pyarrow as pa
 
 from kraftlake.metadata_log import UpkeepPolicy
-from kraftlake.metadata_log.delta_table.actions import AddFile, transaction
+from kraftlake.metadata_log.delta_table.actions import AddFile, RemoveFile, transaction
 from kraftlake.metadata_log.delta_table.commit import (
     CommitConflictError,
     append_info,
     create_table,
     now_ms,
 )
-from kraftlake.metadata_log.delta_table.maintenance_commit import commit_beside_writers
+from kraftlake.metadata_log.delta_table.maintenance_commit import commit_beside_writers, upkeep_info
 from kraftlake.metadata_log.delta_table.row_files import write_row_file
-from kraftlake.metadata_log.delta_table.schema import COMMENT, differing_column
+from kraftlake.metadata_log.delta_table.schema import COMMENT, differing_column, extended_schema
 from kraftlake.metadata_log.delta_table.table_state import NotADeltaTableError, TableState, read_table
 from kraftlake.metadata_log.maintenance.checkpointing import checkpoint_if_due, clean_up_commits
-from kraftlake.metadata_log.maintenance.derived_tables import SOURCE_LOG, app_id_of
+from kraftlake.metadata_log.maintenance.derived_tables import APPEND_ONLY, SOURCE_LOG, app_id_of
 from kraftlake.metadata_log.maintenance.row_compaction import compact_rows
+from kraftlake.metadata_log.maintenance.trimming import set_properties
 from kraftlake.metadata_log.maintenance.vacuum import vacuum
 from kraftlake.metadata_log.storage.disk import disk_for
-from kraftlake.metadata_log.storage.location import Location
+from kraftlake.metadata_log.storage.location import Location, open_parquet_file
 from kraftlake.runtime.errors import CorruptDataError, LakeError
+from kraftlake.tables.cluster_id import (
+    CLUSTER_ID_COLUMN,
+    CLUSTER_ID_FIELD,
+    cluster_id_of,
+    has_cluster_id,
+    with_cluster_id,
+)
 from kraftlake.tables.encoded_schema import encoded
 from kraftlake.tables.lazy_table import LazyTable
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
 
 
 @attrs.frozen
 class TableDescription:
-    """A table's name, which is its folder in a lake, what it holds, and its columns with what each of them means.
+    """A table's name, which is its folder in a lake, what it holds, and the columns of its rows with their meanings.
 
     The first column is `offset`: the last offset of what a row tells, by which rows are appended. `unlike` are columns
-    of strings that are seldom the same twice.
+    of strings that are seldom the same twice. The table itself has `cluster_id` too, which a writer of rows leaves out.
     """
 
     name: str
@@ -70,9 +82,14 @@ class TableDescription:
         return encoded(self.schema, self.unlike)
 
     @property
-    def commented_schema(self) -> pa.Schema:
-        """The same with each column's comment in its metadata."""
-        return pa.schema([field.with_metadata({COMMENT: comment.encode()}) for field, comment in self.columns])
+    def table_columns(self) -> tuple[tuple[pa.Field, str], ...]:
+        """The columns of the table, `cluster_id` last, with their meanings."""
+        return (*self.columns, CLUSTER_ID_COLUMN)
+
+    @property
+    def table_schema(self) -> pa.Schema:
+        """The Arrow schema of the table, each column's meaning as a comment in its metadata."""
+        return pa.schema([field.with_metadata({COMMENT: comment.encode()}) for field, comment in self.table_columns])
 
     @property
     def statistics_columns(self) -> tuple[str, ...]:
@@ -130,6 +147,20 @@ class LakeTable:
         made_from = self._held.metadata.configuration.get(SOURCE_LOG, log_id)
         if made_from != log_id:
             raise LakeError(f"{self.path} was made from another log than this lake's: {self._way_out}")
+        if not has_cluster_id(self._held):
+            self._add_cluster_id()
+        # A trim that was killed may have left the table without the property.
+        append_only = {APPEND_ONLY: "true", **self.properties}[APPEND_ONLY]
+        self._held = set_properties(self._disk, self._held, {APPEND_ONLY: append_only})
+
+    @cached_property
+    def cluster_id(self) -> str | None:
+        """The id of the cluster whose log the lake holds; None where the lake does not know it."""
+        return cluster_id_of(self.path.parent)
+
+    def with_cluster_id(self, rows: pa.Table) -> pa.Table:
+        """Rows as the table's files have them."""
+        return with_cluster_id(rows, self.cluster_id)
 
     @property
     def covered(self) -> int | None:
@@ -176,10 +207,11 @@ class LakeTable:
     def write_file(self, rows: pa.Table, last_offset: int) -> AddFile:
         """Write rows as a data file, durably; it is no part of the table before it is appended.
 
-        They have the table's schema, strings as such or as dictionaries. Raises LakeError when the disk refuses.
+        They have the schema of the description, strings as such or as dictionaries; `cluster_id` is added. Raises
+        LakeError when the disk refuses.
         """
-        columns = self.description.statistics_columns
-        return write_row_file(self._disk, self.path, rows, last_offset=last_offset, statistics_columns=columns)
+        columns, stored = self.description.statistics_columns, self.with_cluster_id(rows)
+        return write_row_file(self._disk, self.path, stored, last_offset=last_offset, statistics_columns=columns)
 
     def _commit(self, written: Callable[[], Sequence[AddFile]], last_offset: int) -> None:
         assert self._held is not None, "the table was created"
@@ -255,12 +287,59 @@ class LakeTable:
                 self.path,
                 name=self.name,
                 description=self.description.comment,
-                schema=self.description.commented_schema,
+                schema=self.description.table_schema,
                 statistics_columns=self.description.statistics_columns,
                 configuration={SOURCE_LOG: log_id, **self.properties},
             )
         except CommitConflictError:
             return read_table(self.path)
+
+    def _add_cluster_id(self) -> None:
+        """Add the column to the table's schema and write each of its files again with it, all in one commit.
+
+        No row changes otherwise, so that streams over the table go on. Raises CorruptDataError for a damaged file.
+        """
+        assert self._held is not None, "the table was created"
+        self._held.check_writable()
+        commit_beside_writers(self._disk, self._held, self._column_added)
+        self._held = read_table(self.path)
+
+    def _column_added(self, now: TableState) -> Sequence[dict[str, Any]] | None:
+        if has_cluster_id(now):
+            return None
+        field = self.description.table_schema.field(CLUSTER_ID_FIELD.name)
+        schema = extended_schema(now.metadata.schema_string, pa.schema([field]))
+        time, files = now_ms(), list(now.files.values())
+        removes = [RemoveFile(path=file.path, deletion_timestamp=time, size=file.size) for file in files]
+        return [
+            upkeep_info("ADD COLUMNS", {"columns": field.name}),
+            attrs.evolve(now.metadata, schema_string=schema).to_action(),
+            *(remove.to_action(data_change=False) for remove in removes),
+            *(attrs.evolve(self._with_column(file), data_change=False).to_action() for file in files),
+        ]
+
+    def _with_column(self, file: AddFile) -> AddFile:
+        """A data file with the rows of another, and `cluster_id`."""
+        with self._reading(file) as parquet:
+            rows = parquet.read()
+        return write_row_file(
+            self._disk,
+            self.path,
+            self.with_cluster_id(rows),
+            last_offset=self._covered or 0,
+            statistics_columns=self.description.statistics_columns,
+            modification_time=file.modification_time,
+            check=True,
+        )
+
+    @contextlib.contextmanager
+    def _reading(self, file: AddFile, *, dictionaries: Sequence[str] = ()) -> Iterator[pq.ParquetFile]:
+        """A data file for reading; raises CorruptDataError where it is missing or damaged."""
+        path = self.path / file.path
+        try:
+            yield open_parquet_file(path, dictionaries=dictionaries)
+        except (pa.ArrowException, OSError, KeyError, ValueError) as fault:
+            raise CorruptDataError(f"{path} is missing or damaged: {self._way_out}") from fault
 
     def _keep_up(self, state: TableState) -> None:
         """A checkpoint after so many commits, so that opening the table takes as long however old it is.

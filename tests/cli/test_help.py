@@ -30,7 +30,7 @@ def test_the_commands_are_those_that_others_rely_on() -> None:
     names = {path.removeprefix("kraftlake ") for path, _ in LEAVES}
     assert names == {
         "image", "log", "diff", "events", "local-changes", "replay", "metrics", "quorum", "verify", "import", "export",
-        "format", "fork", "generate", "log compact", "log trim", "log vacuum", "tables",
+        "format", "fork", "generate", "log compact", "log trim", "log vacuum", "tables", "tables trim",
         *(f"spark {job}" for job in JOBS),
         "spark snapshot",
         "brokers register", "brokers unfence", "brokers fence", "brokers shutdown", "brokers unregister",

@@ -66,3 +66,27 @@ def test_following_ends_in_order_at_a_signal(tmp_path: Path, end: signal.Signals
     assert run_json("tables", lake, "events")["batches"] == 0
     made = first["rows"]["events"] + second["rows"]["events"]
     assert made == run_json("tables", lake_of(tmp_path / "other", commits=1).path, "events")["rows"]["events"]
+
+
+def test_tables_are_trimmed_once_somebody_agrees(lake: Path) -> None:
+    run("tables", lake, "events", "cluster_metrics")
+    assert "give --yes" in fault("tables", "trim", lake, "--before", 3000, code=2)
+    form = run_json("tables", "trim", lake, "events", "--before", 3000, "--yes")
+    assert (form["before"], {*form["rows"]}) == (3000, {"events"})
+    assert form["rows"]["events"] > 1000
+    printed = run("tables", "trim", lake, "--before", "2026-11-21T07:46Z", "--yes").stdout
+    assert "events/" in printed
+    assert "cluster_metrics/" in printed
+
+
+def test_trimming_the_log_tells_which_tables_still_know_what_was_there(tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    log = lake_of(lake, commits=1, last=3500)
+    run("tables", lake)
+    append_in(log, 1, batches_between(log.end_offset, LAST_OFFSET))
+    run("tables", lake)
+    form = run_json("log", "trim", lake, "--before", 3501, "--stream-lag", 0)
+    assert form["startOffset"] == 3501
+    assert (form["tablesFrom"]["events"], form["tablesFrom"]["cluster_metrics"]) == (4, 0)
+    printed = run("log", "trim", lake, "--before", 3501).stdout
+    assert "these still know what lies before: local_changes/ from" in printed

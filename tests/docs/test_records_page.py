@@ -32,7 +32,7 @@ def type_text(kind: pa.DataType) -> str:
 
 
 def column_lines() -> list[str]:
-    return [f"| `{field.name}` | {type_text(field.type)} | {meaning} |" for field, meaning in RECORDS.columns]
+    return [f"| `{field.name}` | {type_text(field.type)} | {meaning} |" for field, meaning in RECORDS.table_columns]
 
 
 def test_every_column_and_field_is_described_as_in_the_table_itself() -> None:

@@ -27,7 +27,7 @@ def test_every_column_is_described_as_in_the_table_itself(description: TableDesc
     page = HISTORY_PAGE if description.name in HISTORY.tables else PAGE
     rows = [line.split(" | ") for line in section(f"{description.name}/", page).splitlines() if line.startswith("| `")]
     assert [(row[0].strip("| `"), row[2].removesuffix(" |")) for row in rows] == [
-        (field.name, comment) for field, comment in description.columns
+        (field.name, comment) for field, comment in description.table_columns
     ]
 
 

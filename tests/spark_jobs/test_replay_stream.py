@@ -19,9 +19,9 @@ from kraftlake.metadata_log import MetadataLog
 from kraftlake.records.rows import LOG_SCHEMA
 from kraftlake.records.serde import UnknownRecord
 from kraftlake.runtime.errors import LakeError, UnknownRecordError, UsageError
-from kraftlake.spark_jobs import ReplayResult, run_replay
+from kraftlake.spark_jobs import StreamOptions, StreamResult, run_job
 from kraftlake.tables.lake_table import LakeTable
-from kraftlake.tables.local_changes.table import COLUMNS, LOCAL_CHANGES, SCHEMA
+from kraftlake.tables.local_changes.table import LOCAL_CHANGES, SCHEMA
 from kraftlake.tables.table_locks import hold_tables
 from tests.interop.kafka_classes import kafka_local_changes
 from tests.replay.made_logs import data, no_op, topic
@@ -37,6 +37,8 @@ from tests.tables.sample_log import (
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from kraftlake.tables import Progress
 
 SNAPSHOT_BYTES = 60_000
 
@@ -60,8 +62,13 @@ class Tables:
         )
 
 
-def replay(lake: Path, spark: SparkSession, **options: Any) -> ReplayResult:
-    return run_replay(lake, spark=spark, snapshot_every_bytes=SNAPSHOT_BYTES, **options)
+def replay(
+    lake: Path, spark: SparkSession | None = None, *, on_progress: Progress | None = None, **options: Any
+) -> StreamResult:
+    given = StreamOptions(**options)
+    return run_job(
+        "replay", lake, spark=spark, options=given, snapshot_every_bytes=SNAPSHOT_BYTES, on_progress=on_progress
+    )
 
 
 @pytest.fixture(scope="module")
@@ -72,32 +79,32 @@ def lake_in_one_go(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def result(lake_in_one_go: Path, spark: SparkSession) -> ReplayResult:
+def result(lake_in_one_go: Path, spark: SparkSession) -> StreamResult:
     """The sample in one commit, replayed in one micro-batch."""
     return replay(lake_in_one_go, spark)
 
 
 @pytest.fixture(scope="module")
-def expected(lake_in_one_go: Path, result: ReplayResult) -> Tables:
+def expected(lake_in_one_go: Path, result: StreamResult) -> Tables:
     assert result.micro_batches == 1
     return Tables.of(lake_in_one_go)
 
 
 @pytest.mark.spark
 def test_the_streams_last_image_is_the_one_replayed_without_spark(
-    lake_in_one_go: Path, result: ReplayResult, expected: Tables
+    lake_in_one_go: Path, result: StreamResult, expected: Tables
 ) -> None:
     image = image_without_spark(lake_in_one_go)
     assert result.image == image
     assert (result.offset, result.base_offset) == (LAST_OFFSET, -1)
     assert result.batches == len(sample_batches())
-    assert result.local_change_rows == len(expected.local_changes) > 1000
+    assert result.rows["local_changes"] == len(expected.local_changes) > 1000
     assert expected.covers == LAST_OFFSET
 
 
 @pytest.mark.spark
 def test_its_snapshots_are_the_images_at_their_offsets(
-    lake_in_one_go: Path, result: ReplayResult, expected: Tables
+    lake_in_one_go: Path, result: StreamResult, expected: Tables
 ) -> None:
     assert len(result.snapshots) > 3
     assert result.snapshots[-1] == LAST_OFFSET + 1
@@ -166,16 +173,16 @@ def test_the_table_is_described_and_readable_by_all(lake_in_one_go: Path, expect
         "kraftlake.log": DeltaTable(lake_in_one_go / "log").metadata().id,
     }
     comments = {field.name: field.metadata.get("comment") for field in table.schema().fields}
-    assert comments == {field.name: comment for field, comment in COLUMNS}
+    assert comments == {field.name: comment for field, comment in LOCAL_CHANGES.table_columns}
     rows = table.to_pyarrow_table()
-    assert rows.cast(SCHEMA).num_rows == len(expected.local_changes)
+    assert rows.select(SCHEMA.names).cast(SCHEMA).num_rows == len(expected.local_changes)
 
 
 @pytest.mark.spark
 def test_one_file_a_micro_batch_gives_the_same_tables(tmp_path: Path, expected: Tables, spark: SparkSession) -> None:
     lake_of(tmp_path / "lake", commits=4)
     progress: list[tuple[int, int]] = []
-    done = replay(tmp_path / "lake", spark, max_files_per_trigger=1, on_progress=lambda *told: progress.append(told))
+    done = replay(tmp_path / "lake", spark, max_files=1, on_progress=lambda *told: progress.append(told))
     assert done.micro_batches == 4
     assert len(progress) == 4
     assert progress[-1] == (LAST_OFFSET, LAST_OFFSET + 1)
@@ -197,13 +204,13 @@ def test_a_compacted_lake_and_a_lost_checkpoint_give_the_same_tables(
     append_in(log, 2, rest[: len(second)])
     DeltaTable(lake / "log").optimize.compact()
     log.refresh()
-    two = replay(lake, spark, max_files_per_trigger=1)
+    two = replay(lake, spark, max_files=1)
     assert (two.micro_batches, two.base_offset) == (2, one.offset)
     assert two.image == image_without_spark(lake)
     append_in(log, 2, rest[len(second) :])
     assert third
     shutil.rmtree(lake / "_spark")
-    three = replay(lake, spark, max_files_per_trigger=1)
+    three = replay(lake, spark, max_files=1)
     assert (three.base_offset, three.offset) == (two.offset, LAST_OFFSET)
     tables = Tables.of(lake)
     assert three.image == image_without_spark(lake)
@@ -242,7 +249,7 @@ def test_a_stream_killed_in_the_middle_goes_on_to_the_same_tables(
     covered = LakeTable(LOCAL_CHANGES, lake).last_offset()
     assert covered is not None
     assert 0 < covered < LAST_OFFSET
-    done = replay(lake, spark, max_files_per_trigger=1)
+    done = replay(lake, spark, max_files=1)
     assert done.base_offset == covered
     assert done.image == image_without_spark(lake)
     assert Tables.of(lake) == expected
@@ -282,9 +289,7 @@ def hosted(image: MetadataImage, broker: int) -> set[str]:
 @pytest.mark.spark
 def test_an_interval_trigger_gives_the_same_tables(tmp_path: Path, expected: Tables, spark: SparkSession) -> None:
     lake_of(tmp_path / "lake", commits=2)
-    done = replay(
-        tmp_path / "lake", spark, trigger="50 milliseconds", max_files_per_trigger=1, until_offset=LAST_OFFSET
-    )
+    done = replay(tmp_path / "lake", spark, trigger="50 milliseconds", max_files=1, until_offset=LAST_OFFSET)
     assert done.offset == LAST_OFFSET
     assert Tables.of(tmp_path / "lake") == expected
 
@@ -295,7 +300,7 @@ def test_a_record_that_cannot_be_replayed_stops_the_stream_with_its_offset(tmp_p
     log.append([data(0, topic(1)), no_op(1)])
     log.append([data(2, UnknownRecord(99, 3, b"\x01\x63\x03rest"))])
     with pytest.raises(UnknownRecordError, match=r"^offset 2\b.*record type 99"):
-        replay(tmp_path / "lake", spark, max_files_per_trigger=1)
+        replay(tmp_path / "lake", spark, max_files=1)
     assert LakeTable(LOCAL_CHANGES, tmp_path / "lake").last_offset() == 1
 
 
@@ -343,13 +348,13 @@ def test_only_one_replay_runs_on_a_lake(tmp_path: Path) -> None:
         hold_tables(tmp_path / "lake", ["local_changes"]),
         pytest.raises(LakeError, match="another run writes local_ch"),
     ):
-        run_replay(tmp_path / "lake")
+        replay(tmp_path / "lake")
 
 
 @pytest.mark.parametrize("trigger", ["sometimes", "5", "5 lightyears", "continuous"])
 def test_a_trigger_that_makes_no_sense_is_refused(tmp_path: Path, trigger: str) -> None:
     with pytest.raises(UsageError, match=f'an interval such as "2 seconds", not {trigger!r}'):
-        run_replay(tmp_path / "lake", trigger=trigger)
+        replay(tmp_path / "lake", trigger=trigger)
 
 
 @pytest.mark.spark
@@ -360,12 +365,12 @@ def test_a_run_with_nothing_new_starts_no_jvm(
         raise AssertionError("a JVM is started")
 
     monkeypatch.setattr("kraftlake.spark_jobs.session.spark_session", no_jvm)
-    assert run_replay(lake_in_one_go, snapshot_every_bytes=SNAPSHOT_BYTES).offset == expected.covers
+    assert replay(lake_in_one_go).offset == expected.covers
 
 
 def test_without_a_lake_it_says_so_before_a_jvm_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     monkeypatch.setenv("PATH", "")
     with pytest.raises(LakeError, match="There is no lake at"):
-        run_replay(tmp_path / "lake")
+        replay(tmp_path / "lake")
     assert not (tmp_path / "lake").exists()

@@ -99,6 +99,7 @@ def log_trim(call: Call, lake: str, *, before: int, stream_lag: float | None, fo
 
     lag = None if stream_lag is None else round(stream_lag * _MINUTE_MS)
     report = Upkeep(lake).trim(before, stream_lag_ms=lag, force=force)
+    earlier = _reaching_back(lake, report.new_start)
     if call.as_json:
         call.terminal.json(
             {
@@ -106,6 +107,7 @@ def log_trim(call: Call, lake: str, *, before: int, stream_lag: float | None, fo
                 "filesRemoved": report.files,
                 "oldStartOffset": report.old_start,
                 "startOffset": report.new_start,
+                "tablesFrom": earlier,
             }
         )
     elif report.files:
@@ -113,6 +115,16 @@ def log_trim(call: Call, lake: str, *, before: int, stream_lag: float | None, fo
         call.terminal.line(f"trimmed  {removed}: {lake} starts at offset {report.new_start} now")
     else:
         call.terminal.line(f"trimmed  nothing: no file of {lake} holds offsets below {before} only")
+    if earlier and not call.as_json:
+        kept = ", ".join(f"{name}/ from {first}" for name, first in earlier.items())
+        call.terminal.line(f"tables   these still know what lies before: {kept} (`kraftlake tables trim` removes that)")
+
+
+def _reaching_back(lake: str, start: int) -> dict[str, int]:
+    """The first offsets of the derived tables that know what was before the log's start."""
+    from kraftlake.tables import first_offsets
+
+    return {name: first for name, first in first_offsets(lake).items() if first < start}
 
 
 @command(

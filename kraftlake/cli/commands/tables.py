@@ -12,11 +12,13 @@ import click
 from kraftlake.cli.command import Example, argument, option
 from kraftlake.cli.faults import TerminatedError
 from kraftlake.cli.options import Call, command
-from kraftlake.cli.parameters import LAKE, MeasureParameter
-from kraftlake.cli.sections import ENGINE
+from kraftlake.cli.parameters import LAKE, MOMENT, MeasureParameter
+from kraftlake.cli.sections import ENGINE, UPKEEP
+from kraftlake.cli.views.words import counted
 from kraftlake.runtime.own_process import settle_in
 
 if TYPE_CHECKING:
+    from datetime import datetime
     from types import FrameType
 
     from kraftlake.tables import RunResult
@@ -75,7 +77,8 @@ def tables(call: Call, lake: str, names: tuple[str, ...], *, follow: bool, poll:
 
 def _follow(call: Call, lake: str, names: tuple[str, ...], poll: float) -> None:
     """Keep the tables up to date until a signal; what was read by then is committed."""
-    from kraftlake.cli.views.words import counted
+    import attrs
+
     from kraftlake.tables import update_tables
 
     stop = threading.Event()
@@ -100,8 +103,6 @@ def _follow(call: Call, lake: str, names: tuple[str, ...], poll: float) -> None:
             call.terminal.line(f"followed  offsets {first} to {done.offset}: {written}")
         sys.stdout.flush()
 
-    import attrs
-
     ends = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     handlers = [(number, signal.signal(number, end)) for number in ends]
     try:
@@ -111,3 +112,63 @@ def _follow(call: Call, lake: str, names: tuple[str, ...], poll: float) -> None:
             signal.signal(number, handler)
     if received:
         raise TerminatedError(received[0])
+
+
+@command(
+    "tables trim",
+    section=UPKEEP,
+    question="Remove the beginning of a lake's derived tables.",
+    source=False,
+    examples=(
+        Example("what the tables know of the offsets below 3532", "kraftlake tables trim lake --before 3532"),
+        Example("events of before a day, unasked", "kraftlake tables trim lake events --before 2026-11-21 --yes"),
+    ),
+)
+@argument("lake", type=LAKE, help="The folder of a lake, or its URI.")
+@argument("names", nargs=-1, metavar="[TABLE]...", help="Tables to trim; all if none.")
+@option(
+    "--before",
+    type=MOMENT,
+    required=True,
+    metavar="N",
+    help="Keep what is known from this offset or time.",
+)
+@option("--yes", is_flag=True, help="Don't ask.")
+def tables_trim(call: Call, lake: str, names: tuple[str, ...], *, before: int | datetime, yes: bool) -> None:
+    """Remove from derived tables of LAKE what they know of the offsets below N alone.
+
+    Rows of events, local_changes and records below N go, of histories the states that ended by then, of
+    cluster_metrics the counts that no longer held. All later questions are answered as before; `state_at` says where a
+    table begins. What the log still holds can be made again by deleting a table's folder; what `log trim` removed
+    can't. `kraftlake log vacuum` frees the space.
+    """
+    from kraftlake.tables import trim_tables
+
+    offset = before if isinstance(before, int) else _offset_since(call, lake, before)
+    if not yes:
+        _confirm(
+            f"Remove what {', '.join(names) or 'all derived tables'} of {lake} know of the offsets below {offset}?"
+        )
+    removed = trim_tables(lake, offset, names or None)
+    if call.as_json:
+        call.terminal.json({"lake": lake, "before": offset, "rows": removed})
+        return
+    for number, (name, rows) in enumerate(removed.items()):
+        call.terminal.line(f"{'' if number else 'trimmed':<9}{name}/  {counted(rows, 'row')} removed")
+
+
+def _offset_since(call: Call, lake: str, time: datetime) -> int:
+    source = call.open(lake)
+    offset = source.offset_since(time)
+    if offset == source.start_offset > 0:
+        raise click.UsageError(
+            f"The log of {lake} begins with offset {offset}, which was written after the time: give an offset."
+        )
+    return offset
+
+
+def _confirm(question: str) -> None:
+    """Ask on a terminal; raises UsageError without one, Abort where the answer is no."""
+    if not sys.stdin.isatty():
+        raise click.UsageError("Nobody can be asked whether to remove rows: give --yes.")
+    click.confirm(question, abort=True, err=True)

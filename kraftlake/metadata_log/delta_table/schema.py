@@ -50,6 +50,13 @@ def differing_column(text: str, schema: pa.Schema, file: str) -> str | None:
     return next((field.name for field in schema if types.get(field.name) != _plain(_type(field.type))), None)
 
 
+def extended_schema(text: str, schema: pa.Schema) -> str:
+    """The schemaString `text` of a table with the columns of `schema` after its own."""
+    table = json.loads(text)
+    table["fields"] += _struct(schema)["fields"]
+    return json.dumps(table, separators=(",", ":"))
+
+
 def _struct(fields: pa.Schema | pa.StructType) -> dict[str, Any]:
     return {
         "type": "struct",

@@ -18,14 +18,13 @@ from typing import Any, ClassVar, Protocol
 import attrs
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from kraftlake.metadata_log.delta_table.actions import AddFile, RemoveFile, transaction
 from kraftlake.metadata_log.delta_table.commit import now_ms
 from kraftlake.metadata_log.delta_table.maintenance_commit import commit_beside_writers, upkeep_info
 from kraftlake.metadata_log.delta_table.table_state import TableState
-from kraftlake.metadata_log.storage.location import Location, open_parquet_file
-from kraftlake.runtime.errors import CorruptDataError
+from kraftlake.metadata_log.storage.location import Location
+from kraftlake.tables.encoded_schema import encoded
 from kraftlake.tables.history.parquet_stream import EncodedFile, ParquetStream
 from kraftlake.tables.lake_table import LakeTable, TableDescription
 from kraftlake.tables.lazy_table import LazyTable
@@ -74,7 +73,7 @@ class HistoryTable(LakeTable):
     def __init__(self, description: TableDescription, lake: Location, states: OpenRows) -> None:
         super().__init__(description, lake)
         self._states = states
-        self._encoded = description.encoded_schema
+        self._encoded = encoded(description.table_schema)
         self._pending: list[LazyTable] = []
         self._pending_rows = 0
         self._file: ParquetStream | None = None
@@ -96,7 +95,7 @@ class HistoryTable(LakeTable):
     ) -> Callable[[], None]:
         """As that of a `LakeTable`: the states may go on when this returns, but no other append may begin."""
         rows = rows if isinstance(rows, LazyTable) else LazyTable.of(rows)
-        self._pending.append(rows)
+        self._pending.append(self._stored(rows))
         self._pending_rows += rows.num_rows
         self._ended += rows.num_rows
         self._appends += 1
@@ -142,6 +141,14 @@ class HistoryTable(LakeTable):
         rows = pa.concat_tables([empty, *parts])
         return rows.filter(pc.is_null(rows.column("valid_to_offset"))).select([*columns])
 
+    def _stored(self, rows: LazyTable) -> LazyTable:
+        """Rows as the table's files have them."""
+
+        def stored() -> Iterator[pa.Table]:
+            return (self.with_cluster_id(part).cast(self._encoded) for part in rows.tables())
+
+        return LazyTable.in_parts(stored, self._encoded, rows.num_rows)
+
     def _encode_ended(self) -> None:
         """Put what waits into the file that is being made."""
         self._file = self._file or ParquetStream(self._encoded, self.description.statistics_columns)
@@ -163,7 +170,7 @@ class HistoryTable(LakeTable):
         open_count, open_rows = self._states.open_count, None
         if self._ended > 0 or _open_rows_in(self._held) != open_count:
             tables = self._states.open_tables()  # as they are now, though they are made later
-            open_rows = self._encode(LazyTable.in_parts(lambda: tables, self._encoded, open_count))
+            open_rows = self._encode(self._stored(LazyTable.in_parts(lambda: tables, self._encoded, open_count)))
         made = _Made(
             offset=last_offset,
             overwrites=self._ended > 0 or self._covered is None,
@@ -178,9 +185,7 @@ class HistoryTable(LakeTable):
 
     def _commit_made(self, made: _Made) -> None:
         assert self._held is not None, "the table was created"
-        closed = pa.concat_tables(
-            [self._encoded.empty_table(), *(rows.table().cast(self._encoded) for rows in made.pending)]
-        )
+        closed = pa.concat_tables([self._encoded.empty_table(), *(rows.table() for rows in made.pending)])
         self._held.check_writable()
         state = commit_beside_writers(self._disk, self._held, self._actions(made, closed))
         if state is not None:
@@ -229,26 +234,31 @@ class HistoryTable(LakeTable):
                 continue
             replaced.append(file)
             if _open_rows_of(file) != rows:  # somebody has compacted the table
-                table = self._read(file, self.description.schema.names)
+                table = self._read(file, self._encoded.names)
                 ended.append(table.filter(pc.is_valid(table.column("valid_to_offset"))).cast(self._encoded))
         size = sum(part.num_rows for part in ended)
         for rows, file in sorted(small, key=lambda pair: pair[0]):
             if not size or rows > size or rows + size > _MERGED_ROWS:
                 break
             replaced.append(file)
-            ended.append(self._read(file, self.description.schema.names).cast(self._encoded))
+            ended.append(self._read(file, self._encoded.names).cast(self._encoded))
             size += rows
         assert covered is not None or not replaced, "a table that covers nothing has no rows"
         return replaced, pa.concat_tables(ended)
 
     def _read(self, file: AddFile, columns: Sequence[str]) -> pa.Table:
-        path = self.path / file.path
-        schema = pa.schema([self.description.schema.field(name) for name in columns])
-        try:
-            parquet: pq.ParquetFile = open_parquet_file(path)
+        schema = pa.schema([self.description.table_schema.field(name) for name in columns])
+        with self._reading(file) as parquet:
             return parquet.read(columns=[*columns]).select([*columns]).cast(schema)
-        except (pa.ArrowException, OSError, KeyError, ValueError) as fault:
-            raise CorruptDataError(f"{path} is missing or damaged: {self._way_out}") from fault
+
+    def _with_column(self, file: AddFile) -> AddFile:
+        stream = ParquetStream(self._encoded, self.description.statistics_columns)
+        plain = self.description.schema
+        texts = [field.name for field in plain if self._encoded.field(field.name).type != field.type]
+        with self._reading(file, dictionaries=texts) as parquet:
+            for group in range(parquet.metadata.num_row_groups):
+                stream.add(self._stored(LazyTable.of(parquet.read_row_group(group).select(plain.names))))
+        return stream.done().result().write(self._disk, self.path, self._covered or 0)
 
 
 def _do_nothing() -> None:

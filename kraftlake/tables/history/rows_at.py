@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from kraftlake.metadata_log.storage.location import Location, open_parquet_file
 from kraftlake.runtime.errors import CorruptDataError
+from kraftlake.tables.cluster_id import CLUSTER_ID_FIELD
 
 FROM: Final = "valid_from_offset"
 TO: Final = "valid_to_offset"
@@ -90,7 +91,9 @@ class _FileAt:
 
     def _tells(self, group: Group, field: pa.Field) -> bool:
         """Whether the statistics say that a column's values are all null, or its lists, which are never null, empty."""
-        if pa.types.is_list(field.type) == field.nullable or field.name not in self._places:
+        if field.name not in self._places:
+            return bool(field.name == CLUSTER_ID_FIELD.name)  # the file is of a release before the column
+        if pa.types.is_list(field.type) == field.nullable:
             return False
         column = self._parquet.metadata.row_group(group.number).column(self._places[field.name])
         known = column.statistics

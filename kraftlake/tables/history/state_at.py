@@ -17,7 +17,8 @@ from kraftlake.metadata_log.storage.location import Location, lake_location, ope
 from kraftlake.runtime.arguments import text
 from kraftlake.runtime.errors import LakeError, OffsetError, UsageError
 from kraftlake.runtime.moments import Moment, moment_of
-from kraftlake.tables.derived_tables import columns_of, derived_table
+from kraftlake.tables.cluster_id import CLUSTER_ID_FIELD, cluster_id_of, cluster_ids, has_cluster_id
+from kraftlake.tables.derived_tables import columns_of, derived_table, first_offset_of
 from kraftlake.tables.encoded_schema import encoded
 from kraftlake.tables.history.columns import PARTITION_SCHEMA, TIMESTAMP
 from kraftlake.tables.history.rows_at import FROM, TO, rows_at
@@ -29,7 +30,8 @@ def history_schemas() -> dict[str, pa.Schema]:
     """The columns of each history table, by its name."""
     from kraftlake.tables.history.entity_tables import SMALL_TABLES  # imports images, which partitions do without
 
-    return {PARTITIONS: PARTITION_SCHEMA, **{table.name: table.schema for table in SMALL_TABLES}}
+    schemas = {PARTITIONS: PARTITION_SCHEMA, **{table.name: table.schema for table in SMALL_TABLES}}
+    return {name: schema.append(CLUSTER_ID_FIELD) for name, schema in schemas.items()}
 
 
 def state_at(
@@ -57,13 +59,18 @@ def state_at(
     state, offset = covering(lake, table, moment_of(when, at_time))
     schema = encoded(schema) if dictionaries else schema
     parts = [part for path in holding(state, offset) for part in rows_at(path, offset=offset, schema=schema)]
-    return pa.concat_tables(parts) if parts else schema.empty_table()
+    rows = pa.concat_tables(parts) if parts else schema.empty_table()
+    at = schema.get_field_index(CLUSTER_ID_FIELD.name)
+    if at < 0 or has_cluster_id(state):
+        return rows
+    field = schema.field(at)
+    return rows.set_column(at, field, cluster_ids(cluster_id_of(state.path.parent), rows.num_rows, field.type))
 
 
 def schema_of(table: str) -> pa.Schema:
     """The columns of a history table; raises UsageError for what is none."""
     if text(table, "the name of a table") == PARTITIONS:
-        return PARTITION_SCHEMA
+        return PARTITION_SCHEMA.append(CLUSTER_ID_FIELD)
     schemas = history_schemas()
     if table not in schemas:
         raise UsageError(f"{table!r} is no history table: it is one of {', '.join(schemas)}")
@@ -81,6 +88,8 @@ def covering(lake: str | Location, table: str, moment: int | datetime | None) ->
     if covers is None or not 0 <= offset <= covers:
         known = "nothing yet" if covers is None else f"offsets up to {covers}"
         raise OffsetError(f"{table}/ of {place} covers {known}, not {offset}: run `kraftlake tables {place}`.")
+    if offset < (first := first_offset_of(state)):
+        raise OffsetError(f"{table}/ of {place} begins at offset {first}: what was before was trimmed.")
     if not any(_begins(file, offset) for file in state.files.values()):  # nothing was so, or nothing is known of then
         begin = _begin(place)
         if offset < begin:

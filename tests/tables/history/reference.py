@@ -103,7 +103,7 @@ def plain(rows: Iterable[Row], key: Sequence[str]) -> list[Row]:
             name: None if row[name] is None else round(row[name].timestamp() * 1000)
             for name in ("valid_from", "valid_to")
         }
-        made.append({**row, **times})
+        made.append({name: value for name, value in row.items() if name != "cluster_id"} | times)
     return in_order(made, key)
 
 

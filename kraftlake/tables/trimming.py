@@ -1,0 +1,197 @@
+"""Removes the beginning of derived tables, as `Upkeep.trim` does for the log.
+
+Of a table of what happened the rows below an offset go, of a history the states that ended at or below it, and of
+`cluster_metrics/` the counts that were over by then. All that was so, or happened, at the offset and later stays known.
+A table property, `kraftlake.first_offset`, says where the table begins from then on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import attrs
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kraftlake.metadata_log import MetadataLog
+from kraftlake.metadata_log.delta_table.actions import AddFile, RemoveFile
+from kraftlake.metadata_log.delta_table.commit import now_ms
+from kraftlake.metadata_log.delta_table.maintenance_commit import commit_beside_writers, upkeep_info
+from kraftlake.metadata_log.delta_table.row_files import write_row_file
+from kraftlake.metadata_log.delta_table.table_state import NotADeltaTableError, TableState, read_table
+from kraftlake.metadata_log.maintenance.derived_tables import APPEND_ONLY, app_id_of
+from kraftlake.metadata_log.maintenance.trimming import set_properties
+from kraftlake.metadata_log.storage.disk import Disk, disk_for
+from kraftlake.metadata_log.storage.location import Location, fixed_location, open_parquet_file
+from kraftlake.runtime.arguments import texts, whole
+from kraftlake.runtime.errors import CorruptDataError, LakeError, OffsetError, UsageError
+from kraftlake.tables.derived_tables import FIRST_OFFSET, first_offset_of
+from kraftlake.tables.jobs import JOBS, METRICS
+from kraftlake.tables.table_locks import hold_tables
+
+_STATISTICS_COLUMNS = "delta.dataSkippingStatsColumns"
+_BEGIN, _END = "valid_from_offset", "valid_to_offset"
+
+
+def trim_tables(lake: str | Location, before: int, tables: Sequence[str] | None = None) -> dict[str, int]:
+    """Remove what derived tables of a lake know of the offsets below `before` alone; the rows removed, by table.
+
+    `tables` None stands for all that the lake has. Each table is trimmed by one commit, so that a run that was killed
+    leaves it whole: trimmed or not. Files stay on the disk until a vacuum. This can't be undone once the log is trimmed
+    too.
+
+    Raises UsageError for a name that no table has; OffsetError where a table ends before `before`; LakeError where no
+    lake or no such table is there, or another run writes one of the tables; CorruptDataError for a damaged file.
+    """
+    location = fixed_location(lake)
+    whole(before, least=0)
+    MetadataLog.open(location)
+    states = _states(location, tables)
+    for name, state in states.items():
+        covers = state.transactions.get(app_id_of(name), -1)
+        if before > covers + 1:
+            raise OffsetError(
+                f"{name}/ of {location} covers offsets up to {covers}, so it can be trimmed before {covers + 1} at "
+                f"most: run `kraftlake tables {location}` first"
+            )
+    with hold_tables(location, [*states]):
+        return {name: _trim(disk_for(location), state, name, before) for name, state in states.items()}
+
+
+def first_offsets(lake: str | Location) -> dict[str, int]:
+    """The first offset that each derived table of a lake has rows of, or may have had; those without rows left out."""
+    found = {}
+    for name, state in _states(fixed_location(lake), None).items():
+        column = _BEGIN if _is_history(state) else "offset"
+        known = [file.statistics.min_values.get(column) for file in state.files.values() if file.statistics is not None]
+        firsts = [first for first in known if isinstance(first, int)]
+        if firsts:
+            found[name] = max(min(firsts), first_offset_of(state))
+    return found
+
+
+def _states(lake: Location, tables: Sequence[str] | None) -> dict[str, TableState]:
+    known = dict.fromkeys(table for job in JOBS.values() for table in job.tables)
+    named = None if tables is None else texts(tables, "the name of a table")
+    unknown = next((name for name in named or () if name not in known), None)
+    if unknown is not None:
+        raise UsageError(f"{unknown!r} is no derived table: it is one of {', '.join(known)}")
+    states = {}
+    for name in known if named is None else named:
+        try:
+            states[name] = read_table(lake / name)
+        except NotADeltaTableError as fault:
+            if named is not None:
+                raise LakeError(f"{lake} has no {name}/") from fault
+    return states
+
+
+def _is_history(state: TableState) -> bool:
+    return f'"{_END}"' in state.metadata.schema_string
+
+
+def _trim(disk: Disk, state: TableState, name: str, before: int) -> int:
+    if before <= first_offset_of(state):
+        return 0
+    state.check_writable()
+    append_only = state.metadata.configuration.get(APPEND_ONLY, "false")
+    # A table that is append-only for readers must not lose rows: see Delta's protocol. A run that is killed before the
+    # property is put back leaves that to the next one that writes the table.
+    state = set_properties(disk, state, {APPEND_ONLY: "false"})
+    removed = 0
+
+    def trimmed(now: TableState) -> Sequence[dict[str, Any]]:
+        nonlocal removed
+        keeps = _kept_by_end(before) if _is_history(now) else _kept_by_offset(_cut(now, name, before))
+        removes, adds, removed = _replacements(disk, now, keeps, before)
+        metadata = attrs.evolve(now.metadata, configuration={**now.metadata.configuration, FIRST_OFFSET: str(before)})
+        info = upkeep_info("DELETE", {"predicate": f'["offset < {before}"]'})
+        return [info, metadata.to_action(), *removes, *adds]
+
+    done = commit_beside_writers(disk, state, trimmed)
+    assert done is not None
+    set_properties(disk, done, {APPEND_ONLY: append_only})
+    return removed
+
+
+@attrs.frozen
+class _Keeps:
+    """Which rows of a table stay: by the `column` in which a file's greatest value tells whether it has any."""
+
+    column: str
+    least: int
+    rows: Callable[[pa.Table], pa.ChunkedArray]
+
+
+def _kept_by_offset(first: int) -> _Keeps:
+    return _Keeps("offset", first, lambda rows: pc.greater_equal(rows.column("offset"), first))
+
+
+def _kept_by_end(before: int) -> _Keeps:
+    def goes_on(rows: pa.Table) -> pa.ChunkedArray:
+        return pc.or_kleene(pc.is_null(rows.column(_END)), pc.greater(rows.column(_END), before))
+
+    return _Keeps(_END, before + 1, goes_on)
+
+
+def _cut(state: TableState, name: str, before: int) -> int:
+    """The first offset whose rows stay: of counts, which hold until the next ones, those that hold at `before` stay."""
+    if name not in METRICS.tables:
+        return before
+    newest = 0
+    for file in state.files.values():
+        statistics = file.statistics
+        if statistics is not None and statistics.min_values.get("offset", 0) <= before:
+            offsets = _read(state, file, ["offset"]).column("offset")
+            newest = max(newest, pc.max(offsets.filter(pc.less_equal(offsets, before))).as_py() or 0)
+    return newest
+
+
+def _replacements(
+    disk: Disk, state: TableState, keeps: _Keeps, before: int
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]], int]:
+    """The removes and adds of a trim, and how many rows go; the rows of the adds are in the table before."""
+    removes, adds, removed, time = [], [], 0, now_ms()
+    wanted = state.metadata.configuration.get(_STATISTICS_COLUMNS, keeps.column).split(",")
+    for file in state.files.values():
+        if _keeps_all(file, keeps):
+            continue
+        rows = _read(state, file, None)
+        kept = rows.filter(keeps.rows(rows))
+        if kept.num_rows == rows.num_rows:
+            continue
+        removed += rows.num_rows - kept.num_rows
+        removes.append(RemoveFile(path=file.path, deletion_timestamp=time, size=file.size).to_action(data_change=True))
+        if kept.num_rows:
+            columns = [name for name in wanted if name in kept.schema.names]
+            add = write_row_file(
+                disk,
+                state.path,
+                kept,
+                last_offset=state.transactions.get(app_id_of(state.path.name), before),
+                statistics_columns=columns,
+                modification_time=file.modification_time,
+                check=True,
+            )
+            adds.append(attrs.evolve(add, data_change=False).to_action())
+    return removes, adds, removed
+
+
+def _keeps_all(file: AddFile, keeps: _Keeps) -> bool:
+    """Whether a file's statistics say that all its rows stay."""
+    statistics = file.statistics
+    if statistics is None:
+        return False
+    if statistics.null_counts.get(keeps.column, 0) == statistics.record_count:
+        return True
+    least = statistics.min_values.get(keeps.column)
+    return isinstance(least, int) and least >= keeps.least
+
+
+def _read(state: TableState, file: AddFile, columns: list[str] | None) -> pa.Table:
+    path = state.path / file.path
+    try:
+        return open_parquet_file(path).read(columns=columns)
+    except (pa.ArrowException, OSError, ValueError) as fault:
+        raise CorruptDataError(f"{path} is missing or damaged, so nothing of {state.path} was trimmed") from fault

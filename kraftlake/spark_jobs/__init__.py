@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from kraftlake.spark_jobs.java import java_home
     from kraftlake.spark_jobs.metrics_frames import counts_by_minute
     from kraftlake.spark_jobs.replay_listener import ReplayListener, ReplayProgress
-    from kraftlake.spark_jobs.replay_stream import ReplayResult, run_replay
     from kraftlake.spark_jobs.run_named_job import run_job
     from kraftlake.spark_jobs.session import spark_session
     from kraftlake.spark_jobs.stream_options import StreamOptions, StreamResult
@@ -31,7 +30,6 @@ __all__ = [
     "KraftDataSource",
     "ReplayListener",
     "ReplayProgress",
-    "ReplayResult",
     "StreamOptions",
     "StreamResult",
     "build_snapshot",
@@ -41,7 +39,6 @@ __all__ = [
     "local_changes_frame",
     "read_records",
     "run_job",
-    "run_replay",
     "run_snapshot",
     "run_tables",
     "spark_session",

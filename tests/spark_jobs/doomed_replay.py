@@ -12,7 +12,7 @@ import sys
 
 import pyarrow as pa
 
-from kraftlake.spark_jobs import run_replay
+from kraftlake.spark_jobs import StreamOptions, run_job
 from kraftlake.tables.lake_table import LakeTable
 from kraftlake.tables.lazy_table import LazyTable
 
@@ -31,7 +31,7 @@ def main(lake: str, stage: str, number: int) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
     LakeTable.append = deadly_append  # type: ignore[method-assign]
-    run_replay(lake, max_files_per_trigger=1, snapshot_every_bytes=int(sys.argv[4]))
+    run_job("replay", lake, options=StreamOptions(max_files=1), snapshot_every_bytes=int(sys.argv[4]))
 
 
 if __name__ == "__main__":

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kraftlake.metadata_log import MetadataLog
-from kraftlake.spark_jobs import java_home, replay, spark_session
+from kraftlake.spark_jobs import java_home, spark_session, submit
 from tests.tables.sample_log import lake_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PROJECT = Path(__file__).parents[2]
-PROGRAM = "kraftlake.spark_jobs.replay"
+PROGRAM = "kraftlake.spark_jobs.submit"
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
@@ -38,7 +38,8 @@ def run(command: list[str], **environment: str) -> subprocess.CompletedProcess[s
 def test_the_program_prints_its_answer_and_nothing_else(tmp_path: Path) -> None:
     lake_of(tmp_path / "lake", commits=2, last=400)
     end_offset = MetadataLog.open(tmp_path / "lake").end_offset
-    done = run([sys.executable, "-W", "error", "-m", PROGRAM, str(tmp_path / "lake"), "--max-files-per-trigger", "1"])
+    words = [sys.executable, "-W", "error", "-m", PROGRAM, "replay", str(tmp_path / "lake")]
+    done = run([*words, "--max-files-per-trigger", "1"])
     assert (done.stderr, done.returncode) == ("", 0)
     answer = json.loads(done.stdout)
     assert done.stdout.count("\n") == 1
@@ -50,9 +51,10 @@ def test_the_program_prints_its_answer_and_nothing_else(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("spark")
 def test_the_program_can_be_given_to_spark_submit(tmp_path: Path) -> None:
     lake_of(tmp_path / "lake", commits=1, last=100)
-    submit = Path(sys.executable).with_name("spark-submit")
+    program = Path(sys.executable).with_name("spark-submit")
+    java = ["--master", "local[1]", "--driver-java-options", QUICK]
     done = run(
-        [str(submit), "--master", "local[1]", "--driver-java-options", QUICK, replay.__file__, str(tmp_path / "lake")],
+        [str(program), *java, submit.__file__, "replay", str(tmp_path / "lake")],
         PYSPARK_PYTHON=sys.executable,
         JAVA_HOME=os.environ.get("JAVA_HOME") or str(java_home()),
     )
@@ -130,9 +132,9 @@ def test_times_are_utc_and_no_filters_go_to_python_data_sources(spark: SparkSess
 
 
 def test_the_program_says_what_is_wrong_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert replay.main([str(tmp_path / "nothing")]) == 1
+    assert submit.main(["replay", str(tmp_path / "nothing")]) == 1
     told = capsys.readouterr()
     assert told.out == ""
     assert told.err.startswith("There is no lake at")
     assert told.err.count("\n") == 1
-    assert replay.main([str(tmp_path / "nothing"), "--trigger", "often"]) == 2
+    assert submit.main(["replay", str(tmp_path / "nothing"), "--trigger", "often"]) == 2

@@ -1,4 +1,4 @@
-"""Events of topics that are kept by places, as columns: nothing is done a record in Python. Imports numpy and numba."""
+"""Events of topics and partitions that compiled code has replayed. Imports numpy and numba."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from kraftlake.tables.row_lists import RowLists
 
 
 class BulkEvents(NamedTuple):
-    """What records of topics were: `done` is the first that was not replayed.
+    """The events of records of topics; `done` is the number of the first record that was not replayed.
 
-    `rows` makes, on whatever thread, the rows of the events of topics and partitions and of others, which are given
-    with the numbers of their deltas and come last in each, and the deltas (int64) of all of these; `removed` has the
-    records that have removed topics, with the topics' names.
+    `rows` makes, on any thread, the rows of these events and of others, which are given with the numbers of their
+    deltas and come last in each delta, and the numbers of the deltas (int64) of all rows. `removed` has the numbers of
+    the records that removed topics, with the topics' names.
     """
 
     done: int
@@ -95,7 +95,7 @@ def _rows(
 
 
 def _name_ranks(names: pa.Array, topics: Any) -> tuple[Any, int]:
-    """By number of a topic where its name stands among those of some topics, and how many these are at most."""
+    """The ranks of the names of some topics, by number of the topic (int64), and their count."""
     used = np.zeros(len(names), np.bool_)
     used[topics] = True
     known = np.flatnonzero(used)
@@ -105,7 +105,7 @@ def _name_ranks(names: pa.Array, topics: Any) -> tuple[Any, int]:
 
 
 def _dense(partitions: Any) -> Any:
-    """Numbers that sort as the partitions' ids do, and are not larger than there are partitions or some."""
+    """Numbers (int64) in the order of the partitions' ids, below 2^20 or the number of partitions."""
     if len(partitions) and int(partitions.max()) >= 1 << 20:
         return np.unique(partitions, return_inverse=True)[1].reshape(-1)
     return partitions.astype(np.int64)
@@ -119,7 +119,7 @@ class _TopicEvent(NamedTuple):
 
 
 class _TopicEvents:
-    """Topics that came, grew and went. `topics` and `partitions` are the numbers of those that moved."""
+    """Topics that were created, grew or were deleted. `topics` and `partitions` are the numbers of changed ones."""
 
     def __init__(self, places: PartitionPlaces, moved: Moved, records: EffectiveRecords, deltas: Any) -> None:
         self._places = places
@@ -128,13 +128,13 @@ class _TopicEvents:
         self.partitions = places.change.partitions_at(moved.places)
         created = deltas[: moved.done][records.kinds[: moved.done] == TopicRecord.API_KEY]
         self._created = dict(enumerate(created.tolist(), start=moved.first_topic))
-        """In which delta each new topic was created."""
+        """The delta that created each new topic."""
         removals = moved.removals
         self._gone = dict(zip(removals[:, 1].tolist(), deltas[removals[:, 0]].tolist(), strict=True))
-        """In which delta each topic was removed that was."""
+        """The delta that removed each removed topic."""
 
     def events(self) -> Iterator[_TopicEvent]:
-        """What is to be told of topics, in no order."""
+        """The events of topics, in no order."""
         moved = self._moved
         come = self._counted((moved.flags & (HAD | HAS)) == HAS, moved.after)
         gone = self._counted((moved.flags & (HAD | HAS)) == HAD, moved.before)
@@ -166,7 +166,7 @@ class _TopicEvents:
         return strings.names[topic].as_py(), strings.ids[topic].as_py()
 
     def _counted(self, which: Any, rows: Any) -> dict[tuple[int, int], tuple[int, int, int]]:
-        """By delta and topic how many of the partitions there are, and their least and most replicas."""
+        """By delta and topic: the number of partitions that `which` names, and their least and most replicas."""
         some = np.flatnonzero(which)
         if not len(some):
             return {}

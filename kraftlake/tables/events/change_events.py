@@ -1,4 +1,4 @@
-"""The events of published changes, as a broker's loader makes them: few at a time, and whatever can't go in bulk."""
+"""The events of published changes, as a broker's loader makes them: of few records, or of those not read in bulk."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kraftlake.tables.events.table import EVENTS
 
 
 class ChangeEvents:
-    """Gathers what happened in published changes; `table` says it."""
+    """Collects the events of published changes; `table` gives their rows."""
 
     def __init__(self, *, show_secrets: bool = False) -> None:
         """Sensitive configs are `(redacted)` unless `show_secrets`."""
@@ -21,7 +21,7 @@ class ChangeEvents:
         self._ends: list[tuple[int, int, int]] = []
 
     def add(self, change: Published) -> None:
-        """Add a change; the load of a snapshot is no event: it says nothing of when."""
+        """Add a change; the load of a snapshot makes no events, for it does not say when anything happened."""
         if change.of_snapshot:
             return
         first = [] if change.elected is None else [election_event(change.elected, change.epoch)]

@@ -31,7 +31,7 @@ _PARTS: Final = ("features", "cluster", "configs", "client_quotas", "acls", "scr
 
 
 def entry_events(delta: MetadataDelta, after: MetadataImage, *, show_secrets: bool = False) -> Iterator[Event]:
-    """What a delta that has led to an image says of all but topics, partitions and producer ids, in a diff's order.
+    """The events of a delta that has led to an image, of all but topics, partitions and producer ids, in a diff's order.
 
     Sensitive configs are `(redacted)` unless `show_secrets`.
     """
@@ -46,7 +46,7 @@ def entry_events(delta: MetadataDelta, after: MetadataImage, *, show_secrets: bo
 
 
 def _named(delta: MetadataDelta, image: MetadataImage) -> MetadataImage:
-    """An image without most of what the delta does not name, so that nobody looks at all of what is there."""
+    """An image without most of what the delta does not name, so that the comparison is as small as the delta."""
     parts: dict[str, Any] = {"topics": TopicsImage.EMPTY, "producer_ids": ProducerIdsImage.EMPTY}
     if (cluster := delta.cluster_delta) is not None:
         parts["cluster"] = ClusterImage(
@@ -174,7 +174,7 @@ def _quota_events(change: EntryChange) -> Iterator[Event]:
 
 
 def _acl_events(id_: str, before: AclsImage, after: AclsImage) -> Iterator[Event]:
-    """One that is another under the same id was removed and added."""
+    """An ACL that is replaced under the same id is removed and added."""
     for of, image, kind, words in (
         ("before", before, "acl_removed", "removed"),
         ("after", after, "acl_added", "added"),
@@ -239,4 +239,4 @@ _EVENTS: Final[Mapping[str, Callable[[EntryChange], Iterator[Event]]]] = {
     "scram": _scram_events,
     "delegationTokens": _token_events,
 }
-"""What makes the events of a part of a diff but ACLs, of which a diff tells no more than what differs."""
+"""Makes the events of each part of a diff but ACLs, for which a diff has only the fields that differ."""

@@ -1,4 +1,4 @@
-"""The events of a range of any source's log, in order and without Spark: of a long one by columns."""
+"""The events of a range of any source's log, in order and without Spark: of a long range in bulk."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 _CHANGES_AT_ONCE: Final = 200
 
 Changes = Callable[[int | None, int | None], LogChanges]
-"""Gives the changes of a range of offsets."""
+"""Makes the changes of a range of offsets."""
 
 
 class LogEvents:
-    """The rows of `events/` of the changes of a range, a bounded number of them in each table; to be iterated once.
+    """The rows of `events/` of a range of a log, as tables of a bounded number of log batches; iterate it once.
 
-    `skipped` grows with the records that a lenient replay leaves out, by offset. Raises what `LogChanges` raises; what
-    happened before a record that can't be replayed is told first.
+    `skipped` grows with the records that a lenient replay leaves out, by offset. Raises what `LogChanges` raises, after
+    the rows of the events before the record that can't be replayed.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class LogEvents:
         *,
         show_secrets: bool = False,
     ) -> None:
-        """`changes` is asked for those of [from_offset, to_offset], and for those of ranges within it.
+        """`changes` makes those of [from_offset, to_offset], and those of ranges within it.
 
         Sensitive configs are `(redacted)` unless `show_secrets`.
         """
@@ -72,7 +72,7 @@ class LogEvents:
             yield from self._by_columns(loader)
 
     def _one_by_one(self, changes: LogChanges, after: int = -1) -> Iterator[pa.Table]:
-        """Those of changes that end behind the offset `after`."""
+        """The tables of changes that end after the offset `after`."""
         told = ChangeEvents(show_secrets=self._show_secrets)
         try:
             for count, change in enumerate(changes, 1):
@@ -89,11 +89,11 @@ class LogEvents:
         yield told.table()
 
     def _by_columns(self, loader: MetadataBatchLoader) -> Iterator[pa.Table]:
-        """All that follows a loader's image; one by one from where something is odd on."""
-        from kraftlake.tables.events.whole_chunks import WholeParts  # imports numpy and numba
+        """The tables of all that follows a loader's image: in bulk as far as that goes, then one by one."""
+        from kraftlake.tables.events.bulk_log_events import BulkLogEvents  # imports numpy and numba
 
-        parts = WholeParts(self._reader, loader, self._to_offset, show_secrets=self._show_secrets)
-        with suppress(KraftlakeError):  # an object says what is wrong with it, or leaves it out
+        parts = BulkLogEvents(self._reader, loader, self._to_offset, show_secrets=self._show_secrets)
+        with suppress(KraftlakeError):  # the replay of objects says what is wrong, or skips it
             yield from parts
         if parts.safe_from <= self._to_offset:
             yield from self._one_by_one(self._make(parts.safe_from, self._to_offset), after=parts.told_to)

@@ -1,4 +1,4 @@
-"""The events of metadata deltas that were replayed as objects: of few records, and of what can't be taken in bulk.
+"""The events of metadata deltas that were replayed as objects: of few records, or of those not replayed in bulk.
 
 Imports numpy.
 """
@@ -23,7 +23,7 @@ from kraftlake.tables.events.topic_events import partitions_added, partitions_in
 
 
 class ObjectEvents:
-    """Gathers what happened in metadata deltas, one after the other; `rows` says it."""
+    """Collects the events of metadata deltas, one after the other; `rows` gives their rows."""
 
     def __init__(self, *, show_secrets: bool = False) -> None:
         """Sensitive configs are `(redacted)` unless `show_secrets`."""
@@ -39,7 +39,7 @@ class ObjectEvents:
         self._after: list[tuple[int, ...]] = []
 
     def add(self, number: int, delta: MetadataDelta, after: MetadataImage, first: Iterable[Event] = ()) -> None:
-        """Add a delta, its number, and the image that it has led to; some events come `first`."""
+        """Add a delta, its number and the image after it; the events `first` come before all of its own."""
         self._add_singles(number, first)
         if delta.topics_delta is not None:
             self._add_topics(number, delta.topics_delta)
@@ -67,7 +67,7 @@ class ObjectEvents:
         )
 
     def _add_topics(self, number: int, delta: TopicsDelta) -> None:
-        """Topics that are gone, by name, then the others, each with its partitions'."""
+        """Deleted topics by name, then the others by name, each before its partitions."""
         gone = [topic for id_ in delta.deleted_topic_ids if (topic := delta.image.get_topic_by_id(id_)) is not None]
         self._add_singles(
             number,

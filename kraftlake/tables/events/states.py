@@ -1,7 +1,7 @@
-"""What records tell of a cluster, one metadata delta after the other: a pure function of them and of a first image.
+"""The events of a cluster, one metadata delta after the other: a pure function of its records and of a first image.
 
-Most records of topics go through compiled code, as columns; what is odd about one makes the rest of its piece go by
-objects.
+Compiled code replays most records of topics. From a record on that compiled code can't replay, the rest of a chunk is
+replayed as objects.
 """
 
 from __future__ import annotations
@@ -50,20 +50,20 @@ ENTRY_KINDS: Final = tuple(
         r.UnregisterControllerRecord,
     )
 )
-"""The api keys of the records that events are of, but for those of topics and partitions."""
+"""The api keys of the records that make events of all but topics and partitions."""
 
 EVENT_KINDS: Final = (*TOPIC_KINDS, *ENTRY_KINDS)
-"""The api keys of the records that events are of."""
+"""The api keys of the records that make events."""
 
 
 Rows = Callable[[], tuple[pa.Table, Any]]
-"""Makes rows of `events/`, and the numbers of their deltas."""
+"""Makes rows of `events/` (ENCODED_EVENTS), and the numbers of their deltas (int64)."""
 
 
 class EventStates:
-    """The image after a metadata delta; `take` moves it on over further deltas.
+    """The image after a metadata delta; `take` replays further deltas.
 
-    What comes out depends on the records and deltas alone, not on how they are cut into pieces: between two deltas.
+    The events depend on the records and deltas alone, not on how these are cut into chunks between two deltas.
     """
 
     def __init__(
@@ -82,10 +82,11 @@ class EventStates:
     def take(self, records: EffectiveRecords, heads: DeltaBoundaries) -> Iterator[Rows]:
         """Replay the records of whole deltas, which follow those before.
 
-        Gives what makes, on whatever thread, the rows of `events/` in order, but for those of elections of controllers,
-        with the numbers (int64, ascending) of their deltas. A record is of the first delta whose last offset is at or
-        behind the one at which it takes effect. Records of other kinds than `EVENT_KINDS` are left out. Raises
-        ReplayError or CorruptDataError, naming the offset, for a record that contradicts what is there.
+        Gives functions that make, on any thread, the rows of `events/` in order, without those of elections of
+        controllers, and the numbers (int64, ascending) of their deltas. A record is of the first delta whose last
+        offset is not less than the offset at which the record takes effect. Records of other kinds than `EVENT_KINDS`
+        are left out. Raises ReplayError or CorruptDataError, naming the offset, for a record that contradicts the
+        image.
         """
         records = records.of_kinds((*EVENT_KINDS, UNKNOWN_KIND))
         if not len(records):
@@ -110,7 +111,7 @@ class EventStates:
     def _take_others(
         self, records: EffectiveRecords, deltas: Any, end: int, removed: dict[int, str]
     ) -> Iterator[tuple[int, Event]]:
-        """The events of what is no topic, of the records before the one numbered `end`, with the numbers of deltas.
+        """The events of all but topics, of the records before the one numbered `end`, with the numbers of deltas.
 
         `removed` names the topics that some of the records have removed: their configs go with them.
         """

@@ -1,4 +1,4 @@
-"""The writer of `events/`, as the streams over a lake's log take it."""
+"""The writer of `events/`."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _NO_OP = NoOpRecord.API_KEY
 
 
 class EventsWriter(DeltaRowsWriter):
-    """Makes the rows of `events/`; those of a delta by what they are of: quorum, brokers, topics, configs, …
+    """Makes the rows of `events/`: of each delta those of the quorum, topics and partitions, and all else.
 
-    The load of a snapshot is no event: it says nothing of when.
+    The load of a snapshot makes no events, for it does not say when anything happened.
     """
 
     description = EVENTS
@@ -40,7 +40,7 @@ class EventsWriter(DeltaRowsWriter):
     kinds = EVENT_KINDS
 
     def __init__(self, *, bulk: bool | None = None, show_secrets: bool = False) -> None:
-        """`bulk` says whether to use compiled code, None: where there is enough to do for it.
+        """`bulk` says whether to use compiled code; None: where there are enough records.
 
         Sensitive configs are `(redacted)` unless `show_secrets`.
         """
@@ -52,7 +52,7 @@ class EventsWriter(DeltaRowsWriter):
         self._epoch = -1
         """The epoch of the last delta, or of no-op records behind it."""
         self._quiet_rises: frozenset[int] = frozenset()
-        """The last offsets of batches of nothing but no-op records that begin an epoch: they tell of no leader."""
+        """The last offsets of batches of no-op records alone that begin an epoch: they make no event of a leader."""
 
     def drain_later(self) -> LazyTable:
         """The rows that were made since the last call, or are being made."""
@@ -102,7 +102,7 @@ class EventsWriter(DeltaRowsWriter):
         self.rows.add_later(self._later(partial(_joined, told, elections, elected)))
 
     def _later(self, make: Callable[[], pa.Table]) -> LazyTable:
-        """Rows that are made on a thread of their own, where records are replayed by compiled code."""
+        """Rows that a background thread makes, where compiled code replays records."""
         if not self._states.in_columns:
             return LazyTable.of(make())
         if self._maker is None:

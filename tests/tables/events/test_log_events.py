@@ -18,8 +18,7 @@ from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.replay.queries.changes import LogChanges
 from kraftlake.runtime.errors import KraftlakeError
-from kraftlake.tables.events import log_events
-from kraftlake.tables.events import whole_chunks as whole_parts
+from kraftlake.tables.events import bulk_log_events, log_events
 from kraftlake.tables.events.log_events import LogEvents
 from kraftlake.tables.history import partition_states
 from tests.metadata_logs import metadata_logs
@@ -39,9 +38,9 @@ def parts_taken(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     monkeypatch.setattr("kraftlake.replay.reading.chunks.BULK_FROM", 0)
     monkeypatch.setattr(partition_states, "BULK_FROM", 1)
     taken: list[int] = []
-    take = whole_parts.EventsWriter.take_part
+    take = bulk_log_events.EventsWriter.take_part
     monkeypatch.setattr(
-        whole_parts.EventsWriter, "take_part", lambda self, part: (take(self, part), taken.append(part.last_offset))
+        bulk_log_events.EventsWriter, "take_part", lambda self, part: (take(self, part), taken.append(part.last_offset))
     )
     return taken
 

@@ -1,4 +1,4 @@
-"""The events of a log whose parts are taken in whole and as columns, up to where something is odd about one."""
+"""The events of a log that is read in bulk, up to the first record that only objects can replay."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ _NO_OP_BYTES: Final = 4
 """The length of a no-op record's value without tagged fields."""
 
 
-class WholeParts:
-    """The rows of `events/` of the log behind a loader's image, between two batches, up to an offset.
+class BulkLogEvents:
+    """The rows of `events/` of the log after a loader's image, which ends between two batches, up to an offset.
 
-    To be iterated once, a table for each part of the log; then, and where that has raised, another can go on from the
-    offset `safe_from`, in front of which no transaction is open, for what lies behind the offset `told_to`.
+    Iterate it once: one table for each chunk of the log. At the end, and after an error, the rows up to the offset
+    `told_to` were given. No transaction is open at the offset `safe_from`: a replay can go on from there.
     """
 
     def __init__(
@@ -54,7 +54,8 @@ class WholeParts:
     def __iter__(self) -> Iterator[pa.Table]:
         """The tables, up to the batch that the last offset splits.
 
-        Raises what the records raise, and ReplayError for what a loader has to look at.
+        Raises ReplayError or CorruptDataError for a record that has to be replayed by a loader, or contradicts the
+        image.
         """
         for part in chunks_of(self._reader, self.safe_from, self._to_offset):
             if part.last_offset > self._to_offset:
@@ -69,7 +70,7 @@ class WholeParts:
 
 
 def _check(part: Chunk, expected: int, epoch: int) -> None:
-    """Raises for what a loader wouldn't take, where that shows only there."""
+    """Raise ReplayError for a chunk that does not follow the one before it, and for unknown records."""
     epochs = np.array([part.epoch]) if isinstance(part, RecordBatch) else part.epochs
     if part.base_offset != expected or (np.diff(epochs, prepend=epoch) < 0).any():
         raise ReplayError(f"the batch at offset {part.base_offset} does not follow the one before it")

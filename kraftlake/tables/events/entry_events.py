@@ -31,7 +31,7 @@ _PARTS: Final = ("features", "cluster", "configs", "client_quotas", "acls", "scr
 
 
 def entry_events(delta: MetadataDelta, after: MetadataImage, *, show_secrets: bool = False) -> Iterator[Event]:
-    """The events of a delta that has led to an image, of all but topics, partitions and producer ids, in a diff's order.
+    """The events of a delta that led to an image, of all but topics, partitions and producer ids, in a diff's order.
 
     Sensitive configs are `(redacted)` unless `show_secrets`.
     """

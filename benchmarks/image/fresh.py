@@ -16,7 +16,7 @@ from pathlib import Path
 
 def private_bytes() -> int:
     """Memory that is this process's alone, after giving back what is free."""
-    from kraftlake.runtime.reused_memory import give_back
+    from kraftlake.runtime.array_pool import give_back
 
     gc.collect()
     give_back()

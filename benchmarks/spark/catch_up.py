@@ -50,9 +50,9 @@ def lake_of(name: str, folder: Path, records: int, partitions: int) -> Path:
 
 def run(what: str, lake: Path) -> dict[str, float]:
     """Take the lake's log in, as one of WHATS, in this process, which has done nothing else."""
-    from kraftlake.runtime.own_process import settle_in
+    from kraftlake.runtime.process_setup import configure_process
 
-    settle_in()  # as `kraftlake spark` does
+    configure_process()  # as `kraftlake spark` does
     import pyarrow as pa
 
     from kraftlake.spark_jobs import run_job

@@ -1,6 +1,6 @@
 """The vocabulary: every record of a KRaft metadata log, its wire and JSON form, and the batches that hold records.
 
-The Arrow forms are in `kraftlake.records.rows` and `kraftlake.records.arrow_form`, which import pyarrow; this door
+The Arrow forms are in `kraftlake.records.rows` and `kraftlake.records.typed_rows`, which import pyarrow; this door
 does not.
 
 What is re-exported here is imported when it is first asked for, so that naming the room costs nothing.

@@ -27,6 +27,7 @@ from kraftlake.records.batch_format import (
     split_records,
 )
 from kraftlake.records.crc32c import crc32c
+from kraftlake.records.fast_construct import mutable_twin
 from kraftlake.records.schema import Message
 from kraftlake.records.serde import (
     AnyMessage,
@@ -37,7 +38,6 @@ from kraftlake.records.serde import (
     encode_value,
 )
 from kraftlake.records.torn import whole_batch_behind, zeros_from
-from kraftlake.records.twin import mutable_twin
 from kraftlake.records.varint import MalformedError
 from kraftlake.runtime.errors import CorruptDataError, UnwritableMetadataError
 from kraftlake.runtime.value import Value

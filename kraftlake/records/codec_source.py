@@ -13,8 +13,8 @@ from typing import Any
 
 import attrs
 
+from kraftlake.records.fast_construct import mutable_twin
 from kraftlake.records.schema import FieldSpec, Primitive, Struct, field_specs, json_name, memoized
-from kraftlake.records.twin import mutable_twin
 from kraftlake.records.uuid import Uuid
 from kraftlake.records.varint import MalformedError, read_uvarint, uvarint
 from kraftlake.runtime.errors import UnwritableMetadataError

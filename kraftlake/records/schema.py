@@ -1,6 +1,6 @@
 """How a message is declared: an attrs class whose fields carry type, versions, tag and nullability.
 
-Codec, Arrow form and JSON form are derived from these declarations (`codec`, `arrow_form`, `json_form`), so that each
+Codec, Arrow form and JSON form are derived from these declarations (`codec`, `typed_columns`, `json_form`), so each
 type is written down once. Source: Kafka's message schemas (JSON files in the kafka-metadata and kafka-clients jars).
 """
 

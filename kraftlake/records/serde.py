@@ -19,9 +19,9 @@ from kraftlake.records.codec import (
     encode_message,
     message_decoder,
 )
+from kraftlake.records.fast_construct import mutable_twin
 from kraftlake.records.metadata_records import METADATA_RECORDS
 from kraftlake.records.schema import Message, type_name
-from kraftlake.records.twin import mutable_twin
 from kraftlake.records.varint import MalformedError, read_uvarint, uvarint
 from kraftlake.runtime.errors import CorruptDataError, UnwritableMetadataError
 from kraftlake.runtime.lazy_module import LazyModule

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from kraftlake import kernels
-from kraftlake.records.arrow_form import ARROW_TYPES
 from kraftlake.records.schema import FieldSpec, Message, Primitive, Struct, field_specs, memoized
 from kraftlake.records.serde import decode_value
 from kraftlake.runtime.errors import CorruptDataError
@@ -23,6 +22,20 @@ if TYPE_CHECKING:
 
 _BYTES_AT_ONCE = 2 * 1024 * 1024
 """Of values: what is set aside for columns is in proportion, and ends of texts are 32-bit numbers."""
+
+ARROW_TYPES: dict[Primitive, pa.DataType] = {
+    Primitive.BOOL: pa.bool_(),
+    Primitive.INT8: pa.int8(),
+    Primitive.INT16: pa.int16(),
+    Primitive.UINT16: pa.int32(),
+    Primitive.INT32: pa.int32(),
+    Primitive.INT64: pa.int64(),
+    Primitive.FLOAT64: pa.float64(),
+    Primitive.STRING: pa.string(),
+    Primitive.BYTES: pa.binary(),
+    Primitive.UUID: pa.string(),
+}
+"""The Arrow type of each field type."""
 
 _WORTH_COMPILING = 2_000
 """Fewer records than this are decoded as objects where no compiled code is loaded yet."""

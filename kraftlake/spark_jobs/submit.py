@@ -8,7 +8,7 @@ import sys
 from typing import Any, Final
 
 from kraftlake.runtime.errors import KraftlakeError
-from kraftlake.runtime.own_process import settle_in
+from kraftlake.runtime.process_setup import configure_process
 from kraftlake.spark_jobs.run_named_job import run_job
 from kraftlake.tables.jobs import JOBS
 
@@ -70,7 +70,7 @@ def _run(given: argparse.Namespace) -> dict[str, Any]:
         max_bytes=given.max_bytes_per_trigger,
         checkpoint=given.checkpoint,
     )
-    settle_in()
+    configure_process()
     return run_job(given.job, given.lake, options=options).to_json()
 
 

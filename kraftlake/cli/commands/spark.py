@@ -11,7 +11,7 @@ from kraftlake.cli.commands.spark_snapshot import snapshot
 from kraftlake.cli.options import Call, command
 from kraftlake.cli.parameters import LAKE, OUTPUT, CountParameter
 from kraftlake.cli.sections import ENGINE
-from kraftlake.runtime.own_process import settle_in
+from kraftlake.runtime.process_setup import configure_process
 from kraftlake.spark_jobs.run_named_job import run_job
 from kraftlake.tables.jobs import JOBS, REPLAY, Job
 
@@ -109,7 +109,7 @@ def _run(
     from kraftlake.cli.views.progress_view import progress_bars
     from kraftlake.spark_jobs import StreamOptions
 
-    settle_in()
+    configure_process()
     options = StreamOptions.of(
         trigger=trigger.removeprefix(_INTERVAL_PREFIX),
         max_files=max_files,

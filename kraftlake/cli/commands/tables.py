@@ -15,7 +15,7 @@ from kraftlake.cli.options import Call, command
 from kraftlake.cli.parameters import LAKE, MOMENT, MeasureParameter
 from kraftlake.cli.sections import ENGINE, UPKEEP
 from kraftlake.cli.views.words import counted
-from kraftlake.runtime.own_process import settle_in
+from kraftlake.runtime.process_setup import configure_process
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -55,7 +55,7 @@ def tables(call: Call, lake: str, names: tuple[str, ...], *, follow: bool, poll:
     """
     if poll is not None and not follow:
         raise click.UsageError("--poll belongs to --follow.")
-    settle_in()
+    configure_process()
     from kraftlake.cli.views.progress_view import progress_bars
     from kraftlake.cli.views.run_view import show_run
     from kraftlake.tables import update_tables

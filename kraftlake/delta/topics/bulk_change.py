@@ -17,7 +17,7 @@ from kraftlake.kernels.replay import change_state as columns
 from kraftlake.kernels.replay import local_changes as local
 from kraftlake.kernels.replay import row_lists, topic_records
 from kraftlake.records.uuid import Uuid
-from kraftlake.runtime import reused_memory
+from kraftlake.runtime import array_pool
 
 
 class BulkChange(BulkState):
@@ -103,7 +103,7 @@ class BulkChange(BulkState):
         if count * PATCHES_BELOW <= base.partition_count:
             order = np.argsort(touched, kind="stable")
             return PackedTopics(rows=base.rows, patched=touched[order], patches=values[order], **common)
-        rows = reused_memory.copy_of(base.rows)
+        rows = array_pool.copy_of(base.rows)
         row_lists.scatter(rows, touched, values, count)
         return PackedTopics(rows=rows, **common)
 
@@ -156,7 +156,7 @@ class BulkChange(BulkState):
         if len(self.state.dense_flags):
             return self.state.dense_rows
         count = int(self.state.counts[columns.N_TOUCHED])
-        rows = reused_memory.copy_of(self.packed.rows)
+        rows = array_pool.copy_of(self.packed.rows)
         row_lists.scatter(rows, self.state.touched[:count], self.state.touched_rows[:count], count)
         return rows
 

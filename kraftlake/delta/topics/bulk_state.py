@@ -13,7 +13,7 @@ from kraftlake.kernels.aot.arguments import Flattened
 from kraftlake.kernels.replay import change_state as columns
 from kraftlake.kernels.replay import indexes, row_lists, topic_records
 from kraftlake.records.uuid import Uuid
-from kraftlake.runtime import reused_memory
+from kraftlake.runtime import array_pool
 
 _SAMPLES = 1024
 """Number of records sampled to estimate the memory that all need."""
@@ -84,10 +84,10 @@ class BulkState:
         """Copy the rows that are shared with an immutable image, before they change."""
         self._gathered = None
         if self.fresh_rows_are_shared:
-            self.replace(fresh_rows=reused_memory.copy_of(self.state.fresh_rows))
+            self.replace(fresh_rows=array_pool.copy_of(self.state.fresh_rows))
             self.fresh_rows_are_shared = False
         if self.dense_rows_are_shared:
-            self.replace(dense_rows=reused_memory.copy_of(self.state.dense_rows))
+            self.replace(dense_rows=array_pool.copy_of(self.state.dense_rows))
             self.dense_rows_are_shared = False
 
     @property
@@ -228,7 +228,7 @@ class BulkState:
         state = self.state
         count = int(state.counts[columns.N_TOUCHED])
         touched, info = state.touched[:count], state.touched_info[:count]
-        rows = reused_memory.copy_of(self.packed.rows)
+        rows = array_pool.copy_of(self.packed.rows)
         if count:
             row_lists.scatter(rows, touched, state.touched_rows[:count], count)
         flags, elections = np.zeros(len(rows), np.uint8), np.zeros((len(rows), 2), np.int32)
@@ -345,6 +345,6 @@ def _power_of_two(least: int) -> int:
 def _grown(array: Any, size: int) -> Any:
     if size <= len(array):
         return array
-    grown = reused_memory.empty((size, *array.shape[1:]), array.dtype)
+    grown = array_pool.empty((size, *array.shape[1:]), array.dtype)
     grown[: len(array)] = array
     return grown

@@ -9,9 +9,9 @@ import attrs
 
 from kraftlake.image.topics.directory_id import MIGRATING
 from kraftlake.image.writer_options import ImageWriterOptions
+from kraftlake.records.fast_construct import mutable_twin
 from kraftlake.records.metadata_records import PartitionChangeRecord, PartitionRecord
 from kraftlake.records.serde import ApiMessageAndVersion
-from kraftlake.records.twin import mutable_twin
 from kraftlake.records.uuid import Uuid
 from kraftlake.runtime import ReplayError
 

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from kraftlake.image.topics.partition_registration import LeaderRecoveryState, PartitionRegistration
-from kraftlake.records.twin import mutable_twin
+from kraftlake.records.fast_construct import mutable_twin
 from kraftlake.records.uuid import Uuid
 
 WIDTH: Final = 3

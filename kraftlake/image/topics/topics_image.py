@@ -17,8 +17,8 @@ from kraftlake.image.topics.topic_image import TopicImage
 from kraftlake.image.topics.topic_maps import TopicsById, TopicsByName
 from kraftlake.image.writer_options import ImageWriterOptions
 from kraftlake.records.encoded_values import EncodedValues
+from kraftlake.records.fast_construct import mutable_twin
 from kraftlake.records.serde import ApiMessageAndVersion
-from kraftlake.records.twin import mutable_twin
 from kraftlake.records.uuid import Uuid
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from kraftlake.records.batch import RecordBatch, encode_batch
 from kraftlake.records.serde import ApiMessageAndVersion
 from tests.histories import histories
 
-SAMPLES = Path(__file__).resolve().parents[2] / "samples"
+SAMPLES = Path(__file__).resolve().parents[3] / "samples"
 HISTORIES = max(10, settings.default.max_examples // 10)
 TIME = 1_700_000_000_000
 

@@ -13,7 +13,7 @@ import pytest
 ROUNDS = """
 import resource, sys
 import numpy as np, pyarrow as pa
-from kraftlake.runtime.kept_memory import keep_freed_memory
+from kraftlake.runtime.process_setup import keep_freed_memory
 kept = keep_freed_memory()
 def faults():
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt

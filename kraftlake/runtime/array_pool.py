@@ -1,8 +1,7 @@
-"""Memory for large arrays that is used again once nobody holds it. Imports numpy.
+"""A pool of memory for large arrays. Imports numpy.
 
 Pages that are new to a process cost more than what is written into them: the system clears them first, and a virtual
-machine may have to ask its host for each. Who replays one log after another gets the memory of the images and changes
-that are gone by then.
+machine may have to ask its host for each. A replay takes the memory of the images and changes that were freed before.
 """
 
 from __future__ import annotations
@@ -13,16 +12,16 @@ from typing import Any, Final
 import numpy as np
 
 FROM_BYTES: Final = 1 << 20
-"""Smaller arrays are the business of malloc, which keeps memory too."""
+"""Smaller arrays come from malloc, which keeps memory too."""
 KEPT_BYTES: Final = 192 << 20
-"""How much that nobody uses is kept at most; a larger array comes from the system, and goes back to it."""
+"""The most unused memory that is kept; a larger array comes from the system, and goes back to it."""
 
 _unused: dict[int, Any] = {}
-"""Blocks that nobody uses, the oldest first. Each step on it is one that no other thread can come between."""
+"""Unused blocks, the oldest first. Every operation on it is atomic."""
 
 
 class _Lease(np.ndarray[Any, Any]):
-    """A block that somebody uses: arrays made of it hold this, and when the last of them is gone, the block is kept."""
+    """A block in use: arrays made of it hold this, and when the last of them is freed, the block is kept."""
 
     def __del__(self) -> None:
         block = self.base
@@ -49,12 +48,12 @@ def copy_of(array: Any) -> Any:
 
 
 def give_back() -> None:
-    """Give the memory that nobody uses back to the system."""
+    """Return unused memory to the system."""
     _drop_unused(0)
 
 
 def _taken(size: int) -> Any:
-    """The smallest unused block that is large enough, and not much too large; it is not unused any more."""
+    """Take the smallest unused block that is large enough, and not much too large."""
     fitting = [(len(block), key) for key, block in list(_unused.items()) if size <= len(block) <= 2 * size]
     for _, key in sorted(fitting):
         block = _unused.pop(key, None)
@@ -64,7 +63,7 @@ def _taken(size: int) -> Any:
 
 
 def _drop_unused(kept: int) -> None:
-    """Drop blocks that nobody uses, the oldest first, until no more than `kept` bytes are left."""
+    """Drop unused blocks, the oldest first, until no more than `kept` bytes are left."""
     blocks = list(_unused.items())
     total = sum(len(block) for _, block in blocks)
     for key, block in blocks:

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.runtime import reused_memory
+from kraftlake.runtime import array_pool
 
-ROWS = reused_memory.FROM_BYTES // 56 + 1
+ROWS = array_pool.FROM_BYTES // 56 + 1
 
 
 @pytest.fixture(autouse=True)
 def nothing_kept() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reused_memory, "_unused", {})
+        patch.setattr(array_pool, "_unused", {})
         yield
 
 
@@ -27,48 +27,48 @@ def address(array: np.ndarray) -> int:
 
 
 def test_an_array_that_is_gone_leaves_its_memory_to_the_next_one() -> None:
-    array = reused_memory.empty((2 * ROWS, 14), np.int32)
+    array = array_pool.empty((2 * ROWS, 14), np.int32)
     before = address(array)
     del array
-    again = reused_memory.empty((2 * ROWS - 7, 14), np.int32)
+    again = array_pool.empty((2 * ROWS - 7, 14), np.int32)
     assert address(again) == before
     assert (again.shape, again.dtype) == ((2 * ROWS - 7, 14), np.int32)
 
 
 @pytest.mark.parametrize("hold", [lambda a: a[3:], lambda a: a.data, lambda a: a.reshape(-1).view(np.uint8).data[5:]])
 def test_a_view_of_any_kind_holds_its_memory(hold) -> None:  # type: ignore[no-untyped-def]
-    array = reused_memory.empty((ROWS, 14), np.int32)
+    array = array_pool.empty((ROWS, 14), np.int32)
     before = address(array)
     view = hold(array)
     del array
-    assert address(reused_memory.empty((ROWS, 14), np.int32)) != before
+    assert address(array_pool.empty((ROWS, 14), np.int32)) != before
     del view
-    assert before in {address(array) for array in [reused_memory.empty((ROWS, 14), np.int32) for _ in range(2)]}
+    assert before in {address(array) for array in [array_pool.empty((ROWS, 14), np.int32) for _ in range(2)]}
 
 
 def test_small_arrays_and_larger_ones_than_are_kept_come_from_the_system() -> None:
-    small = reused_memory.empty(10, np.int64)
-    large = reused_memory.empty(reused_memory.KEPT_BYTES + 1, np.uint8)
+    small = array_pool.empty(10, np.int64)
+    large = array_pool.empty(array_pool.KEPT_BYTES + 1, np.uint8)
     assert small.base is None
     assert large.base is None
     del small, large
-    assert reused_memory._unused == {}
+    assert array_pool._unused == {}
 
 
 def test_what_nobody_uses_is_given_back() -> None:
-    held = reused_memory.empty((ROWS, 14), np.int32)
-    reused_memory.empty((ROWS, 14), np.int32)
-    assert len(reused_memory._unused) == 1
-    reused_memory.give_back()
-    assert reused_memory._unused == {}
+    held = array_pool.empty((ROWS, 14), np.int32)
+    array_pool.empty((ROWS, 14), np.int32)
+    assert len(array_pool._unused) == 1
+    array_pool.give_back()
+    assert array_pool._unused == {}
     before = address(held)
     del held
-    assert address(reused_memory.empty((ROWS, 14), np.int32)) == before
+    assert address(array_pool.empty((ROWS, 14), np.int32)) == before
 
 
 def test_a_copy_is_one() -> None:
     array = np.arange(14 * ROWS, dtype=np.int32).reshape(ROWS, 14)
-    copy = reused_memory.copy_of(array)
+    copy = array_pool.copy_of(array)
     assert (copy == array).all()
     copy[0, 0] = -1
     assert array[0, 0] == 0
@@ -78,24 +78,24 @@ def test_a_copy_is_one() -> None:
 def test_no_two_arrays_share_memory_and_the_bound_is_kept(steps: list[tuple[int, int]]) -> None:
     mb = 1 << 20
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reused_memory, "_unused", {})
-        patch.setattr(reused_memory, "KEPT_BYTES", 8 * mb)
+        patch.setattr(array_pool, "_unused", {})
+        patch.setattr(array_pool, "KEPT_BYTES", 8 * mb)
         held: list[tuple[np.ndarray, int]] = []
         for number, (size, drop) in enumerate(steps):
-            array = reused_memory.empty(size * mb, np.uint8)
+            array = array_pool.empty(size * mb, np.uint8)
             array[:: mb // 2] = number
             held.append((array[mb // 2 :], number))
             del array
             if drop < len(held):
                 del held[drop]
-            assert sum(map(len, reused_memory._unused.values())) <= 8 * mb
+            assert sum(map(len, array_pool._unused.values())) <= 8 * mb
             assert all((view[:: mb // 2] == mark).all() for view, mark in held)
 
 
 def test_threads_never_get_the_same_memory() -> None:
     def use(mark: int) -> bool:
         for _ in range(50):
-            array = reused_memory.empty(reused_memory.FROM_BYTES, np.uint8)
+            array = array_pool.empty(array_pool.FROM_BYTES, np.uint8)
             array[:: 1 << 16] = mark
             if (array[:: 1 << 16] != mark).any():
                 return False

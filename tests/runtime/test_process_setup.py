@@ -12,9 +12,9 @@ import pytest
 
 TELL = """
 import sys
-from kraftlake.runtime.own_process import settle_in
+from kraftlake.runtime.process_setup import configure_process
 assert not {"numpy", "pyarrow"} & set(sys.modules), "or they would have begun by themselves"
-settle_in()
+configure_process()
 import os, pyarrow as pa
 print("pandas" in sys.modules, pa.default_memory_pool().backend_name, len(os.listdir("/proc/self/task")))
 """

@@ -16,9 +16,9 @@ def _told(code: str) -> str:
 
 LEFT_OUT = """
 import sys
-from kraftlake.runtime.pandas_unseen import leave_pandas_out
+from kraftlake.runtime.process_setup import skip_pandas
 finders = list(sys.meta_path)
-leave_pandas_out()
+skip_pandas()
 assert sys.meta_path == finders
 import pyarrow as pa
 made = pa.array(["a", None]), pa.array([1, 2]).to_numpy(), pa.scalar(3)
@@ -38,8 +38,8 @@ def test_who_asks_for_it_gets_it() -> None:
 def test_where_it_is_there_pyarrow_knows_it() -> None:
     code = (
         "import pandas\n"
-        "from kraftlake.runtime.pandas_unseen import leave_pandas_out\n"
-        "leave_pandas_out()\n"
+        "from kraftlake.runtime.process_setup import skip_pandas\n"
+        "skip_pandas()\n"
         "import pyarrow as pa\n"
         "print(pa.array(pandas.Series([1.0, float('nan')])).null_count)"
     )

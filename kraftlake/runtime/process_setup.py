@@ -1,0 +1,93 @@
+"""The setup of a process that works on columns and that kraftlake starts itself: memory, threads and pandas."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from collections.abc import Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Final
+
+_M_TRIM_THRESHOLD: Final = -1
+_M_TOP_PAD: Final = -2
+_M_MMAP_THRESHOLD: Final = -3
+_MIB: Final = 1 << 20
+_SETTINGS: Final = {
+    _M_MMAP_THRESHOLD: 32 * _MIB,  # the most that glibc takes
+    _M_TRIM_THRESHOLD: 512 * _MIB,
+    _M_TOP_PAD: 16 * _MIB,
+}
+_CHOSEN_BY_USER: Final = ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_", "MALLOC_TOP_PAD_", "GLIBC_TUNABLES")
+_POOL: Final = "ARROW_DEFAULT_MEMORY_POOL"
+_PANDAS: Final = "pandas"
+
+
+def configure_process() -> None:
+    """Keep freed memory, keep pyarrow from importing pandas, and let numpy start no threads.
+
+    numpy's library for matrices starts a thread for each further core, which waits for work in a loop and takes the
+    core from other threads; kraftlake multiplies no matrices. A variable of the environment has precedence, and numpy
+    itself where it is imported already. Commands and benchmarks call this before they import numpy or pyarrow and
+    start threads.
+    """
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    keep_freed_memory()
+    skip_pandas()
+
+
+def keep_freed_memory() -> bool:
+    """Keep freed memory for the next allocations; returns whether the process does so now.
+
+    Work on columns allocates and frees arrays of some megabytes all the time. By default each of them is mapped anew,
+    and the kernel clears its pages each time. The peak of memory stays the same, but up to half a GiB of it is not
+    returned to the system before the process ends. The C library then serves numpy's arrays and Arrow's, whose own pool
+    returns memory after milliseconds. Does nothing without glibc, and nothing against an environment variable of
+    glibc's or Arrow's.
+    """
+    if any(name in os.environ for name in _CHOSEN_BY_USER):
+        return False
+    set_option = getattr(ctypes.CDLL(None), "mallopt", None)
+    if set_option is None or not all(set_option(option, value) for option, value in _SETTINGS.items()):
+        return False
+    if _POOL not in os.environ:
+        import pyarrow as pa
+
+        pa.set_memory_pool(pa.system_memory_pool())
+    return True
+
+
+def skip_pandas() -> None:
+    """Keep pyarrow from importing pandas at its first conversion of a Python object.
+
+    The import takes a quarter of a second of CPU, as long as a hundred thousand records; pyarrow tries it once and
+    remembers the result. `import pandas` and pyarrow's `to_pandas` work as before, but `pa.array` takes a Series for
+    any other sequence, and pandas' NA for an unknown object: call this only in a process that makes neither, before it
+    starts threads. Does nothing where pandas is imported already.
+    """
+    if _PANDAS in sys.modules:
+        return
+    import pyarrow as pa
+
+    unseen = _Unseen()
+    sys.meta_path.insert(0, unseen)
+    try:
+        pa.array([0]).to_numpy()  # there are two that look, one for either way
+    finally:
+        sys.meta_path.remove(unseen)
+
+
+class _Unseen(MetaPathFinder):
+    """Hides pandas from imports."""
+
+    def find_spec(
+        self,
+        fullname: str,
+        path: Sequence[str] | None,  # noqa: ARG002
+        target: ModuleType | None = None,  # noqa: ARG002
+    ) -> ModuleSpec | None:
+        if fullname == _PANDAS:
+            raise ModuleNotFoundError(f"{_PANDAS} is hidden", name=_PANDAS)
+        return None

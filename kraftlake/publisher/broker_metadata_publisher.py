@@ -140,17 +140,17 @@ class BrokerMetadataPublisher:
                     self._parts.replica_manager.start_high_watermark_check_point_thread,
                 )
             if delta.features_delta is not None:
-                self._guard(f"telling of share.version in {where}", lambda: self._tell_share_version(new_image))
+                self._guard(f"telling of share.version in {where}", lambda: self._update_share_version(new_image))
         except Exception as fault:
             self._fault_handler.handle_fault(f"publishing broker metadata of {where}", fault)
         finally:
             self.first_publish_done = True
 
     def on_controller_change(self, leader_and_epoch: LeaderAndEpoch) -> None:
-        """Nothing: a broker's own channel to the controller looks for it."""
+        """Does nothing: a broker's channel finds the controller itself."""
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Does nothing."""
 
     def _initialize_managers(self, image: MetadataImage) -> None:
         parts = self._parts
@@ -171,7 +171,7 @@ class BrokerMetadataPublisher:
                 fatal=True,
             )
 
-    def _tell_share_version(self, image: MetadataImage) -> None:
+    def _update_share_version(self, image: MetadataImage) -> None:
         level = image.features.finalized_versions.get(SHARE_VERSION, 0)
         if level != self._share_version and self._parts.on_share_version is not None:
             self._share_version = level

@@ -122,7 +122,7 @@ def test_credentials_survive_the_removal_of_another_user_in_the_same_delta():
     assert sorted(applied([remove_scram("old"), scram("new")], base=base).scram.mechanisms[1]) == ["new"]
 
 
-def test_a_credential_changes_beside_one_that_stays():
+def test_one_credential_changes_and_another_stays():
     base = applied([scram("alice"), scram("bob")])
     image = applied([attrs.evolve(scram("bob"), iterations=8192)], base=base)
     assert {user: c.iterations for user, c in image.scram.mechanisms[1].items()} == {"alice": 4096, "bob": 8192}

@@ -144,7 +144,7 @@ def test_eligible_replicas_without_the_level_for_them_are_a_loss_though_the_feat
         list(image.write())
 
 
-def test_a_loss_that_happens_often_is_told_once():
+def test_a_repeated_loss_is_reported_once():
     topic = [TOPIC, *(attrs.evolve(PARTITION, partition_id=i, last_known_elr=(1,)) for i in range(3))]
     image = at(33, *topic)
     losses = CollectedLosses()

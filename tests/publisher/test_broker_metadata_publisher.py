@@ -284,7 +284,7 @@ def test_a_log_is_a_stray_where_the_image_does_not_place_it_here() -> None:
     assert is_stray_replica(2, topics, None, 0), "a log without an id is of no topic"
 
 
-def test_share_groups_are_told_when_their_feature_changes() -> None:
+def test_share_groups_are_notified_when_their_feature_changes() -> None:
     broker_, made = running()
     broker_.parts.calls.clear()
     for level in (1, 1, 0):
@@ -293,7 +293,7 @@ def test_share_groups_are_told_when_their_feature_changes() -> None:
     assert told == ["share.version 1", "share.version 0"]
 
 
-def test_what_a_whole_log_brings_is_told_as_what_the_image_holds() -> None:
+def test_a_whole_log_notifies_coordinators_as_its_image_does() -> None:
     first, second = started(), started()
     made = cluster(broker(ME), *OFFSETS, new_leader(1, 1, ME))
     made.introduce(first.publisher)

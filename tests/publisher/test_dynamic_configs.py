@@ -25,7 +25,7 @@ class Told:
             raise RuntimeError("secret-value is not a number")
 
 
-def test_each_type_has_its_handler_and_of_brokers_only_this_one_and_the_default_are_told() -> None:
+def test_each_type_has_its_handler_and_of_brokers_only_this_one_and_the_default_are_handled() -> None:
     handlers = {kind: Told() for kind in ConfigType}
     publisher = DynamicConfigPublisher(3, handlers, Faults())
     made = cluster(parts=(publisher,))
@@ -44,7 +44,7 @@ def test_each_type_has_its_handler_and_of_brokers_only_this_one_and_the_default_
     assert handlers[ConfigType.GROUP].told == [("group", {"consumer.session.timeout.ms": "6"})]
 
 
-def test_a_handler_is_told_all_that_is_set_not_only_what_changed() -> None:
+def test_a_handler_gets_all_configs_not_only_the_changed_ones() -> None:
     topics = Told()
     made = cluster(parts=(DynamicConfigPublisher(3, {ConfigType.TOPIC: topics}, Faults()),))
     made.change(*topic_of("foo", 1), config(2, "foo", "a", "1"), config(2, "foo", "b", "2"))
@@ -53,7 +53,7 @@ def test_a_handler_is_told_all_that_is_set_not_only_what_changed() -> None:
     assert topics.told == [("foo", {"a": "1", "b": "2"}), ("foo", {"b": "2"}), ("foo", {})]
 
 
-def test_a_handler_that_fails_is_named_without_values_and_the_next_resource_is_told() -> None:
+def test_a_failing_handler_is_named_without_values_and_the_next_resource_is_handled() -> None:
     topics, faults = Told(fail_at="foo"), Faults()
     made = cluster(parts=(DynamicConfigPublisher(3, {ConfigType.TOPIC: topics}, faults),))
     made.change(config(2, "foo", "a", "secret-value"), config(2, "bar", "a", "1"))

@@ -102,7 +102,7 @@ def test_endpoints_are_those_of_the_listener_asked_for() -> None:
     assert cache.partition_replica_endpoints(TopicPartition("foo", 9), "PLAINTEXT") == {}
 
 
-def test_a_metadata_response_tells_errors_of_leaders_and_replicas() -> None:
+def test_a_metadata_response_has_errors_of_leaders_and_replicas() -> None:
     partitions = ((1, (1, 2)), (1, (1, 3)), (9, (9,)), (2, (2,)))
     cache = cache_of(*three_brokers(), *topic_of("foo", 1, *partitions), *topic_of("empty", 2))
 

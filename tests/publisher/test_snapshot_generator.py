@@ -124,7 +124,7 @@ def test_what_comes_from_a_snapshot_starts_the_count_anew() -> None:
     assert rig.emitted.offsets == []
 
 
-def test_a_fault_is_told_and_the_next_one_is_tried() -> None:
+def test_a_fault_is_reported_and_the_next_snapshot_is_tried() -> None:
     rig = Rig(max_bytes=100, fail=True)
     rig.log_delta(100)
     rig.queue.run_ready()

@@ -21,7 +21,7 @@ class Plugin:
         return len(cluster.nodes) > 1
 
 
-def test_a_plugin_is_told_of_each_change_of_topics_and_brokers() -> None:
+def test_a_plugin_is_called_for_each_change_of_topics_and_brokers() -> None:
     plugin, changes = Plugin(), list[int]()
     publisher = DynamicTopicClusterQuotaPublisher("abc", plugin, lambda: changes.append(len(plugin.seen)))
     made = cluster(parts=(publisher,))

@@ -84,8 +84,8 @@ class JournaledChange(BulkChange):
         at, places, rows, did = self._run(data, starts, stops, cleared)
         places, rows = places[:at], rows[:at]
         kept = np.flatnonzero(places >= 0)
-        noted = (places, rows, did[:at]) if len(kept) == at else (places[kept], rows[kept], did[kept])
-        parts = [(kept, *noted[:2], np.zeros(len(kept), np.bool_), noted[2])]
+        made = (places, rows, did[:at]) if len(kept) == at else (places[kept], rows[kept], did[kept])
+        parts = [(kept, *made[:2], np.zeros(len(kept), np.bool_), made[2])]
         for record, some, states in cleared:
             count = len(some)
             parts.append((np.full(count, record), some, states, np.zeros(count, np.bool_), np.zeros(count, np.uint8)))

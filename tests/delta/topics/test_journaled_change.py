@@ -39,7 +39,7 @@ def registration_row(change: JournaledChange, row: Any) -> PartitionRegistration
 
 
 @given(history=histories(topics_only=True, max_steps=60), base=st.integers(0, 60))
-def test_each_note_is_the_state_after_its_record_at_a_place_that_never_changes(
+def test_each_version_is_the_state_after_its_record_at_a_fixed_place(
     history: list[ApiMessageAndVersion], base: int
 ) -> None:
     from kraftlake.delta.topics.journaled_change import JournaledChange
@@ -49,29 +49,29 @@ def test_each_note_is_the_state_after_its_record_at_a_place_that_never_changes(
     change = JournaledChange(image.rows())
     for record in records[base:]:
         value = np.frombuffer(encode_value(record.message, record.version), np.uint8)
-        stop, notes = change.replay_journaled(value, np.zeros(1, np.int64), np.full(1, len(value), np.int64))
+        stop, versions = change.replay_journaled(value, np.zeros(1, np.int64), np.full(1, len(value), np.int64))
         if not stop:
             return  # a name that is not ASCII, and the like
         before, image = image, replayed(image, [record])
-        topics, partitions = change.topics_at(notes.places).tolist(), change.partitions_at(notes.places).tolist()
+        topics, partitions = change.topics_at(versions.places).tolist(), change.partitions_at(versions.places).tolist()
         heap, directories = change.heap(), change.directory_ids()
-        noted = set()
+        seen = set()
         for index, (topic, partition) in enumerate(zip(topics, partitions, strict=True)):
             state = image.get_partition(change.topic_id(topic), partition)
-            noted.add((change.topic_id(topic), partition))
-            if notes.removed[index]:
+            seen.add((change.topic_id(topic), partition))
+            if versions.removed[index]:
                 assert state is None
             else:
-                assert registration_of(tuple(notes.rows[index].tolist()), heap, directories) == state
+                assert registration_of(tuple(versions.rows[index].tolist()), heap, directories) == state
         for name in before.may_differ(image):
             for old in (before.get_topic(name), image.get_topic(name)):
                 for partition in old.partitions if old is not None else ():
                     if before.get_partition(old.id, partition) != image.get_partition(old.id, partition):
-                        assert (old.id, partition) in noted
+                        assert (old.id, partition) in seen
 
 
 @given(history=histories(topics_only=True, max_steps=60), base=st.integers(0, 60))
-def test_many_records_are_noted_as_one_by_one(history: list[ApiMessageAndVersion], base: int) -> None:
+def test_many_records_make_the_versions_of_one_by_one(history: list[ApiMessageAndVersion], base: int) -> None:
     from kraftlake.delta.topics.journaled_change import JournaledChange
 
     records = [record for record in history if isinstance(record.message, _KINDS)]
@@ -80,7 +80,7 @@ def test_many_records_are_noted_as_one_by_one(history: list[ApiMessageAndVersion
     ends = np.cumsum([0, *map(len, values)], dtype=np.int64)
     data, starts, stops = np.frombuffer(b"".join(values), np.uint8), ends[:-1].copy(), ends[1:].copy()
     at_once, singly = JournaledChange(image.rows()), JournaledChange(image.rows())
-    stop, notes = at_once.replay_journaled(data, starts, stops)
+    stop, versions = at_once.replay_journaled(data, starts, stops)
     told = []
     for record in range(stop):
         done, note = singly.replay_journaled(data, starts[record : record + 1], stops[record : record + 1])
@@ -90,13 +90,13 @@ def test_many_records_are_noted_as_one_by_one(history: list[ApiMessageAndVersion
             told.append((record, note.places[number], row, note.removed[number], note.did[number]))
     assert [
         (
-            notes.records[number],
-            notes.places[number],
-            registration_row(at_once, notes.rows[number]) if not notes.removed[number] else None,
-            notes.removed[number],
-            notes.did[number],
+            versions.records[number],
+            versions.places[number],
+            registration_row(at_once, versions.rows[number]) if not versions.removed[number] else None,
+            versions.removed[number],
+            versions.did[number],
         )
-        for number in range(len(notes.places))
+        for number in range(len(versions.places))
     ] == told
     if stop < len(values):
         assert singly.replay_journaled(data, starts[stop : stop + 1], stops[stop : stop + 1])[0] == 0
@@ -117,14 +117,14 @@ def test_changes_of_partitions_that_came_out_of_their_order_are_of_these() -> No
     changes = [
         r.PartitionChangeRecord(partition_id=number, topic_id=uuid_of(1), isr=(2,), leader=2) for number in (1, 0, 2, 1)
     ]
-    change, noted = JournaledChange(TopicsImage.EMPTY.rows()), []
+    change, seen = JournaledChange(TopicsImage.EMPTY.rows()), []
     for records in (came, changes):
         values = [encode_value(record, 0) for record in records]
         ends = np.cumsum([0, *map(len, values)], dtype=np.int64)
-        stop, notes = change.replay_journaled(
+        stop, versions = change.replay_journaled(
             np.frombuffer(b"".join(values), np.uint8), ends[:-1].copy(), ends[1:].copy()
         )
         assert stop == len(records)
-        noted = change.partitions_at(notes.places).tolist()
-    assert noted == [1, 0, 2, 1]
-    assert [registration_row(change, row).partition_epoch for row in notes.rows] == [0, 0, 0, 1]
+        seen = change.partitions_at(versions.places).tolist()
+    assert seen == [1, 0, 2, 1]
+    assert [registration_row(change, row).partition_epoch for row in versions.rows] == [0, 0, 0, 1]

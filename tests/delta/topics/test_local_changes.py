@@ -85,7 +85,7 @@ def test_a_new_partition_makes_a_leader_and_followers():
     assert local(3, TOPIC, PARTITION, base=MetadataImage.EMPTY).is_empty()
 
 
-def test_a_shrunk_isr_is_told_to_the_leader_without_an_election():
+def test_a_shrunk_isr_is_a_change_of_the_leader_without_an_election():
     changes = local(1, change(isr=(1,)))
     assert set(changes.leaders) == {FOO_0}
     assert changes.elected_leaders == {}

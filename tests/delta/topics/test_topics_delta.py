@@ -194,7 +194,7 @@ def test_many_records_are_merged_in_one_pass_without_objects(many):
     assert delta.apply() == TopicsImage.EMPTY
 
 
-def test_several_changes_of_a_partition_are_told_together():
+def test_several_changes_of_a_partition_are_one_local_change():
     """Directories that an earlier one of them has written count, and the state before the first of them."""
     base = base_of([*MANY, partition(3, 1, 2, directories=(uuid_of(201), uuid_of(202)))], packed=True).topics
     records = [change(3, directories=(uuid_of(201), uuid_of(202))), change(3, leader=2), change(3, isr=(2,))]

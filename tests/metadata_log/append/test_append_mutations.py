@@ -18,7 +18,7 @@ from tests.metadata_log.append.test_append_model import AppendMachine, FaultyDis
 from tests.metadata_log.forgetful_disk import ForgetfulDisk
 
 LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
-CHECKED = "kraftlake.metadata_log.log.append_protocol.check_claimed"
+CHECKED = "kraftlake.metadata_log.log.check_claimed"
 SEARCH = settings(
     max_examples=300,
     stateful_step_count=30,

@@ -136,7 +136,7 @@ def test_a_handle_lists_and_looks_at_the_files_before_its_first_append_only(
         raise AssertionError("a listing, or a look at the files")
 
     monkeypatch.setattr("kraftlake.metadata_log.delta_table.table_state.list_log", refuse)
-    monkeypatch.setattr("kraftlake.metadata_log.append.extent_check.check_rows", refuse)
+    monkeypatch.setattr("kraftlake.metadata_log.log.check_rows", refuse)
     log.append([data_batch(16)])
     log.refresh()
     log.append([data_batch(17)])
@@ -144,7 +144,7 @@ def test_a_handle_lists_and_looks_at_the_files_before_its_first_append_only(
     other.refresh()
     other.append([data_batch(18)])
     monkeypatch.setattr("kraftlake.metadata_log.delta_table.table_state.list_log", refuse)
-    monkeypatch.setattr("kraftlake.metadata_log.append.extent_check.check_rows", refuse)
+    monkeypatch.setattr("kraftlake.metadata_log.log.check_rows", refuse)
     log.refresh()
     log.append([data_batch(19)])
     assert MetadataLog.open(log.path).end_offset == 20

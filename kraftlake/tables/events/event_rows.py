@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 _PAIRS_AT_ONCE: Final = 1 << 17
 """Few enough for the 31-bit bounds of an array of their texts."""
-_ROWS_OF_A_RUN: Final = 20
-"""From how many rows on, on average, runs of rows are joined faster than rows are picked."""
 
 
 class SingleEvents(NamedTuple):
@@ -67,19 +65,8 @@ def merged(first: pa.Table, ranks: Any, second: pa.Table, second_ranks: Any) -> 
     """The rows of two tables by their ranks (int64, ascending in each), those of the first before equal ones."""
     if not second.num_rows or not first.num_rows:
         return first if not second.num_rows else second
-    both = pa.concat_tables([first, second]).unify_dictionaries()
-    first, second = both.slice(0, first.num_rows), both.slice(first.num_rows)
-    places = np.searchsorted(ranks, second_ranks, side="right")  # how many of the first go before each of the second
-    begins = np.flatnonzero(np.diff(places, prepend=-1))
-    if len(begins) * _ROWS_OF_A_RUN > both.num_rows:
-        order = np.argsort(np.concatenate((ranks, second_ranks)), kind="stable")
-        return both.take(pa.array(order))
-    parts, done = [], 0
-    for begin, end in zip(begins.tolist(), [*begins[1:].tolist(), len(places)], strict=True):
-        at = int(places[begin])
-        parts += [first.slice(done, at - done), second.slice(begin, end - begin)]
-        done = at
-    return pa.concat_tables([*parts, first.slice(done)]).combine_chunks()
+    order = np.argsort(np.concatenate((ranks, second_ranks)), kind="stable")
+    return pa.concat_tables([first, second]).combine_chunks().take(order)
 
 
 def _rows_of_pairs(pairs: PartitionPairs, boundaries: DeltaBoundaries) -> tuple[pa.Table, Any]:

@@ -12,9 +12,9 @@ from kraftlake.replay.loader.fold import Replay, image_at, snapshot_image
 from kraftlake.replay.reading.log_reader import LogReader, SnapshotReader
 from kraftlake.replay.reading.replay_base import broken_ranges, choose_base, images_end, snapshot_named
 from kraftlake.replay.reading.times import last_time, offset_at, offset_since
-from kraftlake.runtime.arguments import path_text, text, whole_or_none
+from kraftlake.runtime.arguments import instance, path_text, text, whole_or_none
 from kraftlake.runtime.errors import OffsetError, UsageError
-from kraftlake.runtime.moments import Moment, iso, moment_of, time_of
+from kraftlake.runtime.moments import Moment, iso, moment_of, offset_or_time
 
 if TYPE_CHECKING:
     from kraftlake.kafka_files.directory import BrokenRange
@@ -116,14 +116,14 @@ class LogSource:
             return self.last_image_offset
         return offset_at(self.reader, moment) if isinstance(moment, datetime) else moment
 
-    def offset_since(self, time: Moment) -> int:
+    def offset_since(self, time: str | datetime) -> int:
         """The offset after the last one whose batch time is before `time`: where what happened since then begins.
 
-        `time` is as `at_time` of `offset_at`. Raises OffsetError for a time after the last batch, and of a snapshot
-        file.
+        `time` is as in `offset_at`. Raises OffsetError for a time after the last batch, and of a snapshot file,
+        UsageError for what is no time.
         """
         self._refuse_snapshot()
-        return offset_since(self.reader, time_of(time))
+        return offset_since(self.reader, instance(offset_or_time(time), datetime, "a time"))
 
     def offset_range(
         self, from_offset: Moment | None = None, to_offset: Moment | None = None

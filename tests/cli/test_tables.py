@@ -87,6 +87,8 @@ def test_trimming_the_log_tells_which_tables_still_know_what_was_there(tmp_path:
     run("tables", lake)
     form = run_json("log", "trim", lake, "--before", 3501, "--stream-lag", 0)
     assert form["startOffset"] == 3501
-    assert (form["tablesFrom"]["events"], form["tablesFrom"]["cluster_metrics"]) == (4, 0)
+    assert {"events", "cluster_metrics", "partition_history"} <= {*form["tablesFrom"]}
+    assert max(form["tablesFrom"].values()) < 3501
+    assert form["tablesFrom"]["events"] == 0
     printed = run("log", "trim", lake, "--before", 3501).stdout
     assert "these still know what lies before: local_changes/ from" in printed

@@ -1,4 +1,4 @@
-"""What is asked of a lake's derived table: its state as it is now, and which of its columns. Needs no Spark."""
+"""A derived table of a lake as it is now: its state, some of its columns, its first offset. Needs no Spark."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def derived_table(lake: Location, table: str) -> TableState:
 
 
 def columns_of(table: str, schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:
-    """Those columns of a table's schema that are asked for, in this order; None asks for all.
+    """The chosen columns of a table's schema, in the given order; None chooses all.
 
-    Raises UsageError for what is no column of it.
+    Raises UsageError for an unknown column.
     """
     names = schema.names if columns is None else texts(columns, "the name of a column")
     unknown = [name for name in names if name not in schema.names]

@@ -1,6 +1,6 @@
-"""Who writes a derived table: one process at a time, told by a lock in the lake.
+"""Locks of derived tables: one process at a time writes a table.
 
-An object store has no locks that a dead process lets go of: there, a second run is noticed when it commits (LakeTable).
+An object store has no locks that end with their process: there, a second run fails when it commits (LakeTable).
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from kraftlake.metadata_log.storage.object_path import ObjectPath
 from kraftlake.runtime.errors import LakeError
 
 JOBS_FOLDER = "_spark"
-"""Where jobs keep what is theirs in a lake: locks, and checkpoints of streams. It can be deleted at any time."""
+"""The folder of a lake that holds the locks of tables and the checkpoints of streams. It can be deleted at any time."""
 
 
 @contextmanager
 def hold_tables(lake: Location, names: Sequence[str]) -> Iterator[None]:
-    """Hold the locks of tables of a lake; a process that dies lets go of them.
+    """Hold the locks of tables of a lake; they end with the process.
 
     Raises LakeError where another process writes one of them, or the lake can't be written.
     """

@@ -1,4 +1,4 @@
-"""What several make of the same tables of rows, made once."""
+"""A cache of what is made of chunks of the log, for several users of the same chunk."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ T = TypeVar("T")
 
 
 class ChunkCache(Generic[T]):
-    """What `make` has made of the tables that were asked about last, as long as somebody holds these.
+    """The results of `make` for the newest chunks, each kept for as long as its chunk is referenced.
 
-    Of these are as many as one who takes tables may be ahead of another. What is not one object is not the same table.
+    It keeps as many as one user may be ahead of another. Two chunks are the same only if they are one object.
     """
 
     def __init__(self, make: Callable[[pa.Table], T]) -> None:
@@ -26,7 +26,7 @@ class ChunkCache(Generic[T]):
         self._newest: list[tuple[ref[pa.Table], T]] = []
 
     def of(self, table: pa.Table) -> T:
-        """What is made of a table, on whatever threads it is asked for; raises what `make` does."""
+        """The result for a chunk, made once whichever threads ask for it; raises what `make` raises."""
         with self._lock:
             for known, made in self._newest:
                 if known() is table:
@@ -36,8 +36,8 @@ class ChunkCache(Generic[T]):
             return made
 
     def _forget(self, gone: ref[pa.Table]) -> None:
-        """Called on any thread, be it within `of`: at worst something is forgotten that would have been of use.
+        """Drop a chunk that was freed. Any thread may call it, also within `of`: then a result may be made again.
 
-        When the process ends this may be called with no global name left.
+        It must use no global name, as the interpreter may have cleared them when the process ends.
         """
         self._newest[:] = [one for one in list(self._newest) if one[0] is not gone]

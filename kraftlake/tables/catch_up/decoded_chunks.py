@@ -1,4 +1,4 @@
-"""Rows of the log as the values of batches, made once for all who take the same rows. Imports numpy and numba."""
+"""Chunks of the log decoded into values of batches, once for all users of a chunk. Imports numpy and numba."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kraftlake.tables.catch_up.chunk_cache import ChunkCache
 
 
 class _Parts:
-    """Parts that are made as they are asked for, by several at once; all of them are told the same fault."""
+    """Parts that are decoded on demand, for several threads; each of them gets the same parts and the same fault."""
 
     def __init__(self, rows: pa.Table) -> None:
         self._more = values_of_rows(rows)
@@ -48,8 +48,8 @@ _shared = ChunkCache(_Parts)
 
 
 def decoded_chunks(rows: pa.Table) -> Iterator[BatchValues | RecordBatch]:
-    """As `values_of_rows`, and raises as it does; what is not one object is not the same table.
+    """As `values_of_rows`, and raises as it does. Two chunks are the same only if they are one object.
 
-    Nobody may change the arrays, which others have too, on whatever threads.
+    The arrays are shared between threads: never change them.
     """
     return iter(_shared.of(rows))

@@ -37,8 +37,7 @@ from kraftlake.replay.loader.fold import image_at
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.spark_jobs import build_snapshot, image_frame, run_job, spark_session, state_frame
 from kraftlake.tables import state_at
-from kraftlake.tables.changes.effective_records import TransactionReader
-from kraftlake.tables.history.partition_states import PartitionStates
+from kraftlake.tables.history.writers import PartitionHistoryWriter
 from kraftlake.tables.image_partitions import PARTITION_SCHEMA, partition_table
 
 if TYPE_CHECKING:
@@ -54,15 +53,14 @@ def states_alone(lake: Path) -> float:
     """CPU seconds from the log's rows in memory to the states of partitions."""
     log = MetadataLog.open(lake)
     spent = 0.0
-    states, reader = PartitionStates(), TransactionReader()
-    for part in log.bulk_batches(0, log.end_offset - 1):
+    writer = PartitionHistoryWriter()
+    for rows in log.batch_rows(0, log.end_offset - 1):
         started = time.process_time()
-        for records in reader.take(part):
-            states.take(records)
-        states.ended().table()
+        writer.take_rows(rows)
+        writer.drain()
         spent += time.process_time() - started
     started = time.process_time()
-    for _ in states.open_tables():
+    for _ in writer.open_tables():
         pass
     return spent + time.process_time() - started
 

@@ -181,7 +181,6 @@ import pyarrow as pa
 from kraftlake.tables import partition_columns
 if sys.argv[2] == "planted":
     partition_columns.PARTITION_STATE += ((pa.field("made_up", pa.int32()), "a column that no maker fills"),)
-from kraftlake.tables.changes.effective_records import TransactionReader
 from tests.replay.made_logs import data, partition, topic
 batch = data(0, topic(1), partition(1))
 if sys.argv[1] == "partition_table":
@@ -192,14 +191,16 @@ if sys.argv[1] == "partition_table":
     delta.replay_all([record.message for record in batch.messages()])
     rows = partition_table(delta.apply(MetadataProvenance.EMPTY).topics)
 else:
-    from kraftlake.tables.history.partition_states import PartitionStates, partition_states
-    (records,) = TransactionReader().take(batch)
-    rows = partition_states(records, PartitionStates(bulk=sys.argv[1] == "bulk"))
+    from kraftlake.records.rows import to_rows
+    from kraftlake.tables.history.writers import PartitionHistoryWriter
+    writer = PartitionHistoryWriter(bulk=False)
+    writer.take_rows(to_rows([batch]))
+    (rows,) = writer.open_tables()
 assert rows.num_rows == 1
 """
 
 
-@pytest.mark.parametrize("maker", ["objects", "bulk", "partition_table"])
+@pytest.mark.parametrize("maker", ["partition_history", "partition_table"])
 def test_a_column_of_partitions_that_a_maker_forgets_is_an_error(maker: str) -> None:
     def run(how: str) -> int:
         command = [sys.executable, "-c", _MAKERS, maker, how]

@@ -16,6 +16,7 @@ from kraftlake.tables.lazy_table import LazyTable
 
 if TYPE_CHECKING:
     from kraftlake.replay.reading.open_reader import LakeReader
+    from kraftlake.tables.changes.log_deltas import RunDeltas
 
 __all__ = ["Published", "RowBuffer", "TableWriter", "open_rows_of"]
 
@@ -101,6 +102,9 @@ class TableWriter:
     def open_count(self) -> int | None:
         """How many rows of a table of states are still so, None for a table of what happened."""
         return None
+
+    def share(self, run: RunDeltas) -> None:
+        """Called once before all else: what the writers of one run share, for those that use it."""
 
     def table(self, lake: Location) -> LakeTable:
         """The table in a lake that is to be written."""

@@ -96,7 +96,7 @@ def check_real_log(batches: list[RecordBatch], tell: Tell, expected: pa.Table) -
 
 def images_of_places(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many topics each image has that is made of topics by place from now on."""
-    from kraftlake.tables.changes.partition_store import PartitionPlaces  # imports numba
+    from kraftlake.tables.changes.partition_places import PartitionPlaces  # imports numba
 
     made: list[int] = []
     topics = PartitionPlaces.topics

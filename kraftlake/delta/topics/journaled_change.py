@@ -5,7 +5,7 @@ Imports numpy and numba.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import attrs
 import numpy as np
@@ -34,18 +34,6 @@ class RowVersions:
     removed: Any
     did: Any
     removals: Any
-
-
-class Origins(NamedTuple):
-    """Topic numbers and partition ids (int32 each) by place: those of the base, then fresh ones.
-
-    The arrays of fresh ones may be longer than their number.
-    """
-
-    base_topics: Any
-    base_partitions: Any
-    fresh_topics: Any
-    fresh_partitions: Any
 
 
 class JournaledChange(BulkChange):
@@ -115,11 +103,6 @@ class JournaledChange(BulkChange):
         at, places, rows, _ = self._run(data, starts[first:last], stops[first:last], None)
         self._inner.append((places[:at], rows[:at]))
         return first + at, []
-
-    @property
-    def origins(self) -> Origins:
-        """Topics and partition ids of all present places; later replays do not invalidate it."""
-        return Origins(self._base_topics, self._base_partitions, self.state.fresh_topics, self.state.fresh_partitions)
 
     def topics_at(self, places: Any) -> Any:
         """The numbers of the topics of places (int32)."""

@@ -25,7 +25,7 @@ def compiled(function: F) -> F:
 
 
 def inlined(function: F) -> F:
-    """As `compiled`, put into each compiled function that calls it; Python itself does not call it."""
+    """As `compiled`, put into each compiled function that calls it; called by Python it runs as Python."""
     made: Any = Kernel(function, inline=True)
     return made  # type: ignore[no-any-return]
 
@@ -44,6 +44,8 @@ class Kernel:
 
         EnvironmentFaultError where the code is not in the cache and can't be compiled.
         """
+        if self.inline:  # of a kernel that runs as Python
+            return self.function(*arguments)
         types: list[str] = []
         numbers: list[int] = []
         flatten(arguments, types, numbers)
@@ -74,6 +76,11 @@ class Kernel:
         from kraftlake.kernels.aot.compiler import type_of_kernel
 
         return type_of_kernel(self)
+
+
+def run(kernel: Any, as_compiled: bool, *arguments: Any) -> Any:
+    """Call a compiled function, or else the Python function that it is made of: for little work, or without numba."""
+    return kernel(*arguments) if as_compiled else kernel.function(*arguments)
 
 
 class Instruction:

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from kraftlake.kernels.aot.compiled import compiled, inlined
-from kraftlake.kernels.replay.change_state import LONGEST
 from kraftlake.kernels.replay.local_changes import place_of
-from kraftlake.kernels.replay.row_lists import LEADER, SHAPE, all_migrating, load_row
+from kraftlake.kernels.replay.row_lists import ISR, LEADER, SHAPE, all_migrating, load_row
 
 HAD, HAS, WRITTEN = 1, 2, 4
 """Flags of a changed partition: it was there before; it is there after; a record has written its directories."""
@@ -17,42 +16,38 @@ HAD, HAS, WRITTEN = 1, 2, 4
 DELETE, DIRECTORY, FOLLOWER, LEADING, ELECTED = range(5)
 """What a broker is told, in the order of the words for it."""
 
-TOO_LONG = -1
-
 
 @inlined
-def _replicas(rows: Any, r: Any, base_heap: Any, heap: Any) -> Any:
-    """How many there are; TOO_LONG where the row has a list that is longer than those that the kernels take."""
+def _lists_of(rows: Any, r: Any, base_heap: Any, heap: Any) -> Any:
+    """The number of replicas of a row, and the length of its longest list."""
     shape = np.int64(rows[r, SHAPE])
     if shape >= 0:
-        return shape & 0xFF
+        return shape & 0xFF, np.int64(ISR)
     at = np.int64(rows[r, 0])
     source = base_heap
     if at >= len(base_heap):
         source = heap
         at -= len(base_heap)
+    longest = np.int64(0)
     for which in range(7):
-        if source[at + which] > LONGEST:
-            return np.int64(TOO_LONG)
-    return np.int64(source[at])
+        longest = max(longest, np.int64(source[at + which]))
+    return np.int64(source[at]), longest
 
 
 @compiled
 def most_changes(before: Any, after: Any, flags: Any, base_heap: Any, heap: Any) -> Any:
-    """How many rows `changes_of_brokers` gives at most; TOO_LONG where a list is longer than the kernels take."""
-    most = np.int64(0)
+    """The number of rows that `changes_of_brokers` gives at most, and the length of the longest list."""
+    most = longest = np.int64(0)
     for r in range(len(flags)):
         if flags[r] & HAD:
-            count = _replicas(before, r, base_heap, heap)
-            if count < 0:
-                return np.int64(TOO_LONG)
+            count, length = _lists_of(before, r, base_heap, heap)
             most += count
+            longest = max(longest, length)
         if flags[r] & HAS:
-            count = _replicas(after, r, base_heap, heap)
-            if count < 0:
-                return np.int64(TOO_LONG)
+            count, length = _lists_of(after, r, base_heap, heap)
             most += count
-    return most
+            longest = max(longest, length)
+    return most, longest
 
 
 @inlined
@@ -66,7 +61,7 @@ def _stays_where_it_is(before: Any, after: Any, r: Any, flags: Any) -> Any:
 
 
 @compiled
-def changes_of_brokers(order: Any, before: Any, after: Any, flags: Any, base_heap: Any, heap: Any, state: Any,
+def changes_of_brokers(order: Any, before: Any, after: Any, flags: Any, base_heap: Any, heap: Any, room: Any,
                        told: Any) -> Any:  # fmt: skip
     """What the brokers are told of n changed partitions, taken in an `order` (int64[n]).
 
@@ -74,10 +69,11 @@ def changes_of_brokers(order: Any, before: Any, after: Any, flags: Any, base_hea
     where a broker is to delete one.
     `before` and `after` (int32[n, 14]) are the partitions' rows, `flags` (uint8[n]) says which of the two count. Row k
     of `told` gets `changed` (int64), the number of the partition among the n, `brokers` (int32), `kinds` (uint8) and
-    `directories` (int32): the number of the directory that is assigned, -1 for none. It has room for `most_changes`,
-    which has found no list too long; `state` lends room to work in.
+    `directories` (int32): the number of the directory that is assigned, -1 for none. It has room for `most_changes`.
+    `room` lends memory: `lists` and `before` (int32[7, m], m at least the longest list), `lengths` and
+    `before_lengths` (int32[7]).
     """
-    lists, lengths, old_lists, old_lengths = state.lists, state.lengths, state.before, state.before_lengths
+    lists, lengths, old_lists, old_lengths = room.lists, room.lengths, room.before, room.before_lengths
     count = all_replicas = members = np.int64(0)
     for k in range(len(order)):
         r = order[k]

@@ -13,29 +13,22 @@ US_IN_MS = 1000
 
 
 @compiled
-def fill_columns(states: Any, order: Any, origins: Any, base_heap: Any, heap: Any, used: Any, columns: Any) -> Any:
+def fill_columns(states: Any, order: Any, base_heap: Any, heap: Any, used: Any, columns: Any) -> Any:
     """The numbers of the states that `order` (int64[n]) names, and where each of their lists begins.
 
-    `states` has `places`, `rows`, `begins`, `begin_times`, `ends` and `end_times`; `origins` has the topics and ids of
-    the partitions by place, those of the base and fresh ones. `columns` has room for `topics`, `partitions`, `leaders`,
-    `leader_epochs`, `partition_epochs`, `recoveries` (int32[n]), `begins`, `ends` and, in microseconds, `begin_times`
-    and `end_times` (int64[n]), and `bounds` (int32[7, n + 1]). The topics that there are become 1 in `used` (uint8).
-    Gives how many `ends`, `begin_times` and `end_times` are negative.
+    `states` has `topics`, `partitions`, `rows`, `begins`, `begin_times`, `ends` and `end_times`. `columns` has room for
+    `topics`, `partitions`, `leaders`, `leader_epochs`, `partition_epochs`, `recoveries` (int32[n]), `begins`, `ends`
+    and, in microseconds, `begin_times` and `end_times` (int64[n]), and `bounds` (int32[7, n + 1]). The topics of the
+    states become 1 in `used` (uint8). Gives the numbers of negative `ends`, `begin_times` and `end_times`.
     """
-    known = len(origins.base_topics)
     bounds = columns.bounds
     for which in range(7):
         bounds[which, 0] = 0
     still_so = begins_unknown = ends_unknown = 0
     for i in range(len(order)):
         r = order[i]
-        place = states.places[r]
-        if place < known:
-            topic = origins.base_topics[place]
-            columns.partitions[i] = origins.base_partitions[place]
-        else:
-            topic = origins.fresh_topics[place - known]
-            columns.partitions[i] = origins.fresh_partitions[place - known]
+        topic = states.topics[r]
+        columns.partitions[i] = states.partitions[r]
         columns.topics[i] = topic
         used[topic] = 1
         columns.leaders[i] = states.rows[r, LEADER]

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 
 from kraftlake.kernels.aot.compiled import compiled, inlined
-from kraftlake.kernels.replay.change_state import LONGEST, N_HEAP
+from kraftlake.kernels.replay.change_state import N_HEAP
 
 ISR, DIRECTORIES, LEADER, SHAPE, COLUMNS = 3, 6, 9, 13, 14
 
 
 @inlined
 def load_row(rows: Any, r: Any, base_heap: Any, heap: Any, lists: Any, lengths: Any) -> bool:
-    """The lists of a row; false when one is too long."""
+    """The lists of a row; false when one is longer than `lists` has room for."""
     shape = rows[r, SHAPE]
     lengths[:] = 0
     if shape >= 0:
@@ -32,7 +32,7 @@ def load_row(rows: Any, r: Any, base_heap: Any, heap: Any, lists: Any, lengths: 
         at -= len(base_heap)
     for which in range(7):
         lengths[which] = source[at + which]
-        if lengths[which] > LONGEST:
+        if lengths[which] > lists.shape[1]:
             return False
     at += 7
     for which in range(7):

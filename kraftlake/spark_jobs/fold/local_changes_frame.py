@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,11 +18,14 @@ from kraftlake.spark_jobs.fold.folded import fold_shard, shards_in
 from kraftlake.spark_jobs.fold.frames import chunks_frame, in_arrow, of_topics, sound_plan
 from kraftlake.spark_jobs.fold.plan import provenance_at
 from kraftlake.tables.changes.delta_boundaries import DeltaBoundaries
-from kraftlake.tables.local_changes.table import SCHEMA, local_change_rows
+from kraftlake.tables.changes.delta_changes import changes_of_delta
+from kraftlake.tables.local_changes.columns import local_change_table
+from kraftlake.tables.local_changes.table import SCHEMA
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+_PARTITIONS_AT_ONCE = 50_000
 _ROWS_AT_ONCE = 20_000
 
 
@@ -77,24 +79,12 @@ def local_changes_frame(
 
 def batches_of_change(change: TopicsDelta, heads: DeltaBoundaries) -> Iterator[pa.RecordBatch]:
     """The rows of one metadata delta, in batches of bounded size; `heads` is that of `heads_of`."""
-    bulk, tables = change.as_bulk(), None
-    if bulk is not None:
-        from kraftlake.tables.local_changes.bulk_delta_changes import bulk_delta_changes
-
-        tables = bulk_delta_changes(bulk, heads)
-    for table in tables or ():
-        yield from table.cast(SCHEMA).to_batches(max_chunksize=_ROWS_AT_ONCE)
-    rows = local_change_rows(change, heads.row(0)) if tables is None else iter(())
-    while some := list(islice(rows, _ROWS_AT_ONCE)):
-        yield batch_of_rows(some)
+    changes = changes_of_delta(change)
+    for first in range(0, len(changes), _PARTITIONS_AT_ONCE):
+        rows = local_change_table(changes.part(first, first + _PARTITIONS_AT_ONCE), heads)
+        yield from rows.cast(SCHEMA).to_batches(max_chunksize=_ROWS_AT_ONCE)
 
 
 def heads_of(provenance: MetadataProvenance) -> DeltaBoundaries:
     """The head of the one metadata delta that ends where an image does."""
     return DeltaBoundaries.single(provenance.offset, provenance.epoch, provenance.timestamp)
-
-
-def batch_of_rows(rows: list[tuple[object, ...]]) -> pa.RecordBatch:
-    """Rows of local changes, one at least, as SCHEMA has them."""
-    columns = [pa.array(values, field.type) for values, field in zip(zip(*rows, strict=True), SCHEMA, strict=True)]
-    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)

@@ -1,7 +1,8 @@
-"""Where the metadata deltas of a log end: at its batches, but for those inside of metadata transactions."""
+"""Where the metadata deltas of a log end: at its batches, except inside of metadata transactions. Imports numpy."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -9,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from kraftlake.records.batch import RecordBatch
+from kraftlake.records.metadata_records import NoOpRecord
 from kraftlake.tables.changes.effective_records import EffectiveRecords
 from kraftlake.tables.changes.transactions import BEGIN, marks_among, open_around
 from kraftlake.tables.history.columns import times_of
@@ -19,14 +21,17 @@ if TYPE_CHECKING:
 
 @attrs.frozen(kw_only=True, eq=False)
 class DeltaBoundaries:
-    """The last `offsets` (int64, ascending) of metadata deltas, with the `epochs` and `times` of their batches.
+    """The last `offsets` (int64, ascending) of metadata deltas, with the `epochs` (int32) and `times` of their batches.
 
-    A time is in epoch milliseconds, -1 for none.
+    A time (int64) is in epoch milliseconds, -1 for none. `leaders` (int32) has the leader of the quorum after each
+    delta, as far as control records say so, else -1; `noop` (bool) is true for a batch of nothing but no-op records.
     """
 
     offsets: Any
     epochs: Any
     times: Any
+    leaders: Any = attrs.field(default=attrs.Factory(lambda of: np.full(len(of), -1, np.int32), takes_self=True))
+    noop: Any = attrs.field(default=attrs.Factory(lambda of: np.zeros(len(of), np.bool_), takes_self=True))
 
     @classmethod
     def single(cls, offset: int, epoch: int, time: int) -> DeltaBoundaries:
@@ -35,13 +40,30 @@ class DeltaBoundaries:
             offsets=np.array([offset], np.int64), epochs=np.array([epoch], np.int32), times=np.array([time], np.int64)
         )
 
+    @classmethod
+    def joined(cls, some: Sequence[DeltaBoundaries]) -> DeltaBoundaries:
+        """Those that follow each other; at least one."""
+        if len(some) == 1:
+            return some[0]
+        names = [field.name for field in attrs.fields(cls)]
+        return cls(**{name: np.concatenate([getattr(each, name) for each in some]) for name in names})
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    def part(self, first: int, last: int) -> DeltaBoundaries:
+        """The deltas [first, last)."""
+        return DeltaBoundaries(
+            **{field.name: getattr(self, field.name)[first:last] for field in attrs.fields(DeltaBoundaries)}
+        )
+
     def row(self, number: int) -> tuple[int, int, int | None]:
-        """One delta's as the tables' rows have them: offset, epoch, and time (epoch microseconds or None)."""
+        """One delta as the tables' rows have it: offset, epoch, and time (epoch microseconds or None)."""
         time = int(self.times[number])
         return int(self.offsets[number]), int(self.epochs[number]), None if time < 0 else time * 1000
 
     def columns(self, deltas: Any) -> dict[str, pa.Array]:
-        """The columns of tables that say which delta a row is of and when, by their names, for some (int64[n])."""
+        """The columns `offset`, `epoch` and `timestamp` of rows that are of deltas, by number (int64[n])."""
         return {
             "offset": pa.array(self.offsets[deltas]),
             "epoch": pa.array(self.epochs[deltas]),
@@ -50,12 +72,12 @@ class DeltaBoundaries:
 
     @classmethod
     def of_part(
-        cls, part: BatchValues | RecordBatch, records: EffectiveRecords, *, in_transaction: bool
+        cls, part: BatchValues | RecordBatch, records: EffectiveRecords, *, in_transaction: bool, leader: int = -1
     ) -> DeltaBoundaries:
         """Those of a part of the log, whose `records` are given as if each stood alone.
 
-        A delta ends with each batch behind which no transaction is open, and in front of each that begins.
-        `in_transaction`: one is open in front of the part.
+        A delta ends with each batch after which no transaction is open, and before each record that begins one.
+        `in_transaction`: a transaction is open before the part. `leader` is the quorum's leader after it.
         """
         if isinstance(part, RecordBatch):
             of_batch: tuple[Any, Any, Any] = ([part.last_offset], [part.epoch], [part.timestamp])
@@ -71,4 +93,14 @@ class DeltaBoundaries:
             offsets = np.sort(np.concatenate((lasts[closed], before[before >= part.base_offset])))
             offsets = offsets[np.diff(offsets, prepend=-1) > 0]  # np.unique would import numpy.ma
         batches = np.searchsorted(lasts, offsets)
-        return cls(offsets=offsets, epochs=epochs[batches].astype(np.int32), times=times[batches])
+        noop = np.zeros(len(lasts), np.bool_)
+        if len(records):  # a control batch has none
+            begins = np.append(0, lasts[:-1] + 1 - part.base_offset)
+            noop = np.logical_and.reduceat(records.kinds == NoOpRecord.API_KEY, begins)
+        return cls(
+            offsets=offsets,
+            epochs=epochs[batches].astype(np.int32),
+            times=times[batches],
+            leaders=np.full(len(offsets), leader, np.int32),
+            noop=noop[batches] & (lasts[batches] == offsets),
+        )

@@ -188,12 +188,14 @@ def _with_kinds(data: Any, starts: Any, stops: Any, offsets: Any, times: Any) ->
 
 
 def joined(pieces: list[EffectiveRecords]) -> EffectiveRecords:
-    """The records of pieces that follow each other; at least one."""
+    """The records of pieces that follow each other; at least one. Bytes that several of them share are there once."""
     if len(pieces) == 1:
         return pieces[0]
-    shifts = np.cumsum([0, *(len(piece.data) for piece in pieces[:-1])])
+    data = [*{id(piece.data): piece.data for piece in pieces}.values()]
+    begins = dict(zip(map(id, data), np.cumsum([0, *map(len, data)]).tolist(), strict=False))
+    shifts = [begins[id(piece.data)] for piece in pieces]
     return EffectiveRecords(
-        data=np.concatenate([piece.data for piece in pieces]),
+        data=data[0] if len(data) == 1 else np.concatenate(data),
         starts=np.concatenate([piece.starts + shift for piece, shift in zip(pieces, shifts, strict=True)]),
         stops=np.concatenate([piece.stops + shift for piece, shift in zip(pieces, shifts, strict=True)]),
         kinds=np.concatenate([piece.kinds for piece in pieces]),

@@ -1,210 +1,126 @@
-"""The state of all partitions as arrays that records move on, by places that never change. Imports numpy and numba."""
+"""The partitions of a cluster behind a log's deltas: one store for all tables of a run. Imports numpy.
+
+Records go in (`fold`), and the partitions that they change come out, before and after each change, as PartitionChanges:
+columns that the tables are functions of. Most records go through compiled code; the rest of a chunk from an odd record
+on, few records, and all of them where there is no compiled code, are folded as objects, into the same columns.
+"""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
 
-import attrs
 import numpy as np
 
-from kraftlake.delta.topics.journaled_change import JournaledChange, RowVersions
-from kraftlake.image.topics.packed_topics import PackedTopics
-from kraftlake.image.topics.partition_rows import COLUMNS
-from kraftlake.image.topics.topic_table import TopicTable
+from kraftlake import kernels
 from kraftlake.image.topics.topics_image import TopicsImage
-from kraftlake.kernels.columns.partition_moves import count_on, move_on
-from kraftlake.kernels.replay.partition_journal import DID_ELIGIBLE, DID_UNCLEAN, heap_size, move_lists
-from kraftlake.records.metadata_records import TopicRecord
-from kraftlake.tables.changes.effective_records import EffectiveRecords
-from kraftlake.tables.changes.places import PlaceStrings, grown, is_worn
-from kraftlake.tables.row_lists import RowLists
+from kraftlake.records import metadata_records as r
+from kraftlake.tables.changes.effective_records import UNKNOWN_KIND, EffectiveRecords
+from kraftlake.tables.changes.object_partitions import ObjectPartitions
+from kraftlake.tables.changes.partition_changes import BULK_FROM, PartitionChanges, PartitionRows
+
+if TYPE_CHECKING:
+    from kraftlake.tables.changes.compiled_partitions import CompiledPartitions
+
+TOPIC_KINDS: Final = tuple(
+    cls.API_KEY
+    for cls in (r.TopicRecord, r.PartitionRecord, r.PartitionChangeRecord, r.RemoveTopicRecord, r.ClearElrRecord)
+)
+"""The api keys of the records that change topics and partitions."""
 
 
-@attrs.frozen(kw_only=True, eq=False)
-class Moved:
-    """Partitions that metadata deltas have named: n of them, one for each partition and delta, by delta.
+class PartitionStore:
+    """The state of each partition, and the offset and time at which it began, after the records that were folded.
 
-    `done` is the first record that was not replayed. `places` (int64[n]) are the partitions, `deltas` (int64[n]) the
-    numbers of the deltas; `before` and `after` (int32[n, 14]) the rows at both ends of the delta, where `flags`
-    (uint8[n], those of `kernels.columns.broker_changes`) says that they count. `unclean` and `eligible` (int64[n])
-    are how many unclean elections there were, and from the eligible leader replicas. `removals` (int64[m, 2]) are the
-    records that have removed topics, with the topics' numbers; the topics that were created have the numbers from
-    `first_topic` on.
+    What comes out depends on the records and deltas alone, not on how they are cut: between two deltas.
     """
 
-    done: int
-    places: Any
-    deltas: Any
-    before: Any
-    after: Any
-    flags: Any
-    unclean: Any
-    eligible: Any
-    removals: Any
-    first_topic: int
+    def __init__(self, topics: TopicsImage = TopicsImage.EMPTY, *, bulk: bool | None = None) -> None:
+        """Begin with an image; `bulk` says whether to use compiled code, None: where there is enough to do for it.
 
+        Each state begins at offset and time -1, unless `begin` says otherwise.
+        """
+        self._wanted = bulk
+        self._held: CompiledPartitions | ObjectPartitions | None = None
+        self.begin(topics, -1, -1)
 
-class _Notes(NamedTuple):
-    """What compiled code takes of `RowVersions`."""
+    def begin(self, topics: TopicsImage, since: Any, since_times: Any) -> None:
+        """Begin with the partitions of an image.
 
-    places: Any
-    rows: Any
-    removed: Any
-    did: Any
-
-
-class _Now(NamedTuple):
-    """What partitions are, by place: see `kraftlake.kernels.columns.partition_moves`."""
-
-    rows: Any
-    there: Any
-    told: Any
-    touched: Any
-
-
-class _Moves(NamedTuple):
-    """Room for what `move_on` tells."""
-
-    places: Any
-    deltas: Any
-    before: Any
-    after: Any
-    flags: Any
-    elections: Any
-
-    @classmethod
-    def room(cls, size: int) -> _Moves:
-        """Room for so many."""
-        (places, deltas), (before, after) = np.empty((2, size), np.int64), np.empty((2, size, COLUMNS), np.int32)
-        return cls(places, deltas, before, after, np.empty(size, np.uint8), np.empty((size, 2), np.int64))
-
-
-class PartitionPlaces:
-    """`rows` (int32[places, 14]) has the partition at each place of `change`, where `there` (bool) says that it is.
-
-    `strings` are those of topics and directories.
-    """
-
-    def __init__(self, topics: TopicsImage) -> None:
-        """Begin with the partitions of an image that `fits`; their places are the image's rows."""
-        packed = topics.rows().merged()
-        self.change = JournaledChange(packed)
-        self.rows = packed.rows.copy()
-        self.there = np.ones(len(self.rows), np.bool_)
-        self._told = np.zeros(len(self.rows), np.int64)
-        self._touched = np.empty(1, np.int64)
-        self._alive = np.ones(self.change.topic_total, np.bool_)
-        """Which topics are there, by number."""
-        self.strings = PlaceStrings(self.change)
+        `since` and `since_times` (epoch ms, -1 for none) are int64 arrays in the order of `topics.rows()`, or one
+        number for all partitions: where the state of each began.
+        """
+        self._begin, self._held = (topics, since, since_times), None
 
     @property
-    def is_worn(self) -> bool:
-        """Whether much of the memory is taken by what is gone: lists of former states, places of removed partitions."""
-        return is_worn(self.change, int(np.count_nonzero(self.there)))
-
-    def replay(self, records: EffectiveRecords, deltas: Any) -> Moved:
-        """Replay records of topics, of whole deltas, as far as that goes; `deltas` (int64) are the numbers of theirs.
-
-        Where a record is not replayed none of its delta is; nothing may be replayed after that, but `topics` asked for.
-        """
-        first_topic = self.change.topic_total
-        done, notes, of_delta, removals = self._note(records, deltas)
-        moves = _Moves.room(len(of_delta))
-        count = move_on(notes, of_delta, self._now, moves)
-        places, of_delta, before, after, flags, elections = (array[:count] for array in moves)
-        return Moved(
-            done=done,
-            places=places,
-            deltas=of_delta,
-            before=before,
-            after=after,
-            flags=flags,
-            unclean=elections[:, 0],
-            eligible=elections[:, 1],
-            removals=removals,
-            first_topic=first_topic,
-        )
-
-    def count(self, records: EffectiveRecords, deltas: Any, changes: Any) -> int:
-        """As `replay`, which gives the first record that was not replayed, and adds what that changes to `changes`.
-
-        They (int64[d, 5]) are by delta how many partitions there are more, offline and imbalanced ones, then how many
-        unclean elections there were and from the eligible leader replicas, none of partitions that are gone behind it.
-        """
-        done, notes, of_delta, _ = self._note(records, deltas)
-        counts = np.zeros((len(changes), 3), np.int64)
-        count_on(notes, of_delta, self._now, self.change.base.heap, self.change.state.heap, counts)
-        changes[:, :3] += counts
-        _count_elections(notes, of_delta, changes[:, 3:])
-        return done
+    def is_compiled(self) -> bool:
+        """Whether compiled code is at work."""
+        return not isinstance(self._partitions, ObjectPartitions)
 
     @property
-    def _now(self) -> _Now:
-        return _Now(self.rows, self.there.view(np.uint8), self._told, self._touched)
-
-    def _note(self, records: EffectiveRecords, deltas: Any) -> tuple[int, _Notes, Any, Any]:
-        """How far the records are replayed, the notes of these, the notes' deltas, and the removals of topics."""
-        change, known = self.change, self.change.topic_total
-        stop, notes = change.replay_journaled(records.data, records.starts, records.stops)
-        done = stop if stop == len(records) else int(np.searchsorted(deltas, deltas[stop]))
-        self._make_room()
-        known += int(np.count_nonzero(records.kinds[:done] == TopicRecord.API_KEY))
-        self._alive = change.state.alive[:known] != 0
-        is_done = notes.removals[:, 0] < done
-        undone = notes.removals[~is_done, 1]
-        self._alive[undone[undone < known]] = True
-        count = int(np.searchsorted(notes.records, done))
-        return done, _notes_of(notes, count), deltas[notes.records[:count]], notes.removals[is_done]
-
-    def _make_room(self) -> None:
-        places = self.change.place_count
-        if places > len(self.there):
-            size = places + places // 2
-            self.rows, self.there = grown(self.rows, size, 0), grown(self.there, size, 0)
-            self._told = grown(self._told, size, 0)
+    def count(self) -> int:
+        """The number of partitions."""
+        return self._partitions.count
 
     def topics(self) -> TopicsImage:
-        """The topics that are there as an image of its own."""
-        change, topics = self.change, np.flatnonzero(self._alive)
-        places = np.flatnonzero(self.there)
-        topic_of = np.searchsorted(topics, change.topics_at(places)).astype(np.int64)
-        partitions = change.partitions_at(places)
-        order = np.lexsort((partitions, topic_of))
-        places, topic_of, partitions = places[order], topic_of[order], partitions[order]
-        starts = np.zeros(len(topics) + 1, np.int32)
-        np.cumsum(np.bincount(topic_of, minlength=len(topics)), out=starts[1:])
-        odd = np.unique(topic_of[partitions != np.arange(len(partitions)) - starts[topic_of]])
-        sparse = {topic: tuple(partitions[starts[topic] : starts[topic + 1]].tolist()) for topic in odd.tolist()}
-        rows, lists = np.ascontiguousarray(self.rows[places]), change.heap()
-        heap = np.empty(heap_size(rows, lists), np.int32)
-        move_lists(rows, lists, heap)
-        known = [*change.packed.table.names, *change.new_names]
-        ids = np.frombuffer(b"".join(map(change.topic_id, topics.tolist())), np.uint8).reshape(-1, 16).copy()
-        table = TopicTable([known[topic] for topic in topics.tolist()], ids, starts, sparse)
-        return TopicsImage.with_rows(
-            PackedTopics(table=table, rows=rows, heap=heap, directories=change.directory_ids())
-        )
+        """The topics as an image."""
+        return self._partitions.image()[0]
+
+    def rows(self) -> PartitionRows:
+        """All partitions, with where the state of each began."""
+        if isinstance(self._partitions, ObjectPartitions):
+            return self._partitions.rows(compiled=self._uses_compiled(self._partitions.count))
+        return self._partitions.rows()
+
+    def fold(self, records: EffectiveRecords, deltas: Any) -> Iterator[tuple[int, PartitionChanges]]:
+        """Fold the records of whole deltas, which follow those before.
+
+        `deltas` (int64, ascending) are the numbers of the records' deltas. Gives the changes by runs of whole deltas,
+        each run with the number of the record behind it; records of other kinds make none. At least one run is given.
+        Raises ReplayError or CorruptDataError, naming the offset, for a record that contradicts the state.
+        """
+        chosen = np.flatnonzero(records.are_of((*TOPIC_KINDS, UNKNOWN_KIND)))
+        some, deltas_of = records.where(chosen), deltas[chosen]
+        compiled, done, partitions = self._uses_compiled(len(some)), 0, self._partitions
+        is_old = compiled if isinstance(partitions, ObjectPartitions) else partitions.is_worn
+        if is_old:
+            partitions = self._held = self._made(True, *partitions.image())
+        if not isinstance(partitions, ObjectPartitions):
+            done, changes = partitions.fold(some, deltas_of)
+            if done == len(some):
+                yield len(records), _numbered(changes, chosen)
+                return
+            if done:
+                yield int(np.searchsorted(deltas, deltas_of[done])), _numbered(changes, chosen)
+            partitions = self._held = ObjectPartitions(*partitions.image())
+        changes = partitions.fold(some.where(np.s_[done:]), deltas_of[done:], compiled=compiled)
+        yield len(records), _numbered(changes, chosen[done:])
+
+    @property
+    def _partitions(self) -> CompiledPartitions | ObjectPartitions:
+        """The partitions; made of what the store begins with when they are first asked for."""
+        if self._held is None:
+            topics, *since = self._begin
+            count = topics.partition_count
+            begins = (np.broadcast_to(np.asarray(numbers, np.int64), (count,)) for numbers in since)
+            self._begin = (TopicsImage.EMPTY, -1, -1)
+            self._held = self._made(self._uses_compiled(count), topics, *begins)
+        return self._held
+
+    def _uses_compiled(self, count: int) -> bool:
+        return kernels.pays(count, BULK_FROM) if self._wanted is None else self._wanted
+
+    def _made(
+        self, compiled: bool, topics: TopicsImage, since: Any, since_times: Any
+    ) -> CompiledPartitions | ObjectPartitions:
+        if compiled:
+            from kraftlake.tables.changes.compiled_partitions import CompiledPartitions  # loads compiled code
+
+            return CompiledPartitions(topics, since, since_times)
+        return ObjectPartitions(topics, since, since_times)
 
 
-def _notes_of(notes: RowVersions, count: int) -> _Notes:
-    """The first of them."""
-    some = (notes.places, notes.rows, notes.removed.view(np.uint8), notes.did)
-    return _Notes(*(np.ascontiguousarray(array[:count]) for array in some))
-
-
-def _count_elections(notes: _Notes, deltas: Any, elections: Any) -> None:
-    """Count by delta the elections of partitions that are not gone behind it: unclean ones, and from the ELR."""
-    held = np.flatnonzero(notes.did & (DID_UNCLEAN | DID_ELIGIBLE))
-    gone = np.flatnonzero(notes.removed)
-    if len(held) and len(gone):
-        most = int(notes.places.max()) + 1
-        gone_keys = deltas[gone] * most + notes.places[gone]
-        held = held[~np.isin(deltas[held] * most + notes.places[held], gone_keys)]
-    for column, bit in enumerate((DID_UNCLEAN, DID_ELIGIBLE)):
-        np.add.at(elections[:, column], deltas[held[(notes.did[held] & bit) != 0]], 1)
-
-
-def fits(topics: TopicsImage) -> bool:
-    """Whether no partition has a list that is too long for compiled code."""
-    packed = topics.rows().merged()
-    return not RowLists(packed.rows, packed.heap, packed.heap).some_too_long()
+def _numbered(changes: PartitionChanges, records: Any) -> PartitionChanges:
+    """The same with the numbers that records have among others."""
+    changes.removed[:, 2] = records[changes.removed[:, 2]]
+    return changes

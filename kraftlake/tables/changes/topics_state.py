@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from kraftlake import kernels
 from kraftlake.image.topics.topics_image import TopicsImage
-from kraftlake.tables.history.partition_states import in_columns
 
 if TYPE_CHECKING:
-    from kraftlake.tables.changes.partition_store import PartitionPlaces
+    from kraftlake.tables.changes.partition_places import PartitionPlaces
+
+
+BULK_FROM: Final = 1000
+"""From how many records, or partitions, on columns are worth it."""
+
+
+def in_columns(count: int, wanted: bool | None) -> bool:
+    """Whether to use compiled code for so many: what is `wanted`, None where nobody says so."""
+    return kernels.pays(count, BULK_FROM) if wanted is None else wanted
 
 
 class TopicsInTurn:
@@ -30,7 +39,7 @@ class TopicsInTurn:
         if self._places is not None and self._places.is_worn:
             self.become(self._places.topics())
         if self._places is None and in_columns(count, self._wanted):
-            from kraftlake.tables.changes.partition_store import PartitionPlaces, fits  # imports numba
+            from kraftlake.tables.changes.partition_places import PartitionPlaces, fits  # imports numba
 
             if fits(self._image):
                 self._places, self._image = PartitionPlaces(self._image), TopicsImage.EMPTY

@@ -14,7 +14,7 @@ from kraftlake.kernels.columns.broker_changes import HAD, HAS
 from kraftlake.records.metadata_records import TopicRecord
 from kraftlake.tables.changes.delta_boundaries import DeltaBoundaries
 from kraftlake.tables.changes.effective_records import EffectiveRecords
-from kraftlake.tables.changes.partition_store import Moved, PartitionPlaces
+from kraftlake.tables.changes.partition_places import Moved, PartitionPlaces
 from kraftlake.tables.events.event_rows import SingleEvents, event_rows
 from kraftlake.tables.events.partition_pairs import PartitionPairs
 from kraftlake.tables.events.table import Event

@@ -23,11 +23,11 @@ from kraftlake.records import metadata_records as r
 from kraftlake.tables.changes.delta_boundaries import DeltaBoundaries
 from kraftlake.tables.changes.effective_records import UNKNOWN_KIND, EffectiveRecords
 from kraftlake.tables.changes.object_deltas import object_deltas, replay_into
+from kraftlake.tables.changes.partition_store import TOPIC_KINDS
 from kraftlake.tables.changes.topics_state import TopicsInTurn
 from kraftlake.tables.events.entry_events import entry_events
 from kraftlake.tables.events.object_events import ObjectEvents
 from kraftlake.tables.events.table import Event
-from kraftlake.tables.history.partition_states import TOPIC_KINDS
 
 ENTRY_KINDS: Final = tuple(
     cls.API_KEY

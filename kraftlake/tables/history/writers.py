@@ -5,29 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from kraftlake.image import MetadataImage
 from kraftlake.metadata_log.storage.location import Location
 from kraftlake.records.metadata_records import METADATA_RECORDS
-from kraftlake.replay.loader.fold import loader_at, snapshot_image
 from kraftlake.runtime.errors import LakeError
-from kraftlake.tables.catch_up.chunk_cache import ChunkCache
 from kraftlake.tables.catch_up.log_fold import oldest_snapshot
-from kraftlake.tables.changes.effective_records import (
-    EffectiveRecords,
-    TransactionReader,
-    parts_of_rows,
-    refuse,
-    refuse_newer,
-    standing_alone,
-)
+from kraftlake.tables.changes.changes_writer import ChangesWriter
+from kraftlake.tables.changes.effective_records import refuse
+from kraftlake.tables.changes.log_deltas import DeltaChunk, LogBegin
 from kraftlake.tables.history.columns import PARTITION_COLUMNS
 from kraftlake.tables.history.entity_history import EntityHistory, Since
 from kraftlake.tables.history.entity_tables import SMALL_TABLES, SmallTable
 from kraftlake.tables.history.history_table import HistoryTable
 from kraftlake.tables.history.open_intervals import partitions_since, things_since
-from kraftlake.tables.history.partition_states import PartitionStates
+from kraftlake.tables.history.partition_history import EndedStates, open_state_tables
 from kraftlake.tables.lake_table import LakeTable, TableDescription
 from kraftlake.tables.lazy_table import LazyTable
 from kraftlake.tables.table_writer import TableWriter
@@ -36,20 +30,10 @@ if TYPE_CHECKING:
     from kraftlake.replay.reading.open_reader import LakeReader
 
 
-RecordSource = ChunkCache[list[EffectiveRecords]]
-"""Makes records of the log's rows, once for all writers that share it."""
+class HistoryWriter(ChangesWriter):
+    """Leaves the states that have ended to be appended; those that go on stay here."""
 
-
-def _records_of(rows: pa.Table) -> list[EffectiveRecords]:
-    """The records in some rows, as if each took effect where it stands."""
-    return [standing_alone(part) for part in parts_of_rows(rows)]
-
-
-class HistoryWriter(TableWriter):
-    """Takes the log's rows, and leaves the states that have ended to be appended; what is still so stays here."""
-
-    wants_rows = True
-    wants_changes = False
+    wants_images = False
 
     def table(self, lake: Location) -> HistoryTable:
         """The table in a lake; it asks this writer for the rows that are still so."""
@@ -61,7 +45,7 @@ class HistoryWriter(TableWriter):
 
     @property
     def open_count(self) -> int:
-        """How many states go on."""
+        """The number of states that go on."""
         raise NotImplementedError
 
     def open_tables(self) -> Iterator[pa.Table]:
@@ -75,9 +59,11 @@ class HistoryWriter(TableWriter):
         since the snapshot's own offset. Raises LakeError where table and log contradict each other.
         """
         assert isinstance(table, HistoryTable), "the table is the one of `table`"
-        self._open(reader, table, table.last_offset())
+        covers = table.last_offset()
+        self._deltas = self._run.after(covers)
+        self._open(self._deltas.open(reader, covers), table, covers)
 
-    def _open(self, reader: LakeReader, table: HistoryTable, covers: int | None) -> None:
+    def _open(self, begin: LogBegin, table: HistoryTable, covers: int | None) -> None:
         raise NotImplementedError
 
 
@@ -86,20 +72,19 @@ class PartitionHistoryWriter(HistoryWriter):
 
     description = TableDescription("partition_history", "What each partition was, from when to when", PARTITION_COLUMNS)
 
-    def __init__(self, source: RecordSource) -> None:
-        super().__init__()
-        self._source = source
-        self._transactions = TransactionReader()
-        self._states = PartitionStates()
+    def __init__(self, *, bulk: bool | None = None) -> None:
+        """`bulk` is that of PartitionStore, for a writer that shares its deltas with no other."""
+        super().__init__(bulk=bulk)
+        self._ended = EndedStates()
 
     @property
     def open_count(self) -> int:
-        """How many partitions there are."""
-        return self._states.open_count
+        """The number of partitions."""
+        return self._deltas.store.count
 
     def open_tables(self) -> Iterator[pa.Table]:
-        """What the partitions are."""
-        return self._states.open_tables()
+        """The states of the partitions."""
+        return open_state_tables(self._deltas.store.rows())
 
     def drain(self) -> pa.Table:
         """The states that ended since the last call."""
@@ -107,93 +92,63 @@ class PartitionHistoryWriter(HistoryWriter):
 
     def drain_later(self) -> LazyTable:
         """The same, still to be made."""
-        return self._states.ended()
+        return self._ended.take()
 
-    def take_rows(self, rows: pa.Table) -> None:
-        """Fold rows of the log."""
-        for part in self._source.of(rows):
-            for records in self._transactions.take(part):
-                _refuse_unknown(records)
-                self._states.take(records)
+    def _take(self, chunk: DeltaChunk) -> None:
+        refuse(chunk.records, np.flatnonzero(~chunk.records.are_of(METADATA_RECORDS)))
+        self._ended.add(chunk.partitions)
 
-    def _open(self, reader: LakeReader, table: HistoryTable, covers: int | None) -> None:
-        image = _image_at(reader, covers, self._transactions)
-        since: tuple[Any, Any] = (image.provenance.offset, image.provenance.timestamp)
+    def _open(self, begin: LogBegin, table: HistoryTable, covers: int | None) -> None:
         if covers is not None:
-            since = partitions_since(image.topics, table)
-        self._states.begin(image.topics, *since)
-
-
-def _image_at(reader: LakeReader, covers: int | None, transactions: TransactionReader) -> MetadataImage:
-    """The image with which a table goes on that covers a log up to an offset; the transaction that is open is held."""
-    if covers is None:
-        return snapshot_image(oldest_snapshot(reader)).image if reader.start_offset > 0 else MetadataImage.EMPTY
-    loader = loader_at(reader, covers)
-    begins = loader.transaction_begin_offset
-    image = loader.take_image()
-    if begins is not None:
-        transactions.go_on(reader.batches(begins, covers), begins)
-    return image
-
-
-def _refuse_unknown(records: EffectiveRecords) -> None:
-    import numpy as np
-
-    refuse_newer(records)
-    refuse(records, np.flatnonzero(~records.are_of(METADATA_RECORDS)))
+            self._deltas.store.begin(begin.image.topics, *partitions_since(begin.image.topics, table))
 
 
 class SmallHistories:
-    """The states of those small tables of a run that end at one offset: they are replayed once for all of them."""
+    """The states of those small tables of a run that end at one offset: they are folded once for all of them."""
 
-    def __init__(self, source: RecordSource, reader: LakeReader, covers: int | None) -> None:
-        self._source = source
-        self._transactions = TransactionReader()
+    def __init__(self, image: MetadataImage) -> None:
+        """Begin with an image, for no table."""
         self._writers: dict[str, SmallHistoryWriter] = {}
-        self._taken_to = -1 if covers is None else covers
-        self.states = EntityHistory((), _image_at(reader, covers, self._transactions))
+        self._taken_to = -1
+        self.states = EntityHistory((), image)
 
     def add(self, writer: SmallHistoryWriter, since: Since) -> None:
         """Add a table by its writer: what there is of it is so since an offset and time."""
         self._writers[writer.of.name] = writer
         self.states.add(writer.of, since)
 
-    def take_rows(self, rows: pa.Table) -> None:
-        """Fold rows of the log for all tables, unless another's writer was given them before."""
-        last = rows.column("offset")[-1].as_py()
-        if last <= self._taken_to:
+    def take(self, chunk: DeltaChunk) -> None:
+        """Fold deltas for all tables, unless another's writer was given them before."""
+        if not len(chunk.boundaries) or chunk.boundaries.offsets[-1] <= self._taken_to:
             return
-        self._taken_to = last
-        for part in self._source.of(rows):
-            for records in self._transactions.take(part):
-                for name, ended in self.states.take(records).items():
-                    self._writers[name].rows.add_table(ended)
+        self._taken_to = int(chunk.boundaries.offsets[-1])
+        for name, ended in self.states.take(chunk.records).items():
+            self._writers[name].rows.add_table(ended)
 
 
 class SmallHistoryWriter(HistoryWriter):
     """Writes one of the other history tables, `of`."""
 
-    def __init__(self, source: RecordSource, of: SmallTable, together: dict[int | None, SmallHistories]) -> None:
+    def __init__(self, of: SmallTable, together: dict[int | None, SmallHistories]) -> None:
         """`together` has what the tables that end at an offset share; a writer adds what it is the first to need."""
         self.description = TableDescription(of.name, of.comment, of.columns)
         super().__init__()
-        self._source = source
         self.of = of
         self._all_together = together
         self._together: SmallHistories | None = None
 
     @property
     def open_count(self) -> int:
-        """How many there are."""
+        """The number of states that go on."""
         return 0 if self._together is None else self._together.states.open_count(self.of)
 
     def open_tables(self) -> Iterator[pa.Table]:
-        """What they are."""
+        """These states."""
         return iter([] if self._together is None else [self._together.states.open_table(self.of)])
 
-    def _open(self, reader: LakeReader, table: HistoryTable, covers: int | None) -> None:
+    def _open(self, begin: LogBegin, table: HistoryTable, covers: int | None) -> None:
         if covers not in self._all_together:
-            self._all_together[covers] = SmallHistories(self._source, reader, covers)
+            self._all_together[covers] = SmallHistories(begin.image)
         self._together = self._all_together[covers]
         known = None if covers is None else things_since(table, self.of.key)
 
@@ -206,14 +161,12 @@ class SmallHistoryWriter(HistoryWriter):
 
         self._together.add(self, since)
 
-    def take_rows(self, rows: pa.Table) -> None:
-        """Fold rows of the log."""
+    def _take(self, chunk: DeltaChunk) -> None:
         assert self._together is not None, "the writer was opened"
-        self._together.take_rows(rows)
+        self._together.take(chunk)
 
 
 def history_writers() -> list[TableWriter]:
     """A writer of each history table, for one run."""
-    source, together = RecordSource(_records_of), dict[int | None, SmallHistories]()
-    small = (SmallHistoryWriter(source, table, together) for table in SMALL_TABLES)
-    return [PartitionHistoryWriter(source), *small]
+    together = dict[int | None, SmallHistories]()
+    return [PartitionHistoryWriter(), *(SmallHistoryWriter(table, together) for table in SMALL_TABLES)]

@@ -1,87 +1,40 @@
-"""The rows of `local_changes/` as columns: what changes of partitions mean to brokers. Imports numpy and numba."""
+"""The rows of `local_changes/` as columns: what changes of partitions mean to brokers. Imports numpy."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-import attrs
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kraftlake.kernels.columns.broker_changes import DELETE, HAS, TOO_LONG, changes_of_brokers, most_changes
+from kraftlake.image.topics.partition_rows import ISR
+from kraftlake.kernels.aot.compiled import run
+from kraftlake.kernels.columns.broker_changes import DELETE, HAS, changes_of_brokers, most_changes
 from kraftlake.kernels.columns.change_columns import fill_change_columns, sort_changes
-from kraftlake.kernels.replay.change_state import Base, State
 from kraftlake.tables.changes.delta_boundaries import DeltaBoundaries
+from kraftlake.tables.changes.partition_changes import PartitionChanges
 from kraftlake.tables.history.columns import times_of
 from kraftlake.tables.local_changes.table import CHANGES_BY_NAME, ENCODED_SCHEMA
-from kraftlake.tables.row_lists import RowLists
+from kraftlake.tables.row_lists import LISTS
 
 _CHANGES: Final = pa.array(CHANGES_BY_NAME, pa.string())
 _BROKERS_APART: Final = 1 << 10
 """Ids of brokers that lie further apart than this are numbered before they are sorted."""
 
 
-@attrs.frozen(kw_only=True, eq=False)
-class ChangedPartitions:
-    """n partitions, each as it was before a metadata delta and as it is after it.
+def local_change_table(changes: PartitionChanges, boundaries: DeltaBoundaries) -> pa.Table:
+    """The rows of `local_changes/` of deltas, in order: ENCODED_SCHEMA.
 
-    `before` and `after` (int32[n, 14]) are rows (see `image.topics.partition_rows`); `flags` (uint8[n]) are those of
-    `kernels.columns.broker_changes`; `deltas` (int64[n]) says which of the heads it is of. `topics` are the numbers
-    of the topics, `partitions` (int32[n]) those of the partitions. `base` and `state` have the rows' lists.
+    By delta, broker, topic's name, partition and change. `changes` may have several changes of a partition in a delta.
     """
-
-    before: Any
-    after: Any
-    flags: Any
-    deltas: Any
-    topics: Any
-    partitions: Any
-    base: Base
-    state: State
-
-    def part(self, some: slice) -> ChangedPartitions:
-        """Some of them."""
-        return attrs.evolve(
-            self,
-            before=self.before[some],
-            after=self.after[some],
-            flags=self.flags[some],
-            deltas=self.deltas[some],
-            topics=self.topics[some],
-            partitions=self.partitions[some],
-        )
-
-    def has_long_lists(self) -> bool:
-        """Whether a partition has a list that is too long for compiled code."""
-        return any(self.lists(rows).some_too_long() for rows in (self.before, self.after))
-
-    def lists(self, rows: Any) -> RowLists:
-        """The lists of rows, `before` or `after`."""
-        return RowLists(rows, self.base.heap, self.state.heap)
-
-
-@attrs.frozen(kw_only=True, eq=False)
-class Strings:
-    """Names and ids (string arrays) of topics by their numbers, and the ids of directories (one) by theirs."""
-
-    names: Callable[[Any], pa.Array]
-    ids: Callable[[Any], pa.Array]
-    directories: pa.Array
-
-
-def local_change_table(partitions: ChangedPartitions, heads: DeltaBoundaries, strings: Strings) -> pa.Table:
-    """The rows that `local_change_rows` makes, of each delta after the one before: ENCODED_SCHEMA.
-
-    No partition has a list that is too long for compiled code.
-    """
-    used = np.zeros(int(partitions.topics.max(initial=-1)) + 1, np.bool_)
-    used[partitions.topics] = True
+    changes = changes.by_delta()
+    used = np.zeros(len(changes.names.topics), np.bool_)
+    used[changes.topics] = True
     numbers = np.flatnonzero(used)
-    topics = (np.cumsum(used, dtype=np.int32) - np.int32(1))[partitions.topics]
-    names, ids = strings.names(numbers), strings.ids(numbers)
-    told = _told(partitions, topics, _order(partitions, _ranks(names)[topics]), heads)
+    topics = (np.cumsum(used, dtype=np.int32) - np.int32(1))[changes.topics]
+    names, ids = (array.take(pa.array(numbers)) for array in (changes.names.topics, changes.names.ids))
+    told = _told(changes, topics, _order(changes, _ranks(names)[topics]), boundaries)
     deleted = told.kinds == DELETE
     gone = deleted if deleted.any() else None
     topic = pa.array(told.topics)
@@ -100,7 +53,7 @@ def local_change_table(partitions: ChangedPartitions, heads: DeltaBoundaries, st
         "replicas": _lists(told.replica_bounds, told.replicas, gone),
         "isr": _lists(told.isr_bounds, told.isr, gone),
         "directory": pa.DictionaryArray.from_arrays(
-            pa.array(told.directories, mask=told.directories < 0), strings.directories
+            pa.array(told.directories, mask=told.directories < 0), changes.names.directories
         ),
     }
     return pa.table([columns[name] for name in ENCODED_SCHEMA.names], schema=ENCODED_SCHEMA)
@@ -113,6 +66,21 @@ class _Told(NamedTuple):
     brokers: Any
     kinds: Any
     directories: Any
+
+
+class _Lists(NamedTuple):
+    """Memory that `changes_of_brokers` works in."""
+
+    lists: Any
+    lengths: Any
+    before: Any
+    before_lengths: Any
+
+    @classmethod
+    def of(cls, longest: int) -> _Lists:
+        """For lists up to a length."""
+        lists, lengths = np.empty((2, len(LISTS), longest), np.int32), np.empty((2, len(LISTS)), np.int32)
+        return cls(lists[0], lengths[0], lists[1], lengths[1])
 
 
 class _Changed(NamedTuple):
@@ -158,17 +126,17 @@ class _Columns(NamedTuple):
         return cls(np.empty(rows, np.int64), np.empty(rows, np.int64), *(np.empty(size, np.int32) for size in sizes))
 
 
-def _told(partitions: ChangedPartitions, topics: Any, order: Any, heads: DeltaBoundaries) -> _Columns:
-    """What brokers are told, by delta and broker, then in an order of the partitions, which is by delta.
+def _told(changes: PartitionChanges, topics: Any, order: Any, boundaries: DeltaBoundaries) -> _Columns:
+    """What brokers are told, by delta and broker, then in an order of the changes, which is by delta.
 
     `topics` (int32) are the partitions' topics as the columns name them.
     """
-    heaps = partitions.base.heap, partitions.state.heap
-    states = (partitions.before, partitions.after, partitions.flags, *heaps)
-    most = most_changes(*states)
-    assert most != TOO_LONG, "those are for objects to do"
+    compiled = changes.compiled
+    states = (changes.before, changes.after, changes.flags, *changes.heaps)
+    most, longest = run(most_changes, compiled, *states)
     room = _Told(np.empty(most, np.int64), np.empty(most, np.int32), np.empty(most, np.uint8), np.empty(most, np.int32))
-    count, replicas, members = changes_of_brokers(order, *states, partitions.state, room)
+    lists = _Lists.of(max(int(longest), ISR))
+    count, replicas, members = run(changes_of_brokers, compiled, order, *states, lists, room)
     told, columns = _Told(*(array[:count] for array in room)), _Columns.room(count, replicas + 3, members + 3)
     places = np.empty(count, np.int64)
     numbers, brokers = told.brokers.astype(np.int64), 0
@@ -178,22 +146,22 @@ def _told(partitions: ChangedPartitions, topics: Any, order: Any, heads: DeltaBo
     if brokers > _BROKERS_APART:
         ids, numbers = np.unique(told.brokers, return_inverse=True)
         numbers, brokers = numbers.reshape(-1).astype(np.int64), len(ids)
-    sort_changes(told.changed, partitions.deltas, numbers, np.empty(brokers + 1, np.int64), places)
-    changed = _Changed(partitions.after, partitions.deltas, topics, partitions.partitions)
-    of_deltas = _Heads(*map(np.ascontiguousarray, (heads.offsets, heads.epochs, heads.times)))
-    fill_change_columns(told, places, changed, of_deltas, *heaps, columns)
+    run(sort_changes, compiled, told.changed, changes.deltas, numbers, np.empty(brokers + 1, np.int64), places)
+    changed = _Changed(changes.after, changes.deltas, topics, changes.partitions)
+    of_deltas = _Heads(*map(np.ascontiguousarray, (boundaries.offsets, boundaries.epochs, boundaries.times)))
+    run(fill_change_columns, compiled, told, places, changed, of_deltas, *changes.heaps, columns)
     return columns._replace(replicas=columns.replicas[:replicas], isr=columns.isr[:members])
 
 
-def _order(partitions: ChangedPartitions, topics: Any) -> Any:
-    """By delta, topic's name and partition; of two that are the same, for the topic is another, first what is gone."""
-    count = len(partitions.flags)
-    has = ((partitions.flags & HAS) != 0).astype(np.int64)
-    numbers = partitions.partitions.astype(np.int64)
-    sizes = [int(each.max(initial=0)) + 1 for each in (partitions.deltas, topics, numbers)]
+def _order(changes: PartitionChanges, topics: Any) -> Any:
+    """By delta, topic's name and partition; of two topics of one name in a delta the removed one comes first."""
+    count = len(changes)
+    has = ((changes.flags & HAS) != 0).astype(np.int64)
+    numbers = changes.partitions.astype(np.int64)
+    sizes = [int(each.max(initial=0)) + 1 for each in (changes.deltas, topics, numbers)]
     if 2 * sizes[0] * sizes[1] * sizes[2] >= 1 << 63:
-        return np.lexsort((has, numbers, topics, partitions.deltas))
-    keys = ((partitions.deltas * sizes[1] + topics) * sizes[2] + numbers) * 2 + has
+        return np.lexsort((has, numbers, topics, changes.deltas))
+    keys = ((changes.deltas * sizes[1] + topics) * sizes[2] + numbers) * 2 + has
     return np.arange(count) if (keys[1:] >= keys[:-1]).all() else np.argsort(keys)
 
 

@@ -10,14 +10,12 @@ from typing import Any, Final
 import attrs
 import pyarrow as pa
 
-from kraftlake.image import ClusterCounts, MetadataImage, count_cluster
-from kraftlake.records.metadata_records import NoOpRecord
+from kraftlake.image import ClusterCounts
+from kraftlake.tables.changes.changes_writer import ChangesWriter
 from kraftlake.tables.changes.delta_boundaries import DeltaBoundaries
-from kraftlake.tables.changes.delta_rows_writer import DeltaRowsWriter
-from kraftlake.tables.changes.effective_records import EffectiveRecords
-from kraftlake.tables.history.partition_states import TOPIC_KINDS
+from kraftlake.tables.changes.log_deltas import DeltaChunk, LogBegin
 from kraftlake.tables.lake_table import TableDescription
-from kraftlake.tables.metrics.cluster_count_states import BROKER_KINDS, ClusterCountStates, Counted
+from kraftlake.tables.metrics.cluster_counts import ClusterCounter, Counted
 
 COUNTS: Final = tuple(field.name for field in attrs.fields(ClusterCounts))
 
@@ -62,47 +60,33 @@ CLUSTER_METRICS = TableDescription(
 )
 
 
-class ClusterMetricsWriter(DeltaRowsWriter):
-    """Makes the rows of `cluster_metrics/`: a log's first delta gets one, then each that counts.
+class ClusterMetricsWriter(ChangesWriter):
+    """Makes the rows of `cluster_metrics/`: one for a log's first delta, then one for each that changes a count.
 
-    Where a log begins with nothing but no-op records its first delta is one like all others.
+    The first delta of a log that begins with no-op records alone gets no row.
     """
 
     description = CLUSTER_METRICS
-    kinds = (*TOPIC_KINDS, *BROKER_KINDS)
-    waits = True
 
-    def __init__(self, *, bulk: bool | None = None) -> None:
-        """`bulk` says whether to use compiled code, None: where there is enough to do for it."""
-        super().__init__()
-        self._bulk = bulk
-        self._states = ClusterCountStates(bulk=bulk)
+    def _begin(self, begin: LogBegin) -> None:
+        self._waits = not (begin.any_delta or begin.is_load)
+        """Whether the first delta is still to come."""
+        self._counter = ClusterCounter(begin.image)
+        if begin.is_load:
+            self._add(begin.boundaries, Counted(0, self._counter.counts, 0, 0))
 
-    def take_rows(self, rows: pa.Table) -> None:
-        """Count the rows' metadata deltas."""
-        if self.waits and rows.column("offset")[0].as_py() == 0:
-            first = rows.column("batch").to_numpy() == 0
-            self.waits = bool((rows.column("api_key").to_numpy()[first] != NoOpRecord.API_KEY).any())
-        super().take_rows(rows)
+    def _take(self, chunk: DeltaChunk) -> None:
+        boundaries = chunk.boundaries
+        if not len(boundaries):
+            return
+        first = Counted(0, self._counter.counts, 0, 0)
+        counted = [*self._counter.take(chunk)]
+        if self._waits and not boundaries.noop[0] and (not counted or counted[0].delta > 0):
+            counted.insert(0, first)
+        self._waits = False
+        for one in counted:
+            self._add(boundaries, one)
 
-    def _go_on(self, image: MetadataImage, *, told: bool) -> None:
-        self.waits = not told
-        self._states = ClusterCountStates(image, bulk=self._bulk)
-
-    def _tell_load(self, image: MetadataImage, heads: DeltaBoundaries) -> None:
-        self._add(heads, Counted(0, count_cluster(image), 0, 0))
-
-    def _tell(self, records: EffectiveRecords, heads: DeltaBoundaries) -> None:
-        before = self._states.counts
-        for counted in self._states.take(records, heads):
-            if self.waits and counted.delta > 0:
-                self._add(heads, Counted(0, before, 0, 0))
-            self.waits = False
-            self._add(heads, counted)
-        if self.waits and len(heads.offsets):
-            self.waits = False
-            self._add(heads, Counted(0, before, 0, 0))
-
-    def _add(self, heads: DeltaBoundaries, counted: Counted) -> None:
+    def _add(self, boundaries: DeltaBoundaries, counted: Counted) -> None:
         values: tuple[Any, ...] = attrs.astuple(counted.counts)
-        self.rows.add((*heads.row(counted.delta), *values, counted.unclean, counted.eligible))
+        self.rows.add((*boundaries.row(counted.delta), *values, counted.unclean, counted.eligible))

@@ -25,7 +25,7 @@ from kraftlake.runtime.errors import ReplayError
 from kraftlake.spark_jobs.fold import plan as planning
 from kraftlake.spark_jobs.fold.local_changes_frame import batches_of_change, heads_of
 from kraftlake.spark_jobs.fold.plan import plan_fold, provenance_at
-from kraftlake.tables.local_changes.table import SCHEMA, local_change_rows
+from kraftlake.tables.local_changes.table import SCHEMA
 from tests.histories import uuid_of
 from tests.spark_jobs.fold.one_process import (
     changes_of,
@@ -37,6 +37,7 @@ from tests.spark_jobs.fold.one_process import (
     others_of,
     topics_of,
 )
+from tests.tables.local_changes.reference import local_change_rows
 
 
 @pytest.fixture(autouse=True)

@@ -22,13 +22,15 @@ from kraftlake.replay.loader.fold import Replay, changes_between, image_at
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.runtime.errors import OffsetError, ReplayError, UnwritableMetadataError, UsageError
 from kraftlake.spark_jobs import build_snapshot, image_frame, local_changes_frame
-from kraftlake.spark_jobs.fold.local_changes_frame import batch_of_rows, heads_of
+from kraftlake.spark_jobs.fold.local_changes_frame import heads_of
 from kraftlake.spark_jobs.fold.plan import provenance_at
 from kraftlake.tables.image_partitions import PARTITION_SCHEMA, partition_table
-from kraftlake.tables.local_changes.table import SCHEMA, local_change_rows
+from kraftlake.tables.local_changes.table import SCHEMA
 from tests.histories import uuid_of
 from tests.metadata_log.unsealed import unseal
+from tests.tables.local_changes.reference import local_change_rows
 from tests.tables.sample_log import LAST_OFFSET, SAMPLES, lake_of
+from tests.tables.telling import table_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -67,7 +69,7 @@ def changes_in_one_process(log: MetadataLog, from_offset: int, to_offset: int) -
     if topics is None:
         return SCHEMA.empty_table()
     rows = list(local_change_rows(topics, heads_of(provenance_at(log, to_offset)).row(0)))
-    return pa.Table.from_batches([batch_of_rows(rows)])
+    return table_of(rows, SCHEMA)
 
 
 def same_rows(one: pa.Table, other: pa.Table) -> bool:

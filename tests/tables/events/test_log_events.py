@@ -18,9 +18,9 @@ from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.replay.queries.changes import LogChanges
 from kraftlake.runtime.errors import KraftlakeError
+from kraftlake.tables.changes import topics_state
 from kraftlake.tables.events import bulk_log_events, log_events
 from kraftlake.tables.events.log_events import LogEvents
-from kraftlake.tables.history import partition_states
 from tests.metadata_logs import metadata_logs
 from tests.replay.made_logs import UNDECODABLE, UNKNOWN, begin, data, end, partition, topic, uuid_of, write_directory
 from tests.tables.events.test_writer import InMemory, config, leads
@@ -36,7 +36,7 @@ def parts_taken(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Make every range long, and any number of records many; gets the last offset of each part taken as columns."""
     monkeypatch.setattr(log_events, "BULK_FROM", 0)
     monkeypatch.setattr("kraftlake.replay.reading.chunks.BULK_FROM", 0)
-    monkeypatch.setattr(partition_states, "BULK_FROM", 1)
+    monkeypatch.setattr(topics_state, "BULK_FROM", 1)
     taken: list[int] = []
     take = bulk_log_events.EventsWriter.take_part
     monkeypatch.setattr(

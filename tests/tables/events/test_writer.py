@@ -23,10 +23,10 @@ from kraftlake.records.schema import Message
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.replay.queries.changes import LogChanges
 from kraftlake.runtime.errors import ReplayError
+from kraftlake.tables.changes import topics_state
 from kraftlake.tables.events.states import EventStates
 from kraftlake.tables.events.table import EVENTS
 from kraftlake.tables.events.writer import EventsWriter
-from kraftlake.tables.history import partition_states
 from kraftlake.tables.lazy_table import LazyTable
 from tests.metadata_logs import metadata_logs
 from tests.replay.made_logs import begin, data, end, partition, topic, uuid_of
@@ -282,7 +282,7 @@ def test_a_version_that_nobody_knows_is_refused_as_by_a_loader(record: Message, 
 
 def test_few_records_go_by_objects_and_many_as_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not EventStates().in_columns
-    monkeypatch.setattr(partition_states, "BULK_FROM", 2)
+    monkeypatch.setattr(topics_state, "BULK_FROM", 2)
     writer = EventsWriter()
     writer.take_rows(to_rows([data(0, topic(1), partition(1))]))
     assert writer._states.in_columns == kernels.available()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import partial
 
+import attrs
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -14,6 +15,8 @@ from hypothesis import strategies as st
 from kraftlake import kernels
 from kraftlake.delta import MetadataDelta
 from kraftlake.image import MetadataImage
+from kraftlake.image.topics.topics_image import TopicsImage
+from kraftlake.kernels.columns.broker_changes import HAD, HAS
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import to_rows
@@ -21,13 +24,15 @@ from kraftlake.records.schema import Message
 from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
 from kraftlake.replay.loader.manifest import LogDeltaManifest
 from kraftlake.runtime.errors import ReplayError
+from kraftlake.tables.changes import partition_store
 from kraftlake.tables.changes.delta_boundaries import DeltaBoundaries
-from kraftlake.tables.history import partition_states
-from kraftlake.tables.local_changes.states import LocalChangeStates, rows_of_image
-from kraftlake.tables.local_changes.table import SCHEMA, Row, local_change_rows
+from kraftlake.tables.changes.partition_changes import changes_of_image
+from kraftlake.tables.local_changes.columns import _order, local_change_table
+from kraftlake.tables.local_changes.table import SCHEMA
 from kraftlake.tables.local_changes.writer import LocalChangesWriter
 from tests.metadata_logs import metadata_logs
 from tests.replay.made_logs import begin, data, end, partition, topic, uuid_of
+from tests.tables.local_changes.reference import Row, local_change_rows
 from tests.tables.telling import (
     NEWER,
     REAL_LOGS,
@@ -36,7 +41,6 @@ from tests.tables.telling import (
     check_refused_in_a_newer_version,
     cut,
     generated_log,
-    images_of_places,
     needs_numba,
     real_log,
     table_of,
@@ -85,7 +89,7 @@ def test_an_image_is_told_whole_as_the_delta_from_the_empty_one(log: list[Record
     for batch in log[:at]:
         loader.load_batch(batch)
     delta, image = loader.take_change()
-    whole = rows_of_image(image.topics, DeltaBoundaries.single(7, 3, -1))
+    whole = local_change_table(changes_of_image(image.topics), DeltaBoundaries.single(7, 3, -1)).cast(SCHEMA)
     rows = [] if delta.topics_delta is None else [*local_change_rows(delta.topics_delta, (7, 3, None))]
     assert [tuple(row.values()) for row in whole.to_pylist()] == rows
 
@@ -132,22 +136,15 @@ def test_brokers_whose_ids_lie_far_apart_are_in_their_order(bulk: bool) -> None:
     assert rows.column("broker").to_pylist() == [0, 7, 7, *far[2:3], *far[:1] * 2, 0, 3, 7, *far[2:3], *far[:1]]
 
 
-@needs_numba
 def test_changes_that_no_number_can_order_are_in_order_too() -> None:
-    from kraftlake.kernels.columns.broker_changes import HAD, HAS
-    from kraftlake.tables.changes.partition_store import PartitionPlaces
-    from kraftlake.tables.local_changes.columns import ChangedPartitions, _order
-
     rows, deltas = np.zeros((5, 14), np.int32), np.array([1 << 40, 0, 0, 0, 0])
     numbers, ranks = np.array([0, 1 << 30, 4, 4, 4], np.int32), np.array([0, 0, 1, 1, 0])
     flags = np.array([HAS, HAS, HAS, HAD, HAS], np.uint8)
-    change = PartitionPlaces(MetadataImage.EMPTY.topics).change
-    changed = ChangedPartitions(
-        before=rows, after=rows, flags=flags, deltas=deltas, topics=ranks, partitions=numbers, base=change.base,
-        state=change.state,
-    )  # fmt: skip
-    assert _order(changed, ranks).tolist() == [4, 1, 3, 2, 0]
-    assert _order(changed.part(np.s_[1:]), ranks[1:]).tolist() == [3, 0, 2, 1]
+    changes = attrs.evolve(
+        changes_of_image(TopicsImage.EMPTY), before=rows, after=rows, flags=flags, deltas=deltas, partitions=numbers
+    )
+    assert _order(changes, ranks).tolist() == [4, 1, 3, 2, 0]
+    assert _order(changes.part(1, 5), ranks[1:]).tolist() == [3, 0, 2, 1]
 
 
 @pytest.mark.parametrize("bulk", WAYS)
@@ -160,44 +157,6 @@ def test_a_delta_ends_before_a_transaction_that_begins_in_mid_batch(bulk: bool) 
     rows = told([log[:1], log[1:]], bulk=bulk)
     assert rows.equals(published(log))
     assert set(rows.column("offset").to_pylist()) == {1, 6}
-
-
-@needs_numba
-def test_an_odd_record_makes_its_whole_delta_go_by_objects(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The delta of a topic with an odd name: what compiled code has replayed of it is taken back."""
-    log = [
-        data(0, topic(1), partition(1), topic(5), partition(5)),
-        data(
-            4,
-            topic(2),
-            partition(2),
-            r.PartitionChangeRecord(partition_id=0, topic_id=uuid_of(1), leader=2),
-            r.RemoveTopicRecord(topic_id=uuid_of(5)),
-            topic(3, "föö"),
-            partition(3),
-        ),
-        data(10, r.PartitionChangeRecord(partition_id=0, topic_id=uuid_of(2), leader=2)),
-    ]
-    begun = images_of_places(monkeypatch)
-    assert told([log], bulk=True).equals(published(log))
-    assert begun == [2], "the image before the second delta"
-
-
-@needs_numba
-def test_memory_of_what_is_gone_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kraftlake.tables.changes.places._WORN_BYTES", 1000)
-    log = []
-    for number in range(60):
-        log.append(data(3 * number, topic(number), partition(number, replicas=(1, 2, 3, 4))))
-        log.append(data(3 * number + 2, r.RemoveTopicRecord(topic_id=uuid_of(number))))
-    writer = LocalChangesWriter(bulk=True)
-    places = []
-    for batch in log:
-        writer.take_rows(to_rows([batch]))
-        assert writer._states._topics._places is not None
-        places.append(writer._states._topics._places.change.place_count)
-    assert writer.drain().cast(SCHEMA).equals(published(log))
-    assert max(places) < 40, "there were 60 partitions"
 
 
 @pytest.mark.parametrize("bulk", WAYS)
@@ -213,10 +172,21 @@ def test_a_version_that_nobody_knows_is_refused_as_by_a_loader(record: Message, 
     check_refused_in_a_newer_version(record, published, lambda log: told([log], bulk=bulk))
 
 
-def test_few_records_go_by_objects_and_many_as_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    states = LocalChangeStates()
-    assert not states.in_columns
-    monkeypatch.setattr(partition_states, "BULK_FROM", 2)
+@needs_numba
+def test_few_records_are_folded_as_objects_and_many_by_compiled_code(monkeypatch: pytest.MonkeyPatch) -> None:
     writer = LocalChangesWriter()
     writer.take_rows(to_rows([data(0, topic(1), partition(1))]))
-    assert writer._states.in_columns == kernels.available()
+    assert not writer._deltas.store.is_compiled
+    monkeypatch.setattr(partition_store, "BULK_FROM", 2)
+    writer.take_rows(to_rows([data(2, topic(2), partition(2))]))
+    assert writer._deltas.store.is_compiled
+
+
+@pytest.mark.parametrize("bulk", WAYS)
+def test_lists_that_are_longer_than_any_of_kafkas_are_told_too(bulk: bool) -> None:
+    wide = tuple(range(1, 1100))
+    log = [
+        data(0, topic(1), partition(1, replicas=wide)),
+        data(2, r.PartitionChangeRecord(partition_id=0, topic_id=uuid_of(1), replicas=wide[:7], isr=wide[:5])),
+    ]
+    assert told([log], bulk=bulk).equals(published(log))

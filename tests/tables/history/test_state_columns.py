@@ -1,17 +1,15 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
-pytest.importorskip("numba")
-
-import pyarrow as pa
-
-from kraftlake.delta.topics.journaled_change import Origins
 from kraftlake.image.topics.partition_rows import COLUMNS
-from kraftlake.tables.history import packed_states
+from kraftlake.tables.changes.partition_changes import Heaps, Names
+from kraftlake.tables.history import state_columns
 from kraftlake.tables.history.columns import STILL_SO
-from kraftlake.tables.history.packed_states import GatheredStates, InColumns, States
+from kraftlake.tables.history.state_columns import GatheredStates, StateColumns, States
+from tests.tables.telling import WAYS
 
 IN_ROW = [5, 6, 0, 5, 0, 0, 1, 1, 0, 5, 2, 3, 0, 2 | 1 << 8]
 """Replicas 5 and 6, ISR 5, directories 1 and 1; leader 5, leader epoch 2, partition epoch 3."""
@@ -25,51 +23,54 @@ BASE_HEAP = [2, 1, 2, 0, 0, 1, 0, *[7, 8], *[7], *[0, 1], *[8]]
 HEAP = [4, 0, 4, 1, 2, 0, 1, *[1, 2, 3, 4], *[0, 1, 1, 0], *[9], *[1, 2], *[3]]
 
 
-def gather(gathered: GatheredStates, numbers: list[int], kept: int) -> None:
-    room = gathered.room(len(numbers))
-    for array in room:
+def states_of(numbers: list[int]) -> States:
+    """A state of each number, which all its columns have."""
+    states = States.room(len(numbers))
+    for array in states:
         array[:] = np.array(numbers).reshape(-1, *[1] * (array.ndim - 1))
-    gathered.keep(kept)
+    return states
 
 
 def test_states_that_are_gathered_stay_in_their_order_while_the_room_for_them_grows(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(packed_states, "_ROOM", 100)
+    monkeypatch.setattr(state_columns, "_ROOM", 100)
     gathered = GatheredStates()
-    expected: list[int] = []
-    for start in range(0, 50_000, 5000):
-        numbers = [*range(start, start + 5000)]
-        gather(gathered, numbers, kept=4000)
-        expected += numbers[:4000]
+    expected = [*range(40_000)]
+    for start in range(0, 40_000, 4000):
+        gathered.add(states_of(expected[start : start + 4000]))
     states = gathered.take()
     assert all(array.dtype == (np.int32 if array.ndim > 1 else np.int64) for array in states)
     assert states.rows.shape == (len(expected), COLUMNS)
     assert all((array.reshape(len(expected), -1)[:, -1] == expected).all() for array in states)
-    gather(gathered, [1, 2, 3], kept=2)
-    assert states.places.tolist() == expected, "what was taken is not written over"
-    assert gathered.take().places.tolist() == [1, 2]
-    assert not len(gathered.take().places)
+    gathered.add(states_of([1, 2]))
+    assert states.topics.tolist() == expected, "what was taken is not written over"
+    assert gathered.take().topics.tolist() == [1, 2]
+    assert not len(gathered)
 
 
-def test_states_become_rows_in_the_order_of_their_begins_with_lists_from_wherever_these_are() -> None:
+@pytest.mark.parametrize("compiled", WAYS)
+def test_states_become_rows_in_the_order_of_their_begins_with_lists_from_wherever_these_are(compiled: bool) -> None:
     numbers = lambda *values: np.array(values, np.int64)  # noqa: E731
     states = States(
-        places=numbers(0, 3, 1),
+        topics=numbers(2, 0, 2),
+        partitions=numbers(0, 4, 1),
         rows=np.array([in_heap(len(BASE_HEAP)), in_heap(0), IN_ROW], np.int32),
         begins=numbers(30, 10, 20),
         begin_times=numbers(3, -1, 2),
         ends=numbers(31, 40, STILL_SO),
         end_times=numbers(4, -1, -1),
     )
-    in_columns = InColumns(
-        origins=Origins(*(np.array(values, np.int32) for values in ([2, 2], [0, 1], [1, 0, 0], [0, 4, 0]))),
-        heaps=(np.array(BASE_HEAP, np.int32), np.array(HEAP, np.int32)),
-        names=pa.array(["foo", "unused", "bar"]),
-        ids=pa.array(["id-foo", "id-unused", "id-bar"]),
-        directories=pa.array(["MIGRATING", "d1"]),
+    columns = StateColumns(
+        names=Names(
+            topics=pa.array(["foo", "unused", "bar"]),
+            ids=pa.array(["id-foo", "id-unused", "id-bar"]),
+            directories=pa.array(["MIGRATING", "d1"]),
+        ),
+        heaps=Heaps(np.array(BASE_HEAP, np.int32), np.array(HEAP, np.int32)),
+        compiled=compiled,
     )
-    (table,) = in_columns.tables(states)
+    (table,) = columns.tables(states)
     names = ("topic", "topic_id", "partition")
     told = [tuple(row[name] for name in names) for row in table.to_pylist()]
     assert told == [("foo", "id-foo", 4), ("bar", "id-bar", 1), ("bar", "id-bar", 0)]

@@ -11,17 +11,16 @@ from kraftlake import kernels
 from kraftlake.image import MetadataImage
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
-from kraftlake.records.row_values import values_of_rows
 from kraftlake.records.rows import to_rows
 from kraftlake.records.schema import Message
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.records.uuid import Uuid
 from kraftlake.runtime.errors import ReplayError
-from kraftlake.tables.changes import places
+from kraftlake.tables.changes import compiled_partitions
+from kraftlake.tables.changes.compiled_partitions import CompiledPartitions
 from kraftlake.tables.changes.effective_records import TransactionReader
-from kraftlake.tables.history.bulk_partitions import BulkPartitions
-from kraftlake.tables.history.columns import PARTITION_COLUMNS, PARTITION_SCHEMA
-from kraftlake.tables.history.partition_states import PartitionStates, partition_states
+from kraftlake.tables.history.columns import PARTITION_COLUMNS
+from kraftlake.tables.history.writers import PartitionHistoryWriter
 from tests.metadata_logs import START_TIME, metadata_logs
 from tests.replay.made_logs import abort, begin, end, topic, uuid_of
 from tests.tables.history.reference import KEYS, Row, images, partition_rows, plain
@@ -49,18 +48,18 @@ def log_of(*groups: Sequence[Message]) -> list[RecordBatch]:
     return batches
 
 
-def history(pieces: Iterable[Sequence[RecordBatch]], *, bulk: bool, states: PartitionStates | None = None) -> list[Row]:
+def history(
+    pieces: Iterable[Sequence[RecordBatch]], *, bulk: bool, writer: PartitionHistoryWriter | None = None
+) -> list[Row]:
     """The whole history, by batches taken so many at a time."""
-    states = states or PartitionStates(bulk=bulk)
-    reader = TransactionReader()
+    writer = writer or PartitionHistoryWriter(bulk=bulk)
     ended = []
     for piece in pieces:
-        for part in values_of_rows(to_rows(piece)) if piece else ():
-            for records in reader.take(part):
-                states.take(records)
-        ended.append(states.ended())
+        if piece:
+            writer.take_rows(to_rows(piece))
+        ended.append(writer.drain_later())
     # Rows are made when the states have long moved on.
-    return plain(pa.concat_tables([*(rows.table() for rows in ended), *states.open_tables()]).to_pylist(), KEY)
+    return plain(pa.concat_tables([*(rows.table() for rows in ended), *writer.open_tables()]).to_pylist(), KEY)
 
 
 @given(log=metadata_logs(), cuts=st.lists(st.integers(0, 20), max_size=4), bulk=st.booleans())
@@ -85,9 +84,9 @@ def test_it_goes_on_from_any_image_and_what_was_open_there(log: list[RecordBatch
         [*reader.take(batch)]
     if reader.open_since is not None:
         return  # a snapshot is made outside of transactions only
-    states = PartitionStates(bulk=bulk)
-    states.begin(start.topics, start.provenance.offset, start.provenance.timestamp)
-    assert history([log[at:]], bulk=bulk, states=states) == partition_rows(log[at:], start)
+    writer = PartitionHistoryWriter(bulk=bulk)
+    writer._deltas.store.begin(start.topics, start.provenance.offset, start.provenance.timestamp)
+    assert history([log[at:]], bulk=bulk, writer=writer) == partition_rows(log[at:], start)
 
 
 @pytest.mark.parametrize("bulk", WAYS)
@@ -160,7 +159,7 @@ def test_clearing_the_elr_makes_a_state_of_each_partition_that_has_one(bulk: boo
 @pytest.mark.parametrize("bulk", WAYS)
 def test_a_record_of_what_is_not_there_is_named_with_its_offset(bulk: bool) -> None:
     log = log_of([topic(1), partition(1)], [r.PartitionChangeRecord(partition_id=7, topic_id=uuid_of(1), leader=1)])
-    with pytest.raises(ReplayError, match=r"Offset 2: .*no partition 7"):
+    with pytest.raises(ReplayError, match=r"offset 2, .*no partition 7"):
         history([log], bulk=bulk)
 
 
@@ -173,9 +172,9 @@ def test_an_odd_record_is_left_to_objects_and_columns_take_over_again() -> None:
         [r.PartitionChangeRecord(partition_id=2, topic_id=uuid_of(1), leader=1)],
         [r.PartitionChangeRecord(partition_id=9, topic_id=uuid_of(3), leader=1)],
     )
-    states = PartitionStates(bulk=True)
-    assert history(cut(log, (1, 2, 3)), bulk=True, states=states) == partition_rows(log)
-    assert states.open_count == 7
+    writer = PartitionHistoryWriter(bulk=True)
+    assert history(cut(log, (1, 2, 3)), bulk=True, writer=writer) == partition_rows(log)
+    assert writer.open_count == 7
     assert history([log], bulk=True) == partition_rows(log)
 
 
@@ -183,29 +182,20 @@ def test_an_odd_record_is_left_to_objects_and_columns_take_over_again() -> None:
 @given(log=metadata_logs(topics_only=True, max_steps=80), cuts=st.lists(st.integers(0, 40), min_size=2, max_size=6))
 def test_what_is_gone_can_be_dropped_at_any_time(log: list[RecordBatch], cuts: list[int]) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(BulkPartitions, "is_worn", property(lambda _: True))
+        patch.setattr(CompiledPartitions, "is_worn", property(lambda _: True))
         assert history(cut(log, cuts), bulk=True) == partition_rows(log)
 
 
 @pytest.mark.skipif(not kernels.available(), reason="numba is not installed")
 def test_lists_of_ended_states_are_dropped_when_they_take_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(places, "_WORN_BYTES", 1 << 19)
+    monkeypatch.setattr(compiled_partitions, "_WORN_BYTES", 1 << 19)
     wide = (1, 2, 3, 4)
     changes = [r.PartitionChangeRecord(partition_id=0, topic_id=uuid_of(1), isr=wide[: n % 4]) for n in range(20_000)]
     log = log_of([topic(1), partition(1, replicas=wide)], *(changes[n : n + 500] for n in range(0, 20_000, 500)))
-    states = PartitionStates(bulk=True)
-    rows = history(cut(log, range(40)), bulk=True, states=states)
+    writer = PartitionHistoryWriter(bulk=True)
+    rows = history(cut(log, range(40)), bulk=True, writer=writer)
     assert len(rows) == 20_001
-    assert states._bulk is not None
-    assert states._bulk._change.state.heap.nbytes < 1_000_000, "all of them take 1.7 million"
-
-
-def test_one_call_gives_what_ended_and_what_goes_on() -> None:
-    log = log_of([topic(1), partition(1), r.PartitionChangeRecord(partition_id=0, topic_id=uuid_of(1), leader=1)])
-    (events,) = TransactionReader().take(log[0])
-    rows = partition_states(events)
-    assert rows.schema == PARTITION_SCHEMA
-    assert rows.column("valid_to_offset").to_pylist() == [2, None]
+    assert writer._deltas.store.rows().heaps.added.nbytes < 1_000_000, "all of them take 1.7 million"
 
 
 def test_every_column_says_what_it_means() -> None:

@@ -1,0 +1,222 @@
+"""All partitions as arrays, changed by compiled code: nothing is done a record in Python. Imports numpy and numba."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from kraftlake.delta.topics.journaled_change import JournaledChange, RowVersions
+from kraftlake.image.topics.packed_topics import PackedTopics
+from kraftlake.image.topics.partition_rows import COLUMNS, ROW_BYTES
+from kraftlake.image.topics.topic_table import TopicTable
+from kraftlake.image.topics.topics_image import TopicsImage
+from kraftlake.kernels.columns.partition_moves import fold_versions
+from kraftlake.kernels.replay.partition_journal import heap_size, move_lists
+from kraftlake.records.metadata_records import TopicRecord
+from kraftlake.tables.changes.effective_records import EffectiveRecords
+from kraftlake.tables.changes.partition_changes import HAD, HAS, Heaps, Names, PartitionChanges, PartitionRows
+
+_WORN_BYTES = 1 << 26
+
+
+class _Versions(NamedTuple):
+    """The versions that `fold_versions` takes."""
+
+    places: Any
+    rows: Any
+    removed: Any
+    did: Any
+
+
+class _Now(NamedTuple):
+    """The partitions by place: see `fold_versions`."""
+
+    rows: Any
+    there: Any
+    since: Any
+    since_times: Any
+    newest: Any
+    touched: Any
+
+
+class _Room(NamedTuple):
+    """Room for the changes of `fold_versions`."""
+
+    places: Any
+    offsets: Any
+    times: Any
+    deltas: Any
+    last: Any
+    before: Any
+    since: Any
+    since_times: Any
+    flags: Any
+    altered: Any
+    elections: Any
+
+    @classmethod
+    def of(cls, size: int) -> _Room:
+        """Room for a number of changes."""
+        numbers: list[Any] = [np.empty(size, np.int64) for _ in range(5)]
+        numbers += [np.empty((size, COLUMNS), np.int32), np.empty(size, np.int64), np.empty(size, np.int64)]
+        return cls._make([*numbers, *np.empty((2, size), np.uint8), np.empty((size, 2), np.int64)])
+
+
+class CompiledPartitions:
+    """The state of each partition by its place, which never changes: see `JournaledChange`."""
+
+    def __init__(self, topics: TopicsImage, since: Any, since_times: Any) -> None:
+        """Begin with the partitions of an image, and since when each is so, in the order of `topics.rows()`."""
+        packed = topics.rows().merged()
+        assert len(since) == len(since_times) == len(packed.rows), "an offset and a time for each partition"
+        self._change = JournaledChange(packed)
+        there = np.ones(len(packed.rows), np.uint8)
+        newest, touched = np.zeros(len(packed.rows), np.int64), np.empty(1, np.int64)
+        begins = np.array(since, np.int64), np.array(since_times, np.int64)
+        self._now = _Now(packed.rows.copy(), there, *begins, newest, touched)
+        self._sizes = np.diff(packed.table.starts).astype(np.int64)
+        self._alive = np.ones(len(self._sizes), np.bool_)
+        """Which topics exist, by number."""
+        self._names = Names(*[pa.array([], pa.string())] * 3)
+
+    @property
+    def count(self) -> int:
+        """The number of partitions."""
+        return int(self._sizes.sum())
+
+    @property
+    def is_worn(self) -> bool:
+        """Whether much memory holds what is gone: lists of former states, places of removed partitions."""
+        change = self._change
+        lists = change.state.heap.nbytes > max(_WORN_BYTES, change.base.heap.nbytes)
+        return lists or change.place_count * ROW_BYTES > _WORN_BYTES + 2 * self.count * ROW_BYTES
+
+    def fold(self, records: EffectiveRecords, deltas: Any) -> tuple[int, PartitionChanges]:
+        """Fold records of topics of whole deltas; gives the first that was not folded, and the changes.
+
+        Where a record is not for compiled code none of its delta is folded; after that only `image` may be asked for.
+        """
+        known = self._change.topic_total
+        stop, versions = self._change.replay_journaled(records.data, records.starts, records.stops)
+        done = stop if stop == len(records) else int(np.searchsorted(deltas, deltas[stop]))
+        self._make_room()
+        created = np.flatnonzero(records.kinds[:done] == TopicRecord.API_KEY)
+        removed = versions.removals[versions.removals[:, 0] < done]
+        changes, repeated = self._fold(versions, records, deltas, done)
+        topics = self._change.topics_at(changes.places)
+        total = known + len(created)
+        self._sizes = _sizes_after(self._sizes, total, topics, changes.flags)
+        self._alive = np.concatenate((self._alive, np.ones(len(created), np.bool_)))
+        self._alive[removed[:, 1]] = False
+        after = versions.rows if len(changes.last) == len(versions.rows) else versions.rows[changes.last]
+        return done, PartitionChanges(
+            offsets=changes.offsets,
+            times=changes.times,
+            deltas=changes.deltas,
+            partitions=self._change.partitions_at(changes.places),
+            topics=topics,
+            places=changes.places,
+            before=changes.before,
+            after=after,
+            flags=changes.flags,
+            altered=changes.altered.view(np.bool_),
+            since=changes.since,
+            since_times=changes.since_times,
+            unclean=changes.elections[:, 0],
+            eligible=changes.elections[:, 1],
+            created=np.stack((deltas[created], np.arange(known, total)), axis=1),
+            removed=np.stack((deltas[removed[:, 0]], removed[:, 1], removed[:, 0]), axis=1),
+            sizes=self._sizes,
+            names=self._learned(),
+            heaps=self._heaps,
+            compiled=True,
+            repeated=repeated,
+        )
+
+    def rows(self) -> PartitionRows:
+        """All partitions."""
+        places, now = np.flatnonzero(self._now.there), self._now
+        return PartitionRows(
+            rows=now.rows[places],
+            topics=self._change.topics_at(places),
+            partitions=self._change.partitions_at(places),
+            since=now.since[places],
+            since_times=now.since_times[places],
+            names=self._learned(),
+            heaps=self._heaps,
+            compiled=True,
+        )
+
+    def image(self) -> tuple[TopicsImage, Any, Any]:
+        """The topics as an image, and since when each partition is so, in the order of its rows; shares no memory."""
+        change, topics = self._change, np.flatnonzero(self._alive)
+        places = np.flatnonzero(self._now.there)
+        topic_of = np.searchsorted(topics, change.topics_at(places)).astype(np.int64)
+        partitions = change.partitions_at(places)
+        order = np.lexsort((partitions, topic_of))
+        places, topic_of, partitions = places[order], topic_of[order], partitions[order]
+        starts = np.zeros(len(topics) + 1, np.int32)
+        np.cumsum(np.bincount(topic_of, minlength=len(topics)), out=starts[1:])
+        odd = np.unique(topic_of[partitions != np.arange(len(partitions)) - starts[topic_of]])
+        sparse = {topic: tuple(partitions[starts[topic] : starts[topic + 1]].tolist()) for topic in odd.tolist()}
+        rows, lists = np.ascontiguousarray(self._now.rows[places]), change.heap()
+        heap = np.empty(heap_size(rows, lists), np.int32)
+        move_lists(rows, lists, heap)
+        known = [*change.packed.table.names, *change.new_names]
+        ids = np.frombuffer(b"".join(map(change.topic_id, topics.tolist())), np.uint8).reshape(-1, 16).copy()
+        table = TopicTable([known[topic] for topic in topics.tolist()], ids, starts, sparse)
+        packed = PackedTopics(table=table, rows=rows, heap=heap, directories=change.directory_ids())
+        return TopicsImage.with_rows(packed), self._now.since[places], self._now.since_times[places]
+
+    @property
+    def _heaps(self) -> Heaps:
+        return Heaps(self._change.base.heap, self._change.state.heap)
+
+    def _fold(self, notes: RowVersions, records: EffectiveRecords, deltas: Any, done: int) -> tuple[_Room, bool]:
+        """The changes by the versions of the records before the one numbered `done`."""
+        numbers = notes.records[: int(np.searchsorted(notes.records, done))]
+        some = (notes.places, notes.rows, notes.removed.view(np.uint8), notes.did)
+        versions = _Versions(*(np.ascontiguousarray(array[: len(numbers)]) for array in some))
+        room, at = _Room.of(len(numbers)), (records.effective[numbers], records.times[numbers], deltas[numbers])
+        count, repeated = fold_versions(versions, *at, self._now, *self._heaps, room)
+        return _Room(*(array[:count] for array in room)), repeated > 0
+
+    def _make_room(self) -> None:
+        places, now = self._change.place_count, self._now
+        if places > len(now.there):
+            size = places + places // 2
+            self._now = _Now._make([*(_grown(array, size) for array in now[:-1]), now.touched])
+
+    def _learned(self) -> Names:
+        """The names, with those that came since the last call."""
+        change, (topics, ids, directories) = self._change, self._names
+        known, base = len(topics), change.packed.table.topic_count
+        if known < change.topic_total:
+            new = [*change.packed.table.names, *change.new_names] if known < base else change.new_names[known - base :]
+            topics = pa.concat_arrays([topics, pa.array(new, pa.string())])
+            new_ids = [str(change.topic_id(number)) for number in range(known, len(topics))]
+            ids = pa.concat_arrays([ids, pa.array(new_ids, pa.string())])
+        if len(directories) < change.directory_total:
+            directories = pa.array(map(str, change.directory_ids()), pa.string())
+        self._names = Names(topics, ids, directories)
+        return self._names
+
+
+def _sizes_after(sizes: Any, total: int, topics: Any, flags: Any) -> Any:
+    """The number of partitions of each topic after changes, of `total` topics; a new array where it differs."""
+    for flag, sign in ((HAS, 1), (HAD, -1)):
+        some = topics[flags & (HAD | HAS) == flag]
+        if len(some) or total > len(sizes):
+            counted = sign * np.bincount(some, minlength=total)
+            counted[: len(sizes)] += sizes
+            sizes = counted
+    return sizes
+
+
+def _grown(array: Any, size: int) -> Any:
+    """A larger array with the same values at its beginning, then zeros."""
+    larger = np.zeros((size, *array.shape[1:]), array.dtype)
+    larger[: len(array)] = array
+    return larger

@@ -1,0 +1,224 @@
+"""The metadata deltas of a log's rows: decoded and folded once, for all tables of a run. Imports numpy."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+import attrs
+import numpy as np
+import pyarrow as pa
+
+from kraftlake.image import MetadataImage
+from kraftlake.records.batch import RecordBatch
+from kraftlake.records.batch_values import BatchValues
+from kraftlake.records.metadata_records import NoOpRecord
+from kraftlake.replay.loader.fold import loader_at, snapshot_image
+from kraftlake.replay.loader.quorum_state import QuorumState
+from kraftlake.replay.reading.open_reader import LakeReader
+from kraftlake.tables.catch_up.log_fold import oldest_snapshot
+from kraftlake.tables.changes.delta_boundaries import DeltaBoundaries
+from kraftlake.tables.changes.effective_records import (
+    EffectiveRecords,
+    TransactionReader,
+    joined,
+    parts_of_rows,
+    refuse_newer,
+    standing_alone,
+)
+from kraftlake.tables.changes.partition_changes import PartitionChanges
+from kraftlake.tables.changes.partition_store import PartitionStore
+
+_NO_OP: Final = NoOpRecord.API_KEY
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class DeltaChunk:
+    """Whole metadata deltas that follow each other: what a table makes its rows of. Never modified.
+
+    Delta i ends at `boundaries.offsets[i]`. `records` are those that take effect, of all kinds; `deltas` (int64,
+    ascending) are the numbers of their deltas. `partitions` are the changes that the records of topics make; the
+    records' numbers in it are those of `records`.
+    """
+
+    boundaries: DeltaBoundaries
+    records: EffectiveRecords
+    deltas: Any
+    partitions: PartitionChanges
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class LogBegin:
+    """Where a table goes on: the `image` that it covers, with the quorum's `leader` and the `epoch` there.
+
+    `is_load`: it covers nothing, and the image is the snapshot that a log begins with which starts above 0: loading it
+    is the first delta. `any_delta`: the log has at least one delta up to there.
+    """
+
+    image: MetadataImage = MetadataImage.EMPTY
+    leader: int | None = None
+    epoch: int = -1
+    is_load: bool = False
+    any_delta: bool = False
+
+    @property
+    def boundaries(self) -> DeltaBoundaries:
+        """The delta that ends here."""
+        at = self.image.provenance
+        return DeltaBoundaries.single(at.offset, at.epoch, at.timestamp)
+
+
+class LogDeltas:
+    """Cuts a log into deltas from an offset on. `store` has the partitions after the last of them."""
+
+    def __init__(self, *, bulk: bool | None = None) -> None:
+        """Begin with an empty log; `bulk` is that of PartitionStore."""
+        self.store = PartitionStore(bulk=bulk)
+        self._transactions = TransactionReader()
+        self._quorum = QuorumState()
+        self._epoch: int | None = None
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a metadata transaction is open after what was taken."""
+        return self._transactions.open_since is not None
+
+    def open(self, reader: LakeReader, covers: int | None) -> LogBegin:
+        """Begin after the offset that tables cover, None for nothing; to be called at most once, before all else.
+
+        Raises OffsetError where the log starts above 0 and has no snapshot that covers its start.
+        """
+        if covers is None:
+            if reader.start_offset == 0:
+                return LogBegin()
+            replay = snapshot_image(oldest_snapshot(reader))
+            return self.begin(replay.image, replay.quorum, is_load=True)
+        loader = loader_at(reader, covers)
+        begins, quorum = loader.transaction_begin_offset, loader.quorum
+        image = loader.take_image()
+        if begins is None:
+            return self.begin(image, quorum)
+        self._transactions.go_on(reader.batches(begins, covers), begins)
+        epoch = loader_at(reader, begins - 1).provenance.epoch if begins else -1
+        return self.begin(image, quorum, epoch=epoch, any_delta=begins > 0)
+
+    def begin(
+        self,
+        image: MetadataImage,
+        quorum: QuorumState,
+        *,
+        epoch: int | None = None,
+        is_load: bool = False,
+        any_delta: bool = True,
+    ) -> LogBegin:
+        """Begin with an image."""
+        at = image.provenance
+        self.store.begin(image.topics, at.offset, at.timestamp)
+        self._quorum = quorum
+        self._epoch = at.epoch if epoch is None else epoch
+        return LogBegin(image=image, leader=quorum.leader_id, epoch=self._epoch, is_load=is_load, any_delta=any_delta)
+
+    def take(self, rows: pa.Table) -> list[DeltaChunk]:
+        """The deltas that end in rows of the log, whole batches sorted by offset, which follow those before.
+
+        Raises ReplayError, UnknownRecordError or CorruptDataError, naming the offset, for a record that contradicts
+        what is there, or can't be replayed.
+        """
+        return [] if self._is_quiet(rows) else [*self.take_parts(parts_of_rows(rows))]
+
+    def take_parts(self, parts: Iterable[BatchValues | RecordBatch]) -> Iterator[DeltaChunk]:
+        """As `take`, of parts of the log."""
+        taken: list[EffectiveRecords] = []
+        boundaries: list[DeltaBoundaries] = []
+        for part in parts:
+            in_transaction, alone = self.in_transaction, standing_alone(part)
+            refuse_newer(alone)
+            taken += self._transactions.take(alone) if len(alone) else [alone]
+            if isinstance(part, RecordBatch) and part.control:
+                for record in part.messages():
+                    self._quorum = self._quorum.after(record.message)
+            leader = -1 if self._quorum.leader_id is None else self._quorum.leader_id
+            boundaries.append(DeltaBoundaries.of_part(part, alone, in_transaction=in_transaction, leader=leader))
+            self._epoch = part.epoch if isinstance(part, RecordBatch) else part.last_epoch
+        if boundaries:
+            yield from self._chunks(joined(taken or [alone.part(0, 0)]), DeltaBoundaries.joined(boundaries))
+
+    def _is_quiet(self, rows: pa.Table) -> bool:
+        """Whether rows are nothing but no-op records of the same epoch as before: no table says anything of them."""
+        if self._epoch is None or self.in_transaction:
+            return False
+        quiet = (rows.column("api_key").to_numpy() == _NO_OP) & (rows.column("epoch").to_numpy() == self._epoch)
+        return bool(quiet.all()) and not rows.column("control").to_numpy(zero_copy_only=False).any()
+
+    def _chunks(self, records: EffectiveRecords, boundaries: DeltaBoundaries) -> Iterator[DeltaChunk]:
+        deltas = np.searchsorted(boundaries.offsets, records.effective)
+        first = of_first = 0
+        for last, changes in self.store.fold(records, deltas):
+            of_last = len(boundaries) if last == len(records) else int(deltas[last])
+            yield DeltaChunk(
+                boundaries=boundaries.part(of_first, of_last),
+                records=records.part(first, last),
+                deltas=deltas[first:last] - of_first,
+                partitions=changes.counted_from(of_first, first),
+            )
+            first, of_first = last, of_last
+
+
+class SharedDeltas:
+    """The LogDeltas of those tables of a run that end at the same offset: each of them gets the same chunks."""
+
+    def __init__(self, *, bulk: bool | None = None) -> None:
+        """`bulk` is that of PartitionStore."""
+        self._deltas = LogDeltas(bulk=bulk)
+        self._begin: LogBegin | None = None
+        self._lock = threading.Lock()
+        self._tables = 0
+        self._made: dict[int, tuple[list[DeltaChunk], int]] = {}
+        """By the last offset of rows the chunks, and how many tables are yet to get them."""
+        self._fault: Exception | None = None
+
+    @property
+    def store(self) -> PartitionStore:
+        """The partitions after the rows that were taken last."""
+        return self._deltas.store
+
+    def open(self, reader: LakeReader, covers: int | None) -> LogBegin:
+        """Begin for one more table; see `LogDeltas.open`."""
+        self._tables += 1
+        if self._begin is None:
+            self._begin = self._deltas.open(reader, covers)
+        return self._begin
+
+    def take(self, rows: pa.Table) -> list[DeltaChunk]:
+        """As `LogDeltas.take`, on any thread; each table takes the same rows once, and in order."""
+        last: int = rows.column("offset")[-1].as_py()
+        with self._lock:
+            self._begin = None  # its image is not kept alive
+            if self._fault is not None:
+                raise self._fault
+            if last not in self._made:
+                try:
+                    self._made[last] = self._deltas.take(rows), max(self._tables, 1)
+                except Exception as fault:
+                    self._fault = fault
+                    raise
+            chunks, waiting = self._made.pop(last)
+            if waiting > 1:
+                self._made[last] = chunks, waiting - 1
+            return chunks
+
+
+class RunDeltas:
+    """The SharedDeltas of one run, by the offset that tables cover."""
+
+    def __init__(self, *, bulk: bool | None = None) -> None:
+        """`bulk` is that of PartitionStore."""
+        self._bulk = bulk
+        self._by_offset: dict[int | None, SharedDeltas] = {}
+
+    def after(self, covers: int | None) -> SharedDeltas:
+        """Those of the tables that cover offsets up to this one, None for nothing."""
+        if covers not in self._by_offset:
+            self._by_offset[covers] = SharedDeltas(bulk=self._bulk)
+        return self._by_offset[covers]

@@ -1,0 +1,310 @@
+"""All partitions as an image, changed record by record: for odd records, for few, and without compiled code.
+
+The changes that come out are those of `CompiledPartitions`. Imports numpy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+import attrs
+import numpy as np
+
+from kraftlake.delta import TopicsDelta
+from kraftlake.delta.faults import place_of
+from kraftlake.delta.topics.object_change import ObjectChange
+from kraftlake.image import PartitionRegistration
+from kraftlake.image.topics.packed_topics import PackedTopics
+from kraftlake.image.topics.partition_rows import COLUMNS, RowWriter
+from kraftlake.image.topics.topics_image import TopicsImage
+from kraftlake.records import metadata_records as r
+from kraftlake.records.uuid import Uuid
+from kraftlake.replay.loader.record_faults import decode_record
+from kraftlake.runtime.errors import ReplayError
+from kraftlake.tables.changes.effective_records import EffectiveRecords
+from kraftlake.tables.changes.partition_changes import HAD, HAS, WRITTEN, Heaps, Names, PartitionChanges, PartitionRows
+
+Key: TypeAlias = tuple[Uuid, int]
+"""A topic's id and a partition's number."""
+
+_KINDS = (r.TopicRecord, r.PartitionRecord, r.PartitionChangeRecord, r.RemoveTopicRecord, r.ClearElrRecord)
+
+
+class ObjectPartitions:
+    """The topics as an image, and since which offset and time each partition is what it is."""
+
+    def __init__(self, topics: TopicsImage, since: Any, since_times: Any) -> None:
+        """Begin with the partitions of an image, and since when each is so, in the order of `topics.rows()`."""
+        self._topics = self._base = TopicsImage.with_rows(topics.rows().merged())
+        self._base_since = since, since_times
+        self._since: dict[Key, tuple[int, int]] = {}
+        """Of the partitions that have changed, and of those that the base can't find by row."""
+        table = self._base.rows().table
+        for number, partitions in table.sparse.items():
+            topic_id, first = table.id_of(number), table.bounds[number]
+            for row, partition in enumerate(partitions, start=first):
+                self._since[topic_id, partition] = int(since[row]), int(since_times[row])
+
+    @property
+    def count(self) -> int:
+        """The number of partitions."""
+        return self._topics.partition_count
+
+    def fold(self, records: EffectiveRecords, deltas: Any, *, compiled: bool) -> PartitionChanges:
+        """Fold records of topics of whole deltas; `compiled` is that of the changes.
+
+        Raises ReplayError or CorruptDataError, naming the offset, for a record that contradicts what is there.
+        """
+        gathered = _Gathered()
+        for number, first, last in _runs(deltas, 0, len(records)):
+            change = ObjectChange(self._topics)
+            change.of_log = True
+            for offset, begin, end in _runs(records.effective, first, last):
+                step = _Step(change)
+                for index in range(begin, end):
+                    step.replay(records, index)
+                at = (offset, int(records.times[begin]))
+                for key, touched in step.touched.items():
+                    after = step.state(key)
+                    gathered.add(
+                        key, touched, after, (*at, number, *(at if touched.before is None else self._since_of(key)))
+                    )
+                    if after is None:
+                        self._since.pop(key, None)
+                    elif after != touched.before:
+                        self._since[key] = at
+                gathered.created += [(number, gathered.topic(*created)) for created in step.created]
+                gathered.removed += [(number, gathered.topic(id_, name), record) for id_, name, record in step.removed]
+            self._topics = change.apply()
+        return gathered.changes(self._topics, compiled=compiled)
+
+    def rows(self, *, compiled: bool) -> PartitionRows:
+        """All partitions."""
+        topics, since, since_times = self.image()
+        packed = topics.rows().merged()
+        table = packed.table
+        ids = [str(table.id_of(number)) for number in range(table.topic_count)]
+        return PartitionRows(
+            rows=packed.rows,
+            topics=table.topic_numbers(),
+            partitions=table.partition_ids(),
+            since=since,
+            since_times=since_times,
+            names=Names.of(table.names, ids, packed.directories),
+            heaps=Heaps(packed.heap, packed.heap[:0]),
+            compiled=compiled,
+        )
+
+    def image(self) -> tuple[TopicsImage, Any, Any]:
+        """The topics as an image, and since when each partition is so, in the order of its rows."""
+        topics = TopicsImage.with_rows(self._topics.rows().merged())
+        begins = [self._since_of(key) for key in _keys_of(topics.rows())]
+        since = np.array(begins, np.int64).reshape(-1, 2)
+        return topics, since[:, 0].copy(), since[:, 1].copy()
+
+    def _since_of(self, key: Key) -> tuple[int, int]:
+        known = self._since.get(key)
+        if known is not None:
+            return known
+        row = self._base.row_of(*key)
+        assert row >= 0, "a partition is one of the base or has changed"
+        offsets, times = self._base_since
+        return int(offsets[row]), int(times[row])
+
+
+@attrs.define
+class _Touched:
+    """A partition that records of a step have named: what it was before, and what else they did."""
+
+    topic: str
+    before: PartitionRegistration | None
+    written: bool = False
+    unclean: int = 0
+    eligible: int = 0
+
+
+class _Step:
+    """What the records that take effect at one offset do to a change."""
+
+    def __init__(self, change: ObjectChange) -> None:
+        self._change = change
+        self.touched: dict[Key, _Touched] = {}
+        self.created: list[tuple[Uuid, str]] = []
+        """The ids and names of topics."""
+        self.removed: list[tuple[Uuid, str, int]] = []
+        """The same, with the numbers of their records."""
+
+    def state(self, key: Key) -> PartitionRegistration | None:
+        """What a partition is now."""
+        topic_id, partition = key
+        delta = self._change.changed.get(topic_id)
+        if delta is not None:
+            return delta.partition(partition)
+        topic = None if topic_id in self._change.deleted else self._change.image.get_topic_by_id(topic_id)
+        return None if topic is None else topic.partitions.get(partition)
+
+    def replay(self, records: EffectiveRecords, index: int) -> None:
+        """Replay one of the records where it is of a topic."""
+        offset = int(records.offsets[index])
+        message = decode_record(records.value(index), offset)
+        if not isinstance(message, _KINDS):
+            return
+        try:
+            match message:
+                case r.PartitionRecord() | r.PartitionChangeRecord():
+                    self._replay_partition(message)
+                case r.TopicRecord():
+                    self._replay_topic(message)
+                case r.RemoveTopicRecord():
+                    self._touch_all(message.topic_id)
+                    name = self._change.remove_topic(message)
+                    self.removed.append((message.topic_id, name, index))
+                case r.ClearElrRecord():
+                    self._clear_elr(message)
+        except ReplayError as error:
+            raise ReplayError(f"{place_of(message, offset)}{error}", offset=offset) from error
+
+    def _replay_partition(self, message: r.PartitionRecord | r.PartitionChangeRecord) -> None:
+        key = (message.topic_id, message.partition_id)
+        before, (unclean, eligible) = self.state(key), self._elections(key)
+        self._change.replay(message)
+        touched = self.touched.get(key)
+        if touched is None:
+            touched = self.touched[key] = _Touched(self._change.changed[message.topic_id].name, before)
+        unclean_now, eligible_now = self._elections(key)
+        touched.unclean += unclean_now - unclean
+        touched.eligible += eligible_now - eligible
+        touched.written |= isinstance(message, r.PartitionRecord) or message.directories is not None
+
+    def _elections(self, key: Key) -> tuple[int, int]:
+        delta = self._change.changed.get(key[0])
+        return (0, 0) if delta is None else (delta.unclean_elections.get(key[1], 0), delta.elr_elections.get(key[1], 0))
+
+    def _replay_topic(self, message: r.TopicRecord) -> None:
+        if not self._change.holds_topic(message.name):
+            self.created.append((message.topic_id, message.name))
+        self._touch_all(message.topic_id)  # a topic that exists begins anew
+        self._change.replay(message)
+
+    def _touch_all(self, topic_id: Uuid) -> None:
+        """Touch all partitions of a topic, if it exists."""
+        delta = self._change.changed.get(topic_id)
+        topic = self._change.image.get_topic_by_id(topic_id) if delta is None else delta.image
+        if topic is None:
+            return
+        for partition in sorted({*topic.partitions, *(delta.partition_changes if delta else ())}):
+            state = self.state((topic_id, partition))
+            if state is not None:
+                self.touched.setdefault((topic_id, partition), _Touched(topic.name, state))
+
+    def _clear_elr(self, message: r.ClearElrRecord) -> None:
+        known = {topic_id: {**delta.partition_changes} for topic_id, delta in self._change.changed.items()}
+        self._change.replay(message)
+        for topic_id, delta in self._change.changed.items():
+            before = known.get(topic_id, {})
+            for partition, state in delta.partition_changes.items():
+                if before.get(partition) is not state:
+                    was = before.get(partition) or delta.image.partitions.get(partition)
+                    self.touched.setdefault((topic_id, partition), _Touched(delta.name, was))
+
+
+class _Gathered:
+    """Changes on their way into columns."""
+
+    def __init__(self) -> None:
+        self.created: list[tuple[int, int]] = []
+        """Deltas and topics, by number."""
+        self.removed: list[tuple[int, int, int]] = []
+        """Deltas, topics and records, by number."""
+        self._writer = RowWriter((Uuid.ZERO,), 0)
+        self._before: list[tuple[int, ...]] = []
+        self._after: list[tuple[int, ...]] = []
+        self._numbers: list[tuple[int, ...]] = []
+        self._places: dict[Key, int] = {}
+        self._topics: dict[Uuid, tuple[int, str]] = {}
+
+    def topic(self, topic_id: Uuid, name: str) -> int:
+        """The number of a topic."""
+        return self._topics.setdefault(topic_id, (len(self._topics), name))[0]
+
+    def add(self, key: Key, touched: _Touched, after: PartitionRegistration | None, at: tuple[int, ...]) -> None:
+        """Add a change; `at` are its offset, time and delta, and since which offset and time the state before was."""
+        before = touched.before
+        self._before.append(_NO_ROW if before is None else self._writer.row(before))
+        self._after.append(_NO_ROW if after is None else self._writer.row(after))
+        flags = (before is not None) * HAD | (after is not None) * HAS | touched.written * WRITTEN
+        altered = before is None or after is None or before != after
+        place = self._places.setdefault(key, len(self._places))
+        of = (place, self.topic(key[0], touched.topic), key[1])
+        self._numbers.append((*at, *of, flags, altered, touched.unclean, touched.eligible))
+
+    def changes(self, topics: TopicsImage, *, compiled: bool) -> PartitionChanges:
+        """All of them; `topics` is the image after the last."""
+        numbers = np.array(self._numbers, np.int64).reshape(-1, 12).T.copy()
+        offsets, times, deltas, since, since_times, places, of_topics, partitions, flags, altered, unclean, eligible = (
+            numbers
+        )
+        images = [topics.get_topic_by_id(topic_id) for topic_id in self._topics]
+        names = [name for _, name in self._topics.values()]
+        writer = self._writer
+        return PartitionChanges(
+            offsets=offsets,
+            times=times,
+            deltas=deltas,
+            partitions=partitions.astype(np.int32),
+            topics=of_topics.astype(np.int32),
+            places=places,
+            before=np.array(self._before, np.int32).reshape(-1, COLUMNS),
+            after=np.array(self._after, np.int32).reshape(-1, COLUMNS),
+            flags=flags.astype(np.uint8),
+            altered=altered.astype(np.bool_),
+            since=since,
+            since_times=since_times,
+            unclean=unclean,
+            eligible=eligible,
+            created=np.array(self.created, np.int64).reshape(-1, 2),
+            removed=np.array(self.removed, np.int64).reshape(-1, 3),
+            sizes=np.array([0 if topic is None else len(topic.partitions) for topic in images], np.int64),
+            names=Names.of(names, [str(topic_id) for topic_id in self._topics], writer.directories),
+            heaps=Heaps(np.array(writer.heap, np.int32), np.empty(0, np.int32)),
+            compiled=compiled,
+            repeated=len(numbers[0]) > 0,
+        )
+
+
+def changes_of_objects(delta: TopicsDelta) -> PartitionChanges:
+    """The changes of one delta, whose number is 0; the offsets and times say nothing."""
+    gathered, at = _Gathered(), (0, 0, 0, 0, 0)
+    for topic_id, topic in delta.changed_topics.items():
+        for partition, after in topic.partition_changes.items():
+            before = topic.image.partitions.get(partition)
+            written = topic.has_written_directories(partition)
+            gathered.add((topic_id, partition), _Touched(topic.name, before, written), after, at)
+    for topic_id in delta.deleted_topic_ids:
+        removed = delta.image.get_topic_by_id(topic_id)
+        assert removed is not None, "a topic that is removed was in the image"
+        for partition, before in removed.partitions.items():
+            gathered.add((topic_id, partition), _Touched(removed.name, before), None, at)
+    return gathered.changes(TopicsImage.EMPTY, compiled=False)
+
+
+_NO_ROW = (0,) * COLUMNS
+
+
+def _runs(keys: Any, first: int, last: int) -> Iterator[tuple[int, int, int]]:
+    """Each run of equal ones of `keys[first:last]`, with the places of its first and of the one behind its last."""
+    if first == last:
+        return
+    inner = (np.flatnonzero(np.diff(keys[first:last])) + first + 1).tolist()
+    for begin, end in pairwise([first, *inner, last]):
+        yield int(keys[begin]), begin, end
+
+
+def _keys_of(packed: PackedTopics) -> Iterator[Key]:
+    """The key of each row."""
+    table = packed.table
+    for number in range(table.topic_count):
+        topic_id, size = table.id_of(number), table.bounds[number + 1] - table.bounds[number]
+        yield from ((topic_id, partition) for partition in table.sparse.get(number, range(size)))

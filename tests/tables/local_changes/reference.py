@@ -1,0 +1,48 @@
+"""The rows of `local_changes/` by objects: those of `TopicsDelta.local_changes_all`, one delta at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from kraftlake.delta import LocalReplicaChanges, TopicsDelta
+from kraftlake.image import PartitionRegistration
+from kraftlake.records.uuid import Uuid
+
+Row = tuple[Any, ...]
+
+
+def local_change_rows(topics: TopicsDelta, head: Row) -> Iterator[Row]:
+    """The rows of one metadata delta; `head` is its offset, epoch and time (epoch microseconds or None)."""
+    for broker, changes in topics.local_changes_all().items():
+        for topic, partition, change, topic_id, state in sorted(_rows_of(topics, changes), key=lambda row: row[:3]):
+            yield (*head, broker, change, topic, str(topic_id), partition, *state)
+
+
+_NO_STATE: Row = (None,) * 6
+"""What a delete has in the columns from `leader` on."""
+
+
+def _rows_of(topics: TopicsDelta, changes: LocalReplicaChanges) -> Iterator[tuple[str, int, str, Uuid, Row]]:
+    directories = {key.topic_partition: (key.topic_id, str(value)) for key, value in changes.directory_ids.items()}
+    for deleted in changes.deletes:
+        before = topics.image.get_topic(deleted.topic)
+        assert before is not None, "a delete is of a replica that the image before the delta had"
+        yield deleted.topic, deleted.partition, "delete", before.id, _NO_STATE
+    for kind, infos in (("leader", changes.leaders), ("follower", changes.followers)):
+        for key, info in infos.items():
+            change = "leader_elected" if key in changes.elected_leaders else kind
+            _, directory = directories.pop(key, (None, None))
+            yield key.topic, key.partition, change, info.topic_id, _state(info.partition, directory)
+    for key, (topic_id, directory) in directories.items():
+        topic = topics.changed_topic(topic_id)
+        partition = None if topic is None else topic.partition(key.partition)
+        assert partition is not None, "a directory is assigned to a partition that the delta holds"
+        yield key.topic, key.partition, "directory", topic_id, _state(partition, directory)
+
+
+def _state(partition: PartitionRegistration, directory: str | None) -> Row:
+    return (
+        partition.leader, partition.leader_epoch, partition.partition_epoch,
+        list(partition.replicas), list(partition.isr), directory,
+    )  # fmt: skip

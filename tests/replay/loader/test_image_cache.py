@@ -100,15 +100,12 @@ def test_an_image_from_columns_imports_nothing_that_it_does_without(lake):
 
 
 UNUSED = {
-    "metadata_log": (
-        "append_protocol appending checkpoint commit founding lake_folder log_file one_block_file snapshot_parts "
-        "statistics upkeep_policy"
-    ),
+    "metadata_log": "delta_table.checkpoint_writer maintenance.upkeep",
     "records": "json_form log_record",
-    "delta": "from_empty local_replica_changes object_change row_changes topic_delta",
+    "delta": "from_empty topics.local_replica_changes topics.object_change topics.row_changes topics.topic_delta",
     "replay": "loader.metadata_publisher queries.local_changes queries.record_types",
 }
-"""Modules that write, follow a log or print records: a process that wants an image needs none of them."""
+"""Modules for upkeep, publishers and printed records: a process that reads an image imports none of them."""
 
 
 def test_an_image_from_columns_imports_no_module_that_writes_or_follows(lake):

@@ -120,7 +120,7 @@ def _follow(call: Call, lake: str, names: tuple[str, ...], poll: float) -> None:
     question="Remove the beginning of a lake's derived tables.",
     source=False,
     examples=(
-        Example("what the tables know of the offsets below 3532", "kraftlake tables trim lake --before 3532"),
+        Example("what the tables know of the offsets below 3532", "kraftlake tables trim lake --before 3532 --yes"),
         Example("events of before a day, unasked", "kraftlake tables trim lake events --before 2026-11-21 --yes"),
     ),
 )
@@ -153,6 +153,8 @@ def tables_trim(call: Call, lake: str, names: tuple[str, ...], *, before: int | 
     if call.as_json:
         call.terminal.json({"lake": lake, "before": offset, "rows": removed})
         return
+    if not removed:
+        call.terminal.line(f"trimmed  nothing: {lake} has no derived tables")
     for number, (name, rows) in enumerate(removed.items()):
         call.terminal.line(f"{'' if number else 'trimmed':<9}{name}/  {counted(rows, 'row')} removed")
 

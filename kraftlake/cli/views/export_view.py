@@ -1,4 +1,4 @@
-"""A snapshot file that was written."""
+"""An export report as text."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ _ROLES = {
 
 
 def show_quorum(terminal: Terminal, report: dict[str, Any]) -> None:
-    """Write whose quorum it is, a row for each node and each voter that is not here, and what that comes to."""
+    """Write the quorum, a row for each node and each missing voter, and the verdicts."""
     voters, missing = report["voters"], [voter for voter in report["voters"] if not voter["here"]]
     rows = table("node", "directory id", "", "log", "epoch", "state", "", right=("node", "epoch"), whole="directory id")
     for node in report["nodes"]:
@@ -63,7 +63,7 @@ def _log(node: dict[str, Any]) -> str:
 
 
 def _election(node: dict[str, Any]) -> str:
-    """What the node noted last of elections, in its `quorum-state`."""
+    """The node's last election state, from its `quorum-state`."""
     if node["leaderEpoch"] is None:
         return NONE
     if node["leaderId"] is None:
@@ -74,7 +74,7 @@ def _election(node: dict[str, Any]) -> str:
 
 
 def _remarks(node: dict[str, Any]) -> list[Piece]:
-    """What is not as it is on the node whose log goes furthest."""
+    """The differences from the node with the longest log."""
     pieces: list[Piece] = [_last_part(node["source"])] if node["role"] == "unknown" else []
     if node["fault"] is not None:
         pieces.append((node["fault"], Style.BAD))
@@ -88,7 +88,7 @@ def _remarks(node: dict[str, Any]) -> list[Piece]:
 
 
 def _verdicts(report: dict[str, Any]) -> list[tuple[bool, str]]:
-    """Can these elect, do they have everything, how far is a majority: each with whether that is well."""
+    """Sentences on election, completeness and majority, each with whether it is good."""
     voters = report["voters"]
     if not voters:
         return [(False, "none of these logs names its voters: it has neither a leader change nor a snapshot that does")]

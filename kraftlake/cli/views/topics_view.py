@@ -34,7 +34,7 @@ def add_topics(
 ) -> None:
     """Add the branch of topics; without a `limit` all of them, partition by partition, in `one_table` or one a topic.
 
-    `brokers` are those of the image: they tell why a partition has no leader. `none` is said where there are no topics.
+    `brokers` are those of the image: they explain why a partition has no leader. `none` stands for no topics.
     """
     partitions = [partition for topic in topics.values() for partition in topic["partitions"].values()]
     if not topics:

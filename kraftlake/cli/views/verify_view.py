@@ -1,4 +1,4 @@
-"""What a verification read, and what it found."""
+"""A verification report as text."""
 
 from __future__ import annotations
 

@@ -168,7 +168,7 @@ def _check_frames(part: Chunk, snapshot: str | None = None) -> None:
 
 
 class _Comparison:
-    """Source and lake side by side, over the offsets that both have."""
+    """The comparison of source and lake over the offsets that both have."""
 
     def __init__(self, source: LogReader, lake: LogReader, committed_to: int) -> None:
         self.first = max(source.start_offset, lake.start_offset)

@@ -38,7 +38,7 @@ _LONG: Final = 0x80
 _UNCHANGED, _ODD = -2, -3
 
 _Told: TypeAlias = tuple[int, int, bytes | None, int]
-"""Offset, time, and a partition's key with its leader, or None with the api key of a mark of a transaction."""
+"""Offset, time, and a partition's key with its leader; or None with the api key of a transaction mark."""
 
 
 def key_of(topic_id: Uuid, partition: int) -> bytes:
@@ -47,7 +47,7 @@ def key_of(topic_id: Uuid, partition: int) -> bytes:
 
 
 class Keys:
-    """The keys of the partitions that are asked for, at least one."""
+    """The keys of the requested partitions, at least one."""
 
     def __init__(self, keys: Iterable[bytes]) -> None:
         self.all = frozenset(keys)
@@ -95,7 +95,7 @@ def _of_batch(batch: RecordBatch, keys: Keys) -> Iterator[_Told]:
 
 
 def _leader_of(value: bytes) -> int | None:
-    """The leader that a record names, None where it leaves it as it was."""
+    """The leader that a record names, None where it does not change it."""
     message = decode_value(value).message
     if not isinstance(message, (PartitionRecord, PartitionChangeRecord)) or message.leader < NO_LEADER:
         return None
@@ -103,7 +103,7 @@ def _leader_of(value: bytes) -> int | None:
 
 
 def _of_values(values: BatchValues, keys: Keys) -> Iterator[_Told]:
-    """The same of many batches: nothing is done a record but for those of the partitions."""
+    """As `_of_batch`, for many batches: only records of the partitions are looked at one by one."""
     import numpy as np
 
     data, lengths = values.data, values.stops - values.starts
@@ -130,7 +130,7 @@ def _of_values(values: BatchValues, keys: Keys) -> Iterator[_Told]:
 
 
 def _leaders_of(data: Any, starts: Any, stops: Any) -> Any:
-    """The leaders (int64[n]) that records of partitions name; _UNCHANGED for none, _ODD where objects have to look.
+    """The leaders (int64[n]) that records of partitions name; _UNCHANGED for none, _ODD to be decoded.
 
     That of a PartitionRecord lies behind lists, and so does that of a change whose ISR has more than 31 members.
     """

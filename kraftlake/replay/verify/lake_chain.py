@@ -89,7 +89,7 @@ def _check_link(told: int, wanted: int, end: int, findings: Findings) -> None:
 
 
 def _cannot_tell(findings: Findings, at_least: ChainLink | None, why: str) -> None:
-    """A note, or a problem where a hash was asked for."""
+    """Add a note, or a problem if a hash was given."""
     if at_least is None or at_least.hash is None:
         findings.note(f"Nothing binds the rows of this log to each other: {why}")
     else:

@@ -26,7 +26,6 @@ def commands(lake: Path) -> dict[str, list[str]]:
         "metrics LAKE --json": ["metrics", str(lake), "--json"],
         "verify LAKE": ["verify", str(lake)],
         "events LAKE --kind broker_fenced": ["events", str(lake), "--kind", "broker_fenced", "--json"],
-        "local-changes LAKE": ["local-changes", str(lake), "--broker", "1", "--from", "0", "--json"],
     }
 
 

@@ -31,14 +31,14 @@ BUGS = (
         "kraftlake/tables/history/rows_at.py",
         "first_end is not None and first_end > offset",
         "first_end is not None and first_end >= offset",
-        f"tests/spark_jobs/history/{_STATE_ENDS}",
+        f"tests/tables/history/{_STATE_ENDS}",
     ),
     PlantedBug(
         "a-state-is-so-at-its-end",
         "kraftlake/tables/history/rows_at.py",
         "pc.greater(ends, at)",
         "pc.greater_equal(ends, at)",
-        f"tests/spark_jobs/history/{_STATE_ENDS}",
+        f"tests/tables/history/{_STATE_ENDS}",
     ),
     PlantedBug(
         "a-session-ends-at-its-timeout",

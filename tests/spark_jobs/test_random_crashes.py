@@ -74,7 +74,7 @@ class Lake:
             if crash is not None:
                 commit = doomed(*crash)
                 for module in WRITERS_OF_COMMITS:
-                    patched.setattr(f"kraftlake.spark_jobs.{module}.commit_beside_writers", commit)
+                    patched.setattr(f"kraftlake.tables.{module}.commit_beside_writers", commit)
             try:
                 run_job(job, self.path, spark=self._spark, options=options, snapshot_every_bytes=20_000)
             except BaseException as fault:

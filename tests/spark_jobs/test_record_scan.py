@@ -21,7 +21,7 @@ from kraftlake.spark_jobs.record_scan import RecordScan, open_scanned, parts_of,
 from tests.records.typed_json import json_of_row
 from tests.tables.sample_log import SAMPLE, SAMPLES, lake_of
 
-LOGS = sorted(path / "log" / "__cluster_metadata-0" for path in SAMPLES.iterdir() if path.is_dir())
+LOGS = sorted(path / "log" / "__cluster_metadata-0" for path in SAMPLES.iterdir() if (path / "log").is_dir())
 CHECKPOINT = next(iter(sorted(SAMPLE.glob("*4593*.checkpoint"))))
 
 

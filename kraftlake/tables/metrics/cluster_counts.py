@@ -90,28 +90,45 @@ def _broker_counts(cluster: ClusterImage) -> dict[str, int]:
 
 
 def _topic_changes(changes: PartitionChanges, deltas: int) -> Any:
-    """What each of so many deltas changes: int64[d, 6], in the order of TOPICS to ELIGIBLE."""
+    """What each of `deltas` deltas changes: int64[deltas, 6], in the order of TOPICS to ELIGIBLE."""
     counts = np.zeros((deltas, ELIGIBLE + 1), np.int64)
-    np.add.at(counts[:, TOPICS], changes.created[:, 0], 1)
-    np.add.at(counts[:, TOPICS], changes.removed[:, 0], -1)
+
+    def add(column: int, of: Any, amounts: Any) -> None:
+        if len(of):
+            counts[:, column] += np.bincount(of, amounts, deltas).astype(np.int64)
+
+    for topics, sign in ((changes.created, 1), (changes.removed, -1)):
+        add(TOPICS, topics[:, 0], np.full(len(topics), sign))
     changes = changes.by_delta()
+    counted = np.flatnonzero(~_counts_stay(changes))
     for flag, rows, sign in ((HAD, changes.before, -1), (HAS, changes.after, 1)):
-        some = np.flatnonzero(changes.flags & flag)
+        some = counted[changes.flags[counted] & flag != 0]
         leaders, of = rows[some, LEADER], changes.deltas[some]
-        np.add.at(counts[:, PARTITIONS], of, sign)
-        np.add.at(counts[:, OFFLINE], of[leaders == NO_LEADER], sign)
-        np.add.at(counts[:, IMBALANCED], of[leaders != _preferred(rows[some], changes.heaps)], sign)
+        add(PARTITIONS, of, np.full(len(of), sign))
+        add(OFFLINE, of, sign * (leaders == NO_LEADER))
+        add(IMBALANCED, of, sign * (leaders != _preferred(rows, some, changes.heaps)))
+    left = changes.flags & HAS != 0  # Kafka counts the elections of partitions that are left
     for column, elections in ((UNCLEAN, changes.unclean), (ELIGIBLE, changes.eligible)):
-        some = np.flatnonzero((changes.flags & HAS != 0) & (elections != 0))  # Kafka asks those that are left
-        np.add.at(counts[:, column], changes.deltas[some], elections[some])
+        some = np.flatnonzero(left & (elections != 0))
+        add(column, changes.deltas[some], elections[some])
     return counts
 
 
-def _preferred(rows: Any, heaps: Heaps) -> Any:
-    """The first replica of each row, NO_LEADER without one."""
-    first = np.where(rows[:, SHAPE] & 0xFF > 0, rows[:, 0], NO_LEADER)
-    rare = np.flatnonzero(rows[:, SHAPE] < 0)
-    starts, in_base = rows[rare, 0].astype(np.int64), rows[rare, 0] < len(heaps.base)
+def _counts_stay(changes: PartitionChanges) -> Any:
+    """The changes (bool[n]) of partitions that keep their leader and their replicas: most of them, and no count."""
+    stay = changes.flags & (HAD | HAS) == HAD | HAS
+    for column in (LEADER, 0, SHAPE):
+        stay &= changes.before[:, column] == changes.after[:, column]
+    return stay
+
+
+def _preferred(rows: Any, some: Any, heaps: Heaps) -> Any:
+    """The first replica of each of `some` rows, NO_LEADER without one."""
+    shapes, first = rows[some, SHAPE], rows[some, 0]
+    rare = np.flatnonzero(shapes < 0)
+    starts = first[rare].astype(np.int64)
+    first[shapes & 0xFF == 0] = NO_LEADER
+    in_base = starts < len(heaps.base)
     for heap, mine, begin in ((heaps.base, in_base, 0), (heaps.added, ~in_base, len(heaps.base))):
         at = starts[mine] - begin
         if len(at):

@@ -185,10 +185,10 @@ def test_by_minute_each_minute_has_the_counts_at_its_end(
 
 
 @pytest.mark.spark
-def test_counts_of_a_lake_without_the_table_are_refused_with_the_job_that_makes_it(
+def test_counts_of_a_lake_without_the_table_are_refused_with_the_command_that_makes_it(
     tmp_path: Path, spark: SparkSession
 ) -> None:
-    with pytest.raises(LakeError, match="has no cluster_metrics/ yet: run `kraftlake spark metrics"):
+    with pytest.raises(LakeError, match="has no cluster_metrics/ yet: run `kraftlake tables"):
         counts_by_minute(spark, tmp_path)
 
 

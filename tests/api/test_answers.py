@@ -37,6 +37,11 @@ def test_the_images_of_changes_name_their_cluster_too(source: kraftlake.Source) 
     assert change.image.to_json()["clusterId"] == "VXUoBgBGTaWWfCM4Toybuw"
 
 
+def test_local_changes_of_the_command_name_the_cluster() -> None:
+    printed = run_json("local-changes", DIRECTORY, "--broker", 2, "--from", 402, "--to", 458)
+    assert printed["clusterId"] == "VXUoBgBGTaWWfCM4Toybuw"
+
+
 def test_metrics_are_those_of_the_command(source: kraftlake.Source) -> None:
     metrics = source.metrics(458)
     assert metrics.cluster.fenced_broker_count == 1

@@ -44,7 +44,7 @@ def local_changes(
     with call.progress() as progress, call.suggest_lenient():
         answer = opened.local_changes(broker, first, last, lenient=not call.strict, progress=progress)
     call.warn_skipped(answer.skipped)
-    changes = answer.to_json()
+    changes = {"clusterId": opened.cluster_id} | answer.to_json()
     if not any(changes[kind] for kind in ("deletes", "leaders", "followers")):
         where = f"after offset {answer.from_offset} up to {answer.to_offset}"
         call.warn_unregistered(broker, answer.registered_brokers, where=where)

@@ -15,23 +15,15 @@ from tools.code_lines import code_lines
 
 ROOMS = sorted(f"kraftlake.{path.parent.name}" for path in PACKAGE.glob("*/__init__.py"))
 
-ROOMS_WITH_CIRCLES = {
-    "kraftlake.replica_manager",
-}
-"""Rooms whose files import each other in a circle, also by imports within functions. A room may leave this set, never
-enter it. Imports for types alone don't count."""
-
 PAST_THE_DOORS = 850
 """Names imported from another room whose `__all__` lacks them. This number may only go down."""
 
 
 @pytest.mark.parametrize("room", ROOMS)
 def test_no_circles_inside_rooms(room: str) -> None:
+    """Imports within functions count too, imports for types alone don't."""
     circle = shortest_circle(_import_graph(room))
-    if room in ROOMS_WITH_CIRCLES:
-        assert circle, f"{room} has no circle any more: take it out of ROOMS_WITH_CIRCLES"
-    else:
-        assert not circle, "a circle of imports: " + " → ".join([*circle, circle[0]])
+    assert not circle, "a circle of imports: " + " → ".join([*circle, circle[0]])
 
 
 def test_a_circle_is_found_by_its_shortest_way() -> None:

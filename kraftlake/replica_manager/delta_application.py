@@ -9,10 +9,11 @@ from kraftlake.delta import LocalReplicaChanges, PartitionInfo, TopicIdPartition
 from kraftlake.image import MetadataImage, PartitionRegistration
 from kraftlake.image.topics.partition_registration import NO_LEADER
 from kraftlake.records.uuid import Uuid
-from kraftlake.replica_manager.errors import KafkaStorageError
+from kraftlake.replica_manager.errors import KafkaStorageError, describe_error
 from kraftlake.replica_manager.fetchers import BrokerEndPoint, InitialFetchState
 from kraftlake.replica_manager.partition import Partition
 from kraftlake.replica_manager.partition_log import PartitionLog
+from kraftlake.replica_manager.stop_partition import StopPartition
 from kraftlake.replica_manager.transitions import Transition, TransitionKind
 from kraftlake.runtime.log import get_logger
 
@@ -59,8 +60,6 @@ class DeltaApplication:
     # deletes
 
     def _delete(self, deletes: Iterable[TopicPartition]) -> None:
-        from kraftlake.replica_manager.replica_manager import StopPartition, describe_error
-
         stops = [
             StopPartition(partition=name, delete_local_log=True, reason=self._why_deleted(name))
             for name in sorted(deletes)
@@ -81,8 +80,6 @@ class DeltaApplication:
     # leaders
 
     def _lead(self) -> None:
-        from kraftlake.replica_manager.replica_manager import describe_error
-
         manager, leaders = self._manager, self._changes.leaders
         manager.replica_fetchers.remove_fetcher_for_partitions(leaders)
         for name, info in leaders.items():
@@ -111,8 +108,6 @@ class DeltaApplication:
     # followers
 
     def _follow(self) -> None:
-        from kraftlake.replica_manager.replica_manager import StopPartition, describe_error
-
         manager = self._manager
         to_fetch: dict[TopicPartition, Partition] = {}
         to_stop: list[StopPartition] = []

@@ -185,3 +185,8 @@ def error_of(error: Exception) -> ErrorCode:
         return error.code
     _log.error("request_failed", error=f"{type(error).__name__}: {error}")
     return ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def describe_error(error: Exception) -> str:
+    """An error in words: a sentence of ours as it is, anything else with its kind."""
+    return str(error) if isinstance(error, ReplicationError) else f"{type(error).__name__}: {error}"

@@ -18,7 +18,8 @@ from kraftlake.replica_manager.fetchers import BrokerEndPoint, FetcherFigures, I
 from kraftlake.replica_manager.hosted_partition import OnlinePartition
 from kraftlake.replica_manager.memory_log_manager import MemoryLogManager, is_reserved
 from kraftlake.replica_manager.metadata_view import ImageView
-from kraftlake.replica_manager.replica_manager import ReplicaManager, StopPartition
+from kraftlake.replica_manager.replica_manager import ReplicaManager
+from kraftlake.replica_manager.stop_partition import StopPartition
 from kraftlake.replica_manager.transitions import Transition, TransitionKind, TransitionListener
 from kraftlake.runtime.clock import ManualClock
 

@@ -6,18 +6,16 @@ from collections.abc import Callable, Iterable, Iterator
 from threading import RLock
 from typing import Final
 
-import attrs
-
 from kraftlake.delta import TopicPartition, TopicsDelta
 from kraftlake.image import MetadataImage
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.config import ReplicaManagerConfig
 from kraftlake.replica_manager.controller_channel import AlterPartitionManager, DirectoryEventHandler
+from kraftlake.replica_manager.delta_application import DeltaApplication
 from kraftlake.replica_manager.errors import (
     InconsistentTopicIdError,
     KafkaStorageError,
     NotLeaderOrFollowerError,
-    ReplicationError,
     UnknownTopicOrPartitionError,
 )
 from kraftlake.replica_manager.fetcher_manager import FetcherManager
@@ -28,6 +26,7 @@ from kraftlake.replica_manager.metadata_view import MetadataView
 from kraftlake.replica_manager.partition import Partition
 from kraftlake.replica_manager.partition_context import DelayedOperations, PartitionContext
 from kraftlake.replica_manager.replication_metrics import ReplicationMetrics
+from kraftlake.replica_manager.stop_partition import StopPartition
 from kraftlake.replica_manager.transitions import Transition, TransitionKind, TransitionListener
 from kraftlake.runtime.clock import Clock
 from kraftlake.runtime.log import get_logger
@@ -37,15 +36,6 @@ _log = get_logger(__name__)
 
 IDLE_CHECK_MS: Final = 10_000
 """How often fetchers of replicas on the move are looked at: they take out what has arrived by themselves."""
-
-
-@attrs.frozen(kw_only=True)
-class StopPartition:
-    """A replica to stop; with `delete_local_log` for good."""
-
-    partition: TopicPartition
-    delete_local_log: bool
-    reason: str = ""
 
 
 class ReplicaManager:
@@ -140,8 +130,6 @@ class ReplicaManager:
         Deletes come first, then leaders, then followers, then replicas on the move; what can't be done is told to the
         listener and logged, and the rest goes on.
         """
-        from kraftlake.replica_manager.delta_application import DeltaApplication
-
         changes = topics_delta.local_changes(self.broker_id)
         with self.lock:
             DeltaApplication(self, topics_delta, new_image, changes).run()
@@ -337,8 +325,3 @@ class ReplicaManager:
         """Tell the listener, if there is one, of what has happened."""
         if self.listener is not None:
             self.listener(Transition(kind=kind, partition=partition, reason=reason, directory=directory))
-
-
-def describe_error(error: Exception) -> str:
-    """An error in words: a sentence of ours as it is, anything else with its kind."""
-    return str(error) if isinstance(error, ReplicationError) else f"{type(error).__name__}: {error}"

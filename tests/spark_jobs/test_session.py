@@ -94,7 +94,7 @@ def test_a_jvm_that_does_not_start_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "java" / "bin" / "java").write_text("#!/bin/sh\necho no memory left >&2\nexit 1\n")
     (tmp_path / "java" / "bin" / "java").chmod(0o755)
     (tmp_path / "java" / "release").write_text('JAVA_VERSION="17.0.1"\n')
-    done = run([sys.executable, "-m", PROGRAM, str(tmp_path / "lake")], JAVA_HOME=str(tmp_path / "java"))
+    done = run([sys.executable, "-m", PROGRAM, "replay", str(tmp_path / "lake")], JAVA_HOME=str(tmp_path / "java"))
     assert done.returncode == 1
     assert done.stderr.startswith("Spark's JVM does not start: ")
     assert "no memory left" in done.stderr

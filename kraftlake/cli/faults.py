@@ -54,6 +54,29 @@ def orderly_ends() -> Iterator[None]:
             signal.signal(number, handler)
 
 
+@contextmanager
+def stop_at_signals() -> Iterator[threading.Event]:
+    """An event that SIGINT, SIGTERM and SIGHUP set: what is under way is finished before the command ends.
+
+    Raises TerminatedError on the way out, with the exit code of the first signal.
+    """
+    stop = threading.Event()
+    received: list[int] = []
+
+    def end(number: int, _frame: FrameType | None) -> None:
+        received.append(number)
+        stop.set()
+
+    before = [(number, signal.signal(number, end)) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
+    try:
+        yield stop
+    finally:
+        for number, handler in before:
+            signal.signal(number, handler)
+    if received:
+        raise TerminatedError(received[0])
+
+
 def open_closed_streams() -> None:
     """Replace stdout and stderr of a process that was started without them (`>&-`).
 

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING
 import click
 
 from kraftlake.cli.command import Example, argument, option
-from kraftlake.cli.faults import TerminatedError
+from kraftlake.cli.faults import stop_at_signals
 from kraftlake.cli.options import SAMPLE, Call, command
 from kraftlake.cli.parameters import LAKE, MeasureParameter
 from kraftlake.cli.sections import MOVE
 
 if TYPE_CHECKING:
-    from types import FrameType
-
     from kraftlake.protocol import QuorumClient, QuorumWatch
     from kraftlake.replay import FollowStep
 
@@ -118,14 +116,11 @@ def _warn_unreplayable(call: Call, lake: str) -> None:
 
 def _follow(call: Call, source: str, lake: str, *, include_uncommitted: bool, quorum: str | None, poll: float) -> None:
     """Follow until interrupted, with the lake's upkeep beside it."""
-    import signal
     import sys
-    import threading
 
     from kraftlake.metadata_log import Upkeep, UpkeepThread
     from kraftlake.replay import LogFollower
 
-    stop = threading.Event()
     client, watch = _quorum(call, source, quorum) if quorum else (None, None)
     follower = LogFollower(
         source,
@@ -150,26 +145,14 @@ def _follow(call: Call, source: str, lake: str, *, include_uncommitted: bool, qu
         _show_step(call, lake, step, include_uncommitted=include_uncommitted)
         sys.stdout.flush()
 
-    received: list[int] = []
-
-    def end(number: int, _frame: FrameType | None) -> None:
-        received.append(number)
-        stop.set()
-
-    # An append that is under way is finished before the command ends.
-    ends = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = [(number, signal.signal(number, end)) for number in ends]
-    try:
-        follower.run(tell, poll=poll, stop=stop)
-    finally:
-        for number, handler in before:
-            signal.signal(number, handler)
-        for thread in upkeep:
-            thread.close()
-        if client is not None:
-            client.close()
-    if received:
-        raise TerminatedError(received[0])
+    with stop_at_signals() as stop:
+        try:
+            follower.run(tell, poll=poll, stop=stop)
+        finally:
+            for thread in upkeep:
+                thread.close()
+            if client is not None:
+                client.close()
 
 
 def _quorum(call: Call, source: str, addresses: str) -> tuple[QuorumClient, QuorumWatch]:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import signal
 import sys
-import threading
 from typing import TYPE_CHECKING
 
 import click
 
 from kraftlake.cli.command import Example, argument, option
-from kraftlake.cli.faults import TerminatedError
+from kraftlake.cli.faults import stop_at_signals
 from kraftlake.cli.options import Call, command
 from kraftlake.cli.parameters import LAKE, MOMENT, MeasureParameter
 from kraftlake.cli.sections import ENGINE, UPKEEP
@@ -19,7 +17,6 @@ from kraftlake.runtime.process_setup import configure_process
 
 if TYPE_CHECKING:
     from datetime import datetime
-    from types import FrameType
 
     from kraftlake.tables import RunResult
 
@@ -81,13 +78,7 @@ def _follow(call: Call, lake: str, names: tuple[str, ...], poll: float) -> None:
 
     from kraftlake.tables import update_tables
 
-    stop = threading.Event()
-    received: list[int] = []
     before: RunResult | None = None
-
-    def end(number: int, _frame: FrameType | None) -> None:
-        received.append(number)
-        stop.set()
 
     def show(done: RunResult) -> None:
         nonlocal before
@@ -103,15 +94,8 @@ def _follow(call: Call, lake: str, names: tuple[str, ...], poll: float) -> None:
             call.terminal.line(f"followed  offsets {first} to {done.offset}: {written}")
         sys.stdout.flush()
 
-    ends = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    handlers = [(number, signal.signal(number, end)) for number in ends]
-    try:
+    with stop_at_signals() as stop:
         update_tables(lake, names or None, stop=stop, poll=poll, on_update=show)
-    finally:
-        for number, handler in handlers:
-            signal.signal(number, handler)
-    if received:
-        raise TerminatedError(received[0])
 
 
 @command(

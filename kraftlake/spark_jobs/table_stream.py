@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.delta_table.table_state import read_table
 from kraftlake.metadata_log.log_facts import LOG_TABLE
 from kraftlake.metadata_log.storage.location import Location, fixed_location
@@ -74,8 +73,7 @@ def run_tables(
     lake = fixed_location(lake)
     if isinstance(lake, ObjectPath) and options.trigger != AVAILABLE_NOW:
         raise UsageError(f"{lake} is in an object store, where a job ends with the log: leave the trigger out")
-    MetadataLog.open(lake)  # a bad lake is reported before a session is asked for
-    with (
+    with (  # the run first: a bad lake is reported before a session is asked for
         table_run(job, lake, writers, snapshot_every_bytes=snapshot_every_bytes, on_progress=on_progress) as run,
         RunSession(spark, f"kraftlake {job}", options.master) as session,
     ):

@@ -11,7 +11,7 @@ from kraftlake.metadata_log.delta_table.table_state import NotADeltaTableError, 
 from kraftlake.metadata_log.storage.location import Location
 from kraftlake.runtime.arguments import text, texts
 from kraftlake.runtime.errors import LakeError, UsageError
-from kraftlake.tables.jobs import JOBS
+from kraftlake.tables.jobs import TABLES
 
 FIRST_OFFSET: Final = "kraftlake.first_offset"
 """The table property that holds the first offset of which a trimmed table knows all."""
@@ -22,14 +22,22 @@ def first_offset_of(state: TableState) -> int:
     return int(state.metadata.configuration.get(FIRST_OFFSET, 0))
 
 
+def checked_tables(names: Sequence[str]) -> list[str]:
+    """Names of derived tables, each once, in their order; raises UsageError for a name that no table has."""
+    named = list(dict.fromkeys(texts(names, "the name of a table")))
+    unknown = next((name for name in named if name not in TABLES), None)
+    if unknown is not None:
+        raise UsageError(f"{unknown!r} is no derived table: it is one of {', '.join(TABLES)}")
+    return named
+
+
 def derived_table(lake: Location, table: str) -> TableState:
     """The state of a derived table; raises LakeError, naming the command that makes it, where there is none."""
     text(table, "the name of a table")
     try:
         return read_table(lake / table)
     except NotADeltaTableError as fault:
-        known = any(table in job.tables for job in JOBS.values())
-        first = f" yet: run `kraftlake tables {lake} {table}` first" if known else ""
+        first = f" yet: run `kraftlake tables {lake} {table}` first" if table in TABLES else ""
         raise LakeError(f"{lake} has no {table}/{first}.") from fault
 
 

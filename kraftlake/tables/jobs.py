@@ -128,3 +128,6 @@ ALL: Final = Job(
 
 JOBS: Final = {job.name: job for job in (*_SINGLE, RECORDS, ALL)}
 """The jobs by name."""
+
+TABLES: Final = (*ALL.tables, *RECORDS.tables)
+"""The names of all derived tables."""

@@ -24,14 +24,14 @@ from kraftlake.metadata_log.maintenance.derived_tables import APPEND_ONLY, app_i
 from kraftlake.metadata_log.maintenance.trimming import set_properties
 from kraftlake.metadata_log.storage.disk import Disk, disk_for
 from kraftlake.metadata_log.storage.location import Location, fixed_location, open_parquet_file
-from kraftlake.runtime.arguments import texts, whole
-from kraftlake.runtime.errors import CorruptDataError, LakeError, OffsetError, UsageError
-from kraftlake.tables.derived_tables import FIRST_OFFSET, first_offset_of
-from kraftlake.tables.jobs import JOBS, METRICS
+from kraftlake.runtime.arguments import whole
+from kraftlake.runtime.errors import CorruptDataError, LakeError, OffsetError
+from kraftlake.tables.derived_tables import FIRST_OFFSET, checked_tables, first_offset_of
+from kraftlake.tables.history.rows_at import FROM, TO
+from kraftlake.tables.jobs import METRICS, TABLES
 from kraftlake.tables.table_locks import hold_tables
 
 _STATISTICS_COLUMNS = "delta.dataSkippingStatsColumns"
-_BEGIN, _END = "valid_from_offset", "valid_to_offset"
 
 
 def trim_tables(lake: str | Location, before: int, tables: Sequence[str] | None = None) -> dict[str, int]:
@@ -63,7 +63,7 @@ def first_offsets(lake: str | Location) -> dict[str, int]:
     """The first offset that each derived table of a lake has rows of, or may have had; those without rows left out."""
     found = {}
     for name, state in _states(fixed_location(lake), None).items():
-        column = _BEGIN if _is_history(state) else "offset"
+        column = FROM if _is_history(state) else "offset"
         known = [file.statistics.min_values.get(column) for file in state.files.values() if file.statistics is not None]
         firsts = [first for first in known if isinstance(first, int)]
         if firsts:
@@ -72,23 +72,18 @@ def first_offsets(lake: str | Location) -> dict[str, int]:
 
 
 def _states(lake: Location, tables: Sequence[str] | None) -> dict[str, TableState]:
-    known = dict.fromkeys(table for job in JOBS.values() for table in job.tables)
-    named = None if tables is None else texts(tables, "the name of a table")
-    unknown = next((name for name in named or () if name not in known), None)
-    if unknown is not None:
-        raise UsageError(f"{unknown!r} is no derived table: it is one of {', '.join(known)}")
     states = {}
-    for name in known if named is None else named:
+    for name in TABLES if tables is None else checked_tables(tables):
         try:
             states[name] = read_table(lake / name)
         except NotADeltaTableError as fault:
-            if named is not None:
+            if tables is not None:
                 raise LakeError(f"{lake} has no {name}/") from fault
     return states
 
 
 def _is_history(state: TableState) -> bool:
-    return f'"{_END}"' in state.metadata.schema_string
+    return f'"{TO}"' in state.metadata.schema_string
 
 
 def _trim(disk: Disk, state: TableState, name: str, before: int) -> int:
@@ -109,7 +104,11 @@ def _trim(disk: Disk, state: TableState, name: str, before: int) -> int:
         info = upkeep_info("DELETE", {"predicate": f'["offset < {before}"]'})
         return [info, metadata.to_action(), *removes, *adds]
 
-    done = commit_beside_writers(disk, state, trimmed)
+    try:
+        done = commit_beside_writers(disk, state, trimmed)
+    except Exception:
+        set_properties(disk, state, {APPEND_ONLY: append_only})
+        raise
     assert done is not None
     set_properties(disk, done, {APPEND_ONLY: append_only})
     return removed
@@ -130,9 +129,9 @@ def _kept_by_offset(first: int) -> _Keeps:
 
 def _kept_by_end(before: int) -> _Keeps:
     def goes_on(rows: pa.Table) -> pa.ChunkedArray:
-        return pc.or_kleene(pc.is_null(rows.column(_END)), pc.greater(rows.column(_END), before))
+        return pc.or_kleene(pc.is_null(rows.column(TO)), pc.greater(rows.column(TO), before))
 
-    return _Keeps(_END, before + 1, goes_on)
+    return _Keeps(TO, before + 1, goes_on)
 
 
 def _cut(state: TableState, name: str, before: int) -> int:

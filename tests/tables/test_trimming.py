@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.delta_table.table_state import read_table
-from kraftlake.runtime.errors import LakeError, OffsetError, UsageError
+from kraftlake.runtime.errors import CorruptDataError, LakeError, OffsetError, UsageError
 from kraftlake.tables import first_offsets, state_at, trim_tables, trimming, update_tables
 from kraftlake.tables.jobs import HISTORY, JOBS
 from tests.tables.sample_log import LAST_OFFSET, append_in, batches_between, lake_of
@@ -116,3 +116,15 @@ def test_what_can_not_be_trimmed_is_told(untrimmed: Path, tmp_path: Path) -> Non
     with pytest.raises(LakeError, match="has no events/"):
         trim_tables(lake, 5, ["events"])
     assert "events" not in trim_tables(lake, COVERED + 1)
+
+
+def test_a_damaged_file_stops_a_trim_and_leaves_the_table_as_it_was(untrimmed: Path, tmp_path: Path) -> None:
+    lake = copied(untrimmed, tmp_path)
+    before = read_table(lake / "events")
+    first = min(before.files, key=lambda name: before.files[name].statistics.min_values["offset"])
+    (lake / "events" / first).write_bytes(b"PAR1")
+    with pytest.raises(CorruptDataError, match=r"is missing or damaged, so nothing of .*events was trimmed"):
+        trim_tables(lake, BEFORE, ["events"])
+    after = read_table(lake / "events")
+    assert after.files == before.files
+    assert after.metadata.configuration == before.metadata.configuration

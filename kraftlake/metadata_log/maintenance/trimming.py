@@ -93,8 +93,9 @@ def check_derived(state: TableState, before: int, snapshot_ends: Sequence[int], 
         named = ", ".join(f"{table.name}/ (which ends at offset {table.covers})" for table in behind)
         raise LakeError(
             f"{state.path.parent} can't be trimmed before offset {before}: what was made of its log would have to go "
-            f"on from offset {first_then} at least, and {named} could not. Run the Spark jobs of such tables first, "
-            f"delete their folders, or trim with --force: they then have to be deleted, and begin with the snapshot."
+            f"on from offset {first_then} at least, and {named} could not. Bring such tables up to date first "
+            f"(`kraftlake tables`), delete their folders, or trim with --force: they then have to be deleted, and "
+            f"begin with the snapshot."
         )
 
 

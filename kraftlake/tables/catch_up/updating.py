@@ -12,11 +12,12 @@ import attrs
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.delta_table.table_state import LOG_FOLDER
 from kraftlake.metadata_log.storage.location import Location, fixed_location
-from kraftlake.runtime.arguments import texts, whole
+from kraftlake.runtime.arguments import whole
 from kraftlake.runtime.errors import UsageError
 from kraftlake.tables.catch_up.snapshot_publisher import DEFAULT_SNAPSHOT_BYTES
 from kraftlake.tables.catch_up.table_run import Progress, RunResult, TableRun, table_run
-from kraftlake.tables.jobs import ALL, JOBS, RECORDS
+from kraftlake.tables.derived_tables import checked_tables
+from kraftlake.tables.jobs import ALL, RECORDS
 from kraftlake.tables.table_writer import TableWriter
 
 DEFAULT_POLL_SECONDS = 1.0
@@ -80,11 +81,7 @@ def _wanted(lake: Location, tables: Sequence[str] | None) -> list[str]:
     if tables is None:
         has_records = (lake / RECORDS.tables[0] / LOG_FOLDER).is_dir()
         return [*ALL.tables, *(RECORDS.tables if has_records else ())]
-    known = dict.fromkeys(table for job in JOBS.values() for table in job.tables)
-    named = list(dict.fromkeys(texts(tables, "the name of a table")))
-    unknown = next((name for name in named if name not in known), None)
-    if unknown is not None:
-        raise UsageError(f"{unknown!r} is no derived table: it is one of {', '.join(known)}")
+    named = checked_tables(tables)
     if not named:
         raise UsageError("name at least one table")
     return named

@@ -28,7 +28,7 @@ from kio.schema.create_topics.v7 import request as new_topics
 from kio.schema.metadata.v12 import request as metadata
 
 from kraftlake.controller import BootstrapMetadata, BootstrapSnapshot, ControllerConfig, Errors, QuorumController
-from kraftlake.controller.topics import CreatableTopic, create_topics
+from kraftlake.controller.replication.topics import CreatableTopic, create_topics
 from kraftlake.delta import MetadataDelta
 from kraftlake.image import MetadataImage
 from kraftlake.metadata_log import MetadataLog
@@ -36,9 +36,9 @@ from kraftlake.metadata_log.append.creation import Contents
 from kraftlake.replay import LakeFeed, LeaderAndEpoch, LoaderManifest, MetadataLoader
 from kraftlake.runtime.clock import SystemClock
 from kraftlake.runtime.fault_handler import LoggingFaultHandler
-from tests.controller.cluster import CLUSTER_ID
+from tests.controller.controlled_cluster import CLUSTER_ID
 from tests.controller.kafka_rpc import KafkaRpc
-from tests.controller.test_quorum_controller import eventually, start_broker
+from tests.controller.quorum.test_quorum_controller import eventually, start_broker
 from tests.kafka_node import KafkaNode, started_node
 
 AT_ONCE = 16

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 from kraftlake.runtime.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from kraftlake.controller.active_controller import ActiveController, Executed
-    from kraftlake.controller.bootstrap import BootstrapMetadata, BootstrapSnapshot
     from kraftlake.controller.config import ControllerConfig
-    from kraftlake.controller.embedded import EmbeddedController
     from kraftlake.controller.errors import ApiError, ControllerApiError, Errors
-    from kraftlake.controller.quorum_controller import QuorumController
+    from kraftlake.controller.quorum.active_controller import ActiveController, Executed
+    from kraftlake.controller.quorum.bootstrap import BootstrapMetadata, BootstrapSnapshot
+    from kraftlake.controller.quorum.embedded import EmbeddedController
+    from kraftlake.controller.quorum.quorum_controller import QuorumController
     from kraftlake.controller.result import ControllerResult
     from kraftlake.controller.state import Command, ControllerState
 

@@ -8,15 +8,15 @@ from typing import TypeAlias, TypeVar
 
 import attrs
 
+from kraftlake.controller.cluster.heartbeats import BrokerHeartbeats
 from kraftlake.controller.config import ControllerConfig
-from kraftlake.controller.config_schema import (
+from kraftlake.controller.configs.config_schema import (
     effective_min_isr,
     effective_topic_config,
     fallback_sources,
     fallback_topic_configs,
 )
 from kraftlake.controller.errors import ControllerApiError, Errors
-from kraftlake.controller.heartbeats import BrokerHeartbeats
 from kraftlake.controller.result import ControllerResult
 from kraftlake.image import BrokerRegistration, ImageWriterOptions, MetadataImage, TopicImage
 from kraftlake.image.topics.directory_id import LOST, MIGRATING, UNASSIGNED

@@ -11,19 +11,19 @@ from kio.schema.broker_registration.v4 import request as registration
 from kio.schema.controller_registration.v0 import request as joining
 from kio.schema.unregister_broker.v0 import request as goodbye
 
-from kraftlake.controller.brokers import unregister_broker
-from kraftlake.controller.controllers import (
+from kraftlake.controller.cluster.brokers import unregister_broker
+from kraftlake.controller.cluster.controllers import (
     ControllerRegistrationRequest,
     register_controller,
     unregister_controller,
 )
-from kraftlake.controller.directories import assign_replicas_to_dirs
-from kraftlake.controller.producer_ids import allocate_producer_ids
+from kraftlake.controller.cluster.producer_ids import allocate_producer_ids
+from kraftlake.controller.replication.directories import assign_replicas_to_dirs
 from kraftlake.records import metadata_records as r
 from tests.controller.both_partitions import PartitionCommands
 from tests.controller.both_settings import SettingCommands
 from tests.controller.both_sides import CAUGHT_UP, wire_uuid
-from tests.controller.cluster import ALL_FEATURES, directory, incarnation
+from tests.controller.controlled_cluster import ALL_FEATURES, directory, incarnation
 
 
 class BothControllers(PartitionCommands, SettingCommands):

@@ -12,11 +12,17 @@ from kio.schema.create_topics.v7 import request as new_topics
 from kio.schema.delete_topics.v6 import request as old_topics
 from kio.schema.elect_leaders.v2 import request as elections_rpc
 
-from kraftlake.controller.alter_partition import IsrChange, alter_partition
-from kraftlake.controller.elections import ElectionType, elect_leaders
 from kraftlake.controller.errors import ControllerApiError
-from kraftlake.controller.reassignments import alter_partition_reassignments
-from kraftlake.controller.topics import CreatableTopic, NewPartitions, create_partitions, create_topics, delete_topics
+from kraftlake.controller.replication.alter_partition import IsrChange, alter_partition
+from kraftlake.controller.replication.elections import ElectionType, elect_leaders
+from kraftlake.controller.replication.reassignments import alter_partition_reassignments
+from kraftlake.controller.replication.topics import (
+    CreatableTopic,
+    NewPartitions,
+    create_partitions,
+    create_topics,
+    delete_topics,
+)
 from tests.controller.both_sides import MINUTE, BothSides, wire_uuid
 
 

@@ -13,16 +13,16 @@ from kio.schema.delete_acls.v3 import request as old_acls
 from kio.schema.incremental_alter_configs.v1 import request as configs_rpc
 from kio.schema.update_features.v1 import request as features_rpc
 
-from kraftlake.controller.acls import AclFilter, create_acls, delete_acls
-from kraftlake.controller.client_quotas import QuotaAlteration, alter_client_quotas
-from kraftlake.controller.configs import (
+from kraftlake.controller.access.acls import AclFilter, create_acls, delete_acls
+from kraftlake.controller.access.client_quotas import QuotaAlteration, alter_client_quotas
+from kraftlake.controller.access.scram import ScramDeletion, ScramUpsertion, alter_user_scram_credentials
+from kraftlake.controller.cluster.features import FeatureUpdate, UpgradeType, update_features
+from kraftlake.controller.configs.alter_configs import (
     ConfigOperation,
     OpType,
     incremental_alter_configs,
     legacy_alter_configs,
 )
-from kraftlake.controller.features import FeatureUpdate, UpgradeType, update_features
-from kraftlake.controller.scram import ScramDeletion, ScramUpsertion, alter_user_scram_credentials
 from kraftlake.image import ConfigResource, StandardAcl
 from tests.controller.both_sides import MINUTE, BothSides
 

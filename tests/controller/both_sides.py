@@ -18,7 +18,7 @@ from kraftlake.records import metadata_records as r
 from kraftlake.records.json_form import to_json
 from kraftlake.records.schema import Message
 from kraftlake.records.uuid import Uuid
-from tests.controller.cluster import ControlledCluster
+from tests.controller.controlled_cluster import ControlledCluster
 from tests.controller.kafka_rpc import KafkaRpc
 from tests.kafka_node import KafkaNode
 

@@ -13,7 +13,7 @@ from kio.schema.describe_acls.v3 import request as acls
 from kio.schema.expire_delegation_token.v2 import request as expiry
 from kio.schema.renew_delegation_token.v2 import request as renewal
 
-from kraftlake.controller.delegation_tokens import (
+from kraftlake.controller.access.delegation_tokens import (
     create_delegation_token,
     expire_delegation_token,
     renew_delegation_token,

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from kraftlake.controller.bootstrap import BootstrapMetadata, BootstrapSnapshot
+from kraftlake.controller.quorum.bootstrap import BootstrapMetadata, BootstrapSnapshot
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.append.creation import Contents
-from tests.controller.cluster import CLUSTER_ID
+from tests.controller.controlled_cluster import CLUSTER_ID
 
 
 @pytest.fixture

@@ -7,19 +7,19 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from kraftlake.controller.alter_partition import IsrChange, alter_partition
-from kraftlake.controller.brokers import maybe_fence_stale_broker, unregister_broker
-from kraftlake.controller.configs import ConfigOperation, OpType, incremental_alter_configs
-from kraftlake.controller.directories import assign_replicas_to_dirs
-from kraftlake.controller.elections import ElectionType, elect_leaders, maybe_balance_leaders
-from kraftlake.controller.elections import maybe_elect_unclean_leaders as elect_unclean
-from kraftlake.controller.features import FeatureUpdate, UpgradeType, update_features
-from kraftlake.controller.producer_ids import allocate_producer_ids
-from kraftlake.controller.reassignments import alter_partition_reassignments
-from kraftlake.controller.topics import NewPartitions, create_partitions, delete_topics
+from kraftlake.controller.cluster.brokers import maybe_fence_stale_broker, unregister_broker
+from kraftlake.controller.cluster.features import FeatureUpdate, UpgradeType, update_features
+from kraftlake.controller.cluster.producer_ids import allocate_producer_ids
+from kraftlake.controller.configs.alter_configs import ConfigOperation, OpType, incremental_alter_configs
+from kraftlake.controller.replication.alter_partition import IsrChange, alter_partition
+from kraftlake.controller.replication.directories import assign_replicas_to_dirs
+from kraftlake.controller.replication.elections import ElectionType, elect_leaders, maybe_balance_leaders
+from kraftlake.controller.replication.elections import maybe_elect_unclean_leaders as elect_unclean
+from kraftlake.controller.replication.reassignments import alter_partition_reassignments
+from kraftlake.controller.replication.topics import NewPartitions, create_partitions, delete_topics
 from kraftlake.image import ConfigResource
 from kraftlake.records.uuid import Uuid
-from tests.controller.cluster import ControlledCluster, directory
+from tests.controller.controlled_cluster import ControlledCluster, directory
 
 BROKERS = (1, 2, 3, 4)
 TOPICS = ("orders", "bills", "log.lines")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from kraftlake.controller.client_metrics_configs import CLIENT_METRICS_CONFIGS
-from kraftlake.controller.config_keys import ConfigKey
-from kraftlake.controller.config_schema import BROKER_LISTS, TOPIC_CONFIGS, TOPIC_SYNONYMS
-from kraftlake.controller.group_configs import GROUP_CONFIGS
+from kraftlake.controller.configs.client_metrics_configs import CLIENT_METRICS_CONFIGS
+from kraftlake.controller.configs.config_keys import ConfigKey
+from kraftlake.controller.configs.config_schema import BROKER_LISTS, TOPIC_CONFIGS, TOPIC_SYNONYMS
+from kraftlake.controller.configs.group_configs import GROUP_CONFIGS
 
 SET, DELETE, APPEND, SUBTRACT = range(4)
 TOPICS, NODES = ("orders", "bills"), (1, 100)

@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 
 import attrs
 
-from kraftlake.controller.active_controller import ActiveController
-from kraftlake.controller.bootstrap import BootstrapMetadata
 from kraftlake.controller.config import ControllerConfig
-from kraftlake.controller.followed_log import take_over
+from kraftlake.controller.quorum.active_controller import ActiveController
+from kraftlake.controller.quorum.bootstrap import BootstrapMetadata
+from kraftlake.controller.quorum.followed_log import take_over
 from kraftlake.controller.state import Command
 from kraftlake.image import MetadataImage
 from kraftlake.metadata_log.append.appendable import leader_change
@@ -23,7 +23,7 @@ from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.records.uuid import Uuid
 from kraftlake.replay import MetadataBatchLoader
 from kraftlake.runtime.clock import ManualClock
-from tests.controller.cluster import CLUSTER_ID, ControlledCluster
+from tests.controller.controlled_cluster import CLUSTER_ID, ControlledCluster
 
 T = TypeVar("T")
 

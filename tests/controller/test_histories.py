@@ -21,7 +21,7 @@ from kraftlake.records.metadata_records import ClearElrRecord, FeatureLevelRecor
 from kraftlake.records.metadata_version import from_feature_level
 from kraftlake.records.schema import Message
 from kraftlake.replay import MetadataBatchLoader
-from tests.controller.cluster import ControlledCluster
+from tests.controller.controlled_cluster import ControlledCluster
 from tests.controller.random_commands import BROKERS, COMMANDS, TOPICS
 from tests.interop.kafka_classes import kafka_image_of_log, normal
 

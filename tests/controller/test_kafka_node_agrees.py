@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from hypothesis import settings as settings_
 
-from kraftlake.controller.acls import AclFilter
-from kraftlake.controller.configs import OpType
-from kraftlake.controller.elections import ElectionType
+from kraftlake.controller.access.acls import AclFilter
+from kraftlake.controller.access.scram import ScramDeletion, ScramUpsertion
+from kraftlake.controller.cluster.features import UpgradeType
+from kraftlake.controller.configs.alter_configs import OpType
 from kraftlake.controller.errors import Errors
-from kraftlake.controller.features import UpgradeType
-from kraftlake.controller.scram import ScramDeletion, ScramUpsertion
+from kraftlake.controller.replication.elections import ElectionType
 from kraftlake.image import PartitionRegistration, StandardAcl
 from tests.controller.both_controllers import BothControllers
 from tests.controller.both_sides import Difference

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 from hypothesis import settings as settings_
 
-from kraftlake.controller.acls import AclFilter
-from kraftlake.controller.client_quotas import QuotaAlteration
-from kraftlake.controller.features import UpgradeType
-from kraftlake.controller.scram import ScramDeletion, ScramUpsertion
-from kraftlake.controller.topics import CreatableTopic, NewPartitions
+from kraftlake.controller.access.acls import AclFilter
+from kraftlake.controller.access.client_quotas import QuotaAlteration
+from kraftlake.controller.access.scram import ScramDeletion, ScramUpsertion
+from kraftlake.controller.cluster.features import UpgradeType
+from kraftlake.controller.replication.topics import CreatableTopic, NewPartitions
 from kraftlake.image import StandardAcl
 from tests.controller.both_controllers import BothControllers
 from tests.controller.both_tokens import SASL_PROPERTIES, BothWithTokens

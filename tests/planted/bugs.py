@@ -17,13 +17,13 @@ class PlantedBug:
 
 
 _STATE_ENDS = "test_rows_at.py::test_a_state_that_ends_at_an_offset_is_no_longer_so_there"
-_ELR = "tests/controller/test_eligible_leader_replicas.py::test_eligible_leader_replicas"
+_ELR = "tests/controller/replication/test_eligible_leader_replicas.py::test_eligible_leader_replicas"
 _SNAPSHOTS = "tests/metadata_log/snapshots/test_snapshot_table.py"
 _LOG = "tests/metadata_log/test_log.py"
 _QUEUE = "tests/metadata_log/append/test_commit_queue.py"
 _CLAIM = "tests/metadata_log/append/test_protocol.py"
 _VALUES = "tests/records/test_batch_values.py"
-_PARTITION_CHANGE = "kraftlake/controller/partition_change.py"
+_PARTITION_CHANGE = "kraftlake/controller/replication/partition_change.py"
 
 BUGS = (
     PlantedBug(
@@ -42,10 +42,10 @@ BUGS = (
     ),
     PlantedBug(
         "a-session-ends-at-its-timeout",
-        "kraftlake/controller/heartbeats.py",
+        "kraftlake/controller/cluster/heartbeats.py",
         "contact_ns + self.session_timeout_ns < now_ns",
         "contact_ns + self.session_timeout_ns <= now_ns",
-        "tests/controller/test_brokers.py::test_a_session_ends_behind_its_timeout_and_not_at_it",
+        "tests/controller/cluster/test_brokers.py::test_a_session_ends_behind_its_timeout_and_not_at_it",
     ),
     PlantedBug(
         "a-snapshot-keeps-an-open-transaction",
@@ -154,10 +154,10 @@ BUGS = (
     ),
     PlantedBug(
         "a-topic-that-a-request-deletes-twice-is-deleted",
-        "kraftlake/controller/topics.py",
+        "kraftlake/controller/replication/topics.py",
         '    answers = _duplicates(ids, "topic id")\n',
         "    answers: dict[Uuid, ApiError] = {}\n",
-        "tests/controller/test_topics.py::test_a_topic_that_a_request_deletes_or_grows_twice_is_refused_and_stays",
+        "tests/controller/replication/test_topics.py::test_a_topic_that_a_request_deletes_or_grows_twice_is_refused_and_stays",
     ),
     PlantedBug(
         "a-range-ignores-its-last-bits",

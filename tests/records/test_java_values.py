@@ -1,4 +1,4 @@
-"""Values in text by Java's rules; `tests/controller/test_kafka_configs_agree.py` holds them against a JVM."""
+"""Values in text by Java's rules; `tests/controller/configs/test_kafka_configs_agree.py` holds them against a JVM."""
 
 from __future__ import annotations
 

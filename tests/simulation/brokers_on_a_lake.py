@@ -12,11 +12,11 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from kraftlake.controller.alter_partition import IsrChange, alter_partition
-from kraftlake.controller.broker_registration import BrokerRegistrationRequest
-from kraftlake.controller.brokers import BrokerHeartbeatRequest, register_broker
-from kraftlake.controller.directories import assign_replicas_to_dirs
-from kraftlake.controller.quorum_controller import QuorumController
+from kraftlake.controller.cluster.broker_registration import BrokerRegistrationRequest
+from kraftlake.controller.cluster.brokers import BrokerHeartbeatRequest, register_broker
+from kraftlake.controller.quorum.quorum_controller import QuorumController
+from kraftlake.controller.replication.alter_partition import IsrChange, alter_partition
+from kraftlake.controller.replication.directories import assign_replicas_to_dirs
 from kraftlake.delta import TopicIdPartition, TopicPartition
 from kraftlake.image import MetadataImage
 from kraftlake.metadata_log import MetadataLog
@@ -55,7 +55,7 @@ from kraftlake.replica_manager.serving import RequestServer
 from kraftlake.runtime.clock import SystemClock
 from kraftlake.runtime.event_queue import KafkaEventQueue
 from kraftlake.runtime.scheduler import Scheduler
-from tests.controller.cluster import ALL_FEATURES, CLUSTER_ID, incarnation
+from tests.controller.controlled_cluster import ALL_FEATURES, CLUSTER_ID, incarnation
 from tests.histories import uuid_of
 from tests.replay.loader.test_metadata_loader import Faults
 from tests.replica_manager.cluster import EndPoint

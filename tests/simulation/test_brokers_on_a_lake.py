@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from kraftlake.controller.bootstrap import BootstrapMetadata, BootstrapSnapshot
 from kraftlake.controller.config import ControllerConfig
-from kraftlake.controller.configs import legacy_alter_configs
-from kraftlake.controller.quorum_controller import QuorumController
-from kraftlake.controller.topics import CreatableTopic, create_topics, delete_topics
+from kraftlake.controller.configs.alter_configs import legacy_alter_configs
+from kraftlake.controller.quorum.bootstrap import BootstrapMetadata, BootstrapSnapshot
+from kraftlake.controller.quorum.quorum_controller import QuorumController
+from kraftlake.controller.replication.topics import CreatableTopic, create_topics, delete_topics
 from kraftlake.delta import TopicPartition
 from kraftlake.image import ConfigResource, MetadataImage, PartitionRegistration
 from kraftlake.image.configurations_image import TOPIC_RESOURCE
@@ -19,7 +19,7 @@ from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.append.creation import Contents
 from kraftlake.replica_manager.errors import ErrorCode
 from kraftlake.replica_manager.log_dir_moves import alter_replica_log_dirs
-from tests.controller.cluster import CLUSTER_ID
+from tests.controller.controlled_cluster import CLUSTER_ID
 from tests.replica_manager.data_batches import batch
 from tests.simulation.brokers_on_a_lake import PATIENCE, LakeCluster
 

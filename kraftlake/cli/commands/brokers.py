@@ -12,7 +12,7 @@ from kraftlake.cli.parameters import BROKER, CountParameter
 from kraftlake.cli.sections import CHANGE
 
 if TYPE_CHECKING:
-    from kraftlake.controller.brokers import BrokerHeartbeatReply
+    from kraftlake.controller.cluster.brokers import BrokerHeartbeatReply
 
 _ID = argument("broker", type=BROKER, metavar="ID", help="The broker's id.")
 
@@ -65,9 +65,9 @@ def register(
     An unfenced broker can't be registered again by another process: fence it first.
     """
     from kraftlake.controller import ApiError
-    from kraftlake.controller.broker_registration import BrokerRegistrationRequest
-    from kraftlake.controller.brokers import register_broker
-    from kraftlake.controller.supported_features import SUPPORTED
+    from kraftlake.controller.cluster.broker_registration import BrokerRegistrationRequest
+    from kraftlake.controller.cluster.brokers import register_broker
+    from kraftlake.controller.cluster.supported_features import SUPPORTED
     from kraftlake.records.metadata_records import BrokerEndpoint, BrokerFeature
 
     state = change.controller.state
@@ -90,7 +90,7 @@ def register(
 
 def _heartbeat(change: Change, broker: int, *, fence: bool = False, shut_down: bool = False) -> BrokerHeartbeatReply:
     from kraftlake.controller import ControllerApiError, Errors
-    from kraftlake.controller.brokers import BrokerHeartbeatRequest, process_heartbeat
+    from kraftlake.controller.cluster.brokers import BrokerHeartbeatRequest, process_heartbeat
 
     state = change.controller.state
     registration = state.registration(broker)
@@ -166,7 +166,7 @@ def shutdown(change: Change, *, broker: int) -> None:
 def unregister(change: Change, *, broker: int) -> None:
     """Remove broker ID. Partitions that have a replica on it keep it in their list."""
     from kraftlake.controller import ApiError
-    from kraftlake.controller.brokers import unregister_broker
+    from kraftlake.controller.cluster.brokers import unregister_broker
 
     change.controller.run(lambda state: unregister_broker(state, broker))
     change.result(str(broker), ApiError.NONE, unregistered=True)

@@ -47,8 +47,8 @@ def format_(
     """
     from kraftlake.cli.views.lake_view import show_formatted
     from kraftlake.controller import BootstrapMetadata, BootstrapSnapshot
-    from kraftlake.controller.scram_argument import scram_record
-    from kraftlake.controller.supported_features import version_of_release
+    from kraftlake.controller.access.scram_argument import scram_record
+    from kraftlake.controller.cluster.supported_features import version_of_release
     from kraftlake.metadata_log import MetadataLog
     from kraftlake.metadata_log.append.creation import Contents
     from kraftlake.records.metadata_version import LATEST_PRODUCTION

@@ -51,7 +51,7 @@ def configs() -> None:
 @option("--subtract", multiple=True, metavar="KEY=VALUE", help="Take out of a list.")
 def alter_configs(change: Change, *, resource: str, **operations: tuple[str, ...]) -> None:
     """Change the configs of one resource, all of what is named or nothing."""
-    from kraftlake.controller.configs import ConfigOperation, OpType, incremental_alter_configs
+    from kraftlake.controller.configs.alter_configs import ConfigOperation, OpType, incremental_alter_configs
 
     target = _resource(resource)
     changes = {name: ConfigOperation(OpType.DELETE) for name in operations["delete"]}
@@ -110,7 +110,7 @@ def alter_quotas(
     remove: tuple[str, ...],
 ) -> None:
     """Change the quotas of a user, a client id, both together, or an address."""
-    from kraftlake.controller.client_quotas import QuotaAlteration, alter_client_quotas
+    from kraftlake.controller.access.client_quotas import QuotaAlteration, alter_client_quotas
     from kraftlake.records.java_values import parse_double, trim
 
     named = {"user": user, "client-id": client_id, "ip": ip}
@@ -197,7 +197,7 @@ def _acl_fields(options: dict[str, Any]) -> dict[str, Any]:
 @_acl_options
 def add(change: Change, **options: Any) -> None:
     """Add one ACL; nothing changes where it is there."""
-    from kraftlake.controller.acls import create_acls
+    from kraftlake.controller.access.acls import create_acls
     from kraftlake.image import StandardAcl
 
     acl = StandardAcl(**_acl_fields(options))
@@ -218,7 +218,7 @@ def add(change: Change, **options: Any) -> None:
 @_acl_options
 def remove(change: Change, **options: Any) -> None:
     """Remove the ACL that says exactly this."""
-    from kraftlake.controller.acls import AclFilter, delete_acls
+    from kraftlake.controller.access.acls import AclFilter, delete_acls
 
     fields = _acl_fields(options)
     (deleted,) = change.controller.run(lambda state: delete_acls(state, [AclFilter(**fields)]))
@@ -248,7 +248,7 @@ def features() -> None:
 @option("--downgrade", is_flag=True, help="The levels are lower than what they are.")
 def update(change: Change, *, levels: tuple[str, ...], downgrade: bool) -> None:
     """Change the levels of features, all of them or none."""
-    from kraftlake.controller.features import FeatureUpdate, UpgradeType, update_features
+    from kraftlake.controller.cluster.features import FeatureUpdate, UpgradeType, update_features
     from kraftlake.records.java_values import parse_integer, trim
 
     kind = UpgradeType.SAFE_DOWNGRADE if downgrade else UpgradeType.UPGRADE

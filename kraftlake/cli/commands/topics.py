@@ -56,7 +56,7 @@ def create(
     validate_only: bool,
 ) -> None:
     """Create topic NAME."""
-    from kraftlake.controller.topics import CreatableTopic, create_topics
+    from kraftlake.controller.replication.topics import CreatableTopic, create_topics
 
     topic = CreatableTopic(
         name=name,
@@ -80,7 +80,7 @@ def create(
 def delete(change: Change, *, name: str) -> None:
     """Delete topic NAME."""
     from kraftlake.controller import ApiError, Errors
-    from kraftlake.controller.topics import delete_topics
+    from kraftlake.controller.replication.topics import delete_topics
 
     topic = change.controller.image.topics.get_topic(name)
     if topic is None:
@@ -100,7 +100,7 @@ def delete(change: Change, *, name: str) -> None:
 @option("--assign", multiple=True, metavar="IDS", help="A new partition's replicas, 1,2,3; in order.")
 def grow(change: Change, *, name: str, partitions: int, assign: tuple[str, ...]) -> None:
     """Add partitions to topic NAME."""
-    from kraftlake.controller.topics import NewPartitions, create_partitions
+    from kraftlake.controller.replication.topics import NewPartitions, create_partitions
 
     chosen = [broker_ids(ids, "--assign") for ids in assign] or None
     more = NewPartitions(name=name, count=partitions, assignments=chosen)
@@ -120,7 +120,7 @@ def grow(change: Change, *, name: str, partitions: int, assign: tuple[str, ...])
 @option("--unclean", is_flag=True, help="Where there is no leader, take one that isn't in sync.")
 def elect(change: Change, *, partitions: tuple[str, ...], unclean: bool) -> None:
     """Give partitions their preferred leaders, or with --unclean any leader at all, which may lose data."""
-    from kraftlake.controller.elections import ElectionType, elect_leaders
+    from kraftlake.controller.replication.elections import ElectionType, elect_leaders
 
     kind = ElectionType.UNCLEAN if unclean else ElectionType.PREFERRED
     named = [partition_of(text) for text in partitions] or None
@@ -141,7 +141,7 @@ def elect(change: Change, *, partitions: tuple[str, ...], unclean: bool) -> None
 def isr(change: Change, *, partition: str, replicas: str) -> None:
     """Change the ISR of a partition as its leader would."""
     from kraftlake.controller import ApiError, Errors
-    from kraftlake.controller.alter_partition import ANY_EPOCH, IsrChange, alter_partition
+    from kraftlake.controller.replication.alter_partition import ANY_EPOCH, IsrChange, alter_partition
 
     name, number = partition_of(partition)
     in_sync = broker_ids(replicas, "IDS")
@@ -191,7 +191,7 @@ def _why_not(error: Errors, partition: PartitionRegistration) -> str | None:
 @option("--cancel", is_flag=True, help="Cancel the move.")
 def reassign(change: Change, *, partition: str, replicas: str | None, cancel: bool) -> None:
     """Begin to move a partition; the move is complete when the new replicas are in sync (see `topics isr`)."""
-    from kraftlake.controller.reassignments import alter_partition_reassignments
+    from kraftlake.controller.replication.reassignments import alter_partition_reassignments
 
     if (replicas is None) != cancel:
         raise click.UsageError("Give either --replicas or --cancel.")

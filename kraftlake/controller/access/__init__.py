@@ -1,0 +1,1 @@
+"""Commands on access: ACLs, client quotas, SCRAM credentials, delegation tokens."""

@@ -1,0 +1,56 @@
+"""A SCRAM credential as `kafka-storage format --add-scram` takes it: `SCRAM-SHA-256=[name=alice,password=secret]`."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+import secrets
+
+from kraftlake.controller.access.scram import MIN_ITERATIONS, ScramUpsertion
+from kraftlake.image.kafka_names import SCRAM_MECHANISMS
+from kraftlake.records.metadata_version import MetadataVersion
+from kraftlake.records.serde import ApiMessageAndVersion
+from kraftlake.runtime.errors import UsageError
+
+_FORM = re.compile(r"([A-Z0-9-]+)=\[(.*)\]")
+_KEYS = frozenset(("name", "password", "salt", "iterations", "saltedpassword"))
+
+
+def scram_record(text: str, version: MetadataVersion) -> ApiMessageAndVersion:
+    """The credential's record. Without a salt it gets a random one; salts and salted passwords are base64.
+
+    Raises UsageError for what is none, or where `version` has no SCRAM.
+    """
+    form = _FORM.fullmatch(text)
+    mechanisms = {name: number for number, name in SCRAM_MECHANISMS.items() if number}
+    if form is None or form[1] not in mechanisms:
+        raise UsageError(f"A SCRAM user is {' or '.join(mechanisms)}=[name=NAME,password=PASSWORD].")
+    if not version.is_scram_supported:
+        raise UsageError(f"SCRAM users need metadata.version 3.5-IV2, and this is {version}.")
+    given = dict(part.partition("=")[::2] for part in form[2].split(","))
+    if not given.get("name") or set(given) - _KEYS or ("password" in given) == ("saltedpassword" in given):
+        raise UsageError("A SCRAM user has a name, and either a password or a saltedpassword, salt and iterations.")
+    iterations = given.get("iterations", str(MIN_ITERATIONS))
+    if not iterations.isdecimal():
+        raise UsageError(f"{iterations!r} is no number of iterations.")
+    salt = _decoded(given["salt"]) if "salt" in given else secrets.token_bytes(24)
+    name, mechanism = given["name"], mechanisms[form[1]]
+    if "password" in given:
+        upsertion = ScramUpsertion.of_password(name, mechanism, given["password"], salt, int(iterations))
+    else:
+        upsertion = ScramUpsertion(
+            name=name,
+            mechanism=mechanism,
+            iterations=int(iterations),
+            salt=salt,
+            salted_password=_decoded(given["saltedpassword"]),
+        )
+    return upsertion.to_record()
+
+
+def _decoded(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise UsageError(f"{text!r} is not base64.") from None

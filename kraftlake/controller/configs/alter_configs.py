@@ -1,0 +1,239 @@
+"""Dynamic configs: set, delete, append to and subtract from lists, validated against what Kafka knows.
+
+Source: org.apache.kafka.controller.ConfigurationControlManager and kafka.server.ControllerConfigurationValidator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import Enum
+from typing import TypeVar
+
+import attrs
+
+from kraftlake.controller.configs.config_schema import MIN_ISR
+from kraftlake.controller.configs.config_validation import default_list, is_list, is_supported, validate_configs
+from kraftlake.controller.errors import ApiError, ControllerApiError, Errors
+from kraftlake.controller.result import ControllerResult
+from kraftlake.controller.state import ControllerState
+from kraftlake.image import ConfigResource
+from kraftlake.image.configurations_image import BROKER_RESOURCE, TOPIC_RESOURCE
+from kraftlake.records.java_values import length, parse_integer, split, split_list, trim
+from kraftlake.records.metadata_records import ClearElrRecord, ConfigRecord
+from kraftlake.records.serde import ApiMessageAndVersion
+
+CORDONED_LOG_DIRS = "cordoned.log.dirs"
+MAX_VALUE_LENGTH = 32_767
+T = TypeVar("T")
+
+
+class OpType(Enum):
+    """What is done to a config (AlterConfigOp.OpType)."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+@attrs.frozen
+class ConfigOperation:
+    """An operation and its value; a DELETE has none."""
+
+    op_type: OpType
+    value: str | None = attrs.field(default=None, repr=False)
+
+
+def incremental_alter_configs(
+    state: ControllerState,
+    changes: Mapping[ConfigResource, Mapping[str, ConfigOperation]],
+    *,
+    validate_only: bool = False,
+    forwarded: bool = True,
+) -> ControllerResult[dict[ConfigResource, ApiError]]:
+    """Change configs of resources; each resource is changed as a whole or, with its error, not at all.
+
+    `forwarded` says that a broker has seen the request: only then may log directories be cordoned.
+    """
+
+    def alter(resource: ConfigResource, operations: Mapping[str, ConfigOperation]) -> list[ApiMessageAndVersion]:
+        return alter_config_resource(state, resource, operations, forwarded=forwarded)
+
+    return _alter_each(state, changes, alter, validate_only=validate_only)
+
+
+def legacy_alter_configs(
+    state: ControllerState,
+    configs: Mapping[ConfigResource, Mapping[str, str | None]],
+    *,
+    validate_only: bool = False,
+    forwarded: bool = True,
+) -> ControllerResult[dict[ConfigResource, ApiError]]:
+    """Give resources exactly these configs: what isn't named, or has no value, is deleted."""
+
+    def alter(resource: ConfigResource, wanted: Mapping[str, str | None]) -> list[ApiMessageAndVersion]:
+        current = current_configs(state, resource)
+        changed = {n: v for n, v in wanted.items() if current.get(n) != v or resource.type == BROKER_RESOURCE}
+        deleted = {name: None for name in sorted(current) if name not in wanted}
+        altered: dict[str, str | None] = {**changed, **deleted}
+        _validate(state, resource, altered, newly_created=False, forwarded=forwarded)
+        return _records(resource, altered)
+
+    return _alter_each(state, configs, alter, validate_only=validate_only)
+
+
+def _alter_each(
+    state: ControllerState,
+    wanted: Mapping[ConfigResource, T],
+    alter: Callable[[ConfigResource, T], list[ApiMessageAndVersion]],
+    *,
+    validate_only: bool,
+) -> ControllerResult[dict[ConfigResource, ApiError]]:
+    """The records of `alter` for each resource, and its answer: the error where it raises one."""
+    answers: dict[ConfigResource, ApiError] = {}
+    records: list[ApiMessageAndVersion] = []
+    for resource, what in wanted.items():
+        try:
+            records += alter(resource, what)
+            answers[resource] = ApiError.NONE
+        except ControllerApiError as refusal:
+            answers[resource] = refusal.api_error
+    records += clear_elr_records(state, records)
+    return ControllerResult(() if validate_only else records, answers, atomic=True)
+
+
+def alter_config_resource(
+    state: ControllerState,
+    resource: ConfigResource,
+    operations: Mapping[str, ConfigOperation],
+    *,
+    newly_created: bool = False,
+    forwarded: bool = True,
+) -> list[ApiMessageAndVersion]:
+    """The ConfigRecords of one resource; raises ControllerApiError.
+
+    What a broker has already is written again, as Kafka does: the broker may hold another value in its file.
+    """
+    current = current_configs(state, resource)
+    altered: dict[str, str | None] = {}
+    for name, operation in operations.items():
+        before = current.get(name)
+        after = _after(resource, name, before, operation)
+        if after != before or resource.type == BROKER_RESOURCE:
+            altered[name] = after
+    _validate(state, resource, altered, newly_created=newly_created, forwarded=forwarded)
+    return _records(resource, altered)
+
+
+def current_configs(state: ControllerState, resource: ConfigResource) -> dict[str, str]:
+    """What is set for a resource, without what Kafka 4.4 has no config for and skips in the log."""
+    found = state.image.configs.config_map(resource)
+    return {name: value for name, value in found.items() if is_supported(resource, name)}
+
+
+def _after(resource: ConfigResource, name: str, before: str | None, operation: ConfigOperation) -> str | None:
+    """The value after an operation; a list that is not set begins as its definition's default."""
+    if operation.op_type is OpType.SET:
+        return operation.value
+    if operation.op_type is OpType.DELETE:
+        return None
+    if not is_list(resource, name):
+        raise ControllerApiError(Errors.INVALID_CONFIG, f"{operation.op_type.name} is for lists, and {name} is none.")
+    if operation.value is None:
+        raise ControllerApiError(Errors.INVALID_REQUEST, f"{operation.op_type.name} to {name} needs a value.")
+    if before is None:
+        before = default_list(resource, name)
+    members = [member for member in split(before or "") if member]
+    for member in split(operation.value):
+        if operation.op_type is OpType.APPEND:
+            if member not in members:
+                members.append(member)
+        elif member in members:
+            members.remove(member)
+    return ",".join(members)
+
+
+def _records(resource: ConfigResource, altered: Mapping[str, str | None]) -> list[ApiMessageAndVersion]:
+    return [
+        ApiMessageAndVersion(
+            ConfigRecord(resource_type=resource.type, resource_name=resource.name, name=name, value=value), 0
+        )
+        for name, value in altered.items()
+    ]
+
+
+def clear_elr_records(state: ControllerState, records: list[ApiMessageAndVersion]) -> list[ApiMessageAndVersion]:
+    """What else a change of `min.insync.replicas` needs: eligible leaders were chosen by the old value."""
+    if not state.elr_enabled:
+        return []
+    cleared = []
+    for record in records:
+        message = record.message
+        if isinstance(message, ConfigRecord) and message.name == MIN_ISR:
+            topic = message.resource_name if message.resource_type == TOPIC_RESOURCE else ""
+            cleared.append(ApiMessageAndVersion(ClearElrRecord(topic_name=topic), 0))
+    return cleared
+
+
+def _validate(
+    state: ControllerState,
+    resource: ConfigResource,
+    altered: Mapping[str, str | None],
+    *,
+    newly_created: bool,
+    forwarded: bool,
+) -> None:
+    current = current_configs(state, resource)
+    after = dict(current)
+    for name, value in altered.items():
+        if resource.type == BROKER_RESOURCE:
+            _validate_broker_config(state, resource, name, value, current.get(name), forwarded=forwarded)
+        if value is None:
+            after.pop(name, None)
+            continue
+        if length(value) > MAX_VALUE_LENGTH:
+            raise ControllerApiError(
+                Errors.INVALID_CONFIG,
+                f"The value of {name} is longer than {MAX_VALUE_LENGTH} characters.",
+            )
+        after[name] = value
+    validate_configs(state.config, resource, current, after)
+    if not newly_created:
+        _check_exists(state, resource)
+
+
+def _validate_broker_config(
+    state: ControllerState,
+    resource: ConfigResource,
+    name: str,
+    value: str | None,
+    before: str | None,
+    *,
+    forwarded: bool,
+) -> None:
+    problem = None
+    if name == MIN_ISR and state.elr_enabled:
+        if resource.name:
+            problem = f"{MIN_ISR} can't be set for one broker while eligible leader replicas are kept"
+        elif value is None:
+            problem = f"the cluster's {MIN_ISR} can't be removed while eligible leader replicas are kept"
+    elif name == CORDONED_LOG_DIRS:
+        if not state.metadata_version.is_cordoned_log_dirs_supported:
+            problem = f"{CORDONED_LOG_DIRS} needs metadata.version 4.3-IV0"
+        elif not forwarded and value and trim(value):
+            known = [] if before is None else split_list(trim(before))
+            if not set(split_list(trim(value))) <= set(known):
+                problem = "directories can be cordoned through a broker only, not through a controller"
+    if problem is not None:
+        raise ControllerApiError(Errors.INVALID_CONFIG, problem[0].upper() + problem[1:] + ".")
+
+
+def _check_exists(state: ControllerState, resource: ConfigResource) -> None:
+    if resource.type == TOPIC_RESOURCE and state.topic(resource.name) is None:
+        raise ControllerApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic {resource.name!r}.")
+    if resource.type == BROKER_RESOURCE and resource.name:
+        node = parse_integer(resource.name, 32)
+        cluster = state.image.cluster
+        quorum = (state.config.node_id, *state.config.quorum_node_ids)
+        if node not in cluster.brokers and node not in quorum and node not in cluster.controllers:
+            raise ControllerApiError(Errors.BROKER_ID_NOT_REGISTERED, f"There is no node {node}.")

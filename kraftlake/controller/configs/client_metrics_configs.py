@@ -1,0 +1,46 @@
+"""The configs of client metrics subscriptions: which metrics, how often, of which clients.
+
+Source: org.apache.kafka.server.metrics.ClientMetricsConfigs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from kraftlake.controller.configs.config_keys import ConfigKey, members
+from kraftlake.controller.configs.java_patterns import check_pattern
+from kraftlake.records.java_values import trim
+
+INTERVAL: Final = "interval.ms"
+SHORTEST_INTERVAL: Final = 100
+LONGEST_INTERVAL: Final = 3_600_000
+MATCH: Final = "match"
+_PARAMETERS: Final = (
+    "client_id",
+    "client_instance_id",
+    "client_software_name",
+    "client_software_version",
+    "client_source_address",
+    "client_source_port",
+)
+
+CLIENT_METRICS_CONFIGS: Final[Mapping[str, ConfigKey]] = {
+    INTERVAL: ConfigKey("INT", "300000"),
+    MATCH: ConfigKey("LIST", "", members()),
+    "metrics": ConfigKey("LIST", "", members()),
+}
+"""Every config of a client metrics subscription."""
+
+
+def problem_of_match(selectors: list[str]) -> str | None:
+    """Why a subscription can't select clients so: each member is PARAMETER=PATTERN, a regular expression of Java's."""
+    for selector in selectors:
+        parts = selector.rstrip("=").split("=")
+        if len(parts) != 2 or trim(parts[0]) not in _PARAMETERS:
+            return f"{selector!r} is not of the form PARAMETER=PATTERN with one of {', '.join(_PARAMETERS)}"
+        try:
+            check_pattern(trim(parts[1]))
+        except ValueError as problem:
+            return f"the pattern of {selector!r} is no regular expression: {problem}"
+    return None

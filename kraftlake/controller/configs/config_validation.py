@@ -1,0 +1,134 @@
+"""Whether a resource may have its configs: names, values, and the combinations that Kafka refuses.
+
+Source: kafka.server.ControllerConfigurationValidator, LogConfig.validate, GroupConfig and ClientMetricsConfigs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kraftlake.controller.config import ControllerConfig
+from kraftlake.controller.configs.client_metrics_configs import (
+    CLIENT_METRICS_CONFIGS,
+    INTERVAL,
+    LONGEST_INTERVAL,
+    MATCH,
+    SHORTEST_INTERVAL,
+    problem_of_match,
+)
+from kraftlake.controller.configs.config_keys import ConfigKey
+from kraftlake.controller.configs.config_schema import BROKER_LISTS, TOPIC_CONFIGS
+from kraftlake.controller.configs.group_configs import GROUP_CONFIGS, problem_of_group
+from kraftlake.controller.configs.topic_combinations import problem_of_topic
+from kraftlake.controller.errors import ControllerApiError, Errors
+from kraftlake.controller.replication.topic_names import problem_of_name
+from kraftlake.image import ConfigResource
+from kraftlake.image.configurations_image import BROKER_RESOURCE, TOPIC_RESOURCE
+from kraftlake.records.java_values import parse_integer
+
+CLIENT_METRICS_RESOURCE: Final = 16
+GROUP_RESOURCE: Final = 32
+
+_KEYS: Final[Mapping[int, Mapping[str, ConfigKey]]] = {
+    TOPIC_RESOURCE: TOPIC_CONFIGS,
+    CLIENT_METRICS_RESOURCE: CLIENT_METRICS_CONFIGS,
+    GROUP_RESOURCE: GROUP_CONFIGS,
+}
+
+
+def is_list(resource: ConfigResource, name: str) -> bool:
+    """Whether a config can be appended to and subtracted from: lists of topics and brokers.
+
+    The schema that Kafka's controller asks holds no definitions of groups and client metrics
+    (kafka.server.KafkaRaftServer.configSchema, KafkaConfigSchema.isSplittable).
+    """
+    if resource.type == BROKER_RESOURCE:
+        return name in BROKER_LISTS
+    return resource.type == TOPIC_RESOURCE and name in TOPIC_CONFIGS and TOPIC_CONFIGS[name].type == "LIST"
+
+
+def default_list(resource: ConfigResource, name: str) -> str | None:
+    """The default of a list by its definition; None where there is none (KafkaConfigSchema.getDefault)."""
+    return BROKER_LISTS[name] if resource.type == BROKER_RESOURCE else TOPIC_CONFIGS[name].default
+
+
+def is_supported(resource: ConfigResource, name: str) -> bool:
+    """Whether Kafka 4.4 has such a config: what an older one has left in the log counts as not set.
+
+    Source: org.apache.kafka.server.config.DefaultSupportedConfigChecker.
+    """
+    return resource.type == BROKER_RESOURCE or name in _KEYS.get(resource.type, {})
+
+
+def validate_configs(
+    node: ControllerConfig, resource: ConfigResource, before: Mapping[str, str], after: Mapping[str, str]
+) -> None:
+    """Refuse a resource that can't have configs, or can't have those that it would have `after` the change."""
+    match resource.type:
+        case 2:
+            _check_name(resource, "Topics have")
+            problem = problem_of_name(resource.name)
+            if problem is not None:
+                raise ControllerApiError(Errors.INVALID_TOPIC_EXCEPTION, problem)
+            _refuse("topic", problem_of_topic(node, before, _parsed("topic", TOPIC_CONFIGS, after)))
+        case 4:
+            _check_broker_name(resource.name)
+        case 16:
+            _check_name(resource, "Client metrics have")
+            _validate_client_metrics(after)
+        case 32:
+            _check_name(resource, "Groups have")
+            _refuse("group", problem_of_group(node, _parsed("group", GROUP_CONFIGS, after)))
+        case _:
+            raise ControllerApiError(
+                Errors.INVALID_REQUEST, f"A resource of type {resource.type_name} has no configs here."
+            )
+
+
+def _check_name(resource: ConfigResource, subject: str) -> None:
+    if not resource.name:
+        raise ControllerApiError(Errors.INVALID_REQUEST, f"{subject} no default resource.")
+
+
+def _check_broker_name(name: str) -> None:
+    try:
+        known = not name or parse_integer(name, 32) >= 0
+    except ValueError:
+        known = False
+    if not known:
+        raise ControllerApiError(Errors.INVALID_REQUEST, f"{name!r} is no node id.")
+
+
+def _parsed(
+    kind: str,
+    keys: Mapping[str, ConfigKey],
+    after: Mapping[str, str],
+    unknown: Errors = Errors.INVALID_CONFIG,
+) -> dict[str, Any]:
+    for name in after:
+        if name not in keys:
+            raise ControllerApiError(unknown, f"There is no {kind} config {name!r}.")
+    parsed = {}
+    for name, value in after.items():
+        try:
+            parsed[name] = keys[name].parse(value)
+        except ValueError as problem:
+            raise ControllerApiError(
+                Errors.INVALID_CONFIG, f"The {kind} config {name} can't have this value: {problem}."
+            ) from None
+    return parsed
+
+
+def _refuse(kind: str, problem: str | None) -> None:
+    if problem is not None:
+        raise ControllerApiError(Errors.INVALID_CONFIG, f"The {kind} can't have these configs: {problem}.")
+
+
+def _validate_client_metrics(after: Mapping[str, str]) -> None:
+    parsed = _parsed("client metrics", CLIENT_METRICS_CONFIGS, after, unknown=Errors.INVALID_REQUEST)
+    if not SHORTEST_INTERVAL <= parsed.get(INTERVAL, SHORTEST_INTERVAL) <= LONGEST_INTERVAL:
+        raise ControllerApiError(
+            Errors.INVALID_REQUEST, f"{INTERVAL} is not between {SHORTEST_INTERVAL} and {LONGEST_INTERVAL}."
+        )
+    _refuse("subscription", problem_of_match(parsed.get(MATCH, [])))

@@ -1,0 +1,159 @@
+"""One epoch of an active controller: commands against the pending image, answers when the log has gone on. No I/O.
+
+Source: org.apache.kafka.controller.QuorumController and OffsetControlManager.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import Generic, TypeVar
+
+import attrs
+
+from kraftlake.controller.quorum.activation import activate
+from kraftlake.controller.quorum.bootstrap import BootstrapMetadata
+from kraftlake.controller.result import MAX_RECORDS_PER_BATCH, ControllerResult
+from kraftlake.controller.result_limit import check_records
+from kraftlake.controller.state import Command, ControllerState
+from kraftlake.delta import MetadataDelta
+from kraftlake.image import MetadataImage, MetadataProvenance
+from kraftlake.records.metadata_records import (
+    AbortTransactionRecord,
+    BeginTransactionRecord,
+    BrokerRegistrationChangeRecord,
+    EndTransactionRecord,
+    RegisterBrokerRecord,
+    UnregisterBrokerRecord,
+)
+from kraftlake.records.serde import AnyMessage, ApiMessageAndVersion
+
+T = TypeVar("T")
+
+
+@attrs.frozen(kw_only=True)
+class Executed(Generic[T]):
+    """What a command has come to: batches that are to be appended at `base_offset`, and an answer for later.
+
+    `answer_at` is the offset that must be durable before the answer is given: the last one of the batches, or, for
+    a command without records, of all that was appended before it and is not durable yet; -1 when nothing is.
+    """
+
+    base_offset: int
+    batches: Sequence[Sequence[ApiMessageAndVersion]]
+    response: T
+    answer_at: int
+
+
+class ActiveController:
+    """The state of a controller from the claim of `epoch` on.
+
+    `committed` is the image that is in the log for good: what reads answer from. The pending image is
+    `state.image`. Invariant: the images of what is appended and not durable yet lie between the two, in order.
+    """
+
+    def __init__(
+        self,
+        state: ControllerState,
+        *,
+        epoch: int,
+        transaction_begin_offset: int | None = None,
+    ) -> None:
+        self.state = state
+        self.epoch = epoch
+        self.committed = state.image
+        self._begin_offset = transaction_begin_offset
+        self._transaction: list[tuple[int, AnyMessage]] | None = None
+        """The records of the open metadata transaction; those that another controller left are aborted unread."""
+        self._appended: deque[tuple[int, MetadataImage]] = deque()
+
+    @property
+    def durable_offset(self) -> int:
+        """The last offset that is known to be durable."""
+        return self.committed.provenance.offset
+
+    @property
+    def last_appended(self) -> int:
+        """The last offset that was appended, durable or not; -1 where all of it is durable."""
+        return self._appended[-1][0] if self._appended else -1
+
+    def activate(self, bootstrap: BootstrapMetadata, *, now_ms: int, now_ns: int) -> Executed[None]:
+        """The first command of the epoch: see `activation.activate`."""
+        begin_offset = self._begin_offset
+        return self.execute(lambda state: activate(state, bootstrap, begin_offset), now_ms=now_ms, now_ns=now_ns)
+
+    def execute(self, command: Command[T], *, now_ms: int, now_ns: int) -> Executed[T]:
+        """Validate a command against the pending image, and take its records into it.
+
+        Raises ControllerApiError where the command as a whole is refused; nothing has changed then.
+        """
+        state = self.state
+        state.now_ms, state.now_ns = now_ms, now_ns
+        result = command(state)
+        base = state.next_offset
+        batches = list(_batches(result))
+        for batch in batches:
+            self._take(batch, now_ms)
+        return Executed(base_offset=base, batches=batches, response=result.response, answer_at=self.last_appended)
+
+    def committed_up_to(self, offset: int) -> None:
+        """Everything up to `offset`, which ends a batch, is durable."""
+        while self._appended and self._appended[0][0] <= offset:
+            _, self.committed = self._appended.popleft()
+
+    def _take(self, batch: Sequence[ApiMessageAndVersion], now_ms: int) -> None:
+        state = self.state
+        delta = MetadataDelta(state.image)
+        for offset, record in enumerate(batch, start=state.next_offset):
+            self._replay(delta, offset, record.message)
+        last = state.next_offset + len(batch) - 1
+        provenance = MetadataProvenance(offset=last, epoch=self.epoch, timestamp=now_ms)
+        state.image = delta.apply(provenance)
+        state.next_offset = last + 1
+        self._appended.append((last, state.image))
+
+    def _replay(self, delta: MetadataDelta, offset: int, message: AnyMessage) -> None:
+        """As MetadataBatchLoader: what is in a metadata transaction takes effect at its end."""
+        match message:
+            case BeginTransactionRecord():
+                assert self._transaction is None, "one transaction at a time"
+                self._transaction = []
+            case EndTransactionRecord():
+                assert self._transaction is not None, "it has begun"
+                for at, held in self._transaction:
+                    delta.replay(held, at)
+                    self._note(at, held)
+                self._transaction = None
+            case AbortTransactionRecord():
+                self._transaction = None
+            case _ if self._transaction is not None:
+                self._transaction.append((offset, message))
+            case _:
+                delta.replay(message, offset)
+                self._note(offset, message)
+
+    def _note(self, offset: int, message: AnyMessage) -> None:
+        """Soft state that follows the log."""
+        heartbeats, offsets = self.state.heartbeats, self.state.registration_offsets
+        match message:
+            case RegisterBrokerRecord():
+                if message.broker_id in offsets:
+                    heartbeats.remove(message.broker_id)
+                heartbeats.register(message.broker_id, fenced=message.fenced)
+                offsets[message.broker_id] = offset
+            case BrokerRegistrationChangeRecord():
+                known = heartbeats.get(message.broker_id)
+                fenced = known is not None and known.fenced
+                heartbeats.register(message.broker_id, fenced=message.fenced > 0 or (fenced and message.fenced == 0))
+            case UnregisterBrokerRecord():
+                offsets.pop(message.broker_id, None)
+                heartbeats.remove(message.broker_id)
+
+
+def _batches(result: ControllerResult[T]) -> Iterator[Sequence[ApiMessageAndVersion]]:
+    """The records in batches: one where they are atomic, else of the largest size that there is."""
+    records = result.records
+    if result.atomic:
+        check_records(records, MAX_RECORDS_PER_BATCH)
+    for start in range(0, len(records), MAX_RECORDS_PER_BATCH):
+        yield records[start : start + MAX_RECORDS_PER_BATCH]

@@ -1,0 +1,105 @@
+"""A controller for a moment: it claims a lake, runs a few commands, and is gone. For tools that build histories."""
+
+from __future__ import annotations
+
+import random
+import time
+from typing import Final, TypeVar
+
+from kraftlake.controller.config import ControllerConfig
+from kraftlake.controller.quorum.active_controller import Executed
+from kraftlake.controller.quorum.bootstrap import BootstrapMetadata
+from kraftlake.controller.quorum.followed_log import FollowedLog
+from kraftlake.controller.state import Command, ControllerState
+from kraftlake.image import MetadataImage
+from kraftlake.metadata_log import MetadataLog
+from kraftlake.records.batch import RecordBatch
+from kraftlake.runtime.clock import Clock, SystemClock
+from kraftlake.runtime.errors import LakeError
+
+T = TypeVar("T")
+EMBEDDED_NODE_ID: Final = 0x7FFF_FFFF
+"""The node that an embedded controller is: the lake of one is free, since it never stays."""
+WATCH_SECONDS: Final = 2.0
+"""An active controller writes several times within this."""
+
+
+class EmbeddedController:
+    """The active controller of a lake from the moment it is made until another one claims. For one thread."""
+
+    def __init__(
+        self,
+        log: MetadataLog,
+        *,
+        take_over: bool = False,
+        clock: Clock | None = None,
+        draws: random.Random | None = None,
+        watch_seconds: float = WATCH_SECONDS,
+    ) -> None:
+        """Claim `log`, and write what a new epoch begins with.
+
+        Raises LakeError for an imported lake, and, unless `take_over`, for one that another controller writes to:
+        where the last claim was not an embedded one's, the log is watched for a while.
+        """
+        if log.role != "controlled":
+            raise LakeError(
+                f"{log.path} is an imported lake, which only imports write to; `kraftlake fork {log.path} COPY` makes "
+                "a copy that commands can change."
+            )
+        self._clock = clock or SystemClock()
+        self._log = log
+        followed = FollowedLog(MetadataLog.open(log.path))
+        leader = followed.loader.quorum.leader_id
+        if not take_over and leader not in (None, EMBEDDED_NODE_ID):
+            _refuse_active(followed, leader, watch_seconds)
+        self.epoch = log.claim(EMBEDDED_NODE_ID, timestamp=self._clock.milliseconds())
+        followed.catch_up()
+        config = ControllerConfig(node_id=EMBEDDED_NODE_ID, cluster_id=log.cluster_id or "")
+        self._active = followed.take_over(
+            config,
+            self.epoch,
+            now_ns=self._clock.nanoseconds(),
+            draws=draws or random.Random(),  # noqa: S311 - where replicas go is no secret
+        )
+        bootstrap: BootstrapMetadata = followed.bootstrap()
+        self._append(
+            self._active.activate(bootstrap, now_ms=self._clock.milliseconds(), now_ns=self._clock.nanoseconds())
+        )
+
+    @property
+    def image(self) -> MetadataImage:
+        """The cluster as the log has it."""
+        return self._active.committed
+
+    @property
+    def state(self) -> ControllerState:
+        """What commands are validated against."""
+        return self._active.state
+
+    def run(self, command: Command[T]) -> T:
+        """Run a command; its answer, once its records are durable.
+
+        Raises ControllerApiError where it is refused, FencedEpochError when another controller has claimed meanwhile.
+        """
+        executed = self._active.execute(command, now_ms=self._clock.milliseconds(), now_ns=self._clock.nanoseconds())
+        self._append(executed)
+        return executed.response
+
+    def _append(self, executed: Executed[T]) -> None:
+        base = executed.base_offset
+        for records in executed.batches:
+            batch = RecordBatch.of(base, self.epoch, self._clock.milliseconds(), records)
+            self._log.append([batch], epoch=self.epoch, expected_end_offset=base)
+            base = batch.last_offset + 1
+            self._active.committed_up_to(batch.last_offset)
+
+
+def _refuse_active(followed: FollowedLog, leader: int | None, seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if followed.catch_up():
+            raise LakeError(
+                f"Controller {leader} is active: it writes to {followed.log.path} in epoch {followed.log.epoch}. Ask "
+                "it, or take the lake over from it with --take-over."
+            )
+        time.sleep(0.02)

@@ -1,0 +1,123 @@
+"""The log of a controlled lake as a controller follows it: what it must know to take over."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import pyarrow.compute as pc
+
+from kraftlake.controller.cluster.heartbeats import BrokerHeartbeats
+from kraftlake.controller.config import ControllerConfig
+from kraftlake.controller.quorum.active_controller import ActiveController
+from kraftlake.controller.quorum.bootstrap import BootstrapMetadata
+from kraftlake.controller.state import ControllerState
+from kraftlake.metadata_log import MetadataLog
+from kraftlake.records.metadata_records import RegisterBrokerRecord
+from kraftlake.records.serde import decode_value
+from kraftlake.replay import LakeReader, MetadataBatchLoader
+from kraftlake.replay.loader.fold import extend
+from kraftlake.replay.reading.replay_base import choose_base
+from kraftlake.runtime.errors import OffsetError
+
+
+class FollowedLog:
+    """`log` is a handle of its own, for reading; `loader` has replayed it up to `loader.last_offset`."""
+
+    def __init__(self, log: MetadataLog) -> None:
+        self.log = log
+        self.loader = MetadataBatchLoader()
+        self._registration_offsets: dict[int, int] = {}
+        self._base_offset = -1
+        self._read()
+
+    def catch_up(self) -> bool:
+        """Replay what was committed since; whether anything was."""
+        if not self.log.refresh():
+            return False
+        return self._read()
+
+    def _read(self) -> bool:
+        if self.loader.last_offset + 1 >= self.log.end_offset:
+            return False
+        try:
+            self._replay()
+        except OffsetError:  # it was trimmed while it was read
+            self.log.refresh()
+            self._replay()
+        return True
+
+    def _replay(self) -> None:
+        """Go on to the log's end; from the newest snapshot at first, and where the log was trimmed past the loader."""
+        reader, end = LakeReader(self.log), self.log.end_offset
+        first = self.loader.last_offset + 1
+        trimmed = first < reader.start_offset
+        self.loader.take_image()  # what was replayed before a fault
+        base = choose_base(reader, end - 1, from_snapshot=trimmed or None) if first == 0 or trimmed else None
+        if base is not None:
+            first, self._base_offset = base.end_offset, base.end_offset - 1
+            self._registration_offsets.clear()
+        self._note_registrations(first, end - 1)
+        extend(self.loader, reader, end - 1, base=base)
+        self.loader.take_image()  # records are kept until then
+
+    def _note_registrations(self, low: int, high: int) -> None:
+        rows = self.log.rows(low, high, ["offset", "api_key", "control", "payload"])
+        is_data = pc.invert(rows.column("control"))
+        rows = rows.filter(pc.and_(is_data, pc.equal(rows.column("api_key"), RegisterBrokerRecord.API_KEY)))
+        for offset, payload in zip(rows.column("offset").to_pylist(), rows.column("payload").to_pylist(), strict=True):
+            message = decode_value(payload).message
+            if isinstance(message, RegisterBrokerRecord):
+                self._registration_offsets[message.broker_id] = offset
+
+    def bootstrap(self) -> BootstrapMetadata:
+        """What `format` left for the beginning of the log; a current release's levels where it left nothing."""
+        for snapshot in self.log.snapshots():
+            if snapshot.bootstrap:
+                records = [record for batch in snapshot.batches() if not batch.control for record in batch.messages()]
+                return BootstrapMetadata(records)
+        return BootstrapMetadata.of()
+
+    def take_over(self, config: ControllerConfig, epoch: int, *, now_ns: int, draws: random.Random) -> ActiveController:
+        """The state of a controller that has claimed `epoch`, at the end of what was replayed.
+
+        Of a broker whose registration lies before the snapshot that the replay began with, only that is known.
+        """
+        return take_over(
+            self.loader,
+            lambda broker: self._registration_offsets.get(broker, self._base_offset),
+            config,
+            epoch,
+            now_ns=now_ns,
+            draws=draws,
+        )
+
+
+def take_over(
+    loader: MetadataBatchLoader,
+    registered_at: Callable[[int], int],
+    config: ControllerConfig,
+    epoch: int,
+    *,
+    now_ns: int,
+    draws: random.Random,
+) -> ActiveController:
+    """The state of a controller that has claimed `epoch` at the end of what `loader` has replayed.
+
+    `registered_at` gives the offset of a broker's last RegisterBrokerRecord.
+    """
+    image = loader.take_image()
+    state = ControllerState(
+        config=config,
+        image=image,
+        next_offset=loader.last_offset + 1,
+        heartbeats=BrokerHeartbeats.of(
+            (registration for _, registration in sorted(image.cluster.brokers.items())),
+            session_timeout_ns=config.broker_session_timeout_ms * 1_000_000,
+            now_ns=now_ns,
+        ),
+        registration_offsets={broker: registered_at(broker) for broker in image.cluster.brokers},
+        kraft_version=loader.quorum.kraft_version,
+        random=draws,
+    )
+    return ActiveController(state, epoch=epoch, transaction_begin_offset=loader.transaction_begin_offset)

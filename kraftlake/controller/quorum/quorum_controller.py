@@ -1,0 +1,375 @@
+"""The controller of a process: it follows the log until no other controller writes, claims it, and runs commands.
+
+One thread runs all events in order; a second one commits the appended batches in groups. Source:
+org.apache.kafka.controller.QuorumController; the election is a compare-and-set of the log instead of Raft's.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from concurrent.futures import Future
+from functools import partial
+from typing import Any, TypeVar
+
+from kraftlake.controller.cluster.brokers import BrokerHeartbeatReply, BrokerHeartbeatRequest, process_heartbeat
+from kraftlake.controller.config import ControllerConfig
+from kraftlake.controller.errors import ControllerApiError, Errors, not_controller
+from kraftlake.controller.quorum.active_controller import ActiveController, Executed
+from kraftlake.controller.quorum.followed_log import FollowedLog
+from kraftlake.controller.quorum.periodic_tasks import AGAIN_AFTER_MS, PeriodicTask, periodic_tasks, write_no_op
+from kraftlake.controller.quorum.quorum_controller_metrics import QuorumControllerMetrics
+from kraftlake.controller.quorum.waiting_answers import Answer, WaitingAnswers
+from kraftlake.controller.state import Command
+from kraftlake.image import MetadataImage
+from kraftlake.metadata_log import GroupCommit, MetadataLog
+from kraftlake.metadata_log.append.commit_queue import PendingAppend
+from kraftlake.runtime.clock import Clock, SystemClock
+from kraftlake.runtime.errors import KraftlakeError, LakeError
+from kraftlake.runtime.event_queue import EventQueueClosedError, EventTimeoutError, FunctionEvent, KafkaEventQueue
+from kraftlake.runtime.fault_handler import FaultHandler, LoggingFaultHandler
+from kraftlake.runtime.log import get_logger
+
+T = TypeVar("T")
+POLL_MS = 20
+"""How often a standby looks for a new version of the log."""
+_FOLLOW = "followLog"
+
+
+class QuorumController:
+    """A standby at first; the active controller from the moment it has claimed the log and written its first records.
+
+    A standby claims when it has seen no new version for `quorum_fetch_timeout_ms` (and up to as much again, drawn at
+    random, so that two don't claim at once). What the active one writes each `max_idle_interval_ms` keeps standbys
+    from that. Commands get NOT_CONTROLLER from a standby, and from an active controller that is fenced while they
+    wait. An answer that is not in the log itself is given only within the fetch timeout of the last commit: later
+    another might lead, so one more commit is made first.
+    """
+
+    def __init__(
+        self,
+        log: MetadataLog,
+        config: ControllerConfig,
+        *,
+        clock: Clock | None = None,
+        fault_handler: FaultHandler | None = None,
+        draws: random.Random | None = None,
+        claim_at_once: bool = False,
+        metrics: QuorumControllerMetrics | None = None,
+    ) -> None:
+        if log.role != "controlled":
+            raise LakeError(f"{log.path} is an imported lake, which has no controller: `kraftlake fork` makes a copy.")
+        self.config = config
+        self.metrics = metrics or QuorumControllerMetrics()
+        self._clock = clock or SystemClock()
+        self._faults = fault_handler or LoggingFaultHandler("quorum controller")
+        self._draws = draws or random.Random()  # noqa: S311 - where replicas go is no secret
+        self._path = log.path
+        self._writer: MetadataLog | None = log
+        """A handle to claim by; None where the last one was used up."""
+        self._followed = FollowedLog(MetadataLog.open(log.path))
+        self._active: ActiveController | None = None
+        self._group: GroupCommit | None = None
+        self._waiting = WaitingAnswers()
+        self._lease_from_ns = 0
+        self._activated_at = -1
+        self._seen_epoch = self._followed.log.epoch
+        self._log = get_logger().bind(controller=config.node_id)
+        self._news_at_ns = self._clock.nanoseconds()
+        self._patience_ns = 0 if claim_at_once else self._draw_patience()
+        self._queue = KafkaEventQueue(
+            self._clock,
+            f"quorum-controller-{config.node_id}",
+            cleanup=self._end,
+            on_idle=self.metrics.idle.record,
+        )
+        self._queue.append(FunctionEvent(self._follow, self._follow_failed))
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that it leads, -1 while it doesn't."""
+        active = self._active
+        return -1 if active is None else active.epoch
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it leads, as far as it knows."""
+        return self._active is not None
+
+    def submit(self, command: Command[T], *, timeout_ms: float | None = None) -> Future[T]:
+        """Run a command; its answer, or ControllerApiError: the refusal, NOT_CONTROLLER, REQUEST_TIMED_OUT."""
+        future: Future[T] = Future()
+        future.set_running_or_notify_cancel()
+        asked_ns = self._clock.nanoseconds()
+        deadline = None if timeout_ms is None else asked_ns + round(timeout_ms * 1e6)
+        event = FunctionEvent(partial(self._run, command, future, asked_ns), partial(self._fail, future))
+        self._queue.append(event, deadline_ns=deadline)
+        return future
+
+    def read(self, question: Callable[[MetadataImage], T]) -> Future[T]:
+        """Ask something of the committed image."""
+        future: Future[T] = Future()
+        future.set_running_or_notify_cancel()
+        self._queue.append(FunctionEvent(partial(self._read, question, future), partial(self._fail, future)))
+        return future
+
+    def heartbeat(
+        self, request: BrokerHeartbeatRequest, *, timeout_ms: float | None = None
+    ) -> Future[BrokerHeartbeatReply]:
+        """As `submit(process_heartbeat)`; that the broker lives is noted at once, however long the queue is."""
+        active = self._active
+        if active is not None:
+            now_ns = self._clock.nanoseconds()
+            active.state.heartbeats.touch_contact(request.broker_id, request.broker_epoch, now_ns)
+        answer = self.submit(lambda state: process_heartbeat(state, request), timeout_ms=timeout_ms)
+        answer.add_done_callback(self._count_timeout)
+        return answer
+
+    def _count_timeout(self, answer: Future[BrokerHeartbeatReply]) -> None:
+        fault = answer.exception()
+        late = isinstance(fault, ControllerApiError) and fault.error is Errors.REQUEST_TIMED_OUT
+        self.metrics.timed_out_heartbeats += late
+
+    def resign(self) -> Future[None]:
+        """Lead no longer, once what was appended is durable; follow the log again."""
+        future: Future[None] = Future()
+        future.set_running_or_notify_cancel()
+
+        def event() -> None:
+            self._step_down()
+            future.set_result(None)
+
+        self._queue.append(FunctionEvent(event, partial(self._fail, future)))
+        return future
+
+    def close(self) -> None:
+        """End both threads; what was appended is committed first."""
+        self._queue.close()
+
+    # What follows runs on the queue's thread.
+
+    def _end(self) -> None:
+        self._step_down()
+
+    def _draw_patience(self) -> int:
+        return round(self.config.quorum_fetch_timeout_ms * 1e6 * self._draws.uniform(1, 2))
+
+    def _follow(self) -> None:
+        if self._active is not None:
+            return
+        now = self._clock.nanoseconds()
+        if self._followed.catch_up():
+            self._news_at_ns = now
+            self._note_followed()
+        if now - self._news_at_ns >= self._patience_ns:
+            self._claim()
+        if self._active is None:
+            self._follow_after(POLL_MS)
+
+    def _note_followed(self) -> None:
+        """A standby has replayed the log to its end; another may lead there."""
+        image, epoch = self._followed.loader.image, self._followed.log.epoch
+        self.metrics.applied(image.provenance.offset, image.provenance.timestamp)
+        self.metrics.last_committed_offset = image.provenance.offset
+        self.metrics.new_active_controllers += epoch > self._seen_epoch
+        self._seen_epoch = max(epoch, self._seen_epoch)
+
+    def _follow_after(self, delay_ms: float) -> None:
+        due = self._clock.nanoseconds() + round(delay_ms * 1e6)
+        self._queue.schedule_deferred(_FOLLOW, due, FunctionEvent(self._follow, self._follow_failed))
+
+    def _follow_failed(self, fault: Exception) -> None:
+        if isinstance(fault, EventQueueClosedError):
+            return
+        self._faults.handle_fault("following the metadata log", fault)
+        self._step_down()
+        self._news_at_ns, self._patience_ns = self._clock.nanoseconds(), self._draw_patience()
+        self._follow_after(self.config.quorum_fetch_timeout_ms)
+
+    def _claim(self) -> None:
+        started_ns = self._clock.nanoseconds()
+        writer = self._writer = self._writer or MetadataLog.open(self._path)
+        epoch = writer.claim(self.config.node_id, timestamp=self._clock.milliseconds())
+        self._followed.catch_up()
+        self._note_followed()
+        self._news_at_ns, self._patience_ns = started_ns, self._draw_patience()
+        if self._followed.log.epoch != epoch:
+            return  # another controller has claimed meanwhile
+        self._active = active = self._followed.take_over(
+            self.config, epoch, now_ns=self._clock.nanoseconds(), draws=self._draws
+        )
+        self._lease_from_ns = started_ns
+        self._group = GroupCommit(writer, epoch, on_failure=self._commit_failed)
+        self._log.info("claimed the metadata log", epoch=epoch, offset=active.durable_offset)
+        executed = active.activate(
+            self._followed.bootstrap(), now_ms=self._clock.milliseconds(), now_ns=self._clock.nanoseconds()
+        )
+        self._activated_at = executed.answer_at
+        self.metrics.active, self.metrics.last_contacts = True, active.state.heartbeats.last_contacts
+        self._append(executed)
+        for task in periodic_tasks(self.config):
+            self._schedule(task, task.period_ms)
+
+    def _schedule(self, task: PeriodicTask, delay_ms: float) -> None:
+        due = self._clock.nanoseconds() + round(delay_ms * 1e6)
+        event = FunctionEvent(partial(self._run_task, task), partial(self._task_failed, task))
+        self._queue.schedule_deferred(task.name, due, event)
+
+    def _run_task(self, task: PeriodicTask) -> None:
+        if self._active is None:
+            return
+        executed = self._execute(self._active, task.command)
+        self._append(executed)
+        self._schedule(task, AGAIN_AFTER_MS if executed.response else task.period_ms)
+
+    def _task_failed(self, task: PeriodicTask, fault: Exception) -> None:
+        if isinstance(fault, EventQueueClosedError):
+            return
+        self._faults.handle_fault(f"the periodic task {task.name}", fault)
+        self._schedule(task, task.period_ms)
+
+    def _execute(self, active: ActiveController, command: Command[T]) -> Executed[T]:
+        return active.execute(command, now_ms=self._clock.milliseconds(), now_ns=self._clock.nanoseconds())
+
+    def _run(self, command: Command[T], future: Future[T], asked_ns: int) -> None:
+        active, began_ns = self._active, self._clock.nanoseconds()
+        if active is None:
+            raise not_controller()
+        self.metrics.operations_started += 1
+        self.metrics.queue_time_ms.add((began_ns - asked_ns) / 1e6)
+        give: Callable[[], None]
+        try:
+            executed = self._execute(active, command)
+        except ControllerApiError as refusal:
+            # it may rest on what is not durable yet, or on what another controller has changed
+            give, at, records = partial(future.set_exception, refusal), active.last_appended, False
+        else:
+            self._append(executed)
+            give, at, records = (
+                partial(future.set_result, executed.response),
+                executed.answer_at,
+                bool(executed.batches),
+            )
+        self.metrics.processing_time_ms.add((self._clock.nanoseconds() - began_ns) / 1e6)
+        self._answer(active, at, Answer(give, partial(future.set_exception, not_controller()), records))
+
+    def _fail(self, future: Future[Any], fault: Exception) -> None:
+        self.metrics.operations_timed_out += isinstance(fault, EventTimeoutError)
+        _fail(future, fault)
+
+    def _read(self, question: Callable[[MetadataImage], T], future: Future[T]) -> None:
+        active = self._active
+        if active is None:
+            raise not_controller()
+
+        def give() -> None:
+            try:
+                future.set_result(question(active.committed))
+            except Exception as fault:  # it is the asker's question
+                future.set_exception(fault)
+
+        fail = partial(future.set_exception, not_controller())
+        self._answer(active, self._activated_at, Answer(give, fail, records=False))
+
+    def _answer(self, active: ActiveController, at: int, answer: Answer) -> None:
+        """Give an answer now, or when offset `at` is durable, or after one more commit where the last is too old."""
+        if self._active is not active:
+            answer.fail()
+        elif at > active.durable_offset:
+            self._waiting.add(max(at, active.last_appended), answer)
+        elif answer.records or self._leads():
+            answer.give()
+        else:
+            self._append(self._execute(active, write_no_op))
+            self._answer(active, active.last_appended, answer)
+
+    def _leads(self) -> bool:
+        """Whether no other controller can have claimed: a standby waits longer than this after the last commit."""
+        return self._clock.nanoseconds() - self._lease_from_ns < self.config.quorum_fetch_timeout_ms * 1_000_000
+
+    def _append(self, executed: Executed[Any]) -> None:
+        group = self._group
+        assert group is not None, "an active controller has one"
+        offset = executed.base_offset
+        for batch in executed.batches:
+            now_ns = self._clock.nanoseconds()
+            try:
+                pending = group.append(batch, timestamp=self._clock.milliseconds(), wait=None)
+            except KraftlakeError as fault:
+                self._renounce(group, fault)
+                return
+            assert pending.base_offset == offset, "the pending image knows where its records lie"
+            offset = pending.last_offset + 1
+            self.metrics.applied(pending.last_offset, self._clock.milliseconds())
+            pending.done.add_done_callback(partial(self._appended, group, pending, now_ns))
+
+    def _appended(self, group: GroupCommit, pending: PendingAppend, since_ns: int, done: Future[int]) -> None:
+        """On the committing thread: a batch is durable, or won't be."""
+        if done.exception() is None:
+            durable = partial(self._durable, group, pending.last_offset, since_ns)
+            self._queue.append(FunctionEvent(durable, self._leading_failed))
+
+    def _durable(self, group: GroupCommit, offset: int, since_ns: int) -> None:
+        active = self._active
+        if active is None or group is not self._group:
+            return
+        active.committed_up_to(offset)
+        self.metrics.last_committed_offset = offset
+        self._lease_from_ns = max(self._lease_from_ns, since_ns)
+        for answer in self._waiting.take_up_to(offset):
+            try:
+                self._answer(active, offset, answer)
+            except Exception as fault:  # the others are answered
+                self._faults.handle_fault("answering a command", fault)
+                answer.fail()
+
+    def _commit_failed(self, fault: KraftlakeError) -> None:
+        """On the committing thread."""
+        self._queue.prepend(FunctionEvent(partial(self._renounce, self._group, fault), self._leading_failed))
+
+    def _leading_failed(self, fault: Exception) -> None:
+        if isinstance(fault, EventQueueClosedError):
+            return  # `_end` answers all who wait
+        self._faults.handle_fault("leading the quorum", fault)
+        self._step_down()
+
+    def _renounce(self, group: GroupCommit | None, fault: KraftlakeError) -> None:
+        """Resign: drop pending records and fail the waiting requests."""
+        if self._active is None or group is not self._group:
+            return
+        self._log.warning("lost the metadata log", epoch=self._active.epoch, cause=str(fault))
+        self._step_down()
+
+    def _step_down(self) -> None:
+        group, self._group = self._group, None
+        if self._active is None or group is None:
+            return
+        active, self._active = self._active, None
+        fault = _close(group)
+        self.metrics.active, self.metrics.last_contacts = False, dict
+        self.metrics.last_applied_offset = active.durable_offset
+        for answer in self._waiting.take_all():
+            answer.give() if fault is None and answer.records else answer.fail()
+        for task in periodic_tasks(self.config):
+            self._queue.cancel_deferred(task.name)
+        self._log.info("leads no longer", epoch=active.epoch)
+        self._writer = None
+        self._news_at_ns, self._patience_ns = self._clock.nanoseconds(), self._draw_patience()
+        if not self._queue.shutting_down:
+            self._follow_after(POLL_MS)
+
+
+def _close(group: GroupCommit) -> KraftlakeError | None:
+    """End a group commit; what kept it from committing all."""
+    group.close()
+    return group.fault
+
+
+def _fail(future: Future[Any], fault: Exception) -> None:
+    """Answer with a fault, in Kafka's words where it has some."""
+    if isinstance(fault, EventTimeoutError):
+        fault = ControllerApiError(Errors.REQUEST_TIMED_OUT, "The controller had no time for the request.")
+    elif isinstance(fault, EventQueueClosedError):
+        fault = not_controller()
+    if not future.done():
+        future.set_exception(fault)

@@ -1,0 +1,1 @@
+"""Commands on topics and partitions: creation, placement, leaders, ISRs, reassignments, log directories."""

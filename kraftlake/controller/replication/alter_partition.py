@@ -1,0 +1,121 @@
+"""AlterPartition: a leader asks for another ISR. Source: ReplicationControlManager.alterPartition of Kafka 4.4."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+
+from kraftlake.controller.errors import Errors
+from kraftlake.controller.replication.leader_and_isr import change_context, election_of
+from kraftlake.controller.replication.partition_change import TargetState, build_partition_change
+from kraftlake.controller.result import ControllerResult
+from kraftlake.controller.state import ControllerState
+from kraftlake.image import LeaderRecoveryState, PartitionRegistration, TopicImage
+from kraftlake.image.topics.partition_registration import NO_LEADER_CHANGE
+from kraftlake.records.metadata_records import PartitionChangeRecord
+from kraftlake.records.serde import ApiMessageAndVersion
+from kraftlake.records.uuid import Uuid
+
+ANY_EPOCH = -1
+
+
+@attrs.frozen(kw_only=True)
+class IsrChange:
+    """What the leader of one partition asks for: brokers of the new ISR with the epochs it knows them by (-1: any)."""
+
+    topic_id: Uuid
+    partition_id: int
+    leader_epoch: int
+    partition_epoch: int
+    new_isr: Sequence[tuple[int, int]]
+    leader_recovery_state: int = 0
+
+
+@attrs.frozen(kw_only=True)
+class IsrAnswer:
+    """What became of it; without an error, the partition as it is then."""
+
+    topic_id: Uuid
+    partition_id: int
+    error: Errors = Errors.NONE
+    partition: PartitionRegistration | None = None
+
+
+def alter_partition(
+    state: ControllerState, broker_id: int, broker_epoch: int, changes: Sequence[IsrChange]
+) -> ControllerResult[list[IsrAnswer]]:
+    """Change ISRs as their leader, a broker of that epoch, requests.
+
+    A request with an old epoch or from another broker is refused, and so is a replica that is fenced, shutting down or
+    of another epoch. NEW_LEADER_ELECTED where the change completed a reassignment and moved the leader.
+    """
+    state.check_broker_epoch(broker_id, broker_epoch)
+    records: list[ApiMessageAndVersion] = []
+    answers = []
+    for change in changes:
+        topic = None if change.topic_id == Uuid.ZERO else state.image.topics.get_topic_by_id(change.topic_id)
+        if topic is None:
+            answers.append(_refused(change, Errors.UNKNOWN_TOPIC_ID))
+            continue
+        partition = topic.partitions.get(change.partition_id)
+        error = Errors.UNKNOWN_TOPIC_OR_PARTITION
+        if partition is not None:
+            error = _problem(state, broker_id, partition, change)
+        if partition is None or error is not Errors.NONE:
+            answers.append(_refused(change, error))
+            continue
+        record, answer = _alter(state, broker_id, topic, partition, change)
+        answers.append(answer)
+        if record is not None:
+            records.append(record)
+    return ControllerResult(records, answers)
+
+
+def _refused(change: IsrChange, error: Errors) -> IsrAnswer:
+    return IsrAnswer(topic_id=change.topic_id, partition_id=change.partition_id, error=error)
+
+
+def _alter(
+    state: ControllerState, broker_id: int, topic: TopicImage, partition: PartitionRegistration, change: IsrChange
+) -> tuple[ApiMessageAndVersion | None, IsrAnswer]:
+    target = TargetState(
+        isr=tuple(replica for replica, _ in change.new_isr),
+        recovery=LeaderRecoveryState.of(change.leader_recovery_state),
+        election=election_of(state, topic.name),
+    )
+    context = change_context(state, topic, change.partition_id, partition)
+    record = build_partition_change(partition, context, target)
+    if record is not None:
+        assert isinstance(record.message, PartitionChangeRecord)
+        partition = partition.merge(record.message)
+        if record.message.leader not in (broker_id, NO_LEADER_CHANGE):
+            return record, _refused(change, Errors.NEW_LEADER_ELECTED)
+    return record, IsrAnswer(topic_id=change.topic_id, partition_id=change.partition_id, partition=partition)
+
+
+def _problem(state: ControllerState, broker_id: int, partition: PartitionRegistration, change: IsrChange) -> Errors:
+    if change.leader_epoch > partition.leader_epoch or change.partition_epoch > partition.partition_epoch:
+        return Errors.NOT_CONTROLLER  # the leader has heard from a later controller
+    if change.leader_epoch < partition.leader_epoch:
+        return Errors.FENCED_LEADER_EPOCH
+    if broker_id != partition.leader:
+        return Errors.INVALID_REQUEST
+    if change.partition_epoch < partition.partition_epoch:
+        return Errors.INVALID_UPDATE_VERSION
+    isr = [replica for replica, _ in change.new_isr]
+    is_valid = len(set(isr)) == len(isr) and set(isr) <= set(partition.replicas) and partition.leader in isr
+    if not is_valid or change.leader_recovery_state not in (0, 1):
+        return Errors.INVALID_REQUEST
+    if change.leader_recovery_state == LeaderRecoveryState.RECOVERING and (
+        len(isr) > 1 or partition.leader_recovery_state is LeaderRecoveryState.RECOVERED
+    ):
+        return Errors.INVALID_REQUEST
+    if all(_is_eligible(state, replica, epoch) for replica, epoch in change.new_isr):
+        return Errors.NONE
+    return Errors.INELIGIBLE_REPLICA
+
+
+def _is_eligible(state: ControllerState, replica: int, epoch: int) -> bool:
+    registration = state.registration(replica)
+    return registration is not None and state.is_active(replica) and epoch in (ANY_EPOCH, registration.epoch)

@@ -1,0 +1,69 @@
+"""New partitions: where their replicas go, chosen by hand or by the placer, and the records they begin with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kraftlake.controller.errors import ControllerApiError, Errors
+from kraftlake.controller.replication.placement import UsableBroker, place_replicas
+from kraftlake.controller.state import ControllerState, has_uncordoned_dirs
+from kraftlake.image import LeaderRecoveryState, PartitionRegistration
+
+
+def check_manual_assignment(state: ControllerState, replicas: Sequence[int], replication_factor: int | None) -> None:
+    """Refuse an assignment that is empty, names a broker twice, an unknown one, or is of another length."""
+    problem = None
+    if not replicas:
+        problem = "it has no replicas"
+    for before, broker_id in zip([None, *sorted(replicas)], sorted(replicas), strict=False):
+        registration = state.registration(broker_id)
+        if registration is None:
+            problem = f"broker {broker_id} is not registered"
+        elif not has_uncordoned_dirs(registration):
+            problem = f"all log directories of broker {broker_id} are cordoned"
+        elif broker_id == before:
+            problem = f"it names broker {broker_id} twice"
+        if problem:
+            break
+    if problem is None and replication_factor not in (None, len(replicas)):
+        problem = f"it has {len(replicas)} replicas, and the partitions before it have {replication_factor}"
+    if problem is not None:
+        raise ControllerApiError(
+            Errors.INVALID_REPLICA_ASSIGNMENT, f"The assignment {list(replicas)} can't be made: {problem}."
+        )
+
+
+def place(state: ControllerState, *, partitions: int, replication_factor: int) -> list[tuple[int, ...]]:
+    """The placer's choice; raises ControllerApiError(INVALID_REPLICATION_FACTOR)."""
+    usable = []
+    for broker_id, heartbeat in state.heartbeats.items():
+        registration = state.registration(broker_id)
+        if registration is not None and not heartbeat.shutting_down and has_uncordoned_dirs(registration):
+            usable.append(UsableBroker(broker_id, registration.rack, heartbeat.fenced))
+    return place_replicas(
+        usable,
+        partitions=partitions,
+        replication_factor=replication_factor,
+        next_int=state.random.randrange,
+    )
+
+
+def new_partition(state: ControllerState, replicas: Sequence[int]) -> PartitionRegistration | None:
+    """A partition as it begins: active replicas are in sync, the first of them leads. None where none is active."""
+    isr = tuple(broker_id for broker_id in replicas if state.is_active(broker_id))
+    if not isr:
+        return None
+    return PartitionRegistration(
+        replicas=tuple(replicas),
+        directories=tuple(state.default_dir(broker_id) for broker_id in replicas),
+        isr=isr,
+        leader=isr[0],
+        leader_recovery_state=LeaderRecoveryState.RECOVERED,
+        leader_epoch=0,
+        partition_epoch=0,
+    )
+
+
+def all_fenced(error: Errors, what: str) -> ControllerApiError:
+    """The refusal where no replica could lead."""
+    return ControllerApiError(error, f"{what}: all of its brokers are fenced or shutting down.")

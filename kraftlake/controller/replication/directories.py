@@ -1,0 +1,65 @@
+"""AssignReplicasToDirs: a broker says in which log directory each of its replicas lies (KIP-858)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+from kraftlake.controller.errors import ControllerApiError, Errors
+from kraftlake.controller.replication.leader_and_isr import change_context, leader_and_isr_updates
+from kraftlake.controller.replication.partition_change import TargetState, build_partition_change
+from kraftlake.controller.replication.partitions import Found
+from kraftlake.controller.result import ControllerResult
+from kraftlake.controller.state import ControllerState, is_online
+from kraftlake.records.serde import ApiMessageAndVersion
+from kraftlake.records.uuid import Uuid
+
+ReplicaPlace: TypeAlias = tuple[Uuid, int]
+"""A topic's id and a partition's."""
+
+
+def assign_replicas_to_dirs(
+    state: ControllerState,
+    broker_id: int,
+    broker_epoch: int,
+    directories: Mapping[Uuid, Sequence[ReplicaPlace]],
+) -> ControllerResult[dict[tuple[Uuid, ReplicaPlace], Errors]]:
+    """Note where replicas of the broker lie; one in a directory that is offline leaves the ISR."""
+    if not state.metadata_version.is_directory_assignment_supported:
+        raise ControllerApiError(Errors.UNSUPPORTED_VERSION, "Directory assignment needs metadata.version 3.7-IV2.")
+    state.check_broker_epoch(broker_id, broker_epoch)
+    registration = state.registration(broker_id)
+    assert registration is not None, "its epoch was checked"
+    records: list[ApiMessageAndVersion] = []
+    answers: dict[tuple[Uuid, ReplicaPlace], Errors] = {}
+    offline: dict[ReplicaPlace, Found] = {}
+    for directory, places in directories.items():
+        for place in places:
+            error, found = _assign(state, broker_id, directory, place, records)
+            answers[directory, place] = error
+            if found is not None and not is_online(registration, directory):
+                offline[place] = found
+    records += leader_and_isr_updates(state, offline.values(), remove=broker_id)
+    return ControllerResult(records, answers)
+
+
+def _assign(
+    state: ControllerState,
+    broker_id: int,
+    directory: Uuid,
+    place: ReplicaPlace,
+    records: list[ApiMessageAndVersion],
+) -> tuple[Errors, Found | None]:
+    topic = state.image.topics.get_topic_by_id(place[0])
+    if topic is None:
+        return Errors.UNKNOWN_TOPIC_ID, None
+    partition = topic.partitions.get(place[1])
+    if partition is None:
+        return Errors.UNKNOWN_TOPIC_OR_PARTITION, None
+    if broker_id not in partition.replicas:
+        return Errors.NOT_LEADER_OR_FOLLOWER, None
+    context = change_context(state, topic, place[1], partition)
+    record = build_partition_change(partition, context, TargetState(directories={broker_id: directory}))
+    if record is not None:
+        records.append(record)
+    return Errors.NONE, (topic.name, place[1], partition)

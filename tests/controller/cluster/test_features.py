@@ -1,0 +1,133 @@
+"""Features, and what goes with them: upgrades, downgrades, controllers, producer ids, the beginning of a cluster."""
+
+from __future__ import annotations
+
+import attrs
+import pytest
+
+from kraftlake.controller.cluster.controllers import (
+    ControllerRegistrationRequest,
+    register_controller,
+    unregister_controller,
+)
+from kraftlake.controller.cluster.features import FeatureUpdate, UpgradeType, update_features
+from kraftlake.controller.cluster.producer_ids import allocate_producer_ids
+from kraftlake.controller.cluster.supported_features import version_of_release
+from kraftlake.controller.errors import ControllerApiError, Errors
+from kraftlake.controller.quorum.bootstrap import BootstrapMetadata
+from kraftlake.records.metadata_records import ConfigRecord, ControllerFeature, FeatureLevelRecord
+from kraftlake.records.metadata_version import from_feature_level
+from kraftlake.runtime.errors import UsageError
+from tests.controller.controlled_cluster import ControlledCluster, incarnation
+
+ELR = "eligible.leader.replicas.version"
+
+
+def update(cluster: ControlledCluster, name: str, level: int, kind: UpgradeType = UpgradeType.UPGRADE) -> Errors:
+    return cluster.run(lambda state: update_features(state, {name: FeatureUpdate(level, kind)})).error
+
+
+def test_metadata_version_is_raised_and_lowered_where_nothing_is_lost() -> None:
+    cluster = ControlledCluster(version=from_feature_level(27))
+    assert update(cluster, "metadata.version", 29) is Errors.NONE
+    assert cluster.added == [FeatureLevelRecord(name="metadata.version", feature_level=29)]
+    assert update(cluster, "metadata.version", 27) is Errors.INVALID_UPDATE_VERSION, "a downgrade is asked for as one"
+    assert update(cluster, "metadata.version", 27, UpgradeType.SAFE_DOWNGRADE) is Errors.NONE
+    assert update(cluster, "metadata.version", 22, UpgradeType.UNSAFE_DOWNGRADE) is Errors.INVALID_UPDATE_VERSION
+    assert update(cluster, "metadata.version", 28, UpgradeType.SAFE_DOWNGRADE) is Errors.INVALID_UPDATE_VERSION
+
+
+@pytest.mark.parametrize(
+    ("name", "level"), [("metadata.version", 34), ("group.version", 2), ("nonsense", 1), ("nonsense", 0), (ELR, -1)]
+)
+def test_what_nobody_supports_is_refused(name: str, level: int) -> None:
+    assert update(ControlledCluster(), name, level) is Errors.INVALID_UPDATE_VERSION
+
+
+def test_a_broker_that_does_not_support_a_level_keeps_the_cluster_from_it() -> None:
+    cluster = ControlledCluster(version=from_feature_level(27))
+    cluster.start(1)
+    old = attrs.evolve(
+        cluster.state.image.cluster.brokers[1],
+        supported_features=cluster.state.image.cluster.brokers[1].supported_features.remove("share.version"),
+    )
+    brokers = cluster.state.image.cluster.brokers.insert(1, old)
+    cluster.state.image = attrs.evolve(
+        cluster.state.image, cluster=attrs.evolve(cluster.state.image.cluster, brokers=brokers)
+    )
+    assert update(cluster, "share.version", 1) is Errors.INVALID_UPDATE_VERSION
+
+
+def test_eligible_leader_replicas_need_their_metadata_version_and_bring_their_minimum() -> None:
+    assert update(ControlledCluster(version=from_feature_level(22)), ELR, 1) is Errors.INVALID_UPDATE_VERSION
+    cluster = ControlledCluster(features={ELR: 0})
+    assert update(cluster, ELR, 1) is Errors.NONE
+    assert cluster.added == [
+        ConfigRecord(resource_type=4, resource_name="", name="min.insync.replicas", value="1"),
+        FeatureLevelRecord(name=ELR, feature_level=1),
+    ]
+
+
+def test_all_features_of_a_request_change_or_none() -> None:
+    cluster = ControlledCluster()
+    updates = {"share.version": FeatureUpdate(1, UpgradeType.SAFE_DOWNGRADE), "group.version": FeatureUpdate(7)}
+    assert cluster.run(lambda state: update_features(state, updates)).error is Errors.INVALID_UPDATE_VERSION
+    assert cluster.added == []
+
+
+def test_controllers_register_and_are_heard_before_a_feature_changes() -> None:
+    cluster = ControlledCluster(version=from_feature_level(27), quorum_node_ids=(100, 101))
+    assert update(cluster, "metadata.version", 28) is Errors.INVALID_UPDATE_VERSION, "101 has not registered"
+    features = (ControllerFeature(name="metadata.version", min_supported_version=7, max_supported_version=28),)
+    request = ControllerRegistrationRequest(controller_id=101, incarnation_id=incarnation(101), features=features)
+    cluster.run(lambda state: register_controller(state, request))
+    assert update(cluster, "metadata.version", 29) is Errors.INVALID_UPDATE_VERSION
+    assert update(cluster, "metadata.version", 28) is Errors.NONE
+
+
+@pytest.mark.parametrize(
+    ("level", "controller", "error"),
+    [
+        (33, 100, Errors.INVALID_REQUEST),
+        (33, 102, Errors.CONTROLLER_ID_NOT_REGISTERED),
+        (32, 101, Errors.UNSUPPORTED_VERSION),
+    ],
+)
+def test_a_controller_that_can_not_be_unregistered(level: int, controller: int, error: Errors) -> None:
+    cluster = ControlledCluster(version=from_feature_level(level))
+    request = ControllerRegistrationRequest(controller_id=101, incarnation_id=incarnation(101))
+    cluster.run(lambda state: register_controller(state, request))
+    with pytest.raises(ControllerApiError) as refused:
+        cluster.run(lambda state: unregister_controller(state, controller))
+    assert refused.value.error is error
+
+
+def test_a_controller_is_unregistered() -> None:
+    cluster = ControlledCluster()
+    request = ControllerRegistrationRequest(controller_id=101, incarnation_id=incarnation(101))
+    cluster.run(lambda state: register_controller(state, request))
+    cluster.run(lambda state: unregister_controller(state, 101))
+    assert not cluster.image.cluster.controllers
+
+
+def test_producer_ids_are_given_in_blocks_to_the_broker_that_is_who_it_says() -> None:
+    cluster = ControlledCluster()
+    cluster.start(1)
+    epoch = cluster.image.cluster.brokers[1].epoch
+    firsts = [cluster.run(lambda state: allocate_producer_ids(state, 1, epoch)).first for _ in range(3)]
+    assert firsts == [0, 1000, 2000]
+    with pytest.raises(ControllerApiError) as refused:
+        cluster.run(lambda state: allocate_producer_ids(state, 1, epoch + 1))
+    assert refused.value.error is Errors.STALE_BROKER_EPOCH
+
+
+def test_a_release_gives_a_beginning_its_levels() -> None:
+    begins = BootstrapMetadata.of(version_of_release("4.0"), {"group.version": 0})
+    assert {record.message.name: record.message.feature_level for record in begins.records} == {  # type: ignore[union-attr]
+        "metadata.version": 25, "transaction.version": 2,
+    }  # fmt: skip
+    for text, features in (("9.9", {}), ("3.0", {}), ("4.0", {"nonsense": 1}), ("4.0", {"group.version": 2})):
+        with pytest.raises(UsageError):
+            BootstrapMetadata.of(version_of_release(text), features)
+    with pytest.raises(UsageError):
+        BootstrapMetadata.of(version_of_release("3.9"), {ELR: 1})

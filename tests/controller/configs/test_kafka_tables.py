@@ -1,0 +1,38 @@
+"""The tables that were taken from Kafka 4.4, held against Kafka's own classes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kraftlake.controller.cluster import features
+from kraftlake.controller.cluster.supported_features import FEATURES, default_level
+from kraftlake.controller.configs.config_schema import TOPIC_SYNONYMS
+from kraftlake.controller.errors import Errors
+from kraftlake.records import metadata_version as mv
+from tests.interop.kafka_controllers import ask_kafka
+
+pytestmark = pytest.mark.spark
+
+
+def test_the_error_codes_are_kafkas() -> None:
+    codes = ask_kafka("errors")
+    assert {error.name: int(error) for error in Errors} == {name: codes.get(name) for name in Errors.__members__}
+
+
+def test_what_topic_configs_fall_back_on_is_kafkas() -> None:
+    ours = {name: [[synonym, str(factor)] for synonym, factor in of] for name, of in TOPIC_SYNONYMS.items()}
+    assert ours == ask_kafka("synonyms")
+
+
+def test_the_feature_levels_are_kafkas() -> None:
+    theirs: dict[str, Any] = ask_kafka("features")
+    assert set(FEATURES) == set(theirs["defaults"]) - {"kraft.version"}
+    for name, levels in FEATURES.items():
+        wanted = theirs["defaults"][name]
+        assert {str(v.level): default_level(name, v) for v in mv.ALL[6:]} == wanted
+        assert {str(level.level): dict(level.needs) for level in levels} == {
+            level: needs for level, needs in theirs["needs"][name].items() if level != "0"
+        }
+    assert sorted(features.METADATA_CHANGES) == theirs["changed"]

@@ -1,0 +1,107 @@
+"""What a controller knows when it takes over: the image, and where each broker has registered."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from kraftlake.controller.config import ControllerConfig
+from kraftlake.controller.quorum.bootstrap import BootstrapMetadata, BootstrapSnapshot
+from kraftlake.controller.quorum.embedded import EmbeddedController
+from kraftlake.controller.quorum.followed_log import FollowedLog
+from kraftlake.metadata_log import MetadataLog, Upkeep, UpkeepPolicy
+from kraftlake.metadata_log.append.creation import Contents
+from kraftlake.records.metadata_version import from_feature_level
+from kraftlake.replay import LakeReader
+from kraftlake.replay.loader.fold import finish, replay_to
+from tests.cli.running import run
+from tests.controller.controlled_cluster import CLUSTER_ID
+from tests.metadata_log.log_batches import UnsyncedDisk
+from tests.replay.loader.test_lake_feed import keep_snapshot
+
+
+def new_lake(path: Path) -> Path:
+    bootstrap = BootstrapSnapshot(metadata=BootstrapMetadata.of(from_feature_level(27)), timestamp=0)
+    MetadataLog.create(path, CLUSTER_ID, "controlled", contents=Contents(snapshots=[bootstrap]), durability="os")
+    return path
+
+
+def taken_over(followed: FollowedLog) -> dict[int, int]:
+    """Where each broker has registered, as a controller that takes over sees it."""
+    config = ControllerConfig(node_id=1, cluster_id=CLUSTER_ID)
+    return followed.take_over(config, 9, now_ns=0, draws=random.Random(1)).state.registration_offsets
+
+
+def test_the_bootstrap_records_are_those_of_the_lake(tmp_path: Path) -> None:
+    lake = new_lake(tmp_path / "lake")
+    assert FollowedLog(MetadataLog.open(lake)).bootstrap().metadata_version.level == 27
+    bare = MetadataLog.create(tmp_path / "bare", CLUSTER_ID, "controlled")
+    assert FollowedLog(bare).bootstrap().metadata_version.level == 33
+
+
+def test_registrations_are_found_in_what_was_there_and_in_what_comes(tmp_path: Path) -> None:
+    lake = new_lake(tmp_path / "lake")
+    followed = FollowedLog(MetadataLog.open(lake))
+    assert not followed.catch_up()
+    run("brokers", "register", 1, "--unfence", "--lake", lake)
+    assert followed.catch_up()
+    first = taken_over(followed)
+    epoch = followed.loader.image.cluster.brokers[1].epoch
+    assert first == {1: epoch}, "an epoch is the offset of the registration"
+    run("brokers", "register", 2, "--lake", lake)
+    run("brokers", "unregister", 1, "--lake", lake)
+    assert followed.catch_up()
+    assert taken_over(followed) == taken_over(FollowedLog(MetadataLog.open(lake)))
+    assert set(taken_over(followed)) == {2}
+
+
+@pytest.mark.parametrize("when", ["trimmed", "and cleaned up", "while it reads"])
+def test_a_standby_that_the_log_was_trimmed_past_goes_on_from_a_snapshot(tmp_path: Path, when: str) -> None:
+    lake = new_lake(tmp_path / "lake")
+    run("brokers", "register", 1, "--unfence", "--lake", lake)
+    run("brokers", "register", 2, "--unfence", "--lake", lake)
+    run("topics", "create", "gone", "--lake", lake)
+    followed = FollowedLog(MetadataLog.open(lake))
+    run("topics", "delete", "gone", "--lake", lake)
+    run("topics", "create", "orders", "--lake", lake)
+    run("brokers", "unregister", 2, "--lake", lake)
+    log = MetadataLog.open(lake)
+    keep_snapshot(log, finish(replay_to(LakeReader(log), log.end_offset - 1)).image)
+    snapshot_end = log.end_offset
+    run("brokers", "register", 3, "--lake", lake)
+    run("topics", "create", "bills", "--lake", lake)
+    if when == "while it reads":
+        followed.log.refresh()
+    policy = UpkeepPolicy(checkpoint_after=1, keep_commits=1, compact_from=100, orphan_age_ms=0, exclusive=True)
+    upkeep = Upkeep(lake, policy, disk=UnsyncedDisk())
+    upkeep.trim(snapshot_end, stream_lag_ms=0)
+    if when != "trimmed":
+        upkeep.run(force_checkpoint=True)
+        upkeep.vacuum()
+    assert followed._read() if when == "while it reads" else followed.catch_up()
+    assert not followed.catch_up()
+    anew = FollowedLog(MetadataLog.open(lake))
+    assert set(followed.loader.image.topics.topics_by_name()) == {"orders", "bills"}
+    assert followed.loader.image == anew.loader.image
+    assert taken_over(followed) == taken_over(anew)
+    assert taken_over(anew) == {1: snapshot_end - 1, 3: anew.loader.image.cluster.brokers[3].epoch}
+
+
+def test_a_standby_keeps_no_records(tmp_path: Path) -> None:
+    lake = new_lake(tmp_path / "lake")
+    run("brokers", "register", 1, "--unfence", "--lake", lake)
+    followed = FollowedLog(MetadataLog.open(lake))
+    run("topics", "create", "orders", "--lake", lake)
+    followed.catch_up()
+    assert followed.loader.delta.topics_delta is None
+    assert followed.loader.image.topics.get_topic("orders") is not None
+
+
+def test_an_embedded_controller_follows_another_without_waiting(tmp_path: Path) -> None:
+    lake = new_lake(tmp_path / "lake")
+    first = EmbeddedController(MetadataLog.open(lake), watch_seconds=3_600)
+    second = EmbeddedController(MetadataLog.open(lake), watch_seconds=3_600)
+    assert (first.epoch, second.epoch) == (1, 2)
+    assert second.image.features.metadata_version == from_feature_level(27)

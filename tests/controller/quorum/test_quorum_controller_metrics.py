@@ -1,0 +1,74 @@
+"""What a controller process shows of itself."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from kraftlake.controller.quorum.quorum_controller_metrics import QuorumControllerMetrics
+from kraftlake.metadata_log import MetadataLog
+from kraftlake.runtime.clock import ManualClock, SystemClock
+from kraftlake.runtime.metrics import MetricsRegistry
+from tests.controller.quorum.test_quorum_controller import PATIENCE, controller, create, eventually, start_broker
+
+CONTROLLER = "kafka.controller:type=KafkaController,name="
+QUEUE = "kafka.controller:type=ControllerEventManager,name="
+
+
+def test_a_controller_counts_what_it_does(lake: Path) -> None:
+    registry = MetricsRegistry()
+    with controller(lake, max_idle_interval_ms=None) as made:
+        made.metrics.register(registry, SystemClock(), session_timeout_ms=9_000)
+        eventually(lambda: made.read(lambda _: None).result(PATIENCE))
+        start_broker(made, 1)
+        create(made, "orders")
+        end = MetadataLog.open(lake).end_offset
+        assert registry.value(CONTROLLER + "ActiveControllerCount") == 1
+        assert registry.value(CONTROLLER + "NewActiveControllersCount") == 1
+        assert registry.value(CONTROLLER + "LastAppliedRecordOffset") == end - 1
+        assert registry.value(CONTROLLER + "LastCommittedRecordOffset") == end - 1
+        assert registry.value(CONTROLLER + "LastAppliedRecordTimestamp") > 0
+        assert registry.value(CONTROLLER + "EventQueueOperationsStartedCount") == 3
+        assert registry.value(QUEUE + "EventQueueTimeMsCount") == 3
+        assert registry.value(QUEUE + "EventQueueProcessingTimeMsCount") == 3
+        assert registry.value(QUEUE + "EventQueueProcessingTimeMs,quantile=0.5") > 0
+        assert 0 <= registry.value(CONTROLLER + "TimeSinceLastHeartbeatReceivedMs,broker=1") <= 9_000
+        assert 0 < registry.value(QUEUE + "AvgIdleRatio") <= 1
+        made.resign().result(PATIENCE)
+        assert registry.value(CONTROLLER + "ActiveControllerCount") == 0
+        assert not [s for s in registry.samples() if "TimeSinceLastHeartbeat" in s.name.name]
+
+
+def test_a_standby_counts_what_it_follows(lake: Path) -> None:
+    with controller(lake, quorum_fetch_timeout_ms=600_000, max_idle_interval_ms=None) as leader:
+        eventually(lambda: leader.read(lambda _: None).result(PATIENCE))
+        with controller(lake, 2, at_once=False, quorum_fetch_timeout_ms=600_000) as standby:
+            start_broker(leader, 1)
+            end = MetadataLog.open(lake).end_offset
+            eventually_equal(lambda: standby.metrics.last_applied_offset, end - 1)
+            assert standby.metrics.last_committed_offset == end - 1
+            assert not standby.metrics.active
+            assert standby.metrics.operations_started == 0
+
+
+def eventually_equal(question: Callable[[], int], expected: int) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while question() != expected:
+        assert time.monotonic() < deadline
+        threading.Event().wait(0.01)
+
+
+def test_ages_are_counted_from_the_clock() -> None:
+    clock, metrics, registry = ManualClock(1_000), QuorumControllerMetrics(), MetricsRegistry()
+    metrics.register(registry, clock, session_timeout_ms=900)
+    assert registry.value(CONTROLLER + "LastAppliedRecordLagMs") == 0, "nothing yet"
+    metrics.applied(7, 400)
+    assert registry.value(CONTROLLER + "LastAppliedRecordLagMs") == 600
+    started = clock.nanoseconds()
+    metrics.last_contacts = lambda: {1: started, 2: started}
+    clock.advance(500)
+    assert registry.value(CONTROLLER + "TimeSinceLastHeartbeatReceivedMs,broker=2") == 500
+    clock.advance(5_000)
+    assert registry.value(CONTROLLER + "TimeSinceLastHeartbeatReceivedMs,broker=2") == 900

@@ -1,0 +1,187 @@
+"""What leaders and operators ask of partitions: ISR changes, elections, reassignments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kraftlake.controller.cluster.brokers import unregister_broker
+from kraftlake.controller.errors import ControllerApiError, Errors
+from kraftlake.controller.replication.alter_partition import IsrAnswer, IsrChange, alter_partition
+from kraftlake.controller.replication.elections import (
+    ElectionType,
+    elect_leaders,
+    maybe_balance_leaders,
+    maybe_elect_unclean_leaders,
+)
+from kraftlake.controller.replication.reassignments import (
+    OngoingReassignment,
+    alter_partition_reassignments,
+    list_partition_reassignments,
+)
+from kraftlake.image.topics.partition_registration import NO_LEADER
+from kraftlake.records.uuid import Uuid
+from tests.controller.controlled_cluster import ControlledCluster
+
+
+@pytest.fixture
+def cluster() -> ControlledCluster:
+    cluster = ControlledCluster(features={"eligible.leader.replicas.version": 0})
+    cluster.start(1, 2, 3, 4)
+    cluster.assigned("orders", (1, 2, 3))
+    return cluster
+
+
+def wish(cluster: ControlledCluster, *isr: int, **changes: Any) -> IsrChange:
+    partition = cluster.partition("orders")
+    fields: dict[str, Any] = {
+        "topic_id": cluster.topic_id("orders"),
+        "partition_id": 0,
+        "leader_epoch": partition.leader_epoch,
+        "partition_epoch": partition.partition_epoch,
+        "new_isr": tuple((broker, cluster.image.cluster.brokers[broker].epoch) for broker in isr),
+    }
+    return IsrChange(**(fields | changes))
+
+
+def alter(cluster: ControlledCluster, change: IsrChange, broker: int = 1) -> IsrAnswer:
+    epoch = cluster.image.cluster.brokers[broker].epoch
+    (answer,) = cluster.run(lambda state: alter_partition(state, broker, epoch, [change]))
+    return answer
+
+
+def test_a_leader_shrinks_and_expands_its_isr(cluster: ControlledCluster) -> None:
+    shrunk = alter(cluster, wish(cluster, 1, 2))
+    assert shrunk.partition == cluster.partition("orders")
+    assert (cluster.partition("orders").isr, cluster.partition("orders").leader_epoch) == ((1, 2), 0)
+    alter(cluster, wish(cluster, 1, 2, 3))
+    assert (cluster.partition("orders").isr, cluster.partition("orders").partition_epoch) == ((1, 2, 3), 2)
+
+
+@pytest.mark.parametrize(
+    ("changes", "broker", "error"),
+    [
+        ({"topic_id": Uuid(b"nobody-has-this!")}, 1, Errors.UNKNOWN_TOPIC_ID),
+        ({"partition_id": 7}, 1, Errors.UNKNOWN_TOPIC_OR_PARTITION),
+        ({"leader_epoch": 5}, 1, Errors.NOT_CONTROLLER),
+        ({"partition_epoch": 5}, 1, Errors.NOT_CONTROLLER),
+        ({"leader_epoch": -1}, 1, Errors.FENCED_LEADER_EPOCH),
+        ({}, 2, Errors.INVALID_REQUEST),
+        ({"partition_epoch": -1}, 1, Errors.INVALID_UPDATE_VERSION),
+        ({"new_isr": ((2, -1), (3, -1))}, 1, Errors.INVALID_REQUEST),
+        ({"new_isr": ((1, -1), (1, -1))}, 1, Errors.INVALID_REQUEST),
+        ({"new_isr": ((1, -1), (4, -1))}, 1, Errors.INVALID_REQUEST),
+        ({"leader_recovery_state": 1}, 1, Errors.INVALID_REQUEST),
+        ({"new_isr": ((1, -1), (2, 99))}, 1, Errors.INELIGIBLE_REPLICA),
+    ],
+)
+def test_an_isr_that_can_not_be_is_refused(
+    cluster: ControlledCluster, changes: dict[str, Any], broker: int, error: Errors
+) -> None:
+    assert alter(cluster, wish(cluster, 1, 2, **changes), broker).error is error
+    assert cluster.added == []
+
+
+def test_a_fenced_replica_does_not_get_back_into_the_isr(cluster: ControlledCluster) -> None:
+    cluster.heartbeat(3, want_fence=True)
+    assert alter(cluster, wish(cluster, 1, 2, 3)).error is Errors.INELIGIBLE_REPLICA
+
+
+def test_a_broker_of_an_old_epoch_changes_nothing(cluster: ControlledCluster) -> None:
+    with pytest.raises(ControllerApiError) as refused:
+        cluster.run(lambda state: alter_partition(state, 1, 0, [wish(cluster, 1, 2)]))
+    assert refused.value.error is Errors.STALE_BROKER_EPOCH
+
+
+def move(cluster: ControlledCluster, replicas: tuple[int, ...] | None, **options: bool) -> Errors:
+    targets = [(("orders", 0), replicas)]
+    return cluster.run(lambda state: alter_partition_reassignments(state, targets, **options))["orders", 0].error
+
+
+def test_a_reassignment_is_complete_when_the_new_replica_is_in_sync(cluster: ControlledCluster) -> None:
+    assert move(cluster, (1, 2, 4)) is Errors.NONE
+    assert list_partition_reassignments(cluster.image) == {
+        ("orders", 0): OngoingReassignment(replicas=(1, 2, 4, 3), adding_replicas=(4,), removing_replicas=(3,))
+    }
+    answer = alter(cluster, wish(cluster, 1, 2, 3, 4))
+    assert answer.error is Errors.NONE
+    assert (cluster.partition("orders").replicas, cluster.partition("orders").isr) == ((1, 2, 4), (1, 2, 4))
+    assert list_partition_reassignments(cluster.image, [("orders", 0)]) == {}
+
+
+def test_a_leader_that_is_moved_away_hears_that_another_was_elected(cluster: ControlledCluster) -> None:
+    assert move(cluster, (2, 3, 4)) is Errors.NONE
+    assert alter(cluster, wish(cluster, 1, 2, 3, 4)).error is Errors.NEW_LEADER_ELECTED
+    assert cluster.partition("orders").leader == 2
+
+
+def test_a_reassignment_is_taken_back(cluster: ControlledCluster) -> None:
+    assert move(cluster, None) is Errors.NO_REASSIGNMENT_IN_PROGRESS
+    move(cluster, (1, 2, 4))
+    assert move(cluster, None) is Errors.NONE
+    assert cluster.partition("orders").replicas == (1, 2, 3)
+    assert cluster.partition("orders").adding_replicas == ()
+
+
+def test_an_eligible_leader_that_was_moved_away_is_none_once_its_broker_goes() -> None:
+    cluster = ControlledCluster()
+    cluster.start(1, 2)
+    cluster.assigned("orders", (1, 2), configs={"min.insync.replicas": "2"})
+    alter(cluster, wish(cluster, 1))
+    move(cluster, (1,))
+    assert (cluster.partition("orders").replicas, cluster.partition("orders").elr) == ((1,), (2,))
+    cluster.run(lambda state: unregister_broker(state, 2))
+    assert cluster.partition("orders").elr == ()
+
+
+def test_a_move_to_nowhere_is_refused(cluster: ControlledCluster) -> None:
+    assert move(cluster, ()) is Errors.INVALID_REPLICA_ASSIGNMENT
+    assert move(cluster, (1, 9)) is Errors.INVALID_REPLICA_ASSIGNMENT
+    assert move(cluster, (1, 2), allow_replication_factor_change=False) is Errors.INVALID_REPLICATION_FACTOR
+
+
+def test_the_preferred_leader_is_given_back(cluster: ControlledCluster) -> None:
+    cluster.heartbeat(1, want_fence=True)
+    assert cluster.partition("orders").leader == 2
+    elect = lambda state: elect_leaders(state, ElectionType.PREFERRED, [("orders", 0), ("orders", 1)])  # noqa: E731
+    answers = cluster.run(elect)
+    assert answers["orders", 0].error is Errors.PREFERRED_LEADER_NOT_AVAILABLE
+    assert answers["orders", 1].error is Errors.UNKNOWN_TOPIC_OR_PARTITION
+    cluster.heartbeat(1)
+    alter(cluster, wish(cluster, 1, 2, 3), broker=2)
+    assert cluster.run(maybe_balance_leaders) is False
+    assert cluster.partition("orders").leader == 1
+    assert cluster.run(elect)["orders", 0].error is Errors.ELECTION_NOT_NEEDED
+
+
+def test_balancing_does_so_many_at_a_time() -> None:
+    cluster = ControlledCluster(max_elections_per_imbalance=2)
+    cluster.start(1, 2)
+    cluster.assigned("orders", (1, 2), (1, 2), (1, 2))
+    cluster.heartbeat(1, want_fence=True)
+    cluster.heartbeat(1)
+    for number in range(3):
+        partition = cluster.partition("orders", number)
+        change = IsrChange(
+            topic_id=cluster.topic_id("orders"), partition_id=number, new_isr=((2, -1), (1, -1)),
+            leader_epoch=partition.leader_epoch, partition_epoch=partition.partition_epoch,
+        )  # fmt: skip
+        alter(cluster, change, broker=2)
+    assert cluster.run(maybe_balance_leaders) is True
+    assert [cluster.partition("orders", number).leader for number in range(3)] == [1, 1, 2]
+    assert cluster.run(maybe_balance_leaders) is False
+
+
+def test_an_unclean_election_is_made_where_it_is_asked_for_or_configured(cluster: ControlledCluster) -> None:
+    alter(cluster, wish(cluster, 1))
+    cluster.assigned("risky", (1, 2), configs={"unclean.leader.election.enable": "true"})
+    cluster.heartbeat(1, want_fence=True)
+    assert cluster.partition("orders").leader == NO_LEADER
+    assert cluster.run(maybe_elect_unclean_leaders) is False
+    assert cluster.partition("orders").leader == NO_LEADER
+    answers = cluster.run(lambda state: elect_leaders(state, ElectionType.UNCLEAN, None))
+    assert answers["orders", 0].error is Errors.NONE
+    assert ("risky", 0) not in answers, "it has a leader"
+    partition = cluster.partition("orders")
+    assert (partition.leader, partition.isr, int(partition.leader_recovery_state)) == (2, (2,), 1)

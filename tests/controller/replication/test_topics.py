@@ -1,0 +1,199 @@
+"""Topics are created, deleted and grow: what is written, and what is refused with which error."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kraftlake.controller.errors import ControllerApiError, Errors
+from kraftlake.controller.replication.topics import (
+    CreatableTopic,
+    NewPartitions,
+    create_partitions,
+    create_topics,
+    delete_topics,
+)
+from kraftlake.image import ConfigResource
+from kraftlake.records.metadata_records import (
+    ClearElrRecord,
+    ConfigRecord,
+    PartitionRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+)
+from kraftlake.records.uuid import Uuid
+from tests.controller.controlled_cluster import ControlledCluster, directory
+
+
+@pytest.fixture
+def cluster() -> ControlledCluster:
+    cluster = ControlledCluster()
+    cluster.start(1, 2, 3)
+    return cluster
+
+
+def test_a_topic_is_its_record_its_configs_and_its_partitions(cluster: ControlledCluster) -> None:
+    created = cluster.create("orders", assignments=[(0, (1, 2)), (1, (2, 3))], configs={"retention.ms": "1000"})
+    assert (created.num_partitions, created.replication_factor) == (2, 2)
+    topic, config, first, second = cluster.added
+    assert topic == TopicRecord(name="orders", topic_id=created.topic_id)
+    assert config == ConfigRecord(resource_type=2, resource_name="orders", name="retention.ms", value="1000")
+    assert isinstance(first, PartitionRecord)
+    assert isinstance(second, PartitionRecord)
+    assert (second.partition_id, second.replicas, second.isr, second.leader) == (1, (2, 3), (2, 3), 2)
+    assert (second.leader_epoch, second.partition_epoch) == (0, 0)
+    assert second.directories == (directory(2), directory(3)), "a broker with one directory has no choice"
+    assert created.configs["retention.ms"] == "1000"
+    assert created.configs["min.insync.replicas"] == "1"
+
+
+def test_defaults_are_the_controllers(cluster: ControlledCluster) -> None:
+    created = cluster.create("orders")
+    assert (created.num_partitions, created.replication_factor) == (1, 1)
+
+
+def test_fenced_replicas_are_not_in_sync(cluster: ControlledCluster) -> None:
+    cluster.heartbeat(1, want_fence=True)
+    cluster.assigned("orders", (1, 2))
+    assert (cluster.partition("orders").leader, cluster.partition("orders").isr) == (2, (2,))
+
+
+def test_with_elr_a_topic_of_its_own_minimum_clears_what_was_eligible_by_another(cluster: ControlledCluster) -> None:
+    cluster.assigned("orders", (1, 2), configs={"min.insync.replicas": "2"})
+    assert ClearElrRecord(topic_name="orders") in cluster.added
+
+
+REFUSED: list[tuple[dict[str, Any], Errors]] = [
+    ({"name": ""}, Errors.INVALID_TOPIC_EXCEPTION),
+    ({"name": "a b"}, Errors.INVALID_TOPIC_EXCEPTION),
+    ({"name": ".."}, Errors.INVALID_TOPIC_EXCEPTION),
+    ({"name": "__cluster_metadata"}, Errors.INVALID_REQUEST),
+    ({"name": "x" * 250}, Errors.INVALID_TOPIC_EXCEPTION),
+    ({"name": "taken"}, Errors.TOPIC_ALREADY_EXISTS),
+    ({"name": "under.score"}, Errors.INVALID_TOPIC_EXCEPTION),
+    ({"num_partitions": 0}, Errors.INVALID_PARTITIONS),
+    ({"replication_factor": 0}, Errors.INVALID_REPLICATION_FACTOR),
+    ({"replication_factor": 4}, Errors.INVALID_REPLICATION_FACTOR),
+    ({"assignments": [(0, (1,))], "replication_factor": 1}, Errors.INVALID_REQUEST),
+    ({"assignments": [(0, (1,))], "num_partitions": 1}, Errors.INVALID_REQUEST),
+    ({"assignments": [(0, (1,)), (0, (2,))]}, Errors.INVALID_REPLICA_ASSIGNMENT),
+    ({"assignments": [(0, (1,)), (2, (2,))]}, Errors.INVALID_REPLICA_ASSIGNMENT),
+    ({"assignments": [(0, (1, 1))]}, Errors.INVALID_REPLICA_ASSIGNMENT),
+    ({"assignments": [(0, (9,))]}, Errors.INVALID_REPLICA_ASSIGNMENT),
+    ({"assignments": [(0, ())]}, Errors.INVALID_REPLICA_ASSIGNMENT),
+    ({"assignments": [(0, (1,)), (1, (1, 2))]}, Errors.INVALID_REPLICA_ASSIGNMENT),
+    ({"configs": {"retention.ms": None}}, Errors.INVALID_CONFIG),
+    ({"configs": {"retention.ms": "soon"}}, Errors.INVALID_CONFIG),
+    ({"configs": {"no.such.config": "1"}}, Errors.INVALID_CONFIG),
+    ({"configs": {"min.compaction.lag.ms": "9", "max.compaction.lag.ms": "8"}}, Errors.INVALID_CONFIG),
+]
+
+
+@pytest.mark.parametrize(("topic", "error"), REFUSED)
+def test_a_topic_that_can_not_be_is_refused_alone(
+    cluster: ControlledCluster, topic: dict[str, Any], error: Errors
+) -> None:
+    cluster.create("taken")
+    cluster.create("under_score")
+    topics = [CreatableTopic(**({"name": "new"} | topic)), CreatableTopic(name="fine")]
+    answers = cluster.run(lambda state: create_topics(state, topics))
+    assert answers[topics[0].name].error.error is error
+    assert answers["fine"].error.error is Errors.NONE
+    assert [message.name for message in cluster.added if isinstance(message, TopicRecord)] == ["fine"]
+
+
+def test_all_replicas_fenced_is_refused(cluster: ControlledCluster) -> None:
+    cluster.heartbeat(1, want_fence=True)
+    assert cluster.create("orders", assignments=[(0, (1,))]).error.error is Errors.INVALID_REPLICA_ASSIGNMENT
+    for broker in (2, 3):
+        cluster.heartbeat(broker, want_fence=True)
+    assert cluster.create("orders").error.error is Errors.INVALID_REPLICATION_FACTOR
+
+
+def test_validating_creates_nothing(cluster: ControlledCluster) -> None:
+    answers = cluster.run(lambda state: create_topics(state, [CreatableTopic(name="orders")], validate_only=True))
+    assert answers["orders"].num_partitions == 1
+    assert cluster.added == []
+
+
+def test_more_than_ten_thousand_partitions_at_once_are_refused(cluster: ControlledCluster) -> None:
+    for topics in (
+        [CreatableTopic(name="orders", num_partitions=10_001)],
+        [CreatableTopic(name=name, num_partitions=5_000) for name in ("a", "b")],  # and two topic records
+    ):
+        with pytest.raises(ControllerApiError) as refused:
+            cluster.run(lambda state, topics=topics: create_topics(state, topics))
+        assert refused.value.error is Errors.POLICY_VIOLATION
+        assert cluster.image.topics.is_empty()
+
+
+def test_a_deleted_topic_takes_its_configs_with_it(cluster: ControlledCluster) -> None:
+    created = cluster.create("orders", configs={"retention.ms": "1000"})
+    unknown = Uuid(b"nobody-has-this!")
+    answers = cluster.run(lambda state: delete_topics(state, [created.topic_id, unknown]))
+    assert [answers[topic_id].error for topic_id in (created.topic_id, unknown)] == [
+        Errors.NONE, Errors.UNKNOWN_TOPIC_ID,
+    ]  # fmt: skip
+    assert cluster.added == [RemoveTopicRecord(topic_id=created.topic_id)]
+    assert cluster.image.configs.config_map(ConfigResource(2, "orders")) == {}
+
+
+def test_partitions_are_added_behind_those_that_are_there(cluster: ControlledCluster) -> None:
+    cluster.assigned("orders", (1, 2))
+    more = NewPartitions(name="orders", count=3, assignments=[(2, 3), (3, 1)])
+    assert not cluster.run(lambda state: create_partitions(state, [more]))["orders"].is_failure
+    assert [cluster.partition("orders", number).leader for number in range(3)] == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("more", "error"),
+    [
+        (NewPartitions(name="nobody", count=3), Errors.UNKNOWN_TOPIC_OR_PARTITION),
+        (NewPartitions(name="orders", count=1), Errors.INVALID_PARTITIONS),
+        (NewPartitions(name="orders", count=0), Errors.INVALID_PARTITIONS),
+        (NewPartitions(name="orders", count=3, assignments=[(1, 2)]), Errors.INVALID_REPLICA_ASSIGNMENT),
+        (NewPartitions(name="orders", count=2, assignments=[(1,)]), Errors.INVALID_REPLICA_ASSIGNMENT),
+        (NewPartitions(name="orders", count=2, assignments=[(1, 9)]), Errors.INVALID_REPLICA_ASSIGNMENT),
+    ],
+)
+def test_partitions_that_can_not_be_added_are_refused(
+    cluster: ControlledCluster, more: NewPartitions, error: Errors
+) -> None:
+    cluster.assigned("orders", (1, 2))
+    assert cluster.run(lambda state: create_partitions(state, [more]))[more.name].error is error
+    assert cluster.added == []
+
+
+def test_a_topic_that_a_request_creates_twice_is_refused_and_the_others_are_created(cluster: ControlledCluster) -> None:
+    wanted = [CreatableTopic(name=name, assignments=[(0, (1,))]) for name in ("orders", "bills", "orders")]
+    answers = cluster.run(lambda state: create_topics(state, wanted))
+    assert {name: answer.error.error for name, answer in answers.items()} == {
+        "orders": Errors.INVALID_REQUEST,
+        "bills": Errors.NONE,
+    }
+    assert [type(message) for message in cluster.added] == [TopicRecord, PartitionRecord]
+
+
+def test_a_topic_that_a_request_deletes_or_grows_twice_is_refused_and_stays(cluster: ControlledCluster) -> None:
+    topic_id = cluster.create("orders", assignments=[(0, (1,))]).topic_id
+    other = cluster.create("bills", assignments=[(0, (1,))]).topic_id
+    answers = cluster.run(lambda state: delete_topics(state, [topic_id, other, topic_id]))
+    assert {each: error.error for each, error in answers.items()} == {
+        topic_id: Errors.INVALID_REQUEST,
+        other: Errors.NONE,
+    }
+    assert cluster.added == [RemoveTopicRecord(topic_id=other)]
+    more = [NewPartitions(name="orders", count=count) for count in (2, 3)]
+    grown = cluster.run(lambda state: create_partitions(state, more))
+    assert {name: error.error for name, error in grown.items()} == {"orders": Errors.INVALID_REQUEST}
+    assert cluster.added == []
+
+
+@pytest.mark.parametrize("validate_only", [True, False])
+def test_a_topic_whose_records_do_not_fit_one_batch_is_refused(cluster: ControlledCluster, validate_only: bool) -> None:
+    """10,000 partitions are allowed, and are one record too many with the topic's own."""
+    wanted = [CreatableTopic(name="orders", num_partitions=10_000, replication_factor=1)]
+    with pytest.raises(ControllerApiError) as refusal:
+        cluster.run(lambda state: create_topics(state, wanted, validate_only=validate_only))
+    assert refusal.value.error is Errors.POLICY_VIOLATION

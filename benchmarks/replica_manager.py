@@ -26,13 +26,13 @@ from kraftlake.image import MetadataImage, MetadataProvenance
 from kraftlake.records import metadata_records as r
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager import MemoryLogManager, ReplicaManager, ReplicaManagerConfig
-from kraftlake.replica_manager.delayed_operations import DelayedRequests
-from kraftlake.replica_manager.fetchers import BrokerEndPoint
-from kraftlake.replica_manager.leader_end_point import FetchedPartition, FetchRequest, FetchResponse
-from kraftlake.replica_manager.log_batch import log_batches
+from kraftlake.replica_manager.fetch.fetcher import BrokerEndPoint
+from kraftlake.replica_manager.fetch.leader_end_point import FetchedPartition, FetchRequest, FetchResponse
+from kraftlake.replica_manager.fetch.replica_fetcher import ReplicaFetcher
+from kraftlake.replica_manager.logs.log_batch import log_batches
 from kraftlake.replica_manager.metadata_view import ImageView
-from kraftlake.replica_manager.replayed_broker import StillFetcher
-from kraftlake.replica_manager.replica_fetcher import ReplicaFetcher
+from kraftlake.replica_manager.replay.replayed_broker import StillFetcher
+from kraftlake.replica_manager.requests.delayed_requests import DelayedRequests
 from kraftlake.runtime.clock import ManualClock
 from tests.interop.kafka_classes import KafkaClasses
 from tests.interop.kafka_replicas import kafka_replicas

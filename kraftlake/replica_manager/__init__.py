@@ -12,41 +12,41 @@ from kraftlake.runtime.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from kraftlake.replica_manager.alter_partition_manager import BatchingAlterPartitionManager, ControllerChannel
     from kraftlake.replica_manager.assignments_manager import AssignmentsManager, DirectoriesChannel
-    from kraftlake.replica_manager.broker_replay import BrokerReplay, ReplayStep
-    from kraftlake.replica_manager.causes import Cause
     from kraftlake.replica_manager.config import ReplicaManagerConfig
     from kraftlake.replica_manager.controller_channel import AlterPartitionManager, DirectoryEventHandler, LeaderAndIsr
-    from kraftlake.replica_manager.delayed_operations import DelayedRequests
-    from kraftlake.replica_manager.expiration_reaper import ExpirationReaper
-    from kraftlake.replica_manager.fetch_contexts import FetchManager
-    from kraftlake.replica_manager.fetch_serving import serve_fetch
-    from kraftlake.replica_manager.fetch_session_cache import FetchSessionCache
-    from kraftlake.replica_manager.fetcher_thread import ReplicaFetcherThread
-    from kraftlake.replica_manager.fetchers import (
+    from kraftlake.replica_manager.fetch.fetcher import (
         BrokerEndPoint,
         Fetcher,
         FetcherFactory,
         FetcherFigures,
         InitialFetchState,
     )
-    from kraftlake.replica_manager.leader_end_point import FetchRequest, FetchResponse, LeaderEndPoint
-    from kraftlake.replica_manager.log_config import LogConfig
-    from kraftlake.replica_manager.log_dir_fetcher import LogDirFetcher
-    from kraftlake.replica_manager.log_dir_moves import alter_replica_log_dirs
-    from kraftlake.replica_manager.log_dirs import LogDirReport, check_log_dirs, compare_log_dirs
-    from kraftlake.replica_manager.log_manager import LogManager
-    from kraftlake.replica_manager.memory_log import MemoryPartitionLog
-    from kraftlake.replica_manager.memory_log_manager import MemoryLogManager
+    from kraftlake.replica_manager.fetch.fetcher_thread import ReplicaFetcherThread
+    from kraftlake.replica_manager.fetch.leader_end_point import FetchRequest, FetchResponse, LeaderEndPoint
+    from kraftlake.replica_manager.fetch.log_dir_fetcher import LogDirFetcher
+    from kraftlake.replica_manager.fetch.replica_fetcher import ReplicaFetcher
+    from kraftlake.replica_manager.logs.log_config import LogConfig
+    from kraftlake.replica_manager.logs.log_dirs import LogDirReport, check_log_dirs, compare_log_dirs
+    from kraftlake.replica_manager.logs.log_manager import LogManager
+    from kraftlake.replica_manager.logs.memory_log import MemoryPartitionLog
+    from kraftlake.replica_manager.logs.memory_log_manager import MemoryLogManager
+    from kraftlake.replica_manager.logs.partition_log import PartitionLog
     from kraftlake.replica_manager.metadata_view import ImageView, MetadataView
-    from kraftlake.replica_manager.partition import Partition
-    from kraftlake.replica_manager.partition_log import PartitionLog
-    from kraftlake.replica_manager.replay_json import summary_to_json, transition_to_json
-    from kraftlake.replica_manager.replayed_broker import ReplayedBroker
-    from kraftlake.replica_manager.replica_fetcher import ReplicaFetcher
+    from kraftlake.replica_manager.partition.partition import Partition
+    from kraftlake.replica_manager.replay.broker_replay import BrokerReplay, ReplayStep
+    from kraftlake.replica_manager.replay.causes import Cause
+    from kraftlake.replica_manager.replay.replayed_broker import ReplayedBroker
+    from kraftlake.replica_manager.replay.transition_json import summary_to_json, transition_to_json
     from kraftlake.replica_manager.replica_manager import ReplicaManager
     from kraftlake.replica_manager.replication_metrics import gauges, register_metrics
     from kraftlake.replica_manager.replication_quota import ReplicationQuota
-    from kraftlake.replica_manager.serving import RequestServer
+    from kraftlake.replica_manager.requests.delayed_requests import DelayedRequests
+    from kraftlake.replica_manager.requests.expiration_reaper import ExpirationReaper
+    from kraftlake.replica_manager.requests.fetch_contexts import FetchManager
+    from kraftlake.replica_manager.requests.fetch_serving import serve_fetch
+    from kraftlake.replica_manager.requests.fetch_session_cache import FetchSessionCache
+    from kraftlake.replica_manager.requests.log_dir_moves import alter_replica_log_dirs
+    from kraftlake.replica_manager.requests.request_server import RequestServer
     from kraftlake.replica_manager.topic_config_handler import TopicConfigHandler
     from kraftlake.replica_manager.transitions import FetcherName, Transition, TransitionKind
 

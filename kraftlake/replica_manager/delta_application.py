@@ -10,9 +10,9 @@ from kraftlake.image import MetadataImage, PartitionRegistration
 from kraftlake.image.topics.partition_registration import NO_LEADER
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.errors import KafkaStorageError, describe_error
-from kraftlake.replica_manager.fetchers import BrokerEndPoint, InitialFetchState
-from kraftlake.replica_manager.partition import Partition
-from kraftlake.replica_manager.partition_log import PartitionLog
+from kraftlake.replica_manager.fetch.fetcher import BrokerEndPoint, InitialFetchState
+from kraftlake.replica_manager.logs.partition_log import PartitionLog
+from kraftlake.replica_manager.partition.partition import Partition
 from kraftlake.replica_manager.stop_partition import StopPartition
 from kraftlake.replica_manager.transitions import Transition, TransitionKind
 from kraftlake.runtime.log import get_logger

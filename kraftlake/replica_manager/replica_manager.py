@@ -18,13 +18,13 @@ from kraftlake.replica_manager.errors import (
     NotLeaderOrFollowerError,
     UnknownTopicOrPartitionError,
 )
-from kraftlake.replica_manager.fetcher_manager import FetcherManager
-from kraftlake.replica_manager.fetchers import FetcherFactory
-from kraftlake.replica_manager.hosted_partition import HostedPartition, OfflinePartition, OnlinePartition
-from kraftlake.replica_manager.log_manager import LogManager
+from kraftlake.replica_manager.fetch.fetcher import FetcherFactory
+from kraftlake.replica_manager.fetch.fetcher_manager import FetcherManager
+from kraftlake.replica_manager.logs.log_manager import LogManager
 from kraftlake.replica_manager.metadata_view import MetadataView
-from kraftlake.replica_manager.partition import Partition
-from kraftlake.replica_manager.partition_context import DelayedOperations, PartitionContext
+from kraftlake.replica_manager.partition.hosted_partition import HostedPartition, OfflinePartition, OnlinePartition
+from kraftlake.replica_manager.partition.partition import Partition
+from kraftlake.replica_manager.partition.partition_context import DelayedOperations, PartitionContext
 from kraftlake.replica_manager.replication_metrics import ReplicationMetrics
 from kraftlake.replica_manager.stop_partition import StopPartition
 from kraftlake.replica_manager.transitions import Transition, TransitionKind, TransitionListener

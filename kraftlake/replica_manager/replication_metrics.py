@@ -10,8 +10,8 @@ import attrs
 from kraftlake.runtime.metrics import MetricName, MetricsRegistry, Tags
 
 if TYPE_CHECKING:
-    from kraftlake.replica_manager.fetcher_manager import FetcherManager
-    from kraftlake.replica_manager.fetchers import FetcherFigures
+    from kraftlake.replica_manager.fetch.fetcher import FetcherFigures
+    from kraftlake.replica_manager.fetch.fetcher_manager import FetcherManager
     from kraftlake.replica_manager.replica_manager import ReplicaManager
 
 _GROUP: Final = "kafka.server"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from kraftlake.replica_manager.log_manager import LogManager
+from kraftlake.replica_manager.logs.log_manager import LogManager
 from kraftlake.replica_manager.replication_quota import ReplicationQuota, throttled_partitions
 
 LEADER_THROTTLED_REPLICAS: Final = "leader.replication.throttled.replicas"

@@ -11,11 +11,13 @@ from typing import Any
 import attrs
 import pytest
 
-from kraftlake.replica_manager import ReplicaManagerConfig, delayed_fetch, reading
+from kraftlake.replica_manager import ReplicaManagerConfig
 from kraftlake.replica_manager.controller_channel import BrokerState, LeaderAndIsr
-from kraftlake.replica_manager.delayed_operations import DelayedRequests
 from kraftlake.replica_manager.errors import ReplicationError
-from kraftlake.replica_manager.leader_side import (
+from kraftlake.replica_manager.logs.log_config import LogConfig
+from kraftlake.replica_manager.logs.partition_log import AppendOrigin
+from kraftlake.replica_manager.logs.producer_state import ProducerStates
+from kraftlake.replica_manager.partition.leader import (
     FetchParams,
     FetchPartition,
     append_records_to_leader,
@@ -24,10 +26,9 @@ from kraftlake.replica_manager.leader_side import (
     offset_for_timestamp,
     update_follower_fetch_state,
 )
-from kraftlake.replica_manager.log_config import LogConfig
-from kraftlake.replica_manager.partition_log import AppendOrigin
-from kraftlake.replica_manager.producer_state import ProducerStates
-from kraftlake.replica_manager.serving import RequestServer
+from kraftlake.replica_manager.requests import delayed_fetch, log_reads
+from kraftlake.replica_manager.requests.delayed_requests import DelayedRequests
+from kraftlake.replica_manager.requests.request_server import RequestServer
 from kraftlake.runtime.log import without_logs
 from tests.interop.kafka_replicas import kafka_replicas
 from tests.replica_manager.brokers import Broker, broker, change, partition, started, topic, tp
@@ -228,7 +229,7 @@ _offset_for_timestamp = offset_for_timestamp
 
 PLANTED = {
     "producers are not known": (ProducerStates, "check", not_checked(([], None))),
-    "consumers go to any replica": (reading, "preferred_read_replica", of_any_replica),
+    "consumers go to any replica": (log_reads, "preferred_read_replica", of_any_replica),
     "a fetch past the high watermark waits": (delayed_fetch, "is_past_end", not_checked(False)),
     "no record is no error": (sys.modules[__name__], "offset_for_timestamp", none_is_none),
     "only the policy delete deletes": (

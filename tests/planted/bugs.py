@@ -126,17 +126,17 @@ BUGS = (
     ),
     PlantedBug(
         "the-high-watermark-does-not-wait-for-the-isr",
-        "kraftlake/replica_manager/in_sync_replicas.py",
+        "kraftlake/replica_manager/partition/in_sync_replicas.py",
         "                id_ in maximal or (state.is_caught_up",
         "                (state.is_caught_up",
-        "tests/replica_manager/test_partition.py",
+        "tests/replica_manager/partition/test_partition.py",
     ),
     PlantedBug(
         "a-follower-joins-the-isr-below-the-high-watermark",
-        "kraftlake/replica_manager/in_sync_replicas.py",
+        "kraftlake/replica_manager/partition/in_sync_replicas.py",
         "return end >= log.high_watermark and end >= epoch_start",
         "return end >= epoch_start",
-        "tests/replica_manager/test_partition.py",
+        "tests/replica_manager/partition/test_partition.py",
     ),
     PlantedBug(
         "an-unchanged-leader-epoch-is-an-election",
@@ -168,25 +168,25 @@ BUGS = (
     ),
     PlantedBug(
         "an-answer-of-an-earlier-leader-epoch-is-taken",
-        "kraftlake/replica_manager/replica_fetcher.py",
+        "kraftlake/replica_manager/fetch/replica_fetcher.py",
         "or request.current_leader_epoch != state.current_leader_epoch",
         "or request.current_leader_epoch > state.current_leader_epoch",
-        "tests/replica_manager/test_replica_fetcher.py::"
+        "tests/replica_manager/fetch/test_replica_fetcher.py::"
         "test_an_answer_of_an_earlier_leader_epoch_is_dropped_though_leader_and_offset_are_the_same",
     ),
     PlantedBug(
         "a-gap-in-a-producers-sequence-is-taken",
-        "kraftlake/replica_manager/producer_state.py",
+        "kraftlake/replica_manager/logs/producer_state.py",
         "wrong = first != wanted and",
         "wrong = first < wanted and",
-        "tests/replica_manager/test_producer_state.py",
+        "tests/replica_manager/logs/test_producer_state.py",
     ),
     PlantedBug(
         "a-repeated-batch-is-appended-again",
-        "kraftlake/replica_manager/producer_state.py",
+        "kraftlake/replica_manager/logs/producer_state.py",
         "if (known.first_sequence, known.last_sequence) == wanted",
         "if (known.last_sequence, known.first_sequence) == wanted",
-        "tests/replica_manager/test_producer_state.py",
+        "tests/replica_manager/logs/test_producer_state.py",
     ),
     PlantedBug(
         "a-segment-that-is-missing-is-passed-over",

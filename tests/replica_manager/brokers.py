@@ -16,8 +16,8 @@ from kraftlake.replica_manager import (
     Transition,
     TransitionKind,
 )
-from kraftlake.replica_manager.log_dir_fetcher import LogDirFetcher
-from kraftlake.replica_manager.replayed_broker import StillFetcher
+from kraftlake.replica_manager.fetch.log_dir_fetcher import LogDirFetcher
+from kraftlake.replica_manager.replay.replayed_broker import StillFetcher
 from kraftlake.runtime.clock import ManualClock
 from tests.histories import uuid_of
 

@@ -16,23 +16,23 @@ from kraftlake.replica_manager import ImageView, MemoryLogManager, ReplicaManage
 from kraftlake.replica_manager.alter_partition_manager import AlterPartitionResponse, BatchingAlterPartitionManager
 from kraftlake.replica_manager.assignments_manager import AssignmentsManager, AssignReplicasResponse
 from kraftlake.replica_manager.controller_channel import LeaderAndIsr
-from kraftlake.replica_manager.delayed_operations import DelayedRequests
 from kraftlake.replica_manager.errors import ErrorCode, ReplicationError
-from kraftlake.replica_manager.fetch_contexts import FetchManager
-from kraftlake.replica_manager.fetch_serving import answer_fetch
-from kraftlake.replica_manager.fetch_session_cache import FetchSessionCache
-from kraftlake.replica_manager.fetchers import BrokerEndPoint
-from kraftlake.replica_manager.leader_end_point import EpochEndOffset, LeaderUnreachableError
-from kraftlake.replica_manager.leader_side import (
+from kraftlake.replica_manager.fetch.fetcher import BrokerEndPoint
+from kraftlake.replica_manager.fetch.leader_end_point import EpochEndOffset, LeaderUnreachableError
+from kraftlake.replica_manager.fetch.log_dir_fetcher import LogDirFetcher
+from kraftlake.replica_manager.fetch.replica_fetcher import ReplicaFetcher
+from kraftlake.replica_manager.logs.log_config import LogConfig
+from kraftlake.replica_manager.partition.leader import (
     append_records_to_leader,
     last_offset_for_leader_epoch,
     log_with_epoch,
 )
-from kraftlake.replica_manager.log_config import LogConfig
-from kraftlake.replica_manager.log_dir_fetcher import LogDirFetcher
-from kraftlake.replica_manager.replayed_broker import hosted_delta
-from kraftlake.replica_manager.replica_fetcher import ReplicaFetcher
-from kraftlake.replica_manager.serving import RequestServer
+from kraftlake.replica_manager.replay.replayed_broker import hosted_delta
+from kraftlake.replica_manager.requests.delayed_requests import DelayedRequests
+from kraftlake.replica_manager.requests.fetch_contexts import FetchManager
+from kraftlake.replica_manager.requests.fetch_serving import answer_fetch
+from kraftlake.replica_manager.requests.fetch_session_cache import FetchSessionCache
+from kraftlake.replica_manager.requests.request_server import RequestServer
 from kraftlake.runtime.clock import ManualClock
 from tests.histories import uuid_of
 from tests.replica_manager.brokers import FOO

@@ -6,7 +6,7 @@ from crc32c import crc32c
 
 from kraftlake.records.batch_format import CRC_FROM, HEADER, LENGTH_FROM
 from kraftlake.records.varint import varint
-from kraftlake.replica_manager.log_batch import CONTROL_BIT, TRANSACTIONAL_BIT
+from kraftlake.replica_manager.logs.log_batch import CONTROL_BIT, TRANSACTIONAL_BIT
 
 
 def batch(

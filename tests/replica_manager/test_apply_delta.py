@@ -14,8 +14,8 @@ from kraftlake.replica_manager.errors import (
     NotLeaderOrFollowerError,
     UnknownTopicOrPartitionError,
 )
-from kraftlake.replica_manager.hosted_partition import OfflinePartition
-from kraftlake.replica_manager.log_dir_moves import alter_replica_log_dirs
+from kraftlake.replica_manager.partition.hosted_partition import OfflinePartition
+from kraftlake.replica_manager.requests.log_dir_moves import alter_replica_log_dirs
 from tests.replica_manager.brokers import (
     BAR,
     D1,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from kraftlake.replica_manager import ReplicaManagerConfig
-from kraftlake.replica_manager.leader_side import append_records_to_leader
-from kraftlake.replica_manager.log_dir_moves import alter_replica_log_dirs
+from kraftlake.replica_manager.partition.leader import append_records_to_leader
 from kraftlake.replica_manager.replica_manager import IDLE_CHECK_MS
+from kraftlake.replica_manager.requests.log_dir_moves import alter_replica_log_dirs
 from kraftlake.runtime.event_queue import EventQueue
 from kraftlake.runtime.scheduler import Scheduler
 from tests.replica_manager.brokers import Broker, partition, started, topic, tp

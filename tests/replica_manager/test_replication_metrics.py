@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 
 from kraftlake.replica_manager import MemoryLogManager, ReplicaFetcherThread
-from kraftlake.replica_manager.log_config import LogConfig
+from kraftlake.replica_manager.logs.log_config import LogConfig
 from kraftlake.replica_manager.replication_metrics import gauges, register_metrics
 from kraftlake.runtime.fault_handler import LoggingFaultHandler
 from kraftlake.runtime.metrics import MetricsRegistry

@@ -9,9 +9,9 @@ from kraftlake.publisher import ConfigType, DynamicConfigPublisher
 from kraftlake.records import metadata_records as r
 from kraftlake.replica_manager import LogConfig, TopicConfigHandler
 from kraftlake.replica_manager.errors import NotEnoughReplicasError
-from kraftlake.replica_manager.leader_side import append_records_to_leader
-from kraftlake.replica_manager.log_dir_moves import alter_replica_log_dirs
+from kraftlake.replica_manager.partition.leader import append_records_to_leader
 from kraftlake.replica_manager.replication_quota import ReplicationQuota
+from kraftlake.replica_manager.requests.log_dir_moves import alter_replica_log_dirs
 from kraftlake.runtime.errors import UsageError
 from tests.replay.loader.test_metadata_loader import Faults
 from tests.replica_manager.brokers import BAR, Broker, partition, started, topic, tp

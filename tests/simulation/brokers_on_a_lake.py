@@ -40,18 +40,18 @@ from kraftlake.replica_manager import (
 from kraftlake.replica_manager.alter_partition_manager import AlterPartitionResponse, BatchingAlterPartitionManager
 from kraftlake.replica_manager.assignments_manager import AssignmentsManager, AssignReplicasResponse
 from kraftlake.replica_manager.controller_channel import BrokerState, LeaderAndIsr
-from kraftlake.replica_manager.delayed_operations import DelayedRequests
 from kraftlake.replica_manager.errors import ErrorCode
-from kraftlake.replica_manager.expiration_reaper import ExpirationReaper
-from kraftlake.replica_manager.fetch_contexts import FetchManager
-from kraftlake.replica_manager.fetch_serving import serve_fetch
-from kraftlake.replica_manager.fetch_session_cache import FetchSessionCache
-from kraftlake.replica_manager.fetcher_thread import ReplicaFetcherThread
-from kraftlake.replica_manager.fetchers import BrokerEndPoint
-from kraftlake.replica_manager.leader_end_point import FetchRequest, FetchResponse, LeaderUnreachableError
-from kraftlake.replica_manager.log_dir_fetcher import LogDirFetcher
-from kraftlake.replica_manager.replica_fetcher import ReplicaFetcher
-from kraftlake.replica_manager.serving import RequestServer
+from kraftlake.replica_manager.fetch.fetcher import BrokerEndPoint
+from kraftlake.replica_manager.fetch.fetcher_thread import ReplicaFetcherThread
+from kraftlake.replica_manager.fetch.leader_end_point import FetchRequest, FetchResponse, LeaderUnreachableError
+from kraftlake.replica_manager.fetch.log_dir_fetcher import LogDirFetcher
+from kraftlake.replica_manager.fetch.replica_fetcher import ReplicaFetcher
+from kraftlake.replica_manager.requests.delayed_requests import DelayedRequests
+from kraftlake.replica_manager.requests.expiration_reaper import ExpirationReaper
+from kraftlake.replica_manager.requests.fetch_contexts import FetchManager
+from kraftlake.replica_manager.requests.fetch_serving import serve_fetch
+from kraftlake.replica_manager.requests.fetch_session_cache import FetchSessionCache
+from kraftlake.replica_manager.requests.request_server import RequestServer
 from kraftlake.runtime.clock import SystemClock
 from kraftlake.runtime.event_queue import KafkaEventQueue
 from kraftlake.runtime.scheduler import Scheduler

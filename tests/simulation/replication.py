@@ -14,11 +14,11 @@ from kraftlake.records import metadata_records as r
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager import ReplicaManagerConfig
 from kraftlake.replica_manager.errors import ErrorCode
-from kraftlake.replica_manager.fetch_serving import answer_fetch
-from kraftlake.replica_manager.leader_end_point import LeaderUnreachableError
-from kraftlake.replica_manager.leader_side import FetchParams, FetchPartition
-from kraftlake.replica_manager.log_dir_moves import alter_replica_log_dirs
-from kraftlake.replica_manager.replica_fetcher import ReplicaFetcher
+from kraftlake.replica_manager.fetch.leader_end_point import LeaderUnreachableError
+from kraftlake.replica_manager.fetch.replica_fetcher import ReplicaFetcher
+from kraftlake.replica_manager.partition.leader import FetchParams, FetchPartition
+from kraftlake.replica_manager.requests.fetch_serving import answer_fetch
+from kraftlake.replica_manager.requests.log_dir_moves import alter_replica_log_dirs
 from kraftlake.runtime.log import without_logs
 from tests.histories import uuid_of
 from tests.replica_manager.cluster import Cluster, Node

@@ -18,7 +18,7 @@ from kraftlake.image.configurations_image import TOPIC_RESOURCE
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.append.creation import Contents
 from kraftlake.replica_manager.errors import ErrorCode
-from kraftlake.replica_manager.log_dir_moves import alter_replica_log_dirs
+from kraftlake.replica_manager.requests.log_dir_moves import alter_replica_log_dirs
 from tests.controller.controlled_cluster import CLUSTER_ID
 from tests.replica_manager.data_batches import batch
 from tests.simulation.brokers_on_a_lake import PATIENCE, LakeCluster

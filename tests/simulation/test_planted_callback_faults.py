@@ -6,7 +6,7 @@ import pytest
 
 from kraftlake.replica_manager import alter_partition_manager
 from kraftlake.replica_manager.assignments_manager import AssignmentsManager
-from kraftlake.replica_manager.purgatory import DelayedOperation
+from kraftlake.replica_manager.requests.purgatory import DelayedOperation
 from tests.simulation.replication import CallbackError, Simulation
 
 ENOUGH_SEEDS = 100

@@ -6,9 +6,9 @@ import attrs
 import pytest
 
 from kraftlake.replica_manager.errors import ErrorCode
-from kraftlake.replica_manager.local_end_point import LocalEndPoint
-from kraftlake.replica_manager.producer_state import ProducerStates
-from kraftlake.replica_manager.replica_fetcher import ReplicaFetcher
+from kraftlake.replica_manager.fetch.local_end_point import LocalEndPoint
+from kraftlake.replica_manager.fetch.replica_fetcher import ReplicaFetcher
+from kraftlake.replica_manager.logs.producer_state import ProducerStates
 from tests.simulation.replication import Simulation
 
 ENOUGH_SEEDS = 100

@@ -1,7 +1,7 @@
 """Replication under loss, delay, reordering, crashes, pauses and changes of leaders: nothing that is committed is lost.
 
 Each seed is one history. A seed that fails is printed; what it has shown is kept as a test of its own, which changes of
-the simulation don't take away: in tests/replica_manager/test_partition.py and test_memory_log.py.
+the simulation don't take away: in tests/replica_manager/partition/test_partition.py and logs/test_memory_log.py.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ import os
 from collections.abc import Callable
 from threading import current_thread
 
-from kraftlake.replica_manager.expiration_reaper import ExpirationReaper
-from kraftlake.replica_manager.purgatory import DelayedOperation
+from kraftlake.replica_manager.requests.expiration_reaper import ExpirationReaper
+from kraftlake.replica_manager.requests.purgatory import DelayedOperation
 from tests.simulation.waiting_requests import WaitingRequests
 
 SEEDS = 2_000 if os.environ.get("KRAFTLAKE_TESTS") == "long" else 100

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from kraftlake.replica_manager import ReplicaManagerConfig
-from kraftlake.replica_manager.delayed_operations import DelayedRequests
-from kraftlake.replica_manager.expiration_reaper import ExpirationReaper
-from kraftlake.replica_manager.purgatory import DelayedOperation
+from kraftlake.replica_manager.requests.delayed_requests import DelayedRequests
+from kraftlake.replica_manager.requests.expiration_reaper import ExpirationReaper
+from kraftlake.replica_manager.requests.purgatory import DelayedOperation
 from kraftlake.runtime.clock import ManualClock
 from kraftlake.runtime.event_queue import FunctionEvent, KafkaEventQueue
 from kraftlake.runtime.log import without_logs

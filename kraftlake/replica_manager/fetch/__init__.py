@@ -1,0 +1,1 @@
+"""How a follower fetches from its leader, and how a replica is copied to another log directory."""

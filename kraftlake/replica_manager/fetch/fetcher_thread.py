@@ -1,0 +1,93 @@
+"""A fetcher with a thread of its own: turns the state machine, and waits where there is nothing to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from threading import Event, Thread, current_thread
+
+from kraftlake.delta import TopicPartition
+from kraftlake.replica_manager.fetch.fetcher import BrokerEndPoint, FetcherFigures, InitialFetchState
+from kraftlake.replica_manager.fetch.replica_fetcher import ReplicaFetcher
+from kraftlake.runtime.fault_handler import FaultHandler
+
+
+class ReplicaFetcherThread:
+    """A `Fetcher` that works by itself from `start` to `shutdown`.
+
+    Each round that finds nothing to ask for waits `backoff_ms`, or until a partition is added. A fault that no round
+    should have is told to the handler, and the next round goes on. `shutdown` aborts the round that is under way, and
+    the thread ends by itself. Source: kafka.server.ReplicaFetcherThread.
+    """
+
+    def __init__(self, fetcher: ReplicaFetcher, *, backoff_ms: int, fault_handler: FaultHandler) -> None:
+        self.fetcher = fetcher
+        self._backoff_s = backoff_ms / 1000
+        self._fault_handler = fault_handler
+        self._news = Event()
+        self._thread = Thread(target=self._run, name=fetcher.name, daemon=True)
+
+    @property
+    def leader(self) -> BrokerEndPoint:
+        """Whom it fetches from."""
+        return self.fetcher.leader
+
+    @property
+    def partition_count(self) -> int:
+        """How many partitions it has."""
+        return self.fetcher.partition_count
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether its thread runs."""
+        return self._thread.is_alive()
+
+    def figures(self) -> FetcherFigures:
+        """What it has done, and how far it is behind."""
+        return self.fetcher.figures()
+
+    def start(self) -> None:
+        """Begin."""
+        self.fetcher.start()
+        self._thread.start()
+
+    def shutdown(self) -> None:
+        """End, without waiting for the thread."""
+        self.fetcher.shutdown()
+        self._news.set()
+
+    def await_shutdown(self, timeout_s: float) -> bool:
+        """Wait for the thread's end; whether it has ended, or is the caller, which can't wait for itself."""
+        if self._thread is current_thread():
+            return True
+        if self._thread.is_alive():
+            self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    def add_partitions(self, states: Mapping[TopicPartition, InitialFetchState]) -> None:
+        """Fetch these too."""
+        self.fetcher.add_partitions(states)
+        self._news.set()
+
+    def remove_partitions(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]:
+        """Fetch these no longer."""
+        return self.fetcher.remove_partitions(partitions)
+
+    def remove_all_partitions(self) -> Mapping[TopicPartition, InitialFetchState]:
+        """Fetch nothing any more."""
+        return self.fetcher.remove_all_partitions()
+
+    def mark_for_truncation(self, name: TopicPartition, offset: int) -> None:
+        """Truncate a partition before going on."""
+        self.fetcher.mark_for_truncation(name, offset)
+        self._news.set()
+
+    def _run(self) -> None:
+        while self.fetcher.running:
+            self._news.clear()
+            try:
+                worked = self.fetcher.do_work()
+            except Exception as error:
+                self._fault_handler.handle_fault(f"{self.fetcher.name}: a round of fetching", error)
+                worked = False
+            if not worked and self.fetcher.running:
+                self._news.wait(self._backoff_s)

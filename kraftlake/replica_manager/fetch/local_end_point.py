@@ -1,0 +1,76 @@
+"""This broker's own replicas as a leader, for the copies of them that are made in other directories."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from kraftlake.delta import TopicPartition
+from kraftlake.replica_manager.errors import error_of
+from kraftlake.replica_manager.fetch.fetcher import BrokerEndPoint
+from kraftlake.replica_manager.fetch.leader_end_point import EpochEndOffset, FetchRequest, FetchResponse
+from kraftlake.replica_manager.logs.partition_log import FetchIsolation, OffsetAndEpoch
+from kraftlake.replica_manager.partition.leader import FetchParams, last_offset_for_leader_epoch
+from kraftlake.replica_manager.requests.fetch_serving import fetched_of
+from kraftlake.replica_manager.requests.log_reads import read_from_log
+
+if TYPE_CHECKING:
+    from kraftlake.replica_manager.replica_manager import ReplicaManager
+
+
+class LocalEndPoint:
+    """A `LeaderEndPoint` that reads this broker's logs to their end, whether it leads them or not, and never waits.
+
+    Source: kafka.server.LocalLeaderEndPoint.
+    """
+
+    is_truncation_on_fetch_supported = False
+
+    def __init__(self, manager: ReplicaManager, broker_end_point: BrokerEndPoint) -> None:
+        self.broker_end_point = broker_end_point
+        self._manager = manager
+
+    def fetch(self, request: FetchRequest) -> FetchResponse:
+        """Read what is there."""
+        params = FetchParams(
+            replica_id=request.replica_id,
+            max_wait_ms=0,
+            min_bytes=0,
+            max_bytes=request.max_bytes,
+            isolation=FetchIsolation.LOG_END,
+        )
+        answers = read_from_log(self._manager, params, request.partitions)
+        return FetchResponse(partitions={name: fetched_of(answer) for name, answer in answers.items()})
+
+    def epoch_end_offsets(
+        self, epochs: Mapping[TopicPartition, tuple[int, int]]
+    ) -> Mapping[TopicPartition, EpochEndOffset]:
+        """Where epochs of the replicas ended; of an epoch after a replica's last, where that one ended.
+
+        A replica that was truncated may know no epoch as late as its copy's, and the copy diverges before that.
+        """
+        answers: dict[TopicPartition, EpochEndOffset] = {}
+        for name, (current, epoch) in epochs.items():
+            try:
+                partition = self._manager.partition_or_raise(name)
+                with partition.lock:
+                    end = last_offset_for_leader_epoch(partition, current, epoch, require_leader=False)
+                    if end is None:
+                        log = partition.local_log
+                        latest = log.latest_epoch  # None where the log is empty: so is any epoch there
+                        end = OffsetAndEpoch(log.log_end_offset, epoch if latest is None else latest)
+                answers[name] = EpochEndOffset(end=end)
+            except Exception as error:
+                answers[name] = EpochEndOffset(error=error_of(error))
+        return answers
+
+    def earliest_offset(self, partition: TopicPartition, current_leader_epoch: int) -> int:  # noqa: ARG002
+        """Where the replica starts."""
+        return self._manager.partition_or_raise(partition).local_log.log_start_offset
+
+    def latest_offset(self, partition: TopicPartition, current_leader_epoch: int) -> int:  # noqa: ARG002
+        """Where the replica ends."""
+        return self._manager.partition_or_raise(partition).local_log.log_end_offset
+
+    def close(self) -> None:
+        """Nothing is waited for."""

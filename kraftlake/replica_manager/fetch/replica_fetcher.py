@@ -1,0 +1,404 @@
+"""A fetcher: keeps the partitions of one leader up with it. A state machine; a thread or a simulator turns it.
+
+Source: kafka.server.AbstractFetcherThread and ReplicaFetcherThread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import attrs
+
+from kraftlake.delta import TopicPartition
+from kraftlake.replica_manager.config import ReplicaManagerConfig
+from kraftlake.replica_manager.errors import (
+    CorruptRecordError,
+    ErrorCode,
+    FencedLeaderEpochError,
+    KafkaStorageError,
+    ReplicationError,
+)
+from kraftlake.replica_manager.fetch.fetch_session import FetchSession
+from kraftlake.replica_manager.fetch.fetch_states import FetchStates, PartitionFetchState, ReplicaState
+from kraftlake.replica_manager.fetch.fetcher import FetcherFigures
+from kraftlake.replica_manager.fetch.fetcher_owner import FetcherOwner
+from kraftlake.replica_manager.fetch.leader_end_point import (
+    EpochEndOffset,
+    FetchedPartition,
+    FetchRequest,
+    FetchResponse,
+    LeaderEndPoint,
+    LeaderUnreachableError,
+)
+from kraftlake.replica_manager.fetch.truncation import truncation_offset
+from kraftlake.replica_manager.logs.log_batch import log_batches
+from kraftlake.replica_manager.logs.partition_log import LogAppendInfo, OffsetAndEpoch
+from kraftlake.replica_manager.partition.follower import (
+    append_records_to_follower,
+    truncate_fully_and_start_at,
+    truncate_to,
+)
+from kraftlake.replica_manager.partition.leader import FetchPartition
+from kraftlake.replica_manager.replication_quota import ReplicaQuota, UnboundedQuota
+from kraftlake.runtime.clock import Clock
+from kraftlake.runtime.log import get_logger
+
+_log = get_logger(__name__)
+_NOTHING = LogAppendInfo()
+"""Nothing was appended: of thousands of partitions most bring nothing in a round."""
+
+
+class ReplicaFetcher(FetchStates):
+    """Fetches partitions from one leader: `do_work` again and again, each time one round of truncating and fetching.
+
+    What goes wrong with one partition delays it by `replica.fetch.backoff.ms`, or, where only metadata can help, takes
+    it out (`failed_partitions` of the manager). `name` is what its thread is called.
+    """
+
+    def __init__(
+        self,
+        fetcher_id: int,
+        leader: LeaderEndPoint,
+        owner: FetcherOwner,
+        *,
+        broker_id: int,
+        broker_epoch: Callable[[], int],
+        config: ReplicaManagerConfig,
+        clock: Clock,
+        quota: ReplicaQuota | None = None,
+    ) -> None:
+        super().__init__(leader.broker_end_point, owner, clock, config.replica_fetch_backoff_ms)
+        self.name = f"ReplicaFetcherThread-{fetcher_id}-{leader.broker_end_point.id}"
+        self._end_point = leader
+        self._broker_id = broker_id
+        self._broker_epoch = broker_epoch
+        self._config = config
+        self._quota = quota or UnboundedQuota()
+        self._session = FetchSession()
+        self._raised: set[TopicPartition] = set()
+        self.running = False
+        self.requests = 0
+        """Fetch requests that were answered or failed."""
+        self.bytes = 0
+        """Bytes appended."""
+
+    def figures(self) -> FetcherFigures:
+        """What it has done, and how far it is behind."""
+        return FetcherFigures(name=self.name, requests=self.requests, bytes=self.bytes, lags=self.lags())
+
+    def start(self) -> None:
+        """Begin; the driver calls `do_work` from now on."""
+        self.running = True
+
+    def shutdown(self) -> None:
+        """End: what is being waited for is given up, and an answer that comes still finds no partition to change."""
+        self.running = False
+        try:
+            self._end_point.close()
+        finally:
+            self.remove_all_partitions()
+
+    def await_shutdown(self, timeout_s: float) -> bool:  # noqa: ARG002
+        """Its driver's thread runs it: nothing runs of its own."""
+        return True
+
+    # the driver's side
+
+    def do_work(self) -> bool:
+        """One round; False when there was nothing to ask for, and the driver may wait `replica.fetch.backoff.ms`."""
+        self.maybe_truncate()
+        request = self.build_fetch()
+        if request is None:
+            return False
+        try:
+            response = self._end_point.fetch(request)
+        except (LeaderUnreachableError, ReplicationError) as error:
+            self.handle_failure(error)
+        else:
+            self.handle_response(response)
+        return True
+
+    def maybe_truncate(self) -> None:
+        """Truncate what is to be: by the leader's epochs where ours are known, else to the high watermark."""
+        with self._lock:
+            now = self._clock.nanoseconds()
+            truncating = [
+                name for name, state in self._states.items() if state.is_truncating and state.ready_at_ns <= now
+            ]
+            by_epoch, asked = dict[TopicPartition, tuple[int, int]](), dict[TopicPartition, PartitionFetchState]()
+            for name in truncating:
+                epoch = self._latest_epoch(name)
+                if epoch is None:
+                    self._truncate_to_fetch_offset(name)
+                else:
+                    asked[name] = self._states[name]
+                    by_epoch[name] = (asked[name].current_leader_epoch, epoch)
+        if not by_epoch:
+            return
+        try:
+            ends = self._end_point.epoch_end_offsets(by_epoch)
+        except LeaderUnreachableError as error:
+            if self.running:
+                _log.warning("epochs_not_fetched", fetcher=self.name, error=str(error))
+            ends = {name: EpochEndOffset(error=ErrorCode.NETWORK_EXCEPTION) for name in by_epoch}
+        with self._lock:
+            for name, end in ends.items():
+                # removed, added again or marked for truncation meanwhile: it is asked for anew
+                if self._states.get(name) is asked[name]:
+                    self._truncate_by(name, end)
+
+    def build_fetch(self) -> FetchRequest | None:
+        """The next request; None when no partition is ready and there is nothing to forget."""
+        wanted: dict[TopicPartition, FetchPartition] = {}
+        with self._lock:
+            now = self._clock.nanoseconds()
+            for name, state in self._select(now):
+                try:
+                    start = self._log_of(name).log_start_offset
+                except ReplicationError:
+                    self._delay([name])
+                    continue
+                wanted[name] = FetchPartition(
+                    topic_id=state.topic_id,
+                    fetch_offset=state.fetch_offset,
+                    log_start_offset=start,
+                    max_bytes=self._config.replica_fetch_max_bytes,
+                    current_leader_epoch=state.current_leader_epoch,
+                    last_fetched_epoch=state.last_fetched_epoch,
+                )
+            partitions, forgotten = self._session.build(wanted)
+            return self._request(partitions, forgotten) if wanted or forgotten else None
+
+    def _select(self, now_ns: int) -> list[tuple[TopicPartition, PartitionFetchState]]:
+        """What to ask for now, in order."""
+        return [
+            (name, state)
+            for name, state in self._states.items()
+            if self._is_ready(state, now_ns) and not self._is_held_back(name, state)
+        ]
+
+    def _request(
+        self, partitions: Mapping[TopicPartition, FetchPartition], forgotten: tuple[TopicPartition, ...]
+    ) -> FetchRequest | None:
+        return FetchRequest(
+            replica_id=self._broker_id,
+            replica_epoch=self._broker_epoch(),
+            max_wait_ms=self._config.replica_fetch_wait_max_ms,
+            min_bytes=self._config.replica_fetch_min_bytes,
+            max_bytes=self._config.replica_fetch_response_max_bytes,
+            partitions=partitions,
+            forgotten=forgotten,
+            session_id=self._session.session_id,
+            session_epoch=self._session.epoch,
+        )
+
+    def handle_failure(self, error: Exception) -> None:
+        """The leader was not reached: everything waits a little."""
+        if self.running:
+            _log.warning("fetch_failed", fetcher=self.name, error=str(error))
+        with self._lock:
+            self.requests += 1
+            self._session.handle_error()
+            self._delay(self._states)
+
+    def handle_response(self, response: FetchResponse) -> None:
+        """Append what the leader has sent, and do what its errors ask for.
+
+        An answer for a partition that is not as it was when it was asked for is dropped: it was removed and added
+        again, in another leader epoch maybe, or truncated, or is to wait.
+        """
+        diverging: dict[TopicPartition, OffsetAndEpoch] = {}
+        delayed: list[TopicPartition] = []
+        with self._lock:
+            self.requests += 1
+            asked = self._session.partitions
+            if not self._session.handle_response(response):
+                return
+            now = self._clock.nanoseconds()
+            for name, fetched in response.partitions.items():
+                state, request = self._states.get(name), asked.get(name)
+                if (
+                    state is None
+                    or request is None
+                    or not self._is_ready(state, now)
+                    or request.fetch_offset != state.fetch_offset
+                    # the same leader in a later epoch may have truncated what it sent in the earlier one
+                    or request.current_leader_epoch != state.current_leader_epoch
+                ):
+                    self._session.was_not_heard(name)
+                    continue
+                if fetched.error is not ErrorCode.NONE:
+                    if self._handle_error(name, state, fetched.error):
+                        delayed.append(name)
+                elif fetched.diverging_epoch is not None:
+                    # high watermark and log start count only once the truncation is done, with the next answer
+                    diverging[name] = fetched.diverging_epoch
+                    self._session.was_not_heard(name)
+                elif not self._append(name, state, fetched):
+                    delayed.append(name)
+            for name, end in diverging.items():
+                self._truncate_by(name, EpochEndOffset(end=end))
+            self._delay(delayed)
+            raised, self._raised = self._raised, set()
+        if raised:
+            self._owner.complete_delayed_fetches(raised)
+
+    # one partition
+
+    def _append(self, name: TopicPartition, state: PartitionFetchState, fetched: FetchedPartition) -> bool:
+        """Whether it may go on at once."""
+        try:
+            info = self._append_to_log(name, state, fetched)
+        except CorruptRecordError as error:
+            # it may be whole the next time, when the leader has finished to write or truncate it
+            _log.error("corrupt_batch_fetched", partition=str(name), offset=state.fetch_offset, error=str(error))
+            return False
+        except Exception as error:  # one partition's fault is not to stop the others
+            self._fail(name, "append", error)
+            return True
+        if info is None or name not in self._states:
+            return True  # a copy that is gone, or has taken its replica's place
+        appended = info.size_in_bytes
+        offset = info.last_offset + 1 if appended else state.fetch_offset
+        if appended or state.lag is None:
+            lag = max(0, fetched.high_watermark - offset)
+            epoch = info.last_leader_epoch if appended else state.last_fetched_epoch
+            self._move_to_end(
+                name,
+                attrs.evolve(
+                    state, fetch_offset=offset, lag=lag, state=ReplicaState.FETCHING, last_fetched_epoch=epoch
+                ),
+            )
+        if appended:
+            self.bytes += appended
+            if self._quota.is_throttled(name):
+                self._quota.record(appended)
+        return True
+
+    def _append_to_log(
+        self, name: TopicPartition, state: PartitionFetchState, fetched: FetchedPartition
+    ) -> LogAppendInfo | None:
+        partition = self._owner.partition_or_raise(name)
+        with partition.lock:
+            log = partition.local_log
+            if state.fetch_offset != log.log_end_offset:
+                raise ValueError(f"fetched offset {state.fetch_offset}, but the log ends at {log.log_end_offset}")
+            # an oversized batch comes whole since KIP-74; of a leader that cuts it off replication would stand still
+            data = fetched.data
+            if data and next(log_batches(data), None) is None:
+                _log.error(
+                    "oversized_batch_cut_off", partition=str(name), offset=state.fetch_offset, bytes=len(data),
+                    help="raise replica.fetch.max.bytes above the topic's max.message.bytes",
+                )  # fmt: skip
+            info = append_records_to_follower(partition, data, state.current_leader_epoch) if data else _NOTHING
+            before = log.high_watermark
+            if log.update_high_watermark(fetched.high_watermark) != before:
+                self._raised.add(name)
+            if fetched.log_start_offset > log.log_start_offset:
+                log.maybe_increment_log_start_offset(min(fetched.log_start_offset, log.high_watermark))
+            return info
+
+    def _handle_error(self, name: TopicPartition, state: PartitionFetchState, error: ErrorCode) -> bool:
+        """Whether to try again after a while; otherwise it goes on at once, or no more."""
+        if error is ErrorCode.OFFSET_OUT_OF_RANGE:
+            return not self._handle_out_of_range(name, state)
+        if error is ErrorCode.FENCED_LEADER_EPOCH:
+            self._fail_fenced(name, state)
+            return False
+        quiet = error in (ErrorCode.UNKNOWN_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        (_log.debug if quiet else _log.warning)(
+            "fetch_error", fetcher=self.name, partition=str(name), offset=state.fetch_offset, error=error.name
+        )
+        return True
+
+    def _handle_out_of_range(self, name: TopicPartition, state: PartitionFetchState) -> bool:
+        try:
+            self._move_to_end(name, self._offset_after_truncation(name, state))
+        except FencedLeaderEpochError:
+            self._fail_fenced(name, state)
+        except (ReplicationError, LeaderUnreachableError) as error:
+            _log.info("offset_not_fetched", partition=str(name), error=str(error))
+            return False
+        return True
+
+    def _offset_after_truncation(self, name: TopicPartition, state: PartitionFetchState) -> PartitionFetchState:
+        """Where to go on when what we asked for is not in the leader's log.
+
+        The leader ends below us: truncate to its end. It starts above us: begin anew at its start. Otherwise our end
+        has come into its log meanwhile, and is right.
+        """
+        log, epoch = self._log_of(name), state.current_leader_epoch
+        leader_end = self._end_point.latest_offset(name, epoch)
+        if leader_end < log.log_end_offset:
+            _log.warning("truncated_to_leaders_end", partition=str(name), ours=log.log_end_offset, leaders=leader_end)
+            self._truncate(name, leader_end)
+            offset = leader_end
+        else:
+            leader_start = self._end_point.earliest_offset(name, epoch)
+            offset = max(leader_start, log.log_end_offset)
+            if leader_start > log.log_end_offset:
+                _log.warning("log_begun_anew", partition=str(name), ours=log.log_end_offset, leaders=leader_start)
+                self._truncate_fully(name, leader_start)
+        return attrs.evolve(
+            state,
+            fetch_offset=offset,
+            lag=max(0, leader_end - offset),
+            state=ReplicaState.FETCHING,
+            last_fetched_epoch=self._log_of(name).latest_epoch,
+        )
+
+    def _fail_fenced(self, name: TopicPartition, state: PartitionFetchState) -> None:
+        """The leader has a later epoch than the one that we have still: only metadata can help."""
+        epoch = state.current_leader_epoch
+        self._fail(name, "fetch", FencedLeaderEpochError(f"the leader has a later epoch than {epoch}"))
+
+    def _truncate_by(self, name: TopicPartition, answer: EpochEndOffset) -> None:
+        """Truncate as the leader's answer about our epoch asks for."""
+        if answer.error is ErrorCode.FENCED_LEADER_EPOCH:
+            self._fail_fenced(name, self._states[name])
+            return
+        if answer.error is not ErrorCode.NONE:
+            self._delay([name])
+            return
+        try:
+            offset, completed = truncation_offset(self._log_of(name), answer.end, self._states[name].fetch_offset)
+            self._truncate(name, offset)
+        except Exception as error:  # one partition's fault is not to stop the others
+            self._fail(name, "truncate", error)
+            return
+        # not completed: the epoch before may diverge too. The next fetch tells, or else the leader is asked again
+        fetching = completed or self._end_point.is_truncation_on_fetch_supported
+        self._states[name] = attrs.evolve(
+            self._states[name],
+            fetch_offset=offset,
+            state=ReplicaState.FETCHING if fetching else ReplicaState.TRUNCATING,
+            last_fetched_epoch=self._latest_epoch(name),
+        )
+
+    def _truncate_to_fetch_offset(self, name: TopicPartition) -> None:
+        """Without epochs: to where fetching was to begin, which is the high watermark."""
+        state = self._states[name]
+        try:
+            self._truncate(name, state.fetch_offset)
+        except Exception as error:  # one partition's fault is not to stop the others
+            self._fail(name, "truncate", error)
+            return
+        epoch = self._latest_epoch(name)
+        self._states[name] = attrs.evolve(state, state=ReplicaState.FETCHING, last_fetched_epoch=epoch)
+
+    def _truncate(self, name: TopicPartition, offset: int) -> None:
+        truncate_to(self._owner.partition_or_raise(name), offset)
+        self._owner.mark_future_for_truncation(name, offset)
+
+    def _truncate_fully(self, name: TopicPartition, offset: int) -> None:
+        truncate_fully_and_start_at(self._owner.partition_or_raise(name), offset)
+
+    def _fail(self, name: TopicPartition, what: str, error: Exception) -> None:
+        level = _log.warning if isinstance(error, KafkaStorageError | FencedLeaderEpochError) else _log.error
+        level("partition_failed", fetcher=self.name, partition=str(name), what=what, error=str(error))
+        self._states.pop(name, None)
+        self._owner.add_failed_partition(name)
+
+    def _is_held_back(self, name: TopicPartition, state: PartitionFetchState) -> bool:
+        """Only what is not in sync is throttled, so that a quota shrinks no ISR."""
+        return not state.is_in_sync and self._quota.is_throttled(name) and self._quota.is_exceeded()

@@ -1,0 +1,197 @@
+"""A real broker's log directories beside what the image says that they should hold. Only ever reads."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from kraftlake.delta import TopicPartition
+from kraftlake.image import MetadataImage
+from kraftlake.image.broker_partitions import hosted_partitions
+from kraftlake.image.topics.directory_id import LOST
+from kraftlake.records.uuid import Uuid
+from kraftlake.replica_manager.logs.memory_log_manager import is_reserved
+from kraftlake.runtime.arguments import path_texts, whole
+from kraftlake.runtime.errors import NotASourceError
+
+METADATA_FILE = "partition.metadata"
+_LARGEST_FILE = 64 * 1024
+_PARTITION = re.compile(r"(?P<topic>[A-Za-z0-9._-]{1,249})-(?P<partition>\d{1,10})")
+_MARKED = re.compile(r"(?P<name>.+)\.(?P<id>[0-9a-f]{32})-(?P<mark>delete|future|stray)")
+_METADATA_TOPIC = "__cluster_metadata"
+
+
+@attrs.frozen(kw_only=True)
+class Finding:
+    """A folder that is not what the image says, or one that is missing (`path` None)."""
+
+    partition: str
+    path: str | None
+    expected: str | None
+    reason: str
+
+    def to_json(self) -> dict[str, Any]:
+        """The form in `kraftlake replay --json`."""
+        return {"partition": self.partition, "path": self.path, "expected": self.expected, "reason": self.reason}
+
+
+@attrs.frozen(kw_only=True)
+class LogDirReport:
+    """What a comparison found.
+
+    `directories` are the ids by path, None for one without; `matching` counts the folders that are as they should be.
+    `missing` have no folder, `strays` are folders that the broker has no replica for, `misplaced` lie in another
+    directory than the image says. `moving` are copies on their way to another directory, and `deleted` those that a
+    broker has marked for deletion: both are fine.
+    """
+
+    directories: dict[str, Uuid | None]
+    matching: int
+    missing: tuple[Finding, ...]
+    strays: tuple[Finding, ...]
+    misplaced: tuple[Finding, ...]
+    moving: tuple[str, ...]
+    deleted: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """The form in `kraftlake replay --json`."""
+        return {
+            "directories": {path: None if id_ is None else str(id_) for path, id_ in self.directories.items()},
+            "matching": self.matching,
+            "missing": [finding.to_json() for finding in self.missing],
+            "stray": [finding.to_json() for finding in self.strays],
+            "wrongDirectory": [finding.to_json() for finding in self.misplaced],
+            "moving": list(self.moving),
+            "deleted": list(self.deleted),
+        }
+
+
+def check_log_dirs(paths: Iterable[str | os.PathLike[str]]) -> None:
+    """NotASourceError for the first path that is no folder, so that nobody waits for a comparison that can't be."""
+    for path in path_texts(paths):
+        if not Path(path).is_dir():
+            raise NotASourceError(f"{path} is no log directory of a broker: there is no such folder.")
+
+
+def compare_log_dirs(image: MetadataImage, broker_id: int, paths: Iterable[str | os.PathLike[str]]) -> LogDirReport:
+    """Compare a broker's log directories with an image; NotASourceError for a path that is no folder.
+
+    Folders are told by their names and the topic id in `partition.metadata`. Strays are found as Kafka finds them when
+    a broker starts (LogManager.isStrayReplica), but nothing is renamed or deleted.
+    """
+    broker_id = whole(broker_id, "a broker's id", least=0)
+    expected = {TopicPartition(name, id_): state for name, id_, state in hosted_partitions(image.topics, broker_id)}
+    ids: dict[str, Uuid | None] = {}
+    strays: list[Finding] = []
+    misplaced: list[Finding] = []
+    moving: list[str] = []
+    deleted: list[str] = []
+    found: set[TopicPartition] = set()
+    matching = 0
+    for path in map(Path, path_texts(paths)):
+        directory_id = ids[str(path)] = _directory_id(path)
+        for folder, name, mark in _folders(path):
+            if mark == "delete":
+                deleted.append(str(folder))
+                continue
+            if mark == "future":
+                moving.append(str(folder))
+                continue
+            state = expected.get(name)
+            why = _why_stray(image, name, folder, broker_id, marked=mark == "stray")
+            if state is None or why:
+                strays.append(Finding(partition=str(name), path=str(folder), expected=None, reason=why))
+                continue
+            assigned = state.directory(broker_id)
+            first = name not in found
+            found.add(name)
+            if assigned is not None and not is_reserved(assigned) and directory_id not in (None, assigned):
+                reason = f"it lies in directory {directory_id}, and the image says {assigned}"
+                misplaced.append(Finding(partition=str(name), path=str(folder), expected=str(assigned), reason=reason))
+            elif first:
+                matching += 1
+    missing = [
+        Finding(
+            partition=str(name),
+            path=None,
+            expected=_shown(state.directory(broker_id)),
+            reason=_why_missing(state.directory(broker_id), ids),
+        )
+        for name, state in sorted(expected.items())
+        if name not in found
+    ]
+    return LogDirReport(
+        directories=ids,
+        matching=matching,
+        missing=tuple(missing),
+        strays=tuple(strays),
+        misplaced=tuple(misplaced),
+        moving=tuple(moving),
+        deleted=tuple(deleted),
+    )
+
+
+def _folders(path: Path) -> Iterator[tuple[Path, TopicPartition, str]]:
+    """The partition folders in a log directory, with the mark that Kafka puts on some."""
+    check_log_dirs((path,))
+    for folder in sorted(path.iterdir()):
+        marked = _MARKED.fullmatch(folder.name)
+        name = _PARTITION.fullmatch(marked["name"] if marked else folder.name)
+        if name is None or name["topic"] == _METADATA_TOPIC or folder.is_symlink() or not folder.is_dir():
+            continue
+        yield folder, TopicPartition(name["topic"], int(name["partition"])), marked["mark"] if marked else ""
+
+
+def _why_stray(image: MetadataImage, name: TopicPartition, folder: Path, broker_id: int, *, marked: bool) -> str:
+    """Why a folder is nobody's; empty for one that the broker should have."""
+    topic = image.topics.get_topic(name.topic)
+    topic_id = _topic_id(folder)
+    if topic_id is not None and (topic is None or topic.id != topic_id):
+        known = "" if topic is None else f"; the topic of that name has the id {topic.id}"
+        return f"the topic with id {topic_id} does not exist{known}"
+    if topic is None:
+        return "there is no such topic"
+    state = topic.partitions.get(name.partition)
+    if state is None:
+        return f"the topic has {len(topic.partitions)} partitions"
+    if broker_id not in state.replicas:
+        return f"the replicas are on brokers {', '.join(map(str, state.replicas))}"
+    return "a broker has marked it as a stray" if marked else ""
+
+
+def _why_missing(assigned: Uuid | None, ids: dict[str, Uuid | None]) -> str:
+    if assigned is None or is_reserved(assigned):
+        return "its directory is lost" if assigned == LOST else "no directory has a folder for it"
+    if None not in ids.values() and assigned not in ids.values():
+        return f"it should lie in directory {assigned}, which was not given"
+    return "the directory that it should lie in has no folder for it"
+
+
+def _shown(directory: Uuid | None) -> str | None:
+    return None if directory is None or is_reserved(directory) else str(directory)
+
+
+def _topic_id(folder: Path) -> Uuid | None:
+    return _id_in(folder / METADATA_FILE, r"topic_id\s*:\s*(\S+)")
+
+
+def _directory_id(path: Path) -> Uuid | None:
+    return _id_in(path / "meta.properties", r"directory\.id\s*=\s*(\S+)")
+
+
+def _id_in(file: Path, pattern: str) -> Uuid | None:
+    try:
+        with file.open("rb") as stream:
+            text = stream.read(_LARGEST_FILE).decode("utf-8", "replace")
+    except OSError:
+        return None
+    match = re.search(f"^{pattern}$", text, re.MULTILINE)
+    try:
+        return None if match is None else Uuid.from_string(match[1])
+    except ValueError:
+        return None

@@ -1,0 +1,195 @@
+"""The logs of a broker in memory: for replay, simulations and tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+
+from kraftlake.delta import TopicPartition
+from kraftlake.image import TopicsImage
+from kraftlake.records.uuid import Uuid
+from kraftlake.replica_manager.errors import KafkaStorageError, LogDirNotFoundError
+from kraftlake.replica_manager.logs.log_config import LogConfig
+from kraftlake.replica_manager.logs.memory_log import MemoryPartitionLog
+
+_RESERVED_IDS = 100
+"""Directory ids below this number stand for no directory. Source: org.apache.kafka.common.DirectoryId."""
+
+
+class MemoryLogManager:
+    """A `LogManager` whose directories are names. What it holds outlives a replica manager, as a disk would.
+
+    `directories` are the ids of the online ones by name; `defaults` is what holds where a topic sets nothing, and
+    `topic_configs` gives what a topic sets in the newest metadata.
+    """
+
+    def __init__(
+        self,
+        directories: Mapping[str, Uuid],
+        defaults: LogConfig = LogConfig(),  # noqa: B008 - it is frozen
+        topic_configs: Callable[[str], Mapping[str, str]] = lambda _: {},
+    ) -> None:
+        self.directories = dict(directories)
+        self.offline: dict[str, Uuid] = {}
+        self._defaults = defaults
+        self._topic_configs = topic_configs
+        self._logs: dict[TopicPartition, MemoryPartitionLog] = {}
+        self._future_logs: dict[TopicPartition, MemoryPartitionLog] = {}
+        self._checkpoints: dict[str, dict[TopicPartition, int]] = {}
+        self._preferred: dict[TopicPartition, str] = {}
+        self.stray_logs: dict[TopicPartition, MemoryPartitionLog] = {}
+        """Those that `startup` has found to be nobody's."""
+
+    def startup(self, topics: Collection[str], is_stray: Callable[[Uuid | None, int], bool]) -> None:  # noqa: ARG002
+        """Set apart the logs, future ones too, of which `is_stray` says by topic id and partition that they are."""
+        for logs in (self._logs, self._future_logs):
+            for name in [name for name, log in logs.items() if is_stray(log.topic_id, name.partition)]:
+                self.stray_logs[name] = logs.pop(name)
+
+    def recover_abandoned_future_logs(self, broker_id: int, topics: TopicsImage) -> None:
+        """Have each copy in place of its replica, which the controller believes to be there already.
+
+        A broker that died between the controller's answer and the exchange has left it so.
+        """
+        for name, future in list(self._future_logs.items()):
+            state = None if future.topic_id is None else topics.get_partition(future.topic_id, name.partition)
+            here = self.directories.get(future.directory)
+            if state is not None and here is not None and state.directory(broker_id) == here:
+                self._logs[name] = self._future_logs.pop(name)
+
+    def logs(self) -> Mapping[TopicPartition, MemoryPartitionLog]:
+        """All logs, also those that no partition uses."""
+        return self._logs
+
+    def get_log(self, topic_partition: TopicPartition, *, is_future: bool = False) -> MemoryPartitionLog | None:
+        """The log of a replica."""
+        return (self._future_logs if is_future else self._logs).get(topic_partition)
+
+    def get_or_create_log(
+        self,
+        topic_partition: TopicPartition,
+        *,
+        is_new: bool,
+        is_future: bool,
+        topic_id: Uuid,
+        target_directory_id: Uuid | None,
+    ) -> MemoryPartitionLog:
+        """The log of a replica, made where there is none."""
+        logs = self._future_logs if is_future else self._logs
+        log = logs.get(topic_partition)
+        if log is not None:
+            if log.directory in self.offline:
+                raise KafkaStorageError(f"The log of {topic_partition} lies in {log.directory}, which is offline.")
+            if log.topic_id is None:
+                log.assign_topic_id(topic_id)
+            return log
+        if not is_new and not is_future and self.offline:
+            offline = ", ".join(sorted(self.offline))
+            raise KafkaStorageError(f"No log of {topic_partition} is made: it may lie in {offline}, which is offline.")
+        preferred = self._preferred.pop(topic_partition, None)
+        assert preferred is not None or not is_future, "a copy is made where somebody wants it"
+        directory = preferred or self._directory_for(target_directory_id)
+        log = MemoryPartitionLog(topic_partition, topic_id, directory, self._config_of(topic_partition.topic))
+        logs[topic_partition] = log
+        return log
+
+    def _config_of(self, topic: str) -> LogConfig:
+        configs = self._topic_configs(topic)
+        return self._defaults.overridden(configs) if configs else self._defaults
+
+    def update_topic_config(self, topic: str, configs: Mapping[str, str]) -> None:
+        """Have all logs of a topic heed `configs` over the defaults."""
+        config = self._defaults.overridden(configs)
+        for logs in (self._logs, self._future_logs):
+            for name, log in logs.items():
+                if name.topic == topic:
+                    log.update_config(config)
+
+    def prefer_directory(self, topic_partition: TopicPartition, directory: str) -> None:
+        """Have the next log of a replica in that directory."""
+        logs = (self._logs.get(topic_partition), self._future_logs.get(topic_partition))
+        if not any(log is not None and log.directory == directory for log in logs):
+            self._preferred[topic_partition] = directory
+
+    def _directory_for(self, wanted: Uuid | None) -> str:
+        """The directory with the wanted id, else the one with the fewest logs, the first by name of them."""
+        if not self.directories:
+            raise KafkaStorageError("No log directory is online.")
+        if wanted is not None and not is_reserved(wanted):
+            for name, id_ in self.directories.items():
+                if id_ == wanted:
+                    return name
+        counts = dict.fromkeys(sorted(self.directories), 0)
+        for log in self._logs.values():
+            if log.directory in counts:
+                counts[log.directory] += 1
+        return min(counts, key=counts.__getitem__)
+
+    def is_directory_online(self, directory_id: Uuid) -> bool:
+        """Whether a directory with that id is online."""
+        return directory_id in self.directories.values()
+
+    def is_log_dir_online(self, directory: str) -> bool:
+        """Whether the directory is online."""
+        if directory not in self.directories and directory not in self.offline:
+            raise LogDirNotFoundError(f"There is no log directory {directory}.")
+        return directory in self.directories
+
+    def has_offline_directories(self) -> bool:
+        """Whether any has failed."""
+        return bool(self.offline)
+
+    def directory_id(self, directory: str) -> Uuid | None:
+        """The id of an online directory."""
+        return self.directories.get(directory)
+
+    def handle_log_dir_failure(self, directory: str) -> None:
+        """Take a directory offline; what lies in it stays there until somebody brings it back."""
+        if directory in self.directories:
+            self.offline[directory] = self.directories.pop(directory)
+
+    def delete_logs(
+        self, partitions: Iterable[TopicPartition], on_error: Callable[[TopicPartition, Exception], None]
+    ) -> None:
+        """Delete the logs of replicas."""
+        for partition in partitions:
+            log = self._logs.get(partition)
+            if log is not None and log.directory in self.offline:
+                on_error(
+                    partition,
+                    KafkaStorageError(f"The log of {partition} lies in {log.directory}, which is offline."),
+                )
+                continue
+            self._logs.pop(partition, None)
+            self._future_logs.pop(partition, None)
+            for checkpoint in self._checkpoints.values():
+                checkpoint.pop(partition, None)
+
+    def delete_future_log(self, topic_partition: TopicPartition) -> None:
+        """Delete the copy that a replica was being moved to."""
+        self._future_logs.pop(topic_partition, None)
+
+    def replace_current_with_future(self, topic_partition: TopicPartition) -> None:
+        """The copy becomes the replica's log, with its high watermark."""
+        current, future = self._logs.get(topic_partition), self._future_logs.get(topic_partition)
+        for which, log in (("replica", current), ("copy", future)):
+            if log is None or log.directory in self.offline:
+                raise KafkaStorageError(f"The {which} of {topic_partition} can't be exchanged: it is offline.")
+        assert current is not None
+        assert future is not None
+        future.update_high_watermark(current.high_watermark)
+        self._logs[topic_partition] = self._future_logs.pop(topic_partition)
+
+    def checkpointed_high_watermark(self, directory: str, topic_partition: TopicPartition) -> int | None:
+        """What was written last for that directory."""
+        return self._checkpoints.get(directory, {}).get(topic_partition)
+
+    def write_high_watermarks(self, directory: str, high_watermarks: dict[TopicPartition, int]) -> None:
+        """Replace what a directory's checkpoint says."""
+        if directory in self.offline:
+            raise KafkaStorageError(f"The log directory {directory} is offline.")
+        self._checkpoints[directory] = dict(high_watermarks)
+
+
+def is_reserved(directory_id: Uuid) -> bool:
+    """Whether an id stands for no particular directory (unassigned, lost, migrating, and what may come)."""
+    return int.from_bytes(directory_id, "big") < _RESERVED_IDS

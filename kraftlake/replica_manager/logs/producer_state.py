@@ -1,0 +1,216 @@
+"""What producers have written to a log last: which batches are repeated, and which don't continue them (KIP-98).
+
+Pure: whoever has the log gives it the batches in their order. Transactions are not verified with their coordinator
+(KIP-890), and markers are checked as of transaction.version 0 and 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import attrs
+
+from kraftlake.delta import TopicPartition
+from kraftlake.replica_manager.errors import (
+    InvalidProducerEpochError,
+    InvalidTxnStateError,
+    OutOfOrderSequenceError,
+    TransactionCoordinatorFencedError,
+)
+from kraftlake.replica_manager.logs.log_batch import NO_PRODUCER_ID, LogBatch
+from kraftlake.replica_manager.logs.partition_log import AppendOrigin
+from kraftlake.runtime.log import get_logger
+
+_log = get_logger(__name__)
+
+BATCHES_TO_RETAIN: Final = 5
+"""As many requests as an idempotent producer may have in flight."""
+NO_EPOCH: Final = -1
+_LAST_SEQUENCE: Final = (1 << 31) - 1
+
+
+@attrs.frozen(weakref_slot=False)
+class BatchMetadata:
+    """A batch of a producer, by its sequence numbers and offsets, both inclusive; `timestamp` in epoch ms."""
+
+    first_sequence: int
+    last_sequence: int
+    first_offset: int
+    last_offset: int
+    timestamp: int
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class ProducerState:
+    """A producer: its epoch, its last batches in that epoch, and where its open transaction began.
+
+    `last_timestamp` is that of its last batch, by which it expires; `coordinator_epoch` that of the last marker.
+    Source: org.apache.kafka.storage.internals.log.ProducerStateEntry.
+    """
+
+    producer_id: int
+    producer_epoch: int = NO_EPOCH
+    coordinator_epoch: int = -1
+    last_timestamp: int = -1
+    transaction_first_offset: int | None = None
+    batches: tuple[BatchMetadata, ...] = ()
+
+    @property
+    def last_sequence(self) -> int:
+        """The sequence number of its last record, −1 where it has none in this epoch."""
+        return self.batches[-1].last_sequence if self.batches else -1
+
+    def duplicate_of(self, batch: LogBatch) -> BatchMetadata | None:
+        """What `batch` repeats."""
+        if batch.producer_epoch != self.producer_epoch:
+            return None
+        wanted = (batch.base_sequence, batch.last_sequence)
+        return next((known for known in self.batches if (known.first_sequence, known.last_sequence) == wanted), None)
+
+
+class ProducerAppend:
+    """What the batches of one append make of a producer, before they are appended.
+
+    The sequence numbers of clients' batches are checked, those of replicated ones are only noted. Source:
+    org.apache.kafka.storage.internals.log.ProducerAppendInfo.
+    """
+
+    def __init__(self, topic_partition: TopicPartition, before: ProducerState, origin: AppendOrigin) -> None:
+        self._topic_partition = topic_partition
+        self._before = before
+        self._origin = origin
+        self.state = before
+
+    def append(self, batch: LogBatch) -> None:
+        """Go past the next batch.
+
+        InvalidProducerEpochError, OutOfOrderSequenceError, InvalidTxnStateError and TransactionCoordinatorFencedError
+        as the batch does not go on from what is known.
+        """
+        self._check_epoch(batch)
+        if batch.control:
+            self._end_transaction(batch)
+            return
+        if self._origin is AppendOrigin.CLIENT:
+            self._check_sequence(batch)
+        state = self.state
+        if state.transaction_first_offset is not None and not batch.transactional:
+            raise InvalidTxnStateError(
+                f"{self._where(batch)} is outside of its transaction, which began at offset "
+                f"{state.transaction_first_offset}."
+            )
+        began = state.transaction_first_offset
+        noted = BatchMetadata(
+            batch.base_sequence, batch.last_sequence, batch.base_offset, batch.last_offset, batch.max_timestamp
+        )
+        known = state.batches if batch.producer_epoch == state.producer_epoch else ()
+        self.state = attrs.evolve(
+            state,
+            producer_epoch=batch.producer_epoch,
+            last_timestamp=batch.max_timestamp,
+            transaction_first_offset=batch.base_offset if began is None and batch.transactional else began,
+            batches=(*known, noted)[-BATCHES_TO_RETAIN:],
+        )
+
+    def _check_epoch(self, batch: LogBatch) -> None:
+        if batch.producer_epoch >= self.state.producer_epoch:
+            return
+        words = (
+            f"{self._where(batch)} has producer epoch {batch.producer_epoch}, but {self.state.producer_epoch} was seen."
+        )
+        if self._origin is not AppendOrigin.REPLICATION:
+            raise InvalidProducerEpochError(words)
+        _log.warning("producer_epoch_fell", why=words)
+
+    def _check_sequence(self, batch: LogBatch) -> None:
+        state, first = self.state, batch.base_sequence
+        if batch.producer_epoch != state.producer_epoch:
+            wrong, wanted = first != 0 and state.producer_epoch != NO_EPOCH, 0
+        else:
+            wanted = 0 if state.last_sequence == _LAST_SEQUENCE else state.last_sequence + 1
+            wrong = first != wanted and self._before.producer_epoch != NO_EPOCH
+        if wrong:
+            raise OutOfOrderSequenceError(f"{self._where(batch)} has sequence number {first}, and {wanted} was due.")
+
+    def _end_transaction(self, marker: LogBatch) -> None:
+        state, coordinator_epoch = self.state, marker.coordinator_epoch()
+        if state.coordinator_epoch > coordinator_epoch:
+            words = (
+                f"{self._where(marker)} is of coordinator epoch {coordinator_epoch}, but {state.coordinator_epoch} was "
+                f"seen."
+            )
+            if self._origin is not AppendOrigin.REPLICATION:
+                raise TransactionCoordinatorFencedError(words)
+            _log.info("coordinator_epoch_fell", why=words)
+        self.state = attrs.evolve(
+            state,
+            producer_epoch=marker.producer_epoch,
+            coordinator_epoch=coordinator_epoch,
+            last_timestamp=marker.max_timestamp,
+            transaction_first_offset=None,
+            batches=state.batches if marker.producer_epoch == state.producer_epoch else (),
+        )
+
+    def _where(self, batch: LogBatch) -> str:
+        return f"A batch of producer {batch.producer_id} for offset {batch.base_offset} of {self._topic_partition}"
+
+
+class ProducerStates:
+    """The producers of a log, by id. Source: org.apache.kafka.storage.internals.log.ProducerStateManager."""
+
+    __slots__ = ("_states", "_topic_partition")
+
+    def __init__(self, topic_partition: TopicPartition) -> None:
+        self._topic_partition = topic_partition
+        self._states: dict[int, ProducerState] = {}
+
+    def __len__(self) -> int:
+        """How many producers are known."""
+        return len(self._states)
+
+    def get(self, producer_id: int) -> ProducerState | None:
+        """What is known of a producer."""
+        return self._states.get(producer_id)
+
+    def check(
+        self, batches: Sequence[LogBatch], origin: AppendOrigin
+    ) -> tuple[list[ProducerState], BatchMetadata | None]:
+        """What appending `batches` makes of their producers, for `update`; or which known batch a client repeats.
+
+        Of a client's append that holds one repeated batch nothing is appended, as in Kafka. Raises what
+        `ProducerAppend.append` does.
+        """
+        appends: dict[int, ProducerAppend] = {}
+        for batch in batches:
+            id_ = batch.producer_id
+            if id_ == NO_PRODUCER_ID:
+                continue
+            known = self._states.get(id_)
+            if origin is AppendOrigin.CLIENT and known is not None:
+                duplicate = known.duplicate_of(batch)
+                if duplicate is not None:
+                    return [], duplicate
+            append = appends.get(id_)
+            if append is None:
+                before = ProducerState(producer_id=id_) if known is None else known
+                append = appends[id_] = ProducerAppend(self._topic_partition, before, origin)
+            append.append(batch)
+        return [append.state for append in appends.values()], None
+
+    def update(self, states: Iterable[ProducerState]) -> None:
+        """Take what `check` gave: the batches are in the log."""
+        for state in states:
+            self._states[state.producer_id] = state
+
+    def remove_expired(self, now_ms: int, expiration_ms: int) -> None:
+        """Forget those with no open transaction that wrote nothing for `expiration_ms` (producer.id.expiration.ms)."""
+        for id_, state in list(self._states.items()):
+            if state.transaction_first_offset is None and now_ms - state.last_timestamp >= expiration_ms:
+                del self._states[id_]
+
+    def rebuild(self, batches: Sequence[LogBatch]) -> None:
+        """Begin again with what is left of the log."""
+        self._states.clear()
+        states, _ = self.check(batches, AppendOrigin.REPLICATION)
+        self.update(states)

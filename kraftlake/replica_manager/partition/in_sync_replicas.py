@@ -1,0 +1,268 @@
+"""Who follows a partition that this broker leads, who of them is in sync, and what that makes the high watermark."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kraftlake.delta import TopicIdPartition
+from kraftlake.image import LeaderRecoveryState, PartitionRegistration
+from kraftlake.replica_manager.controller_channel import AlterPartitionAnswer, BrokerState, LeaderAndIsr
+from kraftlake.replica_manager.errors import ErrorCode
+from kraftlake.replica_manager.logs.partition_log import PartitionLog
+from kraftlake.replica_manager.partition.partition_state import (
+    NO_ASSIGNMENT,
+    NO_ISR,
+    Assignment,
+    CommittedIsr,
+    IsrState,
+    PendingExpandIsr,
+    PendingIsrChange,
+    PendingShrinkIsr,
+)
+from kraftlake.replica_manager.partition.replica import NO_BROKER_EPOCH, Replica
+from kraftlake.runtime.log import get_logger
+
+if TYPE_CHECKING:
+    from kraftlake.replica_manager.partition.partition import Partition
+
+_log = get_logger(__name__)
+
+_NOT_APPLIED = (ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA)
+"""The controller says that our partition epoch is right and the proposal was not made so: back to what is committed."""
+_WAIT_FOR_METADATA = (
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.UNKNOWN_TOPIC_ID,
+    ErrorCode.FENCED_LEADER_EPOCH,
+    ErrorCode.INVALID_UPDATE_VERSION,
+    ErrorCode.INVALID_REQUEST,
+    ErrorCode.NEW_LEADER_ELECTED,
+)
+"""We are behind, and only the metadata log can tell what is so: the proposal stays pending until it does."""
+
+
+class InSyncReplicas:
+    """The leader's part of a partition: assignment, followers, ISR. Empty on followers.
+
+    Everything is called with the partition's lock held but `maybe_expand` and `maybe_shrink`, which must not be: they
+    talk to the controller. Source: kafka.cluster.Partition.
+    """
+
+    __slots__ = ("assignment", "awaits_answer", "partition", "remote_replicas", "state")
+
+    def __init__(self, partition: Partition) -> None:
+        self.partition = partition
+        self.assignment: Assignment = NO_ASSIGNMENT
+        self.state: IsrState = NO_ISR
+        self.remote_replicas: dict[int, Replica] = {}
+        self.awaits_answer = False
+        """Whether the controller has not answered the proposal that `state` is about."""
+
+    def clear(self) -> None:
+        """Forget everything: the partition is deleted or offline."""
+        self.assignment, self.state, self.remote_replicas = NO_ASSIGNMENT, NO_ISR, {}
+        self.awaits_answer = False
+
+    def update(self, registration: PartitionRegistration, *, is_leader: bool, recovery: LeaderRecoveryState) -> None:
+        """Take assignment and ISR from metadata; any proposal that is pending is overtaken by that.
+
+        Unless the metadata is what the proposal was made on, known from the answer to the one before it: then the
+        proposal stays. Kafka 4.4 drops it there, and until the next metadata the high watermark does not wait for a
+        follower that the controller may have taken into the ISR: what is committed meanwhile is lost if it is elected.
+
+        A follower keeps the assignment only: its ISR is empty.
+        """
+        if is_leader:
+            local, known = self.partition.context.broker_id, self.remote_replicas
+            self.remote_replicas = {
+                id_: known.get(id_) or Replica(id_) for id_ in registration.replicas if id_ != local
+            }
+        else:
+            self.remote_replicas = {}
+        self.assignment = Assignment(
+            replicas=registration.replicas,
+            adding=registration.adding_replicas,
+            removing=registration.removing_replicas,
+        )
+        if is_leader and registration.partition_epoch == self.partition.partition_epoch and self.awaits_answer:
+            return
+        self.awaits_answer = False
+        self.state = CommittedIsr(
+            isr=frozenset(registration.isr) if is_leader else frozenset(), leader_recovery_state=recovery
+        )
+
+    def effective_min_isr(self, log: PartitionLog) -> int:
+        """min.insync.replicas, but never more than there are replicas."""
+        return min(log.config.min_insync_replicas, len(self.remote_replicas) + 1)
+
+    @property
+    def is_under_min_isr(self) -> bool:
+        """Whether this broker leads it and too few replicas are in sync."""
+        log = self.partition.leader_log
+        return log is not None and len(self.state.isr) < self.effective_min_isr(log)
+
+    @property
+    def is_at_min_isr(self) -> bool:
+        """Whether this broker leads it and one replica less in sync would be too few."""
+        log = self.partition.leader_log
+        return log is not None and len(self.state.isr) == self.effective_min_isr(log)
+
+    @property
+    def is_under_replicated(self) -> bool:
+        """Whether this broker leads it and a replica is not in sync."""
+        return self.partition.is_leader and self.assignment.replication_factor > len(self.state.isr)
+
+    def maybe_increment_high_watermark(self, log: PartitionLog, now_ms: int) -> bool:
+        """Raise the high watermark to what every replica that counts has; whether it moved.
+
+        Those of the maximal ISR count, and those that are caught up and may join: else a follower could never catch
+        up with a leader that is alone in the ISR. Nothing moves while the ISR is under its minimum. Called when the ISR
+        or the end of any replica has changed.
+        """
+        if self.is_under_min_isr:
+            return False
+        end = lowest = log.log_end_offset
+        maximal = self.state.maximal_isr
+        max_lag = self.partition.context.config.replica_lag_time_max_ms
+        for id_, replica in self.remote_replicas.items():
+            state = replica.state
+            if state.log_end_offset < lowest and (
+                id_ in maximal or (state.is_caught_up(end, now_ms, max_lag) and self.is_isr_eligible(id_))
+            ):
+                lowest = state.log_end_offset
+        return lowest >= 0 and log.maybe_increment_high_watermark(lowest) is not None
+
+    def is_isr_eligible(self, broker_id: int) -> bool:
+        """Whether a follower may be in the ISR: neither fenced nor shutting down, and it fetches as the incarnation
+        that is registered, or without saying as which one.
+        """
+        replica = self.remote_replicas.get(broker_id)
+        if replica is None:
+            return False
+        metadata = self.partition.context.metadata
+        if metadata.is_broker_fenced(broker_id) or metadata.is_broker_shutting_down(broker_id):
+            return False
+        fetched_as, registered_as = replica.state.broker_epoch, metadata.alive_broker_epoch(broker_id)
+        if fetched_as is None or registered_as is None:
+            return False
+        return fetched_as in (NO_BROKER_EPOCH, registered_as)
+
+    def maybe_expand(self, replica: Replica) -> None:
+        """Propose that a follower joins, if it may and has all that is committed and reaches into this leader epoch."""
+        pending: PendingIsrChange | None = None
+        with self.partition.lock:
+            state = self.state
+            if isinstance(state, CommittedIsr) and self._may_join(replica):
+                self.awaits_answer = True
+                isr = state.isr | {replica.broker_id}
+                pending = PendingExpandIsr(
+                    new_in_sync_replica=replica.broker_id, sent=self._proposal(isr), last_committed=state
+                )
+                self.state = pending
+        if pending is not None:
+            self._submit(pending)
+
+    def _may_join(self, replica: Replica) -> bool:
+        log, epoch_start = self.partition.leader_log, self.partition.leader_epoch_start_offset
+        if log is None or epoch_start is None or replica.broker_id in self.state.isr:
+            return False
+        end = replica.state.log_end_offset
+        return end >= log.high_watermark and end >= epoch_start and self.is_isr_eligible(replica.broker_id)
+
+    def maybe_shrink(self) -> None:
+        """Propose that those who have not been caught up for `replica.lag.time.max.ms` leave."""
+        pending: PendingIsrChange | None = None
+        with self.partition.lock:
+            state = self.state
+            out_of_sync = self.out_of_sync_replicas()
+            if isinstance(state, CommittedIsr) and out_of_sync:
+                self.awaits_answer = True
+                pending = PendingShrinkIsr(
+                    out_of_sync_replicas=out_of_sync,
+                    sent=self._proposal(state.isr - out_of_sync),
+                    last_committed=state,
+                )
+                self.state = pending
+        if pending is not None:
+            self._submit(pending)
+
+    def out_of_sync_replicas(self) -> frozenset[int]:
+        """Who of the ISR lags; nobody while a proposal is on its way, or where this broker does not lead."""
+        log = self.partition.leader_log
+        if self.state.is_inflight or log is None:
+            return frozenset()
+        context = self.partition.context
+        now, max_lag, end = context.clock.milliseconds(), context.config.replica_lag_time_max_ms, log.log_end_offset
+        followers = self.state.isr - {context.broker_id}
+        return frozenset(id_ for id_ in followers if not self._is_caught_up(id_, end, now, max_lag))
+
+    def _is_caught_up(self, broker_id: int, end: int, now_ms: int, max_lag_ms: int) -> bool:
+        replica = self.remote_replicas.get(broker_id)
+        return replica is not None and replica.state.is_caught_up(end, now_ms, max_lag_ms)
+
+    def _proposal(self, isr: frozenset[int]) -> LeaderAndIsr:
+        context = self.partition.context
+        states: list[BrokerState] = []
+        for id_ in sorted(isr):
+            if id_ == context.broker_id:
+                epoch: int | None = context.broker_epoch()
+            else:
+                replica = self.remote_replicas.get(id_)
+                epoch = None if replica is None else replica.state.broker_epoch
+            # one that was never heard of in this epoch is in the ISR already: the controller looks after it
+            states.append(BrokerState(id_, NO_BROKER_EPOCH if epoch is None else epoch))
+        return LeaderAndIsr(
+            leader=context.broker_id,
+            leader_epoch=self.partition.leader_epoch,
+            isr=tuple(states),
+            leader_recovery_state=self.state.leader_recovery_state,
+            partition_epoch=self.partition.partition_epoch,
+        )
+
+    def _submit(self, pending: PendingIsrChange) -> None:
+        partition = self.partition
+        partition.context.alter_partition_manager.submit(
+            TopicIdPartition(partition.topic_id, partition.topic_partition),
+            pending.sent,
+            lambda answer: self._answered(pending, answer),
+        )
+
+    def _answered(self, pending: PendingIsrChange, answer: AlterPartitionAnswer) -> None:
+        moved = retry = False
+        with self.partition.lock:
+            if self.state is not pending:
+                return  # metadata has overtaken the proposal: its answer says nothing about what is so now
+            self.awaits_answer = False
+            if isinstance(answer, LeaderAndIsr):
+                moved = self._committed(pending, answer)
+            else:
+                retry = self._refused(pending, answer)
+        if moved:
+            self.partition.complete_delayed_operations()
+        if retry:
+            self._submit(pending)
+
+    def _committed(self, pending: PendingIsrChange, answer: LeaderAndIsr) -> bool:
+        partition, metrics = self.partition, self.partition.context.metrics
+        if answer.leader_epoch != partition.leader_epoch or answer.partition_epoch < partition.partition_epoch:
+            metrics.failed_isr_updates += 1
+            return False
+        self.state = CommittedIsr(isr=answer.isr_ids, leader_recovery_state=answer.leader_recovery_state)
+        partition.partition_epoch = answer.partition_epoch
+        if isinstance(pending, PendingExpandIsr):
+            metrics.isr_expands += 1
+        else:
+            metrics.isr_shrinks += 1
+        log = partition.leader_log
+        return log is not None and self.maybe_increment_high_watermark(log, partition.context.clock.milliseconds())
+
+    def _refused(self, pending: PendingIsrChange, error: ErrorCode) -> bool:
+        """Whether the proposal is to be sent again."""
+        self.partition.context.metrics.failed_isr_updates += 1
+        if error in _NOT_APPLIED:
+            self.state = pending.last_committed
+            return False
+        if error in _WAIT_FOR_METADATA:
+            return False
+        self.awaits_answer = True
+        _log.warning("alter_partition_retried", partition=str(self.partition.topic_partition), error=error.name)
+        return True

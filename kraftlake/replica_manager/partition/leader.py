@@ -1,0 +1,376 @@
+"""What a partition does for clients and followers: appends, reads, offsets. Source: kafka.cluster.Partition.
+
+Every function takes the partition's lock itself and must be called without it: what it moves may complete requests and
+call the controller, which happens after the lock is given back.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import attrs
+
+from kraftlake.records.uuid import Uuid
+from kraftlake.replica_manager.errors import (
+    ErrorCode,
+    FencedLeaderEpochError,
+    NotEnoughReplicasError,
+    NotLeaderOrFollowerError,
+    OffsetNotAvailableError,
+    OffsetOutOfRangeError,
+    PolicyViolationError,
+    UnknownLeaderEpochError,
+)
+from kraftlake.replica_manager.logs.partition_log import (
+    AppendOrigin,
+    FetchDataInfo,
+    FetchIsolation,
+    LogAppendInfo,
+    OffsetAndEpoch,
+    PartitionLog,
+    TimestampAndOffset,
+    readable_end,
+)
+from kraftlake.replica_manager.logs.timestamps import EARLIEST_LOCAL_TIMESTAMP, EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
+from kraftlake.replica_manager.partition.partition import Partition
+from kraftlake.replica_manager.partition.replica import NO_BROKER_EPOCH, Replica
+
+CONSUMER: Final = -1
+"""The replica id of a fetch that is no follower's."""
+FUTURE_REPLICA: Final = -3
+"""The replica id of a copy in another directory of the same broker."""
+HIGH_WATERMARK: Final = -1
+"""The offset in DeleteRecords that stands for the high watermark."""
+ALL_IN_SYNC: Final = -1
+"""acks=all."""
+
+
+@attrs.frozen(kw_only=True)
+class FetchParams:
+    """A fetch request as a whole: times in ms, sizes in bytes; `rack` and `client_id` are a consumer's (KIP-392)."""
+
+    replica_id: int = CONSUMER
+    replica_epoch: int = NO_BROKER_EPOCH
+    max_wait_ms: int = 500
+    min_bytes: int = 1
+    max_bytes: int = 10 * 1024 * 1024
+    isolation: FetchIsolation = FetchIsolation.HIGH_WATERMARK
+    rack: str | None = None
+
+    @property
+    def is_from_follower(self) -> bool:
+        """Whether a broker asks."""
+        return self.replica_id >= 0
+
+    @property
+    def fetch_only_leader(self) -> bool:
+        """Whether only the leader may answer: followers ask it alone, and consumers that name no rack."""
+        return self.is_from_follower or (self.replica_id == CONSUMER and self.rack is None)
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class FetchPartition:
+    """What a fetch asks of one partition; id and epochs are None where the client is too old to tell them."""
+
+    topic_id: Uuid | None = None
+    fetch_offset: int
+    log_start_offset: int = -1
+    max_bytes: int = 1024 * 1024
+    current_leader_epoch: int | None = None
+    last_fetched_epoch: int | None = None
+
+
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class LogReadInfo:
+    """What was read, with the log's offsets as they were before the read.
+
+    With a `diverging_epoch` nothing was: the reader has records that the log does not have after that end.
+    """
+
+    data: FetchDataInfo
+    diverging_epoch: OffsetAndEpoch | None = None
+    high_watermark: int
+    log_start_offset: int
+    log_end_offset: int
+    last_stable_offset: int
+
+
+@attrs.frozen(kw_only=True)
+class DeleteRecordsResult:
+    """`low_watermark` is the lowest log start of all live replicas: the request is done when it is at `requested`."""
+
+    requested_offset: int
+    low_watermark: int
+
+
+def append_records_to_leader(
+    partition: Partition, data: bytes, *, origin: AppendOrigin = AppendOrigin.CLIENT, required_acks: int = ALL_IN_SYNC
+) -> LogAppendInfo:
+    """Append clients' batches.
+
+    NotLeaderOrFollowerError when this broker does not lead; NotEnoughReplicasError when acks=all is asked for and fewer
+    replicas than min.insync.replicas are in sync; what the log raises. `leader_hw_incremented` tells whether the high
+    watermark moved: whoever calls completes the requests that waited for that, or for new data.
+    """
+    with partition.lock:
+        log = _leader_log(partition)
+        in_sync, wanted = len(partition.in_sync.state.isr), partition.in_sync.effective_min_isr(log)
+        if required_acks == ALL_IN_SYNC and in_sync < wanted:
+            raise NotEnoughReplicasError(
+                f"{partition.topic_partition} has {in_sync} replicas in sync, and {wanted} have to be."
+            )
+        info = log.append_as_leader(data, partition.leader_epoch, origin)
+        # the leader may be alone in the ISR
+        moved = partition.in_sync.maybe_increment_high_watermark(log, partition.context.clock.milliseconds())
+    return attrs.evolve(info, leader_hw_incremented=moved)
+
+
+def fetch_records(
+    partition: Partition,
+    params: FetchParams,
+    fetch: FetchPartition,
+    *,
+    max_bytes: int | None = None,
+    min_one_message: bool = True,
+    update_fetch_state: bool = True,
+) -> LogReadInfo:
+    """Read for a consumer or a follower; a follower's fetch also tells how far it is.
+
+    NotLeaderOrFollowerError, FencedLeaderEpochError and UnknownLeaderEpochError as the epochs say, the last one also
+    for a follower that is no replica yet; OffsetOutOfRangeError.
+    """
+    now = partition.context.clock.milliseconds()
+    limit = fetch.max_bytes if max_bytes is None else min(max_bytes, fetch.max_bytes)
+    with partition.lock:
+        log = log_with_epoch(partition, fetch.current_leader_epoch, require_leader=params.fetch_only_leader)
+        follower = _follower(partition, params.replica_id, fetch) if params.is_from_follower else None
+        read = _read(partition, log, fetch, limit, params.isolation, min_one_message=min_one_message)
+    if follower is not None and update_fetch_state and read.diverging_epoch is None:
+        update_follower_fetch_state(
+            partition,
+            follower,
+            fetch_offset=read.data.fetch_offset,
+            start_offset=fetch.log_start_offset,
+            fetch_time_ms=now,
+            leader_end_offset=read.log_end_offset,
+            broker_epoch=params.replica_epoch,
+        )
+    return read
+
+
+def update_follower_fetch_state(
+    partition: Partition,
+    replica: Replica,
+    *,
+    fetch_offset: int,
+    start_offset: int,
+    fetch_time_ms: int,
+    leader_end_offset: int,
+    broker_epoch: int,
+) -> None:
+    """Note how far a follower is: it may join the ISR, and high and low watermark may move.
+
+    NotLeaderOrFollowerError for an earlier incarnation of the follower's broker.
+    """
+    deletes = partition.context.delayed_operations.has_delayed_deletes()
+    with partition.lock:
+        low_before = low_watermark(partition) if deletes and partition.is_leader else -1
+        end_before = replica.state.log_end_offset
+        replica.update_fetch_state(
+            fetch_offset=fetch_offset,
+            start_offset=start_offset,
+            fetch_time_ms=fetch_time_ms,
+            leader_end_offset=leader_end_offset,
+            broker_epoch=broker_epoch,
+            alive_broker_epoch=partition.context.metadata.alive_broker_epoch(replica.broker_id),
+        )
+        low_moved = deletes and partition.is_leader and low_watermark(partition) > low_before
+    partition.in_sync.maybe_expand(replica)
+    with partition.lock:
+        log = partition.leader_log
+        moved = (
+            log is not None
+            and replica.state.log_end_offset != end_before
+            and partition.in_sync.maybe_increment_high_watermark(log, fetch_time_ms)
+        )
+    if moved or low_moved:
+        partition.complete_delayed_operations()
+
+
+def check_enough_replicas_reach_offset(partition: Partition, required_offset: int) -> tuple[bool, ErrorCode]:
+    """Whether what was appended up to `required_offset` is committed, and the error of it.
+
+    It is done, with an error, where the ISR has fallen under its minimum since the append.
+    """
+    with partition.lock:
+        log = partition.leader_log
+        if log is None:
+            return False, ErrorCode.NOT_LEADER_OR_FOLLOWER
+        if log.high_watermark < required_offset:
+            return False, ErrorCode.NONE
+        enough = partition.in_sync.effective_min_isr(log) <= len(partition.in_sync.state.maximal_isr)
+        return True, ErrorCode.NONE if enough else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+
+
+def offset_snapshot(partition: Partition, fetch: FetchPartition) -> LogReadInfo:
+    """The offsets of a log of which nothing is read, whether this broker leads it or not.
+
+    FencedLeaderEpochError and UnknownLeaderEpochError as the epochs say.
+    """
+    with partition.lock:
+        log = log_with_epoch(partition, fetch.current_leader_epoch, require_leader=False)
+        return _nothing_read(log, fetch.fetch_offset)
+
+
+def low_watermark(partition: Partition) -> int:
+    """The lowest log start offset of this replica, its copy on the move and all live followers; with the lock held."""
+    lowest = _leader_log(partition).log_start_offset
+    for id_, replica in partition.in_sync.remote_replicas.items():
+        if replica.state.log_start_offset < lowest and partition.context.metadata.has_alive_broker(id_):
+            lowest = replica.state.log_start_offset
+    future = partition.future_log
+    return lowest if future is None else min(lowest, future.log_start_offset)
+
+
+def delete_records_on_leader(partition: Partition, offset: int) -> DeleteRecordsResult:
+    """Forget what is below `offset`, or below the high watermark (−1).
+
+    PolicyViolationError where the topic is compacted only, OffsetOutOfRangeError past the high watermark.
+    """
+    with partition.lock:
+        log = _leader_log(partition)
+        if log.config.is_compacted_only:
+            raise PolicyViolationError(
+                f"Records of {partition.topic_partition} can't be deleted: it is compacted only."
+            )
+        wanted = log.high_watermark if offset == HIGH_WATERMARK else offset
+        if wanted < 0:
+            raise OffsetOutOfRangeError(f"{offset} is no offset to delete records of {partition.topic_partition} to.")
+        log.maybe_increment_log_start_offset(wanted)
+        return DeleteRecordsResult(requested_offset=wanted, low_watermark=low_watermark(partition))
+
+
+def last_offset_for_leader_epoch(
+    partition: Partition, current_leader_epoch: int | None, leader_epoch: int, *, require_leader: bool = True
+) -> OffsetAndEpoch | None:
+    """Where the largest known epoch at or below `leader_epoch` ended; None where that is not known."""
+    with partition.lock:
+        log = log_with_epoch(partition, current_leader_epoch, require_leader=require_leader)
+        return log.end_offset_for_epoch(leader_epoch)
+
+
+def offset_for_timestamp(
+    partition: Partition,
+    timestamp: int,
+    *,
+    isolation: FetchIsolation = FetchIsolation.HIGH_WATERMARK,
+    current_leader_epoch: int | None = None,
+    require_leader: bool = True,
+) -> TimestampAndOffset | None:
+    """The first record at or after a time, or what ListOffsets' negative wishes stand for; None for none.
+
+    A client sees up to its isolation, a follower (LOG_END) everything. OffsetNotAvailableError to clients of a new
+    leader whose high watermark has not reached the start of its epoch, where the answer could go back otherwise, or
+    be none although there are such records.
+    """
+    with partition.lock:
+        log = log_with_epoch(partition, current_leader_epoch, require_leader=require_leader)
+        is_client = isolation is not FetchIsolation.LOG_END
+        end = readable_end(log, isolation)
+        start = partition.leader_epoch_start_offset
+        lags = is_client and start is not None and start > log.high_watermark
+        if timestamp == LATEST_TIMESTAMP:
+            if lags:
+                raise _not_available(partition)
+            return TimestampAndOffset(-1, end, partition.leader_epoch)
+        found = log.offset_for_timestamp(timestamp)
+        if timestamp in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP):
+            return found
+        if found is not None and found.offset < end:
+            return found
+        if lags:
+            raise _not_available(partition)
+        return None
+
+
+def _not_available(partition: Partition) -> OffsetNotAvailableError:
+    return OffsetNotAvailableError(
+        f"The high watermark of {partition.topic_partition} has not reached offset "
+        f"{partition.leader_epoch_start_offset}, where leader epoch {partition.leader_epoch} began."
+    )
+
+
+def log_with_epoch(partition: Partition, epoch: int | None, *, require_leader: bool) -> PartitionLog:
+    """The log, if whoever asks knows the leader epoch that is so, or none; with the lock held.
+
+    FencedLeaderEpochError for an older epoch, UnknownLeaderEpochError for a newer one, NotLeaderOrFollowerError.
+    """
+    known, name = partition.leader_epoch, partition.topic_partition
+    if epoch is not None and epoch < known:
+        raise FencedLeaderEpochError(f"Leader epoch {epoch} of {name} is over: {known} is the current one.")
+    if epoch is not None and epoch > known:
+        raise UnknownLeaderEpochError(
+            f"Leader epoch {epoch} of {name} is not known yet: {known} is the last one known."
+        )
+    if require_leader and not partition.is_leader:
+        raise NotLeaderOrFollowerError(f"Broker {partition.context.broker_id} does not lead {name}.")
+    return partition.local_log
+
+
+def _leader_log(partition: Partition) -> PartitionLog:
+    log = partition.leader_log
+    if log is None:
+        raise NotLeaderOrFollowerError(
+            f"Broker {partition.context.broker_id} does not lead {partition.topic_partition}."
+        )
+    return log
+
+
+def _follower(partition: Partition, broker_id: int, fetch: FetchPartition) -> Replica:
+    replica = partition.replica(broker_id)
+    if replica is not None:
+        return replica
+    words = f"Broker {broker_id} is no replica of {partition.topic_partition} in leader epoch {partition.leader_epoch}."
+    if fetch.current_leader_epoch is None:
+        raise NotLeaderOrFollowerError(words)
+    raise UnknownLeaderEpochError(words)  # it may be one soon, by a reassignment that is not here yet
+
+
+def _nothing_read(log: PartitionLog, offset: int) -> LogReadInfo:
+    return LogReadInfo(
+        data=FetchDataInfo(fetch_offset=offset),
+        high_watermark=log.high_watermark,
+        log_start_offset=log.log_start_offset,
+        log_end_offset=log.log_end_offset,
+        last_stable_offset=log.last_stable_offset,
+    )
+
+
+def _read(
+    partition: Partition,
+    log: PartitionLog,
+    fetch: FetchPartition,
+    max_bytes: int,
+    isolation: FetchIsolation,
+    *,
+    min_one_message: bool,
+) -> LogReadInfo:
+    offset, fetched_epoch = fetch.fetch_offset, fetch.last_fetched_epoch
+    # the end before the read: appends during it keep no follower from being in sync
+    diverging: OffsetAndEpoch | None = None
+    read = _nothing_read(log, offset)
+    if fetched_epoch is not None:
+        end = log.end_offset_for_epoch(fetched_epoch)
+        if end is None:
+            raise OffsetOutOfRangeError(
+                f"Where leader epoch {fetched_epoch} of {partition.topic_partition} ended is not known here."
+            )
+        if offset < log.log_start_offset:
+            raise OffsetOutOfRangeError(
+                f"Offset {offset} of {partition.topic_partition} is below {log.log_start_offset}, the log's start."
+            )
+        if end.leader_epoch < fetched_epoch or end.offset < offset:
+            diverging = end
+    if diverging is not None:
+        return attrs.evolve(read, diverging_epoch=diverging)
+    return attrs.evolve(read, data=log.read(offset, max_bytes, isolation, min_one_message=min_one_message))

@@ -1,0 +1,1 @@
+"""What one broker does while a metadata log is replayed, and the record that caused it."""

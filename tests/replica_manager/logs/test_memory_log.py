@@ -1,0 +1,179 @@
+"""A log in memory: the rules that a log on disk has, too."""
+
+from __future__ import annotations
+
+import pytest
+
+from kraftlake.delta import TopicPartition
+from kraftlake.replica_manager import MemoryPartitionLog
+from kraftlake.replica_manager.errors import (
+    CorruptRecordError,
+    InconsistentTopicIdError,
+    OffsetOutOfRangeError,
+    RecordTooLargeError,
+    UnexpectedAppendOffsetError,
+)
+from kraftlake.replica_manager.logs.leader_epochs import LeaderEpochs
+from kraftlake.replica_manager.logs.log_batch import log_batches
+from kraftlake.replica_manager.logs.log_config import LogConfig
+from kraftlake.replica_manager.logs.partition_log import AbortedTransaction, FetchIsolation, OffsetAndEpoch
+from tests.replica_manager.brokers import BAR, FOO
+from tests.replica_manager.data_batches import batch, marker
+
+
+def log(**config) -> MemoryPartitionLog:
+    return MemoryPartitionLog(TopicPartition("foo", 0), FOO, "d", LogConfig(**config))
+
+
+def filled(*epochs: int) -> MemoryPartitionLog:
+    """A batch of two records for each epoch."""
+    made = log()
+    for epoch in epochs:
+        made.append_as_leader(batch(b"a", b"b"), epoch)
+    made.update_high_watermark(made.log_end_offset)
+    return made
+
+
+def test_a_leader_gives_offsets_and_its_epoch():
+    made = log()
+    info = made.append_as_leader(batch(b"a", b"b") + batch(b"c"), 5)
+    assert (info.first_offset, info.last_offset, made.log_end_offset) == (0, 2, 3)
+    assert [(b.base_offset, b.last_offset, b.leader_epoch) for b in made.batches] == [(0, 1, 5), (2, 2, 5)]
+    for placed in made.batches:
+        placed.check()
+
+
+def test_a_batch_that_is_broken_or_too_large_leaves_the_log_as_it_was():
+    made = log(max_message_bytes=100)
+    bad = bytearray(batch(b"a"))
+    bad[-1] ^= 1
+    for data, error in ((bytes(bad), CorruptRecordError), (batch(b"x" * 100), RecordTooLargeError)):
+        with pytest.raises(error):
+            made.append_as_leader(batch(b"fine") + data, 0)
+    with pytest.raises(CorruptRecordError):
+        made.append_as_leader(b"\1" * 80, 0)
+    assert made.log_end_offset == 0
+
+
+def test_a_batch_that_is_cut_off_is_left_out():
+    data = batch(b"a") + batch(b"b")[:-1]
+    assert len(list(log_batches(data))) == 1
+
+
+def test_a_follower_takes_only_what_continues_its_log():
+    leader, follower = filled(0, 0), log()
+    whole = b"".join(b.data for b in leader.batches)
+    follower.append_as_follower(whole, 0)
+    assert follower.batches == leader.batches
+    with pytest.raises(UnexpectedAppendOffsetError):
+        follower.append_as_follower(whole, 0)
+
+
+def test_the_high_watermark_stays_within_the_log_and_a_leader_only_raises_it():
+    made = filled(0)
+    assert made.update_high_watermark(99) == 2
+    assert made.update_high_watermark(-5) == 0
+    assert made.maybe_increment_high_watermark(1) == 0
+    assert made.maybe_increment_high_watermark(1) is None
+    with pytest.raises(ValueError, match="past the end"):
+        made.maybe_increment_high_watermark(3)
+
+
+def test_truncation_takes_high_watermark_and_epochs_along():
+    made = filled(0, 1, 2)
+    assert made.truncate_to(2)
+    assert (made.log_end_offset, made.high_watermark, made.epochs) == (2, 2, [(0, 0)])
+    assert not made.truncate_to(2)
+
+
+def test_truncation_to_the_end_forgets_an_epoch_in_which_nothing_was_appended():
+    made = filled(0)
+    made.assign_epoch_start_offset(3, 2)
+    assert not made.truncate_to(2)
+    assert made.epochs == [(0, 0)]
+
+
+def test_truncation_below_the_start_begins_anew():
+    made = filled(0, 1)
+    made.maybe_increment_log_start_offset(3)
+    assert made.truncate_to(1)
+    assert (made.log_start_offset, made.log_end_offset, made.batches, made.epochs) == (1, 1, (), [])
+
+
+def test_the_start_moves_up_to_the_high_watermark_and_takes_epochs_along():
+    made = filled(0, 1)
+    assert made.maybe_increment_log_start_offset(3)
+    assert (made.log_start_offset, made.epochs, len(made.batches)) == (3, [(1, 3)], 1)
+    assert not made.maybe_increment_log_start_offset(1)
+    with pytest.raises(OffsetOutOfRangeError):
+        made.maybe_increment_log_start_offset(5)
+
+
+def test_a_read_gives_whole_batches_within_its_limit_but_one_at_least():
+    made = filled(0, 0, 0)
+    size = made.batches[0].size
+    assert [b.base_offset for b in made.read(3, 10_000, FetchIsolation.LOG_END).batches] == [2, 4]
+    assert len(made.read(0, size * 2, FetchIsolation.LOG_END).batches) == 2
+    assert len(made.read(0, 1, FetchIsolation.LOG_END).batches) == 1
+    assert made.read(0, 1, FetchIsolation.LOG_END, min_one_message=False).batches == ()
+    assert made.read(6, 1, FetchIsolation.LOG_END).batches == ()
+    for offset in (-1, 7):
+        with pytest.raises(OffsetOutOfRangeError):
+            made.read(offset, 1, FetchIsolation.LOG_END)
+
+
+def test_open_transactions_hold_the_last_stable_offset_and_aborted_ones_are_told():
+    made = log()
+    made.append_as_leader(batch(b"a"), 0)
+    made.append_as_leader(batch(b"t", producer=7, transactional=True), 0)
+    made.append_as_leader(batch(b"b"), 0)
+    made.update_high_watermark(3)
+    assert made.last_stable_offset == 1
+    made.append_as_leader(marker(7, commit=False), 0)
+    assert made.last_stable_offset == 1
+    made.update_high_watermark(4)
+    assert made.last_stable_offset == 4
+    read = made.read(0, 10_000, FetchIsolation.TXN_COMMITTED)
+    assert read.aborted_transactions == (AbortedTransaction(7, 1),)
+    made.truncate_to(3)
+    assert made.last_stable_offset == 1
+
+
+def test_a_topic_id_is_given_once():
+    made = log()
+    made.assign_topic_id(FOO)
+    with pytest.raises(InconsistentTopicIdError):
+        made.assign_topic_id(BAR)
+
+
+def test_times_are_those_of_records():
+    made = log()
+    made.append_as_leader(batch(b"a", b"b", b"c", times=(100, 300, 200)), 0)
+    made.append_as_leader(batch(b"d", times=(50,)), 1)
+    assert made.offset_for_timestamp(150)[:2] == (300, 1)
+    assert made.offset_for_timestamp(-3)[:2] == (300, 1)
+    assert made.offset_for_timestamp(-2).offset == 0
+    assert made.offset_for_timestamp(301) is None
+
+
+@pytest.mark.parametrize(
+    ("epoch", "end"),
+    [(-1, None), (0, (0, 0)), (1, (4, 1)), (2, (4, 1)), (3, (7, 3)), (5, (9, 5)), (6, None)],
+)
+def test_the_end_of_an_epoch_is_where_the_next_one_began(epoch, end):
+    epochs = LeaderEpochs()
+    for known, start in ((1, 0), (3, 4), (5, 7)):
+        epochs.assign(known, start)
+    assert epochs.end_offset_for(epoch, 9) == (None if end is None else OffsetAndEpoch(*end))
+
+
+def test_an_epoch_that_contradicts_later_ones_takes_their_place():
+    epochs = LeaderEpochs()
+    for known, start in ((1, 0), (3, 4), (5, 7)):
+        epochs.assign(known, start)
+    epochs.assign(6, 4)
+    assert epochs.entries() == [(1, 0), (6, 4)]
+    epochs.assign(6, 9)
+    assert epochs.entries() == [(1, 0), (6, 4)]
+    with pytest.raises(ValueError, match="epoch -1"):
+        epochs.assign(-1, 0)

@@ -1,0 +1,135 @@
+"""What a log knows of its producers: a test a rule."""
+
+from __future__ import annotations
+
+import pytest
+
+from kraftlake.delta import TopicPartition
+from kraftlake.replica_manager import MemoryPartitionLog
+from kraftlake.replica_manager.errors import (
+    InvalidProducerEpochError,
+    InvalidTxnStateError,
+    OutOfOrderSequenceError,
+    TransactionCoordinatorFencedError,
+)
+from kraftlake.replica_manager.logs.log_batch import joined
+from kraftlake.replica_manager.logs.log_config import LogConfig
+from kraftlake.replica_manager.logs.partition_log import AppendOrigin
+from kraftlake.replica_manager.logs.producer_state import BATCHES_TO_RETAIN
+from tests.replica_manager.brokers import FOO
+from tests.replica_manager.data_batches import batch, marker
+
+LARGEST = (1 << 31) - 1
+
+
+def log() -> MemoryPartitionLog:
+    return MemoryPartitionLog(TopicPartition("foo", 0), FOO, "d", LogConfig())
+
+
+def write(made: MemoryPartitionLog, sequence: int, *, count: int = 1, producer: int = 7, **more) -> tuple[int, int]:
+    """The offsets that a client's batch got."""
+    info = made.append_as_leader(batch(*[b"x"] * count, producer=producer, sequence=sequence, **more), 0)
+    return info.first_offset, info.last_offset
+
+
+def test_the_last_five_batches_are_known_when_they_are_repeated_and_an_older_one_is_out_of_order():
+    made = log()
+    for number in range(BATCHES_TO_RETAIN + 1):
+        write(made, 2 * number, count=2)
+    for number in range(1, BATCHES_TO_RETAIN + 1):
+        assert write(made, 2 * number, count=2) == (2 * number, 2 * number + 1)
+    with pytest.raises(OutOfOrderSequenceError, match="sequence number 0, and 12 was due"):
+        write(made, 0, count=2)
+    assert made.log_end_offset == 2 * (BATCHES_TO_RETAIN + 1)
+
+
+def test_batches_follow_each_other_without_a_gap_and_numbers_begin_again_after_the_largest():
+    made = log()
+    write(made, LARGEST - 1)
+    with pytest.raises(OutOfOrderSequenceError):
+        write(made, LARGEST - 1, count=2)
+    write(made, LARGEST, count=3)
+    assert made.producers.get(7).last_sequence == 1
+    assert write(made, 2) == (4, 4)
+    assert write(made, LARGEST, count=3) == (1, 3)
+
+
+def test_an_unknown_producer_may_begin_anywhere_and_a_new_epoch_begins_at_0():
+    made = log()
+    write(made, 5)
+    with pytest.raises(OutOfOrderSequenceError, match="and 0 was due"):
+        write(made, 6, epoch=1)
+    write(made, 0, epoch=1)
+    with pytest.raises(InvalidProducerEpochError, match="producer epoch 0, but 1 was seen"):
+        write(made, 6)
+    assert made.log_end_offset == 2
+
+
+def test_a_refused_batch_leaves_nothing_of_those_before_it_in_the_same_append():
+    made = log()
+    write(made, 0)
+    with pytest.raises(OutOfOrderSequenceError):
+        made.append_as_leader(batch(b"x", producer=7, sequence=1) + batch(b"x", producer=7, sequence=3), 0)
+    assert made.log_end_offset == 1
+    assert write(made, 1) == (1, 1)
+
+
+def test_a_follower_notes_producers_and_refuses_nothing():
+    leader, follower = log(), log()
+    write(leader, 3)
+    write(leader, 4)
+    write(leader, 0, epoch=2)
+    follower.append_as_follower(joined(leader.batches), 0)
+    assert follower.producers.get(7) == leader.producers.get(7)
+    assert write(follower, 0, epoch=2) == (2, 2)
+
+
+def test_truncation_forgets_the_batches_that_are_gone():
+    made = log()
+    for sequence in range(3):
+        write(made, sequence)
+    made.truncate_to(2)
+    assert write(made, 1) == (1, 1)
+    assert write(made, 2) == (2, 2)
+    assert made.log_end_offset == 3
+    made.truncate_fully_and_start_at(8)
+    assert write(made, 5) == (8, 8)
+
+
+def test_a_producer_expires_unless_its_transaction_is_open():
+    made = log()
+    write(made, 0, times=(1_000,))
+    write(made, 0, producer=8, times=(1_000,), transactional=True)
+    made.remove_expired_producers(1_999, 1_000)
+    assert len(made.producers) == 2
+    made.remove_expired_producers(2_000, 1_000)
+    assert (made.producers.get(7), len(made.producers)) == (None, 1)
+    assert write(made, 9) == (2, 2)
+
+
+def test_a_producer_in_a_transaction_writes_nothing_outside_of_it_until_the_marker():
+    made = log()
+    write(made, 0, transactional=True)
+    with pytest.raises(InvalidTxnStateError, match="began at offset 0"):
+        write(made, 1)
+    made.append_as_leader(marker(7, commit=True, coordinator_epoch=4), 0, AppendOrigin.COORDINATOR)
+    assert made.producers.get(7).coordinator_epoch == 4
+    assert write(made, 1) == (2, 2)
+    with pytest.raises(TransactionCoordinatorFencedError, match="coordinator epoch 3, but 4 was seen"):
+        made.append_as_leader(marker(7, commit=True, coordinator_epoch=3), 0, AppendOrigin.COORDINATOR)
+
+
+def test_a_marker_of_a_later_epoch_ends_the_sequence():
+    made = log()
+    write(made, 0, transactional=True)
+    made.append_as_leader(marker(7, commit=False, epoch=1), 0, AppendOrigin.COORDINATOR)
+    with pytest.raises(InvalidProducerEpochError):
+        write(made, 1, transactional=True)
+    assert write(made, 0, epoch=1) == (2, 2)
+
+
+def test_the_sequences_of_other_writers_than_clients_are_not_checked():
+    made = log()
+    write(made, 0)
+    made.append_as_leader(batch(b"x", producer=7, sequence=9), 0, AppendOrigin.COORDINATOR)
+    assert made.log_end_offset == 2

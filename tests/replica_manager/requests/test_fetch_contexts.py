@@ -1,0 +1,162 @@
+"""Requests within fetch sessions: what they ask for, and what is left of the answer."""
+
+from __future__ import annotations
+
+from itertools import count
+
+import attrs
+import pytest
+
+from kraftlake.delta import TopicPartition
+from kraftlake.replica_manager.errors import ErrorCode
+from kraftlake.replica_manager.fetch.leader_end_point import FetchedPartition, FetchRequest
+from kraftlake.replica_manager.logs.partition_log import OffsetAndEpoch
+from kraftlake.replica_manager.partition.leader import FetchPartition
+from kraftlake.replica_manager.requests.fetch_contexts import FetchManager
+from kraftlake.replica_manager.requests.fetch_session_cache import FetchSessionCache
+from kraftlake.runtime.clock import ManualClock
+from tests.histories import uuid_of
+
+A, B = TopicPartition("a", 0), TopicPartition("b", 0)
+STILL = FetchedPartition(high_watermark=3, log_start_offset=0)
+"""An answer without data; repeated it is no news."""
+
+
+def request(id_: int = 0, epoch: int = 0, forgotten=(), replica_id: int = 2, **offsets: int) -> FetchRequest:
+    partitions = {TopicPartition(topic, 0): FetchPartition(fetch_offset=offset) for topic, offset in offsets.items()}
+    return FetchRequest(
+        replica_id=replica_id, replica_epoch=-1, max_wait_ms=0, min_bytes=1, max_bytes=1_000,
+        partitions=partitions, forgotten=tuple(forgotten), session_id=id_, session_epoch=epoch,
+    )  # fmt: skip
+
+
+def manager(slots: int = 10) -> FetchManager:
+    return FetchManager(FetchSessionCache(ManualClock(), slots, count(7).__next__))
+
+
+def begun(sessions: FetchManager) -> int:
+    """A session of both partitions, of which the follower knows that they stand still."""
+    response = sessions.new_context(request(a=1, b=2)).respond({A: STILL, B: STILL})
+    assert response.partitions == {A: STILL, B: STILL}
+    return response.session_id
+
+
+def test_a_request_that_says_everything_begins_a_session():
+    sessions = manager()
+    assert begun(sessions) == 7
+    assert sessions.cache.partition_count == 2
+
+
+def test_a_session_remembers_what_was_asked_for_and_answers_what_is_new():
+    sessions = manager()
+    id_ = begun(sessions)
+    context = sessions.new_context(request(id_, 1, b=5))
+    assert {name: fetch.fetch_offset for name, fetch in context.partitions.items()} == {A: 1, B: 5}
+    moved = attrs.evolve(STILL, high_watermark=4)
+    response = context.respond({A: STILL, B: moved})
+    assert (response.session_id, response.error, response.partitions) == (id_, ErrorCode.NONE, {B: moved})
+    assert sessions.new_context(request(id_, 2)).respond({A: STILL, B: moved}).partitions == {}
+
+
+@pytest.mark.parametrize(
+    "news",
+    [
+        FetchedPartition(data=b"x", high_watermark=3, log_start_offset=0),
+        FetchedPartition(high_watermark=4, log_start_offset=0),
+        FetchedPartition(high_watermark=3, log_start_offset=1),
+        FetchedPartition(error=ErrorCode.UNKNOWN_LEADER_EPOCH),
+        FetchedPartition(high_watermark=3, log_start_offset=0, diverging_epoch=OffsetAndEpoch(1, 1)),
+    ],
+    ids=["data", "high watermark", "log start", "error", "diverging epoch"],
+)
+def test_news_is_data_a_moved_watermark_or_start_an_error_or_a_diverging_epoch(news):
+    sessions = manager()
+    context = sessions.new_context(request(begun(sessions), 1))
+    assert context.respond({A: STILL, B: news}).partitions == {B: news}
+
+
+def test_after_an_error_the_high_watermark_is_told_again():
+    sessions = manager()
+    id_ = begun(sessions)
+    sessions.new_context(request(id_, 1)).respond({A: FetchedPartition(error=ErrorCode.NOT_LEADER_OR_FOLLOWER)})
+    assert sessions.new_context(request(id_, 2)).respond({A: STILL}).partitions == {A: STILL}
+
+
+def test_a_partition_that_got_data_is_read_last_the_next_time():
+    sessions = manager()
+    id_ = begun(sessions)
+    sessions.new_context(request(id_, 1)).respond({A: attrs.evolve(STILL, data=b"x"), B: STILL})
+    assert list(sessions.new_context(request(id_, 2)).partitions) == [B, A]
+
+
+def test_what_is_forgotten_is_read_no_longer():
+    sessions = manager()
+    id_ = begun(sessions)
+    assert list(sessions.new_context(request(id_, 1, forgotten=[A])).partitions) == [B]
+
+
+def test_a_session_that_forgets_everything_ends():
+    sessions = manager()
+    id_ = begun(sessions)
+    assert sessions.new_context(request(id_, 1, forgotten=[A, B])).respond({}).session_id == 0
+    assert len(sessions.cache) == 0
+
+
+def test_a_topic_that_was_made_anew_is_a_new_partition_of_the_session():
+    sessions = manager()
+    id_ = begun(sessions)
+    anew = FetchPartition(topic_id=uuid_of(5), fetch_offset=1)
+    context = sessions.new_context(attrs.evolve(request(id_, 1), partitions={A: anew}))
+    assert context.partitions[A] == anew
+    assert context.respond({A: STILL}).partitions == {A: STILL}
+
+
+def test_an_unknown_session_and_a_wrong_epoch_are_errors_that_read_nothing():
+    sessions = manager()
+    id_ = begun(sessions)
+    for wrong, error in [
+        (request(99, 1), ErrorCode.FETCH_SESSION_ID_NOT_FOUND),
+        (request(id_, 2), ErrorCode.INVALID_FETCH_SESSION_EPOCH),
+    ]:
+        context = sessions.new_context(wrong)
+        assert context.partitions == {}
+        response = context.respond({})
+        assert (response.error, response.session_id, response.partitions) == (error, 0, {})
+    assert sessions.new_context(request(id_, 1)).respond({}).error is ErrorCode.NONE
+
+
+def test_a_request_that_another_one_has_overtaken_is_refused():
+    sessions = manager()
+    id_ = begun(sessions)
+    slow = sessions.new_context(request(id_, 1))
+    sessions.new_context(request(id_, 2))
+    response = slow.respond({A: attrs.evolve(STILL, data=b"x")})
+    assert (response.error, response.session_id) == (ErrorCode.INVALID_FETCH_SESSION_EPOCH, id_)
+
+
+def test_a_request_that_says_everything_ends_the_session_it_names_and_begins_another():
+    sessions = manager()
+    id_ = begun(sessions)
+    assert sessions.new_context(request(id_, 0, a=1)).respond({A: STILL}).session_id == id_ + 1
+    assert sessions.cache.get(id_) is None
+
+
+def test_the_final_request_ends_the_session_and_begins_none():
+    sessions = manager()
+    response = sessions.new_context(request(begun(sessions), -1, a=1)).respond({A: STILL})
+    assert (response.session_id, response.partitions) == (0, {A: STILL})
+    assert len(sessions.cache) == 0
+
+
+def test_without_room_everything_is_answered_without_a_session():
+    sessions = manager(slots=0)
+    response = sessions.new_context(request(a=1)).respond({A: STILL})
+    assert (response.session_id, response.partitions) == (0, {A: STILL})
+
+
+def test_followers_sessions_are_privileged_and_consumers_are_not():
+    sessions = manager(slots=1)
+    consumer = sessions.new_context(request(replica_id=-1, a=1)).respond({A: STILL}).session_id
+    follower = sessions.new_context(request(a=1)).respond({A: STILL}).session_id
+    assert sessions.cache.get(consumer) is None
+    assert sessions.cache.get(follower) is not None

@@ -23,7 +23,7 @@ from kraftlake.records import control_records, metadata_records
 from kraftlake.records.json_form import to_json
 from kraftlake.records.redaction import redact_record_json
 from kraftlake.records.schema import Message, Versions, type_name
-from kraftlake.tables.events import entry_events
+from kraftlake.tables.events import non_topic_events
 from kraftlake.tables.history.entity_tables import SMALL_TABLES, SmallTable
 from tests.cli.running import DIRECTORY
 
@@ -172,7 +172,7 @@ def _camel(name: str) -> str:
 
 def test_events_look_at_every_part_of_an_image() -> None:
     elsewhere = {"provenance", "topics", "producer_ids"}
-    assert {field.name for field in attrs.fields(MetadataImage)} - elsewhere == {*entry_events._PARTS}
+    assert {field.name for field in attrs.fields(MetadataImage)} - elsewhere == {*non_topic_events._PARTS}
 
 
 _MAKERS = """

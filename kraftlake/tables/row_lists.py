@@ -7,7 +7,6 @@ from typing import Any, Final
 import numpy as np
 
 from kraftlake.image.topics.partition_rows import DIRECTORIES, HEAP_LISTS, ISR, RARE, SHAPE, WIDTH
-from kraftlake.kernels.replay.change_state import LONGEST
 
 LISTS: Final = {
     "replicas": 0,
@@ -40,10 +39,6 @@ class RowLists:
         self._lengths[1] = shape >> 8
         if len(self._rare):
             self._lengths[:, self._rare] = self._in_heap(self._starts()[:, None] + np.arange(HEAP_LISTS)).T
-
-    def some_too_long(self) -> bool:
-        """Whether a list is too long for compiled code."""
-        return bool((self._lengths > LONGEST).any())
 
     def lengths(self, name: str) -> Any:
         """The lengths of one list of each row (int32[n])."""

@@ -92,19 +92,3 @@ def check_real_log(batches: list[RecordBatch], tell: Tell, expected: pa.Table) -
     assert expected.num_rows > 10
     assert tell([batches]).equals(expected)
     assert tell(cut(batches, range(0, len(batches), 97))).equals(expected)
-
-
-def images_of_places(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many topics each image has that is made of topics by place from now on."""
-    from kraftlake.tables.changes.partition_places import PartitionPlaces  # imports numba
-
-    made: list[int] = []
-    topics = PartitionPlaces.topics
-
-    def noted(self: PartitionPlaces) -> Any:
-        image = topics(self)
-        made.append(image.topic_count)
-        return image
-
-    monkeypatch.setattr(PartitionPlaces, "topics", noted)
-    return made

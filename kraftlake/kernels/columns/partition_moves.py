@@ -14,58 +14,6 @@ from kraftlake.kernels.replay.row_lists import COLUMNS, LEADER, SHAPE
 
 
 @inlined
-def _touch(now: Any, places: Any, first: int, last: int) -> None:
-    """Look at what the partitions are that notes name, so that all of it comes from memory at the same time."""
-    for i in range(first, last):
-        place = np.uint64(places[np.uint64(i)])
-        now.touched[0] = now.told[place] + now.rows[place, 0] + now.rows[place, SHAPE]
-
-
-@compiled
-def move_on(notes: Any, deltas: Any, now: Any, moved: Any) -> Any:
-    """Move what partitions are on over notes, and tell each partition's move within each delta; gives their number.
-
-    `notes` has `places`, `rows`, `removed` and `did` (uint8) in the order of the log, `deltas` (int64) the numbers of
-    their deltas, ascending. `now` has by place the rows, whether the partition is `there` (uint8), and where its newest
-    move was told (`told`, int64; anything at first). `moved` has room for as many moves as there are notes: `places`,
-    `deltas`, the rows `before` and `after`, `flags` (uint8: HAD, HAS, WRITTEN), and by `elections` (int64[n, 2]) how
-    many were unclean or from the eligible leader replicas. They are in the order of their first notes.
-    """
-    count, ahead = np.int64(0), 0
-    for i in range(len(notes.places)):
-        if i >= ahead:
-            ahead = min(i + BLOCK, len(notes.places))
-            _touch(now, notes.places, i, ahead)
-        place, delta = notes.places[i], deltas[i]
-        at = now.told[place]
-        if at < 0 or at >= count or moved.places[at] != place or moved.deltas[at] != delta:
-            at = count
-            count += 1
-            now.told[place] = at
-            moved.places[at], moved.deltas[at] = place, delta
-            moved.flags[at] = HAD if now.there[place] != 0 else 0
-            moved.elections[at, 0] = moved.elections[at, 1] = 0
-            for column in range(COLUMNS):
-                moved.before[at, column] = now.rows[place, column]
-        for column in range(COLUMNS):
-            value = notes.rows[i, column]
-            moved.after[at, column] = value
-            now.rows[place, column] = value
-        flags = moved.flags[at] & (HAD | WRITTEN)
-        if notes.did[i] & DIRECTORIES_WRITTEN:
-            flags |= WRITTEN
-        if notes.removed[i] == 0:
-            flags |= HAS
-        now.there[place] = 1 - notes.removed[i]
-        moved.flags[at] = flags
-        if notes.did[i] & DID_UNCLEAN:
-            moved.elections[at, 0] += 1
-        if notes.did[i] & DID_ELIGIBLE:
-            moved.elections[at, 1] += 1
-    return count
-
-
-@inlined
 def _is_same_state(ones: Any, r: Any, others: Any, p: Any, base_heap: Any, heap: Any) -> bool:
     """Whether two rows hold the same state, ignoring where their lists lie in the heap."""
     if ones[r, LEADER + 2] != others[p, LEADER + 2]:  # the partition epoch, which most changes raise

@@ -81,7 +81,7 @@ def batches_of_change(change: TopicsDelta, heads: DeltaBoundaries) -> Iterator[p
     """The rows of one metadata delta, in batches of bounded size; `heads` is that of `heads_of`."""
     changes = changes_of_delta(change)
     for first in range(0, len(changes), _PARTITIONS_AT_ONCE):
-        rows = local_change_table(changes.part(first, first + _PARTITIONS_AT_ONCE), heads)
+        rows = local_change_table(changes.take(slice(first, first + _PARTITIONS_AT_ONCE)), heads)
         yield from rows.cast(SCHEMA).to_batches(max_chunksize=_ROWS_AT_ONCE)
 
 

@@ -9,8 +9,9 @@ import numpy as np
 from kraftlake.delta import TopicsDelta
 from kraftlake.delta.topics.bulk_change import BulkChange
 from kraftlake.image.topics.partition_rows import COLUMNS
+from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.kernels.replay.change_state import DIRECTORIES_WRITTEN, N_FRESH, N_TOUCHED, TOUCHED
-from kraftlake.tables.changes.object_partitions import changes_of_objects
+from kraftlake.tables.changes.object_partitions import GatheredChanges
 from kraftlake.tables.changes.partition_changes import HAD, HAS, WRITTEN, Heaps, Names, PartitionChanges
 
 
@@ -18,7 +19,9 @@ def changes_of_delta(delta: TopicsDelta) -> PartitionChanges:
     """The changes of one delta, whose number is 0; it says nothing of offsets, times, elections and topics' sizes."""
     bulk = delta.as_bulk()
     if bulk is None:
-        return changes_of_objects(delta)
+        gathered = GatheredChanges()
+        gathered.add_delta(0, delta)
+        return gathered.changes(TopicsImage.EMPTY, compiled=False)
     state, base = bulk.gathered(), bulk.base
     rows = bulk.packed.merged_rows()
     touched = np.flatnonzero(state.touched_info[: state.counts[N_TOUCHED], 0] & TOUCHED)

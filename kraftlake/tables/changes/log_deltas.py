@@ -50,14 +50,13 @@ class DeltaChunk:
 
 @attrs.frozen(kw_only=True, eq=False)
 class LogBegin:
-    """Where a table goes on: the `image` that it covers, with the quorum's `leader` and the `epoch` there.
+    """Where a table goes on: the `image` that it covers, and the `epoch` there.
 
     `is_load`: it covers nothing, and the image is the snapshot that a log begins with which starts above 0: loading it
     is the first delta. `any_delta`: the log has at least one delta up to there.
     """
 
     image: MetadataImage = MetadataImage.EMPTY
-    leader: int | None = None
     epoch: int = -1
     is_load: bool = False
     any_delta: bool = False
@@ -117,7 +116,7 @@ class LogDeltas:
         self.store.begin(image.topics, at.offset, at.timestamp)
         self._quorum = quorum
         self._epoch = at.epoch if epoch is None else epoch
-        return LogBegin(image=image, leader=quorum.leader_id, epoch=self._epoch, is_load=is_load, any_delta=any_delta)
+        return LogBegin(image=image, epoch=self._epoch, is_load=is_load, any_delta=any_delta)
 
     def take(self, rows: pa.Table) -> list[DeltaChunk]:
         """The deltas that end in rows of the log, whole batches sorted by offset, which follow those before.

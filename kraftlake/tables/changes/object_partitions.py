@@ -57,7 +57,7 @@ class ObjectPartitions:
 
         Raises ReplayError or CorruptDataError, naming the offset, for a record that contradicts what is there.
         """
-        gathered = _Gathered()
+        gathered = GatheredChanges()
         for number, first, last in _runs(deltas, 0, len(records)):
             change = ObjectChange(self._topics)
             change.of_log = True
@@ -210,8 +210,8 @@ class _Step:
                     self.touched.setdefault((topic_id, partition), _Touched(delta.name, was))
 
 
-class _Gathered:
-    """Changes on their way into columns."""
+class GatheredChanges:
+    """Changes of partitions, collected one by one; `changes` gives them as columns."""
 
     def __init__(self) -> None:
         self.created: list[tuple[int, int]] = []
@@ -239,6 +239,23 @@ class _Gathered:
         place = self._places.setdefault(key, len(self._places))
         of = (place, self.topic(key[0], touched.topic), key[1])
         self._numbers.append((*at, *of, flags, altered, touched.unclean, touched.eligible))
+
+    def add_delta(self, number: int, delta: TopicsDelta) -> None:
+        """Add the changes of a whole delta by its number, without offsets, times and elections."""
+        at = (0, 0, number, 0, 0)
+        for topic_id, topic in delta.changed_topics.items():
+            if delta.image.get_topic_by_id(topic_id) is None:
+                self.created.append((number, self.topic(topic_id, topic.name)))
+            for partition, after in topic.partition_changes.items():
+                before = topic.image.partitions.get(partition)
+                written = topic.has_written_directories(partition)
+                self.add((topic_id, partition), _Touched(topic.name, before, written), after, at)
+        for topic_id in delta.deleted_topic_ids:
+            removed = delta.image.get_topic_by_id(topic_id)
+            assert removed is not None, "a topic that is removed was in the image"
+            self.removed.append((number, self.topic(topic_id, removed.name), 0))
+            for partition, before in removed.partitions.items():
+                self.add((topic_id, partition), _Touched(removed.name, before), None, at)
 
     def changes(self, topics: TopicsImage, *, compiled: bool) -> PartitionChanges:
         """All of them; `topics` is the image after the last."""
@@ -272,22 +289,6 @@ class _Gathered:
             compiled=compiled,
             repeated=len(numbers[0]) > 0,
         )
-
-
-def changes_of_objects(delta: TopicsDelta) -> PartitionChanges:
-    """The changes of one delta, whose number is 0; the offsets and times say nothing."""
-    gathered, at = _Gathered(), (0, 0, 0, 0, 0)
-    for topic_id, topic in delta.changed_topics.items():
-        for partition, after in topic.partition_changes.items():
-            before = topic.image.partitions.get(partition)
-            written = topic.has_written_directories(partition)
-            gathered.add((topic_id, partition), _Touched(topic.name, before, written), after, at)
-    for topic_id in delta.deleted_topic_ids:
-        removed = delta.image.get_topic_by_id(topic_id)
-        assert removed is not None, "a topic that is removed was in the image"
-        for partition, before in removed.partitions.items():
-            gathered.add((topic_id, partition), _Touched(removed.name, before), None, at)
-    return gathered.changes(TopicsImage.EMPTY, compiled=False)
 
 
 _NO_ROW = (0,) * COLUMNS

@@ -127,11 +127,11 @@ class PartitionChanges:
     def __len__(self) -> int:
         return len(self.flags)
 
-    def part(self, first: int, last: int) -> PartitionChanges:
-        """The changes [first, last)."""
+    def take(self, some: Any) -> PartitionChanges:
+        """The changes that a slice or an array of indices names."""
         by_change = ("offsets", "times", "deltas", "partitions", "topics", "places", "before", "after", "flags",
                      "altered", "since", "since_times", "unclean", "eligible")  # fmt: skip
-        return attrs.evolve(self, **{name: getattr(self, name)[first:last] for name in by_change})
+        return attrs.evolve(self, **{name: getattr(self, name)[some] for name in by_change})
 
     def lists(self, rows: Any) -> RowLists:
         """The lists of rows, of `before` or `after`."""

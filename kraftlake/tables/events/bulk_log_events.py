@@ -16,15 +16,18 @@ from kraftlake.replay.reading.chunks import Chunk, chunks_of
 from kraftlake.replay.reading.log_reader import LogReader
 from kraftlake.runtime.errors import ReplayError
 from kraftlake.tables.changes.effective_records import EffectiveRecords, standing_alone
-from kraftlake.tables.events.states import EVENT_KINDS
-from kraftlake.tables.events.table import EVENTS
-from kraftlake.tables.events.writer import EventsWriter
+from kraftlake.tables.changes.log_deltas import LogDeltas
+from kraftlake.tables.changes.partition_store import TOPIC_KINDS
+from kraftlake.tables.events.delta_events import DeltaEvents
+from kraftlake.tables.events.non_topic_events import NON_TOPIC_KINDS
+from kraftlake.tables.events.table import ENCODED_EVENTS, EVENTS
 
 if TYPE_CHECKING:
     from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
 
 _TAKEN: Final = (
-    *EVENT_KINDS,
+    *TOPIC_KINDS,
+    *NON_TOPIC_KINDS,
     r.BeginTransactionRecord.API_KEY,
     r.EndTransactionRecord.API_KEY,
     r.AbortTransactionRecord.API_KEY,
@@ -45,8 +48,8 @@ class BulkLogEvents:
     ) -> None:
         self._reader = reader
         self._to_offset = to_offset
-        self._writer = EventsWriter(show_secrets=show_secrets)
-        self._writer.start(loader.image, loader.quorum, loader.provenance.epoch)
+        self._deltas = LogDeltas()
+        self._events = DeltaEvents(self._deltas.begin(loader.image, loader.quorum), show_secrets=show_secrets)
         self._epoch = loader.provenance.epoch
         self.safe_from = loader.last_offset + 1
         self.told_to = loader.last_offset
@@ -61,12 +64,12 @@ class BulkLogEvents:
             if part.last_offset > self._to_offset:
                 return
             _check(part, self.told_to + 1, self._epoch)
-            self._writer.take_part(part)
+            tables = [self._events.take(chunk)() for chunk in self._deltas.take_parts([part])]
             self.told_to = part.last_offset
             self._epoch = part.epoch if isinstance(part, RecordBatch) else part.last_epoch
-            if not self._writer.in_transaction:
+            if not self._deltas.in_transaction:
                 self.safe_from = self.told_to + 1
-            yield self._writer.drain().cast(EVENTS.schema)
+            yield pa.concat_tables([ENCODED_EVENTS.empty_table(), *tables]).cast(EVENTS.schema)
 
 
 def _check(part: Chunk, expected: int, epoch: int) -> None:

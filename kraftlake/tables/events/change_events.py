@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from kraftlake.image import TopicsImage
 from kraftlake.replay.queries.changes import Published
 from kraftlake.tables.changes.delta_boundaries import DeltaBoundaries
-from kraftlake.tables.events.entry_events import election_event
-from kraftlake.tables.events.object_events import ObjectEvents
+from kraftlake.tables.changes.object_partitions import GatheredChanges
+from kraftlake.tables.events.delta_events import NumberedEvent, delta_rows
+from kraftlake.tables.events.non_topic_events import election_event, non_topic_events
 from kraftlake.tables.events.table import EVENTS
 
 
@@ -17,20 +19,29 @@ class ChangeEvents:
 
     def __init__(self, *, show_secrets: bool = False) -> None:
         """Sensitive configs are `(redacted)` unless `show_secrets`."""
-        self._events = ObjectEvents(show_secrets=show_secrets)
+        self._show_secrets = show_secrets
         self._ends: list[tuple[int, int, int]] = []
+        self._partitions = GatheredChanges()
+        self._topics = TopicsImage.EMPTY
+        self._elections: list[NumberedEvent] = []
+        self._others: list[NumberedEvent] = []
 
     def add(self, change: Published) -> None:
         """Add a change; the load of a snapshot makes no events, for it does not say when anything happened."""
         if change.of_snapshot:
             return
-        first = [] if change.elected is None else [election_event(change.elected, change.epoch)]
-        self._events.add(len(self._ends), change.delta, change.image, first)
-        end = change.manifest.provenance
+        number, end, self._topics = len(self._ends), change.manifest.provenance, change.image.topics
         self._ends.append((end.offset, end.epoch, end.timestamp))
+        if change.elected is not None:
+            self._elections.append((number, election_event(change.elected, change.epoch)))
+        if change.delta.topics_delta is not None:
+            self._partitions.add_delta(number, change.delta.topics_delta)
+        events = non_topic_events(change.delta, change.image, show_secrets=self._show_secrets)
+        self._others += ((number, event) for event in events)
 
     def table(self) -> pa.Table:
-        """The rows of `events/`: by change; those of the quorum first, then of topics and partitions."""
+        """The rows of `events/`, by change."""
         offsets, epochs, times = np.array(self._ends, np.int64).reshape(-1, 3).T
-        rows, _ = self._events.rows(DeltaBoundaries(offsets=offsets, epochs=epochs.astype(np.int32), times=times))
-        return rows.cast(EVENTS.schema)
+        boundaries = DeltaBoundaries(offsets=offsets, epochs=epochs.astype(np.int32), times=times)
+        changes = self._partitions.changes(self._topics, compiled=False)
+        return delta_rows(changes, boundaries, self._elections, self._others).cast(EVENTS.schema)

@@ -9,9 +9,8 @@ from kraftlake.delta import TopicsDelta
 from kraftlake.image import LeaderRecoveryState, PartitionRegistration
 from kraftlake.image.topics.partition_registration import NO_LEADER
 from kraftlake.replay.queries.changes import Published
-from kraftlake.tables.events.entry_events import election_event, entry_events
+from kraftlake.tables.events.non_topic_events import election_event, non_topic_events
 from kraftlake.tables.events.table import Event
-from kraftlake.tables.events.topic_events import partitions_added, partitions_in_words, topic_created, topic_deleted
 
 
 class PartitionEvent(NamedTuple):
@@ -60,7 +59,7 @@ def change_events(change: Published, *, show_secrets: bool = False) -> Iterator[
     if change.delta.topics_delta is not None:
         for event in topic_events(change.delta.topics_delta):
             yield (*head, *event)
-    for event in entry_events(change.delta, change.image, show_secrets=show_secrets):
+    for event in non_topic_events(change.delta, change.image, show_secrets=show_secrets):
         yield (*head, *event)
 
 
@@ -191,3 +190,41 @@ def _words(brokers: Sequence[int]) -> str:
     """`2`, `2 and 3`, `1, 2 and 3`; nothing for none."""
     *others, last = map(str, brokers or ("",))
     return f"{', '.join(others)} and {last}" if others else last
+
+
+def topic_created(name: str, topic_id: str, partitions: str) -> Event:
+    """The event of a topic that is new; `partitions` are those that it has: see `partitions_in_words`."""
+    return _topic_event("topic_created", (name, topic_id), f"is created with {partitions}", after=partitions)
+
+
+def topic_deleted(name: str, topic_id: str, partitions: str) -> Event:
+    """The event of a topic that is gone; `partitions` are those that it had: see `partitions_in_words`."""
+    return _topic_event("topic_deleted", (name, topic_id), f"with {partitions} is gone", before=partitions)
+
+
+def partitions_added(name: str, topic_id: str, count: int, added: int) -> Event:
+    """The event of a topic that had `count` partitions and has `added` more."""
+    total = count + added
+    sides = {"field": "partitions", "before": f"{count}", "after": f"{total}"}
+    return _topic_event(
+        "partitions_added", (name, topic_id), f"has {total} partitions, {added} more than before", **sides
+    )
+
+
+def partitions_in_words(count: int, least: int, most: int) -> str:
+    """`12 partitions, replication factor 3`; the factors are those of the partitions, if there are any."""
+    words = f"{count} partition{'' if count == 1 else 's'}"
+    return f"{words}, replication factor {least if least == most else f'{least} to {most}'}" if count else words
+
+
+def _topic_event(
+    kind: str,
+    topic: tuple[str, str],
+    words: str,
+    *,
+    field: str | None = None,
+    before: str | None = None,
+    after: str | None = None,
+) -> Event:
+    name, topic_id = topic
+    return (kind, f"topic {name}", name, topic_id, None, None, field, before, after, f"topic {name} {words}")

@@ -16,11 +16,11 @@ from kraftlake.image.topics.partition_registration import NO_LEADER
 from kraftlake.image.topics.partition_rows import COLUMNS, RowWriter
 from kraftlake.records.uuid import Uuid
 from kraftlake.tables.changes.delta_boundaries import DeltaBoundaries
+from kraftlake.tables.changes.partition_changes import HAD, HAS, Heaps, Names, PartitionChanges
 from kraftlake.tables.events import event_rows as made
+from kraftlake.tables.events.distinct_changes import distinct_changes
 from kraftlake.tables.events.event_rows import SingleEvents, event_rows, rows_of_singles
-from kraftlake.tables.events.partition_pairs import PartitionPairs
-from kraftlake.tables.events.topic_events import topic_created
-from tests.tables.events.reference import Hosts, event_row, partition_events
+from tests.tables.events.reference import Hosts, event_row, partition_events, topic_created
 
 NAMES = ["foo", "", "größe", "a-b.c_" * 40]
 IDS = [f"id of {name}" for name in NAMES]
@@ -65,7 +65,7 @@ def pairs_of_states(draw: st.DrawFn) -> tuple[PartitionRegistration, PartitionRe
     return before, draw(after)
 
 
-def paired(pairs: Sequence[tuple[PartitionRegistration, PartitionRegistration]], base: int) -> PartitionPairs:
+def changes_of(pairs: Sequence[tuple[PartitionRegistration, PartitionRegistration]], base: int) -> PartitionChanges:
     """Partition i of a topic each; the lists of the first `base` of them lie in the base's heap."""
     writer, rows = RowWriter([Uuid.ZERO], 0), []
     base_heap = 0
@@ -74,17 +74,17 @@ def paired(pairs: Sequence[tuple[PartitionRegistration, PartitionRegistration]],
         rows.append([writer.row(state) for state in pair])
     heap, both = np.array(writer.heap, np.int32), np.array(rows, np.int32).reshape(-1, 2, COLUMNS)
     numbers = np.arange(len(pairs), dtype=np.int64)
-    return PartitionPairs(
+    changes = PartitionChanges.of_one_delta(
+        partitions=numbers.astype(np.int32),
+        topics=(numbers % len(NAMES)).astype(np.int32),
         before=both[:, 0],
         after=both[:, 1],
-        base_heap=heap[:base_heap],
-        heap=heap[base_heap:],
-        topics=numbers % len(NAMES),
-        partitions=numbers.astype(np.int32),
-        names=pa.array(NAMES),
-        ids=pa.array(IDS),
-        deltas=numbers % 2,
+        flags=np.full(len(pairs), HAD | HAS, np.uint8),
+        names=Names(pa.array(NAMES), pa.array(IDS), pa.array([], pa.string())),
+        heaps=Heaps(heap[:base_heap], heap[base_heap:]),
+        compiled=False,
     )
+    return attrs.evolve(changes, deltas=numbers % 2)
 
 
 @given(
@@ -99,9 +99,9 @@ def test_rows_are_those_of_the_objects_with_single_events_among_them(
     events = [topic_created(f"neü{number}", "x" * number, "0 partitions") for number in range(len(singles))]
     ranks, ones = np.arange(len(pairs)), np.ones(len(events), np.int64)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(made, "_PAIRS_AT_ONCE", at_once)
+        patch.setattr(made, "_CHANGES_AT_ONCE", at_once)
         single = SingleEvents(events, ones, np.array(singles, np.int64))
-        table, deltas = event_rows(paired(pairs, base), ranks, single, BOUNDARIES)
+        table = event_rows(changes_of(pairs, base), ranks, single, BOUNDARIES)
     expected = [
         (place, 0, place % 2, event_row(event, NAMES[place % len(NAMES)], IDS[place % len(NAMES)], place))
         for place, pair in enumerate(pairs)
@@ -113,7 +113,6 @@ def test_rows_are_those_of_the_objects_with_single_events_among_them(
     one_by_one = rows_of_singles([event for *_, event in expected], of_deltas, BOUNDARIES)
     assert table.to_pylist() == one_by_one.to_pylist()
     assert table.schema.equals(one_by_one.schema)
-    assert deltas.tolist() == of_deltas.tolist()
     table.validate(full=True)
 
 
@@ -129,8 +128,8 @@ def test_equal_changes_of_partitions_are_told_once_wherever_their_lists_lie(
     )  # fmt: skip
     other = attrs.evolve(state, isr=replicas[1:])
     later = [attrs.evolve(one, leader_epoch=5, partition_epoch=9) for one in (state, other)]
-    pairs = paired([(other, state), (state, other), (later[0], later[1])], base)
-    some, numbers = pairs.distinct_changes()
+    changes = changes_of([(other, state), (state, other), (later[0], later[1])], base)
+    some, numbers = distinct_changes(changes)
     assert len(some) == (3 if base == 2 and len(replicas) > 3 else 2), "the two heaps are not compared"
     assert np.array_equal(numbers[some], np.arange(len(some)))
     assert numbers[0] != numbers[1]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,11 @@ from kraftlake import kernels
 from kraftlake.api import open_source
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
+from kraftlake.records.batch_values import BatchValues
 from kraftlake.replay.queries.changes import LogChanges
 from kraftlake.runtime.errors import KraftlakeError
-from kraftlake.tables.changes import topics_state
+from kraftlake.tables.changes import partition_store
+from kraftlake.tables.changes.log_deltas import DeltaChunk, LogDeltas
 from kraftlake.tables.events import bulk_log_events, log_events
 from kraftlake.tables.events.log_events import LogEvents
 from tests.metadata_logs import metadata_logs
@@ -36,12 +38,15 @@ def parts_taken(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Make every range long, and any number of records many; gets the last offset of each part taken as columns."""
     monkeypatch.setattr(log_events, "BULK_FROM", 0)
     monkeypatch.setattr("kraftlake.replay.reading.chunks.BULK_FROM", 0)
-    monkeypatch.setattr(topics_state, "BULK_FROM", 1)
+    monkeypatch.setattr(partition_store, "BULK_FROM", 1)
     taken: list[int] = []
-    take = bulk_log_events.EventsWriter.take_part
-    monkeypatch.setattr(
-        bulk_log_events.EventsWriter, "take_part", lambda self, part: (take(self, part), taken.append(part.last_offset))
-    )
+    take_parts = bulk_log_events.LogDeltas.take_parts
+
+    def noted(self: LogDeltas, parts: Sequence[BatchValues | RecordBatch]) -> Iterator[DeltaChunk]:
+        yield from take_parts(self, parts)
+        taken.append(parts[-1].last_offset)
+
+    monkeypatch.setattr(bulk_log_events.LogDeltas, "take_parts", noted)
     return taken
 
 

@@ -1,6 +1,6 @@
 """Events of everything but topics and partitions: brokers, controllers, configs, quotas, ACLs, features, credentials.
 
-They come from the comparison of two images that `kraftlake diff` shows, with the same secrets redacted or shown.
+They are made of the differences of two images that `kraftlake diff` shows, with the same secrets redacted or shown.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from kraftlake.image.diff import EntryChange, FieldChange, diff_images
 from kraftlake.image.json_form import acl_json
 from kraftlake.image.kafka_names import acl_words, quota_entity_words
 from kraftlake.image.topics.topics_image import TopicsImage
+from kraftlake.records import metadata_records as r
 from kraftlake.records.java_values import parse_integer
 from kraftlake.records.uuid import Uuid
 from kraftlake.tables.events.table import Event
@@ -28,10 +29,34 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 _PARTS: Final = ("features", "cluster", "configs", "client_quotas", "acls", "scram", "delegation_tokens")
+"""The parts of an image that these events are of."""
+
+NON_TOPIC_KINDS: Final = tuple(
+    cls.API_KEY
+    for cls in (
+        r.RegisterBrokerRecord,
+        r.UnregisterBrokerRecord,
+        r.ConfigRecord,
+        r.FenceBrokerRecord,
+        r.UnfenceBrokerRecord,
+        r.DelegationTokenRecord,
+        r.UserScramCredentialRecord,
+        r.FeatureLevelRecord,
+        r.ClientQuotaRecord,
+        r.BrokerRegistrationChangeRecord,
+        r.AccessControlEntryRecord,
+        r.RemoveAccessControlEntryRecord,
+        r.RemoveUserScramCredentialRecord,
+        r.RemoveDelegationTokenRecord,
+        r.RegisterControllerRecord,
+        r.UnregisterControllerRecord,
+    )
+)
+"""The api keys of the records that change these parts."""
 
 
-def entry_events(delta: MetadataDelta, after: MetadataImage, *, show_secrets: bool = False) -> Iterator[Event]:
-    """The events of a delta that led to an image, of all but topics, partitions and producer ids, in a diff's order.
+def non_topic_events(delta: MetadataDelta, after: MetadataImage, *, show_secrets: bool = False) -> Iterator[Event]:
+    """The events of a delta that led to the image `after`, of all but topics and partitions, in the order of a diff.
 
     Sensitive configs are `(redacted)` unless `show_secrets`.
     """

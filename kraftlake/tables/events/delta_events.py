@@ -1,0 +1,127 @@
+"""The events of metadata deltas: elections, then topics and partitions, then all else. Imports numpy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import groupby
+from typing import Any, Final
+
+import attrs
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kraftlake.delta import MetadataDelta
+from kraftlake.image.topics.topics_image import TopicsImage
+from kraftlake.tables.changes.delta_boundaries import DeltaBoundaries
+from kraftlake.tables.changes.effective_records import UNKNOWN_KIND
+from kraftlake.tables.changes.log_deltas import DeltaChunk, LogBegin
+from kraftlake.tables.changes.object_deltas import replay_into
+from kraftlake.tables.changes.partition_changes import HAD, HAS, PartitionChanges
+from kraftlake.tables.events.event_rows import SingleEvents, event_rows
+from kraftlake.tables.events.non_topic_events import NON_TOPIC_KINDS, election_event, non_topic_events
+from kraftlake.tables.events.table import Event
+from kraftlake.tables.events.topic_events import topic_events
+
+_ELECTION, _DELETED_TOPIC, _TOPIC, _OTHER = range(4)
+"""The order of the events of a delta; those of topics are by name, and partitions come after their topic."""
+
+_MANY_PARTITIONS: Final = 1 << 20
+
+NumberedEvent = tuple[int, Event]
+"""An event with the number of its delta."""
+
+
+class DeltaEvents:
+    """Makes the rows of `events/` of metadata deltas, which follow each other."""
+
+    def __init__(self, begin: LogBegin, *, show_secrets: bool = False) -> None:
+        """Begin with the image before the first delta. Sensitive configs are `(redacted)` unless `show_secrets`."""
+        self._others = attrs.evolve(begin.image, topics=TopicsImage.EMPTY)
+        self._epoch = begin.epoch
+        self._show_secrets = show_secrets
+
+    def take(self, chunk: DeltaChunk) -> Callable[[], pa.Table]:
+        """Returns a function that makes, on any thread, the rows (ENCODED_EVENTS) of deltas.
+
+        Raises ReplayError or CorruptDataError, naming the offset, for a record that contradicts the image.
+        """
+        first, last = [*self._elections(chunk.boundaries)], [*self._other_events(chunk)]
+        return partial(delta_rows, chunk.partitions, chunk.boundaries, first, last)
+
+    def _elections(self, boundaries: DeltaBoundaries) -> Iterator[NumberedEvent]:
+        """The deltas that begin an epoch under a known leader; a batch of nothing but no-op records has no event."""
+        begins = (np.diff(boundaries.epochs, prepend=self._epoch) != 0) & (boundaries.leaders >= 0) & ~boundaries.noop
+        if len(boundaries):
+            self._epoch = int(boundaries.epochs[-1])
+        for delta in np.flatnonzero(begins).tolist():
+            yield delta, election_event(int(boundaries.leaders[delta]), int(boundaries.epochs[delta]))
+
+    def _other_events(self, chunk: DeltaChunk) -> Iterator[NumberedEvent]:
+        """The events of all but topics and partitions; the configs of a topic are deleted with it."""
+        names = chunk.partitions.names.topics
+        removed = {record: names[topic].as_py() for _, topic, record in chunk.partitions.removed.tolist()}
+        some = np.flatnonzero(chunk.records.are_of((*NON_TOPIC_KINDS, UNKNOWN_KIND))).tolist()
+        for number, group in groupby(sorted({*some, *removed}), key=lambda record: int(chunk.deltas[record])):
+            before = self._others
+            delta = MetadataDelta(before, of_log=True)
+            for record in group:
+                if record in removed:
+                    delta.get_or_create_configs_delta().replay_remove_topic(removed[record])
+                else:
+                    replay_into(delta, chunk.records, record, NON_TOPIC_KINDS)
+            self._others = delta.apply(before.provenance)
+            for event in non_topic_events(delta, self._others, show_secrets=self._show_secrets):
+                yield number, event
+
+
+def delta_rows(
+    changes: PartitionChanges,
+    boundaries: DeltaBoundaries,
+    elections: Sequence[NumberedEvent],
+    others: Sequence[NumberedEvent],
+) -> pa.Table:
+    """The rows (ENCODED_EVENTS) of the events of deltas; `elections` and `others` are by delta."""
+    changes = changes.by_delta()
+    changed = np.flatnonzero((changes.flags & (HAD | HAS) == HAD | HAS) & changes.altered)
+    of_topics = [*topic_events(changes)]
+    topics = np.concatenate((changes.topics[changed], np.array([event.topic for event in of_topics], np.int64)))
+    names, count = _name_ranks(changes.names.topics, topics)
+    partitions = _dense(changes.partitions[changed])
+    sizes = (_OTHER + 1, count + 1, int(partitions.max(initial=-1)) + 2)
+
+    def ranks(deltas: Any, kinds: Any, names: Any = 0, partitions: Any = 0) -> Any:
+        return ((deltas * sizes[0] + kinds) * sizes[1] + names) * sizes[2] + partitions
+
+    of_changes = ranks(changes.deltas[changed], _TOPIC, names[: len(changed)], partitions + 1)
+    order = np.argsort(of_changes)
+    singles = [*elections, *((number, event) for number, *_, event in of_topics), *others]
+    deltas = np.array([number for number, _ in singles], np.int64)
+    kinds = [_DELETED_TOPIC if event.gone else _TOPIC for event in of_topics]
+    kinds_of_singles = np.array([_ELECTION] * len(elections) + kinds + [_OTHER] * len(others), np.int64)
+    names_of_singles = np.zeros(len(singles), np.int64)
+    names_of_singles[len(elections) : len(elections) + len(of_topics)] = names[len(changed) :]
+    of_singles = ranks(deltas, kinds_of_singles, names_of_singles)
+    single_order = np.argsort(of_singles, kind="stable")
+    events = SingleEvents(
+        [singles[at][1] for at in single_order.tolist()], deltas[single_order], of_singles[single_order]
+    )
+    return event_rows(changes.take(changed[order]), of_changes[order], events, boundaries)
+
+
+def _name_ranks(names: pa.Array, topics: Any) -> tuple[Any, int]:
+    """The ranks of the names of topics (int64[n]) that are given by number, and their count."""
+    used = np.zeros(len(names), np.bool_)
+    used[topics] = True
+    known = np.flatnonzero(used)
+    ranks = np.zeros(len(names), np.int64)
+    ranks[known] = pc.rank(names.take(pa.array(known)), tiebreaker="dense").to_numpy()
+    return ranks[topics], len(known)
+
+
+def _dense(partitions: Any) -> Any:
+    """Numbers (int64) in the order of the partitions' ids, below _MANY_PARTITIONS or the number of partitions."""
+    if len(partitions) and int(partitions.max()) >= _MANY_PARTITIONS:
+        return np.unique(partitions, return_inverse=True)[1].reshape(-1)
+    return partitions.astype(np.int64)

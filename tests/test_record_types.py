@@ -17,8 +17,7 @@ from kraftlake.cli.views import record_summary
 from kraftlake.delta import metadata_delta
 from kraftlake.delta.topics.topics_delta import TOPIC_RECORDS
 from kraftlake.image import MetadataImage
-from kraftlake.kernels.batches import shard_routing
-from kraftlake.kernels.replay import topic_records
+from kraftlake.kernels import record_types
 from kraftlake.records import control_records, metadata_records
 from kraftlake.records.json_form import to_json
 from kraftlake.records.redaction import redact_record_json
@@ -101,12 +100,12 @@ def in_no_history(types: Types) -> set[str]:
 
 def beyond_compiled_code(types: Types) -> set[str]:
     """Types whose number is past the end of the compiled loop's counts."""
-    return {type_name(cls) for cls in types if cls.API_KEY >= topic_records.TYPES}
+    return {type_name(cls) for cls in types if cls.API_KEY >= record_types.TYPES}
 
 
 def topics_unknown_to_compiled_code(types: Types) -> set[str]:
     """Types of topics that compiled code would pass over as records of something else."""
-    t = topic_records
+    t = record_types
     known = {t.TOPIC, t.PARTITION, t.CHANGE, t.REMOVE, t.CLEAR_ELR}
     of_topics = (cls for cls in types if fields_of(cls) & {"topic_id", "topic_name"})
     return {type_name(cls) for cls in of_topics if cls.API_KEY not in known}
@@ -146,13 +145,11 @@ def test_compiled_code_numbers_the_types_as_the_declarations_do() -> None:
     numbers = {
         "TOPIC": r.TopicRecord, "PARTITION": r.PartitionRecord, "CHANGE": r.PartitionChangeRecord,
         "REMOVE": r.RemoveTopicRecord, "NO_OP": r.NoOpRecord, "CLEAR_ELR": r.ClearElrRecord,
+        "BEGIN_TRANSACTION": r.BeginTransactionRecord, "END_TRANSACTION": r.EndTransactionRecord,
+        "ABORT_TRANSACTION": r.AbortTransactionRecord,
     }  # fmt: skip
-    for module in (topic_records, shard_routing):
-        assert {name: getattr(module, name) for name in numbers} == {name: c.API_KEY for name, c in numbers.items()}
-    marks = (r.BeginTransactionRecord, r.EndTransactionRecord, r.AbortTransactionRecord)
-    assert [cls.API_KEY for cls in marks] == [
-        *range(shard_routing.BEGIN_TRANSACTION, shard_routing.ABORT_TRANSACTION + 1)
-    ]
+    named = {name: number for name, number in vars(record_types).items() if name.isupper() and name != "TYPES"}
+    assert named == {name: cls.API_KEY for name, cls in numbers.items()}
 
 
 @pytest.mark.parametrize("cls", METADATA, ids=type_name)

@@ -9,6 +9,7 @@ import numpy as np
 from kraftlake.image.topics.packed_topics import PATCHES_BELOW, PackedTopics
 from kraftlake.image.topics.partition_rows import COLUMNS
 from kraftlake.image.topics.topic_table import TopicTable
+from kraftlake.kernels import record_types
 from kraftlake.kernels.aot.arguments import Flattened
 from kraftlake.kernels.replay import change_state as columns
 from kraftlake.kernels.replay import indexes, row_lists, topic_records
@@ -167,27 +168,27 @@ class BulkState:
         if count <= self._foreseen:
             self._foreseen -= count
             return
-        types = np.zeros(topic_records.TYPES + 1, np.int64)
+        types = np.zeros(record_types.TYPES + 1, np.int64)
         step = max(1, count // _SAMPLES)
         topic_records.count_types(data, starts, stops, first, last, step, types)
         self._foreseen = min(following, _FOLLOWING)
         types = types * step * (count + self._foreseen) // max(1, count)
         count += self._foreseen
         if rows and not len(state.dense_flags):
-            if PATCHES_BELOW * types[topic_records.CHANGE] > rows:
+            if PATCHES_BELOW * types[record_types.CHANGE] > rows:
                 self._become_dense()
             else:
                 if not len(state.slots):
                     self._begin_sparse()
-                touched = int(state.counts[columns.N_TOUCHED] + types[topic_records.CHANGE])
+                touched = int(state.counts[columns.N_TOUCHED] + types[record_types.CHANGE])
                 self._make_room_for_touched(min(rows, touched))
-        guess = int(types[topic_records.PARTITION])
+        guess = int(types[record_types.PARTITION])
         if guess:
             self._make_room_for_fresh(int(state.counts[columns.N_FRESH]) + min(count, guess + guess // 4))
-        guess = int(types[topic_records.TOPIC])
+        guess = int(types[record_types.TOPIC])
         if guess:
             self._make_room_for_topics(int(state.counts[columns.N_TOPICS]) + min(count, guess + guess // 4))
-            text = min(count * topic_records.LONGEST_NAME, int(types[topic_records.TYPES]))
+            text = min(count * topic_records.LONGEST_NAME, int(types[record_types.TYPES]))
             self._make_room_for_names(int(state.counts[columns.N_NAMES]) + text)
 
     def grow(self, api_key: int) -> None:
@@ -196,11 +197,11 @@ class BulkState:
         self._grow_heap()
         self._grow_directories()
         self._make_room_for_names(int(counts[columns.N_NAMES]))
-        if api_key == topic_records.PARTITION and counts[columns.N_FRESH] >= len(state.fresh_topics):
+        if api_key == record_types.PARTITION and counts[columns.N_FRESH] >= len(state.fresh_topics):
             self._make_room_for_fresh(int(counts[columns.N_FRESH]) + 64)
-        if api_key == topic_records.PARTITION and 2 * counts[columns.N_ODD] >= len(state.fresh_index):
+        if api_key == record_types.PARTITION and 2 * counts[columns.N_ODD] >= len(state.fresh_index):
             self._make_room_for_odd()
-        if api_key == topic_records.TOPIC and counts[columns.N_TOPICS] >= len(state.firsts):
+        if api_key == record_types.TOPIC and counts[columns.N_TOPICS] >= len(state.firsts):
             self._make_room_for_topics(int(counts[columns.N_TOPICS]) + 64)
         if counts[columns.N_TOUCHED] >= len(state.touched) and not len(state.dense_flags):
             if PATCHES_BELOW * counts[columns.N_TOUCHED] > self.packed.partition_count:

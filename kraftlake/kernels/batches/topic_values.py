@@ -11,7 +11,7 @@ import numpy as np
 
 from kraftlake.kernels.aot.compiled import compiled, inlined
 from kraftlake.kernels.batches.put_bytes import put_int, put_uvarint
-from kraftlake.kernels.replay.topic_records import CHANGE, CLEAR_ELR, PARTITION, TOPIC
+from kraftlake.kernels.record_types import CHANGE, CLEAR_ELR, PARTITION, TOPIC
 
 VERSION = 2
 """Of the partition and partition change records: it holds every field."""

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from kraftlake.kernels.aot.compiled import compiled, inlined
+from kraftlake.kernels.record_types import CHANGE, PARTITION, REMOVE, TOPIC
 from kraftlake.kernels.replay.change_state import (
     BLOCK,
     DIRECTORIES_WRITTEN,
@@ -23,11 +24,7 @@ from kraftlake.kernels.replay.partition_bytes import read_int, read_long
 from kraftlake.kernels.replay.plain_records import plain_row_change
 from kraftlake.kernels.replay.row_lists import COLUMNS, SHAPE
 from kraftlake.kernels.replay.topic_records import (
-    CHANGE,
     LONGEST_NAME,
-    PARTITION,
-    REMOVE,
-    TOPIC,
     create_topic,
     find_fresh,
     remove_topic,

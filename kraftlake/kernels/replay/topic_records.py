@@ -12,6 +12,17 @@ from typing import Any
 import numpy as np
 
 from kraftlake.kernels.aot.compiled import compiled, inlined
+from kraftlake.kernels.record_types import (
+    ABORT_TRANSACTION,
+    BEGIN_TRANSACTION,
+    CHANGE,
+    CLEAR_ELR,
+    NO_OP,
+    PARTITION,
+    REMOVE,
+    TOPIC,
+    TYPES,
+)
 from kraftlake.kernels.replay.change_state import (
     BLOCK,
     DIRECTORIES_WRITTEN,
@@ -37,9 +48,6 @@ from kraftlake.kernels.replay.row_lists import LEADER, all_migrating, load_row, 
 
 LONGEST_NAME = 249
 """Characters of a topic's name, as Kafka has it."""
-
-TOPIC, PARTITION, CHANGE, REMOVE, NO_OP, CLEAR_ELR = 2, 3, 5, 9, 20, 28
-TYPES = 30
 
 
 @inlined
@@ -362,7 +370,7 @@ def replay(data: Any, starts: Any, stops: Any, first: int, last: int, base: Any,
             counts[N_OTHERS] += 1
         elif key == NO_OP and version == 0 and end - p == 4 and data[end - 1] == 0:
             continue
-        elif key == TOPIC or key == REMOVE or 23 <= key <= 25 or key == CLEAR_ELR:
+        elif key == TOPIC or key == REMOVE or BEGIN_TRANSACTION <= key <= ABORT_TRANSACTION or key == CLEAR_ELR:
             return STOPPED, i
         else:
             others[counts[N_OTHERS], 0] = i

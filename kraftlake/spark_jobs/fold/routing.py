@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from kraftlake import kernels
+from kraftlake.kernels.replay.indexes import mix
 from kraftlake.records.metadata_records import (
     AbortTransactionRecord,
     BeginTransactionRecord,
     ClearElrRecord,
+    EndTransactionRecord,
     FeatureLevelRecord,
     NoOpRecord,
     PartitionChangeRecord,
@@ -20,17 +21,20 @@ from kraftlake.records.metadata_records import (
     RemoveTopicRecord,
     TopicRecord,
 )
+from kraftlake.records.serde import encode_value
+from kraftlake.records.varint import MalformedError, read_uvarint
 from kraftlake.spark_jobs.fold.chunks import Chunk
 
 COLUMNS = ("offset", "api_key", "control", "payload")
 """The columns of the log that routing reads."""
 
 _CHUNKS_AT = 16 << 20
-_OF_EVERY_IMAGE = (
-    FeatureLevelRecord.API_KEY,
-    *range(BeginTransactionRecord.API_KEY, AbortTransactionRecord.API_KEY + 1),
+_TRANSACTION_MARKS = tuple(
+    cls.API_KEY for cls in (BeginTransactionRecord, EndTransactionRecord, AbortTransactionRecord)
 )
-_MASK = (1 << 64) - 1
+_OF_EVERY_IMAGE = (FeatureLevelRecord.API_KEY, *_TRANSACTION_MARKS)
+_OF_ALL_SHARDS = (ClearElrRecord.API_KEY, *_TRANSACTION_MARKS)
+_NO_OP = np.frombuffer(encode_value(NoOpRecord(), 0), np.uint8)
 
 
 class Router:
@@ -43,7 +47,7 @@ class Router:
     """
 
     def __init__(self, shards: int, part: int, *, topics_only: bool = False) -> None:
-        assert shards >= 1, "somebody folds"
+        assert shards >= 1, "a fold has at least one shard"
         self._shards = shards
         self._part = part
         self._topics_only = topics_only
@@ -61,119 +65,73 @@ class Router:
     def flush(self) -> Iterator[Chunk]:
         """What is still held."""
         held, self._held, self._bytes = self._held, [], 0
-        for rows in held if len(held) < 2 else [pa.concat_tables(held)]:
-            yield from self._dealt(rows.combine_chunks())
+        if held:
+            yield from self._dealt(pa.concat_tables(held).combine_chunks())
 
     def _dealt(self, rows: pa.Table) -> Iterator[Chunk]:
-        offsets = rows["offset"].to_numpy()
-        control = rows["control"].cast(pa.uint8()).to_numpy()
-        data, starts, stops = _values(rows["payload"])
-        counts, sizes = np.zeros(self._shards + 1, np.int64), np.zeros(self._shards + 1, np.int64)
-        routes = np.empty(len(offsets), np.int32)
-        into: Any
-        if kernels.available():
-            from kraftlake.kernels.batches.shard_routing import route, scatter
-
-            route(data, starts, stops, control, self._shards, routes, counts, sizes)
-            begins, places = _begins(sizes), _begins(counts)
-            into = np.empty(int(sizes.sum()), np.uint8)
-            ends, sources = np.empty(int(counts.sum()), np.int32), np.empty(int(counts.sum()), np.int32)
-            scatter(data, starts, stops, routes, self._shards, begins[:-1].copy(), places[:-1].copy(), into, ends,
-                    sources)  # fmt: skip
-        else:
-            lists = _dealt_slowly(data, starts, stops, control, self._shards)
-            counts = np.array([len(places) for places in lists], np.int64)
-            sources = np.array([place for places in lists for place in places], np.int32)
-            ends = (stops - starts)[sources].astype(np.int32)
-            sizes = np.array([int((stops - starts)[places].sum()) if places else 0 for places in lists], np.int64)
-            into = np.frombuffer(b"".join(data[starts[i] : stops[i]].tobytes() for i in sources.tolist()), np.uint8)
-            begins, places = _begins(sizes), _begins(counts)
+        offsets, keys = rows["offset"].to_numpy(), rows["api_key"].to_numpy()
+        control = rows["control"].to_numpy()
+        payloads = rows["payload"].cast(pa.large_binary()).combine_chunks()
+        shards = shards_of(*_values(payloads), control, self._shards)
         first = int(offsets[0])
         relative = (offsets - first).astype(np.int32)
-        keys = rows["api_key"].to_numpy()
-        kinds = np.where(control.astype(bool), keys.astype(np.int32), np.int32(-1))
-        for shard in np.flatnonzero(counts).tolist():
+        kinds = np.where(control, keys, -1).astype(np.int32)
+        for shard in range(self._shards + 1):
+            chosen = np.flatnonzero((shards == shard) | (shards == self._shards + 1))
             if shard == self._shards and self._topics_only:
-                chosen = sources[places[shard] :]
-                chosen = chosen[(kinds[chosen] < 0) & np.isin(keys[chosen], _OF_EVERY_IMAGE)]
-                if not len(chosen):
-                    continue
-                payload = b"".join(data[starts[place] : stops[place]].tobytes() for place in chosen.tolist())
-                lengths = (stops - starts)[chosen].astype(np.int32)
-            else:
-                chosen = sources[places[shard] : places[shard + 1]]
-                payload = into[begins[shard] : begins[shard + 1]].tobytes()
-                lengths = ends[places[shard] : places[shard + 1]]
+                chosen = chosen[~control[chosen] & np.isin(keys[chosen], _OF_EVERY_IMAGE)]
+            if not len(chosen):
+                continue
+            data, starts, stops = _values(payloads.take(pa.array(chosen)))
             yield Chunk(
                 shard=shard,
                 part=self._part,
                 first=first,
-                payload=payload,
-                sizes=lengths.tobytes(),
+                payload=data[: stops[-1]].tobytes(),
+                sizes=(stops - starts).astype(np.int32).tobytes(),
                 offsets=relative[chosen].tobytes(),
                 kinds=kinds[chosen].tobytes() if shard == self._shards else b"",
             )
 
 
-def _begins(sizes: Any) -> Any:
-    begins = np.zeros(len(sizes) + 1, np.int64)
-    np.cumsum(sizes, out=begins[1:])
-    return begins
-
-
-def _values(column: pa.ChunkedArray) -> tuple[Any, Any, Any]:
+def _values(payloads: pa.LargeBinaryArray) -> tuple[Any, Any, Any]:
     """The bytes of all payloads, and where each lies in them."""
-    array = column.cast(pa.large_binary()).combine_chunks()
-    if isinstance(array, pa.ChunkedArray):
-        array = array.chunk(0)
-    _, bounds, data = array.buffers()
-    places = np.frombuffer(bounds, np.int64)[array.offset : array.offset + len(array) + 1]
-    return np.frombuffer(data if data is not None else b"", np.uint8), places[:-1].copy(), places[1:].copy()
+    _, bounds, data = payloads.buffers()
+    places = np.frombuffer(bounds, np.int64)[payloads.offset : payloads.offset + len(payloads) + 1]
+    return np.frombuffer(data if data is not None else b"", np.uint8), places[:-1], places[1:]
 
 
-def _dealt_slowly(data: Any, starts: Any, stops: Any, control: Any, shards: int) -> list[list[int]]:
-    """As `kernels.batches.shard_routing`, without compiled code: the places of each shard's records, and the rest."""
-    lists: list[list[int]] = [[] for _ in range(shards + 1)]
-    ends = zip(starts.tolist(), stops.tolist(), control.tolist(), strict=True)
-    for place, (start, stop, is_control) in enumerate(ends):
-        value = data[start:stop].tobytes()
-        for shard in _shards_of(value, shards) if not is_control else (shards,):
-            lists[shard].append(place)
-    return lists
+def shards_of(data: Any, starts: Any, stops: Any, control: Any, shards: int) -> Any:
+    """The shards (int64[n]) of the records with the values data[starts[i]:stops[i]].
+
+    A record of a topic has a shard below `shards`; `shards` stands for records of anything else, `shards + 1` for
+    records that every shard and `shards` gets, `shards + 2` for no-ops. `control` (bool[n]) tells control records.
+    """
+    found = np.full(len(starts), shards, np.int64)
+    framed = np.flatnonzero((stops - starts >= 3) & ~control)
+    heads = data[starts[framed, None] + np.arange(3)]
+    plain = (heads[:, 0] == 1) & (heads[:, 1] < 0x80) & (heads[:, 2] < 0x80)
+    framed, keys = framed[plain], heads[plain, 1]
+    found[framed[np.isin(keys, _OF_ALL_SHARDS)]] = shards + 1
+    short = framed[(keys == NoOpRecord.API_KEY) & ((stops - starts)[framed] == len(_NO_OP))]
+    no_ops = (data[starts[short, None] + np.arange(len(_NO_OP))] == _NO_OP).all(axis=1)
+    found[short[no_ops]] = shards + 2
+    ids = np.full(len(framed), -1, np.int64)
+    ids[np.isin(keys, (PartitionRecord.API_KEY, PartitionChangeRecord.API_KEY))] = 7
+    ids[keys == RemoveTopicRecord.API_KEY] = 3
+    for place in np.flatnonzero(keys == TopicRecord.API_KEY).tolist():
+        ids[place] = _end_of_name(data[starts[framed[place]] : stops[framed[place]]].tobytes())
+    whole = (ids >= 0) & (ids + 16 <= (stops - starts)[framed])
+    of_topics = framed[whole]
+    halves = data[(starts[of_topics] + ids[whole])[:, None] + np.arange(16)].view(">u8").astype(np.uint64)
+    found[of_topics] = mix(halves[:, 0], halves[:, 1]) % np.uint64(shards)
+    return found
 
 
-def _shards_of(value: bytes, shards: int) -> tuple[int, ...] | range:
-    if len(value) < 3 or value[0] != 1 or value[1] >= 0x80 or value[2] >= 0x80:
-        return (shards,)
-    key = value[1]
-    at = _id_place(value)
-    if 0 <= at <= len(value) - 16:
-        return (shard_of(value[at : at + 16], shards),)
-    if BeginTransactionRecord.API_KEY <= key <= AbortTransactionRecord.API_KEY or key == ClearElrRecord.API_KEY:
-        return range(shards + 1)
-    is_no_op = key == NoOpRecord.API_KEY and len(value) == 4 and value[2] == value[3] == 0
-    return () if is_no_op else (shards,)
-
-
-def _id_place(value: bytes) -> int:
-    """Where the topic id begins; -1 where there is none."""
-    match value[1]:
-        case PartitionRecord.API_KEY | PartitionChangeRecord.API_KEY:
-            return 7
-        case RemoveTopicRecord.API_KEY:
-            return 3
-        case TopicRecord.API_KEY:
-            length = 0
-            for count, byte in enumerate(value[3:7]):
-                length |= (byte & 0x7F) << 7 * count
-                if byte < 0x80:
-                    return 3 + count + length if length else -1
-    return -1
-
-
-def shard_of(topic_id: bytes, shards: int) -> int:
-    """The shard of a topic."""
-    high, low = int.from_bytes(topic_id[:8], "big"), int.from_bytes(topic_id[8:], "big")
-    mixed = high * 0x9E3779B97F4A7C15 & _MASK ^ low
-    mixed = (mixed ^ mixed >> 32) * 0xD6E8FEB86659FD93 & _MASK
-    return ((mixed ^ mixed >> 32) >> 1) % shards
+def _end_of_name(value: bytes) -> int:
+    """Where the name in a TopicRecord's value ends; -1 where there is none."""
+    try:
+        length, start = read_uvarint(value, 3)
+    except (IndexError, MalformedError):
+        return -1
+    return start + length - 1 if length else -1

@@ -154,7 +154,6 @@ class MetadataLog(ReadableLog):
                 expected_end_offset = self.end_offset if not rows else _first_offset(rows)
             self._check_claimed(epoch, expected_end_offset)
             self._check_to_write()
-        self._state.check_writable()
         file = self._file_that_follows(rows, epoch)
         end_offset = self.end_offset + (0 if file is None else file.record_count)
         actions: list[dict[str, Any]] = []
@@ -180,7 +179,6 @@ class MetadataLog(ReadableLog):
         for _ in range(_CLAIM_RETRIES):
             self.refresh()
             self._check_to_write()
-            self._state.check_writable()
             epoch = max(self.epoch, 0) + 1
             time = now_ms() if timestamp is None else timestamp
             batch = leader_change(node_id, self.end_offset, epoch, time)

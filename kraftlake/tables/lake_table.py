@@ -17,14 +17,15 @@ import attrs
 import pyarrow as pa
 
 from kraftlake.metadata_log import UpkeepPolicy
-from kraftlake.metadata_log.delta_table.actions import AddFile, RemoveFile, transaction
+from kraftlake.metadata_log.delta_table.actions import AddFile, transaction
 from kraftlake.metadata_log.delta_table.commit import (
     CommitConflictError,
     append_info,
+    commit_beside_writers,
+    commit_info,
     create_table,
     now_ms,
 )
-from kraftlake.metadata_log.delta_table.maintenance_commit import commit_beside_writers, upkeep_info
 from kraftlake.metadata_log.delta_table.row_files import write_row_file
 from kraftlake.metadata_log.delta_table.schema import COMMENT, differing_column, extended_schema
 from kraftlake.metadata_log.delta_table.table_state import NotADeltaTableError, TableState, read_table
@@ -219,11 +220,9 @@ class LakeTable:
         def actions(now: TableState) -> Sequence[dict[str, Any]] | None:
             if not self._lacks(now, last_offset):
                 return None
-            time = now_ms()
-            made = [append_info(time), transaction(self.description.app_id, last_offset, time)]
+            made = [append_info(), transaction(self.description.app_id, last_offset, now_ms())]
             return [*made, *(add.to_action() for add in written())]
 
-        self._held.check_writable()
         state = commit_beside_writers(self._disk, self._held, actions)
         if state is not None:
             self._held, self._covered = state, last_offset
@@ -300,7 +299,6 @@ class LakeTable:
         No row changes otherwise, so that streams over the table go on. Raises CorruptDataError for a damaged file.
         """
         assert self._held is not None, "the table was created"
-        self._held.check_writable()
         commit_beside_writers(self._disk, self._held, self._column_added)
         self._held = read_table(self.path)
 
@@ -310,11 +308,10 @@ class LakeTable:
         field = self.description.table_schema.field(CLUSTER_ID_FIELD.name)
         schema = extended_schema(now.metadata.schema_string, pa.schema([field]))
         time, files = now_ms(), list(now.files.values())
-        removes = [RemoveFile(path=file.path, deletion_timestamp=time, size=file.size) for file in files]
         return [
-            upkeep_info("ADD COLUMNS", {"columns": field.name}),
+            commit_info("ADD COLUMNS", {"columns": field.name}),
             attrs.evolve(now.metadata, schema_string=schema).to_action(),
-            *(remove.to_action(data_change=False) for remove in removes),
+            *(file.to_remove(time, data_change=False) for file in files),
             *(attrs.evolve(self._with_column(file), data_change=False).to_action() for file in files),
         ]
 

@@ -15,9 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kraftlake.metadata_log import MetadataLog
-from kraftlake.metadata_log.delta_table.actions import AddFile, RemoveFile
-from kraftlake.metadata_log.delta_table.commit import now_ms
-from kraftlake.metadata_log.delta_table.maintenance_commit import commit_beside_writers, upkeep_info
+from kraftlake.metadata_log.delta_table.actions import AddFile
+from kraftlake.metadata_log.delta_table.commit import commit_beside_writers, commit_info, now_ms
 from kraftlake.metadata_log.delta_table.row_files import write_row_file
 from kraftlake.metadata_log.delta_table.table_state import NotADeltaTableError, TableState, read_table
 from kraftlake.metadata_log.maintenance.derived_tables import APPEND_ONLY, app_id_of
@@ -89,7 +88,6 @@ def _is_history(state: TableState) -> bool:
 def _trim(disk: Disk, state: TableState, name: str, before: int) -> int:
     if before <= first_offset_of(state):
         return 0
-    state.check_writable()
     append_only = state.metadata.configuration.get(APPEND_ONLY, "false")
     # A table that is append-only for readers must not lose rows: see Delta's protocol. A run that is killed before the
     # property is put back leaves that to the next one that writes the table.
@@ -101,7 +99,7 @@ def _trim(disk: Disk, state: TableState, name: str, before: int) -> int:
         keeps = _kept_by_end(before) if _is_history(now) else _kept_by_offset(_cut(now, name, before))
         removes, adds, removed = _replacements(disk, now, keeps, before)
         metadata = attrs.evolve(now.metadata, configuration={**now.metadata.configuration, FIRST_OFFSET: str(before)})
-        info = upkeep_info("DELETE", {"predicate": f'["offset < {before}"]'})
+        info = commit_info("DELETE", {"predicate": f'["offset < {before}"]'})
         return [info, metadata.to_action(), *removes, *adds]
 
     try:
@@ -161,7 +159,7 @@ def _replacements(
         if kept.num_rows == rows.num_rows:
             continue
         removed += rows.num_rows - kept.num_rows
-        removes.append(RemoveFile(path=file.path, deletion_timestamp=time, size=file.size).to_action(data_change=True))
+        removes.append(file.to_remove(time, data_change=True))
         if kept.num_rows:
             columns = [name for name in wanted if name in kept.schema.names]
             add = write_row_file(

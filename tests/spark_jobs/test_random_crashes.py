@@ -14,7 +14,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from kraftlake.metadata_log import MetadataLog
-from kraftlake.metadata_log.delta_table.maintenance_commit import commit_beside_writers
+from kraftlake.metadata_log.delta_table.commit import commit_beside_writers
 from kraftlake.spark_jobs import StreamOptions, run_job
 from kraftlake.tables.jobs import JOBS
 from kraftlake.tables.table_locks import JOBS_FOLDER

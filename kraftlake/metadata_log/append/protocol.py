@@ -22,7 +22,7 @@ from kraftlake.metadata_log.delta_table.commit import (
     removed_unless_committed,
     write_data_file,
 )
-from kraftlake.metadata_log.delta_table.data_files import DataFileGoneError, open_parquet, read_row_groups
+from kraftlake.metadata_log.delta_table.data_files import DataFileGoneError, offset_span, open_parquet, read_row_groups
 from kraftlake.metadata_log.delta_table.schema import holds_columns
 from kraftlake.metadata_log.delta_table.table_state import TableState, read_commit, read_table
 from kraftlake.metadata_log.log_facts import (
@@ -59,7 +59,7 @@ def append_file(
     Returns the state after it, which may be another object. Raises as `commit_at_end`; the file goes when the commit
     is surely not made.
     """
-    info = append_info(now_ms())
+    info = append_info()
     if file is None:
         return commit_at_end(disk, state, [info, *actions])
     add = write_log_file(disk, state.path, file, sync=False)
@@ -123,7 +123,6 @@ def _after_maintenance(state: TableState, version: int) -> TableState:
             f"Another writer appended to {state.path} at the same time, at offset {LogEnd.of(state).end_offset}; "
             f"nothing of this append is in the lake: try again."
         )
-    fresh.check_writable()
     return fresh
 
 
@@ -140,7 +139,8 @@ def is_maintenance(commit: Commit, before: TableState) -> bool:
         return True
     start = int(metadata.configuration[START_OFFSET])
     removed = [before.files.get(remove.path) for remove in commit.removes]
-    return not commit.adds and all(file is not None and _ends_below(file, start) for file in removed)
+    highs = [None if file is None else offset_span(file).high for file in removed]
+    return not commit.adds and all(high is not None and high < start for high in highs)
 
 
 def _is_same_table(metadata: TableMetadata, before: TableState) -> bool:
@@ -155,12 +155,6 @@ def _is_same_table(metadata: TableMetadata, before: TableState) -> bool:
         and int(was[START_OFFSET]) <= int(start) <= LogEnd.of(before).end_offset
         and holds_columns(metadata.schema_string, LOG_SCHEMA, str(before.path))
     )
-
-
-def _ends_below(file: AddFile, offset: int) -> bool:
-    statistics = file.statistics
-    high = statistics.max_values.get("offset") if statistics else None
-    return isinstance(high, int) and high < offset
 
 
 def commit_outcome(table: Location, fault: UnknownOutcomeError) -> bool | None:

@@ -64,6 +64,19 @@ class AddFile(Value):
             }
         }
 
+    def to_remove(self, time_ms: int, *, data_change: bool) -> dict[str, Any]:
+        """The action that removes the file at `time_ms` (epoch ms); `data_change` says whether rows go with it."""
+        return {
+            "remove": {
+                "path": quote(self.path),
+                "deletionTimestamp": time_ms,
+                "dataChange": data_change,
+                "extendedFileMetadata": True,
+                "partitionValues": {},
+                "size": self.size,
+            }
+        }
+
     @classmethod
     def from_fields(cls, fields: Mapping[str, Any], file: str) -> AddFile:
         """From the fields of an add in a commit or a checkpoint; `file` is where it stood, for errors.
@@ -106,19 +119,6 @@ class RemoveFile(Value):
     path: str
     deletion_timestamp: int | None
     size: int | None = None
-
-    def to_action(self, *, data_change: bool) -> dict[str, Any]:
-        """The action as it stands in a commit; `data_change` says whether rows go with the file."""
-        return {
-            "remove": {
-                "path": quote(self.path),
-                "deletionTimestamp": self.deletion_timestamp,
-                "dataChange": data_change,
-                "extendedFileMetadata": True,
-                "partitionValues": {},
-                "size": self.size,
-            }
-        }
 
 
 def check_data_path(encoded: str, file: str) -> str:

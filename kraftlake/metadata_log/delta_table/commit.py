@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote
 
@@ -18,7 +18,13 @@ import pyarrow as pa
 
 from kraftlake.metadata_log.delta_table.actions import AddFile, Protocol, TableMetadata, commit_of, encode_commit
 from kraftlake.metadata_log.delta_table.schema import schema_string
-from kraftlake.metadata_log.delta_table.table_state import LOG_FOLDER, TableState, commit_path, hinted_checkpoint
+from kraftlake.metadata_log.delta_table.table_state import (
+    LOG_FOLDER,
+    TableState,
+    commit_path,
+    hinted_checkpoint,
+    read_table,
+)
 from kraftlake.metadata_log.maintenance.policy import LONGEST_COMMIT_MS
 from kraftlake.metadata_log.storage.disk import Disk, UnconfirmedWriteError
 from kraftlake.metadata_log.storage.location import Location
@@ -28,6 +34,8 @@ from kraftlake.runtime.errors import KraftlakeError, LakeError
 ENGINE = "kraftlake"
 
 ZSTD_SUFFIX = ".zstd.parquet"
+
+_ATTEMPTS = 10_000
 
 SAFE_FROM_VACUUM_MS = LONGEST_COMMIT_MS // 2
 """No vacuum deletes a younger file that no version names, whatever its policy."""
@@ -81,7 +89,6 @@ def create_table(
 
     Raises CommitConflictError when there is a version 0, LakeError when the disk refuses.
     """
-    now = now_ms()
     metadata = TableMetadata(
         id=str(uuid.uuid4()),
         name=name,
@@ -91,12 +98,12 @@ def create_table(
             "delta.dataSkippingStatsColumns": ",".join(statistics_columns),
             **configuration,
         },
-        created_time=now,
+        created_time=now_ms(),
         description=description,
     )
     protocol = Protocol(min_reader_version=1, min_writer_version=2)
     parameters = {"isManaged": "false", "description": "", "partitionBy": "[]", "properties": "{}"}
-    info = commit_info("CREATE TABLE", parameters, now)
+    info = commit_info("CREATE TABLE", parameters, blind_append=True)
     try:
         disk.make_folder(path)
         disk.fsync(path.parent)
@@ -170,9 +177,11 @@ def commit(
     `unsynced` are the files and folders of it that were written but not made durable; they are before it is visible.
 
     Raises CommitConflictError when that version exists, or did before a clean-up (nothing is visible then), LakeError
-    when the disk refuses, VacuumedFileError when a vacuum took a file that was written long ago (nothing is visible
-    then either), UnknownOutcomeError when the outcome is unknown.
+    when the disk refuses or the table asks its writers for what this one doesn't do, VacuumedFileError when a vacuum
+    took a file that was written long ago (nothing is visible then either), UnknownOutcomeError when the outcome is
+    unknown.
     """
+    state.check_writable()
     version = state.version + 1
     target = commit_path(state.path, version)
     data = encode_commit(actions, state.path.name, version)
@@ -189,6 +198,31 @@ def commit(
     except OSError as fault:
         raise disk_fault(target, fault) from fault
     state.apply(commit_of(actions, version, str(target)))
+
+
+def commit_beside_writers(
+    disk: Disk, state: TableState, make: Callable[[TableState], Sequence[Mapping[str, Any]] | None]
+) -> TableState | None:
+    """Commit the actions that `make` returns for the newest state; after a conflict it is called with the new state.
+
+    Returns None when `make` does: the plan is obsolete. Else the state after the commit, which may be another object
+    than `state`. Raises LakeError when the disk refuses.
+    """
+    for _ in range(_ATTEMPTS):
+        state.check_writable()  # before `make` writes files
+        actions = make(state)
+        if actions is None:
+            return None
+        try:
+            commit(disk, state, actions)
+        except CommitConflictError:
+            try:
+                state.advance()
+            except LakeError:
+                state = read_table(state.path)
+        else:
+            return state
+    raise LakeError(f"{state.path} was written to by others {_ATTEMPTS:,} times in a row; try again.")
 
 
 def _check_there(table: Location, actions: Sequence[Mapping[str, Any]], now: int) -> None:
@@ -210,23 +244,23 @@ def commit_id_of(actions: Sequence[Mapping[str, Any]]) -> str:
     return next((str(action["commitInfo"]["txnId"]) for action in actions if "commitInfo" in action), "")
 
 
-def commit_info(operation: str, parameters: Mapping[str, str], time_ms: int) -> dict[str, Any]:
-    """A commitInfo action, which informs people; no reader relies on it."""
+def commit_info(operation: str, parameters: Mapping[str, str], *, blind_append: bool = False) -> dict[str, Any]:
+    """A commitInfo action of now, which informs people; no reader relies on it."""
     return {
         "commitInfo": {
-            "timestamp": time_ms,
+            "timestamp": now_ms(),
             "operation": operation,
             "operationParameters": dict(parameters),
-            "isBlindAppend": True,
+            "isBlindAppend": blind_append,
             "engineInfo": ENGINE,
             "txnId": str(uuid.uuid4()),
         }
     }
 
 
-def append_info(time_ms: int) -> dict[str, Any]:
+def append_info() -> dict[str, Any]:
     """The commitInfo of an append."""
-    return commit_info("WRITE", {"mode": "Append", "partitionBy": "[]"}, time_ms)
+    return commit_info("WRITE", {"mode": "Append", "partitionBy": "[]"}, blind_append=True)
 
 
 def now_ms() -> int:

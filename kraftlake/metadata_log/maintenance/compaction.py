@@ -15,8 +15,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kraftlake.metadata_log.append.log_file import STATISTICS_COLUMNS
-from kraftlake.metadata_log.delta_table.actions import AddFile, RemoveFile
-from kraftlake.metadata_log.delta_table.commit import now_ms, removed_unless_committed, write_data_file
+from kraftlake.metadata_log.delta_table.actions import AddFile
+from kraftlake.metadata_log.delta_table.commit import (
+    commit_beside_writers,
+    commit_info,
+    now_ms,
+    removed_unless_committed,
+    write_data_file,
+)
 from kraftlake.metadata_log.delta_table.data_files import (
     DataFileGoneError,
     OffsetSpan,
@@ -24,7 +30,6 @@ from kraftlake.metadata_log.delta_table.data_files import (
     encode_parquet,
     scan,
 )
-from kraftlake.metadata_log.delta_table.maintenance_commit import commit_beside_writers, upkeep_info
 from kraftlake.metadata_log.delta_table.statistics import file_statistics
 from kraftlake.metadata_log.delta_table.table_state import TableState, read_table
 from kraftlake.metadata_log.maintenance.policy import UpkeepPolicy
@@ -74,7 +79,6 @@ def compact_groups(
     `compacted` returns the new file and the number of its rows, None where some of the files are gone: another
     compaction or a trim took them, and the next upkeep handles the rest. Raises LakeError.
     """
-    state.check_writable()
     done = Compaction()
     for group in groups:
         written = compacted(disk, state, group)
@@ -182,11 +186,8 @@ def _replace_files(disk: Disk, state: TableState, files: Sequence[AddFile], add:
     """
     paths = [file.path for file in files]
     removed_at = now_ms()
-    removes = [
-        RemoveFile(path=file.path, deletion_timestamp=removed_at, size=file.size).to_action(data_change=False)
-        for file in files
-    ]
-    info = upkeep_info("OPTIMIZE", {"predicate": "[]"})
+    removes = [file.to_remove(removed_at, data_change=False) for file in files]
+    info = commit_info("OPTIMIZE", {"predicate": "[]"})
     with removed_unless_committed(disk, [state.path / add.path]):
         committed = commit_beside_writers(
             disk, state, lambda now: [info, *removes, add.to_action()] if now.files.holds_all(paths) else None

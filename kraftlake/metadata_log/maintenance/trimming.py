@@ -8,10 +8,9 @@ import attrs
 import pyarrow as pa
 
 from kraftlake.metadata_log.append.chain import Chain, ChainLink, chain_base, hash_of_rows
-from kraftlake.metadata_log.delta_table.actions import RemoveFile, TableMetadata
-from kraftlake.metadata_log.delta_table.commit import now_ms
+from kraftlake.metadata_log.delta_table.actions import TableMetadata
+from kraftlake.metadata_log.delta_table.commit import commit_beside_writers, commit_info, now_ms
 from kraftlake.metadata_log.delta_table.data_files import DataFileGoneError, OffsetSpan, check_contiguous, scan
-from kraftlake.metadata_log.delta_table.maintenance_commit import commit_beside_writers, upkeep_info
 from kraftlake.metadata_log.delta_table.table_state import TableState, read_table
 from kraftlake.metadata_log.log_facts import CHAIN_BASE, START_OFFSET, LogEnd
 from kraftlake.metadata_log.maintenance.derived_tables import APPEND_ONLY, DerivedTable
@@ -42,7 +41,6 @@ def trim(table: Location, disk: Disk, before: int, snapshot_ends: Sequence[int])
     when the disk refuses. Others may append and compact meanwhile. The files stay on the disk until `vacuum`.
     """
     state = read_table(table)
-    state.check_writable()
     check_start(state, before, snapshot_ends)
     old_start = int(state.metadata.configuration[START_OFFSET])
     if before <= old_start:
@@ -109,7 +107,7 @@ def set_properties(disk: Disk, state: TableState, properties: dict[str, str]) ->
     if all(state.metadata.configuration.get(name) == value for name, value in properties.items()):
         return state
     shown = ",".join(f"{name}={value}" for name, value in properties.items())
-    info = upkeep_info("SET TBLPROPERTIES", {"properties": shown})
+    info = commit_info("SET TBLPROPERTIES", {"properties": shown})
     done = commit_beside_writers(disk, state, lambda now: [info, _with(now.metadata, properties).to_action()])
     assert done is not None
     return done
@@ -173,11 +171,8 @@ def _remove(disk: Disk, state: TableState, victims: Sequence[OffsetSpan]) -> int
             raise CorruptDataError(f"{gone.path} is missing: the lake lost a data file.") from gone
         return 0
     removed_at = now_ms()
-    removes = [
-        RemoveFile(path=span.file.path, deletion_timestamp=removed_at, size=span.file.size).to_action(data_change=True)
-        for span in victims
-    ]
-    info = upkeep_info("DELETE", {"predicate": f'["offset <= {last}"]'})
+    removes = [span.file.to_remove(removed_at, data_change=True) for span in victims]
+    info = commit_info("DELETE", {"predicate": f'["offset <= {last}"]'})
     done = commit_beside_writers(
         disk,
         state,

@@ -208,7 +208,6 @@ class SnapshotTable:
         """
         if not rows.num_rows:
             raise LakeError(f"The snapshot that ends before offset {end_offset} holds no records.")
-        self._state.check_writable()
         rows = log_rows(rows)
         if self._has(end_offset, epoch, lambda snapshot: self.rows(snapshot.end_offset).equals(rows)):
             return False
@@ -234,7 +233,6 @@ class SnapshotTable:
 
         `parts` hold its rows in order, without a gap. Raises as `add` does; the files are deleted then.
         """
-        self._state.check_writable()
         name = snapshot_name(end_offset, epoch)
         checksum = joined((part.checksum, part.payload_bytes) for part in parts)
         record_count = sum(part.record_count for part in parts)
@@ -250,7 +248,7 @@ class SnapshotTable:
                     return False
                 now = now_ms()
                 actions = [
-                    append_info(now),
+                    append_info(),
                     *(transaction(f"{_PREFIX}{name}.{fact}", value, now) for fact, value in facts.items()),
                     *(part.file.to_action() for part in parts),
                 ]

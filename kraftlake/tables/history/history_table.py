@@ -19,9 +19,8 @@ import attrs
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kraftlake.metadata_log.delta_table.actions import AddFile, RemoveFile, transaction
-from kraftlake.metadata_log.delta_table.commit import now_ms
-from kraftlake.metadata_log.delta_table.maintenance_commit import commit_beside_writers, upkeep_info
+from kraftlake.metadata_log.delta_table.actions import AddFile, transaction
+from kraftlake.metadata_log.delta_table.commit import commit_beside_writers, commit_info, now_ms
 from kraftlake.metadata_log.delta_table.table_state import TableState
 from kraftlake.metadata_log.storage.location import Location
 from kraftlake.tables.encoded_schema import encoded
@@ -186,7 +185,6 @@ class HistoryTable(LakeTable):
     def _commit_made(self, made: _Made) -> None:
         assert self._held is not None, "the table was created"
         closed = pa.concat_tables([self._encoded.empty_table(), *(rows.table() for rows in made.pending)])
-        self._held.check_writable()
         state = commit_beside_writers(self._disk, self._held, self._actions(made, closed))
         if state is not None:
             self._held, self._covered = state, made.offset
@@ -199,7 +197,7 @@ class HistoryTable(LakeTable):
             time = now_ms()
             mode = "Overwrite" if made.overwrites else "Append"
             actions = [
-                upkeep_info("WRITE", {"mode": mode, "partitionBy": "[]"}),
+                commit_info("WRITE", {"mode": mode, "partitionBy": "[]"}),
                 transaction(self.description.app_id, made.offset, time),
             ]
             if made.open_rows is None:
@@ -207,12 +205,8 @@ class HistoryTable(LakeTable):
             replaced, ended = self._replaced(now, closed, self._covered)
             files = [*made.files, *self._encode(LazyTable.of(ended)), *made.open_rows]
             adds = [file.result().write(self._disk, self.path, made.offset) for file in files]
-            removes = [RemoveFile(path=file.path, deletion_timestamp=time, size=file.size) for file in replaced]
-            return [
-                *actions,
-                *(remove.to_action(data_change=True) for remove in removes),
-                *(add.to_action() for add in adds),
-            ]
+            removes = [file.to_remove(time, data_change=True) for file in replaced]
+            return [*actions, *removes, *(add.to_action() for add in adds)]
 
         return make
 

@@ -19,7 +19,6 @@ from kraftlake.metadata_log.delta_table.commit import (
     UnknownOutcomeError,
     commit,
     commit_info,
-    now_ms,
 )
 from kraftlake.metadata_log.delta_table.table_state import read_table
 from kraftlake.metadata_log.log import MetadataLog
@@ -240,7 +239,7 @@ class AppendMachine(RuleBasedStateMachine):
         metadata = attrs.evolve(
             state.metadata, configuration={**state.metadata.configuration, "test.round": str(self.properties)}
         )
-        info = commit_info("SET TBLPROPERTIES", {}, now_ms())
+        info = commit_info("SET TBLPROPERTIES", {})
         try:
             commit(self.disk, state, [info, metadata.to_action()])
         except (UnknownOutcomeError, CommitConflictError):

@@ -223,10 +223,10 @@ def test_a_lake_is_its_owners_alone(tmp_path: Path) -> None:
 def test_a_version_is_made_once(tmp_path: Path) -> None:
     MetadataLog.create(tmp_path / "lake")
     first, second = (read_table(tmp_path / "lake" / "log") for _ in range(2))
-    commit(Disk(), first, [append_info(0)])
+    commit(Disk(), first, [append_info()])
     before = actions(tmp_path / "lake", 1)
     with pytest.raises(CommitConflictError, match=r"Version 1 of .*log was made by another writer"):
-        commit(Disk(), second, [append_info(0)])
+        commit(Disk(), second, [append_info()])
     assert actions(tmp_path / "lake", 1) == before
     assert second.version == 0
     assert [path.name for path in (tmp_path / "lake/log/_delta_log").iterdir() if path.suffix == ".tmp"] == []

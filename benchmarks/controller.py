@@ -66,7 +66,8 @@ class Ours:
 
     def __init__(self, lake: Path) -> None:
         bootstrap = BootstrapSnapshot(metadata=BootstrapMetadata.of(), timestamp=0)
-        log = MetadataLog.create(lake, CLUSTER_ID, "controlled", contents=Contents(snapshots=[bootstrap]))
+        contents = Contents(snapshots=[(bootstrap, bootstrap.batches())])
+        log = MetadataLog.create(lake, CLUSTER_ID, "controlled", contents=contents)
         config = ControllerConfig(node_id=1, cluster_id=CLUSTER_ID, broker_session_timeout_ms=3_600_000)
         self.controller = QuorumController(log, config, claim_at_once=True)
         eventually(lambda: start_broker(self.controller, 1))

@@ -20,7 +20,7 @@ from benchmarks.folders import made_folder
 from kraftlake.generate import Plan, generate_lake
 from kraftlake.image import ImageWriterOptions, MetadataImage
 from kraftlake.kafka_files import checkpoint_batches, write_checkpoint
-from kraftlake.metadata_log import MetadataLog
+from kraftlake.metadata_log import MetadataLog, SnapshotFacts
 from kraftlake.replay.imports.kept_snapshot import keep_snapshot
 from kraftlake.replay.loader.fold import image_at
 from kraftlake.replay.reading.open_reader import LakeReader
@@ -38,7 +38,7 @@ def lake_by_objects(log: MetadataLog, image: MetadataImage, _: Path) -> None:
         image.write(), epoch=at.epoch, last_contained_log_timestamp=at.timestamp, timestamp=at.timestamp
     )
     log.add_snapshot(
-        end_offset=at.offset + 1, epoch=at.epoch, last_contained_log_timestamp=at.timestamp, batches=batches
+        SnapshotFacts(end_offset=at.offset + 1, epoch=at.epoch, last_contained_log_timestamp=at.timestamp), batches
     )
 
 

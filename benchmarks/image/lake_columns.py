@@ -15,6 +15,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from kraftlake.metadata_log import SnapshotFacts
+
 ROOT = Path(__file__).resolve().parents[2]
 PER_TOPIC, REPLICAS, BROKERS = 10, 3, 300
 RUNS = 3
@@ -29,7 +31,9 @@ def make_from_log(log: Path, lake: Path) -> None:
     batches = list(read_batches(log.read_bytes(), file=log.name))
     end = batches[-1].last_offset + 1
     made = MetadataLog.create(lake, start_offset=end)
-    made.add_snapshot(end_offset=end, epoch=1, last_contained_log_timestamp=batches[-1].timestamp, batches=batches)
+    made.add_snapshot(
+        SnapshotFacts(end_offset=end, epoch=1, last_contained_log_timestamp=batches[-1].timestamp), batches
+    )
     save_to_cache(lake, made.snapshots()[0])
 
 
@@ -74,7 +78,7 @@ def make_of_size(partitions: int, lake: Path) -> None:
     )
     log = MetadataLog.create(lake, start_offset=100)
     batch = RecordBatch.of(0, 1, 1, [level])
-    log.add_snapshot(end_offset=100, epoch=1, last_contained_log_timestamp=1, batches=[batch])
+    log.add_snapshot(SnapshotFacts(end_offset=100, epoch=1, last_contained_log_timestamp=1), [batch])
     (snapshot,) = log.snapshots()
     columns = image_to_arrow(image, [encode_value(level.message, 0)])
     save_columns(lake, snapshot, columns, QuorumState())

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from kraftlake.metadata_log.maintenance.upkeep import Upkeep, UpkeepThread
     from kraftlake.metadata_log.reading.tail import LogTail, TailCursor
     from kraftlake.metadata_log.snapshots.policy import SinceSnapshot, SnapshotPolicy
+    from kraftlake.metadata_log.snapshots.snapshot_rows import SnapshotFacts
     from kraftlake.metadata_log.snapshots.snapshot_table import LakeSnapshot
     from kraftlake.metadata_log.storage.location import Location, fixed_location, lake_location, open_parquet_file
     from kraftlake.metadata_log.storage.object_path import is_object_uri
@@ -35,6 +36,7 @@ __all__ = [
     "MetadataLog",
     "NotADeltaTableError",
     "SinceSnapshot",
+    "SnapshotFacts",
     "SnapshotPolicy",
     "TableState",
     "TailCursor",

@@ -33,6 +33,7 @@ from kraftlake.metadata_log.log_facts import (
     LogEnd,
 )
 from kraftlake.metadata_log.reading.readable_log import ReadableLog
+from kraftlake.metadata_log.snapshots.snapshot_rows import SnapshotFacts
 from kraftlake.metadata_log.snapshots.snapshot_table import LakeSnapshot, SnapshotTable
 from kraftlake.metadata_log.storage.disk import Disk, Durability, disk_for
 from kraftlake.metadata_log.storage.location import Location, lake_location
@@ -233,29 +234,14 @@ class MetadataLog(ReadableLog):
         table = SnapshotTable.open(self._path / SNAPSHOTS_TABLE, self._disk)
         return () if table is None else table.damaged()
 
-    def add_snapshot(
-        self,
-        *,
-        end_offset: int,
-        epoch: int,
-        last_contained_log_timestamp: int,
-        batches: Iterable[RecordBatch | BatchValues],
-        size_in_bytes: int = 0,
-    ) -> bool:
+    def add_snapshot(self, snapshot: SnapshotFacts, batches: Iterable[RecordBatch | BatchValues]) -> bool:
         """Keep a snapshot, with all of its batches, control ones too, in one commit of table `snapshots`.
 
         Returns False when the lake has the same one already. Raises ImportConflictError when it has another one with
         this end offset, LakeError when the disk refuses.
         """
         rows = to_rows(batches)
-        table = SnapshotTable.open_or_create(self._path / SNAPSHOTS_TABLE, self._disk)
-        return table.add(
-            rows,
-            end_offset=end_offset,
-            epoch=epoch,
-            last_contained_log_timestamp=last_contained_log_timestamp,
-            size_in_bytes=size_in_bytes,
-        )
+        return SnapshotTable.open_or_create(self._path / SNAPSHOTS_TABLE, self._disk).add(rows, snapshot)
 
     def _check_role(self, role: str) -> None:
         if self.role == role:

@@ -16,5 +16,6 @@ from tests.controller.controlled_cluster import CLUSTER_ID
 def lake(tmp_path: Path) -> Path:
     path = tmp_path / "lake"
     bootstrap = BootstrapSnapshot(metadata=BootstrapMetadata.of(), timestamp=1_700_000_000_000)
-    MetadataLog.create(path, CLUSTER_ID, "controlled", contents=Contents(snapshots=[bootstrap]), durability="os")
+    contents = Contents(snapshots=[(bootstrap, bootstrap.batches())])
+    MetadataLog.create(path, CLUSTER_ID, "controlled", contents=contents, durability="os")
     return path

@@ -12,6 +12,7 @@ import random
 import sys
 from pathlib import Path
 
+from kraftlake.metadata_log import SnapshotFacts
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.maintenance.compaction import compact
 from kraftlake.metadata_log.maintenance.policy import UpkeepPolicy
@@ -47,7 +48,9 @@ def keep_up(lake: Path, seed: int) -> None:
     for _ in range(20):
         end = log.end_offset
         if seed % 3 == 0 and end - 3 > log.start_offset:
-            log.add_snapshot(end_offset=end, epoch=1, last_contained_log_timestamp=1, batches=snapshot_batches(3))
+            log.add_snapshot(
+                SnapshotFacts(end_offset=end, epoch=1, last_contained_log_timestamp=1), snapshot_batches(3)
+            )
             upkeep.trim(end - 3)
         upkeep.run()
         upkeep.vacuum()

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from kraftlake.metadata_log import SnapshotFacts
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.storage.disk import Disk
 from kraftlake.records.batch import RecordBatch
@@ -120,7 +121,8 @@ def die(path: Path, seed: int) -> None:
         if log.version % 5 == 0:
             end = log.end_offset
             log.add_snapshot(
-                end_offset=end, epoch=log.epoch, last_contained_log_timestamp=end, batches=snapshot_batches(end % 9 + 1)
+                SnapshotFacts(end_offset=end, epoch=log.epoch, last_contained_log_timestamp=end),
+                snapshot_batches(end % 9 + 1),
             )
             say("snapshot", end)
 

@@ -10,6 +10,7 @@ from typing import Any
 import attrs
 import pytest
 
+from kraftlake.metadata_log import SnapshotFacts
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.maintenance import trimming
 from kraftlake.metadata_log.maintenance.policy import UpkeepPolicy
@@ -38,7 +39,7 @@ def test_upkeep_trims_checkpoints_and_a_vacuum_leave_a_correct_table_at_every_st
     commits = check_commits(table)
     for kept in (10, 20):
         batches = snapshot_batches(kept)
-        log.add_snapshot(end_offset=kept, epoch=1, last_contained_log_timestamp=kept, batches=batches)
+        log.add_snapshot(SnapshotFacts(end_offset=kept, epoch=1, last_contained_log_timestamp=kept), batches)
     assert upkeep.trim(20).files > 0
     assert check_commits(table) == commits + 3, "append-only off, the removes, append-only on"
     assert upkeep.run(force_checkpoint=True).compaction.made > 0

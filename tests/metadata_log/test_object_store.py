@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kraftlake.api import open_source
+from kraftlake.metadata_log import SnapshotFacts
 from kraftlake.metadata_log.delta_table.commit import UnknownOutcomeError, VacuumedFileError, now_ms
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.maintenance import trimming
@@ -87,9 +88,9 @@ def test_delta_rs_reads_the_same_table(lake: str, server: dict[str, str]) -> Non
 def test_snapshots_lie_beside_the_log(lake: str) -> None:
     log = MetadataLog.create(lake)
     log.append([data_batch(0, 5)])
-    kept = {"end_offset": 5, "epoch": 1, "last_contained_log_timestamp": TIME, "batches": snapshot_batches(3)}
-    assert log.add_snapshot(**kept)
-    assert not log.add_snapshot(**kept)
+    kept = SnapshotFacts(end_offset=5, epoch=1, last_contained_log_timestamp=TIME)
+    assert log.add_snapshot(kept, snapshot_batches(3))
+    assert not log.add_snapshot(kept, snapshot_batches(3))
     (snapshot,) = MetadataLog.open(lake).snapshots()
     assert list(snapshot.batches()) == snapshot_batches(3)
 
@@ -115,7 +116,7 @@ def test_every_commit_is_correct_at_every_stage_of_a_lakes_life(lake: str) -> No
         for _ in range(5):
             log.append([data_batch(log.end_offset, 2, epoch=epoch)], epoch=epoch)
     assert check_commits(ObjectPath.parse(lake) / "log") == 13
-    log.add_snapshot(end_offset=11, epoch=1, last_contained_log_timestamp=TIME, batches=snapshot_batches(3))
+    log.add_snapshot(SnapshotFacts(end_offset=11, epoch=1, last_contained_log_timestamp=TIME), snapshot_batches(3))
     assert {folder.name for folder in folders_of(ObjectPath.parse(lake))} == {"log", "snapshots"}
     trimming.declare_stream_lag(ObjectPath.parse(lake) / "log", ObjectStoreDisk(), 0)
     upkeep = Upkeep(

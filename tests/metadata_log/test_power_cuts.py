@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kraftlake.metadata_log import SnapshotFacts
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.runtime.errors import CorruptDataError, LakeError
 from tests.metadata_log.doomed_writer import batches_at
@@ -51,7 +52,9 @@ def live(root: Path, disk: ForgetfulDisk, chance: random.Random) -> int:
                 acknowledged = log.end_offset
                 if chance.random() < 0.2:
                     batches = snapshot_batches(acknowledged % 9 + 1)
-                    log.add_snapshot(end_offset=acknowledged, epoch=1, last_contained_log_timestamp=0, batches=batches)
+                    log.add_snapshot(
+                        SnapshotFacts(end_offset=acknowledged, epoch=1, last_contained_log_timestamp=0), batches
+                    )
                     snapshots.append(acknowledged)
         except PowerCut:
             disk.restart(chance)

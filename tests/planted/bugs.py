@@ -218,8 +218,8 @@ BUGS = (
     ),
     PlantedBug(
         "a-checksum-of-several-parts-is-the-last-ones",
-        "kraftlake/metadata_log/snapshots/checksums.py",
-        "total = _after_zeros(total, length) ^ checksum",
+        "kraftlake/metadata_log/snapshots/snapshot_rows.py",
+        "total = _after_zeros(total, length) ^ _after_zeros(0, length) ^ checksum",
         "total = checksum",
         f"{_SNAPSHOTS}::test_a_snapshot_of_several_parts_is_held_to_the_checksum_of_all_of_them",
     ),

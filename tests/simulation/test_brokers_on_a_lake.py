@@ -30,7 +30,8 @@ FOO0, FOO1 = TopicPartition("foo", 0), TopicPartition("foo", 1)
 def cluster(tmp_path: Path) -> Iterator[LakeCluster]:
     lake = tmp_path / "lake"
     bootstrap = BootstrapSnapshot(metadata=BootstrapMetadata.of(), timestamp=1_700_000_000_000)
-    MetadataLog.create(lake, CLUSTER_ID, "controlled", contents=Contents(snapshots=[bootstrap]), durability="os")
+    contents = Contents(snapshots=[(bootstrap, bootstrap.batches())])
+    MetadataLog.create(lake, CLUSTER_ID, "controlled", contents=contents, durability="os")
     config = ControllerConfig(node_id=9, cluster_id=CLUSTER_ID, broker_session_timeout_ms=600_000)
     controller = QuorumController(MetadataLog.open(lake, durability="os"), config, claim_at_once=True)
     made = LakeCluster(lake, controller)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from kraftlake.metadata_log import MetadataLog
+from kraftlake.metadata_log import MetadataLog, SnapshotFacts
 from kraftlake.records.rows import BATCH_COLUMNS, LOG_SCHEMA
 from kraftlake.runtime.errors import OffsetError, UsageError
 from kraftlake.spark_jobs import StreamOptions, StreamResult, run_job, table_stream
@@ -69,7 +69,7 @@ def test_histories_begin_with_a_snapshot_that_nothing_follows(tmp_path: Path, jo
     log = MetadataLog.create(lake, start_offset=1)
     held = [data(1, topic(0), partition(0, replicas=(1, 2)))]
     log.append(held)
-    log.add_snapshot(end_offset=3, epoch=1, last_contained_log_timestamp=0, batches=held)
+    log.add_snapshot(SnapshotFacts(end_offset=3, epoch=1, last_contained_log_timestamp=0), held)
     for begins, first in ((-1, 1), (2, 3)):
         done = run_job(job, lake)
         assert (done.base_offset, done.to_json()["firstOffset"], done.offset) == (begins, first, 2)

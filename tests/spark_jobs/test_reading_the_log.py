@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 
-from kraftlake.metadata_log import MetadataLog, Upkeep, UpkeepPolicy
+from kraftlake.metadata_log import MetadataLog, SnapshotFacts, Upkeep, UpkeepPolicy
 from kraftlake.records.batch import NO_TIMESTAMP
 from kraftlake.records.rows import LOG_SCHEMA, to_rows
 from tests.metadata_log.log_batches import TIME, data_batch, noop_batch, snapshot_batches
@@ -35,7 +35,7 @@ def test_all_readers_have_the_same_rows_at_every_stage(tmp_path: Path, spark: Sp
     check(log, spark)
 
     end = log.end_offset
-    log.add_snapshot(end_offset=end, epoch=epoch, last_contained_log_timestamp=TIME, batches=snapshot_batches(5))
+    log.add_snapshot(SnapshotFacts(end_offset=end, epoch=epoch, last_contained_log_timestamp=TIME), snapshot_batches(5))
     theirs = spark.read.format("delta").load(str(lake / "snapshots")).toArrow()
     assert in_order(theirs).equals(to_rows(log.snapshots()[0].batches()))
 

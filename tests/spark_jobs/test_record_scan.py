@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kraftlake import kernels
 from kraftlake.api import open_source
 from kraftlake.kafka_files import SourceKind, open_directory
-from kraftlake.metadata_log import MetadataLog, Upkeep, UpkeepPolicy
+from kraftlake.metadata_log import MetadataLog, SnapshotFacts, Upkeep, UpkeepPolicy
 from kraftlake.records.typed_rows import typed_schema
 from kraftlake.runtime.errors import CorruptDataError, NotASourceError, OffsetError, UsageError
 from kraftlake.spark_jobs import record_scan
@@ -74,7 +74,7 @@ def test_a_trimmed_lake_begins_where_it_begins(tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     log = lake_of(tmp_path / "lake", commits=20)
     (snapshot,) = [each for each in open_directory(SAMPLE).snapshots if each.end_offset == 3038]
-    log.add_snapshot(end_offset=3038, epoch=1, last_contained_log_timestamp=1, batches=list(snapshot.batches()))
+    log.add_snapshot(SnapshotFacts(end_offset=3038, epoch=1, last_contained_log_timestamp=1), list(snapshot.batches()))
     Upkeep(lake).trim(3038, stream_lag_ms=0)
     start = MetadataLog.open(lake).start_offset
     assert start > 0

@@ -11,7 +11,7 @@ import pytest
 from deltalake import DeltaTable
 
 from kraftlake.kafka_files import open_directory
-from kraftlake.metadata_log import MetadataLog, Upkeep
+from kraftlake.metadata_log import MetadataLog, SnapshotFacts, Upkeep
 from kraftlake.records.typed_rows import typed_rows, typed_schema
 from kraftlake.runtime.errors import CorruptDataError, OffsetError
 from kraftlake.spark_jobs import StreamOptions, records, run_job
@@ -105,7 +105,9 @@ def test_a_trimmed_log_begins_where_it_begins_and_is_refused_where_rows_are_miss
         grown = MetadataLog.open(each)
         append_in(grown, 20, batches_between(log.end_offset, LAST_OFFSET))
         (snapshot,) = [each for each in open_directory(SAMPLE).snapshots if each.end_offset == 4593]
-        grown.add_snapshot(end_offset=4593, epoch=1, last_contained_log_timestamp=1, batches=list(snapshot.batches()))
+        grown.add_snapshot(
+            SnapshotFacts(end_offset=4593, epoch=1, last_contained_log_timestamp=1), list(snapshot.batches())
+        )
         assert Upkeep(each).trim(4593, stream_lag_ms=0, force=True).new_start > log.end_offset
     run_records(lake, spark=spark)
     start = MetadataLog.open(lake).start_offset

@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 from kraftlake.api import open_source
 from kraftlake.image import MetadataImage
 from kraftlake.kafka_files import open_directory
-from kraftlake.metadata_log import MetadataLog
+from kraftlake.metadata_log import MetadataLog, SnapshotFacts
 from kraftlake.records.rows import LOG_SCHEMA
 from kraftlake.records.serde import UnknownRecord
 from kraftlake.runtime.errors import LakeError, UnknownRecordError, UsageError
@@ -261,10 +261,10 @@ def test_where_the_log_starts_above_0_it_begins_with_the_oldest_snapshot(tmp_pat
     (snapshot,) = (s for s in directory.snapshots if s.end_offset == 3038)
     log = MetadataLog.create(tmp_path / "lake", start_offset=2027)
     log.add_snapshot(
-        end_offset=3038,
-        epoch=snapshot.epoch,
-        last_contained_log_timestamp=snapshot.last_contained_log_timestamp,
-        batches=snapshot.batches(),
+        SnapshotFacts(
+            end_offset=3038, epoch=snapshot.epoch, last_contained_log_timestamp=snapshot.last_contained_log_timestamp
+        ),
+        snapshot.batches(),
     )
     append_in(log, 2, batches_between(2027, LAST_OFFSET))
     done = replay(tmp_path / "lake", spark)

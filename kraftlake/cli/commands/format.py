@@ -67,7 +67,9 @@ def format_(
     levels = {name: _level(level) for name, level in key_values(feature, "--feature").items()}
     bootstrap = BootstrapMetadata.of(version, levels, [scram_record(text, version) for text in add_scram])
     snapshot = BootstrapSnapshot(metadata=bootstrap, timestamp=SystemClock().milliseconds())
-    log = MetadataLog.create(lake, cluster_id, "controlled", contents=Contents(snapshots=[snapshot]))
+    log = MetadataLog.create(
+        lake, cluster_id, "controlled", contents=Contents(snapshots=[(snapshot, snapshot.batches())])
+    )
     report = {
         "lake": str(log.path),
         "clusterId": log.cluster_id,

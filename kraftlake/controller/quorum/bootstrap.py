@@ -12,6 +12,7 @@ import attrs
 
 from kraftlake.controller.cluster.supported_features import FEATURES, default_level, missing_need
 from kraftlake.image.features_image import METADATA_VERSION
+from kraftlake.metadata_log import SnapshotFacts
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.control_records import SnapshotFooterRecord, SnapshotHeaderRecord
 from kraftlake.records.metadata_records import FeatureLevelRecord
@@ -70,7 +71,7 @@ class BootstrapMetadata:
 
 
 @attrs.frozen(kw_only=True)
-class BootstrapSnapshot:
+class BootstrapSnapshot(SnapshotFacts):
     """The records as the snapshot that a lake keeps of them."""
 
     metadata: BootstrapMetadata
@@ -78,7 +79,6 @@ class BootstrapSnapshot:
     end_offset: int = 0
     epoch: int = 0
     last_contained_log_timestamp: int = 0
-    size_in_bytes: int = 0
 
     def batches(self) -> Iterator[RecordBatch]:
         """Header, records, footer."""

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Callable, Iterable, Iterator
-from operator import methodcaller
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -26,6 +25,7 @@ from kraftlake.metadata_log.log_facts import (
     SNAPSHOTS_TABLE,
     START_OFFSET,
 )
+from kraftlake.metadata_log.snapshots.snapshot_rows import SnapshotFacts
 from kraftlake.metadata_log.snapshots.snapshot_table import SnapshotTable
 from kraftlake.metadata_log.storage.disk import Disk
 from kraftlake.metadata_log.storage.lake_folder import make_lake_folder
@@ -38,37 +38,15 @@ if TYPE_CHECKING:
     from kraftlake.records.batch_values import BatchValues
 
 
-class SnapshotToKeep(Protocol):
-    """A snapshot of any source."""
-
-    @property
-    def end_offset(self) -> int:
-        """The first offset that it doesn't hold."""
-
-    @property
-    def epoch(self) -> int:
-        """The epoch of the last offset that it holds."""
-
-    @property
-    def last_contained_log_timestamp(self) -> int:
-        """The append time of that offset in epoch ms."""
-
-    @property
-    def size_in_bytes(self) -> int:
-        """Of Kafka's file, 0 where it never was one."""
-
-    def batches(self) -> Iterator[RecordBatch]:
-        """All of it, control batches too."""
-
-
 @attrs.frozen(kw_only=True)
 class Contents:
-    """The contents of a new lake: batches that continue from its start offset without a gap, and snapshots."""
+    """The contents of a new lake: batches that continue from its start offset without a gap, and snapshots.
+
+    Each snapshot comes with all of its batches, control ones too.
+    """
 
     batches: Iterable[RecordBatch | BatchValues] = ()
-    snapshots: Iterable[SnapshotToKeep] = ()
-    batches_of: Callable[[Any], Iterable[RecordBatch | BatchValues]] = methodcaller("batches")
-    """How a snapshot is read."""
+    snapshots: Iterable[tuple[SnapshotFacts, Iterable[RecordBatch | BatchValues]]] = ()
 
 
 def create_lake(
@@ -126,14 +104,8 @@ def _written(path: Location, disk: Disk, start_offset: int, contents: Contents) 
         actions.append(write_log_file(disk, table, file).to_action())
         end_offset, epoch, chain = end_offset + file.record_count, file.last_epoch, file.chain
     snapshots = SnapshotTable.open_or_create(path / SNAPSHOTS_TABLE, disk)
-    for snapshot in contents.snapshots:
-        snapshots.add(
-            to_rows(contents.batches_of(snapshot)),
-            end_offset=snapshot.end_offset,
-            epoch=snapshot.epoch,
-            last_contained_log_timestamp=snapshot.last_contained_log_timestamp,
-            size_in_bytes=snapshot.size_in_bytes,
-        )
+    for facts, batches in contents.snapshots:
+        snapshots.add(to_rows(batches), facts)
     return [*end_facts(end_offset, epoch, chain, chain_start=start_offset), *actions] if actions else []
 
 

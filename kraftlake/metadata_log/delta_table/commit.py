@@ -163,10 +163,14 @@ def removed_unless_committed(disk: Disk, paths: Sequence[Location]) -> Iterator[
     except UnknownOutcomeError:
         raise
     except KraftlakeError:
-        for path in paths:
-            with contextlib.suppress(OSError):
-                disk.unlink(path)
+        _delete(disk, paths)
         raise
+
+
+def _delete(disk: Disk, paths: Sequence[Location]) -> None:
+    for path in paths:
+        with contextlib.suppress(OSError):
+            disk.unlink(path)
 
 
 def commit(
@@ -201,28 +205,36 @@ def commit(
 
 
 def commit_beside_writers(
-    disk: Disk, state: TableState, make: Callable[[TableState], Sequence[Mapping[str, Any]] | None]
+    disk: Disk,
+    state: TableState,
+    make: Callable[[TableState], Sequence[Mapping[str, Any]] | None],
+    *,
+    new_files: Sequence[AddFile] = (),
 ) -> TableState | None:
     """Commit the actions that `make` returns for the newest state; after a conflict it is called with the new state.
 
     Returns None when `make` does: the plan is obsolete. Else the state after the commit, which may be another object
-    than `state`. Raises LakeError when the disk refuses.
+    than `state`. `new_files` were written for the commit; they are deleted where it is surely not made. Raises
+    LakeError when the disk refuses.
     """
-    for _ in range(_ATTEMPTS):
-        state.check_writable()  # before `make` writes files
-        actions = make(state)
-        if actions is None:
-            return None
-        try:
-            commit(disk, state, actions)
-        except CommitConflictError:
+    paths = [state.path / file.path for file in new_files]
+    with removed_unless_committed(disk, paths):
+        for _ in range(_ATTEMPTS):
+            state.check_writable()  # before `make` writes files
+            actions = make(state)
+            if actions is None:
+                _delete(disk, paths)
+                return None
             try:
-                state.advance()
-            except LakeError:
-                state = read_table(state.path)
-        else:
-            return state
-    raise LakeError(f"{state.path} was written to by others {_ATTEMPTS:,} times in a row; try again.")
+                commit(disk, state, actions)
+            except CommitConflictError:
+                try:
+                    state.advance()
+                except LakeError:
+                    state = read_table(state.path)
+            else:
+                return state
+        raise LakeError(f"{state.path} was written to by others {_ATTEMPTS:,} times in a row; try again.")
 
 
 def _check_there(table: Location, actions: Sequence[Mapping[str, Any]], now: int) -> None:

@@ -27,12 +27,13 @@ ADD_SCHEMA = pa.schema(
 """The fields of an add that matter here; `path` is decoded."""
 
 FOLD_AT = 4_096
-"""Number of newly committed adds that are held as objects before they become columns."""
+"""Number of newly committed adds that are held as objects before they become columns, where nothing asks for them."""
 
-_FEW = 512
-"""Up to this number of adds are examined one by one; more become columns first."""
+_MOST_TABLES = 64
+"""Number of tables of newly committed adds that are kept apart before they are copied into one."""
 
 _BOUNDS = pa.schema([("low", pa.int64()), ("high", pa.int64()), ("first_batch", pa.int64()), ("records", pa.int64())])
+_SCHEMA = pa.schema([*ADD_SCHEMA, *_BOUNDS])
 _OWN_STATISTICS = (
     r'^\{"numRecords":(?P<records>\d+),"minValues":\{"offset":(?P<low>\d+),[^{}]*"batch":(?P<first_batch>\d+)[^{}]*\},'
     r'"maxValues":\{"offset":(?P<high>\d+),'
@@ -80,107 +81,70 @@ class LiveFiles(Mapping[str, AddFile]):
         table = self._table()
         begins = pc.less_equal(table.column("low"), high)
         ends = pc.fill_null(pc.greater_equal(table.column("high"), low), True)
-        spans = [_span(fields) for fields in table.filter(pc.and_(begins, ends)).to_pylist()]
-        spans += [span for span in map(offset_span, self._newest.values()) if span.overlaps(low, high)]
-        return spans
+        return [_span(fields) for fields in table.filter(pc.and_(begins, ends)).to_pylist()]
 
     def holds_all(self, paths: Sequence[str]) -> bool:
         """Whether all of these are live; looked up at once."""
-        left = [path for path in paths if path not in self._newest]
-        if not left:
-            return True
-        wanted = pa.array(left, pa.string())
+        wanted = pa.array(paths, pa.string())
         held: int = pc.sum(pc.is_in(self._table().column("path"), value_set=wanted)).as_py() or 0
-        return held == len(left)
+        return held == len(paths)
 
     def extent(self) -> Extent:
         """The extent of all files, by their statistics."""
-        if len(self._newest) > _FEW:
-            self._fold()
-        lows, highs, records, vague = [], [], 0, []
-        for file in self._newest.values():
-            span, statistics = offset_span(file), file.statistics
-            if statistics is None or span.low < 0 or span.high is None:
-                vague.append(file.path)
-                continue
-            lows.append(span.low)
-            highs.append(span.high)
-            records += statistics.record_count
-        if self._has_columns:
-            table = self._table()
-            bounds = [table.column(name) for name in ("low", "high", "records")]
-            known = pc.and_(pc.greater_equal(bounds[0], 0), pc.and_(*map(pc.is_valid, bounds[1:])))
-            vague += table.filter(pc.invert(known)).column("path").to_pylist()
-            table = table.filter(known)
-            if table.num_rows:
-                lows.append(pc.min(table.column("low")).as_py())
-                highs.append(pc.max(table.column("high")).as_py())
-                records += pc.sum(table.column("records")).as_py()
-        return Extent(lowest=min(lows, default=-1), highest=max(highs, default=-1), records=records, vague=tuple(vague))
+        table = self._table()
+        bounds = [table.column(name) for name in ("low", "high", "records")]
+        known = pc.and_(pc.greater_equal(bounds[0], 0), pc.and_(*map(pc.is_valid, bounds[1:])))
+        vague = table.filter(pc.invert(known)).column("path").to_pylist()
+        lows, highs, records = (column.filter(known) for column in bounds)
+        if not len(lows):
+            return Extent(lowest=-1, highest=-1, records=0, vague=tuple(vague))
+        return Extent(
+            lowest=pc.min(lows).as_py(),
+            highest=pc.max(highs).as_py(),
+            records=pc.sum(records).as_py(),
+            vague=tuple(vague),
+        )
 
     def highest_offset(self) -> int:
         """The highest offset in the statistics of the files; -1 without any."""
         highest: int | None = pc.max(self._table().column("high")).as_py()
-        known = [span.high for span in map(offset_span, self._newest.values()) if span.high is not None]
-        return max(known if highest is None else [highest, *known], default=-1)
+        return -1 if highest is None else highest
 
     def last_offset_of(self, batch: int) -> int | None:
         """The last offset of the files that may hold a part of `batch`, -1 if there are none, None if unknown."""
         table = self._table()
         ends = table.filter(pc.less_equal(table.column("first_batch"), batch)).column("high")
-        newest = [span.high for span in map(offset_span, self._newest.values()) if span.first_batch <= batch]
-        if ends.null_count or None in newest:
-            return None
-        last: int = max([pc.max(ends).as_py() if len(ends) else -1, *(end for end in newest if end is not None)])
+        last: int | None = pc.max(ends, skip_nulls=False).as_py() if len(ends) else -1
         return last
 
     def to_table(self) -> pa.Table:
         """All of them as ADD_SCHEMA."""
-        return pa.concat_tables([self._table().select(ADD_SCHEMA.names), _rows(list(self._newest.values()))])
+        return self._table().select(ADD_SCHEMA.names)
 
     def __getitem__(self, path: str) -> AddFile:
-        if path in self._newest:
-            return self._newest[path]
-        if not self._has_columns:
-            raise KeyError(path)
         table = self._table()
         found = table.filter(pc.equal(table.column("path"), path)).to_pylist()
         if not found:
             raise KeyError(path)
-        return _add(found[-1])
+        return _add(found[0])
 
     def __iter__(self) -> Iterator[str]:
-        if self._has_columns:
-            yield from self._table().column("path").to_pylist()
-        yield from list(self._newest)
+        yield from self._table().column("path").to_pylist()
 
     def values(self) -> list[AddFile]:  # type: ignore[override]
         """Every file as an object."""
-        older = self._table().to_pylist() if self._has_columns else []
-        return [*map(_add, older), *self._newest.values()]
+        return [_add(fields) for fields in self._table().to_pylist()]
 
     def items(self) -> list[tuple[str, AddFile]]:  # type: ignore[override]
         """Every file by its path."""
         return [(file.path, file) for file in self.values()]
 
     def __len__(self) -> int:
-        older: int = self._table().num_rows if self._has_columns else 0
-        return older + len(self._newest)
-
-    @property
-    def _has_columns(self) -> bool:
-        """Whether any file is held as a row; an empty table of none would take pandas, which pyarrow imports for it."""
-        return self._load is not None or bool(self._columns)
-
-    def _fold(self) -> None:
-        """Make columns of what is held as objects."""
-        if self._gone:
-            self._table()
-        self._columns.append(_with_bounds(_rows(list(self._newest.values()))))
-        self._newest = {}
+        rows: int = self._table().num_rows
+        return rows
 
     def _table(self) -> pa.Table:
-        """All but the newest files, with their bounds."""
+        """All files with their bounds."""
         if self._load is not None:
             self._columns.insert(0, _with_bounds(self._load()))
             self._load = None
@@ -190,10 +154,19 @@ class LiveFiles(Mapping[str, AddFile]):
                 table.filter(pc.invert(pc.is_in(table.column("path"), value_set=gone))) for table in self._columns
             ]
             self._gone = set()
-        if len(self._columns) != 1:
-            schema = pa.schema([*ADD_SCHEMA, *_BOUNDS])
-            self._columns = [pa.concat_tables([schema.empty_table(), *self._columns]).combine_chunks()]
-        return self._columns[0]
+        self._fold()
+        table = pa.concat_tables([_SCHEMA.empty_table(), *self._columns])
+        if len(self._columns) > _MOST_TABLES:
+            self._columns = [table := table.combine_chunks()]
+        return table
+
+    def _fold(self) -> None:
+        """Make columns of what is held as objects."""
+        if self._gone:
+            self._table()
+        elif self._newest:
+            self._columns.append(_with_bounds(_rows(list(self._newest.values()))))
+            self._newest = {}
 
 
 def _rows(files: Sequence[AddFile]) -> pa.Table:

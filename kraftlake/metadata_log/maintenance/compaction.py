@@ -6,7 +6,6 @@ only together with at least as many newer rows, so that each row is rewritten a 
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
@@ -20,7 +19,6 @@ from kraftlake.metadata_log.delta_table.commit import (
     commit_beside_writers,
     commit_info,
     now_ms,
-    removed_unless_committed,
     write_data_file,
 )
 from kraftlake.metadata_log.delta_table.data_files import (
@@ -188,11 +186,10 @@ def _replace_files(disk: Disk, state: TableState, files: Sequence[AddFile], add:
     removed_at = now_ms()
     removes = [file.to_remove(removed_at, data_change=False) for file in files]
     info = commit_info("OPTIMIZE", {"predicate": "[]"})
-    with removed_unless_committed(disk, [state.path / add.path]):
-        committed = commit_beside_writers(
-            disk, state, lambda now: [info, *removes, add.to_action()] if now.files.holds_all(paths) else None
-        )
-    if committed is None:
-        with contextlib.suppress(OSError):
-            disk.unlink(state.path / add.path)
+    committed = commit_beside_writers(
+        disk,
+        state,
+        lambda now: [info, *removes, add.to_action()] if now.files.holds_all(paths) else None,
+        new_files=[add],
+    )
     return committed is not None

@@ -8,14 +8,9 @@ from typing import TYPE_CHECKING
 import attrs
 import pyarrow as pa
 
-from kraftlake.metadata_log.delta_table.data_files import (
-    integer_bounds,
-    open_live,
-    read_row_groups,
-)
-from kraftlake.metadata_log.storage.location import Location, lake_location
-from kraftlake.records.rows import LOG_SCHEMA
-from kraftlake.runtime.arrow import pc
+from kraftlake.metadata_log.delta_table.data_files import integer_bounds, open_live
+from kraftlake.metadata_log.snapshots.snapshot_rows import groups_with, rows_in_group
+from kraftlake.metadata_log.storage.location import lake_location
 
 if TYPE_CHECKING:
     from kraftlake.metadata_log.reading.readable_log import ReadableLog
@@ -68,11 +63,9 @@ def snapshot_pieces(snapshot: LakeSnapshot, rows: int) -> list[SnapshotPiece]:
     for path in snapshot.data_paths:
         parquet = open_live(path)
         offsets = integer_bounds(parquet, "offset")
-        ends = integer_bounds(parquet, "snapshot_end_offset")
-        for index, (bounds, held) in enumerate(zip(offsets, ends, strict=True)):
-            if held is None or held[0] <= snapshot.end_offset <= held[1]:
-                low, high = bounds or (0, snapshot.record_count - 1)
-                groups.append((low, high, parquet.metadata.row_group(index).num_rows, str(path), index))
+        for index, _ in groups_with(parquet, snapshot.end_offset):
+            low, high = offsets[index] or (0, snapshot.record_count - 1)
+            groups.append((low, high, parquet.metadata.row_group(index).num_rows, str(path), index))
     return list(_gathered(sorted(groups), snapshot.end_offset, rows))
 
 
@@ -100,10 +93,8 @@ def _piece(held: Sequence[tuple[int, int, int, str, int]], end_offset: int) -> S
 
 def read_piece(piece: SnapshotPiece) -> pa.Table:
     """The rows of a piece as LOG_SCHEMA has them, sorted by offset; raises CorruptDataError."""
-    wanted = pa.schema([pa.field("snapshot_end_offset", pa.int64(), nullable=False), *LOG_SCHEMA])
     tables = []
     for path, index in piece.groups:
-        place: Location = lake_location(path)
-        rows = read_row_groups(open_live(place), place, [index], wanted)
-        tables.append(rows.filter(pc.equal(rows.column("snapshot_end_offset"), piece.end_offset)))
-    return pa.concat_tables(tables).select(LOG_SCHEMA.names).sort_by("offset")
+        place = lake_location(path)
+        tables.append(rows_in_group(open_live(place), place, index, piece.end_offset))
+    return pa.concat_tables(tables).sort_by("offset")

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
+import attrs
 import pyarrow as pa
 
-from kraftlake.metadata_log.delta_table.data_files import is_ascending
+from kraftlake.metadata_log.delta_table.data_files import integer_bounds, is_ascending, read_row_groups
+from kraftlake.metadata_log.storage.location import Location
 from kraftlake.records.crc32c import crc32c
 from kraftlake.records.rows import LOG_SCHEMA
+from kraftlake.runtime.arrow import pc, pq
 from kraftlake.runtime.errors import LakeError
+from kraftlake.runtime.value import Value
+
+_ZEROS = bytes(1 << 20)
 
 END_OFFSET = "snapshot_end_offset"
 EPOCH = "snapshot_epoch"
@@ -19,6 +27,40 @@ SNAPSHOT_SCHEMA = pa.schema(
 def snapshot_name(end_offset: int, epoch: int) -> str:
     """The name of Kafka's file for a snapshot."""
     return f"{end_offset:020d}-{epoch:010d}.checkpoint"
+
+
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class SnapshotFacts(Value):
+    """What a lake keeps of a snapshot beside its records: the state after all offsets below `end_offset`.
+
+    The last of these offsets has `epoch`, and `last_contained_log_timestamp` is its append time in epoch ms.
+    `size_in_bytes` is the size of Kafka's file, 0 where there never was one.
+    """
+
+    end_offset: int
+    epoch: int
+    last_contained_log_timestamp: int
+    size_in_bytes: int = 0
+
+    @property
+    def name(self) -> str:
+        """The name of Kafka's file."""
+        return snapshot_name(self.end_offset, self.epoch)
+
+
+def rows_in_group(
+    parquet: pq.ParquetFile, path: Location, group: int, end_offset: int, schema: pa.Schema = LOG_SCHEMA
+) -> pa.Table:
+    """The rows of one snapshot in a row group of a data file, as `schema`; raises CorruptDataError."""
+    rows = read_row_groups(parquet, path, [group], pa.schema([SNAPSHOT_SCHEMA.field(END_OFFSET), *schema]))
+    return rows.filter(pc.equal(rows.column(END_OFFSET), end_offset)).select(schema.names)
+
+
+def groups_with(parquet: pq.ParquetFile, end_offset: int) -> Iterator[tuple[int, bool]]:
+    """The row groups of a data file that may hold rows of a snapshot, and whether each is known to hold no others."""
+    for group, ends in enumerate(integer_bounds(parquet, END_OFFSET)):
+        if ends is None or ends[0] <= end_offset <= ends[1]:
+            yield group, ends == (end_offset, end_offset)
 
 
 def log_rows(rows: pa.Table) -> pa.Table:
@@ -41,3 +83,18 @@ def payload_checksum(rows: pa.Table) -> tuple[int, int]:
             part = memoryview(values)[ends[chunk.offset] : ends[chunk.offset + len(chunk)]]
             total, size = crc32c(part, total), size + len(part)
     return total, size
+
+
+def joined_checksum(parts: Iterable[tuple[int, int]]) -> int:
+    """The CRC32C of the concatenation of byte strings, from the CRC32C and the length of each."""
+    total = 0
+    for checksum, length in parts:
+        total = _after_zeros(total, length) ^ _after_zeros(0, length) ^ checksum
+    return total
+
+
+def _after_zeros(checksum: int, length: int) -> int:
+    """The CRC32C that goes on from `checksum` over `length` zero bytes."""
+    for begin in range(0, length, len(_ZEROS)):
+        checksum = crc32c(_ZEROS[: length - begin], checksum)
+    return checksum

@@ -7,9 +7,9 @@ compaction, so that a listing reads no data.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import pyarrow as pa
@@ -18,35 +18,29 @@ from kraftlake.metadata_log.delta_table.actions import AddFile, transaction
 from kraftlake.metadata_log.delta_table.commit import (
     CommitConflictError,
     append_info,
-    commit,
+    commit_beside_writers,
     create_table,
     now_ms,
-    removed_unless_committed,
 )
-from kraftlake.metadata_log.delta_table.data_files import (
-    integer_bounds,
-    is_ascending,
-    open_live,
-    read_row_groups,
-)
+from kraftlake.metadata_log.delta_table.data_files import is_ascending, open_live
 from kraftlake.metadata_log.delta_table.schema import holds_columns
 from kraftlake.metadata_log.delta_table.table_state import NotADeltaTableError, TableState, read_table
-from kraftlake.metadata_log.snapshots.checksums import joined
 from kraftlake.metadata_log.snapshots.snapshot_files import STATISTICS_COLUMNS, SnapshotPart, write_part
 from kraftlake.metadata_log.snapshots.snapshot_rows import (
     END_OFFSET,
     SNAPSHOT_SCHEMA,
+    SnapshotFacts,
+    groups_with,
+    joined_checksum,
     log_rows,
     payload_checksum,
-    snapshot_name,
+    rows_in_group,
 )
 from kraftlake.metadata_log.storage.disk import Disk
 from kraftlake.metadata_log.storage.location import Location
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import LOG_SCHEMA, from_rows
-from kraftlake.runtime.arrow import pc
 from kraftlake.runtime.errors import CorruptDataError, ImportConflictError, LakeError
-from kraftlake.runtime.value import Value
 
 if TYPE_CHECKING:
     from kraftlake.records.batch_values import BatchValues
@@ -54,23 +48,15 @@ if TYPE_CHECKING:
 _PREFIX = "kraftlake.snapshot."
 _RECORDS, _TIMESTAMP, _SIZE = "record_count", "last_contained_log_timestamp", "size_in_bytes"
 _CHECKSUM = "crc32c"
-_ATTEMPTS = 100
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
-class LakeSnapshot(Value):
-    """A complete snapshot in a lake: the state after all offsets below `end_offset`, the last of which has `epoch`.
+class LakeSnapshot(SnapshotFacts):
+    """A complete snapshot in a lake. The attributes are those of a snapshot among Kafka's files.
 
-    `last_contained_log_timestamp` is the append time of the last of them in epoch ms; `size_in_bytes` that of Kafka's
-    file, 0 where it never was one; `checksum` the CRC32C of its records' values in order, None for one kept by an
-    early release. The attributes are those of a snapshot among Kafka's files.
+    `checksum` is the CRC32C of its records' values in order, None for one kept by an early release.
     """
 
-    name: str
-    end_offset: int
-    epoch: int
-    last_contained_log_timestamp: int
-    size_in_bytes: int
     record_count: int
     checksum: int | None = None
     finished: bool = True
@@ -170,95 +156,66 @@ class SnapshotTable:
 
     def snapshots(self) -> tuple[LakeSnapshot, ...]:
         """The complete snapshots, by end offset; one that lacks rows is left out with a warning."""
-        whole = []
-        for snapshot in self._stated():
-            if (lacks := self._lacks(snapshot)) is None:
-                whole.append(snapshot)
-            else:
-                self._warn_of(snapshot, lacks)
-        return tuple(whole)
+        complete = []
+        for snapshot, lacks in self._counted():
+            if lacks is None:
+                complete.append(snapshot)
+                continue
+            from kraftlake.runtime.log import get_logger
+
+            get_logger(__name__).warning(
+                "snapshot_skipped", snapshot=snapshot.name, lake=str(self.path.parent), reason=lacks
+            )
+        return tuple(complete)
 
     def damaged(self) -> tuple[tuple[str, str], ...]:
         """The names of the snapshots that `snapshots` leaves out, each with the reason."""
-        lacking = ((snapshot.name, self._lacks(snapshot)) for snapshot in self._stated())
-        return tuple((name, lacks) for name, lacks in lacking if lacks is not None)
+        return tuple((snapshot.name, lacks) for snapshot, lacks in self._counted() if lacks is not None)
 
-    def _lacks(self, snapshot: LakeSnapshot) -> str | None:
-        """Why a snapshot is incomplete; None where it is complete."""
-        try:
-            found = self._count(snapshot.end_offset)
-        except CorruptDataError as fault:
-            return str(fault).rstrip(".")
-        if found != snapshot.record_count:
-            return f"it has {snapshot.record_count} records, but {found} are there"
-        return None
-
-    def _warn_of(self, snapshot: LakeSnapshot, reason: str) -> None:
-        from kraftlake.runtime.log import get_logger
-
-        logger = get_logger(__name__)
-        logger.warning("snapshot_skipped", snapshot=snapshot.name, lake=str(self.path.parent), reason=reason)
-
-    def add(
-        self, rows: pa.Table, *, end_offset: int, epoch: int, last_contained_log_timestamp: int, size_in_bytes: int
-    ) -> bool:
+    def add(self, rows: pa.Table, facts: SnapshotFacts) -> bool:
         """Commit a snapshot; False when it is there already.
 
         Raises ImportConflictError when there is another one with its end offset, LakeError when the disk refuses.
         """
         if not rows.num_rows:
-            raise LakeError(f"The snapshot that ends before offset {end_offset} holds no records.")
+            raise LakeError(f"The snapshot that ends before offset {facts.end_offset} holds no records.")
         rows = log_rows(rows)
-        if self._has(end_offset, epoch, lambda snapshot: self.rows(snapshot.end_offset).equals(rows)):
+        if self._has(self._state, facts, lambda snapshot: self.rows(snapshot.end_offset).equals(rows)):
             return False
-        part = write_part(self._disk, self.path, rows, end_offset, epoch)
-        return self.add_parts(
-            [part],
-            end_offset=end_offset,
-            epoch=epoch,
-            last_contained_log_timestamp=last_contained_log_timestamp,
-            size_in_bytes=size_in_bytes,
-        )
+        return self.add_parts([write_part(self._disk, self.path, rows, facts.end_offset, facts.epoch)], facts)
 
-    def add_parts(
-        self,
-        parts: Sequence[SnapshotPart],
-        *,
-        end_offset: int,
-        epoch: int,
-        last_contained_log_timestamp: int,
-        size_in_bytes: int = 0,
-    ) -> bool:
+    def add_parts(self, parts: Sequence[SnapshotPart], facts: SnapshotFacts) -> bool:
         """Commit a snapshot whose files `write_part` wrote; False when the table has it already.
 
-        `parts` hold its rows in order, without a gap. Raises as `add` does; the files are deleted then.
+        `parts` hold its rows in order, without a gap. Raises as `add` does. The files are deleted where they are not
+        committed.
         """
-        name = snapshot_name(end_offset, epoch)
-        checksum = joined((part.checksum, part.payload_bytes) for part in parts)
+        checksum = joined_checksum((part.checksum, part.payload_bytes) for part in parts)
         record_count = sum(part.record_count for part in parts)
-        facts = {
+        stated = {
             _RECORDS: record_count,
-            _TIMESTAMP: last_contained_log_timestamp,
-            _SIZE: size_in_bytes,
+            _TIMESTAMP: facts.last_contained_log_timestamp,
+            _SIZE: facts.size_in_bytes,
             _CHECKSUM: checksum,
         }
-        with removed_unless_committed(self._disk, [self.path / part.file.path for part in parts]):
-            for _ in range(_ATTEMPTS):
-                if self._has(end_offset, epoch, lambda snapshot: _is(snapshot, record_count, checksum)):
-                    return False
-                now = now_ms()
-                actions = [
-                    append_info(),
-                    *(transaction(f"{_PREFIX}{name}.{fact}", value, now) for fact, value in facts.items()),
-                    *(part.file.to_action() for part in parts),
-                ]
-                try:
-                    commit(self._disk, self._state, actions)
-                except CommitConflictError:
-                    self._state = read_table(self.path)
-                else:
-                    return True
-            raise LakeError(f"{self.path} was written to by others {_ATTEMPTS} times in a row; try again.")
+
+        def is_same(snapshot: LakeSnapshot) -> bool:
+            return snapshot.record_count == record_count and snapshot.checksum in (None, checksum)
+
+        def actions(now: TableState) -> list[dict[str, Any]] | None:
+            if self._has(now, facts, is_same):
+                return None
+            time = now_ms()
+            return [
+                append_info(),
+                *(transaction(f"{_PREFIX}{facts.name}.{fact}", value, time) for fact, value in stated.items()),
+                *(part.file.to_action() for part in parts),
+            ]
+
+        committed = commit_beside_writers(self._disk, self._state, actions, new_files=[part.file for part in parts])
+        if committed is not None:
+            self._state = committed
+        return committed is not None
 
     def rows(self, end_offset: int) -> pa.Table:
         """The rows of one snapshot as LOG_SCHEMA has them, sorted by offset; raises CorruptDataError."""
@@ -272,10 +229,10 @@ class SnapshotTable:
         """Names and sizes of the files that may hold rows of a snapshot, sorted."""
         return tuple(sorted((file.path, file.size) for file in self._files_of(end_offset)))
 
-    def _stated(self) -> list[LakeSnapshot]:
+    def _stated(self, state: TableState) -> list[LakeSnapshot]:
         """The snapshots as their commits state them."""
         stated = []
-        facts = self._state.transactions
+        facts = state.transactions
         for app_id, record_count in facts.items():
             if not (app_id.startswith(_PREFIX) and app_id.endswith(f".{_RECORDS}")):
                 continue
@@ -284,7 +241,6 @@ class SnapshotTable:
             if not (end_offset.isdecimal() and epoch.isdecimal()):
                 continue
             snapshot = LakeSnapshot(
-                name=name,
                 end_offset=int(end_offset),
                 epoch=int(epoch),
                 last_contained_log_timestamp=facts.get(f"{_PREFIX}{name}.{_TIMESTAMP}", -1),
@@ -296,16 +252,16 @@ class SnapshotTable:
             stated.append(snapshot)
         return sorted(stated, key=lambda snapshot: snapshot.end_offset)
 
-    def _has(self, end_offset: int, epoch: int, same: Callable[[LakeSnapshot], bool]) -> bool:
-        for snapshot in self._stated():
-            if snapshot.end_offset != end_offset:
+    def _has(self, state: TableState, facts: SnapshotFacts, is_same: Callable[[LakeSnapshot], bool]) -> bool:
+        for snapshot in self._stated(state):
+            if snapshot.end_offset != facts.end_offset:
                 continue
-            if snapshot.epoch != epoch:
+            if snapshot.epoch != facts.epoch:
                 raise ImportConflictError(
-                    f"The lake has a snapshot that ends before offset {end_offset} with epoch {snapshot.epoch}, "
-                    f"but this one has epoch {epoch}: it is another cluster's."
+                    f"The lake has a snapshot that ends before offset {facts.end_offset} with epoch {snapshot.epoch}, "
+                    f"but this one has epoch {facts.epoch}: it is another cluster's."
                 )
-            if not same(snapshot):
+            if not is_same(snapshot):
                 raise ImportConflictError(
                     f"The lake has a snapshot {snapshot.name} with other records: this one is another cluster's, "
                     f"or one of them is damaged."
@@ -313,53 +269,71 @@ class SnapshotTable:
             return True
         return False
 
-    def _files_of(self, end_offset: int) -> list[AddFile]:
-        files = []
-        for file in self._state.files.values():
-            statistics = file.statistics
-            low = statistics.min_values.get(END_OFFSET) if statistics else None
-            high = statistics.max_values.get(END_OFFSET) if statistics else None
-            if (low is None or low <= end_offset) and (high is None or high >= end_offset):
-                files.append(file)
-        return files
+    def _counted(self) -> Iterator[tuple[LakeSnapshot, str | None]]:
+        """The snapshots as their commits state them, each with why it is incomplete, None where it is complete."""
+        files = self._files()
+        for snapshot in self._stated(self._state):
+            try:
+                found = self._count(files, snapshot.end_offset)
+            except CorruptDataError as fault:
+                yield snapshot, str(fault).rstrip(".")
+                continue
+            lacks = f"it has {snapshot.record_count} records, but {found} are there"
+            yield snapshot, lacks if found != snapshot.record_count else None
 
-    def _count(self, end_offset: int) -> int:
+    def _files(self) -> list[_SnapshotFile]:
+        return [_SnapshotFile.of(file) for file in self._state.files.values()]
+
+    def _files_of(self, end_offset: int) -> list[AddFile]:
+        return [file.add for file in self._files() if file.may_hold(end_offset)]
+
+    def _count(self, files: Iterable[_SnapshotFile], end_offset: int) -> int:
         """The number of rows of a snapshot, by the statistics of its files and their footers as far as possible."""
         found = 0
-        for file in self._files_of(end_offset):
-            if (stated := self._stated_rows(file, end_offset)) is not None:
-                found += stated
+        for file in files:
+            path = self.path / file.add.path
+            if not file.may_hold(end_offset):
                 continue
-            parquet = open_live(self.path / file.path)
-            bounds = integer_bounds(parquet, END_OFFSET)
-            for index, ends in enumerate(bounds):
-                if ends == (end_offset, end_offset):
-                    found += parquet.metadata.row_group(index).num_rows
-                elif ends is None or ends[0] <= end_offset <= ends[1]:
-                    schema = pa.schema([SNAPSHOT_SCHEMA.field(END_OFFSET)])
-                    column = read_row_groups(parquet, self.path / file.path, [index], schema).column(END_OFFSET)
-                    found += column.to_pylist().count(end_offset)  # not by pyarrow.compute: it would import pandas
+            if file.low == file.high == end_offset and file.rows is not None and _has_size(path, file.add.size):
+                found += file.rows
+                continue
+            parquet = open_live(path)
+            for group, alone in groups_with(parquet, end_offset):
+                if alone:
+                    found += parquet.metadata.row_group(group).num_rows
+                else:
+                    offsets = pa.schema([LOG_SCHEMA.field("offset")])
+                    found += rows_in_group(parquet, path, group, end_offset, offsets).num_rows
         return found
-
-    def _stated_rows(self, file: AddFile, end_offset: int) -> int | None:
-        """The rows of an intact file on a disk that holds one snapshot alone; None where it must be opened."""
-        path, statistics = self.path / file.path, file.statistics
-        if statistics is None or not isinstance(path, Path):
-            return None
-        ends = statistics.min_values.get(END_OFFSET), statistics.max_values.get(END_OFFSET)
-        if ends != (end_offset, end_offset) or not path.is_file() or path.stat().st_size != file.size:
-            return None
-        return statistics.record_count
 
     def _read(self, file: AddFile, end_offset: int) -> Iterator[pa.Table]:
         path = self.path / file.path
         parquet = open_live(path)
-        wanted = pa.schema([SNAPSHOT_SCHEMA.field(END_OFFSET), *LOG_SCHEMA])
-        for index, ends in enumerate(integer_bounds(parquet, END_OFFSET)):
-            if ends is None or ends[0] <= end_offset <= ends[1]:
-                rows = read_row_groups(parquet, path, [index], wanted)
-                yield rows.filter(pc.equal(rows.column(END_OFFSET), end_offset)).select(LOG_SCHEMA.names)
+        for group, _ in groups_with(parquet, end_offset):
+            yield rows_in_group(parquet, path, group, end_offset)
 
 
-def _is(snapshot: LakeSnapshot, record_count: int, checksum: int) -> bool:
-    return snapshot.record_count == record_count and snapshot.checksum in (None, checksum)
+@attrs.frozen
+class _SnapshotFile:
+    """A data file, the lowest and highest end offset of the snapshots in it and its rows; None where it doesn't say."""
+
+    add: AddFile
+    low: int | None
+    high: int | None
+    rows: int | None
+
+    @classmethod
+    def of(cls, add: AddFile) -> _SnapshotFile:
+        statistics = add.statistics
+        if statistics is None:
+            return cls(add, None, None, None)
+        low, high = statistics.min_values.get(END_OFFSET), statistics.max_values.get(END_OFFSET)
+        return cls(add, low, high, statistics.record_count)
+
+    def may_hold(self, end_offset: int) -> bool:
+        return (self.low is None or self.low <= end_offset) and (self.high is None or self.high >= end_offset)
+
+
+def _has_size(path: Location, size: int) -> bool:
+    """Whether a file on a disk is there with a size; False in an object store, where asking takes a request."""
+    return isinstance(path, Path) and path.is_file() and path.stat().st_size == size

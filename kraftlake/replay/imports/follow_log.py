@@ -14,6 +14,7 @@ from kraftlake.replay.imports.committed import CommittedTo
 from kraftlake.replay.imports.epoch_ends import EpochEnds, Position
 from kraftlake.replay.imports.import_log import import_source
 from kraftlake.replay.imports.import_plan import plan_import
+from kraftlake.replay.imports.kept_snapshot import facts_of
 from kraftlake.replay.imports.new_lake import is_lake
 from kraftlake.replay.queries.source import LogSource
 from kraftlake.replay.reading.chunks import chunks_of_snapshot
@@ -212,13 +213,7 @@ class LogFollower:
                 continue  # deleted meanwhile
             self._seen_snapshots.add(snapshot.name)
             if snapshot.end_offset >= self._log.start_offset:
-                added += self._log.add_snapshot(
-                    end_offset=snapshot.end_offset,
-                    epoch=snapshot.epoch,
-                    last_contained_log_timestamp=snapshot.last_contained_log_timestamp,
-                    batches=batches,
-                    size_in_bytes=snapshot.size_in_bytes,
-                )
+                added += self._log.add_snapshot(facts_of(snapshot), batches)
         return added
 
     def _after_truncation(self, fault: TruncatedLogError) -> FollowStep:

@@ -7,6 +7,7 @@ from typing import Any
 
 import attrs
 
+from kraftlake.replay.imports.kept_snapshot import facts_of
 from kraftlake.replay.queries.source import LogSource
 from kraftlake.replay.reading.chunks import chunks_of, chunks_of_snapshot
 from kraftlake.replay.reading.open_reader import LakeReader
@@ -68,7 +69,8 @@ def fork_source(source: LogSource, lake: str | os.PathLike[str], at: Moment | No
         "controlled",
         start_offset=reader.start_offset,
         contents=Contents(
-            batches=chunks_of(reader, reader.start_offset, offset), snapshots=snapshots, batches_of=chunks_of_snapshot
+            batches=chunks_of(reader, reader.start_offset, offset),
+            snapshots=[(facts_of(snapshot), chunks_of_snapshot(snapshot)) for snapshot in snapshots],
         ),
     )
     committed_to = reader.log.committed_to if isinstance(reader, LakeReader) else None

@@ -11,6 +11,7 @@ from kraftlake.replay.imports.cached_images import fill_cache
 from kraftlake.replay.imports.committed import CommittedTo
 from kraftlake.replay.imports.import_plan import ImportPlan, plan_import
 from kraftlake.replay.imports.import_report import ImportReport
+from kraftlake.replay.imports.kept_snapshot import facts_of
 from kraftlake.replay.imports.new_lake import check_place, discard_empty_lake, is_lake, remove_empty_folders
 from kraftlake.replay.queries.source import LogSource
 from kraftlake.replay.reading.chunks import chunks_of, chunks_of_snapshot
@@ -129,13 +130,7 @@ class _Import:
 
         committed = CommittedTo.continued(LakeReader(log), log.committed_to)
         for snapshot in plan.snapshots:
-            log.add_snapshot(
-                end_offset=snapshot.end_offset,
-                epoch=snapshot.epoch,
-                last_contained_log_timestamp=snapshot.last_contained_log_timestamp,
-                batches=chunks_of_snapshot(snapshot),
-                size_in_bytes=snapshot.size_in_bytes,
-            )
+            log.add_snapshot(facts_of(snapshot), chunks_of_snapshot(snapshot))
         committed.see_source(self._source.reader)
         if plan.records:
             parts = chunks_of(self._source.reader, plan.from_offset, plan.to_offset - 1)

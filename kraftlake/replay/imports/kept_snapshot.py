@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 from kraftlake.image import ImageWriterOptions, MetadataImage
 from kraftlake.kafka_files import checkpoint_batches
+from kraftlake.metadata_log import SnapshotFacts
 from kraftlake.replay.loader.quorum_state import QuorumState
+from kraftlake.replay.reading.log_reader import SnapshotReader
 
 if TYPE_CHECKING:
     from kraftlake.metadata_log import MetadataLog
@@ -31,10 +33,19 @@ def keep_snapshot(log: MetadataLog, image: MetadataImage, quorum: QuorumState | 
         kraft_version=quorum.kraft_version,
         voters=quorum.voters,
     )
-    made = log.add_snapshot(
-        end_offset=at.offset + 1, epoch=at.epoch, last_contained_log_timestamp=at.timestamp, batches=counted.of(batches)
-    )
+    facts = SnapshotFacts(end_offset=at.offset + 1, epoch=at.epoch, last_contained_log_timestamp=at.timestamp)
+    made = log.add_snapshot(facts, counted.of(batches))
     return counted.payload_bytes if made else None
+
+
+def facts_of(snapshot: SnapshotReader) -> SnapshotFacts:
+    """What a lake keeps of a snapshot of any source beside its records."""
+    return SnapshotFacts(
+        end_offset=snapshot.end_offset,
+        epoch=snapshot.epoch,
+        last_contained_log_timestamp=snapshot.last_contained_log_timestamp,
+        size_in_bytes=snapshot.size_in_bytes,
+    )
 
 
 class _Counted:

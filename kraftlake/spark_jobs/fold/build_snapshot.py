@@ -14,7 +14,7 @@ from kraftlake.image import ImageWriterOptions
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.log_facts import SNAPSHOTS_TABLE
 from kraftlake.metadata_log.snapshots.snapshot_files import write_part
-from kraftlake.metadata_log.snapshots.snapshot_rows import snapshot_name
+from kraftlake.metadata_log.snapshots.snapshot_rows import SnapshotFacts
 from kraftlake.metadata_log.snapshots.snapshot_table import SnapshotTable
 from kraftlake.metadata_log.storage.location import Location, fixed_location
 from kraftlake.runtime.arguments import whole_or_none
@@ -186,15 +186,13 @@ def _write(place: Location, log: MetadataLog, at: int, fold: Fold) -> BuiltSnaps
     end_offset = at + 1
     around = [write_part(log.disk, table.path, rows, end_offset, provenance.epoch) for rows in (head.rows, tail)]
     parts = [around[0], *topics, around[1]]
-    written = table.add_parts(
-        parts,
-        end_offset=end_offset,
-        epoch=provenance.epoch,
-        last_contained_log_timestamp=provenance.timestamp,
+    facts = SnapshotFacts(
+        end_offset=end_offset, epoch=provenance.epoch, last_contained_log_timestamp=provenance.timestamp
     )
+    written = table.add_parts(parts, facts)
     names = fold.said.names
     return BuiltSnapshot(
-        name=snapshot_name(end_offset, provenance.epoch),
+        name=facts.name,
         offset=at,
         epoch=provenance.epoch,
         records=sum(part.record_count for part in parts),

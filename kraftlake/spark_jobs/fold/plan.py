@@ -12,8 +12,7 @@ import pyarrow as pa
 from kraftlake.image import MetadataProvenance
 from kraftlake.metadata_log import LakeSnapshot, MetadataLog
 from kraftlake.metadata_log.reading.pieces import SnapshotPiece, log_pieces, read_piece, snapshot_pieces
-from kraftlake.metadata_log.snapshots.checksums import joined
-from kraftlake.metadata_log.snapshots.snapshot_rows import payload_checksum
+from kraftlake.metadata_log.snapshots.snapshot_rows import joined_checksum, payload_checksum
 from kraftlake.replay.reading.log_reader import SnapshotReader
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.replay.reading.replay_base import choose_base
@@ -138,7 +137,7 @@ def _check_of(piece: SnapshotPiece, rows: pa.Table, shards: int) -> Chunk:
 def base_is_sound(base: LakeSnapshot, checks: Sequence[Chunk]) -> bool:
     """Whether what the readers saw of a base has the checksum and the record count that its commit states."""
     facts = [np.frombuffer(chunk.payload, np.int64).tolist() for chunk in sorted(checks, key=lambda c: c.first)]
-    checksum = joined((total, size) for _, size, total in facts)
+    checksum = joined_checksum((total, size) for _, size, total in facts)
     count = sum(rows for rows, _, _ in facts)
     return count == base.record_count and base.checksum in (None, checksum)
 

@@ -24,7 +24,8 @@ from tests.replay.loader.test_lake_feed import keep_snapshot
 
 def new_lake(path: Path) -> Path:
     bootstrap = BootstrapSnapshot(metadata=BootstrapMetadata.of(from_feature_level(27)), timestamp=0)
-    MetadataLog.create(path, CLUSTER_ID, "controlled", contents=Contents(snapshots=[bootstrap]), durability="os")
+    contents = Contents(snapshots=[(bootstrap, bootstrap.batches())])
+    MetadataLog.create(path, CLUSTER_ID, "controlled", contents=contents, durability="os")
     return path
 
 

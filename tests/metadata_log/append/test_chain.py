@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.metadata_log import Contents, MetadataLog, Upkeep, UpkeepPolicy
+from kraftlake.metadata_log import Contents, MetadataLog, SnapshotFacts, Upkeep, UpkeepPolicy
 from kraftlake.metadata_log.append.chain import FIRST_HASH, ChainLink, hash_of_columns, hash_of_rows
 from kraftlake.metadata_log.delta_table.actions import SEAL
 from kraftlake.metadata_log.delta_table.table_state import commit_path
@@ -115,7 +115,7 @@ def test_the_chain_survives_compaction_checkpoints_and_clean_up_by_us_and_by_del
 
 def test_a_trim_keeps_the_hash_of_what_it_takes_away(tmp_path: Path) -> None:
     log = lake_of(tmp_path / "lake", batches_of())
-    log.add_snapshot(end_offset=12, epoch=1, last_contained_log_timestamp=0, batches=snapshot_batches(3))
+    log.add_snapshot(SnapshotFacts(end_offset=12, epoch=1, last_contained_log_timestamp=0), snapshot_batches(3))
     before = hash_at(log)
     upkeep = Upkeep(log.path)
     for start in (5, 12):

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from kraftlake.metadata_log import SnapshotFacts
 from kraftlake.metadata_log.append.chain import FIRST_HASH, hash_of_rows
 from kraftlake.metadata_log.delta_table.commit import CommitConflictError, append_info, commit
 from kraftlake.metadata_log.delta_table.table_state import read_table
@@ -215,7 +216,7 @@ def test_a_lake_is_its_owners_alone(tmp_path: Path) -> None:
     (tmp_path / "lake").mkdir(mode=0o755)
     log = MetadataLog.create(tmp_path / "lake")
     log.append([data_batch(0)])
-    log.add_snapshot(end_offset=1, epoch=1, last_contained_log_timestamp=TIME, batches=[data_batch(0)])
+    log.add_snapshot(SnapshotFacts(end_offset=1, epoch=1, last_contained_log_timestamp=TIME), [data_batch(0)])
     for path in (tmp_path / "lake", *(tmp_path / "lake").rglob("*")):
         assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600), path
 
@@ -275,11 +276,10 @@ def test_a_disk_that_refuses_leaves_the_log_whole_and_the_next_append_goes_on(
 def test_a_snapshot_that_a_disk_refuses_leaves_no_file_behind(tmp_path: Path, at: int) -> None:
     log = MetadataLog.create(tmp_path / "lake")
     log.append([data_batch(0, 2)])
-    kept = {"last_contained_log_timestamp": TIME, "batches": [data_batch(0)]}
-    log.add_snapshot(end_offset=1, epoch=1, **kept)  # type: ignore[arg-type]
+    log.add_snapshot(SnapshotFacts(end_offset=1, epoch=1, last_contained_log_timestamp=TIME), [data_batch(0)])
     log = MetadataLog.open(tmp_path / "lake", disk=RefusingDisk(at, done=False))
     with contextlib.suppress(LakeError):
-        log.add_snapshot(end_offset=2, epoch=1, **kept)  # type: ignore[arg-type]
+        log.add_snapshot(SnapshotFacts(end_offset=2, epoch=1, last_contained_log_timestamp=TIME), [data_batch(0)])
     table = tmp_path / "lake" / "snapshots"
     assert data_files(table) == set(read_table(table).files)
 

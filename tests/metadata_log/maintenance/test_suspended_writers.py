@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from kraftlake.metadata_log import SnapshotFacts
 from kraftlake.metadata_log.delta_table.commit import SAFE_FROM_VACUUM_MS
 from kraftlake.metadata_log.delta_table.table_state import read_table
 from kraftlake.metadata_log.log import MetadataLog
@@ -58,7 +59,7 @@ def test_a_snapshot_is_refused_as_well(disk: SleepyDisk) -> None:
     log.append([data_batch(0, 5)])
 
     def add() -> None:
-        log.add_snapshot(end_offset=5, epoch=1, last_contained_log_timestamp=TIME, batches=snapshot_batches(3))
+        log.add_snapshot(SnapshotFacts(end_offset=5, epoch=1, last_contained_log_timestamp=TIME), snapshot_batches(3))
 
     disk.behind = "fsync"
     add_at = disk.lake / "snapshots"

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
+from kraftlake.metadata_log import SnapshotFacts
 from kraftlake.metadata_log.delta_table.actions import AddFile
 from kraftlake.metadata_log.delta_table.data_files import OffsetSpan
 from kraftlake.metadata_log.delta_table.table_state import read_commit, read_table
@@ -188,7 +189,7 @@ def test_an_append_in_between_is_retried_by_the_compaction(tmp_path: Path, monke
 
 def test_upkeep_checkpoints_and_cleans_up_and_vacuum_takes_what_is_left(tmp_path: Path) -> None:
     log = grown(tmp_path / "lake", 30)
-    log.add_snapshot(end_offset=1, epoch=1, last_contained_log_timestamp=1, batches=snapshot_batches(1))
+    log.add_snapshot(SnapshotFacts(end_offset=1, epoch=1, last_contained_log_timestamp=1), snapshot_batches(1))
     before = log.rows()
     for path in (log.path / "log" / "_delta_log").glob("*.json"):
         os.utime(path, (1, 1))
@@ -236,7 +237,7 @@ def test_an_age_at_which_a_commit_may_be_under_way_is_refused_unless_nobody_else
 
 def with_snapshot(log: MetadataLog, end_offset: int) -> None:
     log.add_snapshot(
-        end_offset=end_offset, epoch=1, last_contained_log_timestamp=1, batches=snapshot_batches(end_offset)
+        SnapshotFacts(end_offset=end_offset, epoch=1, last_contained_log_timestamp=1), snapshot_batches(end_offset)
     )
 
 

@@ -12,6 +12,7 @@ from structlog.testing import capture_logs
 
 import kraftlake
 from kraftlake.api import open_source
+from kraftlake.metadata_log import SnapshotFacts
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.snapshots.snapshot_files import SnapshotPart, write_part
 from kraftlake.metadata_log.snapshots.snapshot_table import SnapshotTable
@@ -25,7 +26,7 @@ from tests.metadata_log.unsealed import unseal
 
 def add(log: MetadataLog, end_offset: int, batches: list[RecordBatch], epoch: int = 1) -> bool:
     return log.add_snapshot(
-        end_offset=end_offset, epoch=epoch, last_contained_log_timestamp=TIME, batches=batches, size_in_bytes=77
+        SnapshotFacts(end_offset=end_offset, epoch=epoch, last_contained_log_timestamp=TIME, size_in_bytes=77), batches
     )
 
 
@@ -194,7 +195,7 @@ def in_parts(log: MetadataLog, batches: list[RecordBatch], end_offset: int) -> l
 
 def add_parts(log: MetadataLog, parts: list[SnapshotPart], end_offset: int) -> bool:
     table = SnapshotTable.open_or_create(log.path / "snapshots", UnsyncedDisk())
-    return table.add_parts(parts, end_offset=end_offset, epoch=1, last_contained_log_timestamp=TIME)
+    return table.add_parts(parts, SnapshotFacts(end_offset=end_offset, epoch=1, last_contained_log_timestamp=TIME))
 
 
 def named_otherwise(batches: list[RecordBatch]) -> list[RecordBatch]:
@@ -205,7 +206,7 @@ def named_otherwise(batches: list[RecordBatch]) -> list[RecordBatch]:
 def test_a_snapshot_of_several_parts_is_held_to_the_checksum_of_all_of_them(log: MetadataLog) -> None:
     batches = snapshot_batches(5)
     payload = b"".join(value for batch in batches for value in batch.values)
-    log.add_snapshot(end_offset=10, epoch=1, last_contained_log_timestamp=TIME, batches=batches)
+    log.add_snapshot(SnapshotFacts(end_offset=10, epoch=1, last_contained_log_timestamp=TIME), batches)
     parts = in_parts(log, batches, 40)
     assert [part.record_count for part in parts] == [1, 5, 1]
     assert add_parts(log, parts, 40)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import kraftlake
 from kraftlake.image import image_to_json
 from kraftlake.kafka_files import checkpoint_batches
-from kraftlake.metadata_log import ChainLink, MetadataLog
+from kraftlake.metadata_log import ChainLink, MetadataLog, SnapshotFacts
 from kraftlake.metadata_log.append import appendable as appending
 from kraftlake.metadata_log.append.chain import FIRST_HASH, hash_of_rows
 from kraftlake.metadata_log.storage.disk import Disk
@@ -131,7 +131,7 @@ def test_a_snapshot_that_a_job_made_in_the_lake_tells_nothing_of_what_is_committ
     end_offset, epoch = image.provenance.offset + 1, image.provenance.epoch
     batches = checkpoint_batches(list(image.write()), epoch=epoch, last_contained_log_timestamp=0, timestamp=0)
     log = MetadataLog.open(lake)
-    assert log.add_snapshot(end_offset=end_offset, epoch=epoch, last_contained_log_timestamp=0, batches=batches)
+    assert log.add_snapshot(SnapshotFacts(end_offset=end_offset, epoch=epoch, last_contained_log_timestamp=0), batches)
     assert committed_to < end_offset == log.end_offset
     assert import_source(source, lake).committed_to == committed_to
     assert import_source(kraftlake.open(lake), tmp_path / "copy").committed_to == committed_to

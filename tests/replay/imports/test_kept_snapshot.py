@@ -16,7 +16,7 @@ from kraftlake.image.topics import topic_values, topics_image
 from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.kafka_files import checkpoint_batches, write_checkpoint
 from kraftlake.kafka_files.snapshots import batches as checkpoint
-from kraftlake.metadata_log import MetadataLog
+from kraftlake.metadata_log import MetadataLog, SnapshotFacts
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.batch_values import BatchValues
@@ -156,13 +156,12 @@ def test_a_kept_snapshot_has_the_rows_and_the_checksum_of_one_written_object_by_
     quorum = QuorumState(kraft_version=1, voters=VotersRecord())
     one, two = (MetadataLog.create(tmp_path / name, start_offset=at.offset + 1) for name in ("bulk", "objects"))
     written = keep_snapshot(one, image, quorum)
-    two.add_snapshot(
-        end_offset=at.offset + 1, epoch=at.epoch, last_contained_log_timestamp=at.timestamp,
-        batches=checkpoint_batches(
-            image.write(), epoch=at.epoch, last_contained_log_timestamp=at.timestamp, timestamp=at.timestamp,
-            kraft_version=1, voters=VotersRecord(),
-        ),
+    batches = checkpoint_batches(
+        image.write(), epoch=at.epoch, last_contained_log_timestamp=at.timestamp, timestamp=at.timestamp,
+        kraft_version=1, voters=VotersRecord(),
     )  # fmt: skip
+    facts = SnapshotFacts(end_offset=at.offset + 1, epoch=at.epoch, last_contained_log_timestamp=at.timestamp)
+    two.add_snapshot(facts, batches)
     (kept,), (expected,) = one.snapshots(), two.snapshots()
     assert kept.name == expected.name
     assert (kept.record_count, kept.checksum) == (expected.record_count, expected.checksum)

@@ -11,7 +11,7 @@ import pytest
 
 import kraftlake
 from kraftlake.image import image_to_json
-from kraftlake.metadata_log import MetadataLog
+from kraftlake.metadata_log import MetadataLog, SnapshotFacts
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.batch_values import BatchValues
 from kraftlake.replay.imports.fork import fork_source
@@ -117,10 +117,12 @@ def test_a_snapshot_that_a_lake_made_is_large_by_its_records_for_it_has_no_size(
     (first, *_) = [snapshot for snapshot in kraftlake.open(LOGS[0]).snapshots if not snapshot.bootstrap]
     log = MetadataLog.create(tmp_path / "lake")
     log.add_snapshot(
-        end_offset=first.end_offset,
-        epoch=first.epoch,
-        last_contained_log_timestamp=first.last_contained_log_timestamp,
-        batches=first.batches(),
+        SnapshotFacts(
+            end_offset=first.end_offset,
+            epoch=first.epoch,
+            last_contained_log_timestamp=first.last_contained_log_timestamp,
+        ),
+        first.batches(),
     )
     (snapshot,) = log.snapshots()
     assert (snapshot.size_in_bytes, snapshot.record_count > 10) == (0, True)

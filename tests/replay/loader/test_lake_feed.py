@@ -10,7 +10,7 @@ import pytest
 
 from kraftlake.delta import MetadataDelta
 from kraftlake.image import MetadataImage
-from kraftlake.metadata_log import MetadataLog, Upkeep, UpkeepPolicy
+from kraftlake.metadata_log import MetadataLog, SnapshotFacts, Upkeep, UpkeepPolicy
 from kraftlake.records.batch import RecordBatch
 from kraftlake.replay import LakeFeed, LoaderManifest, MetadataLoader
 from kraftlake.replay.loader.manifest import SnapshotManifest
@@ -81,10 +81,10 @@ def lake_of(path: Path, *batches: RecordBatch) -> MetadataLog:
 def keep_snapshot(log: MetadataLog, image: MetadataImage) -> None:
     made = snapshot_of(image)
     log.add_snapshot(
-        end_offset=made.end_offset,
-        epoch=made.epoch,
-        last_contained_log_timestamp=made.last_contained_log_timestamp,
-        batches=made.records,
+        SnapshotFacts(
+            end_offset=made.end_offset, epoch=made.epoch, last_contained_log_timestamp=made.last_contained_log_timestamp
+        ),
+        made.records,
     )
 
 

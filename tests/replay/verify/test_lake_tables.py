@@ -8,7 +8,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 import kraftlake
-from kraftlake.metadata_log import MetadataLog
+from kraftlake.metadata_log import MetadataLog, SnapshotFacts
 from kraftlake.metadata_log.delta_table.table_state import commit_path
 from kraftlake.records.rows import to_rows
 from tests.metadata_log.log_batches import TIME, UnsyncedDisk, data_batch, snapshot_batches
@@ -25,7 +25,7 @@ def lake(tmp_path: Path) -> Path:
     DeltaTable(log.path / "log", version=2).create_checkpoint()
     for topics in (2, 3):
         log.add_snapshot(
-            end_offset=topics, epoch=1, last_contained_log_timestamp=TIME, batches=snapshot_batches(topics)
+            SnapshotFacts(end_offset=topics, epoch=1, last_contained_log_timestamp=TIME), snapshot_batches(topics)
         )
     return log.path
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from kraftlake import kernels
 from kraftlake.kafka_files import checkpoint_batches
-from kraftlake.metadata_log import MetadataLog
+from kraftlake.metadata_log import MetadataLog, SnapshotFacts
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.metadata_version import ALL
@@ -53,10 +53,8 @@ def keep_snapshot(log: MetadataLog, at: int) -> bool:
     if not provenance.batch_aligned or in_transaction(log, at) or replay.image.features.metadata_version is None:
         return False
     return log.add_snapshot(
-        end_offset=at + 1,
-        epoch=provenance.epoch,
-        last_contained_log_timestamp=provenance.timestamp,
-        batches=checkpoint_batches(
+        SnapshotFacts(end_offset=at + 1, epoch=provenance.epoch, last_contained_log_timestamp=provenance.timestamp),
+        checkpoint_batches(
             replay.image.write(),
             epoch=provenance.epoch,
             last_contained_log_timestamp=provenance.timestamp,

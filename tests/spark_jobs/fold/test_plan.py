@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kraftlake.kafka_files import checkpoint_batches
-from kraftlake.metadata_log import MetadataLog
+from kraftlake.metadata_log import MetadataLog, SnapshotFacts
 from kraftlake.metadata_log.reading.pieces import cut, read_piece, snapshot_pieces
-from kraftlake.metadata_log.snapshots.checksums import joined
+from kraftlake.metadata_log.snapshots.snapshot_rows import joined_checksum
 from kraftlake.replay.loader.fold import image_at
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.spark_jobs.fold.folded import NAMES_SCHEMA
@@ -31,7 +31,7 @@ def test_pieces_hold_each_offset_once_and_none_is_too_long(begins: set[int], low
 
 @given(st.lists(st.binary(max_size=300), max_size=8))
 def test_checksums_of_pieces_make_that_of_the_whole(pieces: list[bytes]) -> None:
-    assert joined((crc32c(piece), len(piece)) for piece in pieces) == crc32c(b"".join(pieces))
+    assert joined_checksum((crc32c(piece), len(piece)) for piece in pieces) == crc32c(b"".join(pieces))
 
 
 @given(st.dictionaries(st.text(max_size=5), st.integers(0, 30), max_size=40), st.integers(1, 40), st.integers(0, 9))
@@ -54,7 +54,7 @@ def with_snapshot(path: Path) -> MetadataLog:
         image.write(), epoch=at.epoch, last_contained_log_timestamp=at.timestamp, timestamp=at.timestamp
     )
     log.add_snapshot(
-        end_offset=log.end_offset, epoch=at.epoch, last_contained_log_timestamp=at.timestamp, batches=batches
+        SnapshotFacts(end_offset=log.end_offset, epoch=at.epoch, last_contained_log_timestamp=at.timestamp), batches
     )
     return log
 

@@ -13,7 +13,7 @@ import pytest
 from kraftlake.generate import Plan, generate_lake
 from kraftlake.image import MetadataImage
 from kraftlake.kafka_files import checkpoint_batches
-from kraftlake.metadata_log import MetadataLog
+from kraftlake.metadata_log import MetadataLog, SnapshotFacts
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.serde import ApiMessageAndVersion
@@ -171,7 +171,7 @@ def test_a_damaged_base_is_passed_over(spark: SparkSession, generated: Path, tmp
     image: MetadataImage = image_at(LakeReader(log), early, from_snapshot=False).image
     batches = local_batches(log, early)
     log.add_snapshot(
-        end_offset=early + 1, epoch=1, last_contained_log_timestamp=image.provenance.timestamp, batches=batches
+        SnapshotFacts(end_offset=early + 1, epoch=1, last_contained_log_timestamp=image.provenance.timestamp), batches
     )
     commit = lake / "snapshots" / "_delta_log" / f"{1:020d}.json"
     (snapshot,) = log.snapshots()

@@ -68,7 +68,7 @@ class ForgettingLog:
     def snapshots(self) -> tuple[()]:
         return ()
 
-    def add_snapshot(self, **_: object) -> bool:
+    def add_snapshot(self, *_: object) -> bool:
         return True
 
 

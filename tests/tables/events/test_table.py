@@ -9,7 +9,7 @@ import pytest
 
 from kraftlake.image import MetadataImage
 from kraftlake.image.diff import diff_images
-from kraftlake.metadata_log import MetadataLog
+from kraftlake.metadata_log import MetadataLog, SnapshotFacts
 from kraftlake.records import metadata_records as r
 from kraftlake.tables.events.table import COLUMNS, EVENTS, KINDS
 from kraftlake.tables.events.writer import EventsWriter
@@ -146,7 +146,7 @@ def test_secrets_are_not_in_the_table(tmp_path: Path) -> None:
 def test_the_load_of_a_snapshot_is_no_event(tmp_path: Path) -> None:
     made = MetadataLog.create(tmp_path / "lake", start_offset=2)
     snapshot = [data(0, topic(0), partition(0, replicas=(1, 2)))]
-    made.add_snapshot(end_offset=2, epoch=1, last_contained_log_timestamp=0, batches=snapshot)
+    made.add_snapshot(SnapshotFacts(end_offset=2, epoch=1, last_contained_log_timestamp=0), snapshot)
     change = r.PartitionChangeRecord(topic_id=topic(0).topic_id, partition_id=0, isr=(1,))
     made.append([data(2, change)])
     (rows,) = fold_into(made, [EventsWriter()])

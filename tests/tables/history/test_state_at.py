@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import kraftlake
-from kraftlake.metadata_log import MetadataLog, Upkeep
+from kraftlake.metadata_log import MetadataLog, SnapshotFacts, Upkeep
 from kraftlake.metadata_log.delta_table.table_state import read_table
 from kraftlake.records.batch import RecordBatch
 from kraftlake.replay.loader.fold import image_at
@@ -106,10 +106,10 @@ def test_a_time_before_the_start_of_a_trimmed_log_is_found_in_the_table(lake: Pa
     shutil.copytree(lake / "partition_history", trimmed / "partition_history")
     image = source.image(4592)
     log.add_snapshot(
-        end_offset=4593,
-        epoch=image.provenance.epoch,
-        last_contained_log_timestamp=image.provenance.timestamp,
-        batches=[RecordBatch.of(0, 1, image.provenance.timestamp, list(image.write()))],
+        SnapshotFacts(
+            end_offset=4593, epoch=image.provenance.epoch, last_contained_log_timestamp=image.provenance.timestamp
+        ),
+        [RecordBatch.of(0, 1, image.provenance.timestamp, list(image.write()))],
     )
     Upkeep(trimmed).trim(4593, stream_lag_ms=0, force=True)
     with pytest.raises(OffsetError):

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from kraftlake.image import MetadataImage, TopicsImage
-from kraftlake.image.topics.partition_rows import LEADER, LEADER_EPOCH, PARTITION_EPOCH, RECOVERY
-from kraftlake.image.topics.topic_table import TopicTable
 from kraftlake.runtime.arguments import instance
 from kraftlake.tables.partition_columns import PARTITION_STATE
-from kraftlake.tables.row_lists import LISTS, RowLists
+from kraftlake.tables.row_lists import state_arrays
 
 _ORDER = (
     "topic", "topic_id", "partition", "leader", "leader_epoch", "partition_epoch", "leader_recovery_state", "replicas",
@@ -35,33 +32,13 @@ def partition_table(image: MetadataImage | TopicsImage) -> pa.Table:
     topics = image.topics if isinstance(image, MetadataImage) else image
     packed = instance(topics, TopicsImage, "an image, such as `kraftlake.open(SOURCE).image()` gives").rows()
     table, rows = packed.table, packed.merged_rows()
-    number = pa.array(np.repeat(np.arange(table.topic_count, dtype=np.int32), np.diff(table.starts)))
+    number = pa.array(table.topic_numbers())
     ids = [str(table.id_of(topic)) for topic in range(table.topic_count)]
     directories = pa.array([str(directory) for directory in packed.directories], pa.string())
     made: dict[str, Any] = {
         "topic": pa.array(table.names, pa.string()).take(number),
         "topic_id": pa.array(ids, pa.string()).take(number),
-        "partition": pa.array(_partition_ids(table)),
+        "partition": pa.array(table.partition_ids()),
+        **state_arrays(rows, (packed.heap, packed.heap), directories.take),
     }
-    for name, column in (
-        ("leader", LEADER),
-        ("leader_epoch", LEADER_EPOCH),
-        ("partition_epoch", PARTITION_EPOCH),
-        ("leader_recovery_state", RECOVERY),
-    ):
-        made[name] = pa.array(np.ascontiguousarray(rows[:, column]))
-    lists = RowLists(rows, packed.heap, packed.heap)
-    for name in LISTS:
-        bounds, values = lists.flat(name)
-        content = directories.take(pa.array(values)) if name == "directories" else pa.array(values)
-        made[name] = pa.ListArray.from_arrays(pa.array(bounds), content)
     return pa.table([made[name] for name in PARTITION_SCHEMA.names], schema=PARTITION_SCHEMA)
-
-
-def _partition_ids(table: TopicTable) -> Any:
-    """int32[N]: the ids of the partitions within their topics."""
-    counts = np.diff(table.starts)
-    ids = np.arange(counts.sum(), dtype=np.int32) - np.repeat(table.starts[:-1], counts)
-    for number, of_topic in table.sparse.items():
-        ids[table.bounds[number] : table.bounds[number + 1]] = of_topic
-    return ids

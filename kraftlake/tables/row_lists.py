@@ -1,12 +1,24 @@
-"""The lists of packed partitions as flat arrays. Imports numpy."""
+"""Rows of packed partitions as columns, their lists as flat arrays. Imports numpy."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
+import pyarrow as pa
 
-from kraftlake.image.topics.partition_rows import DIRECTORIES, HEAP_LISTS, ISR, RARE, SHAPE, WIDTH
+from kraftlake.image.topics.partition_rows import (
+    DIRECTORIES,
+    HEAP_LISTS,
+    ISR,
+    LEADER,
+    LEADER_EPOCH,
+    PARTITION_EPOCH,
+    RARE,
+    RECOVERY,
+    SHAPE,
+)
 
 LISTS: Final = {
     "replicas": 0,
@@ -21,6 +33,28 @@ LISTS: Final = {
 
 _FIRST_COLUMNS: Final = (0, ISR, DIRECTORIES)
 """The columns in which the first lists of a row begin that is not RARE."""
+
+
+def state_arrays(rows: Any, heaps: tuple[Any, Any], directories: Callable[[pa.Array], pa.Array]) -> dict[str, pa.Array]:
+    """The states in n rows (int32[n, 14]) as the columns of `partition_columns.PARTITION_STATE` that rows hold.
+
+    `heaps` are those of `RowLists`; `directories` makes an array of directories' ids of their numbers (int32).
+    """
+    numbers = {
+        "leader": LEADER,
+        "leader_epoch": LEADER_EPOCH,
+        "partition_epoch": PARTITION_EPOCH,
+        "leader_recovery_state": RECOVERY,
+    }
+    arrays = {name: pa.array(rows[:, column]) for name, column in numbers.items()}
+    lists = RowLists(rows, *heaps)
+    for name in LISTS:
+        bounds, flat = lists.flat(name)
+        members = pa.array(flat)
+        arrays[name] = pa.ListArray.from_arrays(
+            pa.array(bounds), directories(members) if name == "directories" else members
+        )
+    return arrays
 
 
 class RowLists:
@@ -59,7 +93,10 @@ class RowLists:
         members = np.empty(0, np.int32)
         if which < len(_FIRST_COLUMNS):
             first = _FIRST_COLUMNS[which]
-            members = self._rows[:, first : first + WIDTH][np.arange(WIDTH) < plain[:, None]]
+            longest = int(plain.max())
+            members = self._rows[:, first : first + longest]
+            all_alike = plain.min() == longest  # as the replicas of most clusters
+            members = members.reshape(-1) if all_alike else members[np.arange(longest) < plain[:, None]]
         if not len(self._rare):
             return bounds, members
         sizes = lengths[self._rare]

@@ -26,7 +26,7 @@ class EndedStates:
         some = np.flatnonzero((changes.flags & HAD != 0) & changes.altered)
         if not len(some):
             return
-        columns = StateColumns(changes.names, changes.heaps, changes.compiled)
+        columns = StateColumns(changes.names, changes.heaps)
         if self._parts and self._parts[-1][0].heaps.base is changes.heaps.base:
             self._parts[-1] = columns, self._parts[-1][1]  # later names and lists include those before
         else:
@@ -57,7 +57,7 @@ class EndedStates:
 def open_state_tables(partitions: PartitionRows) -> Iterator[pa.Table]:
     """The states that go on, sorted by where they began, in tables of ROW_GROUP_ROWS at most: ENCODED_STATES."""
     still = np.full(len(partitions.rows), STILL_SO, np.int64)
-    columns = StateColumns(partitions.names, partitions.heaps, partitions.compiled)
+    columns = StateColumns(partitions.names, partitions.heaps)
     return columns.tables(
         States(
             topics=partitions.topics.astype(np.int64),

@@ -9,11 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from kraftlake.image.topics.partition_rows import COLUMNS
-from kraftlake.kernels.aot.compiled import run
-from kraftlake.kernels.columns.state_columns import fill_columns, fill_members, renumber
 from kraftlake.tables.changes.partition_changes import Heaps, Names
-from kraftlake.tables.history.columns import ENCODED_STATES, ROW_GROUP_ROWS, STILL_SO, TIMESTAMP
-from kraftlake.tables.row_lists import LISTS
+from kraftlake.tables.history.columns import ENCODED_STATES, ROW_GROUP_ROWS, STILL_SO, times_of
+from kraftlake.tables.row_lists import state_arrays
 
 _ROOM = 1 << 19
 """The room for states that is asked for at first: what is not used of it takes no memory, growing takes a copy."""
@@ -74,38 +72,11 @@ class GatheredStates:
         return taken
 
 
-class _Columns(NamedTuple):
-    """Room for what `fill_columns` fills."""
-
-    topics: Any
-    partitions: Any
-    leaders: Any
-    leader_epochs: Any
-    partition_epochs: Any
-    recoveries: Any
-    begins: Any
-    ends: Any
-    begin_times: Any
-    end_times: Any
-    bounds: Any
-
-    @classmethod
-    def room(cls, size: int) -> _Columns:
-        """Room for a number of rows."""
-        numbers: list[Any] = [np.empty(size, np.int32) for _ in range(6)]
-        numbers += [np.empty(size, np.int64) for _ in range(4)]
-        return cls._make([*numbers, np.empty((len(LISTS), size + 1), np.int32)])
-
-
 class StateColumns(NamedTuple):
-    """Makes rows of states, on any thread: names, and lists of former states, stay as they are while others follow.
-
-    `compiled` says whether compiled code does the work.
-    """
+    """Makes rows of states, on any thread: names, and lists of former states, stay as they are while others follow."""
 
     names: Names
     heaps: Heaps
-    compiled: bool
 
     def tables(self, states: States) -> Iterator[pa.Table]:
         """The rows of states, sorted by where they begin: each table is one row group of a file with its dictionaries.
@@ -114,46 +85,25 @@ class StateColumns(NamedTuple):
         """
         order = np.argsort(states.begins, kind="stable")
         for start in range(0, len(order), ROW_GROUP_ROWS):
-            yield self._table(states, order[start : start + ROW_GROUP_ROWS])
+            some = order[start : start + ROW_GROUP_ROWS]
+            yield self._table(States(*(array[some] for array in states)))
 
-    def _table(self, states: States, order: Any) -> pa.Table:
-        names, compiled = self.names, self.compiled
-        filled, used = _Columns.room(len(order)), np.zeros(len(names.topics), np.uint8)
-        still_so, begins_unknown, ends_unknown = run(fill_columns, compiled, states, order, *self.heaps, used, filled)
-        topics = np.flatnonzero(used)
-        number_of = np.empty(len(used), np.int32)
-        number_of[topics] = np.arange(len(topics), dtype=np.int32)
-        run(renumber, compiled, filled.topics, number_of)
-        numbers, topic = pa.array(topics), pa.array(filled.topics)
+    def _table(self, states: States) -> pa.Table:
+        names = self.names
+        used = np.zeros(len(names.topics), np.bool_)
+        used[states.topics] = True
+        numbers = pa.array(np.flatnonzero(used))
+        topic = pa.array((np.cumsum(used, dtype=np.int32) - np.int32(1))[states.topics])
         columns = {
             "topic": pa.DictionaryArray.from_arrays(topic, names.topics.take(numbers)),
             "topic_id": pa.DictionaryArray.from_arrays(topic, names.ids.take(numbers)),
-            "partition": pa.array(filled.partitions),
-            "leader": pa.array(filled.leaders),
-            "leader_epoch": pa.array(filled.leader_epochs),
-            "partition_epoch": pa.array(filled.partition_epochs),
-            "leader_recovery_state": pa.array(filled.recoveries),
-            **self._lists(states, order, filled.bounds),
-            "valid_from_offset": pa.array(filled.begins),
-            "valid_to_offset": pa.array(filled.ends, mask=filled.ends == STILL_SO if still_so else None),
-            "valid_from": _times(filled.begin_times, begins_unknown),
-            "valid_to": _times(filled.end_times, ends_unknown),
+            "partition": pa.array(states.partitions.astype(np.int32)),
+            **state_arrays(
+                states.rows, self.heaps, lambda places: pa.DictionaryArray.from_arrays(places, names.directories)
+            ),
+            "valid_from_offset": pa.array(states.begins),
+            "valid_to_offset": pa.array(states.ends, mask=states.ends == STILL_SO),
+            "valid_from": times_of(states.begin_times),
+            "valid_to": times_of(states.end_times),
         }
         return pa.table([columns[name] for name in ENCODED_STATES.names], schema=ENCODED_STATES)
-
-    def _lists(self, states: States, order: Any, bounds: Any) -> dict[str, pa.Array]:
-        ends = np.cumsum(bounds[:, -1], dtype=np.int64)
-        starts, members = ends - bounds[:, -1], np.empty(int(ends[-1]), np.int32)
-        run(fill_members, self.compiled, states.rows, order, *self.heaps, bounds, starts, members)
-        columns = {}
-        for name, which in LISTS.items():
-            values = pa.array(members[starts[which] : ends[which]])
-            if name == "directories":
-                values = pa.DictionaryArray.from_arrays(values, self.names.directories)
-            columns[name] = pa.ListArray.from_arrays(pa.array(bounds[which]), values)
-        return columns
-
-
-def _times(times_us: Any, unknown: int) -> pa.Array:
-    """Epoch microseconds as timestamps; `unknown` of them are negative, and become nulls."""
-    return pa.array(times_us, mask=times_us < 0 if unknown else None).cast(TIMESTAMP)

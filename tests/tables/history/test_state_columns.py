@@ -9,7 +9,6 @@ from kraftlake.tables.changes.partition_changes import Heaps, Names
 from kraftlake.tables.history import state_columns
 from kraftlake.tables.history.columns import STILL_SO
 from kraftlake.tables.history.state_columns import GatheredStates, StateColumns, States
-from tests.tables.telling import WAYS
 
 IN_ROW = [5, 6, 0, 5, 0, 0, 1, 1, 0, 5, 2, 3, 0, 2 | 1 << 8]
 """Replicas 5 and 6, ISR 5, directories 1 and 1; leader 5, leader epoch 2, partition epoch 3."""
@@ -49,8 +48,7 @@ def test_states_that_are_gathered_stay_in_their_order_while_the_room_for_them_gr
     assert not len(gathered)
 
 
-@pytest.mark.parametrize("compiled", WAYS)
-def test_states_become_rows_in_the_order_of_their_begins_with_lists_from_wherever_these_are(compiled: bool) -> None:
+def test_states_become_rows_in_the_order_of_their_begins_with_lists_from_wherever_these_are() -> None:
     numbers = lambda *values: np.array(values, np.int64)  # noqa: E731
     states = States(
         topics=numbers(2, 0, 2),
@@ -68,7 +66,6 @@ def test_states_become_rows_in_the_order_of_their_begins_with_lists_from_whereve
             directories=pa.array(["MIGRATING", "d1"]),
         ),
         heaps=Heaps(np.array(BASE_HEAP, np.int32), np.array(HEAP, np.int32)),
-        compiled=compiled,
     )
     (table,) = columns.tables(states)
     names = ("topic", "topic_id", "partition")

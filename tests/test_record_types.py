@@ -12,7 +12,7 @@ import attrs
 import pytest
 
 import kraftlake
-from kraftlake.cli import log_names
+from kraftlake.cli.selection import log_names
 from kraftlake.cli.views import record_summary
 from kraftlake.delta import metadata_delta
 from kraftlake.delta.topics.topics_delta import TOPIC_RECORDS
@@ -82,7 +82,7 @@ def not_replayed(types: Types) -> set[str]:
 
 def without_words(types: Types) -> set[str]:
     """Types for which `kraftlake log` prints raw JSON instead of a line."""
-    worded = {*record_summary._SILENT, *record_summary._NAMING_FORMS, *record_summary._FORMS}
+    worded = {*record_summary._SILENT, *record_summary._FORMS}
     names = {control_records.CONTROL_NAMES.get(cls.API_KEY) if cls in CONTROL else type_name(cls) for cls in types}
     return {str(name) for name in names - worded - PRINTED_AS_JSON}
 

@@ -57,8 +57,7 @@ class Events:
     def __iter__(self) -> Iterator[dict[str, Any]]:
         """Each event as a dict of the table's columns."""
         for table in self.tables():
-            for batch in table.to_batches(max_chunksize=_ROWS_AT_ONCE):
-                yield from batch.to_pylist()
+            yield from rows_of(table)
 
     def tables(self) -> Iterator[pa.Table]:
         """The events in Arrow tables of bounded size."""
@@ -75,3 +74,9 @@ class Events:
 
     def _log_events(self) -> LogEvents:
         return LogEvents(self._source.reader, self._changes, *self._range, show_secrets=self._show_secrets)
+
+
+def rows_of(table: pa.Table) -> Iterator[dict[str, Any]]:
+    """The rows of a table as dicts, made a few at a time."""
+    for batch in table.to_batches(max_chunksize=_ROWS_AT_ONCE):
+        yield from batch.to_pylist()

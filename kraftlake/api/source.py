@@ -195,12 +195,17 @@ class Source(LogSource):
         return verify(self, at_least=at_least, progress=progress)
 
     def export(
-        self, path: str | os.PathLike[str], at: Moment | None = None, *, allow_loss: bool = False
+        self,
+        path: str | os.PathLike[str],
+        at: Moment | None = None,
+        *,
+        allow_loss: bool = False,
+        lenient: bool = False,
     ) -> ExportReport:
         """Write the image at a moment as a KRaft snapshot file: see `kraftlake.replay.queries.export`."""
         from kraftlake.replay.queries.export import export
 
-        return export(self, Path(path_text(path)), at, allow_loss=allow_loss)
+        return export(self, Path(path_text(path)), at, allow_loss=allow_loss, lenient=lenient)
 
 
 def open_source(source: str | os.PathLike[str], *, cluster_id: str | None = None) -> Source:

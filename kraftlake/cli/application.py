@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import click
 
-from kraftlake.cli.command import Example, Group, option
-from kraftlake.cli.commands.brokers import brokers
+from kraftlake.cli.commands.controlled.brokers import brokers
+from kraftlake.cli.commands.controlled.settings import acls, configs, features, quotas
+from kraftlake.cli.commands.controlled.topics import topics
 from kraftlake.cli.commands.diff import diff
 from kraftlake.cli.commands.events import events
 from kraftlake.cli.commands.export import export
@@ -20,20 +21,11 @@ from kraftlake.cli.commands.log_upkeep import log_compact, log_trim, log_vacuum
 from kraftlake.cli.commands.metrics import metrics
 from kraftlake.cli.commands.quorum import quorum
 from kraftlake.cli.commands.replay import replay
-from kraftlake.cli.commands.settings import acls, configs, features, quotas
 from kraftlake.cli.commands.spark import spark
 from kraftlake.cli.commands.tables import tables, tables_trim
-from kraftlake.cli.commands.topics import topics
 from kraftlake.cli.commands.verify import verify
-from kraftlake.cli.options import SAMPLE
-
-
-def _print_version(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
-    if wanted and not context.resilient_parsing:
-        from importlib.metadata import version
-
-        click.echo(f"kraftlake {version('kraftlake')}")
-        context.exit()
+from kraftlake.cli.options.command import Example, Group, Option
+from kraftlake.cli.options.shared import SAMPLE
 
 
 @click.group(
@@ -45,9 +37,7 @@ def _print_version(context: click.Context, _parameter: click.Parameter, wanted: 
         Example("into a lake, which keeps what Kafka deletes after a week", f"kraftlake import {SAMPLE} lake"),
     ),
 )
-@option(
-    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Print the version."
-)
+@click.version_option(package_name="kraftlake", message="kraftlake %(version)s", cls=Option, help="Print the version.")
 @click.pass_context
 def application(context: click.Context) -> None:
     """Ask a Kafka cluster's metadata log what the cluster looks like, or looked like at any past moment.

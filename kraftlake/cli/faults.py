@@ -15,9 +15,8 @@ from types import FrameType
 
 import click
 
-from kraftlake.cli.terminal import wants_colour
-from kraftlake.cli.theme import Style, paint
-from kraftlake.cli.visible import visible
+from kraftlake.cli.output.terminal import wants_colour
+from kraftlake.cli.output.theme import Style, painted
 
 INTERRUPTED = 130
 READER_LEFT = 141
@@ -153,6 +152,6 @@ def _see_help(context: click.Context | None) -> str:
 
 
 def _tell(sentence: str, code: int) -> int:
-    prefix = paint("error:", Style.BAD, colour=wants_colour("auto", sys.stderr))
-    sys.stderr.write(f"{prefix} {visible(sentence)}\n")
+    shown = painted(("error:", Style.BAD), f" {sentence}", colour=wants_colour("auto", sys.stderr))
+    sys.stderr.write(f"{shown}\n")
     return code

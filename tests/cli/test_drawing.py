@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
-from kraftlake.cli.views.drawing import table, text
+from kraftlake.cli.output.drawing import table, text
 from tests.histories import Draw
 
 WORDS = st.text("abxyz-日", min_size=1, max_size=9)

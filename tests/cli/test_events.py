@@ -131,7 +131,7 @@ def test_neither_pyspark_nor_a_lake_is_needed(tmp_path: Path) -> None:
 
 
 def test_every_kind_can_be_asked_for() -> None:
-    from kraftlake.cli.parameters import EVENT_KIND
+    from kraftlake.cli.options.parameters import EVENT_KIND
 
     assert [EVENT_KIND.convert(kind, None, None) for kind in KINDS] == list(KINDS)
 

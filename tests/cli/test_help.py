@@ -10,11 +10,10 @@ import click
 import pytest
 
 from kraftlake.cli.application import application
-from kraftlake.cli.reference import reference, walk
 from kraftlake.tables.jobs import JOBS
-from tests.cli.running import ROOT, process, run
+from tests.cli.running import ROOT, commands, process, run
 
-COMMANDS = [(path, command) for path, command, _ in walk()]
+COMMANDS = list(commands())
 LEAVES = [(path, command) for path, command in COMMANDS if not isinstance(command, click.Group)]
 ANY_COMMAND = pytest.mark.parametrize(("path", "command"), COMMANDS, ids=[path for path, _ in COMMANDS])
 LEAF = pytest.mark.parametrize(("path", "command"), LEAVES, ids=[path for path, _ in LEAVES])
@@ -82,18 +81,19 @@ def test_a_command_line_without_a_command_prints_the_help() -> None:
     assert run().stdout == run("--help").stdout
 
 
-def test_the_reference_is_current() -> None:
-    written = (ROOT / "docs" / "cli.md").read_text()
-    assert written == reference(), "run: python -m kraftlake.cli.reference > docs/cli.md"
-
-
-@ANY_COMMAND
-def test_every_command_and_option_is_in_the_reference(path: str, command: click.Command) -> None:
-    written = (ROOT / "docs" / "cli.md").read_text()
-    section = written.split(f"\n## {path}\n", 1)[1].split("\n## ", 1)[0]
-    for parameter in command.params:
-        for option in parameter.opts if isinstance(parameter, click.Option) else ():
-            assert option in section
+def test_the_page_lists_every_command_under_its_heading() -> None:
+    page = (ROOT / "docs" / "cli.md").read_text()
+    listed = {}
+    for section in page.split("\n### ")[1:]:
+        heading, *lines = section.splitlines()
+        listed[heading] = [line for line in lines if line.startswith("| `")]
+    expected: dict[str, list[str]] = {}
+    for path, command in LEAVES:
+        name = path.removeprefix("kraftlake ")
+        listed_as = application.commands.get(name) or application.commands[name.split()[0]]
+        heading = listed_as.section  # type: ignore[attr-defined]
+        expected.setdefault(heading, []).append(f"| `{path}` | {command.short_help} |")
+    assert listed == expected
 
 
 def test_the_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

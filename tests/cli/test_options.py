@@ -11,16 +11,15 @@ from typing import Any
 import click
 import pytest
 
-from kraftlake.cli.reference import walk
-from kraftlake.cli.terminal import Terminal
+from kraftlake.cli.output.terminal import Terminal
 from kraftlake.cli.views.run_view import show_run
 from kraftlake.records import metadata_records as r
 from tests.cli.made_logs import batch_of, directory_of, unreplayable_log
-from tests.cli.running import DIRECTORY, fault, run
+from tests.cli.running import DIRECTORY, commands, fault, run
 
 SINGLE = [
     (path, option)
-    for path, command, _ in walk()
+    for path, command in commands()
     if isinstance(command, click.Command) and not isinstance(command, click.Group)
     for option in command.params
     if isinstance(option, click.Option) and not (option.multiple or option.count)

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from kraftlake.cli.terminal import Terminal
-from kraftlake.cli.views import progress_view
-from kraftlake.cli.views.progress_view import PATIENCE_SECONDS, late_progress_bars, progress_bars
+from kraftlake.cli.output import progress
+from kraftlake.cli.output.progress import PATIENCE_SECONDS, late_progress_bars, progress_bars
+from kraftlake.cli.output.terminal import Terminal
 from tests.cli.running import DIRECTORY, run, run_json
 
 
@@ -89,10 +89,10 @@ def test_commands_that_replay_tell_how_far_they_are(
     told: list[tuple[str, int, int]] = []
 
     @contextmanager
-    def listening(_: Terminal) -> Iterator[progress_view.Progress]:
+    def listening(_: Terminal) -> Iterator[progress.Progress]:
         yield lambda *args: told.append(args)
 
-    monkeypatch.setattr(progress_view, "late_progress_bars", listening)
+    monkeypatch.setattr(progress, "late_progress_bars", listening)
     assert run_json(*words) == expected
     assert {total for phase, _, total in told if phase == "replaying"} == ends
     assert {done for phase, done, total in told if phase == "replaying" and done == total} == ends

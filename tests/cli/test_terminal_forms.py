@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
-from kraftlake.cli.terminal import PIPED_WIDTH, Terminal, wants_colour
+from kraftlake.cli.output.terminal import PIPED_WIDTH, Terminal, wants_colour
 from tests.cli.made_logs import HOSTILE, hostile_log
 from tests.cli.running import DIRECTORY, LEGACY, TORN, run, run_json
 

@@ -14,14 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from kraftlake.cli.image_parts import PARTS, cut
-from kraftlake.cli.parameters import RECORD_TYPE, TIME
-from kraftlake.cli.terminal import Terminal
-from kraftlake.cli.theme import Style
+from kraftlake.cli.options.parameters import RECORD_TYPE, TIME
+from kraftlake.cli.output.terminal import Terminal
+from kraftlake.cli.output.theme import Style
+from kraftlake.cli.output.visible import visible
+from kraftlake.cli.output.words import amount, counted, moment, size
+from kraftlake.cli.selection.image_parts import PARTS, cut
+from kraftlake.cli.selection.log_names import Names
 from kraftlake.cli.views.log_view import fit
-from kraftlake.cli.views.record_summary import Names, summary
-from kraftlake.cli.views.words import amount, counted, moment, size
-from kraftlake.cli.visible import visible
+from kraftlake.cli.views.record_summary import summary
 from kraftlake.replay import RECORD_TYPES
 from tests.cli.running import DIRECTORY, ROOT, SAMPLE, run, unzipped_json
 
@@ -141,7 +142,7 @@ def test_the_parts_of_an_image_are_all_its_keys() -> None:
 
 def test_logs_go_to_stderr_when_asked_for() -> None:
     program = (
-        "from kraftlake.cli.logs import log_to_stderr\n"
+        "from kraftlake.cli.output.logs import log_to_stderr\n"
         "import logging, structlog\n"
         "log_to_stderr(debug=False)\n"
         "logging.getLogger('room').info('told')\n"

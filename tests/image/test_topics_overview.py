@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.cli.image_parts import PARTITIONS
+from kraftlake.cli.selection.image_parts import PARTITIONS
 from kraftlake.delta import MetadataDelta
 from kraftlake.image import MetadataImage, MetadataProvenance
 from kraftlake.image.configurations_image import BROKER_RESOURCE, TOPIC_RESOURCE

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kraftlake.cli.command import Example, argument, option
-from kraftlake.cli.image_parts import any_matches, of_topics
-from kraftlake.cli.options import SAMPLE, Call, command, topics_option
-from kraftlake.cli.parameters import MOMENT_OR_EMPTY, SOURCE
-from kraftlake.cli.sections import LOOK
+from kraftlake.cli.options.command import Example, argument, option
+from kraftlake.cli.options.parameters import MOMENT_OR_EMPTY, SOURCE
+from kraftlake.cli.options.sections import LOOK
+from kraftlake.cli.options.shared import SAMPLE, Call, command, topics_option
+from kraftlake.cli.selection.image_parts import of_topics
+from kraftlake.cli.selection.topic_names import any_matches
 
 if TYPE_CHECKING:
     from kraftlake.api import Source

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import click
 
-from kraftlake.cli.command import Example, argument, option
-from kraftlake.cli.options import SAMPLE, Call, command
-from kraftlake.cli.parameters import OUTPUT
-from kraftlake.cli.sections import MOVE
+from kraftlake.cli.options.command import Example, argument, option
+from kraftlake.cli.options.parameters import OUTPUT
+from kraftlake.cli.options.sections import MOVE
+from kraftlake.cli.options.shared import SAMPLE, Call, command
+from kraftlake.cli.views.export_view import show_export_report
 
 
 @command(
@@ -40,15 +41,9 @@ def export(call: Call, source: str, output: str, *, allow_loss: bool, force: boo
         raise click.UsageError(f"{output} is no regular file, and a snapshot is one: name a file.")
     if target.exists() and not force:
         raise click.ClickException(f"{output} exists already: give --force to overwrite it, or another name.")
-    from kraftlake.cli.views.export_view import show_export_report
-    from kraftlake.replay.queries.export import export as write_snapshot
-
     opened = call.open(source)
     with call.suggest_lenient():
-        report = write_snapshot(opened, target, call.at, allow_loss=allow_loss, lenient=not call.strict).to_json()
+        report = opened.export(target, call.at, allow_loss=allow_loss, lenient=not call.strict).to_json()
     for loss in report["losses"]:
         call.terminal.warn(f"left out: {loss}")
-    if call.as_json:
-        call.terminal.json(report)
-    else:
-        show_export_report(call.terminal, report)
+    call.answer(report, show_export_report)

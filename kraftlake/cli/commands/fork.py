@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from kraftlake.cli.command import Example, argument
-from kraftlake.cli.options import SAMPLE, Call, command
-from kraftlake.cli.parameters import LAKE
-from kraftlake.cli.sections import ENGINE
+from kraftlake.cli.options.command import Example, argument
+from kraftlake.cli.options.parameters import LAKE
+from kraftlake.cli.options.sections import ENGINE
+from kraftlake.cli.options.shared import SAMPLE, Call, command
+from kraftlake.cli.views.lake_view import show_fork_report
 
 
 @command(
@@ -25,7 +26,6 @@ def fork(call: Call, source: str, lake: str) -> None:
     An imported lake takes nothing but imports: one record of another writer would spoil every later one. Its fork is
     written by a controller. The offset is the last one of a batch; SOURCE stays as it is.
     """
-    from kraftlake.cli.views.lake_view import show_fork_report
     from kraftlake.replay.imports.fork import fork_source
 
     report = fork_source(call.open(source), lake, call.at).to_json()
@@ -34,7 +34,4 @@ def fork(call: Call, source: str, lake: str) -> None:
             f"nothing in {source} tells that its last {report['uncommitted']} records below offset "
             f"{report['endOffset']} were committed; the fork takes them as they are"
         )
-    if call.as_json:
-        call.terminal.json(report)
-    else:
-        show_fork_report(call.terminal, report)
+    call.answer(report, show_fork_report)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import click
 
-from kraftlake.cli.command import Example, argument, option
-from kraftlake.cli.controlled import key_values
-from kraftlake.cli.options import Call, command
-from kraftlake.cli.parameters import LAKE
-from kraftlake.cli.sections import ENGINE
+from kraftlake.cli.commands.controlled.change import key_values
+from kraftlake.cli.options.command import Example, argument, option
+from kraftlake.cli.options.parameters import LAKE
+from kraftlake.cli.options.sections import ENGINE
+from kraftlake.cli.options.shared import Call, command
+from kraftlake.cli.views.lake_view import show_formatted
 
 
 @command(
@@ -45,7 +46,6 @@ def format_(
     The log is empty until a controller claims its first epoch; it then begins with the feature levels and users that
     are given here.
     """
-    from kraftlake.cli.views.lake_view import show_formatted
     from kraftlake.controller import BootstrapMetadata, BootstrapSnapshot
     from kraftlake.controller.access.scram_argument import scram_record
     from kraftlake.controller.cluster.supported_features import version_of_release
@@ -76,10 +76,7 @@ def format_(
         "role": log.role,
         "metadataVersion": str(bootstrap.metadata_version),
     }
-    if call.as_json:
-        call.terminal.json(report)
-    else:
-        show_formatted(call.terminal, report)
+    call.answer(report, show_formatted)
 
 
 def _level(text: str) -> int:

@@ -8,10 +8,10 @@ from typing import Any
 
 import click
 
-from kraftlake.cli.command import Example, argument, option
-from kraftlake.cli.options import Call, command
-from kraftlake.cli.parameters import LAKE, TIME, CountParameter
-from kraftlake.cli.sections import ENGINE
+from kraftlake.cli.options.command import Example, argument, option
+from kraftlake.cli.options.parameters import LAKE, TIME, CountParameter
+from kraftlake.cli.options.sections import ENGINE
+from kraftlake.cli.options.shared import Call, command
 
 _COUNT = CountParameter(min=1)
 _PATTERNS = ("rolling-restart", "zone-outage", "isr-flaps", "reassignment-storm", "topic-churn", "config-changes")
@@ -71,8 +71,8 @@ def generate(
     Brokers are restarted one after the other, a zone goes dark, followers fall behind, replicas move, topics come and
     go. What it prints tells at which offsets, so that `diff`, `image` and `local-changes` can look at them.
     """
+    from kraftlake.cli.output.progress import progress_bars
     from kraftlake.cli.views.generate_view import draw_generated
-    from kraftlake.cli.views.progress_view import progress_bars
     from kraftlake.generate import PATTERNS, Plan, generate_lake
 
     plan = Plan(**options, patterns=patterns or PATTERNS, quiet_ms=quiet * 1000)

@@ -8,16 +8,22 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kraftlake.cli.command import Example, option
-from kraftlake.cli.image_parts import PARTS, any_matches, cut, keys_of, topics_to_read
-from kraftlake.cli.options import SAMPLE, Call, command, topic_ids_option, topics_option
-from kraftlake.cli.parameters import BROKER
-from kraftlake.cli.sections import LOOK
+from kraftlake.cli.options.command import Example, option
+from kraftlake.cli.options.parameters import BROKER
+from kraftlake.cli.options.sections import LOOK
+from kraftlake.cli.options.shared import SAMPLE, Call, command, topic_ids_option, topics_option
+from kraftlake.cli.selection.image_parts import PARTITIONS, PARTS, cut, keys_of, topics_to_read
+from kraftlake.cli.selection.topic_names import any_matches
 
 if TYPE_CHECKING:
     from kraftlake.api import Source
     from kraftlake.image import MetadataImage
     from kraftlake.image.topics_overview import TopicsOverview
+
+
+def _only(kind: str, text: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """The option for one kind of PARTITIONS."""
+    return option(f"--{kind}-partitions", kind.replace("-", "_"), is_flag=True, help=text)
 
 
 @command(
@@ -45,29 +51,12 @@ if TYPE_CHECKING:
 @topics_option("Only this topic")
 @topic_ids_option("Only the topic of this id")
 @option("--broker", type=BROKER, metavar="ID", help="Only this broker and the partitions it hosts.")
-@option(
-    "--unavailable-partitions",
-    "unavailable",
-    is_flag=True,
-    help="Only partitions without a leader: since when, their last leader, and why.",
-)
-@option(
-    "--under-replicated-partitions",
-    "under_replicated",
-    is_flag=True,
-    help="Only partitions with a replica out of sync.",
-)
-@option(
-    "--under-min-isr-partitions",
-    "under_min_isr",
-    is_flag=True,
-    help="Only partitions without a leader, or with fewer replicas in sync than min.insync.replicas.",
-)
-@option(
-    "--at-min-isr-partitions",
-    "at_min_isr",
-    is_flag=True,
-    help="Only partitions with exactly min.insync.replicas in sync. With several of these four options: any of them.",
+@_only("unavailable", "Only partitions without a leader: since when, their last leader, and why.")
+@_only("under-replicated", "Only partitions with a replica out of sync.")
+@_only("under-min-isr", "Only partitions without a leader, or with fewer replicas in sync than min.insync.replicas.")
+@_only(
+    "at-min-isr",
+    "Only partitions with exactly min.insync.replicas in sync. With several of these four options: any of them.",
 )
 @option(
     "--part",
@@ -85,12 +74,9 @@ def image(
     topics: tuple[str, ...],
     topic_ids: tuple[str, ...],
     broker: int | None,
-    unavailable: bool,
-    under_replicated: bool,
-    under_min_isr: bool,
-    at_min_isr: bool,
     parts: tuple[str, ...],
     everything: bool,
+    **only: bool,
 ) -> None:
     """Show the cluster after replaying the log of SOURCE up to and including an offset, by default its last.
 
@@ -101,11 +87,7 @@ def image(
 
     opened = call.open(source)
     replay = call.replay(opened, call.at)
-    flags = {
-        "unavailable": unavailable, "under-replicated": under_replicated,
-        "under-min-isr": under_min_isr, "at-min-isr": at_min_isr,
-    }  # fmt: skip
-    troubles = [kind for kind, wanted in flags.items() if wanted]
+    troubles = [kind for kind in PARTITIONS if only[kind.replace("-", "_")]]
     topics += tuple(_name_of(replay.image, id_) for id_ in topic_ids)
     asked: dict[str, Any] = {"topics": topics, "broker": broker, "partitions": troubles}
     detailed = everything or bool(topics or troubles)
@@ -123,9 +105,9 @@ def image(
 
         form["skippedRecords"] = [attrs.asdict(record) for record in replay.skipped]
     _warn_unknown_names(call, replay.image, topics, None if troubles or form.get("topics") else broker)
-    if unavailable:
+    if "unavailable" in troubles:
         _add_leaderless(opened, form, whole["brokers"])
-    if under_min_isr or at_min_isr:
+    if any("min-isr" in kind for kind in troubles):
         _add_min_isr(form, min_isr)
     if call.as_json:
         call.terminal.json(form)
@@ -173,7 +155,7 @@ def _name_of(image: MetadataImage, topic_id: str) -> str:
 
 def _add_leaderless(source: Source, form: dict[str, Any], brokers: dict[str, Any]) -> None:
     """Add to the form since when each partition has had no leader, its last leader, and why it has none."""
-    from kraftlake.cli.image_parts import may_lead
+    from kraftlake.cli.selection.image_parts import may_lead
     from kraftlake.records.uuid import Uuid
     from kraftlake.replay.queries.leaderless import leaderless_since
 

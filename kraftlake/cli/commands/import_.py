@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kraftlake.cli.command import Example, argument, option
 from kraftlake.cli.faults import stop_at_signals
-from kraftlake.cli.options import SAMPLE, Call, command
-from kraftlake.cli.parameters import LAKE, MeasureParameter
-from kraftlake.cli.sections import MOVE
+from kraftlake.cli.options.command import Example, argument, option
+from kraftlake.cli.options.parameters import LAKE, MeasureParameter
+from kraftlake.cli.options.sections import MOVE
+from kraftlake.cli.options.shared import SAMPLE, Call, command
+from kraftlake.cli.output.words import counted
+from kraftlake.cli.views.import_view import show_import_report
 
 if TYPE_CHECKING:
     from kraftlake.protocol import QuorumClient, QuorumWatch
@@ -83,8 +85,7 @@ def import_(
         return
     if include_uncommitted or quorum or poll is not None:
         raise click.UsageError("--quorum, --include-uncommitted and --poll belong to --follow.")
-    from kraftlake.cli.views.import_view import show_import_report
-    from kraftlake.cli.views.progress_view import progress_bars
+    from kraftlake.cli.output.progress import progress_bars
     from kraftlake.replay.imports.import_log import import_source
 
     opened = call.open(source, tell_torn=False)
@@ -95,10 +96,7 @@ def import_(
         call.terminal.warn(f"{form['torn']}; everything before it is in the lake")
     if form["records"] or form["snapshots"]:
         _warn_unreplayable(call, lake)
-    if call.as_json:
-        call.terminal.json(form)
-    else:
-        show_import_report(call.terminal, form)
+    call.answer(form, show_import_report)
 
 
 def _warn_unreplayable(call: Call, lake: str) -> None:
@@ -171,8 +169,6 @@ def _quorum(call: Call, source: str, addresses: str) -> tuple[QuorumClient, Quor
 
 def _show_step(call: Call, lake: str, step: FollowStep, *, include_uncommitted: bool) -> None:
     """One line for a step."""
-    from kraftlake.cli.views.words import counted
-
     if step.truncated:
         call.terminal.warn(step.truncated)
     if call.as_json:

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from kraftlake.cli.command import Example, option
-from kraftlake.cli.options import SAMPLE, Call, command, from_option, to_option, topic_ids_option, topics_option
-from kraftlake.cli.parameters import RECORD_TYPE
-from kraftlake.cli.sections import LOOK
+from kraftlake.cli.options.command import Example, option
+from kraftlake.cli.options.parameters import RECORD_TYPE
+from kraftlake.cli.options.sections import LOOK
+from kraftlake.cli.options.shared import SAMPLE, Call, command, from_option, to_option, topic_ids_option, topics_option
 
 if TYPE_CHECKING:
     from kraftlake.records.log_record import LogRecord
@@ -69,9 +69,8 @@ def log(
     whose offsets count from 0.
     """
     opened = call.open(source)
-    from kraftlake.cli.image_parts import matches
-    from kraftlake.cli.log_names import names_before, of_topics
-    from kraftlake.cli.views.record_summary import Names
+    from kraftlake.cli.selection.log_names import Names, names_before, of_topics
+    from kraftlake.cli.selection.topic_names import matches
 
     begin, end = opened.offset_range(first, last)
     records = opened.records(begin, end, types=types or None)

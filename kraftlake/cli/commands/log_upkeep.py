@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kraftlake.cli.command import Example, argument, option
-from kraftlake.cli.options import Call, command
-from kraftlake.cli.parameters import LAKE, OFFSET, MeasureParameter
-from kraftlake.cli.sections import UPKEEP
-from kraftlake.cli.views.words import counted
+from kraftlake.cli.options.command import Example, argument, option
+from kraftlake.cli.options.parameters import LAKE, OFFSET, MeasureParameter
+from kraftlake.cli.options.sections import UPKEEP
+from kraftlake.cli.options.shared import Call, command
+from kraftlake.cli.output.words import counted
 
 if TYPE_CHECKING:
     from kraftlake.metadata_log.maintenance.compaction import Compaction

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from kraftlake.cli.command import Example, option
-from kraftlake.cli.options import SAMPLE, Call, command
-from kraftlake.cli.parameters import BROKER
-from kraftlake.cli.sections import LOOK
+from kraftlake.cli.options.command import Example, option
+from kraftlake.cli.options.parameters import BROKER
+from kraftlake.cli.options.sections import LOOK
+from kraftlake.cli.options.shared import SAMPLE, Call, command
 
 
 @command(

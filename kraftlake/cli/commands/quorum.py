@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kraftlake.cli.command import Example, argument
-from kraftlake.cli.options import SAMPLE, Call, command
-from kraftlake.cli.parameters import SOURCE
-from kraftlake.cli.sections import LOOK
+from kraftlake.cli.options.command import Example, argument
+from kraftlake.cli.options.parameters import SOURCE
+from kraftlake.cli.options.sections import LOOK
+from kraftlake.cli.options.shared import SAMPLE, Call, command
 
 
 @command(

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kraftlake.cli.command import Example, option
-from kraftlake.cli.options import SAMPLE, Call, command, to_option
-from kraftlake.cli.parameters import BROKER, MOMENT, CountParameter, PathParameter
-from kraftlake.cli.sections import LOOK
+from kraftlake.cli.options.command import Example, option
+from kraftlake.cli.options.parameters import BROKER, MOMENT, CountParameter, PathParameter
+from kraftlake.cli.options.sections import LOOK
+from kraftlake.cli.options.shared import SAMPLE, Call, command, to_option
 
 if TYPE_CHECKING:
     from kraftlake.replica_manager import BrokerReplay
@@ -97,7 +97,7 @@ def replay(
             num_replica_fetchers=fetchers,
         )
         if step:
-            from kraftlake.cli.replay_steps import ReplaySteps
+            from kraftlake.cli.commands.replay_steps import ReplaySteps
 
             ReplaySteps(call.terminal, driven, show_secrets=call.show_secrets).run()
         elif call.as_json:
@@ -122,21 +122,15 @@ def _as_json(call: Call, driven: BrokerReplay, log_dirs: tuple[str, ...]) -> Non
 
 
 def _in_words(call: Call, driven: BrokerReplay, log_dirs: tuple[str, ...]) -> None:
-    from kraftlake.cli.views.replay_view import ReplayView
+    from kraftlake.cli.views.replay_view import show_broker, show_log_dirs, show_step
+    from kraftlake.replica_manager import compare_log_dirs
 
-    view = ReplayView(colour=call.terminal.colour)
     for step in driven.steps():
         if step.transitions:
-            for line in view.step(step):
-                call.terminal.line(line)
-    for line in view.summary(driven):
-        call.terminal.line(line)
+            show_step(call.terminal, step)
+    show_broker(call.terminal, driven.broker, driven.to_offset)
     if log_dirs:
-        from kraftlake.replica_manager import compare_log_dirs
-
-        report = compare_log_dirs(driven.broker.image, driven.broker.broker_id, log_dirs)
-        for line in view.log_dirs(report):
-            call.terminal.line(line)
+        show_log_dirs(call.terminal, compare_log_dirs(driven.broker.image, driven.broker.broker_id, log_dirs))
 
 
 def _warn_unknown_names(call: Call, driven: BrokerReplay, listener: str | None) -> None:

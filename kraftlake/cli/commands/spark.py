@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kraftlake.cli.command import Argument, Command, Example, Group, Option
 from kraftlake.cli.commands.spark_snapshot import snapshot
-from kraftlake.cli.options import Call, command
-from kraftlake.cli.parameters import LAKE, OUTPUT, CountParameter
-from kraftlake.cli.sections import ENGINE
+from kraftlake.cli.options.command import Argument, Command, Example, Group, Option
+from kraftlake.cli.options.parameters import LAKE, OUTPUT, CountParameter
+from kraftlake.cli.options.sections import ENGINE
+from kraftlake.cli.options.shared import Call, command
+from kraftlake.cli.views.run_view import show_run
 from kraftlake.runtime.process_setup import configure_process
 from kraftlake.spark_jobs.run_named_job import run_job
 from kraftlake.tables.jobs import JOBS, REPLAY, Job
@@ -106,7 +107,7 @@ def _run(
     master: str | None,
     checkpoint: str,
 ) -> None:
-    from kraftlake.cli.views.progress_view import progress_bars
+    from kraftlake.cli.output.progress import progress_bars
     from kraftlake.spark_jobs import StreamOptions
 
     configure_process()
@@ -128,14 +129,9 @@ def _run(
 
 
 def _show(job: Job, call: Call, lake: str, result: StreamResult) -> None:
-    from kraftlake.cli.views.run_view import show_run
-
     summary = result.to_json()
     if job is not REPLAY:
-        if call.as_json:
-            call.terminal.json(summary)
-        else:
-            show_run(call.terminal, summary)
+        call.answer(summary, show_run)
         return
     import kraftlake
     from kraftlake.cli.views.image_view import draw_image

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from kraftlake.cli.command import Example, argument, option
-from kraftlake.cli.options import Call, command
-from kraftlake.cli.parameters import LAKE, OFFSET
+from kraftlake.cli.options.command import Example, argument, option
+from kraftlake.cli.options.parameters import LAKE, OFFSET
+from kraftlake.cli.options.shared import Call, command
+from kraftlake.cli.views.run_view import show_snapshot
 
 
 @command(
@@ -39,14 +40,10 @@ def snapshot(call: Call, lake: str, *, to_offset: int | None, master: str) -> No
     Goes on from the newest snapshot before that offset. Topics are dealt out by id and folded in parts, so that no
     process holds more than a part of the cluster; what is written are the records that one process would write.
     """
-    from kraftlake.cli.views.progress_view import progress_bars
-    from kraftlake.cli.views.run_view import show_snapshot
+    from kraftlake.cli.output.progress import progress_bars
     from kraftlake.spark_jobs import run_snapshot
 
     with progress_bars(call.terminal) as progress:
         progress("folding", 0, 0)
         built = run_snapshot(lake, to_offset, master=master)
-    if call.as_json:
-        call.terminal.json(built.to_json())
-    else:
-        show_snapshot(call.terminal, built)
+    call.answer(built.to_json(), show_snapshot)

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kraftlake.cli.command import Example, argument, option
 from kraftlake.cli.faults import stop_at_signals
-from kraftlake.cli.options import Call, command
-from kraftlake.cli.parameters import LAKE, MOMENT, MeasureParameter
-from kraftlake.cli.sections import ENGINE, UPKEEP
-from kraftlake.cli.views.words import counted
+from kraftlake.cli.options.command import Example, argument, option
+from kraftlake.cli.options.parameters import LAKE, MOMENT, MeasureParameter
+from kraftlake.cli.options.sections import ENGINE, UPKEEP
+from kraftlake.cli.options.shared import Call, command
+from kraftlake.cli.output.words import counted
+from kraftlake.cli.views.run_view import show_run
 from kraftlake.runtime.process_setup import configure_process
 
 if TYPE_CHECKING:
@@ -53,8 +54,7 @@ def tables(call: Call, lake: str, names: tuple[str, ...], *, follow: bool, poll:
     if poll is not None and not follow:
         raise click.UsageError("--poll belongs to --follow.")
     configure_process()
-    from kraftlake.cli.views.progress_view import progress_bars
-    from kraftlake.cli.views.run_view import show_run
+    from kraftlake.cli.output.progress import progress_bars
     from kraftlake.tables import update_tables
 
     if follow:
@@ -66,10 +66,7 @@ def tables(call: Call, lake: str, names: tuple[str, ...], *, follow: bool, poll:
         )
     if result.unwritable:
         call.terminal.warn(f"the newest image has no snapshot: {result.unwritable}")
-    if call.as_json:
-        call.terminal.json({"lake": lake, **result.to_json()})
-    else:
-        show_run(call.terminal, result.to_json())
+    call.answer({"lake": lake, **result.to_json()}, show_run)
 
 
 def _follow(call: Call, lake: str, names: tuple[str, ...], poll: float) -> None:

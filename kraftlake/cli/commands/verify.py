@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kraftlake.cli.command import Example, option
-from kraftlake.cli.options import SAMPLE, Call, command
-from kraftlake.cli.sections import LOOK
+from kraftlake.cli.options.command import Example, option
+from kraftlake.cli.options.sections import LOOK
+from kraftlake.cli.options.shared import SAMPLE, Call, command
+from kraftlake.cli.views.verify_view import show_verify_report
 from kraftlake.runtime.errors import UsageError
 
 if TYPE_CHECKING:
@@ -44,12 +45,7 @@ def verify(call: Call, source: str, *, at_least: str | None) -> None:
     link = None if at_least is None else _link(at_least)
     with call.progress() as progress:
         report = kraftlake.open(source, cluster_id=call.cluster_id).verify(at_least=link, progress=progress)
-    if call.as_json:
-        call.terminal.json(report.to_json())
-    else:
-        from kraftlake.cli.views.verify_view import show_verify_report
-
-        show_verify_report(call.terminal, report.to_json())
+    call.answer(report.to_json(), show_verify_report)
     if not report.sound:
         raise click.exceptions.Exit(1)
 

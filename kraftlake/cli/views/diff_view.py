@@ -8,9 +8,9 @@ from typing import Any
 
 from rich.tree import Tree
 
-from kraftlake.cli.theme import Style
-from kraftlake.cli.views.drawing import branch, text, tree
-from kraftlake.cli.views.words import NONE, Piece, amount, counted, moment
+from kraftlake.cli.output.drawing import branch, text, tree
+from kraftlake.cli.output.theme import Piece, Style
+from kraftlake.cli.output.words import NONE, amount, counted, moment
 from kraftlake.image.kafka_names import acl_words, quota_entity_words
 
 FIRST = 20

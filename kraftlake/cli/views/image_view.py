@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from rich.tree import Tree
 
-from kraftlake.cli.theme import Style
-from kraftlake.cli.views.drawing import branch, table, text, tree
+from kraftlake.cli.output.drawing import branch, table, text, tree
+from kraftlake.cli.output.theme import Piece, Style
+from kraftlake.cli.output.words import NONE, amount, counted, levels, moment
 from kraftlake.cli.views.topics_view import add_overview, add_topics
-from kraftlake.cli.views.words import NONE, Piece, amount, counted, levels, moment
 from kraftlake.image.kafka_names import (
     OPERATIONS,
     PATTERN_TYPES,
@@ -21,6 +21,7 @@ from kraftlake.image.kafka_names import (
     name_of,
     quota_entity_words,
 )
+from kraftlake.records.redaction import REDACTED, SCRAM_SECRETS
 
 if TYPE_CHECKING:
     from kraftlake.image.topics_overview import TopicsOverview
@@ -29,8 +30,6 @@ FIRST = 6
 """How many entries of a long part are drawn unless all are asked for."""
 
 FIRST_TOPICS = 12
-SCRAM_SECRETS = ("salt", "storedKey", "serverKey")
-REDACTED = "(redacted)"
 
 
 def draw_image(
@@ -62,25 +61,19 @@ def draw_image(
         _add_brokers(root, image["brokers"])
     if "controllers" in image:
         _add_controllers(root, image["controllers"])
-    if "topics" in image:
+    if "topics" in image and overview is not None:
+        add_overview(root, image["topics"], overview)
+    elif "topics" in image:
         known = image.get("brokers") if brokers is None else brokers
         limit = None if everything else FIRST_TOPICS
-        if overview is None:
-            add_topics(root, image["topics"], limit=limit, brokers=known, one_table=one_table, none=no_topics)
-        else:
-            add_overview(root, image["topics"], overview)
-    if "configs" in image:
-        _add_configs(root, image["configs"], everything)
-    if "clientQuotas" in image:
-        _add_quotas(root, image["clientQuotas"], everything)
+        add_topics(root, image["topics"], limit=limit, brokers=known, one_table=one_table, none=no_topics)
+    _add_configs(root, image.get("configs", {}), everything)
+    _add_quotas(root, image.get("clientQuotas", ()), everything)
     if image.get("nextProducerId", -1) >= 0:
         branch(root, "producer ids", f"next block starts at {image['nextProducerId']:,}")
-    if "acls" in image:
-        _add_acls(root, image["acls"], everything)
-    if "scram" in image:
-        _add_scram(root, image["scram"], everything)
-    if "delegationTokens" in image:
-        _add_tokens(root, image["delegationTokens"], everything)
+    _add_acls(root, image.get("acls", {}), everything)
+    _add_scram(root, image.get("scram", {}), everything)
+    _add_tokens(root, image.get("delegationTokens", {}), everything)
     return root
 
 
@@ -147,30 +140,53 @@ def _add_controllers(root: Tree, controllers: dict[str, Any]) -> None:
 
 
 def _add_configs(root: Tree, configs: dict[str, Any], everything: bool) -> None:
-    resources = [(kind, name, values) for kind in sorted(configs) for name, values in sorted(configs[kind].items())]
-    if not resources:
-        return
-    node = branch(root, "configs", f"of {counted(len(resources), 'resource')}")
-    for kind, name, values in _first(resources, everything):
-        entries: list[Piece] = []
-        for key, value in sorted(values.items()):
-            entries += [" " if not entries else ", ", (key, Style.NAME), "=", NONE if value is None else str(value)]
-        node.add(
-            text((kind.lower().replace("_", " "), Style.QUIET), " ", (name or "(default)", Style.STRONG), *entries)
-        )
-    _say_rest(node, len(resources), "resources", "configs", everything)
+    lines: list[list[Piece]] = []
+    for kind, resources in sorted(configs.items()):
+        for name, values in sorted(resources.items()):
+            resource: list[Piece] = [(kind.lower().replace("_", " ") + " ", Style.QUIET), _strong(name or "(default)")]
+            shown = {key: NONE if value is None else str(value) for key, value in values.items()}
+            lines.append(resource + _settings(shown))
+    _add_lines(
+        root,
+        "configs",
+        f"of {counted(len(lines), 'resource')}",
+        lines,
+        noun="resources",
+        part="configs",
+        everything=everything,
+    )
 
 
-def _add_quotas(root: Tree, quotas: list[dict[str, Any]], everything: bool) -> None:
-    if not quotas:
-        return
-    node = branch(root, "client quotas", f"of {counted(len(quotas), 'entity', 'entities')}")
-    for quota in _first(quotas, everything):
-        entries: list[Piece] = []
-        for key, value in sorted(quota["quotas"].items()):
-            entries += [" " if not entries else ", ", (key, Style.NAME), "=", amount(value)]
-        node.add(text((quota_entity_words(quota["entity"]), Style.STRONG), *entries))
-    _say_rest(node, len(quotas), "entities", "quotas", everything)
+def _add_quotas(root: Tree, quotas: Sequence[dict[str, Any]], everything: bool) -> None:
+    lines = []
+    for quota in quotas:
+        shown = {key: amount(value) for key, value in quota["quotas"].items()}
+        lines.append([_strong(quota_entity_words(quota["entity"])), *_settings(shown)])
+    summary = f"of {counted(len(lines), 'entity', 'entities')}"
+    _add_lines(root, "client quotas", summary, lines, noun="entities", part="quotas", everything=everything)
+
+
+def _strong(name: str) -> Piece:
+    return name, Style.STRONG
+
+
+def _settings(values: dict[str, str]) -> list[Piece]:
+    """` key=value, key=value` in the order of the keys."""
+    pieces: list[Piece] = []
+    for key, value in sorted(values.items()):
+        pieces += [", " if pieces else " ", (key, Style.NAME), "=", value]
+    return pieces
+
+
+def _add_lines(
+    root: Tree, heading: str, summary: str, lines: Sequence[list[Piece]], *, noun: str, part: str, everything: bool
+) -> None:
+    """A branch with a line for each entry of a part, none for an empty part."""
+    if lines:
+        node = branch(root, heading, summary)
+        for pieces in _first(lines, everything):
+            node.add(text(*pieces))
+        _say_rest(node, len(lines), noun, part, everything)
 
 
 def _add_acls(root: Tree, acls: dict[str, Any], everything: bool) -> None:
@@ -220,21 +236,24 @@ def _add_scram(root: Tree, scram: dict[str, Any], everything: bool) -> None:
             names.append((f" and {rest:,} more", Style.QUIET))
         branch(node, mechanism, *names)
     if not everything and any(len(users) > FIRST for users in scram.values()):
-        _say_how(node, "scram")
+        node.add(text(("… --part scram --all shows all", Style.QUIET)))
 
 
 def _add_tokens(root: Tree, tokens: dict[str, Any], everything: bool) -> None:
-    if not tokens:
-        return
-    node = branch(root, "delegation tokens", counted(len(tokens), "token"))
-    for id_, token in _first(sorted(tokens.items()), everything):
-        if token["owner"] == REDACTED:
-            node.add(text((id_, Style.NAME), (f"  {REDACTED}", Style.QUIET)))
-            continue
+    lines: list[list[Piece]] = []
+    for id_, token in sorted(tokens.items()):
         renewers = f", renewable by {', '.join(token['renewers'])}" if token["renewers"] else ""
-        expiry = moment(token["expiryTimestamp"])
-        node.add(text((id_, Style.NAME), f" of {token['owner']}, expires {expiry}{renewers}"))
-    _say_rest(node, len(tokens), "tokens", "tokens", everything)
+        rest: Piece = f" of {token['owner']}, expires {moment(token['expiryTimestamp'])}{renewers}"
+        lines.append([(id_, Style.NAME), (f"  {REDACTED}", Style.QUIET) if token["owner"] == REDACTED else rest])
+    _add_lines(
+        root,
+        "delegation tokens",
+        counted(len(lines), "token"),
+        lines,
+        noun="tokens",
+        part="tokens",
+        everything=everything,
+    )
 
 
 def _number(item: tuple[str, Any]) -> int:
@@ -248,7 +267,3 @@ def _first(entries: Iterable[Any], everything: bool) -> Iterator[Any]:
 def _say_rest(node: Tree, total: int, noun: str, part: str, everything: bool) -> None:
     if not everything and total > FIRST:
         node.add(text((f"… {total - FIRST:,} more {noun}: --part {part} --all shows them", Style.QUIET)))
-
-
-def _say_how(node: Tree, part: str) -> None:
-    node.add(text((f"… --part {part} --all shows all", Style.QUIET)))

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from kraftlake.cli.terminal import Terminal
-from kraftlake.cli.theme import Style, paint
-from kraftlake.cli.views.words import Piece, counted
-from kraftlake.cli.visible import visible
+from kraftlake.cli.output.terminal import Terminal
+from kraftlake.cli.output.theme import Piece, Style
+from kraftlake.cli.output.words import counted
 
 
 def show_import_report(terminal: Terminal, report: dict[str, Any]) -> None:
@@ -19,13 +18,7 @@ def show_import_report(terminal: Terminal, report: dict[str, Any]) -> None:
     if report["chain"]:
         lines.append(("chain", [(report["chain"], Style.NAME), ", for `kraftlake verify --at-least` later"]))
     for heading, pieces in lines:
-        painted = [_painted(piece, terminal.colour) for piece in pieces]
-        terminal.line(paint(f"{heading:<10}", Style.HEADING, colour=terminal.colour) + "".join(painted))
-
-
-def _painted(piece: Piece, colour: bool) -> str:
-    content, style = (piece, Style.PLAIN) if isinstance(piece, str) else piece
-    return paint(visible(content), style, colour=colour)
+        terminal.line((f"{heading:<10}", Style.HEADING), *pieces)
 
 
 def _new(report: dict[str, Any]) -> tuple[str, list[Piece]]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from kraftlake.cli.theme import Style
-from kraftlake.cli.views.drawing import table, text
+from kraftlake.cli.output.drawing import table, text
+from kraftlake.cli.output.theme import Piece, Style
+from kraftlake.cli.output.words import NONE, counted, numbers
 from kraftlake.cli.views.topics_view import leader, replicas, troubles
-from kraftlake.cli.views.words import NONE, Piece, counted, numbers
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from kraftlake.cli.theme import Style
-from kraftlake.cli.views.drawing import table, text
-from kraftlake.cli.views.words import NONE, moment
+from kraftlake.cli.output.drawing import table, text
+from kraftlake.cli.output.theme import Style
+from kraftlake.cli.output.words import NONE, moment
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from kraftlake.cli.terminal import Terminal
-from kraftlake.cli.theme import Style, paint
-from kraftlake.cli.views.drawing import table, text
-from kraftlake.cli.views.words import NONE, Piece, counted, listed
-from kraftlake.cli.visible import visible
+from kraftlake.cli.output.drawing import table, text
+from kraftlake.cli.output.terminal import Terminal
+from kraftlake.cli.output.theme import Piece, Style
+from kraftlake.cli.output.words import NONE, counted, listed
 
 _ROLES = {
     "voter": ("voter", Style.GOOD),
@@ -43,8 +42,7 @@ def show_quorum(terminal: Terminal, report: dict[str, Any]) -> None:
     kind = f"  {counted(len(voters), 'voter')}, kraft.version {report['kraftVersion']}"
     terminal.render(text(("cluster ", Style.STRONG), cluster, kind), text(), rows, text())
     for good, words in _verdicts(report):
-        mark = paint("✓ " if good else "✗ ", Style.GOOD if good else Style.BAD, colour=terminal.colour)
-        terminal.line(mark + visible(words))
+        terminal.line(("✓ ", Style.GOOD) if good else ("✗ ", Style.BAD), words)
 
 
 def _or_dash(value: object) -> str:

@@ -6,56 +6,29 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from kraftlake.cli.theme import Style
-from kraftlake.cli.views.words import NONE, Piece, amount, listed, moment, numbers
+from kraftlake.cli.output.theme import Piece, Style
+from kraftlake.cli.output.words import NONE, amount, listed, moment, numbers
+from kraftlake.cli.selection.log_names import Names
 from kraftlake.image.kafka_names import CONFIG_RESOURCES, SCRAM_MECHANISMS, acl_words, name_of
-
-REDACTED = "(redacted)"
-"""What the rooms below put in place of a secret."""
+from kraftlake.records.redaction import REDACTED, SCRAM_SECRETS
 
 Data = Mapping[str, Any]
 
-
-class Names:
-    """The names that the log has given to ids: topics by id, ACLs by id."""
-
-    def __init__(self) -> None:
-        self.topics: dict[str, str] = {}
-        self.acls: dict[str, str] = {}
-
-    def learn(self, type_: str, data: Data) -> None:
-        """Remember what a record names."""
-        if type_ == "TOPIC_RECORD":
-            self.topics[data["topicId"]] = data["name"]
-        elif type_ == "ACCESS_CONTROL_ENTRY_RECORD":
-            self.acls[data["id"]] = acl_words(data)
-
-    def topic(self, id_: str) -> str:
-        """The topic's name, or its id where the name is unknown."""
-        return self.topics.get(id_, id_)
+_CAME: Piece = ("+ ", Style.GOOD)
+_WENT: Piece = ("- ", Style.BAD)
 
 
 def summary(type_: str, data: Any, names: Names) -> list[Piece]:
     """The pieces of one line about a record; a type without a form of its own shows its JSON."""
     if type_ in _SILENT:
         return []
-    if type_ in _NAMING_FORMS:
-        return _NAMING_FORMS[type_](data, names)
     if type_ in _FORMS:
-        return _FORMS[type_](data)
+        return _FORMS[type_](data, names)
     return [json.dumps(data, separators=(", ", ": ")) if data else ""]
 
 
 def _name(name: str) -> Piece:
     return name, Style.NAME
-
-
-def _topic(data: Data) -> list[Piece]:
-    return [("+ ", Style.GOOD), _name(data["name"]), ("  id " + data["topicId"], Style.QUIET)]
-
-
-def _remove_topic(data: Data, names: Names) -> list[Piece]:
-    return [("- ", Style.BAD), _name(names.topic(data["topicId"]))]
 
 
 def _partition_name(data: Data, names: Names) -> Piece:
@@ -103,15 +76,15 @@ def _optional_lists(data: Data, *, first: bool = False) -> list[Piece]:
     return pieces
 
 
-def _config(data: Data) -> list[Piece]:
+def _config(data: Data, _: Names) -> list[Piece]:
     kind = name_of(CONFIG_RESOURCES, data["resourceType"]).lower().replace("_", " ")
     resource: list[Piece] = [(kind + " ", Style.QUIET), _name(data["resourceName"] or "(default)"), "  "]
     if data["value"] is None:
-        return [*resource, ("- ", Style.BAD), data["name"]]
+        return [*resource, _WENT, data["name"]]
     return [*resource, f"{data['name']}={data['value']}"]
 
 
-def _broker(data: Data) -> list[Piece]:
+def _broker(data: Data, _: Names) -> list[Piece]:
     rack = f", rack {data['rack']}" if data.get("rack") is not None else ""
     fenced: Piece = (", fenced", Style.BAD) if data.get("fenced") else ""
     return [*_id("broker", data["brokerId"]), f"  epoch {data['brokerEpoch']}{rack}", fenced, _end_points(data)]
@@ -126,12 +99,16 @@ def _id(word: str, id_: int) -> list[Piece]:
     return [f"{word} ", _name(str(id_))]
 
 
-def _controller(data: Data) -> list[Piece]:
-    return [*_id("controller", data["controllerId"]), ("  incarnation " + data["incarnationId"], Style.QUIET),
-            _end_points(data)]  # fmt: skip
+def _epoch(epoch: int) -> Piece:
+    return f"  epoch {epoch}", Style.QUIET
 
 
-def _registration_change(data: Data) -> list[Piece]:
+def _controller(data: Data, _: Names) -> list[Piece]:
+    incarnation = ("  incarnation " + data["incarnationId"], Style.QUIET)
+    return [*_id("controller", data["controllerId"]), incarnation, _end_points(data)]
+
+
+def _registration_change(data: Data, _: Names) -> list[Piece]:
     pieces: list[Piece] = []
     fenced = data.get("fenced", 0)
     if fenced:
@@ -142,100 +119,42 @@ def _registration_change(data: Data) -> list[Piece]:
         pieces.append(f"log directories {' '.join(data['logDirs'])}")
     if data.get("cordonedLogDirs") is not None:
         pieces.append(f"cordoned {' '.join(data['cordonedLogDirs']) or NONE}")
-    return [*_id("broker", data["brokerId"]), "  ", *listed(pieces), (f"  epoch {data['brokerEpoch']}", Style.QUIET)]
+    return [*_id("broker", data["brokerId"]), "  ", *listed(pieces), _epoch(data["brokerEpoch"])]
 
 
-def _fence(data: Data) -> list[Piece]:
-    return [*_id("broker", data["id"]), ("  fenced", Style.BAD), (f"  epoch {data['epoch']}", Style.QUIET)]
-
-
-def _unfence(data: Data) -> list[Piece]:
-    return [*_id("broker", data["id"]), ("  unfenced", Style.GOOD), (f"  epoch {data['epoch']}", Style.QUIET)]
-
-
-def _unregister_broker(data: Data) -> list[Piece]:
-    return [("- ", Style.BAD), *_id("broker", data["brokerId"]), (f"  epoch {data['brokerEpoch']}", Style.QUIET)]
-
-
-def _unregister_controller(data: Data) -> list[Piece]:
-    return [("- ", Style.BAD), *_id("controller", data["controllerId"])]
-
-
-def _feature(data: Data) -> list[Piece]:
-    return [_name(data["name"]), f" {data['featureLevel']}"]
-
-
-def _quota(data: Data) -> list[Piece]:
+def _quota(data: Data, _: Names) -> list[Piece]:
     entity = ", ".join(
         f"{one['entityType']} {'(default)' if one['entityName'] is None else one['entityName']}"
         for one in data["entity"]
     )
     if data["remove"]:
-        return [_name(entity), "  ", ("- ", Style.BAD), data["key"]]
+        return [_name(entity), "  ", _WENT, data["key"]]
     return [_name(entity), f"  {data['key']}={amount(data['value'])}"]
 
 
-def _producer_ids(data: Data) -> list[Piece]:
+def _producer_ids(data: Data, _: Names) -> list[Piece]:
     return [*_id("broker", data["brokerId"]), f"  the next block starts at {data['nextProducerId']:,}"]
 
 
-def _acl(data: Data) -> list[Piece]:
-    return [("+ ", Style.GOOD), acl_words(data)]
+def _mechanism(data: Data) -> str:
+    return name_of(SCRAM_MECHANISMS, data["mechanism"])
 
 
-def _remove_acl(data: Data, names: Names) -> list[Piece]:
-    id_: str = data["id"]
-    return [("- ", Style.BAD), names.acls.get(id_, id_)]
-
-
-def _scram(data: Data) -> list[Piece]:
-    keys = [f"{key} {data[key]}" for key in ("salt", "storedKey", "serverKey") if data.get(key) != REDACTED]
+def _scram(data: Data, _: Names) -> list[Piece]:
+    keys = [f"{key} {data[key]}" for key in SCRAM_SECRETS if data.get(key) != REDACTED]
     secrets = f", {', '.join(keys)}" if keys else ""
-    mechanism = name_of(SCRAM_MECHANISMS, data["mechanism"])
-    return [("+ ", Style.GOOD), _name(data["name"]), f"  {mechanism}, {data['iterations']} iterations{secrets}"]
+    return [_CAME, _name(data["name"]), f"  {_mechanism(data)}, {data['iterations']} iterations{secrets}"]
 
 
-def _remove_scram(data: Data) -> list[Piece]:
-    return [("- ", Style.BAD), _name(data["name"]), f"  {name_of(SCRAM_MECHANISMS, data['mechanism'])}"]
-
-
-def _token(data: Data) -> list[Piece]:
+def _token(data: Data, _: Names) -> list[Piece]:
     if data["owner"] == REDACTED:
         return [_name(data["tokenId"]), (f"  {REDACTED}", Style.QUIET)]
     return [_name(data["tokenId"]), f" of {data['owner']}, expires {moment(data['expirationTimestamp'])}"]
 
 
-def _remove_token(data: Data) -> list[Piece]:
-    return [("- ", Style.BAD), _name(data["tokenId"])]
-
-
-def _begin(data: Data) -> list[Piece]:
-    return [data.get("name") or ""]
-
-
-def _abort(data: Data) -> list[Piece]:
-    return [(data.get("reason") or "", Style.WARNING)]
-
-
-def _clear_elr(data: Data) -> list[Piece]:
-    return [_name(data["topicName"] or "all topics")]
-
-
-def _leader_change(data: Data) -> list[Piece]:
+def _leader_change(data: Data, _: Names) -> list[Piece]:
     voters = [voter["voterId"] for voter in data["voters"]]
     return ["controller ", (str(data["leaderId"]), Style.STRONG), f" leads, voters {numbers(voters)}"]
-
-
-def _snapshot_header(data: Data) -> list[Piece]:
-    return [f"log up to {moment(data['lastContainedLogTimestamp'])}"]
-
-
-def _kraft_version(data: Data) -> list[Piece]:
-    return [_name("kraft.version"), f" {data['kRaftVersion']}"]
-
-
-def _kraft_voters(data: Data) -> list[Piece]:
-    return ["voters ", ", ".join(_voter(voter) for voter in data["voters"])]
 
 
 def _voter(voter: Data) -> str:
@@ -243,45 +162,42 @@ def _voter(voter: Data) -> str:
     return f"{voter['voterId']}{points}"
 
 
-def _unknown(data: Any) -> list[Piece]:
-    return [(f"{data}", Style.WARNING)]
-
-
 _SILENT = frozenset({"NO_OP_RECORD", "END_TRANSACTION_RECORD", "SNAPSHOT_FOOTER"})
 """Types that say nothing beyond themselves."""
 
-_NAMING_FORMS: dict[str, Callable[[Data, Names], list[Piece]]] = {
+_FORMS: dict[str, Callable[[Any, Names], list[Piece]]] = {
+    "TOPIC_RECORD": lambda data, _: [_CAME, _name(data["name"]), ("  id " + data["topicId"], Style.QUIET)],
+    "REMOVE_TOPIC_RECORD": lambda data, names: [_WENT, _name(names.topic(data["topicId"]))],
     "PARTITION_RECORD": _partition,
     "PARTITION_CHANGE_RECORD": _partition_change,
-    "REMOVE_TOPIC_RECORD": _remove_topic,
-    "REMOVE_ACCESS_CONTROL_ENTRY_RECORD": _remove_acl,
-}
-"""Forms that need the names of ids."""
-
-_FORMS: dict[str, Callable[[Any], list[Piece]]] = {
-    "REGISTER_BROKER_RECORD": _broker,
-    "UNREGISTER_BROKER_RECORD": _unregister_broker,
-    "TOPIC_RECORD": _topic,
     "CONFIG_RECORD": _config,
-    "FENCE_BROKER_RECORD": _fence,
-    "UNFENCE_BROKER_RECORD": _unfence,
-    "DELEGATION_TOKEN_RECORD": _token,
-    "USER_SCRAM_CREDENTIAL_RECORD": _scram,
-    "FEATURE_LEVEL_RECORD": _feature,
+    "CLEAR_ELR_RECORD": lambda data, _: [_name(data["topicName"] or "all topics")],
+    "REGISTER_BROKER_RECORD": _broker,
+    "BROKER_REGISTRATION_CHANGE_RECORD": _registration_change,
+    "FENCE_BROKER_RECORD": lambda data, _: [*_id("broker", data["id"]), ("  fenced", Style.BAD), _epoch(data["epoch"])],
+    "UNFENCE_BROKER_RECORD": lambda data, _: [
+        *_id("broker", data["id"]),
+        ("  unfenced", Style.GOOD),
+        _epoch(data["epoch"]),
+    ],
+    "UNREGISTER_BROKER_RECORD": lambda data, _: [_WENT, *_id("broker", data["brokerId"]), _epoch(data["brokerEpoch"])],
+    "REGISTER_CONTROLLER_RECORD": _controller,
+    "UNREGISTER_CONTROLLER_RECORD": lambda data, _: [_WENT, *_id("controller", data["controllerId"])],
+    "FEATURE_LEVEL_RECORD": lambda data, _: [_name(data["name"]), f" {data['featureLevel']}"],
     "CLIENT_QUOTA_RECORD": _quota,
     "PRODUCER_IDS_RECORD": _producer_ids,
-    "BROKER_REGISTRATION_CHANGE_RECORD": _registration_change,
-    "ACCESS_CONTROL_ENTRY_RECORD": _acl,
-    "REMOVE_USER_SCRAM_CREDENTIAL_RECORD": _remove_scram,
-    "BEGIN_TRANSACTION_RECORD": _begin,
-    "ABORT_TRANSACTION_RECORD": _abort,
-    "REMOVE_DELEGATION_TOKEN_RECORD": _remove_token,
-    "REGISTER_CONTROLLER_RECORD": _controller,
-    "CLEAR_ELR_RECORD": _clear_elr,
-    "UNREGISTER_CONTROLLER_RECORD": _unregister_controller,
+    "ACCESS_CONTROL_ENTRY_RECORD": lambda data, _: [_CAME, acl_words(data)],
+    "REMOVE_ACCESS_CONTROL_ENTRY_RECORD": lambda data, names: [_WENT, names.acls.get(data["id"], data["id"])],
+    "USER_SCRAM_CREDENTIAL_RECORD": _scram,
+    "REMOVE_USER_SCRAM_CREDENTIAL_RECORD": lambda data, _: [_WENT, _name(data["name"]), f"  {_mechanism(data)}"],
+    "DELEGATION_TOKEN_RECORD": _token,
+    "REMOVE_DELEGATION_TOKEN_RECORD": lambda data, _: [_WENT, _name(data["tokenId"])],
+    "BEGIN_TRANSACTION_RECORD": lambda data, _: [data.get("name") or ""],
+    "ABORT_TRANSACTION_RECORD": lambda data, _: [(data.get("reason") or "", Style.WARNING)],
     "LEADER_CHANGE": _leader_change,
-    "SNAPSHOT_HEADER": _snapshot_header,
-    "KRAFT_VERSION": _kraft_version,
-    "KRAFT_VOTERS": _kraft_voters,
-    "UNKNOWN": _unknown,
+    "SNAPSHOT_HEADER": lambda data, _: [f"log up to {moment(data['lastContainedLogTimestamp'])}"],
+    "KRAFT_VERSION": lambda data, _: [_name("kraft.version"), f" {data['kRaftVersion']}"],
+    "KRAFT_VOTERS": lambda data, _: ["voters ", ", ".join(map(_voter, data["voters"]))],
+    "UNKNOWN": lambda data, _: [(f"{data}", Style.WARNING)],
 }
+"""What a record of each type says; the names are those that the log has given to ids."""

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from kraftlake.cli.theme import Style, paint
-from kraftlake.cli.views.words import Piece, counted, moment, numbers
-from kraftlake.cli.visible import visible
+from kraftlake.cli.output.terminal import Terminal
+from kraftlake.cli.output.theme import Piece, Style
+from kraftlake.cli.output.words import counted, moment, numbers
 
 if TYPE_CHECKING:
     from kraftlake.replica_manager import (
-        BrokerReplay,
         Cause,
         FetcherName,
         LogDirReport,
@@ -23,95 +22,82 @@ if TYPE_CHECKING:
 _SHOWN_FINDINGS = 20
 
 
-class ReplayView:
-    """Writes steps line by line, as they come."""
+def show_step(terminal: Terminal, step: ReplayStep) -> None:
+    """Write a heading, and a line for each thing that happened."""
+    offsets = f"offset {step.offset}"
+    if step.first_offset < step.offset:
+        offsets = f"offsets {step.first_offset} to {step.offset}"
+    time = f"  {moment(step.timestamp)}" if step.timestamp >= 0 else ""
+    terminal.line((offsets, Style.HEADING), (f"{time}  epoch {step.epoch}", Style.QUIET))
+    for group, cause in grouped(step.transitions):
+        because: list[Piece] = []
+        if cause is not None:
+            because = [(f"  because of record {cause.offset} ({cause.type})", Style.QUIET)]
+        terminal.line("  ", *told(group), *because)
 
-    def __init__(self, *, colour: bool) -> None:
-        self._colour = colour
 
-    def step(self, step: ReplayStep) -> Iterator[str]:
-        """The lines of a step."""
-        offsets = f"offset {step.offset}"
-        if step.first_offset < step.offset:
-            offsets = f"offsets {step.first_offset} to {step.offset}"
-        time = f"  {moment(step.timestamp)}" if step.timestamp >= 0 else ""
-        yield self._line((offsets, Style.HEADING), (f"{time}  epoch {step.epoch}", Style.QUIET))
-        for group, cause in grouped(step.transitions):
-            because: list[Piece] = []
-            if cause is not None:
-                because = [(f"  because of record {cause.offset} ({cause.type})", Style.QUIET)]
-            yield "  " + self._line(*told(group), *because)
-
-    def summary(self, replay: BrokerReplay) -> Iterator[str]:
-        """What the broker hosts at the end."""
-        yield from self.broker(replay.broker, replay.to_offset)
-
-    def broker(self, broker: ReplayedBroker, offset: int | None = None) -> Iterator[str]:
-        """What the broker hosts as it is now (`offset` unless its image's), and what its fetchers have."""
-        leads, follows = broker.roles()
-        after = broker.image.offset if offset is None else offset
-        yield self._line(
-            ("broker ", Style.STRONG), (str(broker.broker_id), Style.HEADING),
-            f" after offset {after}: leads ", (counted(len(leads), "partition"), Style.GOOD),
-            ", follows ", (counted(len(follows), "partition"), Style.NAME), *_troubles(broker),
-        )  # fmt: skip
-        for fetcher in broker.fetchers():
-            leader = fetcher.leader
-            yield "  " + self._line(
-                (f"fetcher {fetcher.fetcher_id}", Style.NAME),
-                f" to broker {leader.id} ({leader.host}:{leader.port}): ",
-                counted(fetcher.partition_count, "partition"),
-            )
-
-    def partitions(self, broker: ReplayedBroker, name: str) -> Iterator[str]:
-        """The state of a partition, or of all of a topic."""
-        for key, hosted in sorted(broker.manager.hosted_partitions().items()):
-            if name not in (str(key), key.topic):
-                continue
-            partition = hosted.partition
-            if partition is None or partition.log is None:
-                yield self._line((str(key), Style.STRONG), (" is offline", Style.BAD))
-                continue
-            directory = broker.log_directory(key)
-            role = "leads" if partition.is_leader else "follows"
-            isr = f", ISR {numbers(sorted(partition.in_sync.state.isr))}" if partition.is_leader else ""
-            leader = (
-                ""
-                if partition.is_leader
-                else f", leader {_leader_name(-1 if partition.leader_id is None else partition.leader_id)}"
-            )
-            yield self._line(
-                f"{role} ", (str(key), Style.STRONG),
-                f": leader epoch {partition.leader_epoch}, partition epoch {partition.partition_epoch}{leader}{isr}, "
-                f"replicas {numbers(partition.in_sync.assignment.replicas)}, log in {directory}",
-            )  # fmt: skip
-
-    def log_dirs(self, report: LogDirReport) -> Iterator[str]:
-        """What a comparison with log directories has found."""
-        yield self._line(
-            ("log directories", Style.HEADING), f"  {counted(report.matching, 'folder')} as they should be"
+def show_broker(terminal: Terminal, broker: ReplayedBroker, offset: int | None = None) -> None:
+    """Write what the broker hosts after `offset`, by default its image's, and what its fetchers have."""
+    leads, follows = broker.roles()
+    after = broker.image.offset if offset is None else offset
+    terminal.line(
+        ("broker ", Style.STRONG), (str(broker.broker_id), Style.HEADING),
+        f" after offset {after}: leads ", (counted(len(leads), "partition"), Style.GOOD),
+        ", follows ", (counted(len(follows), "partition"), Style.NAME), *_troubles(broker),
+    )  # fmt: skip
+    for fetcher in broker.fetchers():
+        leader = fetcher.leader
+        terminal.line(
+            "  ",
+            (f"fetcher {fetcher.fetcher_id}", Style.NAME),
+            f" to broker {leader.id} ({leader.host}:{leader.port}): ",
+            counted(fetcher.partition_count, "partition"),
         )
-        for path, id_ in report.directories.items():
-            yield "  " + self._line((path, Style.NAME), (f"  id {id_}" if id_ else "  without an id", Style.QUIET))
-        for heading, findings, style in (
-            ("missing", report.missing, Style.BAD),
-            ("stray", report.strays, Style.WARNING),
-            ("in the wrong directory", report.misplaced, Style.WARNING),
-        ):
-            if findings:
-                yield "  " + self._line((f"{heading}: {counted(len(findings), 'partition')}", style))
-            for finding in findings[:_SHOWN_FINDINGS]:
-                where = "" if finding.path is None else f"  {finding.path}"
-                yield "    " + self._line((finding.partition, Style.NAME), where, (f"  {finding.reason}", Style.QUIET))
-            if len(findings) > _SHOWN_FINDINGS:
-                yield "    " + self._line((f"… {len(findings) - _SHOWN_FINDINGS:,} more: --json has all", Style.QUIET))
-        for what, paths in (("on the move", report.moving), ("marked for deletion", report.deleted)):
-            if paths:
-                yield "  " + self._line((f"{counted(len(paths), 'folder')} {what}", Style.QUIET))
 
-    def _line(self, *pieces: Piece) -> str:
-        plain = ((piece, Style.PLAIN) if isinstance(piece, str) else piece for piece in pieces)
-        return "".join(paint(visible(text), style, colour=self._colour) for text, style in plain)
+
+def show_partitions(terminal: Terminal, broker: ReplayedBroker, name: str) -> bool:
+    """Write the state of a partition, or of all of a topic; False where the broker hosts none of it."""
+    found = False
+    for key, hosted in sorted(broker.manager.hosted_partitions().items()):
+        if name not in (str(key), key.topic):
+            continue
+        found = True
+        partition = hosted.partition
+        if partition is None or partition.log is None:
+            terminal.line((str(key), Style.STRONG), (" is offline", Style.BAD))
+            continue
+        directory = broker.log_directory(key)
+        role = "leads" if partition.is_leader else "follows"
+        isr = f", ISR {numbers(sorted(partition.in_sync.state.isr))}" if partition.is_leader else ""
+        leader = "" if partition.is_leader else f", leader {_leader_name(partition.leader_id)}"
+        terminal.line(
+            f"{role} ", (str(key), Style.STRONG),
+            f": leader epoch {partition.leader_epoch}, partition epoch {partition.partition_epoch}{leader}{isr}, "
+            f"replicas {numbers(partition.in_sync.assignment.replicas)}, log in {directory}",
+        )  # fmt: skip
+    return found
+
+
+def show_log_dirs(terminal: Terminal, report: LogDirReport) -> None:
+    """Write what a comparison with log directories has found."""
+    terminal.line(("log directories", Style.HEADING), f"  {counted(report.matching, 'folder')} as they should be")
+    for path, id_ in report.directories.items():
+        terminal.line("  ", (path, Style.NAME), (f"  id {id_}" if id_ else "  without an id", Style.QUIET))
+    for heading, findings, style in (
+        ("missing", report.missing, Style.BAD),
+        ("stray", report.strays, Style.WARNING),
+        ("in the wrong directory", report.misplaced, Style.WARNING),
+    ):
+        if findings:
+            terminal.line("  ", (f"{heading}: {counted(len(findings), 'partition')}", style))
+        for finding in findings[:_SHOWN_FINDINGS]:
+            where = "" if finding.path is None else f"  {finding.path}"
+            terminal.line("    ", (finding.partition, Style.NAME), where, (f"  {finding.reason}", Style.QUIET))
+        if len(findings) > _SHOWN_FINDINGS:
+            terminal.line("    ", (f"… {len(findings) - _SHOWN_FINDINGS:,} more: --json has all", Style.QUIET))
+    for what, paths in (("on the move", report.moving), ("marked for deletion", report.deleted)):
+        if paths:
+            terminal.line("  ", (f"{counted(len(paths), 'folder')} {what}", Style.QUIET))
 
 
 def _troubles(broker: ReplayedBroker) -> list[Piece]:
@@ -250,8 +236,8 @@ def _fetched_by(name: FetcherName) -> str:
     return f"fetcher {name.fetcher_id} to broker {name.leader_id}"
 
 
-def _leader_name(leader: int) -> str:
-    return "none" if leader < 0 else f"broker {leader}"
+def _leader_name(leader: int | None) -> str:
+    return "none" if leader is None or leader < 0 else f"broker {leader}"
 
 
 def _after(leader: int) -> str:

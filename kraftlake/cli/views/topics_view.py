@@ -9,10 +9,10 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from kraftlake.cli.image_parts import may_lead
-from kraftlake.cli.theme import Style
-from kraftlake.cli.views.drawing import branch, table, text
-from kraftlake.cli.views.words import NONE, Piece, counted, listed, moment, numbers
+from kraftlake.cli.output.drawing import branch, table, text
+from kraftlake.cli.output.theme import Piece, Style
+from kraftlake.cli.output.words import NONE, counted, listed, moment, numbers
+from kraftlake.cli.selection.image_parts import may_lead
 
 if TYPE_CHECKING:
     from kraftlake.image.topics_overview import TopicsOverview

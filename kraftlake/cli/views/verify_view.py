@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from kraftlake.cli.terminal import Terminal
-from kraftlake.cli.theme import Style, paint
-from kraftlake.cli.views.words import counted
-from kraftlake.cli.visible import visible
+from kraftlake.cli.output.terminal import Terminal
+from kraftlake.cli.output.theme import Style
+from kraftlake.cli.output.words import counted
 
 SHOWN_PROBLEMS = 20
 
@@ -26,24 +25,24 @@ def show_verify_report(terminal: Terminal, report: dict[str, Any]) -> None:
         compared = f"{checked['snapshotsCompared']} of them compared with the replay of the log"
         _check(terminal, in_snapshots, f"{counted(checked['snapshots'], 'snapshot')} read, {compared}")
     for problem in problems[:SHOWN_PROBLEMS]:
-        _line(terminal, "  ✗ ", Style.BAD, problem_words(problem))
+        terminal.line(("  ✗ ", Style.BAD), problem_words(problem))
     more = len(problems) - SHOWN_PROBLEMS + report["moreProblems"]
     if more > 0:
-        _line(terminal, "  … ", Style.BAD, f"{counted(more, 'problem')} more: --json has the first thousand")
+        terminal.line(("  … ", Style.BAD), f"{counted(more, 'problem')} more: --json has the first thousand")
     if report["tornTail"] is not None:
         rest = "everything before it is used; of a log that was copied while it was written the next copy has the rest"
-        _line(terminal, "  • ", Style.QUIET, f"{problem_words(report['tornTail'])}: {rest}")
+        terminal.line(("  • ", Style.QUIET), f"{problem_words(report['tornTail'])}: {rest}")
     for note in report["notes"]:
-        _line(terminal, "  • ", Style.QUIET, note)
+        terminal.line(("  • ", Style.QUIET), note)
     if report["chain"] is not None:
         words = "The chain of hashes over the lake's rows ends with"
-        _line(terminal, "  • ", Style.QUIET, f"{words} {report['chain']}: --at-least holds the lake to it later.")
+        terminal.line(("  • ", Style.QUIET), f"{words} {report['chain']}: --at-least holds the lake to it later.")
     if report["sound"]:
-        terminal.line(paint("sound", Style.GOOD, colour=terminal.colour))
+        terminal.line(("sound", Style.GOOD))
         return
     first = report["firstBadOffset"]
     where = "" if first is None else f": the first bad offset is {first}"
-    terminal.line(paint("unsound", Style.BAD, colour=terminal.colour) + where)
+    terminal.line(("unsound", Style.BAD), where)
 
 
 def problem_words(problem: dict[str, Any]) -> str:
@@ -59,10 +58,6 @@ def problem_words(problem: dict[str, Any]) -> str:
 def _check(terminal: Terminal, problems: int, words: str, *, of: str = "") -> None:
     """What was read, and with which checks; where these found problems, how many."""
     if problems:
-        _line(terminal, "✗ ", Style.BAD, f"{words}: {counted(problems, 'problem')}")
+        terminal.line(("✗ ", Style.BAD), f"{words}: {counted(problems, 'problem')}")
     else:
-        _line(terminal, "✓ ", Style.GOOD, f"{words}: {of}" if of else words)
-
-
-def _line(terminal: Terminal, mark: str, style: Style, words: str) -> None:
-    terminal.line(paint(mark, style, colour=terminal.colour) + visible(words))
+        terminal.line(("✓ ", Style.GOOD), f"{words}: {of}" if of else words)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from kraftlake.cli.theme import Style, paint
+from kraftlake.cli.output.theme import Style, paint
 
 _NEGATIVE_NUMBER = re.compile(r"-\d+")
 _HELP_WIDTH = 100

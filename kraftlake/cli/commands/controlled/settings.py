@@ -6,21 +6,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kraftlake.cli.command import Example, Group, argument, option
-from kraftlake.cli.controlled import Change, changing, key_values
-from kraftlake.cli.sections import CHANGE
+from kraftlake.cli.commands.controlled.change import Change, changing, key_values
+from kraftlake.cli.options.command import Example, Group, argument, option
+from kraftlake.cli.options.sections import CHANGE
 
 if TYPE_CHECKING:
     from kraftlake.image import ConfigResource
 
 _TYPES = {"topic": 2, "broker": 4, "client-metrics": 16, "group": 32}
-_RESOURCE_TYPES = {"topic": 2, "group": 3, "cluster": 4, "transactional-id": 5, "delegation-token": 6, "user": 7}
-_OPERATIONS = {
-    "all": 2, "read": 3, "write": 4, "create": 5, "delete": 6, "alter": 7, "describe": 8, "cluster-action": 9,
-    "describe-configs": 10, "alter-configs": 11, "idempotent-write": 12, "create-tokens": 13, "describe-tokens": 14,
-    "two-phase-commit": 15,
-}  # fmt: skip
-_PATTERNS = {"literal": 3, "prefixed": 4}
+_RESOURCE_TYPES = ("topic", "group", "cluster", "transactional-id", "delegation-token", "user")
+_PATTERNS = ("literal", "prefixed")
+_OPERATIONS = (
+    "all", "read", "write", "create", "delete", "alter", "describe", "cluster-action", "describe-configs",
+    "alter-configs", "idempotent-write", "create-tokens", "describe-tokens", "two-phase-commit",
+)  # fmt: skip
 
 
 @click.group(
@@ -35,6 +34,7 @@ def configs() -> None:
 
 
 @changing(
+    configs,
     "alter",
     question="Set, delete, append to and subtract from configs of one resource.",
     examples=(
@@ -87,6 +87,7 @@ def quotas() -> None:
 
 
 @changing(
+    quotas,
     "alter",
     question="Set and remove the quotas of one entity.",
     examples=(
@@ -154,8 +155,8 @@ def _acl_options(function: Any) -> Any:
     others = (
         option("--host", metavar="HOST", help="The client's host; any by default."),
         option("--deny", is_flag=True, help="Deny it instead of allowing it."),
-        option("--pattern", type=click.Choice(list(_PATTERNS)), default="literal", help="How the name matches."),
-        option("--operation", type=click.Choice(list(_OPERATIONS)), required=True, help="The operation."),
+        option("--pattern", type=click.Choice(_PATTERNS), default="literal", help="How the name matches."),
+        option("--operation", type=click.Choice(_OPERATIONS), required=True, help="The operation."),
         option("--principal", required=True, metavar="TYPE:NAME", help="The principal, such as User:alice."),
     )
     for decorate in (*resources, *others):
@@ -164,23 +165,30 @@ def _acl_options(function: Any) -> Any:
 
 
 def _acl_fields(options: dict[str, Any]) -> dict[str, Any]:
-    named = {kind: options.pop(kind.replace("-", "_")) for kind in _RESOURCE_TYPES}
+    from kraftlake.image import AclOperation, AclPermissionType, PatternType, ResourceType
+
+    named = {kind: options[kind.replace("-", "_")] for kind in _RESOURCE_TYPES}
     chosen = [(kind, name) for kind, name in named.items() if name is not None]
     if len(chosen) != 1:
         raise click.UsageError(f"Name one resource: --{', --'.join(_RESOURCE_TYPES)}.")
     ((kind, name),) = chosen
     return {
-        "resource_type": _RESOURCE_TYPES[kind],
+        "resource_type": ResourceType[_enum_name(kind)],
         "resource_name": name,
-        "pattern_type": _PATTERNS[options["pattern"]],
+        "pattern_type": PatternType[_enum_name(options["pattern"])],
         "principal": options["principal"],
         "host": options["host"] or "*",
-        "operation": _OPERATIONS[options["operation"]],
-        "permission_type": 2 if options["deny"] else 3,
+        "operation": AclOperation[_enum_name(options["operation"])],
+        "permission_type": AclPermissionType.DENY if options["deny"] else AclPermissionType.ALLOW,
     }
 
 
+def _enum_name(word: str) -> str:
+    return word.upper().replace("-", "_")
+
+
 @changing(
+    acls,
     "add",
     question="Add an ACL.",
     examples=(
@@ -206,6 +214,7 @@ def add(change: Change, **options: Any) -> None:
 
 
 @changing(
+    acls,
     "remove",
     question="Remove an ACL.",
     examples=(
@@ -237,6 +246,7 @@ def features() -> None:
 
 
 @changing(
+    features,
     "update",
     question="Give features other levels.",
     examples=(
@@ -261,10 +271,3 @@ def update(change: Change, *, levels: tuple[str, ...], downgrade: bool) -> None:
     error = change.controller.run(lambda state: update_features(state, updates))
     for name, wanted in updates.items():
         change.result(name, error, level=wanted.level)
-
-
-configs.add_command(alter_configs)
-quotas.add_command(alter_quotas)
-acls.add_command(add)
-acls.add_command(remove)
-features.add_command(update)

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kraftlake.cli.command import Example, Group, argument, option
-from kraftlake.cli.controlled import Change, changing
-from kraftlake.cli.parameters import BROKER, CountParameter
-from kraftlake.cli.sections import CHANGE
+from kraftlake.cli.commands.controlled.change import Change, changing
+from kraftlake.cli.options.command import Example, Group, argument, option
+from kraftlake.cli.options.parameters import BROKER, CountParameter
+from kraftlake.cli.options.sections import CHANGE
 
 if TYPE_CHECKING:
     from kraftlake.controller.cluster.brokers import BrokerHeartbeatReply
@@ -29,6 +29,7 @@ def brokers() -> None:
 
 
 @changing(
+    brokers,
     "register",
     question="Register a broker, or a new process of one.",
     examples=(
@@ -64,7 +65,6 @@ def register(
 
     An unfenced broker can't be registered again by another process: fence it first.
     """
-    from kraftlake.controller import ApiError
     from kraftlake.controller.cluster.broker_registration import BrokerRegistrationRequest
     from kraftlake.controller.cluster.brokers import register_broker
     from kraftlake.controller.cluster.supported_features import SUPPORTED
@@ -85,7 +85,7 @@ def register(
     )
     reply = change.controller.run(lambda state: register_broker(state, request))
     fenced = _heartbeat(change, broker).is_fenced if unfence else True
-    change.result(str(broker), ApiError.NONE, epoch=reply.broker_epoch, fenced=fenced)
+    change.result(str(broker), epoch=reply.broker_epoch, fenced=fenced)
 
 
 def _heartbeat(change: Change, broker: int, *, fence: bool = False, shut_down: bool = False) -> BrokerHeartbeatReply:
@@ -108,15 +108,12 @@ def _heartbeat(change: Change, broker: int, *, fence: bool = False, shut_down: b
 
 
 def _add_state(change: Change, broker: int) -> None:
-    from kraftlake.controller import ApiError
-
-    registration = change.controller.image.cluster.brokers[broker]
-    change.result(
-        str(broker), ApiError.NONE, fenced=registration.fenced, inControlledShutdown=registration.in_controlled_shutdown
-    )
+    state = change.controller.image.cluster.brokers[broker]
+    change.result(str(broker), fenced=state.fenced, inControlledShutdown=state.in_controlled_shutdown)
 
 
 @changing(
+    brokers,
     "fence",
     question="Fence a broker: remove it from all leaderships and ISRs, as if it had gone silent.",
     examples=(Example("broker 1 fails", "kraftlake brokers fence 1 --lake cluster"),),
@@ -129,6 +126,7 @@ def fence(change: Change, *, broker: int) -> None:
 
 
 @changing(
+    brokers,
     "unfence",
     question="Unfence a registered broker.",
     examples=(Example("broker 1 is back", "kraftlake brokers unfence 1 --lake cluster"),),
@@ -141,6 +139,7 @@ def unfence(change: Change, *, broker: int) -> None:
 
 
 @changing(
+    brokers,
     "shutdown",
     question="Shut a broker down in order: its leaderships move first.",
     examples=(Example("broker 2 is stopped for an upgrade", "kraftlake brokers shutdown 2 --lake cluster"),),
@@ -158,6 +157,7 @@ def shutdown(change: Change, *, broker: int) -> None:
 
 
 @changing(
+    brokers,
     "unregister",
     question="Remove a broker for good.",
     examples=(Example("broker 3 is gone", "kraftlake brokers unregister 3 --lake cluster"),),
@@ -165,12 +165,7 @@ def shutdown(change: Change, *, broker: int) -> None:
 @_ID
 def unregister(change: Change, *, broker: int) -> None:
     """Remove broker ID. Partitions that have a replica on it keep it in their list."""
-    from kraftlake.controller import ApiError
     from kraftlake.controller.cluster.brokers import unregister_broker
 
     change.controller.run(lambda state: unregister_broker(state, broker))
-    change.result(str(broker), ApiError.NONE, unregistered=True)
-
-
-for _command in (register, fence, unfence, shutdown, unregister):
-    brokers.add_command(_command)
+    change.result(str(broker), unregistered=True)

@@ -3,5 +3,5 @@
 LOOK = "What do you want to know?"
 MOVE = "Bring a log in, take a snapshot out"
 UPKEEP = "Keep a lake in order"
-ENGINE = "At scale"
+ENGINE = "Make a lake and its tables"
 CHANGE = "Change a controlled lake, as its controller"

@@ -10,8 +10,7 @@ import shutil
 import sys
 from typing import TYPE_CHECKING, Any, TextIO
 
-from kraftlake.cli.theme import Style, paint
-from kraftlake.cli.visible import visible
+from kraftlake.cli.output.theme import Piece, Style, painted
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -39,9 +38,9 @@ class Terminal:
         else:
             self.width = PIPED_WIDTH
 
-    def line(self, text: str = "") -> None:
-        """Write one line of the answer; `text` is ready to be shown."""
-        sys.stdout.write(text + "\n")
+    def line(self, *pieces: Piece) -> None:
+        """Write one line of the answer, its pieces painted where stdout has colours."""
+        sys.stdout.write(painted(*pieces, colour=self.colour) + "\n")
 
     def json(self, value: Any) -> None:
         """Write one line of JSON, in ASCII, so that no string in it can steer a terminal.
@@ -56,7 +55,7 @@ class Terminal:
 
     def warn(self, text: str) -> None:
         """Tell the user on stderr what to be careful about."""
-        sys.stderr.write(f"{paint('warning:', Style.WARNING, colour=self.error_colour)} {visible(text)}\n")
+        sys.stderr.write(painted(("warning:", Style.WARNING), f" {text}", colour=self.error_colour) + "\n")
 
     def render(self, *renderables: RenderableType) -> None:
         """Draw rich renderables on stdout, without the blanks that rich fills lines up with."""

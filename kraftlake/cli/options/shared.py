@@ -10,21 +10,22 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kraftlake.cli.command import SHARED_SECTION, Argument, Command, Example, Option, option
-from kraftlake.cli.parameters import MOMENT, OFFSET, SOURCE, TIME, TOPIC_ID
-from kraftlake.cli.terminal import Terminal
-from kraftlake.cli.views.words import counted, moment
+from kraftlake.cli.options.command import SHARED_SECTION, Argument, Command, Example, Option, option
+from kraftlake.cli.options.parameters import MOMENT, OFFSET, SOURCE, TIME, TOPIC_ID
+from kraftlake.cli.output.terminal import Terminal
+from kraftlake.cli.output.words import counted, moment
+from kraftlake.runtime.errors import CorruptDataError, OffsetError, ReplayError, UnknownRecordError
 from kraftlake.runtime.moments import iso
 
 if TYPE_CHECKING:
     from kraftlake.api import Source
-    from kraftlake.cli.views.progress_view import Progress
+    from kraftlake.cli.output.progress import Progress
     from kraftlake.replay.loader.fold import Replay
     from kraftlake.replay.loader.manifest import SkippedRecord
 
 SAMPLE = "samples/kafka-4.4/log/__cluster_metadata-0"
 """The source in every example: a real log that lies in the repository."""
-
+_SOURCE_HELP = "A Kafka metadata directory, segment, snapshot file or archive of these, or a lake."
 
 from_option = option("--from", "first", type=MOMENT, metavar="N", help="From this offset or time on.")
 to_option = option("--to", "last", type=MOMENT, metavar="N", help="Up to this offset or time, itself included.")
@@ -38,16 +39,6 @@ def topics_option(only: str) -> Callable[[Callable[..., None]], Callable[..., No
 def topic_ids_option(only: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """The option `--topic-id`, one topic even where its name was used again; `only` begins its help."""
     return option("--topic-id", "topic_ids", type=TOPIC_ID, multiple=True, metavar="ID", help=f"{only}. Repeatable.")
-
-
-def source_argument() -> Argument:
-    """The SOURCE of an inspecting command."""
-    return Argument(
-        ["source"],
-        type=SOURCE,
-        required=True,
-        help="A Kafka metadata directory, segment, snapshot file or archive of these, or a lake.",
-    )
 
 
 class Call:
@@ -71,9 +62,16 @@ class Call:
         verbosity: int = options.pop("verbose")
         self.verbose = verbosity > 0
         if verbosity:
-            from kraftlake.cli.logs import log_to_stderr
+            from kraftlake.cli.output.logs import log_to_stderr
 
             log_to_stderr(debug=verbosity > 1)
+
+    def answer(self, form: dict[str, Any], show: Callable[[Terminal, dict[str, Any]], None]) -> None:
+        """Print a JSON form with --json, else let `show` write what it says."""
+        if self.as_json:
+            self.terminal.json(form)
+        else:
+            show(self.terminal, form)
 
     def open(self, source: str, *, tell_torn: bool = True) -> Source:
         """The source at a path or URI, of any kind; warns of its torn tail and its gaps."""
@@ -96,7 +94,7 @@ class Call:
 
     def progress(self) -> AbstractContextManager[Progress | None]:
         """What to tell of work that may take long; see `late_progress_bars`."""
-        from kraftlake.cli.views.progress_view import late_progress_bars
+        from kraftlake.cli.output.progress import late_progress_bars
 
         return late_progress_bars(self.terminal)
 
@@ -118,8 +116,6 @@ class Call:
     @contextmanager
     def suggest_lenient(self) -> Iterator[None]:
         """Add to the error of a stopped replay the options that continue."""
-        from kraftlake.runtime.errors import CorruptDataError, ReplayError, UnknownRecordError
-
         try:
             yield
         except (CorruptDataError, ReplayError, UnknownRecordError) as fault:
@@ -167,76 +163,34 @@ _LIKE_MILLISECONDS = 10**11
 @contextmanager
 def _hinting_at_times(given: Iterable[object], *, at_time: bool) -> Iterator[None]:
     """Say in an OffsetError how a time is given, where an offset that was `given` looks like one."""
-    from kraftlake.runtime.errors import OffsetError
-
     try:
         yield
     except OffsetError as error:
         times = [one for one in given if isinstance(one, int) and one >= _LIKE_MILLISECONDS]
         if not times:
             raise
-        ways = f"as ISO 8601: {moment(times[0]).replace(' ', 'T')}"
-        if at_time:
-            ways = "with --at-time"
-        raise OffsetError(f"{error} If {times[0]} is a time, give it {ways}.") from None
+        way = "with --at-time" if at_time else f"as ISO 8601: {moment(times[0]).replace(' ', 'T')}"
+        raise OffsetError(f"{error} If {times[0]} is a time, give it {way}.") from None
 
 
 def shared_options(*, source: bool, replays: bool, at: bool, secrets: bool) -> list[Option]:
     """The shared options of a command that reads a `source`, `replays` it, `at` a moment, could show `secrets`."""
-    options = []
-    if at:
-        options += [
-            Option(["--at-offset"], type=OFFSET, metavar="N", help="The state after offset N."),
-            Option(
-                ["--at-time"], type=TIME, metavar="T", help="The state at a time: ISO 8601, or milliseconds since 1970."
-            ),
-        ]
-    options.append(
-        Option(["--json", "as_json"], is_flag=True, section=SHARED_SECTION, help="Print JSON, nothing else.")
+    shared = functools.partial(Option, section=SHARED_SECTION)
+    times = "The state at a time: ISO 8601, or milliseconds since 1970."
+    strict = "Stop at what is missing, damaged or can't be replayed (the default), or skip it and say so."
+    colours = "Colours: auto heeds NO_COLOR and whether stdout is a terminal."
+    ways = click.Choice(["auto", "always", "never"])
+    options = (
+        (at, Option(["--at-offset"], type=OFFSET, metavar="N", help="The state after offset N.")),
+        (at, Option(["--at-time"], type=TIME, metavar="T", help=times)),
+        (True, shared(["--json", "as_json"], is_flag=True, help="Print JSON, nothing else.")),
+        (secrets, shared(["--show-secrets"], is_flag=True, help="Show keys and sensitive configs as they are.")),
+        (source and replays, shared(["--strict/--lenient", "strict"], default=True, help=strict)),
+        (source, shared(["--cluster-id"], metavar="ID", help="The cluster's id, where no meta.properties tells it.")),
+        (True, shared(["--color"], type=ways, default="auto", help=colours)),
+        (True, shared(["-v", "--verbose"], count=True, help="Log to stderr what is done; -vv in every detail.")),
     )
-    if secrets:
-        options.append(
-            Option(
-                ["--show-secrets"],
-                is_flag=True,
-                section=SHARED_SECTION,
-                help="Show keys and sensitive configs as they are.",
-            )
-        )
-    if source and replays:
-        options.append(
-            Option(
-                ["--strict/--lenient", "strict"],
-                default=True,
-                section=SHARED_SECTION,
-                help="Stop at what is missing, damaged or can't be replayed (the default), or skip it and say so.",
-            )
-        )
-    if source:
-        options.append(
-            Option(
-                ["--cluster-id"],
-                metavar="ID",
-                section=SHARED_SECTION,
-                help="The cluster's id, where no meta.properties tells it.",
-            )
-        )
-    options += [
-        Option(
-            ["--color"],
-            type=click.Choice(["auto", "always", "never"]),
-            default="auto",
-            section=SHARED_SECTION,
-            help="Colours: auto heeds NO_COLOR and whether stdout is a terminal.",
-        ),
-        Option(
-            ["-v", "--verbose"],
-            count=True,
-            section=SHARED_SECTION,
-            help="Log to stderr what is done; -vv in every detail.",
-        ),
-    ]
-    return options
+    return [option for wanted, option in options if wanted]
 
 
 def command(
@@ -266,7 +220,7 @@ def command(
             name, cls=Command, section=section, examples=tuple(examples), short_help=question
         )(run)
         if source:
-            made.params.insert(0, source_argument())
+            made.params.insert(0, Argument(["source"], type=SOURCE, required=True, help=_SOURCE_HELP))
         made.params += shared_options(source=source, replays=replays, at=at, secrets=secrets)
         return made
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kraftlake.cli.command import Example, Group, argument, option
-from kraftlake.cli.controlled import Change, broker_ids, changing, key_values, partition_of
-from kraftlake.cli.sections import CHANGE
+from kraftlake.cli.commands.controlled.change import Change, broker_ids, changing, key_values, partition_of
+from kraftlake.cli.options.command import Example, Group, argument, option
+from kraftlake.cli.options.sections import CHANGE
 
 if TYPE_CHECKING:
     from kraftlake.controller import Errors
@@ -31,6 +31,7 @@ def topics() -> None:
 
 
 @changing(
+    topics,
     "create",
     question="Create a topic.",
     examples=(
@@ -72,25 +73,7 @@ def create(
 
 
 @changing(
-    "delete",
-    question="Delete a topic.",
-    examples=(Example("with its configs", "kraftlake topics delete clicks --lake cluster"),),
-)
-@_NAME
-def delete(change: Change, *, name: str) -> None:
-    """Delete topic NAME."""
-    from kraftlake.controller import ApiError, Errors
-    from kraftlake.controller.replication.topics import delete_topics
-
-    topic = change.controller.image.topics.get_topic(name)
-    if topic is None:
-        change.result(name, ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic {name!r}."))
-        return
-    error = change.controller.run(lambda state: delete_topics(state, [topic.id]))[topic.id]
-    change.result(name, error, deleted=True)
-
-
-@changing(
+    topics,
     "grow",
     question="Give a topic more partitions.",
     examples=(Example("four in all", "kraftlake topics grow orders --partitions 4 --lake cluster"),),
@@ -109,6 +92,7 @@ def grow(change: Change, *, name: str, partitions: int, assign: tuple[str, ...])
 
 
 @changing(
+    topics,
     "elect",
     question="Elect leaders.",
     examples=(
@@ -132,6 +116,7 @@ def elect(change: Change, *, partitions: tuple[str, ...], unclean: bool) -> None
 
 
 @changing(
+    topics,
     "isr",
     question="Change an ISR, as the leader would.",
     examples=(Example("only the leader", "kraftlake topics isr orders-0 1 --lake cluster"),),
@@ -149,9 +134,8 @@ def isr(change: Change, *, partition: str, replicas: str) -> None:
     state = None if topic is None else topic.partitions.get(number)
     leader = None if state is None else change.controller.image.cluster.brokers.get(state.leader)
     if topic is None or state is None or leader is None:
-        change.result(
-            partition, ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION, f"There is no {partition}, or it has no leader.")
-        )
+        unknown = ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION, f"There is no {partition}, or it has no leader.")
+        change.result(partition, unknown)
         return
     wish = IsrChange(
         topic_id=topic.id,
@@ -161,9 +145,9 @@ def isr(change: Change, *, partition: str, replicas: str) -> None:
         new_isr=[(broker, ANY_EPOCH) for broker in in_sync],
     )
     (answer,) = change.controller.run(lambda state: alter_partition(state, leader.id, leader.epoch, [wish]))
-    error = ApiError(answer.error, _why_not(answer.error, state))
-    if answer.error is Errors.NEW_LEADER_ELECTED:
-        error = ApiError.NONE  # it has completed a reassignment: only the old leader is told otherwise
+    # NEW_LEADER_ELECTED: the reassignment is complete, only the old leader gets this as an error.
+    done = answer.error is Errors.NEW_LEADER_ELECTED
+    error = None if done else ApiError(answer.error, _why_not(answer.error, state))
     after = change.controller.image.topics.topics_by_id()[topic.id].partitions[number]
     change.result(partition, error, isr=list(after.isr), leader=after.leader)
 
@@ -179,6 +163,7 @@ def _why_not(error: Errors, partition: PartitionRegistration) -> str | None:
 
 
 @changing(
+    topics,
     "reassign",
     question="Move partitions to other brokers, or take a move back.",
     examples=(
@@ -210,5 +195,21 @@ def reassign(change: Change, *, partition: str, replicas: str | None, cancel: bo
     change.result(partition, answers[name, number], **told)
 
 
-for _command in (create, grow, elect, isr, reassign, delete):
-    topics.add_command(_command)
+@changing(
+    topics,
+    "delete",
+    question="Delete a topic.",
+    examples=(Example("with its configs", "kraftlake topics delete clicks --lake cluster"),),
+)
+@_NAME
+def delete(change: Change, *, name: str) -> None:
+    """Delete topic NAME."""
+    from kraftlake.controller import ApiError, Errors
+    from kraftlake.controller.replication.topics import delete_topics
+
+    topic = change.controller.image.topics.get_topic(name)
+    if topic is None:
+        change.result(name, ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic {name!r}."))
+        return
+    error = change.controller.run(lambda state: delete_topics(state, [topic.id]))[topic.id]
+    change.result(name, error, deleted=True)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from kraftlake.cli.selection.topic_names import matches
+
 if TYPE_CHECKING:
-    from kraftlake.image import EntryChange, ImageDiff, MetadataImage, TopicsImage
+    from kraftlake.image import EntryChange, ImageDiff, MetadataImage
 
 PARTS: dict[str, tuple[str, ...]] = {
     "features": ("metadataVersion", "features", "elrEnabled"),
@@ -134,17 +135,6 @@ def topics_to_read(
     if broker is not None:
         names = topics_overview.topics_hosted(rows, broker).intersection(names)
     return [name for name in names if matches(name, topics)] if topics else names
-
-
-def any_matches(image: TopicsImage, patterns: Sequence[str]) -> bool:
-    """Whether there is a topic that is asked for."""
-    names: Iterable[str] = image.rows().table.names if image.is_large else image.topics_by_name()
-    return any(matches(name, patterns) for name in names)
-
-
-def matches(name: str, patterns: Sequence[str]) -> bool:
-    """Whether a name is one of these, or matches one of them as a shell pattern."""
-    return any(name == pattern or fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def _with(topics: dict[str, Any], wanted: Callable[[dict[str, Any], str], bool]) -> dict[str, Any]:

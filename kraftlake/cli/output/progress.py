@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from kraftlake.cli.terminal import Terminal
+from kraftlake.cli.output.terminal import Terminal
 
 Progress = Callable[[str, int, int], None]
 """Takes a phase, and how many offsets of it are done and there are to do."""
@@ -33,7 +33,7 @@ _TITLES = {
 def progress_bars(terminal: Terminal) -> Iterator[Progress]:
     """A function that draws a bar for each phase, which is gone when the context ends."""
     if not sys.stderr.isatty():
-        yield _silent
+        yield lambda *_: None
         return
     from rich.progress import BarColumn, TaskID, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bars
@@ -86,7 +86,3 @@ def late_progress_bars(terminal: Terminal, clock: Callable[[], float] = time.mon
             bars(phase, done, total)
 
         yield progress
-
-
-def _silent(phase: str, done: int, total: int) -> None:
-    """Draw nothing."""

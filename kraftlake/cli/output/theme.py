@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from enum import Enum
 
+from kraftlake.cli.output.visible import visible
+
 
 class Style(Enum):
     """What a piece of text means. The value is its name in rich and its ANSI code."""
@@ -33,3 +35,18 @@ class Style(Enum):
 def paint(text: str, style: Style, *, colour: bool) -> str:
     """`text` within the ANSI codes of `style`, or as it is when `colour` is off."""
     return f"\x1b[{style.ansi}m{text}\x1b[0m" if colour and style.ansi and text else text
+
+
+Piece = str | tuple[str, Style]
+"""Text, or text with its meaning. Not yet safe to show: `painted` and `drawing.text` escape it."""
+
+
+def styled(piece: Piece) -> tuple[str, Style]:
+    """A piece's text, made visible, and its style."""
+    content, style = (piece, Style.PLAIN) if isinstance(piece, str) else piece
+    return visible(content), style
+
+
+def painted(*pieces: Piece, colour: bool) -> str:
+    """The pieces in a row, safe to show, each within the ANSI codes of its style where `colour` is on."""
+    return "".join([paint(*styled(piece), colour=colour) for piece in pieces])

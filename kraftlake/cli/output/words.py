@@ -6,11 +6,8 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from kraftlake.cli.theme import Style
+from kraftlake.cli.output.theme import Piece
 from kraftlake.runtime.moments import EPOCH, iso
-
-Piece = str | tuple[str, Style]
-"""Text, or text with its meaning. Not yet safe to show: `visible` escapes it."""
 
 NONE = "–"
 """What stands for an empty list or an absent value."""

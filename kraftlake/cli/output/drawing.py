@@ -11,19 +11,17 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from kraftlake.cli.theme import Style
-from kraftlake.cli.views.words import Piece
-from kraftlake.cli.visible import visible
+from kraftlake.cli.output.theme import Piece, Style, styled
 
 _BETWEEN_COLUMNS = 2
 
 
 def text(*pieces: Piece) -> Text:
-    """One rich Text out of plain and styled pieces, each made visible."""
+    """One rich Text out of plain and styled pieces."""
     made = Text(overflow="fold")
     for piece in pieces:
-        content, style = (piece, Style.PLAIN) if isinstance(piece, str) else piece
-        made.append(visible(content), style.rich)
+        content, style = styled(piece)
+        made.append(content, style.rich)
     return made
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from kraftlake.cli.image_parts import matches
-from kraftlake.cli.views.record_summary import Names
+from kraftlake.cli.selection.topic_names import matches
+from kraftlake.image.kafka_names import acl_words
 from kraftlake.replay.reading.replay_base import readable_batches
 
 if TYPE_CHECKING:
@@ -20,6 +20,25 @@ _NAMING_API_KEYS = frozenset({2, 18})
 _TOPIC_CONFIG = 2
 _OF_A_TOPIC_BY_ID = ("PARTITION_RECORD", "PARTITION_CHANGE_RECORD", "REMOVE_TOPIC_RECORD")
 _WITH_AN_ID = ("TOPIC_RECORD", *_OF_A_TOPIC_BY_ID)
+
+
+class Names:
+    """The names that the log has given to ids: topics by id, ACLs by id."""
+
+    def __init__(self) -> None:
+        self.topics: dict[str, str] = {}
+        self.acls: dict[str, str] = {}
+
+    def learn(self, type_: str, data: Mapping[str, Any]) -> None:
+        """Remember what a record names."""
+        if type_ == "TOPIC_RECORD":
+            self.topics[data["topicId"]] = data["name"]
+        elif type_ == "ACCESS_CONTROL_ENTRY_RECORD":
+            self.acls[data["id"]] = acl_words(data)
+
+    def topic(self, id_: str) -> str:
+        """The topic's name, or its id where the name is unknown."""
+        return self.topics.get(id_, id_)
 
 
 def names_before(source: Source, before: int | None) -> Names:

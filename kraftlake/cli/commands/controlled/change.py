@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kraftlake.cli.command import Command, Example, Option
-from kraftlake.cli.options import Call, command
-from kraftlake.cli.parameters import LAKE
-from kraftlake.cli.theme import Style, paint
-from kraftlake.cli.visible import visible
+from kraftlake.cli.options.command import Command, Example, Group, Option
+from kraftlake.cli.options.parameters import LAKE
+from kraftlake.cli.options.shared import Call, command
+from kraftlake.cli.output.theme import Piece, Style
 
 if TYPE_CHECKING:
     from kraftlake.controller import ApiError, EmbeddedController
@@ -37,27 +36,23 @@ class Change:
 
         return EmbeddedController(MetadataLog.open(self._lake), take_over=self._take_over)
 
-    def result(self, name: str, error: ApiError, /, **told: Any) -> None:
-        """Add the result for one thing."""
-        self._results.append((name, error, told))
+    def result(self, name: str, error: ApiError | None = None, /, **told: Any) -> None:
+        """Add the result for one thing; no error is success."""
+        from kraftlake.controller import ApiError
+
+        self._results.append((name, error or ApiError.NONE, told))
 
     def tell(self) -> None:
         """Show all results; exits with 1 if any is an error."""
         terminal = self.call.terminal
         if self.call.as_json:
-            terminal.json(
-                {
-                    "lake": self._lake,
-                    "epoch": self.controller.epoch,
-                    "offset": self.controller.image.provenance.offset,
-                    "results": [_as_json(*result) for result in self._results],
-                }
-            )
+            form = {"lake": self._lake, "epoch": self.controller.epoch, "offset": self.controller.image.offset}
+            terminal.json(form | {"results": [_as_json(*result) for result in self._results]})
         else:
             if not self._results:
                 terminal.line("nothing to do")
             for name, error, told in self._results:
-                terminal.line(_as_line(name, error, told, colour=terminal.colour))
+                terminal.line(*_as_line(name, error, told))
         if any(error.is_failure for _, error, _ in self._results):
             click.get_current_context().exit(1)
 
@@ -68,13 +63,11 @@ def _as_json(name: str, error: ApiError, told: Mapping[str, Any]) -> dict[str, A
     return {"name": name, "error": None, **told}
 
 
-def _as_line(name: str, error: ApiError, told: Mapping[str, Any], *, colour: bool) -> str:
-    head = paint(visible(name) or '""', Style.NAME, colour=colour)
+def _as_line(name: str, error: ApiError, told: Mapping[str, Any]) -> list[Piece]:
+    head: list[Piece] = [(name or '""', Style.NAME), "  "]
     if error.is_failure:
-        what = paint(error.error.name, Style.BAD, colour=colour)
-        return f"{head}  {what}{f': {visible(error.message)}' if error.message else ''}"
-    facts = ", ".join(f"{key} {visible(_plain(value))}" for key, value in told.items())
-    return f"{head}  {facts or 'done'}"
+        return [*head, (error.error.name, Style.BAD), f": {error.message}" if error.message else ""]
+    return [*head, ", ".join(f"{key} {_plain(value)}" for key, value in told.items()) or "done"]
 
 
 def _plain(value: Any) -> str:
@@ -85,8 +78,10 @@ def _plain(value: Any) -> str:
     return str(value)
 
 
-def changing(name: str, *, question: str, examples: Sequence[Example]) -> Callable[[Callable[..., None]], Command]:
-    """As `command`, for one that changes a lake: the function gets a `Change` in place of the `Call`."""
+def changing(
+    group: Group, name: str, *, question: str, examples: Sequence[Example]
+) -> Callable[[Callable[..., None]], Command]:
+    """As `command`, for one of a group that changes a lake: the function gets a `Change` in place of the `Call`."""
 
     def decorate(function: Callable[..., None]) -> Command:
         @functools.wraps(function)
@@ -109,6 +104,7 @@ def changing(name: str, *, question: str, examples: Sequence[Example]) -> Callab
             Option(["--lake"], type=LAKE, required=True, metavar="LAKE", help="The controlled lake to change."),
             Option(["--take-over"], is_flag=True, help="Also where another controller is active: it is fenced."),
         ]
+        group.add_command(made)
         return made
 
     return decorate

@@ -6,12 +6,11 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from kraftlake.cli.theme import Style, paint
-from kraftlake.cli.views.replay_view import ReplayView
-from kraftlake.cli.visible import visible
+from kraftlake.cli.output.theme import Style, painted
+from kraftlake.cli.views.replay_view import show_broker, show_partitions, show_step
 
 if TYPE_CHECKING:
-    from kraftlake.cli.terminal import Terminal
+    from kraftlake.cli.output.terminal import Terminal
     from kraftlake.image import MetadataImage
     from kraftlake.replica_manager import BrokerReplay, ReplayedBroker, ReplayStep
 
@@ -22,7 +21,8 @@ HELP = """\
   o OFFSET       on until an offset, or back to it
   i [TOPIC]      the image at this point, or one topic of it
   s [NAME]       the broker's state at this point, or that of one partition
-  h, q           this help; quit"""
+  h, q           this help; quit
+"""
 
 
 class ReplaySteps:
@@ -35,7 +35,6 @@ class ReplaySteps:
         self._show_secrets = show_secrets
         self._terminal = terminal
         self._replay = replay
-        self._view = ReplayView(colour=terminal.colour)
         self._ahead: Iterator[ReplayStep] = replay.steps()
         self._steps: list[ReplayStep] = []
         self._at = -1
@@ -61,8 +60,8 @@ class ReplaySteps:
 
     def _ask(self) -> str | None:
         offset = self._now().offset
-        prompt = paint(f"offset {offset}> " if offset >= 0 else "start> ", Style.STRONG, colour=self._terminal.colour)
-        sys.stdout.write(prompt)
+        prompt = f"offset {offset}> " if offset >= 0 else "start> "
+        sys.stdout.write(painted((prompt, Style.STRONG), colour=self._terminal.colour))
         sys.stdout.flush()
         try:
             line = sys.stdin.readline()
@@ -132,7 +131,7 @@ class ReplaySteps:
     # looking
 
     def _image(self, topic: str) -> None:
-        from kraftlake.cli.image_parts import cut
+        from kraftlake.cli.selection.image_parts import cut
         from kraftlake.cli.views.image_view import draw_image
 
         image = self._now()
@@ -143,17 +142,12 @@ class ReplaySteps:
     def _state(self, name: str) -> None:
         broker = self._broker()
         if not name:
-            for line in self._view.broker(broker):
-                self._terminal.line(line)
-            return
-        lines = list(self._view.partitions(broker, name))
-        for line in lines:
-            self._terminal.line(line)
-        if not lines:
+            show_broker(self._terminal, broker)
+        elif not show_partitions(self._terminal, broker, name):
             self._say(f"broker {broker.broker_id} hosts no {name} here")
 
     def _help(self, _: str) -> None:
-        self._terminal.line(HELP)
+        sys.stdout.write(HELP)
 
     # where we are
 
@@ -169,9 +163,8 @@ class ReplaySteps:
     def _show(self, step: ReplayStep) -> None:
         if not step.transitions:
             self._say(f"offset {step.offset}: nothing for this broker")
-            return
-        for line in self._view.step(step):
-            self._terminal.line(line)
+        else:
+            show_step(self._terminal, step)
 
     def _say(self, text: str) -> None:
-        self._terminal.line(paint(visible(text), Style.QUIET, colour=self._terminal.colour))
+        self._terminal.line((text, Style.QUIET))

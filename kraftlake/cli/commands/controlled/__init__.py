@@ -1,0 +1,1 @@
+"""The commands that change a controlled lake, one module for each kind of thing that they change."""

@@ -1,0 +1,177 @@
+"""The kinds of values on the command line: sources, offsets, times, record types."""
+
+from __future__ import annotations
+
+import difflib
+import fnmatch
+import re
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from kraftlake.runtime.errors import UsageError
+from kraftlake.runtime.moments import is_whole_number, offset_or_time, time_of
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
+
+
+class PathParameter(click.ParamType):  # type: ignore[type-arg]  # generic in newer releases of click only
+    """A path or URI, left as it is: what it holds is found out by reading it."""
+
+    def __init__(self, name: str, schemes: Sequence[str] = ()) -> None:
+        self.name = name
+        self._schemes = schemes
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The path or URI as it was given: not empty, and of a scheme that is known here, where it has one."""
+        if not value:
+            self.fail("it is empty; '.' is the current folder.", param, ctx)
+        scheme, found, _ = str(value).partition("://")
+        if found and _SCHEME.fullmatch(scheme) and scheme not in self._schemes:
+            known = "".join(f", or {known}://…" for known in self._schemes)
+            self.fail(f"{value!r} has a scheme that is not known here: give a path{known}.", param, ctx)
+        return str(value)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002
+        """Let the shell complete file names."""
+        return [CompletionItem(incomplete, type="file")]
+
+
+class CountParameter(click.IntRange):
+    """A whole number within bounds, named `whole number` in errors."""
+
+    name = "whole number"
+
+
+class MeasureParameter(click.FloatRange):
+    """A number within bounds, with a fraction or without."""
+
+    name = "number"
+
+
+class ParsedParameter(click.ParamType):  # type: ignore[type-arg]  # generic in newer releases of click only
+    """A value that a function reads; a UsageError of the function is the error of the option.
+
+    The shell completes those of the `choices` that begin as the word does, ignoring its case.
+    """
+
+    def __init__(self, name: str, parse: Callable[[Any], Any], choices: Callable[[], Sequence[str]] = tuple) -> None:
+        self.name = name
+        self._parse = parse
+        self._choices = choices
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The value as the function reads it."""
+        try:
+            return self._parse(value)
+        except UsageError as fault:
+            self.fail(str(fault), param, ctx)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002
+        """Complete the names of the choices."""
+        start = incomplete.lower()
+        return [CompletionItem(choice) for choice in self._choices() if choice.lower().startswith(start)]
+
+
+def _offset(value: Any, *, lowest: int = 0) -> int:
+    """A Kafka offset, an int of at least `lowest`; −1 stands for the empty image where it is allowed."""
+    try:
+        offset = int(value)
+    except ValueError:
+        raise UsageError(f"{value!r} is not an offset: give a whole number.") from None
+    if offset < lowest:
+        raise UsageError(f"{offset} is not an offset: the lowest is {lowest}.")
+    if offset >= 2**63:
+        raise UsageError(f"{offset} is not an offset: it needs more than Kafka's 64 bits.")
+    return offset
+
+
+def _broker(value: Any) -> int:
+    """The id of a broker: an int that fits Kafka's 32 bits and is not negative."""
+    try:
+        broker = int(value)
+    except ValueError:
+        raise UsageError(f"{value!r} is not a broker's id: give a whole number.") from None
+    if not 0 <= broker < 2**31:
+        raise UsageError(f"{broker} is not a broker's id: they go from 0 to {2**31 - 1}.")
+    return broker
+
+
+def _topic_id(value: str) -> str:
+    """The id of a topic in 22 characters, as this log's records have it."""
+    from kraftlake.records.uuid import Uuid
+
+    try:
+        return str(Uuid.from_string(value))
+    except ValueError:
+        raise UsageError(f"{value!r} is not a topic's id: it has 22 letters, digits, '-' and '_'.") from None
+
+
+def _moment(value: Any, *, lowest: int = 0) -> int | datetime:
+    """A moment in a log: a whole number is an offset, anything else a time in ISO 8601."""
+    if isinstance(value, str) and is_whole_number(value):
+        return _offset(value, lowest=lowest)
+    return offset_or_time(value)
+
+
+def _record_type(value: str) -> str:
+    """A record type as Kafka's dump tool prints it; in any case, with or without `_RECORD`, or as Kafka's classes."""
+    from kraftlake.replay import RECORD_TYPES
+
+    by_plain = {_plain_type(name): name for name in RECORD_TYPES}
+    wanted = _plain_type(value)
+    if wanted in by_plain:
+        return by_plain[wanted]
+    close = difflib.get_close_matches(wanted, by_plain, n=3, cutoff=0.5)
+    near = [name for plain, name in by_plain.items() if plain in close or (wanted and wanted in plain)]
+    hint = f"did you mean {_or(near)}?" if near else f"the types are {', '.join(RECORD_TYPES)}."
+    raise UsageError(f"{value!r} is not a record type; {hint}")
+
+
+def _record_types() -> Sequence[str]:
+    from kraftlake.replay import RECORD_TYPES
+
+    return RECORD_TYPES
+
+
+def _event_kind(value: str) -> str:
+    """A kind of event, or a shell pattern that some kinds match: in lower case, with underscores."""
+    kinds = _event_kinds()
+    wanted = value.lower().replace("-", "_")
+    if fnmatch.filter(kinds, wanted):
+        return wanted
+    near = difflib.get_close_matches(wanted, kinds, n=3, cutoff=0.5)
+    hint = f"did you mean {_or(near)}?" if near else f"the kinds are {', '.join(kinds)}."
+    raise UsageError(f"{value!r} is not a kind of event; {hint}")
+
+
+def _event_kinds() -> Sequence[str]:
+    from kraftlake.tables.events.table import KINDS
+
+    return list(KINDS)
+
+
+def _plain_type(name: str) -> str:
+    return name.upper().replace("_", "").replace("-", "").replace(" ", "").removesuffix("RECORD")
+
+
+def _or(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
+
+
+_LAKE_SCHEMES = ("s3", "file")
+SOURCE = PathParameter("source", _LAKE_SCHEMES)
+LAKE = PathParameter("lake", _LAKE_SCHEMES)
+OUTPUT = PathParameter("file")
+OFFSET = ParsedParameter("offset", _offset)
+BROKER = ParsedParameter("broker", _broker)
+TOPIC_ID = ParsedParameter("topic id", _topic_id)
+TIME = ParsedParameter("time", time_of)
+MOMENT = ParsedParameter("moment", _moment)
+MOMENT_OR_EMPTY = ParsedParameter("moment", partial(_moment, lowest=-1))
+RECORD_TYPE = ParsedParameter("type", _record_type, _record_types)
+EVENT_KIND = ParsedParameter("kind", _event_kind, _event_kinds)

@@ -1,0 +1,1 @@
+"""How an answer reaches the terminal: lines, colours, tables, words for values, progress bars."""

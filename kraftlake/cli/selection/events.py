@@ -1,0 +1,74 @@
+"""The events that are asked for: of topics, partitions, a broker, kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kraftlake.cli.selection.topic_names import matches
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Wanted(NamedTuple):
+    """Which events are asked for; what is empty or None asks for all."""
+
+    topics: tuple[str, ...] = ()
+    topic_ids: tuple[str, ...] = ()
+    partitions: tuple[str, ...] = ()
+    broker: int | None = None
+    kinds: tuple[str, ...] = ()
+
+    def among(self, rows: pa.Table) -> pa.Table:
+        """Those rows of `events/` that are asked for: of any of the topics or partitions, the broker and the kinds."""
+        import pyarrow.compute as pc
+
+        if self.topics or self.topic_ids or self.partitions:
+            of_topics = pc.or_(
+                _like(rows.column("topic"), self.topics), _among(rows.column("topic_id"), self.topic_ids)
+            )
+            rows = rows.filter(pc.or_(of_topics, self._of_partitions(rows)))
+        if self.broker is not None:
+            rows = rows.filter(pc.equal(rows.column("broker"), self.broker))
+        return rows.filter(_like(rows.column("kind"), self.kinds)) if self.kinds else rows
+
+    def _of_partitions(self, rows: pa.Table) -> pa.Array:
+        """Where a row is of a partition itself, or of its topic as a whole: that it came, grew and went.
+
+        Of its topic only where the topic has as many partitions.
+        """
+        import numpy as np
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        topics: dict[str, int] = {}
+        for name in self.partitions:
+            topic, _, number = name.rpartition("-")
+            topics[topic] = min(int(number), topics.get(topic, int(number)))
+        whole = pc.and_(pc.is_valid(rows.column("topic_id")), pc.is_null(rows.column("partition")))
+        of_topics = pc.indices_nonzero(pc.and_(whole, _among(rows.column("topic"), list(topics))))
+        told = rows.select(["topic", "before", "after"]).take(of_topics).to_pylist()
+        has = np.zeros(len(rows), np.bool_)
+        has[[at for at, row in zip(of_topics.to_pylist(), told, strict=True) if topics[row["topic"]] < _most(row)]] = (
+            True
+        )
+        return pc.or_(_among(rows.column("subject"), self.partitions), pa.array(has))
+
+
+def _most(row: dict[str, Any]) -> int:
+    """The most partitions that a topic has in an event of it as a whole, whose sides begin with a count of them."""
+    return max(int(side.split()[0]) for side in (row["before"], row["after"]) if side is not None)
+
+
+def _like(column: pa.ChunkedArray, patterns: Sequence[str]) -> pa.Array:
+    """Where a value matches any of some patterns; null matches none."""
+    values = [value for value in column.unique().to_pylist() if value is not None]
+    return _among(column, [value for value in values if matches(value, patterns)])
+
+
+def _among(column: pa.ChunkedArray, values: Sequence[str]) -> pa.Array:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    return pc.is_in(column, pa.array(values, pa.string()))

@@ -1,0 +1,21 @@
+"""The topics that `--topic` asks for: names and shell patterns."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kraftlake.image import TopicsImage
+
+
+def any_matches(image: TopicsImage, patterns: Sequence[str]) -> bool:
+    """Whether there is a topic that is asked for."""
+    names: Iterable[str] = image.rows().table.names if image.is_large else image.topics_by_name()
+    return any(matches(name, patterns) for name in names)
+
+
+def matches(name: str, patterns: Sequence[str]) -> bool:
+    """Whether a name is one of these, or matches one of them as a shell pattern."""
+    return any(name == pattern or fnmatch.fnmatchcase(name, pattern) for pattern in patterns)

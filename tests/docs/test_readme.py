@@ -17,11 +17,10 @@ README = (ROOT / "README.md").read_text("utf-8")
 def test_the_python_example_prints_what_its_comments_say(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    example = re.search(r"```python\n(.*?)```", README, re.DOTALL)
-    assert example
+    _, example = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     monkeypatch.chdir(ROOT)
-    exec(compile(example[1], "README.md", "exec"), {})
-    said = re.findall(r"^print.*# (.+)$", example[1], re.MULTILINE)
+    exec(compile(example, "README.md", "exec"), {})
+    said = re.findall(r"^print.*# (.+)$", example, re.MULTILINE)
     assert said
     assert capsys.readouterr().out.splitlines()[: len(said)] == said
 
@@ -30,7 +29,7 @@ def test_the_states_of_a_lake_are_asked_for_as_it_says(tmp_path: Path, monkeypat
     monkeypatch.chdir(tmp_path)
     run("import", DIRECTORY, "LAKE")
     run("tables", "LAKE", "partition_history", "broker_history")
-    _, example = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    example, _ = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     partitions, brokers = [line.partition("  #")[0] for line in example.splitlines() if "state_at" in line]
     assert eval(partitions).num_rows == 75
     assert {row["broker"]: row["fenced"] for row in eval(brokers).to_pylist()}[3]

@@ -25,12 +25,17 @@ from kraftlake.delta import MetadataDelta, TopicPartition
 from kraftlake.image import MetadataImage, MetadataProvenance
 from kraftlake.records import metadata_records as r
 from kraftlake.records.uuid import Uuid
-from kraftlake.replica_manager import MemoryLogManager, ReplicaManager, ReplicaManagerConfig
+from kraftlake.replica_manager import (
+    BrokerContext,
+    MemoryLogManager,
+    MetadataView,
+    ReplicaManager,
+    ReplicaManagerConfig,
+)
 from kraftlake.replica_manager.fetch.fetcher import BrokerEndPoint
 from kraftlake.replica_manager.fetch.leader_end_point import FetchedPartition, FetchRequest, FetchResponse
 from kraftlake.replica_manager.fetch.replica_fetcher import ReplicaFetcher
 from kraftlake.replica_manager.logs.log_batch import log_batches
-from kraftlake.replica_manager.metadata_view import ImageView
 from kraftlake.replica_manager.replay.replayed_broker import StillFetcher
 from kraftlake.replica_manager.requests.delayed_requests import DelayedRequests
 from kraftlake.runtime.clock import ManualClock
@@ -80,18 +85,19 @@ class Bench:
 
     def __init__(self, partitions: int) -> None:
         self.partitions = partitions
-        self.view = ImageView()
+        self.view = MetadataView()
         clock, config = ManualClock(1_000), ReplicaManagerConfig()
         self.leader: Leader | None = None
-        self.manager = ReplicaManager(
-            1, config, clock,
-            log_manager=MemoryLogManager({"d": DIRECTORY}), metadata=self.view,
-            fetchers=lambda id_, end: ReplicaFetcher(
-                id_, self._leader(end), self.manager, broker_id=1, broker_epoch=lambda: 1, config=config, clock=clock
-            ),
-            log_dir_fetchers=StillFetcher, alter_partition_manager=Nobody(), directory_events=Nobody(),
+        context = BrokerContext(
+            broker_id=1, config=config, clock=clock, log_manager=MemoryLogManager({"d": DIRECTORY}), metadata=self.view,
+            alter_partition_manager=Nobody(), directory_events=Nobody(), broker_epoch=lambda: 1,
             delayed_operations=DelayedRequests(config, clock),
         )  # fmt: skip
+        self.manager = ReplicaManager(
+            context,
+            fetchers=lambda id_, end: ReplicaFetcher(id_, self._leader(end), self.manager),
+            log_dir_fetchers=StillFetcher,
+        )
         self._delta(self._cluster())
 
     def _leader(self, end: BrokerEndPoint) -> Leader:

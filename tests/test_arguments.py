@@ -163,8 +163,7 @@ CALLS: dict[str, tuple[Call, tuple[Any, ...]]] = {
 OF_OBJECTS = {
     "count_cluster", "count_partitions_of_brokers", "diff_images", "image_to_json", "min_insync_replicas",
     "partitions_of", "refuse_loss", "load_snapshot", "topics_from_arrow", "topics_to_arrow", "java_home",
-    "counts_by_minute", "spark_session", "alter_replica_log_dirs", "gauges", "register_metrics", "serve_fetch",
-    "summary_to_json", "transition_to_json",
+    "counts_by_minute", "spark_session", "summary_to_json", "transition_to_json",
 }  # fmt: skip
 """Functions that take no more than what other functions have made, or a session."""
 

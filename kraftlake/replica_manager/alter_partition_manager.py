@@ -1,4 +1,4 @@
-"""Leaders' proposals of ISRs on their way to the controller: one request at a time, with all that have gathered.
+"""Sends the ISR changes that leaders propose to the controller, in batches, one request at a time.
 
 Source: org.apache.kafka.server.partition.DefaultAlterPartitionManager.
 """
@@ -23,7 +23,7 @@ RETRY_AFTER_MS: Final = 50
 
 @attrs.frozen(kw_only=True)
 class AlterPartitionRequest:
-    """What a broker proposes for partitions that it leads."""
+    """The proposals of a broker for partitions that it leads."""
 
     broker_id: int
     broker_epoch: int
@@ -32,45 +32,41 @@ class AlterPartitionRequest:
 
 @attrs.frozen(kw_only=True)
 class AlterPartitionResponse:
-    """The controller's answer; with an error for the whole request `partitions` are empty."""
+    """The controller's answer; with an error for the whole request, `partitions` is empty."""
 
     error: ErrorCode = ErrorCode.NONE
     partitions: Mapping[TopicIdPartition, AlterPartitionAnswer] = attrs.field(factory=dict)
 
 
 class ControllerChannel(Protocol):
-    """Reaches the active controller, whoever that is, however often it has to be tried."""
+    """A channel to the active controller, which finds the controller and retries."""
 
     def alter_partition(
         self, request: AlterPartitionRequest, on_answer: Callable[[AlterPartitionResponse], None]
     ) -> None:
-        """Send; `on_answer` is called once, with NETWORK_EXCEPTION where nobody could be reached in time."""
+        """Send; calls `on_answer` once, with NETWORK_EXCEPTION when no controller has answered in time."""
 
 
+@attrs.define(eq=False, repr=False)
 class BatchingAlterPartitionManager:
-    """An `AlterPartitionManager` that has one request on its way at most.
+    """An `AlterPartitionManager` with at most one request in flight.
 
-    `schedule` is called with a delay in ms and what to do then. What fails as a whole is sent again after a while;
-    proposals stay until the controller has answered each. A partition has one proposal at most: another is answered
-    OPERATION_NOT_ATTEMPTED. Callbacks are called without a lock; what one raises is logged and keeps no other from its
-    answer. A request that can't be sent counts as one that has failed.
+    `schedule` takes a delay in ms and an action. A request that fails as a whole, or can't be sent, is sent again after
+    RETRY_AFTER_MS; a proposal is kept until the controller has answered it. A partition has at most one proposal:
+    another one is answered OPERATION_NOT_ATTEMPTED. Callbacks are called without a lock; an exception of a callback is
+    logged and does not affect the others.
     """
 
-    def __init__(
-        self,
-        broker_id: int,
-        broker_epoch: Callable[[], int],
-        channel: ControllerChannel,
-        schedule: Callable[[float, Callable[[], None]], None],
-    ) -> None:
-        self._broker_id = broker_id
-        self._broker_epoch = broker_epoch
-        self._channel = channel
-        self._schedule = schedule
-        self._lock = RLock()
-        self._inflight: object | None = None
-        """The attempt that has not been answered."""
-        self._unsent: dict[TopicIdPartition, tuple[LeaderAndIsr, Callable[[AlterPartitionAnswer], None]]] = {}
+    _broker_id: int
+    _broker_epoch: Callable[[], int]
+    _channel: ControllerChannel
+    _schedule: Callable[[float, Callable[[], None]], None]
+    _lock: RLock = attrs.field(factory=RLock, init=False)
+    _inflight: object | None = attrs.field(default=None, init=False)
+    """The attempt that is not answered yet."""
+    _unsent: dict[TopicIdPartition, tuple[LeaderAndIsr, Callable[[AlterPartitionAnswer], None]]] = attrs.field(
+        factory=dict, init=False
+    )
 
     def submit(
         self,
@@ -78,7 +74,7 @@ class BatchingAlterPartitionManager:
         leader_and_isr: LeaderAndIsr,
         on_answer: Callable[[AlterPartitionAnswer], None],
     ) -> None:
-        """Propose a state."""
+        """Propose a state, to be sent with the next request."""
         with self._lock:
             taken = partition in self._unsent
             if not taken:
@@ -89,7 +85,7 @@ class BatchingAlterPartitionManager:
             self.send()
 
     def send(self) -> None:
-        """Send what has gathered, unless a request is on its way."""
+        """Send all proposals, unless a request is in flight."""
         with self._lock:
             if self._inflight is not None or not self._unsent:
                 return
@@ -107,8 +103,8 @@ class BatchingAlterPartitionManager:
         answered: list[tuple[TopicIdPartition, Callable[[AlterPartitionAnswer], None], AlterPartitionAnswer]] = []
         with self._lock:
             if self._inflight is not attempt:
-                return  # another answer has come before
-            self._inflight = object()  # a second answer is for nobody, and the next request waits for the callbacks
+                return  # a second answer to the same request
+            self._inflight = object()  # no attempt: ignores a second answer, and delays the next request
             if response.error is ErrorCode.NONE:
                 for partition in sent:
                     answer = response.partitions.get(partition)

@@ -1,4 +1,4 @@
-"""Where replicas lie, on its way to the controller (KIP-858): AssignReplicasToDirs.
+"""Reports the log directories of replicas to the controller (AssignReplicasToDirs, KIP-858).
 
 Source: org.apache.kafka.server.AssignmentsManager.
 """
@@ -26,7 +26,7 @@ LONGEST_BACKOFF_MS: Final = 10_000
 
 @attrs.frozen(eq=False)
 class _Assignment:
-    """A directory, and who is told when the controller has noted it."""
+    """A log directory, and the callback for the controller's acceptance."""
 
     directory_id: Uuid
     on_accepted: Callable[[], None] | None
@@ -34,7 +34,7 @@ class _Assignment:
 
 @attrs.frozen(kw_only=True)
 class AssignReplicasRequest:
-    """The directory of each replica."""
+    """The log directory id of each replica."""
 
     broker_id: int
     broker_epoch: int
@@ -43,9 +43,9 @@ class AssignReplicasRequest:
 
 @attrs.frozen(kw_only=True)
 class AssignReplicasResponse:
-    """The controller's answer: an error for the whole, or what became of each replica, NONE where it was noted.
+    """The controller's answer: an error for the whole request, or the error code of each replica.
 
-    A replica that `results` does not name is sent again.
+    A replica without a result is sent again.
     """
 
     error: ErrorCode = ErrorCode.NONE
@@ -53,59 +53,50 @@ class AssignReplicasResponse:
 
 
 class DirectoriesChannel(Protocol):
-    """Reaches the active controller."""
+    """A channel to the active controller, which finds the controller and retries."""
 
     def assign_replicas_to_dirs(
         self, request: AssignReplicasRequest, on_answer: Callable[[AssignReplicasResponse], None]
     ) -> None:
-        """Send; `on_answer` is called once, with NETWORK_EXCEPTION where nobody could be reached in time."""
+        """Send; calls `on_answer` once, with NETWORK_EXCEPTION when no controller has answered in time."""
 
 
+@attrs.define(eq=False, repr=False)
 class AssignmentsManager:
-    """A `DirectoryEventHandler` with one request on its way at most; of a replica, the last directory counts.
+    """A `DirectoryEventHandler` with at most one request in flight; the last directory of a replica counts.
 
-    `schedule` is called with a delay in ms and what to do then: assignments gather for FIRST_BACKOFF_MS before they are
-    sent, at once where there are more than a request holds. An error for the whole request doubles the delay of the
-    next one, up to LONGEST_BACKOFF_MS, but not of one that was scheduled before the error came; replicas with an error
-    of their own are sent again with the next request, behind the others. What is no longer valid in the newest
-    `image`, for the topic is deleted or the broker has no replica any more, is dropped. Callbacks are called without a
-    lock; what one raises is logged. `on_failure` is told of failed directories: the next heartbeat has them.
+    `schedule` takes a delay in ms and an action. Assignments are sent FIRST_BACKOFF_MS after the first of them, at once
+    where they exceed one request. Each error for a whole request doubles the delay, up to LONGEST_BACKOFF_MS, but not
+    the delay of a request that was scheduled before the error; a replica with an error of its own is sent again with
+    the next request, after the others. An assignment that the newest `image` makes pointless, because the topic is
+    deleted or the broker has no replica, is dropped. Callbacks are called without a lock; their exceptions are logged.
+    `on_failure` receives the ids of failed directories, which the next heartbeat reports.
     """
 
-    def __init__(
-        self,
-        broker_id: int,
-        broker_epoch: Callable[[], int],
-        image: Callable[[], MetadataImage],
-        channel: DirectoriesChannel,
-        *,
-        schedule: Callable[[float, Callable[[], None]], None],
-        on_failure: Callable[[Uuid], None],
-    ) -> None:
-        self._broker_id = broker_id
-        self._broker_epoch = broker_epoch
-        self._image = image
-        self._channel = channel
-        self._schedule = schedule
-        self._on_failure = on_failure
-        self._lock = RLock()
-        self._ready: dict[TopicIdPartition, _Assignment] = {}
-        self._inflight: dict[TopicIdPartition, _Assignment] = {}
-        self._scheduled_delay_ms: int | None = None
-        """The shortest delay with which the next turn was scheduled, None where it was not."""
-        self._turn = 0
-        """How often a scheduled turn has come; those that were scheduled before are void."""
-        self._failures = 0
-        """Requests in a row that had an error for the whole."""
+    _broker_id: int
+    _broker_epoch: Callable[[], int]
+    _image: Callable[[], MetadataImage]
+    _channel: DirectoriesChannel
+    _schedule: Callable[[float, Callable[[], None]], None] = attrs.field(kw_only=True)
+    _on_failure: Callable[[Uuid], None] = attrs.field(kw_only=True)
+    _lock: RLock = attrs.field(factory=RLock, init=False)
+    _ready: dict[TopicIdPartition, _Assignment] = attrs.field(factory=dict, init=False)
+    _inflight: dict[TopicIdPartition, _Assignment] = attrs.field(factory=dict, init=False)
+    _scheduled_delay_ms: int | None = attrs.field(default=None, init=False)
+    """The shortest delay with which the next request is scheduled, None without one."""
+    _turn: int = attrs.field(default=0, init=False)
+    """The number of scheduled actions that have run; an action that was scheduled for an earlier turn does nothing."""
+    _failures: int = attrs.field(default=0, init=False)
+    """The number of consecutive requests with an error for the whole."""
 
     @property
     def waiting(self) -> int:
-        """How many replicas the controller has not been told of yet (QueuedReplicaToDirAssignments)."""
+        """The number of replicas whose directory the controller has not accepted (QueuedReplicaToDirAssignments)."""
         with self._lock:
             return len(self._ready) + len(self._inflight)
 
     def handle_failure(self, directory_id: Uuid) -> None:
-        """A directory has failed."""
+        """Report a failed directory."""
         self._on_failure(directory_id)
 
     def handle_assignment(
@@ -115,14 +106,14 @@ class AssignmentsManager:
         reason: str,
         on_accepted: Callable[[], None] | None = None,
     ) -> None:
-        """A replica lies in that directory, or will when the controller has noted it."""
+        """Report the directory of a replica, or the one it moves to once the controller has accepted it."""
         _log.debug("replica_assigned", partition=str(partition), directory=str(directory_id), reason=reason)
         with self._lock:
             self._ready[partition] = _Assignment(directory_id, on_accepted)
         self._send_later()
 
     def _send_later(self) -> None:
-        """Schedule the next request; the earliest of all times that were asked for since the last one counts."""
+        """Schedule the next request; of several schedules, the earliest counts."""
         with self._lock:
             if self._failures:
                 delay_ms = min(LONGEST_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** min(self._failures, 20))
@@ -130,7 +121,7 @@ class AssignmentsManager:
                 is_full = not self._inflight and len(self._ready) > MOST_IN_A_REQUEST
                 delay_ms = 0 if is_full else FIRST_BACKOFF_MS
             if self._scheduled_delay_ms is not None and self._scheduled_delay_ms <= delay_ms:
-                return  # that one was scheduled before, and is due before
+                return  # the scheduled request is due earlier
             self._scheduled_delay_ms = delay_ms
             turn = self._turn
         self._schedule(delay_ms, lambda: self._send(turn))
@@ -138,7 +129,7 @@ class AssignmentsManager:
     def _send(self, turn: int) -> None:
         with self._lock:
             if turn != self._turn:
-                return  # another one was due before
+                return  # an action of an earlier time has run
             self._turn += 1
             self._scheduled_delay_ms = None
             if self._inflight:
@@ -177,13 +168,13 @@ class AssignmentsManager:
         accepted: dict[TopicIdPartition, _Assignment] = {}
         with self._lock:
             if self._inflight is not sent:
-                return  # another answer has come before
+                return  # a second answer to the same request
             self._inflight = {}
             failed = response.error is not ErrorCode.NONE
             self._failures = self._failures + 1 if failed else 0
             for partition, assignment in sent.items():
                 if not failed and response.results.get(partition) is ErrorCode.NONE:
-                    # told even where another directory waits: what the controller knew for a while was so
+                    # called even where a newer directory waits: the controller has accepted this one for a while
                     accepted[partition] = assignment
                 else:
                     self._ready.setdefault(partition, assignment)

@@ -1,4 +1,4 @@
-"""What a broker's replica manager is configured with."""
+"""The configuration of a broker's replica manager."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import attrs
 
 @attrs.frozen(kw_only=True)
 class ReplicaManagerConfig:
-    """Kafka's broker settings of replication, by their names and with their defaults; times in ms, sizes in bytes.
+    """Kafka's broker settings for replication, with its names and defaults; times in ms, sizes in bytes.
 
-    `inter_broker_listener_name` is the listener at which leaders are reached. A node has as many
-    `num_replica_alter_log_dirs_threads` as log directories unless told otherwise. Source:
+    `inter_broker_listener_name` is the listener of leaders that followers connect to. In Kafka the default of
+    `num_replica_alter_log_dirs_threads` is the number of log directories. Source:
     org.apache.kafka.server.config.ReplicationConfigs.
     """
 

@@ -1,4 +1,4 @@
-"""What a broker's partitions tell the controller, and what it answers; over a network or within one process."""
+"""The reports of a broker's partitions to the controller, and its answers; over a network or in one process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kraftlake.replica_manager.errors import ErrorCode
 
 
 class BrokerState(NamedTuple):
-    """A replica in an ISR and the epoch of its broker, −1 where it is not known (KIP-903)."""
+    """A replica in an ISR and the epoch of its broker, −1 where the epoch is unknown (KIP-903)."""
 
     broker_id: int
     broker_epoch: int
@@ -22,7 +22,7 @@ class BrokerState(NamedTuple):
 
 @attrs.frozen(kw_only=True)
 class LeaderAndIsr:
-    """A partition's leader and ISR, as a leader proposes them or the controller has made them so."""
+    """A partition's leader and ISR, as a leader proposes or the controller has decided them."""
 
     leader: int
     leader_epoch: int
@@ -32,16 +32,16 @@ class LeaderAndIsr:
 
     @property
     def isr_ids(self) -> frozenset[int]:
-        """The brokers of the ISR."""
+        """The broker ids of the ISR."""
         return frozenset(state.broker_id for state in self.isr)
 
 
 AlterPartitionAnswer: TypeAlias = LeaderAndIsr | ErrorCode
-"""The state after a successful change, or why there was none."""
+"""The state after a successful change, or the error."""
 
 
 class AlterPartitionManager(Protocol):
-    """Brings a leader's proposals to the controller.
+    """Sends a leader's proposals to the controller.
 
     Source: org.apache.kafka.server.partition.AlterPartitionManager.
     """
@@ -52,14 +52,14 @@ class AlterPartitionManager(Protocol):
         leader_and_isr: LeaderAndIsr,
         on_answer: Callable[[AlterPartitionAnswer], None],
     ) -> None:
-        """Propose a state. `on_answer` is called once, now or later; never for what was lost with its channel.
+        """Propose a state. Calls `on_answer` at most once: never for a proposal that was lost with its channel.
 
-        OPERATION_NOT_ATTEMPTED when an earlier proposal for the partition has not been answered.
+        Answers OPERATION_NOT_ATTEMPTED while an earlier proposal for the partition is not answered.
         """
 
 
 class DirectoryEventHandler(Protocol):
-    """Tells the controller where replicas lie (KIP-858).
+    """Reports the log directories of replicas to the controller (KIP-858).
 
     Source: org.apache.kafka.server.common.DirectoryEventHandler.
     """
@@ -71,10 +71,10 @@ class DirectoryEventHandler(Protocol):
         reason: str,
         on_accepted: Callable[[], None] | None = None,
     ) -> None:
-        """The replica lies in that directory: the controller is to note it (AssignReplicasToDirs).
+        """Report the log directory of a replica (AssignReplicasToDirs).
 
-        `on_accepted` is called, now or later, when it has, even if another directory was named meanwhile.
+        Calls `on_accepted` when the controller has accepted it, even if another directory was reported meanwhile.
         """
 
     def handle_failure(self, directory_id: Uuid) -> None:
-        """The directory has failed: the controller is to take it for offline."""
+        """Report a failed directory, which the controller has to treat as offline."""

@@ -1,4 +1,4 @@
-"""One metadata delta, carried out by a replica manager. Source: kafka.server.ReplicaManager.applyDelta."""
+"""Applies one metadata delta to the replicas of a broker. Source: kafka.server.ReplicaManager.applyDelta."""
 
 from __future__ import annotations
 
@@ -24,31 +24,32 @@ _log = get_logger(__name__)
 
 
 class DeltaApplication:
-    """Carries out the `changes` of a delta, with the replica manager's lock held.
+    """Applies the local `changes` of a delta, with the replica manager's lock held.
 
-    One thing differs from Kafka 4.4: there, a leader whose log can't be made because its directory may be offline ends
-    the whole delta; here it is told of and the others go on.
+    Differs from Kafka 4.4 in one case: when a leader's log can't be created because its directory may be offline,
+    Kafka stops applying the delta; here the partition is reported and the others are applied.
     """
 
     def __init__(
         self, manager: ReplicaManager, delta: TopicsDelta, new_image: MetadataImage, changes: LocalReplicaChanges
     ) -> None:
         self._manager = manager
+        self._context = manager.context
         self._delta = delta
         self._image = new_image
         self._changes = changes
         self._changed: list[Partition] = []
 
     def run(self) -> None:
-        """All of it."""
+        """Apply the whole delta."""
         changes, manager = self._changes, self._manager
         if changes.deletes:
             self._delete(changes.deletes)
         if changes.leaders or changes.followers:
             if changes.leaders:
-                self._lead()
+                self._make_leaders()
             if changes.followers:
-                self._follow()
+                self._make_followers()
             self._add_log_dir_fetchers(self._changed)
             manager.replica_fetchers.shutdown_idle_fetchers()
             manager.log_dir_fetchers.shutdown_idle_fetchers()
@@ -68,24 +69,24 @@ class DeltaApplication:
             offline = isinstance(error, KafkaStorageError)
             reason = "its log directory is offline" if offline else describe_error(error)
             _log.error("replica_not_deleted", partition=str(name), reason=reason)
-            self._manager.tell(TransitionKind.LOG_DELETE_FAILED, name, reason=reason)
+            self._context.tell(TransitionKind.LOG_DELETE_FAILED, name, reason=reason)
 
     def _why_deleted(self, name: TopicPartition) -> str:
-        if self._manager.listener is None:
+        if self._context.listener is None:
             return ""
         if self._delta.topic_was_deleted(name.topic):
             return "the topic was deleted"
-        return f"broker {self._manager.broker_id} is no longer one of its replicas"
+        return f"broker {self._context.broker_id} is no longer one of its replicas"
 
     # leaders
 
-    def _lead(self) -> None:
+    def _make_leaders(self) -> None:
         manager, leaders = self._manager, self._changes.leaders
         manager.replica_fetchers.remove_fetcher_for_partitions(leaders)
         for name, info in leaders.items():
             found = manager.get_or_create_partition(name, info.topic_id)
             if found is None:
-                self._still_offline(name)
+                self._report_offline(name)
                 continue
             partition, is_new = found
             epoch, known = partition.leader_epoch, partition.partition_epoch
@@ -97,24 +98,24 @@ class DeltaApplication:
                 continue
             except Exception as error:
                 _log.error("leader_failed", partition=str(name), reason=describe_error(error))
-                manager.tell(TransitionKind.REPLICA_FAILED, name, reason=describe_error(error))
+                self._context.tell(TransitionKind.REPLICA_FAILED, name, reason=describe_error(error))
                 continue
             self._changed.append(partition)
-            if manager.listener is not None and info.partition.partition_epoch >= known:
-                elected = info.partition.leader_epoch > epoch
-                kind = TransitionKind.BECAME_LEADER if elected else TransitionKind.LEADER_UPDATED
-                self._tell(kind, name, info, partition.log)
+            elected = info.partition.leader_epoch > epoch
+            self._report_role(
+                TransitionKind.BECAME_LEADER if elected else TransitionKind.LEADER_UPDATED, info, partition, known
+            )
 
     # followers
 
-    def _follow(self) -> None:
+    def _make_followers(self) -> None:
         manager = self._manager
         to_fetch: dict[TopicPartition, Partition] = {}
         to_stop: list[StopPartition] = []
         for name, info in self._changes.followers.items():
             found = manager.get_or_create_partition(name, info.topic_id)
             if found is None:
-                self._still_offline(name)
+                self._report_offline(name)
                 continue
             partition, is_new = found
             known = partition.partition_epoch
@@ -130,12 +131,15 @@ class DeltaApplication:
             except Exception as error:
                 _log.error("follower_failed", partition=str(name), reason=describe_error(error))
                 manager.replica_fetchers.add_failed_partition(name)
-                manager.tell(TransitionKind.REPLICA_FAILED, name, reason=describe_error(error))
+                self._context.tell(TransitionKind.REPLICA_FAILED, name, reason=describe_error(error))
                 continue
             self._changed.append(partition)
-            if manager.listener is not None and info.partition.partition_epoch >= known:
-                kind = TransitionKind.BECAME_FOLLOWER if is_new_epoch else TransitionKind.FOLLOWER_UPDATED
-                self._tell(kind, name, info, partition.log)
+            self._report_role(
+                TransitionKind.BECAME_FOLLOWER if is_new_epoch else TransitionKind.FOLLOWER_UPDATED,
+                info,
+                partition,
+                known,
+            )
             stop_reason = self._why_stopped(info.partition)
             if stop_reason:
                 to_stop.append(StopPartition(partition=name, delete_local_log=False, reason=stop_reason))
@@ -147,44 +151,43 @@ class DeltaApplication:
             manager.stop_partitions(to_stop)
 
     def _why_stopped(self, registration: PartitionRegistration) -> str:
-        """Why a broker that is shutting down stops following; empty where it goes on."""
+        """Why a broker that is shutting down stops to follow; empty where it goes on."""
         if not self._manager.in_controlled_shutdown:
             return ""
         if registration.leader == NO_LEADER:
             return "the broker is shutting down and the partition has no leader"
-        if self._manager.broker_id not in registration.isr:
+        if self._context.broker_id not in registration.isr:
             return "the broker is shutting down and is not in the ISR"
         return ""
 
     def _restart_fetching(self, partitions: dict[TopicPartition, Partition]) -> None:
-        manager = self._manager
-        manager.replica_fetchers.remove_fetcher_for_partitions(partitions)
+        fetchers = self._manager.replica_fetchers
+        fetchers.remove_fetcher_for_partitions(partitions)
         states: dict[TopicPartition, InitialFetchState] = {}
-        leaders = {id_: self._reach(id_) for id_ in {partition.leader_id for partition in partitions.values()}}
+        leaders = {id_: self._end_point_of(id_) for id_ in {partition.leader_id for partition in partitions.values()}}
         for name, partition in partitions.items():
             leader, why_not = leaders[partition.leader_id]
             if leader is None:
-                manager.tell(TransitionKind.NOT_FETCHING, name, reason=why_not)
+                self._context.tell(TransitionKind.NOT_FETCHING, name, reason=why_not)
                 continue
-            log = partition.local_log
             states[name] = InitialFetchState(
                 topic_id=partition.topic_id,
                 leader=leader,
                 current_leader_epoch=partition.leader_epoch,
-                offset=initial_fetch_offset(log),
+                offset=initial_fetch_offset(partition.local_log),
             )
-        manager.replica_fetchers.add_fetcher_for_partitions(states)
+        fetchers.add_fetcher_for_partitions(states)
         for name in partitions:
-            manager.delayed_operations.complete_when_not_leader(name)
+            self._context.delayed_operations.complete_when_not_leader(name)
 
-    def _reach(self, leader_id: int | None) -> tuple[BrokerEndPoint | None, str]:
-        """Where a leader is reached, or why it can't be."""
+    def _end_point_of(self, leader_id: int | None) -> tuple[BrokerEndPoint | None, str]:
+        """The end point of a leader, or None and the reason why the leader can't be reached."""
         if leader_id is None or leader_id == NO_LEADER:
             return None, "the partition has no leader"
         broker = self._image.cluster.brokers.get(leader_id)
         if broker is None:
             return None, f"its leader, broker {leader_id}, is not registered"
-        listener = self._manager.config.inter_broker_listener_name
+        listener = self._context.config.inter_broker_listener_name
         endpoint = broker.listeners.get(listener)
         if endpoint is None:
             return None, f"its leader, broker {leader_id}, has no listener {listener}"
@@ -196,63 +199,57 @@ class DeltaApplication:
         return self._changes.directory_ids.get(TopicIdPartition(info.topic_id, name))
 
     def _add_log_dir_fetchers(self, partitions: Iterable[Partition]) -> None:
-        """Go on moving the replicas that are on their way to another directory."""
-        manager = self._manager
+        """Continue the moves of replicas to another log directory."""
         states: dict[TopicPartition, InitialFetchState] = {}
-        here = BrokerEndPoint(manager.broker_id, "localhost", -1)
         for partition in partitions:
-            future = manager.log_manager.get_log(partition.topic_partition, is_future=True)
-            if future is None or partition.log is None:
-                continue
-            partition.maybe_create_future_log(future.directory)
-            states[partition.topic_partition] = InitialFetchState(
-                topic_id=partition.topic_id,
-                leader=here,
-                current_leader_epoch=partition.leader_epoch,
-                offset=future.high_watermark,
-            )
+            name = partition.topic_partition
+            future = self._context.log_manager.get_log(name, is_future=True)
+            if future is not None and partition.log is not None:
+                partition.maybe_create_future_log(future.directory)
+                states[name] = future_fetch_state(partition, future)
         if states:
-            manager.log_dir_fetchers.add_fetcher_for_partitions(states)
+            self._manager.log_dir_fetchers.add_fetcher_for_partitions(states)
 
     def _report_directory(self, partition: TopicIdPartition, assigned: Uuid) -> None:
-        """Tell the controller where the replica lies, where it believes otherwise.
+        """Tell the controller the log directory of a replica, where the metadata says another one.
 
-        One that believes in a copy which is about to take the replica's place has been told so. Of any other belief, a
-        move that is under way is told anew afterwards: of a replica, the last directory counts.
+        No report is due when the metadata names the directory of the future log: the fetcher that promotes the future
+        log has reported it. Any other move is restarted after the report, so that the controller hears of the move's
+        directory last.
         """
-        manager = self._manager
-        log = manager.log_manager.get_log(partition.topic_partition)
-        actual = None if log is None else manager.log_manager.directory_id(log.directory)
+        name, logs, fetchers = partition.topic_partition, self._context.log_manager, self._manager.log_dir_fetchers
+        log = logs.get_log(name)
+        actual = None if log is None else logs.directory_id(log.directory)
         if log is None or actual is None or actual == assigned:
             return
-        online = manager.online_partition(partition.topic_partition)
+        online = self._manager.online_partition(name)
         future = None if online is None else online.future_log
         if future is not None:
-            if manager.log_manager.directory_id(future.directory) == assigned:
+            if logs.directory_id(future.directory) == assigned:
                 return
-            manager.log_dir_fetchers.remove_fetcher_for_partitions([partition.topic_partition])
-        manager.directory_events.handle_assignment(partition, actual, "a metadata delta was applied")
-        if manager.listener is not None:
-            manager.listener(
-                Transition(
-                    kind=TransitionKind.DIRECTORY_REPORTED,
-                    partition=partition.topic_partition,
-                    topic_id=partition.topic_id,
-                    directory=log.directory,
-                    reason=f"the metadata says {assigned}",
-                )
-            )
+            fetchers.remove_fetcher_for_partitions([name])
+        self._context.directory_events.handle_assignment(partition, actual, "a metadata delta was applied")
+        self._context.tell(
+            TransitionKind.DIRECTORY_REPORTED,
+            name,
+            topic_id=partition.topic_id,
+            directory=log.directory,
+            reason=f"the metadata says {assigned}",
+        )
         if online is not None and future is not None:
             self._add_log_dir_fetchers([online])
 
-    # telling
+    # reports
 
-    def _still_offline(self, name: TopicPartition) -> None:
-        self._manager.tell(TransitionKind.PARTITION_OFFLINE, name, reason="it lies in a log directory that is offline")
+    def _report_offline(self, name: TopicPartition) -> None:
+        self._context.tell(TransitionKind.PARTITION_OFFLINE, name, reason="it lies in a log directory that is offline")
 
-    def _tell(self, kind: TransitionKind, name: TopicPartition, info: PartitionInfo, log: PartitionLog | None) -> None:
-        listener = self._manager.listener
-        assert listener is not None
+    def _report_role(self, kind: TransitionKind, info: PartitionInfo, partition: Partition, known_epoch: int) -> None:
+        """Report the role that a partition has taken, unless the metadata is older than `known_epoch`."""
+        listener = self._context.listener
+        if listener is None or info.partition.partition_epoch < known_epoch:
+            return
+        name, log = partition.topic_partition, partition.log
         leaderless = kind is TransitionKind.BECAME_FOLLOWER and info.partition.leader == NO_LEADER
         listener(
             Transition(
@@ -268,7 +265,7 @@ class DeltaApplication:
 
 
 def why_leaderless(registration: PartitionRegistration, image: MetadataImage) -> str:
-    """Why a partition has no leader, as far as the image tells: what is wrong with those that may lead it."""
+    """Why a partition has no leader, as far as the image tells: the state of each broker that may lead."""
     candidates = registration.isr or registration.elr
     if not candidates:
         return "no replica is in sync"
@@ -286,8 +283,19 @@ def _state_of(broker_id: int, image: MetadataImage) -> str:
 
 
 def initial_fetch_offset(log: PartitionLog) -> int:
-    """Where a follower begins: at its end, as the answer tells where it diverges; without epochs at the high watermark.
+    """The offset at which a follower starts to fetch.
 
-    Source: KIP-595's truncation on fetch.
+    A log with leader epochs starts at its end, because the leader's answer names the offset of a divergence; a log
+    without leader epochs starts at its high watermark. Source: truncation on fetch, KIP-595.
     """
     return log.high_watermark if log.latest_epoch is None else log.log_end_offset
+
+
+def future_fetch_state(partition: Partition, future: PartitionLog) -> InitialFetchState:
+    """Where the copy of a replica into its future log starts; the leader is this broker."""
+    return InitialFetchState(
+        topic_id=partition.topic_id,
+        leader=BrokerEndPoint(partition.context.broker_id, "localhost", -1),
+        current_leader_epoch=partition.leader_epoch,
+        offset=future.high_watermark,
+    )

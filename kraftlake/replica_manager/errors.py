@@ -1,4 +1,4 @@
-"""Kafka's error codes, and the exceptions by which a partition answers with one."""
+"""Kafka's error codes, and the exceptions that carry one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _log = get_logger(__name__)
 
 
 class ErrorCode(IntEnum):
-    """The codes that replication answers with. Source: org.apache.kafka.common.protocol.Errors."""
+    """The error codes of replication. Source: org.apache.kafka.common.protocol.Errors."""
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0
@@ -51,25 +51,25 @@ class ErrorCode(IntEnum):
 
 
 class ReplicationError(KraftlakeError):
-    """A partition that can't do what was asked; `code` is what Kafka's protocol calls it."""
+    """A failed request to a partition; `code` is its error code in Kafka's protocol."""
 
     code = ErrorCode.UNKNOWN_SERVER_ERROR
 
 
 class KafkaStorageError(ReplicationError):
-    """The log lies in a directory that has failed."""
+    """The log directory has failed."""
 
     code = ErrorCode.KAFKA_STORAGE_ERROR
 
 
 class LogDirNotFoundError(ReplicationError):
-    """No log directory of that path is configured."""
+    """The broker has no log directory with this path."""
 
     code = ErrorCode.LOG_DIR_NOT_FOUND
 
 
 class InvalidTopicError(ReplicationError):
-    """The topic's name does not allow what was asked."""
+    """The topic's name does not allow the request."""
 
     code = ErrorCode.INVALID_TOPIC_EXCEPTION
 
@@ -81,19 +81,19 @@ class NotLeaderOrFollowerError(ReplicationError):
 
 
 class UnknownTopicOrPartitionError(ReplicationError):
-    """There is no such partition."""
+    """The partition does not exist."""
 
     code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 class FencedLeaderEpochError(ReplicationError):
-    """Who asks has an older leader epoch than this broker."""
+    """The request has an older leader epoch than this broker."""
 
     code = ErrorCode.FENCED_LEADER_EPOCH
 
 
 class UnknownLeaderEpochError(ReplicationError):
-    """Who asks has a newer leader epoch than this broker, or is a replica that it does not know yet."""
+    """The request has a newer leader epoch than this broker, or comes from a replica that is unknown here."""
 
     code = ErrorCode.UNKNOWN_LEADER_EPOCH
 
@@ -105,37 +105,37 @@ class OffsetOutOfRangeError(ReplicationError):
 
 
 class OffsetNotAvailableError(ReplicationError):
-    """A new leader's high watermark has not reached the start of its epoch yet."""
+    """The new leader's high watermark has not reached the start of its epoch."""
 
     code = ErrorCode.OFFSET_NOT_AVAILABLE
 
 
 class NotEnoughReplicasError(ReplicationError):
-    """Fewer replicas are in sync than min.insync.replicas asks for."""
+    """The ISR is smaller than min.insync.replicas."""
 
     code = ErrorCode.NOT_ENOUGH_REPLICAS
 
 
 class PolicyViolationError(ReplicationError):
-    """The topic's configuration forbids it."""
+    """The topic's configuration forbids the request."""
 
     code = ErrorCode.POLICY_VIOLATION
 
 
 class CorruptRecordError(ReplicationError):
-    """A record batch that fails its checksum, or is none."""
+    """Bytes that are no record batch, or a batch with a wrong checksum."""
 
     code = ErrorCode.CORRUPT_MESSAGE
 
 
 class RecordTooLargeError(ReplicationError):
-    """A record batch larger than the topic allows."""
+    """A record batch is larger than the topic allows."""
 
     code = ErrorCode.MESSAGE_TOO_LARGE
 
 
 class UnexpectedAppendOffsetError(ReplicationError):
-    """A follower is given a batch that does not continue its log."""
+    """A fetched batch does not continue the follower's log."""
 
     def __init__(self, message: str, first_offset: int, last_offset: int) -> None:
         super().__init__(message)
@@ -144,43 +144,43 @@ class UnexpectedAppendOffsetError(ReplicationError):
 
 
 class InconsistentTopicIdError(ReplicationError):
-    """The partition is hosted for another topic of the same name."""
+    """The partition is hosted with another topic id."""
 
     code = ErrorCode.INCONSISTENT_TOPIC_ID
 
 
 class UnknownTopicIdError(ReplicationError):
-    """The partition is hosted for another topic of the same name, as a producer sees it (KIP-516)."""
+    """The partition is hosted with another topic id than the producer's (KIP-516)."""
 
     code = ErrorCode.UNKNOWN_TOPIC_ID
 
 
 class OutOfOrderSequenceError(ReplicationError):
-    """A producer's batch does not continue the one before it: batches between them are missing."""
+    """A producer's batch does not continue the sequence: batches are missing."""
 
     code = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
 class InvalidProducerEpochError(ReplicationError):
-    """A later incarnation of the producer has written already."""
+    """A batch with a later producer epoch was appended before."""
 
     code = ErrorCode.INVALID_PRODUCER_EPOCH
 
 
 class InvalidTxnStateError(ReplicationError):
-    """A producer writes outside of the transaction that it has open."""
+    """A producer with an open transaction sends a batch without it."""
 
     code = ErrorCode.INVALID_TXN_STATE
 
 
 class TransactionCoordinatorFencedError(ReplicationError):
-    """A later transaction coordinator has written already."""
+    """A marker of a later transaction coordinator was appended before."""
 
     code = ErrorCode.TRANSACTION_COORDINATOR_FENCED
 
 
 def error_of(error: Exception) -> ErrorCode:
-    """What an exception is called in an answer; what nobody expected is logged."""
+    """The error code of an exception; an unexpected exception is logged."""
     if isinstance(error, ReplicationError):
         return error.code
     _log.error("request_failed", error=f"{type(error).__name__}: {error}")
@@ -188,5 +188,5 @@ def error_of(error: Exception) -> ErrorCode:
 
 
 def describe_error(error: Exception) -> str:
-    """An error in words: a sentence of ours as it is, anything else with its kind."""
+    """The message of an error; of an unexpected error with its type."""
     return str(error) if isinstance(error, ReplicationError) else f"{type(error).__name__}: {error}"

@@ -1,4 +1,4 @@
-"""What replication counts, by the names of Kafka's metrics."""
+"""The metrics of replication, by Kafka's names."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _GROUP: Final = "kafka.server"
 
 @attrs.define(kw_only=True)
 class ReplicationMetrics:
-    """What has happened since the start; whoever shows rates takes differences.
+    """Counters since the start; a rate is the difference of two readings.
 
     Source: the metrics IsrExpandsPerSec, IsrShrinksPerSec and FailedIsrUpdatesPerSec of kafka.server.ReplicaManager.
     """
@@ -30,9 +30,9 @@ class ReplicationMetrics:
 
 
 def gauges(manager: ReplicaManager) -> dict[str, int]:
-    """How the broker's replicas stand now, by metric name; those ending in PerSecCount count since the start.
+    """The present values of kafka.server.ReplicaManager's metrics by name.
 
-    Partitions that are gone or change their role count no more. Source: kafka.server.ReplicaManager.
+    Names that end in PerSecCount count since the start; the others count the partitions that are hosted now.
     """
     online = list(manager.online_partitions())
     leading = [partition.in_sync for partition in online if partition.leader_log is not None]
@@ -44,20 +44,20 @@ def gauges(manager: ReplicaManager) -> dict[str, int]:
         "UnderMinIsrPartitionCount": sum(one.is_under_min_isr for one in leading),
         "AtMinIsrPartitionCount": sum(one.is_at_min_isr for one in leading),
         "ReassigningPartitions": sum(one.assignment.is_reassigning for one in leading),
-        "IsrExpandsPerSecCount": manager.metrics.isr_expands,
-        "IsrShrinksPerSecCount": manager.metrics.isr_shrinks,
-        "FailedIsrUpdatesPerSecCount": manager.metrics.failed_isr_updates,
+        "IsrExpandsPerSecCount": manager.context.metrics.isr_expands,
+        "IsrShrinksPerSecCount": manager.context.metrics.isr_shrinks,
+        "FailedIsrUpdatesPerSecCount": manager.context.metrics.failed_isr_updates,
     }
 
 
 def fetcher_gauges(fetchers: FetcherManager) -> dict[str, int]:
-    """How the fetchers of a kind stand now, by metric name. Source: kafka.server.AbstractFetcherManager."""
+    """The present values of the metrics of kafka.server.AbstractFetcherManager by name."""
     lags = [lag for fetcher in fetchers.fetchers().values() for lag in fetcher.figures().lags.values()]
     return {"MaxLag": max(lags, default=0), "FailedPartitionsCount": len(fetchers.failed_partitions)}
 
 
 def register_metrics(manager: ReplicaManager, registry: MetricsRegistry) -> None:
-    """Show all of a replica manager in `registry`, under the names that Kafka's JMX has."""
+    """Register all metrics of a replica manager, under the names of Kafka's JMX metrics."""
     for name in gauges(manager):
         registry.gauge(
             MetricName(_GROUP, "ReplicaManager", name),
@@ -74,25 +74,17 @@ def register_metrics(manager: ReplicaManager, registry: MetricsRegistry) -> None
                 "The most records that a replica lacks, or how many replicas can't be fetched.",
                 lambda n=name, f=fetchers: fetcher_gauges(f)[n],  # type: ignore[misc]
             )
-    for name, read in (("RequestsPerSecCount", _requests), ("BytesPerSecCount", _bytes)):
+    for name, figure in (("RequestsPerSecCount", "requests"), ("BytesPerSecCount", "bytes")):
         registry.gauge(
             MetricName(_GROUP, "FetcherStats", name),
             "Of each fetcher, since it began.",
-            lambda r=read: {tags: r(figures) for tags, figures in _figures(manager)},  # type: ignore[misc]
+            lambda f=figure: {tags: getattr(figures, f) for tags, figures in _figures(manager)},  # type: ignore[misc]
         )
     registry.gauge(
         MetricName(_GROUP, "FetcherLagMetrics", "ConsumerLag"),
         "How far the leader's high watermark is ahead of each replica that is fetched.",
         lambda: _lags(manager),
     )
-
-
-def _requests(figures: FetcherFigures) -> int:
-    return figures.requests
-
-
-def _bytes(figures: FetcherFigures) -> int:
-    return figures.bytes
 
 
 def _figures(manager: ReplicaManager) -> Iterator[tuple[Tags, FetcherFigures]]:

@@ -1,11 +1,11 @@
-"""Throttled replication: which replicas may be held back, and whether the rate is used up."""
+"""Throttled replication: which replicas may be delayed, and whether the allowed rate is exceeded."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection
 from threading import Lock
-from typing import Final, Protocol
+from typing import Final
 
 from kraftlake.delta import TopicPartition
 from kraftlake.runtime.clock import Clock
@@ -14,42 +14,13 @@ from kraftlake.runtime.errors import UsageError
 _ALL: Final = "*"
 
 
-class ReplicaQuota(Protocol):
-    """leader.replication.throttled.rate or follower.replication.throttled.rate and the replicas that they hold for.
-
-    Source: org.apache.kafka.server.quota.ReplicaQuota.
-    """
-
-    def is_throttled(self, partition: TopicPartition) -> bool:
-        """Whether the replica is among those that may be held back."""
-
-    def is_exceeded(self) -> bool:
-        """Whether more was moved than the rate allows."""
-
-    def record(self, size: int) -> None:
-        """Bytes of a throttled replica were moved."""
-
-
-class UnboundedQuota:
-    """Nothing is ever held back."""
-
-    def is_throttled(self, partition: TopicPartition) -> bool:  # noqa: ARG002
-        """No replica is."""
-        return False
-
-    def is_exceeded(self) -> bool:
-        """Never."""
-        return False
-
-    def record(self, size: int) -> None:
-        """Nothing to count."""
-
-
 class ReplicationQuota:
-    """A `ReplicaQuota` of bytes a second, over the last `windows` windows of `window_ms` (replication.quota.window.*).
+    """leader.replication.throttled.rate or follower.replication.throttled.rate, and the replicas that it applies to.
 
-    Without a rate nothing is ever exceeded. Safe from several threads. Source:
-    org.apache.kafka.server.quota.ReplicationQuotaManager, org.apache.kafka.common.metrics.stats.SimpleRate.
+    The rate in bytes per second is measured over the last `windows` windows of `window_ms`
+    (replication.quota.window.num, replication.quota.window.size.seconds). Without `bytes_per_second` the rate is never
+    exceeded. Thread-safe. Source: org.apache.kafka.server.quota.ReplicationQuotaManager,
+    org.apache.kafka.common.metrics.stats.SimpleRate.
     """
 
     def __init__(self, clock: Clock, *, windows: int = 11, window_ms: int = 1_000) -> None:
@@ -60,28 +31,28 @@ class ReplicationQuota:
         self._samples: deque[list[int]] = deque()  # [start in ns, bytes], the oldest first
         self._throttled: dict[str, frozenset[int] | None] = {}
         self.bytes_per_second: float | None = None
-        """The rate that may not be exceeded; may be set at any time."""
+        """The allowed rate; may be set at any time."""
 
     def throttle(self, topic: str, partitions: Collection[int] | None) -> None:
-        """Hold back these partitions of a topic from now on, None for all, in place of those before."""
+        """Throttle these partitions of a topic instead of those before; None means all of them."""
         self._throttled[topic] = None if partitions is None else frozenset(partitions)
 
     def release(self, topic: str) -> None:
-        """Hold back nothing of a topic any more."""
+        """Throttle no partition of a topic."""
         self._throttled.pop(topic, None)
 
     def is_throttled(self, partition: TopicPartition) -> bool:
-        """Whether the replica was named by `throttle`."""
+        """Whether the quota applies to a replica."""
         partitions = self._throttled.get(partition.topic, frozenset())
         return partitions is None or partition.partition in partitions
 
     def is_exceeded(self) -> bool:
-        """Whether the rate measured now is above the one allowed."""
+        """Whether the rate measured now is above the allowed rate."""
         allowed = self.bytes_per_second
         return allowed is not None and self.rate() > allowed
 
     def record(self, size: int) -> None:
-        """Count bytes into the window of now."""
+        """Add bytes to the current window."""
         now = self._clock.nanoseconds()
         with self._lock:
             if not self._samples or now - self._samples[-1][0] >= self._window_ns:
@@ -90,7 +61,7 @@ class ReplicationQuota:
             self._forget_old(now)
 
     def rate(self) -> float:
-        """Bytes a second since the oldest window that counts, as of now (the metric byte-rate)."""
+        """The bytes per second since the start of the oldest window (the metric byte-rate)."""
         now = self._clock.nanoseconds()
         with self._lock:
             self._forget_old(now)
@@ -105,9 +76,9 @@ class ReplicationQuota:
 
 
 def throttled_partitions(value: str, broker_id: int) -> frozenset[int] | None:
-    """The partitions that `leader.replication.throttled.replicas`, or the followers' one, names for a broker.
+    """The partitions that `(leader|follower).replication.throttled.replicas` names for a broker; None means all.
 
-    `value` is `partition:broker,…`, or `*` for all, which gives None. UsageError for anything else. Source:
+    `value` is `partition:broker,…`, or `*` for all partitions. Raises UsageError for any other value. Source:
     kafka.server.TopicConfigHandler.
     """
     text = value.strip()

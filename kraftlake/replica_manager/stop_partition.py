@@ -1,4 +1,4 @@
-"""A replica that the replica manager is asked to stop. Source: org.apache.kafka.server.StopPartition."""
+"""A request to stop a replica. Source: org.apache.kafka.server.StopPartition."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kraftlake.delta import TopicPartition
 
 @attrs.frozen(kw_only=True)
 class StopPartition:
-    """A replica to stop; with `delete_local_log` for good."""
+    """A replica to stop, with `delete_local_log` for good: its log is deleted."""
 
     partition: TopicPartition
     delete_local_log: bool

@@ -1,4 +1,4 @@
-"""How changes of a topic's configs reach its logs and the throttles of its replicas."""
+"""Applies changed topic configs to the logs of the topic and to the replication quotas."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FOLLOWER_THROTTLED_REPLICAS: Final = "follower.replication.throttled.replicas"
 
 
 class TopicConfigHandler:
-    """A `DynamicConfigHandler` of topics: has their logs heed the new configs, and quotas the throttled replicas.
+    """The `DynamicConfigHandler` of topics: updates the configs of logs, and the throttled replicas of quotas.
 
     Source: kafka.server.TopicConfigHandler.
     """
@@ -31,7 +31,7 @@ class TopicConfigHandler:
         self._quotas = {LEADER_THROTTLED_REPLICAS: leader_quota, FOLLOWER_THROTTLED_REPLICAS: follower_quota}
 
     def process_config_changes(self, name: str, configs: Mapping[str, str]) -> None:
-        """Take all configs that are set for topic `name` now; those that are not fall back on the defaults."""
+        """Apply all configs now set for topic `name`; the defaults apply to the others."""
         self._logs.update_topic_config(name, configs)
         for config, quota in self._quotas.items():
             if quota is None:

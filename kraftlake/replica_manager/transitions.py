@@ -1,4 +1,4 @@
-"""What a replica manager does to its partitions, told one by one to whoever listens."""
+"""The transitions of replicas and fetchers, which a replica manager reports to its listener."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kraftlake.records.uuid import Uuid
 
 
 class TransitionKind(Enum):
-    """Each thing that can happen to a replica or a fetcher; the values are what machines are told."""
+    """The kinds of transitions; the values appear in JSON."""
 
     LOG_CREATED = "log-created"
     LOG_DELETED = "log-deleted"
@@ -40,7 +40,7 @@ class TransitionKind(Enum):
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
 class FetcherName:
-    """A fetcher: which of those that fetch from a leader, and where that leader is reached."""
+    """A fetcher's id among the fetchers of one leader, and the leader's address."""
 
     fetcher_id: int
     leader_id: int
@@ -50,11 +50,11 @@ class FetcherName:
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
 class Transition:
-    """One thing that has happened.
+    """A change of a replica, a fetcher or the broker.
 
-    `partition` is None where it happened to a fetcher or to the broker. `before` and `after` are the states of the
-    partition in the images around the delta, None where it was or is not there. `offset` is where fetching starts,
-    `directory` the log directory it is about, `reason` says in words why, where the kind alone does not.
+    `partition` is None for a fetcher and for the broker. `before` and `after` are the partition's states in the images
+    before and after the delta, None where the partition does not exist. `offset` is the offset at which fetching
+    starts, `directory` the log directory concerned, `reason` the cause in words where the kind does not tell it.
     """
 
     kind: TransitionKind
@@ -69,4 +69,4 @@ class Transition:
 
 
 TransitionListener: TypeAlias = Callable[[Transition], None]
-"""Called for each transition as it happens, with locks held: it must not call back."""
+"""Called for each transition with locks held: must not call the replica manager."""

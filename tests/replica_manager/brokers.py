@@ -9,8 +9,9 @@ from kraftlake.image import MetadataImage, MetadataProvenance
 from kraftlake.records import metadata_records as r
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager import (
-    ImageView,
+    BrokerContext,
     MemoryLogManager,
+    MetadataView,
     ReplicaManager,
     ReplicaManagerConfig,
     Transition,
@@ -112,25 +113,28 @@ class Broker:
         the scheduler of the broker's own tasks, of the clock.
         """
         self.told: list[Transition] = []
-        self.view = ImageView()
+        self.view = MetadataView()
         self.controller = Controller()
         self.clock = ManualClock(1_000_000)
         self.delayed = self.controller if delayed is None else delayed(self.clock)
         self.logs = log_manager or MemoryLogManager({"d1": D1, "d2": D2}, topic_configs=self.view.topic_configs)
-        self.manager = ReplicaManager(
-            ME,
-            config or ReplicaManagerConfig(),
-            self.clock,
+        context = BrokerContext(
+            broker_id=ME,
+            config=config or ReplicaManagerConfig(),
+            clock=self.clock,
             log_manager=self.logs,
             metadata=self.view,
-            fetchers=StillFetcher,
-            log_dir_fetchers=(lambda id_, here: LogDirFetcher(id_, here, self.manager)) if moving else StillFetcher,
             alter_partition_manager=self.controller,
             directory_events=self.controller,
             delayed_operations=self.delayed,
             broker_epoch=lambda: 101,
-            scheduler=None if scheduler is None else scheduler(self.clock),
             listener=self.told.append,
+        )
+        self.manager = ReplicaManager(
+            context,
+            fetchers=StillFetcher,
+            log_dir_fetchers=(lambda id_, here: LogDirFetcher(id_, here, self.manager)) if moving else StillFetcher,
+            scheduler=None if scheduler is None else scheduler(self.clock),
         )
 
     def hear(self, *records: Any) -> list[Transition]:

@@ -12,13 +12,24 @@ from kraftlake.delta import MetadataDelta, TopicPartition
 from kraftlake.image import MetadataImage, MetadataProvenance
 from kraftlake.image.topics.partition_registration import NO_LEADER
 from kraftlake.records import metadata_records as r
-from kraftlake.replica_manager import ImageView, MemoryLogManager, ReplicaManager, ReplicaManagerConfig
+from kraftlake.replica_manager import (
+    BrokerContext,
+    MemoryLogManager,
+    MetadataView,
+    ReplicaManager,
+    ReplicaManagerConfig,
+)
 from kraftlake.replica_manager.alter_partition_manager import AlterPartitionResponse, BatchingAlterPartitionManager
 from kraftlake.replica_manager.assignments_manager import AssignmentsManager, AssignReplicasResponse
 from kraftlake.replica_manager.controller_channel import LeaderAndIsr
 from kraftlake.replica_manager.errors import ErrorCode, ReplicationError
 from kraftlake.replica_manager.fetch.fetcher import BrokerEndPoint
-from kraftlake.replica_manager.fetch.leader_end_point import EpochEndOffset, LeaderUnreachableError
+from kraftlake.replica_manager.fetch.leader_end_point import (
+    EpochEndOffset,
+    FetchRequest,
+    FetchResponse,
+    LeaderUnreachableError,
+)
 from kraftlake.replica_manager.fetch.log_dir_fetcher import LogDirFetcher
 from kraftlake.replica_manager.fetch.replica_fetcher import ReplicaFetcher
 from kraftlake.replica_manager.logs.log_config import LogConfig
@@ -30,7 +41,7 @@ from kraftlake.replica_manager.partition.leader import (
 from kraftlake.replica_manager.replay.replayed_broker import hosted_delta
 from kraftlake.replica_manager.requests.delayed_requests import DelayedRequests
 from kraftlake.replica_manager.requests.fetch_contexts import FetchManager
-from kraftlake.replica_manager.requests.fetch_serving import answer_fetch
+from kraftlake.replica_manager.requests.fetch_serving import serve_fetch
 from kraftlake.replica_manager.requests.fetch_session_cache import FetchSessionCache
 from kraftlake.replica_manager.requests.request_server import RequestServer
 from kraftlake.runtime.clock import ManualClock
@@ -40,6 +51,14 @@ from tests.replica_manager.data_batches import batch
 
 SESSION_SLOTS = 2
 """Fewer than the followers of a large cluster: some have no session, or lose it to another."""
+
+
+def answer_fetch(leader: Node, request: FetchRequest) -> FetchResponse:
+    """The answer of a leader that does not wait for data."""
+    answers: list[FetchResponse] = []
+    serve_fetch(leader.server, leader.sessions, attrs.evolve(request, max_wait_ms=0), answers.append)
+    (answer,) = answers
+    return answer
 
 
 class EndPoint:
@@ -57,7 +76,8 @@ class EndPoint:
         return self.cluster.nodes[self.broker_end_point.id].manager
 
     def fetch(self, request):
-        return answer_fetch(self._leader(), request, self.cluster.nodes[self.broker_end_point.id].sessions)
+        self._leader()
+        return answer_fetch(self.cluster.nodes[self.broker_end_point.id], request)
 
     def epoch_end_offsets(self, epochs):
         manager, answers = self._leader(), {}
@@ -137,7 +157,7 @@ class Node:
 
     def start(self) -> None:
         self.up, self.heard = True, 0
-        self.view = ImageView()
+        self.view = MetadataView()
         way = Incarnation(self)
         self.isr_changes = BatchingAlterPartitionManager(self.id, lambda: self.epoch, way, way.schedule)
         self.assignments = AssignmentsManager(
@@ -146,26 +166,26 @@ class Node:
         )  # fmt: skip
         self.delayed = DelayedRequests(self.cluster.config, self.clock)
         self.sessions = FetchManager(FetchSessionCache(self.clock, SESSION_SLOTS, self.cluster.new_session_id))
-        self.manager = ReplicaManager(
-            self.id,
-            self.cluster.config,
-            self.clock,
+        context = BrokerContext(
+            broker_id=self.id,
+            config=self.cluster.config,
+            clock=self.clock,
             log_manager=self.logs,
             metadata=self.view,
-            fetchers=self._fetcher,
-            log_dir_fetchers=lambda id_, here: LogDirFetcher(id_, here, self.manager),
             alter_partition_manager=self,
             directory_events=self,
             delayed_operations=self.delayed,
             broker_epoch=lambda: self.epoch,
         )
+        self.manager = ReplicaManager(
+            context,
+            fetchers=self._fetcher,
+            log_dir_fetchers=lambda id_, here: LogDirFetcher(id_, here, self.manager),
+        )
         self.server = RequestServer(self.manager, self.delayed)
 
     def _fetcher(self, fetcher_id: int, leader: BrokerEndPoint) -> ReplicaFetcher:
-        return ReplicaFetcher(
-            fetcher_id, EndPoint(self.cluster, self, leader), self.manager,
-            broker_id=self.id, broker_epoch=lambda: self.epoch, config=self.cluster.config, clock=self.clock,
-        )  # fmt: skip
+        return ReplicaFetcher(fetcher_id, EndPoint(self.cluster, self, leader), self.manager)
 
     def fetchers(self) -> list[ReplicaFetcher]:
         return [f for f in self.manager.replica_fetchers.fetchers().values() if isinstance(f, ReplicaFetcher)]

@@ -31,8 +31,9 @@ from kraftlake.publisher import (
 from kraftlake.records.metadata_records import BrokerEndpoint
 from kraftlake.replay import LakeFeed, MetadataLoader
 from kraftlake.replica_manager import (
-    ImageView,
+    BrokerContext,
     MemoryLogManager,
+    MetadataView,
     ReplicaManager,
     ReplicaManagerConfig,
     TopicConfigHandler,
@@ -70,7 +71,7 @@ CONFIG = ReplicaManagerConfig(
 )
 
 
-class CacheView(ImageView):
+class CacheView(MetadataView):
     """The metadata as the broker's cache has it."""
 
     def __init__(self, cache: MetadataCache) -> None:
@@ -122,10 +123,8 @@ class LakeBroker:
         ExpirationReaper(self.delayed, self.queue)
         self.epoch = -1
         self.up = True
-        self.manager = ReplicaManager(
-            id_, CONFIG, clock,
-            log_manager=self.logs, metadata=view,
-            fetchers=self._fetcher, log_dir_fetchers=self._log_dir_fetcher,
+        context = BrokerContext(
+            broker_id=id_, config=CONFIG, clock=clock, log_manager=self.logs, metadata=view,
             alter_partition_manager=BatchingAlterPartitionManager(
                 id_, lambda: self.epoch, cluster, self.scheduler.after
             ),
@@ -133,8 +132,11 @@ class LakeBroker:
                 id_, lambda: self.epoch, lambda: self.cache.image, cluster,
                 schedule=self.scheduler.after, on_failure=lambda _: None,
             ),
-            delayed_operations=self.delayed, broker_epoch=lambda: self.epoch, scheduler=self.scheduler,
+            delayed_operations=self.delayed, broker_epoch=lambda: self.epoch,
         )  # fmt: skip
+        self.manager = ReplicaManager(
+            context, fetchers=self._fetcher, log_dir_fetchers=self._log_dir_fetcher, scheduler=self.scheduler
+        )
         self.server = RequestServer(self.manager, self.delayed)
         self.sessions = FetchManager(FetchSessionCache(clock, CONFIG.max_incremental_fetch_session_cache_slots))
         self.told: SimpleQueue[MetadataImage] = SimpleQueue()
@@ -196,11 +198,8 @@ class LakeBroker:
         assert self.cluster.controller.heartbeat(beat).result(PATIENCE).is_fenced == want_fence
 
     def _fetcher(self, fetcher_id: int, leader: BrokerEndPoint) -> ReplicaFetcherThread:
-        fetcher = ReplicaFetcher(
-            fetcher_id, WaitingEndPoint(self.cluster, self, leader), self.manager,  # type: ignore[arg-type]
-            broker_id=self.id, broker_epoch=lambda: self.epoch, config=CONFIG, clock=SystemClock(),
-        )  # fmt: skip
-        return self._thread(fetcher)
+        end_point = WaitingEndPoint(self.cluster, self, leader)  # type: ignore[arg-type]
+        return self._thread(ReplicaFetcher(fetcher_id, end_point, self.manager))
 
     def _log_dir_fetcher(self, fetcher_id: int, here: BrokerEndPoint) -> ReplicaFetcherThread:
         return self._thread(LogDirFetcher(fetcher_id, here, self.manager))

@@ -17,11 +17,10 @@ from kraftlake.replica_manager.errors import ErrorCode
 from kraftlake.replica_manager.fetch.leader_end_point import LeaderUnreachableError
 from kraftlake.replica_manager.fetch.replica_fetcher import ReplicaFetcher
 from kraftlake.replica_manager.partition.leader import FetchParams, FetchPartition
-from kraftlake.replica_manager.requests.fetch_serving import answer_fetch
 from kraftlake.replica_manager.requests.log_dir_moves import alter_replica_log_dirs
 from kraftlake.runtime.log import without_logs
 from tests.histories import uuid_of
-from tests.replica_manager.cluster import Cluster, Node
+from tests.replica_manager.cluster import Cluster, Node, answer_fetch
 from tests.replica_manager.data_batches import batch
 
 STEPS = 160
@@ -157,7 +156,7 @@ class Simulation:
 
         def arrive() -> None:
             lost = self.chance.random() < self.loss or not self.cluster.reaches(node.id, leader.id)
-            response = None if lost else answer_fetch(leader.manager, request, leader.sessions)
+            response = None if lost else answer_fetch(leader, request)
             self.later(lambda: back(None if self.chance.random() < self.loss else response))
 
         self.later(arrive)
@@ -388,7 +387,7 @@ class Simulation:
             request = fetcher.build_fetch()
             if request is None:
                 continue
-            response = answer_fetch(leader.manager, request, leader.sessions)
+            response = answer_fetch(leader, request)
             self._lead_and_append(mate, name)
             leader.hear()
             self._follow(leader, mate, name)

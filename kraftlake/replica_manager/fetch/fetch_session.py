@@ -1,4 +1,4 @@
-"""Incremental fetches: a session that remembers what was asked for (KIP-227)."""
+"""The follower's side of a fetch session, whose requests name only what has changed (KIP-227)."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ _LARGEST_EPOCH = 0x7FFF_FFFF
 
 
 def next_epoch(epoch: int) -> int:
-    """The epoch of the request after one with `epoch`; none comes after the final one."""
+    """The session epoch after `epoch`; the final epoch has no successor."""
     if epoch < 0:
         return FINAL_EPOCH
     return epoch + 1 if epoch < _LARGEST_EPOCH else 1
 
 
 class FetchSession:
-    """The follower's end of a session with one leader. Source: org.apache.kafka.clients.FetchSessionHandler."""
+    """A fetch session with one leader. Source: org.apache.kafka.clients.FetchSessionHandler."""
 
     def __init__(self) -> None:
         self.session_id = NO_SESSION
         self.epoch = FIRST_EPOCH
         self.partitions: dict[TopicPartition, FetchPartition] = {}
-        """What the leader knows that we fetch, once the request that is built has reached it."""
+        """The partitions that the leader has in the session once it has received the last request."""
         self._unheard: set[TopicPartition] = set()
 
     def build(
         self, wanted: Mapping[TopicPartition, FetchPartition]
     ) -> tuple[dict[TopicPartition, FetchPartition], tuple[TopicPartition, ...]]:
-        """What to send to fetch `wanted`: those that changed, and those to forget; everything without a session."""
+        """The changed and the forgotten partitions of the request for `wanted`; without a session, all partitions."""
         unheard, self._unheard = self._unheard & self.partitions.keys(), set()
         if self.epoch == FIRST_EPOCH:
             self.partitions = dict(wanted)
@@ -49,15 +49,15 @@ class FetchSession:
         return changed, forgotten
 
     def was_not_heard(self, name: TopicPartition) -> None:
-        """What the leader told of a partition was of no use, and it takes it for known.
+        """Let the leader send a partition's state again: the follower has dropped its last answer.
 
-        So the partition is forgotten with the next request, and told of as a whole with the one after that. Kafka's
-        follower leaves it: its high watermark stays behind until there is other news of the partition.
+        The next request forgets the partition, and the one after that adds it again. Kafka's follower does neither, and
+        its high watermark stays behind until the partition changes again.
         """
         self._unheard.add(name)
 
     def handle_response(self, response: FetchResponse) -> bool:
-        """Go on as the leader answers; whether the answer is of use."""
+        """Advance the session by the leader's response; returns whether the response is valid."""
         if response.error is not ErrorCode.NONE:
             if response.error is ErrorCode.FETCH_SESSION_ID_NOT_FOUND:
                 self.session_id = NO_SESSION
@@ -78,5 +78,5 @@ class FetchSession:
         return True
 
     def handle_error(self) -> None:
-        """The leader was not reached: what it knows is unknown, so the next request says everything."""
+        """Send a full request next: the leader did not answer, so its side of the session is unknown."""
         self.epoch = FIRST_EPOCH

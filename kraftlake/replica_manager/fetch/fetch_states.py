@@ -1,10 +1,11 @@
-"""Where a fetcher is with its partitions, and in which order it asks for them."""
+"""The fetch states of the partitions of one fetcher, and the order in which it fetches them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from enum import Enum
 from threading import RLock
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -12,9 +13,10 @@ from kraftlake.delta import TopicPartition
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.errors import ReplicationError
 from kraftlake.replica_manager.fetch.fetcher import BrokerEndPoint, InitialFetchState
-from kraftlake.replica_manager.fetch.fetcher_owner import FetcherOwner
 from kraftlake.replica_manager.logs.partition_log import PartitionLog
-from kraftlake.runtime.clock import Clock
+
+if TYPE_CHECKING:
+    from kraftlake.replica_manager.replica_manager import ReplicaManager
 
 
 class ReplicaState(Enum):
@@ -26,10 +28,10 @@ class ReplicaState(Enum):
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
 class PartitionFetchState:
-    """Where a fetcher is with a partition.
+    """The next offset to fetch of a partition, and what has to happen before.
 
-    `lag` is how far the leader's high watermark is ahead, None before the first answer; `ready_at_ns` the clock's
-    reading from which on it may be fetched again. Source: org.apache.kafka.server.PartitionFetchState.
+    `lag` is the leader's high watermark minus `fetch_offset` (at least 0), None before the first answer. The partition
+    is not fetched before the clock reads `ready_at_ns`. Source: org.apache.kafka.server.PartitionFetchState.
     """
 
     topic_id: Uuid | None
@@ -42,46 +44,46 @@ class PartitionFetchState:
 
     @property
     def is_truncating(self) -> bool:
-        """Whether it is to be truncated before it is fetched, once it is ready."""
+        """Whether the log has to be truncated before the next fetch."""
         return self.state is ReplicaState.TRUNCATING
 
     @property
     def is_in_sync(self) -> bool:
-        """Whether it has all that is committed, as far as the last answer told."""
+        """Whether the log has all committed records, by the last answer."""
         return self.lag is not None and self.lag <= 0
 
 
 class FetchStates:
-    """The partitions of a fetcher, in the order in which they were served last, so that none starves.
+    """The partitions of a fetcher, the one served last at the end, so that none starves.
 
-    A partition that is delayed waits for `backoff_ms`. Source: org.apache.kafka.common.internals.PartitionStates.
+    A partition that fails is delayed by `replica.fetch.backoff.ms`. Source:
+    org.apache.kafka.common.internals.PartitionStates.
     """
 
-    def __init__(self, leader: BrokerEndPoint, owner: FetcherOwner, clock: Clock, backoff_ms: int) -> None:
+    def __init__(self, leader: BrokerEndPoint, manager: ReplicaManager) -> None:
         self.leader = leader
-        """Whom it fetches from."""
-        self._owner = owner
-        self._clock = clock
-        self._backoff_ns = backoff_ms * 1_000_000
+        self._manager = manager
+        self._clock = manager.context.clock
+        self._backoff_ns = manager.context.config.replica_fetch_backoff_ms * 1_000_000
         self._lock = RLock()
         self._states: dict[TopicPartition, PartitionFetchState] = {}
 
     @property
     def partition_count(self) -> int:
-        """How many partitions it has."""
+        """The number of partitions."""
         return len(self._states)
 
     def states(self) -> dict[TopicPartition, PartitionFetchState]:
-        """Where it is, in the order in which partitions are asked for."""
+        """A copy of all states, in the order in which partitions are fetched."""
         with self._lock:
             return dict(self._states)
 
     def lags(self) -> dict[TopicPartition, int]:
-        """The metric ConsumerLag: how far each partition's high watermark is ahead, where that is known."""
+        """The metric ConsumerLag: the lag of each partition whose lag is known."""
         return {name: state.lag for name, state in self.states().items() if state.lag is not None}
 
     def add_partitions(self, states: Mapping[TopicPartition, InitialFetchState]) -> None:
-        """Fetch these; one that is here at the same leader epoch goes on as it is."""
+        """Fetch these partitions too; a partition that is fetched at the same leader epoch keeps its state."""
         with self._lock:
             for name, initial in states.items():
                 known = self._states.get(name)
@@ -90,7 +92,7 @@ class FetchStates:
                 self._move_to_end(name, known)
 
     def _begin(self, name: TopicPartition, initial: InitialFetchState) -> PartitionFetchState:
-        # the leader's answers tell where we diverge, but only by epochs: a log without any goes to its high watermark
+        # a leader's answer names a divergence by epochs: a log without epochs is truncated to its high watermark
         epoch = self._log_of(name).latest_epoch
         return PartitionFetchState(
             topic_id=initial.topic_id,
@@ -101,13 +103,13 @@ class FetchStates:
         )
 
     def remove_partitions(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """Fetch these no longer."""
+        """Stop to fetch these partitions; returns the fetch offsets of those that were fetched."""
         with self._lock:
             mine = self._states
             return {name: mine.pop(name).fetch_offset for name in partitions if name in mine} if mine else {}
 
     def remove_all_partitions(self) -> Mapping[TopicPartition, InitialFetchState]:
-        """Fetch nothing any more."""
+        """Stop to fetch; returns where another fetcher of the same leader continues."""
         with self._lock:
             states, self._states = self._states, {}
         return {
@@ -121,7 +123,7 @@ class FetchStates:
         }
 
     def mark_for_truncation(self, name: TopicPartition, offset: int) -> None:
-        """Truncate to `offset`, or where it is if that is lower, before going on."""
+        """Truncate a partition to `offset`, or to its fetch offset if that is lower, before the next fetch."""
         with self._lock:
             state = self._states.get(name)
             if state is not None:
@@ -151,7 +153,7 @@ class FetchStates:
         return state.state is ReplicaState.FETCHING and state.ready_at_ns <= now_ns
 
     def _log_of(self, name: TopicPartition) -> PartitionLog:
-        return self._owner.partition_or_raise(name).local_log
+        return self._manager.partition_or_raise(name).local_log
 
     def _latest_epoch(self, name: TopicPartition) -> int | None:
         try:

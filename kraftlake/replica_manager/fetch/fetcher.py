@@ -1,4 +1,4 @@
-"""What the replica manager needs of a fetcher, whatever drives it."""
+"""The interface of fetchers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kraftlake.records.uuid import Uuid
 
 
 class BrokerEndPoint(NamedTuple):
-    """Where a leader is reached."""
+    """The address of a leader."""
 
     id: int
     host: str
@@ -21,7 +21,7 @@ class BrokerEndPoint(NamedTuple):
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
 class InitialFetchState:
-    """Where a fetcher begins: at `offset`, of the leader of `current_leader_epoch`."""
+    """The offset at which the fetch of a partition starts, and the leader to fetch from."""
 
     topic_id: Uuid | None
     leader: BrokerEndPoint
@@ -31,9 +31,9 @@ class InitialFetchState:
 
 @attrs.frozen(kw_only=True)
 class FetcherFigures:
-    """What a fetcher has done since it began, and how far the high watermarks of its partitions are ahead, as known.
+    """The counters of a fetcher since its start, and the lags of its partitions (in records) that are known.
 
-    `name` is what its thread is called. Source: kafka.server.FetcherStats, FetcherLagStats.
+    `name` is the name of the fetcher's thread. Source: kafka.server.FetcherStats, FetcherLagStats.
     """
 
     name: str
@@ -47,39 +47,39 @@ class Fetcher(Protocol):
 
     @property
     def leader(self) -> BrokerEndPoint:
-        """Whom it fetches from."""
+        """The leader to fetch from."""
 
     @property
     def partition_count(self) -> int:
-        """How many partitions it fetches."""
+        """The number of partitions."""
 
     def figures(self) -> FetcherFigures:
-        """What it has done, and where it is, for metrics."""
+        """The counters and lags for metrics."""
 
     def start(self) -> None:
-        """Begin; called once, before the first partition is added."""
+        """Start; called once, before the first partition is added."""
 
     def shutdown(self) -> None:
-        """End, without waiting for what runs: once this returns it has no partitions and touches no log."""
+        """End without waiting: after this call the fetcher has no partitions and touches no log."""
 
     def await_shutdown(self, timeout_s: float) -> bool:
-        """Wait until nothing of it runs any more after `shutdown`; False where something still does."""
+        """Wait after `shutdown` until the fetcher's thread has ended; False where it still runs."""
 
     def add_partitions(self, states: Mapping[TopicPartition, InitialFetchState]) -> None:
-        """Fetch these too; one that is fetched already at the same leader epoch goes on as it is."""
+        """Fetch these partitions too; a partition that is fetched at the same leader epoch keeps its state."""
 
     def remove_partitions(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """Fetch these no longer; gives the offset that each of those it had is at."""
+        """Stop to fetch these partitions; returns the fetch offsets of those that were fetched."""
 
     def remove_all_partitions(self) -> Mapping[TopicPartition, InitialFetchState]:
-        """Fetch nothing any more; gives where another fetcher of the same leader would go on."""
+        """Stop to fetch; returns where another fetcher of the same leader continues."""
 
     def mark_for_truncation(self, name: TopicPartition, offset: int) -> None:
-        """Truncate a partition to `offset`, or where it is if that is lower, before going on."""
+        """Truncate a partition to `offset`, or to its fetch offset if that is lower, before the next fetch."""
 
 
 class FetcherFactory(Protocol):
-    """Makes fetchers."""
+    """Creates fetchers."""
 
     def __call__(self, fetcher_id: int, leader: BrokerEndPoint) -> Fetcher:
-        """A fetcher that has not begun; `fetcher_id` tells it from the others of that leader."""
+        """A fetcher that is not started; `fetcher_id` distinguishes the fetchers of one leader."""

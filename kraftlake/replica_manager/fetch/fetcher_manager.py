@@ -1,4 +1,4 @@
-"""Which fetcher fetches what: one for each leader and fetcher id."""
+"""Assigns partitions to fetchers: one for each leader and fetcher id."""
 
 from __future__ import annotations
 
@@ -16,15 +16,14 @@ from kraftlake.runtime.log import get_logger
 _log = get_logger(__name__)
 
 LONGEST_JOIN_S: Final = 30.0
-"""How long `close` waits for all threads together."""
+"""The longest time that `close` waits for all threads together."""
 
 
 class FetcherManager:
-    """Fetchers by (leader's id, fetcher id). A fetcher is reused only while the leader's address is the same.
+    """Fetchers by (leader id, fetcher id), each for one address of its leader.
 
-    `failed_partitions` are those that could not be fetched; a partition leaves it when it is added or removed. Fetchers
-    that are no longer needed end by themselves: only `close` waits for their threads, without the lock.
-    Source: kafka.server.AbstractFetcherManager.
+    `failed_partitions` are the partitions that could not be fetched; adding or removing a partition takes it out. Only
+    `close` waits for the threads of ended fetchers, without the lock. Source: kafka.server.AbstractFetcherManager.
     """
 
     def __init__(self, factory: FetcherFactory, fetchers: int, listener: TransitionListener | None = None) -> None:
@@ -37,17 +36,17 @@ class FetcherManager:
         self.failed_partitions: set[TopicPartition] = set()
 
     def fetchers(self) -> dict[tuple[int, int], Fetcher]:
-        """Those that run, by (leader's id, fetcher id)."""
+        """A copy of the running fetchers by (leader id, fetcher id)."""
         with self._lock:
             return dict(self._fetchers)
 
     def fetcher_id(self, partition: TopicPartition) -> int:
-        """Which of a leader's fetchers fetches the partition."""
+        """The id of the fetcher that fetches a partition."""
         number = 31 * java_hash(partition.topic) + partition.partition
         return (number & 0x7FFF_FFFF) % self._fetchers_per_broker
 
     def add_fetcher_for_partitions(self, states: Mapping[TopicPartition, InitialFetchState]) -> None:
-        """Fetch these; fetchers that are missing are started."""
+        """Fetch these partitions; missing fetchers are started."""
         with self._lock:
             by_fetcher: dict[tuple[BrokerEndPoint, int], dict[TopicPartition, InitialFetchState]] = {}
             for partition, state in states.items():
@@ -83,11 +82,11 @@ class FetcherManager:
         return fetcher
 
     def add_failed_partition(self, partition: TopicPartition) -> None:
-        """Note that a partition can't be fetched. Takes no lock: a fetcher that holds its own calls this."""
+        """Note that a partition can't be fetched. Takes no lock: fetchers call this with their own lock held."""
         self.failed_partitions.add(partition)
 
     def remove_fetcher_for_partitions(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Fetch these no longer; gives where each of those that were fetched is. Fetchers go on, idle ones too."""
+        """Stop to fetch these partitions; returns the fetch offsets of those that were fetched. Ends no fetcher."""
         wanted = list(partitions)
         positions: dict[TopicPartition, int] = {}
         with self._lock:
@@ -100,19 +99,19 @@ class FetcherManager:
         return positions
 
     def shutdown_idle_fetchers(self) -> None:
-        """End those that have nothing to fetch."""
+        """End the fetchers without partitions."""
         with self._lock:
             idle = [key for key, fetcher in self._fetchers.items() if fetcher.partition_count <= 0]
             for key in idle:
                 self._end(key, "it has nothing to fetch any more")
 
     def fetcher_of(self, leader_id: int, partition: TopicPartition) -> Fetcher | None:
-        """The fetcher that fetches a partition from a leader, if there is one."""
+        """The fetcher for a partition and a leader, if it runs."""
         with self._lock:
             return self._fetchers.get((leader_id, self.fetcher_id(partition)))
 
     def resize(self, fetchers: int) -> None:
-        """Have another number of fetchers for each leader; every partition goes to the one that its hash names now."""
+        """Change the number of fetchers for each leader, and assign every partition anew."""
         with self._lock:
             if fetchers == self._fetchers_per_broker:
                 return
@@ -126,7 +125,7 @@ class FetcherManager:
             self.shutdown_idle_fetchers()
 
     def close(self, timeout_s: float = LONGEST_JOIN_S) -> list[str]:
-        """End all, and wait `timeout_s` at most until nothing of them runs; what still does is logged and given."""
+        """End all fetchers and wait at most `timeout_s` for their threads; returns and logs those that still run."""
         with self._lock:
             for key in list(self._fetchers):
                 self._end(key, "the broker shuts down")
@@ -143,7 +142,7 @@ class FetcherManager:
         fetcher = self._fetchers.pop(key)
         try:
             fetcher.shutdown()
-        except Exception as fault:  # one that can't be ended keeps no other from its own
+        except Exception as fault:  # an error of one fetcher must not keep the others from ending
             _log.error("fetcher_not_shut_down", leader=key[0], fetcher=key[1], cause=f"{type(fault).__name__}: {fault}")
         self._ending = [one for one in (*self._ending, fetcher) if not one.await_shutdown(0)]
         self._tell(TransitionKind.FETCHER_STOPPED, key, fetcher.leader, reason)
@@ -165,7 +164,7 @@ def _name(key: tuple[int, int], leader: BrokerEndPoint) -> FetcherName:
 
 @lru_cache(maxsize=65_536)
 def java_hash(text: str) -> int:
-    """String.hashCode: of UTF-16 units, as a Java int."""
+    """Java's String.hashCode: of UTF-16 code units, as a signed 32-bit integer."""
     units = text.encode("utf-16-be", "surrogatepass")
     value = 0
     for place in range(0, len(units), 2):

@@ -1,4 +1,4 @@
-"""A fetcher with a thread of its own: turns the state machine, and waits where there is nothing to do."""
+"""Drives a fetcher in a thread."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from kraftlake.runtime.fault_handler import FaultHandler
 
 
 class ReplicaFetcherThread:
-    """A `Fetcher` that works by itself from `start` to `shutdown`.
+    """A `Fetcher` whose thread runs rounds from `start` to `shutdown`. Source: kafka.server.ReplicaFetcherThread.
 
-    Each round that finds nothing to ask for waits `backoff_ms`, or until a partition is added. A fault that no round
-    should have is told to the handler, and the next round goes on. `shutdown` aborts the round that is under way, and
-    the thread ends by itself. Source: kafka.server.ReplicaFetcherThread.
+    After a round without work the thread waits `backoff_ms`, or until a partition is added. An unexpected error goes to
+    the fault handler, and the next round follows. `shutdown` aborts the current round and does not wait for the thread.
     """
 
     def __init__(self, fetcher: ReplicaFetcher, *, backoff_ms: int, fault_handler: FaultHandler) -> None:
@@ -28,35 +27,35 @@ class ReplicaFetcherThread:
 
     @property
     def leader(self) -> BrokerEndPoint:
-        """Whom it fetches from."""
+        """The leader to fetch from."""
         return self.fetcher.leader
 
     @property
     def partition_count(self) -> int:
-        """How many partitions it has."""
+        """The number of partitions."""
         return self.fetcher.partition_count
 
     @property
     def is_alive(self) -> bool:
-        """Whether its thread runs."""
+        """Whether the thread runs."""
         return self._thread.is_alive()
 
     def figures(self) -> FetcherFigures:
-        """What it has done, and how far it is behind."""
+        """The counters and lags for metrics."""
         return self.fetcher.figures()
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self.fetcher.start()
         self._thread.start()
 
     def shutdown(self) -> None:
-        """End, without waiting for the thread."""
+        """End the fetcher without waiting for the thread."""
         self.fetcher.shutdown()
         self._news.set()
 
     def await_shutdown(self, timeout_s: float) -> bool:
-        """Wait for the thread's end; whether it has ended, or is the caller, which can't wait for itself."""
+        """Wait for the thread; returns whether it has ended, True at once for a call from the thread itself."""
         if self._thread is current_thread():
             return True
         if self._thread.is_alive():
@@ -64,20 +63,20 @@ class ReplicaFetcherThread:
         return not self._thread.is_alive()
 
     def add_partitions(self, states: Mapping[TopicPartition, InitialFetchState]) -> None:
-        """Fetch these too."""
+        """Fetch these partitions too."""
         self.fetcher.add_partitions(states)
         self._news.set()
 
     def remove_partitions(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """Fetch these no longer."""
+        """Stop to fetch these partitions."""
         return self.fetcher.remove_partitions(partitions)
 
     def remove_all_partitions(self) -> Mapping[TopicPartition, InitialFetchState]:
-        """Fetch nothing any more."""
+        """Stop to fetch."""
         return self.fetcher.remove_all_partitions()
 
     def mark_for_truncation(self, name: TopicPartition, offset: int) -> None:
-        """Truncate a partition before going on."""
+        """Truncate a partition before the next fetch."""
         self.fetcher.mark_for_truncation(name, offset)
         self._news.set()
 

@@ -1,4 +1,4 @@
-"""A leader as its fetchers see it, over a network or within one process."""
+"""The requests of fetchers to a leader, over a network or within one process."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ class LeaderUnreachableError(KraftlakeError):
 
 @attrs.frozen(kw_only=True)
 class FetchRequest:
-    """A follower's fetch. With a session (KIP-227) `partitions` are those that differ from the last one.
+    """A follower's fetch. In a session (KIP-227), `partitions` are those that differ from the last request.
 
-    `session_id` 0 with `session_epoch` 0 asks for a session, −1 ends one. `forgotten` are fetched no longer.
+    `session_id` 0 with `session_epoch` 0 requests a session, epoch −1 ends one. `forgotten` partitions leave the
+    session.
     """
 
     replica_id: int
@@ -39,7 +40,7 @@ class FetchRequest:
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
 class FetchedPartition:
-    """What a leader answers for one partition; `data` are whole batches, the last one maybe cut off."""
+    """The leader's answer for one partition; `data` has whole batches, of which the last may be cut off."""
 
     error: ErrorCode = ErrorCode.NONE
     data: bytes = attrs.field(default=b"", repr=False)
@@ -50,9 +51,9 @@ class FetchedPartition:
 
 @attrs.frozen(kw_only=True)
 class FetchResponse:
-    """A leader's answer; with an error for the whole request `partitions` are empty.
+    """The leader's answer; with an error for the whole request, `partitions` is empty.
 
-    In a session, partitions of which there is nothing to tell are left out.
+    In a session, partitions without news are left out.
     """
 
     error: ErrorCode = ErrorCode.NONE
@@ -62,45 +63,45 @@ class FetchResponse:
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
 class EpochEndOffset:
-    """Where an epoch ended at the leader (OffsetsForLeaderEpoch); None where it does not know."""
+    """The answer to OffsetsForLeaderEpoch: the end of the epoch, None where it is unknown."""
 
     error: ErrorCode = ErrorCode.NONE
     end: OffsetAndEpoch | None = None
 
 
 class LeaderEndPoint(Protocol):
-    """Asks one leader. Any call may raise LeaderUnreachableError. Source: kafka.server.LeaderEndPoint.
+    """Requests to one leader. Any call may raise LeaderUnreachableError. Source: kafka.server.LeaderEndPoint.
 
-    One thread asks; any thread may `close`.
+    One thread sends requests; any thread may call `close`.
     """
 
     @property
     def broker_end_point(self) -> BrokerEndPoint:
-        """Who it is."""
+        """The leader's id and address."""
 
     @property
     def is_truncation_on_fetch_supported(self) -> bool:
-        """Whether its answers to fetches tell where the follower diverges (KIP-595).
+        """Whether fetch responses name the diverging epoch (KIP-595).
 
-        Otherwise a follower asks for the ends of epochs, again and again, until it is truncated.
+        Otherwise the fetcher requests the ends of epochs until the truncation is complete.
         """
 
     def fetch(self, request: FetchRequest) -> FetchResponse:
-        """Fetch; may take as long as the request allows."""
+        """Fetch; waits at most as long as the request allows."""
 
     def epoch_end_offsets(
         self, epochs: Mapping[TopicPartition, tuple[int, int]]
     ) -> Mapping[TopicPartition, EpochEndOffset]:
-        """Where epochs ended: (current leader epoch, epoch) by partition."""
+        """The ends of leader epochs, asked for by (current leader epoch, epoch)."""
 
     def earliest_offset(self, partition: TopicPartition, current_leader_epoch: int) -> int:
-        """Where the leader's log starts; ReplicationError with the leader's error."""
+        """The leader's log start offset. Raises ReplicationError with the leader's error."""
 
     def latest_offset(self, partition: TopicPartition, current_leader_epoch: int) -> int:
-        """Where the leader's log ends; ReplicationError with the leader's error."""
+        """The leader's log end offset. Raises ReplicationError with the leader's error."""
 
     def close(self) -> None:
-        """Ask no more, at once: a call that waits raises LeaderUnreachableError, as every later one does.
+        """Close at once: the call in flight and every later one raise LeaderUnreachableError.
 
-        Returns without waiting for that call, for it is called with locks held.
+        Returns without waiting for the call in flight, because locks are held.
         """

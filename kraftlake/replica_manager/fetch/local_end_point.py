@@ -1,4 +1,4 @@
-"""This broker's own replicas as a leader, for the copies of them that are made in other directories."""
+"""This broker's own replicas as the leader of their future logs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class LocalEndPoint:
-    """A `LeaderEndPoint` that reads this broker's logs to their end, whether it leads them or not, and never waits.
+    """A `LeaderEndPoint` that reads this broker's logs up to their end, as leader or follower, and never waits.
 
     Source: kafka.server.LocalLeaderEndPoint.
     """
@@ -31,7 +31,7 @@ class LocalEndPoint:
         self._manager = manager
 
     def fetch(self, request: FetchRequest) -> FetchResponse:
-        """Read what is there."""
+        """Read without waiting."""
         params = FetchParams(
             replica_id=request.replica_id,
             max_wait_ms=0,
@@ -45,9 +45,9 @@ class LocalEndPoint:
     def epoch_end_offsets(
         self, epochs: Mapping[TopicPartition, tuple[int, int]]
     ) -> Mapping[TopicPartition, EpochEndOffset]:
-        """Where epochs of the replicas ended; of an epoch after a replica's last, where that one ended.
+        """The ends of leader epochs; for an epoch after the log's latest epoch, the end of the latest epoch.
 
-        A replica that was truncated may know no epoch as late as its copy's, and the copy diverges before that.
+        A replica that was truncated may lack the latest epoch of its future log, which then diverges earlier.
         """
         answers: dict[TopicPartition, EpochEndOffset] = {}
         for name, (current, epoch) in epochs.items():
@@ -57,7 +57,7 @@ class LocalEndPoint:
                     end = last_offset_for_leader_epoch(partition, current, epoch, require_leader=False)
                     if end is None:
                         log = partition.local_log
-                        latest = log.latest_epoch  # None where the log is empty: so is any epoch there
+                        latest = log.latest_epoch  # None in an empty log, where every epoch is empty
                         end = OffsetAndEpoch(log.log_end_offset, epoch if latest is None else latest)
                 answers[name] = EpochEndOffset(end=end)
             except Exception as error:
@@ -65,12 +65,12 @@ class LocalEndPoint:
         return answers
 
     def earliest_offset(self, partition: TopicPartition, current_leader_epoch: int) -> int:  # noqa: ARG002
-        """Where the replica starts."""
+        """The log start offset of the replica."""
         return self._manager.partition_or_raise(partition).local_log.log_start_offset
 
     def latest_offset(self, partition: TopicPartition, current_leader_epoch: int) -> int:  # noqa: ARG002
-        """Where the replica ends."""
+        """The log end offset of the replica."""
         return self._manager.partition_or_raise(partition).local_log.log_end_offset
 
     def close(self) -> None:
-        """Nothing is waited for."""
+        """Do nothing: no call waits."""

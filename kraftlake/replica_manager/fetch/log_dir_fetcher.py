@@ -1,4 +1,4 @@
-"""A fetcher that moves replicas to other directories of the broker: it copies them there and has them take the place.
+"""Copies replicas to other log directories of this broker, and promotes each copy once it is caught up.
 
 Source: kafka.server.ReplicaAlterLogDirsThread.
 """
@@ -27,14 +27,15 @@ from kraftlake.replica_manager.partition.follower import (
 )
 from kraftlake.replica_manager.partition.leader import FUTURE_REPLICA, FetchPartition
 from kraftlake.replica_manager.partition.partition import Partition
-from kraftlake.replica_manager.replication_quota import ReplicaQuota
+from kraftlake.replica_manager.partition.replica import NO_BROKER_EPOCH
+from kraftlake.replica_manager.replication_quota import ReplicationQuota
 
 if TYPE_CHECKING:
     from kraftlake.replica_manager.replica_manager import ReplicaManager
 
 
 class Promotion(Enum):
-    """How far a copy is with taking its replica's place."""
+    """The step of a future log on its way to replace the replica's log."""
 
     COPYING = "copying"
     QUEUED = "told to the controller"
@@ -43,72 +44,41 @@ class Promotion(Enum):
 
 @attrs.define(eq=False)
 class Move:
-    """A replica on its way: where it lies, by id, and how far its copy is."""
+    """The move of a replica to another log directory; `from_directory` is the id of its present directory."""
 
     topic_id: Uuid
     from_directory: Uuid | None
     promotion: Promotion = Promotion.COPYING
 
 
-class MovedReplicas:
-    """The `FetcherOwner` of fetchers that move replicas: nobody waits for a copy, and it has no copy of its own."""
-
-    def __init__(self, manager: ReplicaManager) -> None:
-        self._manager = manager
-
-    def partition_or_raise(self, topic_partition: TopicPartition) -> Partition:
-        """The partition."""
-        return self._manager.partition_or_raise(topic_partition)
-
-    def add_failed_partition(self, topic_partition: TopicPartition) -> None:
-        """It can't be moved until metadata changes it."""
-        self._manager.log_dir_fetchers.add_failed_partition(topic_partition)
-
-    def complete_delayed_fetches(self, partitions: Iterable[TopicPartition]) -> None:
-        """Nobody waits for a copy."""
-
-    def mark_future_for_truncation(self, topic_partition: TopicPartition, offset: int) -> None:
-        """A copy has none."""
-
-
 class LogDirFetcher(ReplicaFetcher):
-    """Copies one replica at a time, in the order of their names, as fast as `quota` allows, and without a session.
+    """Copies one replica at a time, in the order of their names, as fast as `quota` allows, without a fetch session.
 
-    A copy that has caught up is told to the controller (AssignReplicasToDirs), and takes the replica's place once the
-    controller has accepted that and it is caught up still. A move that is given up in between is taken back there. A
-    round that copies nothing says so, for the driver to wait.
+    A future log that has caught up is reported to the controller (AssignReplicasToDirs). It replaces the replica's log
+    once the controller has accepted the report and if it is still caught up. When a reported move is cancelled, the
+    present directory is reported again.
     """
 
     def __init__(
-        self, fetcher_id: int, here: BrokerEndPoint, manager: ReplicaManager, *, quota: ReplicaQuota | None = None
+        self, fetcher_id: int, here: BrokerEndPoint, manager: ReplicaManager, *, quota: ReplicationQuota | None = None
     ) -> None:
-        super().__init__(
-            fetcher_id,
-            LocalEndPoint(manager, here),
-            MovedReplicas(manager),
-            broker_id=FUTURE_REPLICA,
-            broker_epoch=lambda: -1,
-            config=manager.config,
-            clock=manager.context.clock,
-            quota=quota,
-        )
+        super().__init__(fetcher_id, LocalEndPoint(manager, here), manager, quota=quota)
         self.name = f"ReplicaAlterLogDirsThread-{fetcher_id}"
-        self._manager = manager
         self._moves: dict[TopicPartition, Move] = {}
         self._in_progress: TopicPartition | None = None
 
     def moves(self) -> dict[TopicPartition, Promotion]:
-        """What is on its way, and how far."""
+        """The step of each move."""
         with self._lock:
             return {name: move.promotion for name, move in self._moves.items()}
 
     def do_work(self) -> bool:
-        """One round; False when nothing was copied."""
+        """Run one round; False when nothing was copied, so that the driver waits."""
         before = self.bytes
         return super().do_work() and self.bytes > before
 
     def add_partitions(self, states: Mapping[TopicPartition, InitialFetchState]) -> None:
-        """Move these too, if their copies are not in place already."""
+        """Move these replicas too, except those whose future log has replaced the log already."""
         with self._lock:
             moving: dict[TopicPartition, InitialFetchState] = {}
             for name, state in states.items():
@@ -122,14 +92,14 @@ class LogDirFetcher(ReplicaFetcher):
             super().add_partitions(moving)
 
     def remove_partitions(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """Move these no longer; the controller is told of those that it believes to be moved."""
+        """Stop to move these replicas; the controller is told of those whose new directory was reported."""
         names = list(partitions)
         with self._lock:
             for name in names:
                 move = self._moves.pop(name, None)
                 if move is None or move.promotion is Promotion.COPYING or move.from_directory is None:
                     continue
-                self._manager.directory_events.handle_assignment(
+                self._manager.context.directory_events.handle_assignment(
                     TopicIdPartition(move.topic_id, name), move.from_directory, "the move was given up"
                 )
             return super().remove_partitions(names)
@@ -137,7 +107,7 @@ class LogDirFetcher(ReplicaFetcher):
     # copying
 
     def _begin(self, name: TopicPartition, initial: InitialFetchState) -> PartitionFetchState:  # noqa: ARG002
-        # the copy may have missed what the replica has truncated while it was not here: epochs tell
+        # the replica may have been truncated while the future log was not copied: the epochs tell
         return PartitionFetchState(
             topic_id=initial.topic_id,
             fetch_offset=initial.offset,
@@ -160,13 +130,19 @@ class LogDirFetcher(ReplicaFetcher):
         request = super()._request(partitions, forgotten)
         if request is None or not partitions:
             return None
-        without = {name: attrs.evolve(fetch, last_fetched_epoch=None) for name, fetch in partitions.items()}
-        return attrs.evolve(request, max_wait_ms=0, min_bytes=0, partitions=without)
+        return attrs.evolve(
+            request,
+            replica_id=FUTURE_REPLICA,
+            replica_epoch=NO_BROKER_EPOCH,
+            max_wait_ms=0,
+            min_bytes=0,
+            partitions={name: attrs.evolve(fetch, last_fetched_epoch=None) for name, fetch in partitions.items()},
+        )
 
     def _append_to_log(
         self, name: TopicPartition, state: PartitionFetchState, fetched: FetchedPartition
     ) -> LogAppendInfo | None:
-        partition = self._owner.partition_or_raise(name)
+        partition = self._manager.partition_or_raise(name)
         with partition.lock:
             log = self._log_of(name)
             if state.fetch_offset != log.log_end_offset:
@@ -191,7 +167,7 @@ class LogDirFetcher(ReplicaFetcher):
                 if target is None or not partition.is_future_caught_up:
                     return
                 move.promotion = Promotion.QUEUED
-            self._manager.directory_events.handle_assignment(
+            self._manager.context.directory_events.handle_assignment(
                 TopicIdPartition(move.topic_id, name),
                 target,
                 "the replica was moved there",
@@ -199,22 +175,25 @@ class LogDirFetcher(ReplicaFetcher):
             )
 
     def _accepted(self, name: TopicPartition, move: Move) -> None:
-        """The controller has noted the directory: another move of the partition may have begun meanwhile."""
+        """Note that the controller has accepted the directory, unless another move of the partition has begun."""
         with self._lock:
             if self._moves.get(name) is move:
                 move.promotion = Promotion.ACCEPTED
 
     def _truncate(self, name: TopicPartition, offset: int) -> None:
-        truncate_to(self._owner.partition_or_raise(name), offset, is_future=True)
+        truncate_to(self._manager.partition_or_raise(name), offset, is_future=True)
 
     def _truncate_fully(self, name: TopicPartition, offset: int) -> None:
-        truncate_fully_and_start_at(self._owner.partition_or_raise(name), offset, is_future=True)
+        truncate_fully_and_start_at(self._manager.partition_or_raise(name), offset, is_future=True)
+
+    def _add_failed_partition(self, name: TopicPartition) -> None:
+        self._manager.log_dir_fetchers.add_failed_partition(name)
 
     def _log_of(self, name: TopicPartition) -> PartitionLog:
-        future = self._owner.partition_or_raise(name).future_log
+        future = self._manager.partition_or_raise(name).future_log
         if future is None:
             raise ReplicationError(f"{name} is not being moved to another directory.")
         return future
 
     def _directory_of(self, log: PartitionLog | None) -> Uuid | None:
-        return None if log is None else self._manager.log_manager.directory_id(log.directory)
+        return None if log is None else self._manager.context.log_manager.directory_id(log.directory)

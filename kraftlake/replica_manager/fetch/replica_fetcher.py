@@ -1,16 +1,16 @@
-"""A fetcher: keeps the partitions of one leader up with it. A state machine; a thread or a simulator turns it.
+"""Replicates the partitions of one leader. A state machine, driven by a thread or by a simulator.
 
 Source: kafka.server.AbstractFetcherThread and ReplicaFetcherThread.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import attrs
 
 from kraftlake.delta import TopicPartition
-from kraftlake.replica_manager.config import ReplicaManagerConfig
 from kraftlake.replica_manager.errors import (
     CorruptRecordError,
     ErrorCode,
@@ -21,7 +21,6 @@ from kraftlake.replica_manager.errors import (
 from kraftlake.replica_manager.fetch.fetch_session import FetchSession
 from kraftlake.replica_manager.fetch.fetch_states import FetchStates, PartitionFetchState, ReplicaState
 from kraftlake.replica_manager.fetch.fetcher import FetcherFigures
-from kraftlake.replica_manager.fetch.fetcher_owner import FetcherOwner
 from kraftlake.replica_manager.fetch.leader_end_point import (
     EpochEndOffset,
     FetchedPartition,
@@ -39,59 +38,56 @@ from kraftlake.replica_manager.partition.follower import (
     truncate_to,
 )
 from kraftlake.replica_manager.partition.leader import FetchPartition
-from kraftlake.replica_manager.replication_quota import ReplicaQuota, UnboundedQuota
-from kraftlake.runtime.clock import Clock
+from kraftlake.replica_manager.replication_quota import ReplicationQuota
 from kraftlake.runtime.log import get_logger
+
+if TYPE_CHECKING:
+    from kraftlake.replica_manager.replica_manager import ReplicaManager
 
 _log = get_logger(__name__)
 _NOTHING = LogAppendInfo()
-"""Nothing was appended: of thousands of partitions most bring nothing in a round."""
+"""The result for a partition without new data: most of thousands of partitions have none in a round."""
 
 
 class ReplicaFetcher(FetchStates):
-    """Fetches partitions from one leader: `do_work` again and again, each time one round of truncating and fetching.
+    """Fetches partitions from one leader; each call of `do_work` is one round of truncating and fetching.
 
-    What goes wrong with one partition delays it by `replica.fetch.backoff.ms`, or, where only metadata can help, takes
-    it out (`failed_partitions` of the manager). `name` is what its thread is called.
+    An error of one partition delays the partition by `replica.fetch.backoff.ms`. An error that only new metadata can
+    resolve removes the partition, which becomes one of `FetcherManager.failed_partitions`. Without a `quota` nothing
+    is throttled. `name` is the name of the fetcher's thread.
     """
 
     def __init__(
         self,
         fetcher_id: int,
         leader: LeaderEndPoint,
-        owner: FetcherOwner,
+        manager: ReplicaManager,
         *,
-        broker_id: int,
-        broker_epoch: Callable[[], int],
-        config: ReplicaManagerConfig,
-        clock: Clock,
-        quota: ReplicaQuota | None = None,
+        quota: ReplicationQuota | None = None,
     ) -> None:
-        super().__init__(leader.broker_end_point, owner, clock, config.replica_fetch_backoff_ms)
+        super().__init__(leader.broker_end_point, manager)
         self.name = f"ReplicaFetcherThread-{fetcher_id}-{leader.broker_end_point.id}"
         self._end_point = leader
-        self._broker_id = broker_id
-        self._broker_epoch = broker_epoch
-        self._config = config
-        self._quota = quota or UnboundedQuota()
+        self._config = manager.context.config
+        self._quota = quota or ReplicationQuota(self._clock)
         self._session = FetchSession()
         self._raised: set[TopicPartition] = set()
         self.running = False
         self.requests = 0
-        """Fetch requests that were answered or failed."""
+        """The number of fetch requests that were answered or failed."""
         self.bytes = 0
-        """Bytes appended."""
+        """The number of bytes appended."""
 
     def figures(self) -> FetcherFigures:
-        """What it has done, and how far it is behind."""
+        """The counters and lags since the start."""
         return FetcherFigures(name=self.name, requests=self.requests, bytes=self.bytes, lags=self.lags())
 
     def start(self) -> None:
-        """Begin; the driver calls `do_work` from now on."""
+        """Start; the driver calls `do_work` from now on."""
         self.running = True
 
     def shutdown(self) -> None:
-        """End: what is being waited for is given up, and an answer that comes still finds no partition to change."""
+        """End: abort the request in flight and remove all partitions, so that a late answer changes nothing."""
         self.running = False
         try:
             self._end_point.close()
@@ -99,13 +95,13 @@ class ReplicaFetcher(FetchStates):
             self.remove_all_partitions()
 
     def await_shutdown(self, timeout_s: float) -> bool:  # noqa: ARG002
-        """Its driver's thread runs it: nothing runs of its own."""
+        """Return at once: a fetcher without a thread has nothing to wait for."""
         return True
 
-    # the driver's side
+    # calls of the driver
 
     def do_work(self) -> bool:
-        """One round; False when there was nothing to ask for, and the driver may wait `replica.fetch.backoff.ms`."""
+        """Run one round; False when there was nothing to fetch, so that the driver waits `replica.fetch.backoff.ms`."""
         self.maybe_truncate()
         request = self.build_fetch()
         if request is None:
@@ -119,7 +115,7 @@ class ReplicaFetcher(FetchStates):
         return True
 
     def maybe_truncate(self) -> None:
-        """Truncate what is to be: by the leader's epochs where ours are known, else to the high watermark."""
+        """Truncate the marked logs: by the leader's epochs where the log has epochs, else to the fetch offset."""
         with self._lock:
             now = self._clock.nanoseconds()
             truncating = [
@@ -143,12 +139,12 @@ class ReplicaFetcher(FetchStates):
             ends = {name: EpochEndOffset(error=ErrorCode.NETWORK_EXCEPTION) for name in by_epoch}
         with self._lock:
             for name, end in ends.items():
-                # removed, added again or marked for truncation meanwhile: it is asked for anew
+                # a partition that was removed, added again or marked for truncation meanwhile is asked for again
                 if self._states.get(name) is asked[name]:
                     self._truncate_by(name, end)
 
     def build_fetch(self) -> FetchRequest | None:
-        """The next request; None when no partition is ready and there is nothing to forget."""
+        """The next fetch request; None when no partition is ready and the session has nothing to forget."""
         wanted: dict[TopicPartition, FetchPartition] = {}
         with self._lock:
             now = self._clock.nanoseconds()
@@ -170,7 +166,7 @@ class ReplicaFetcher(FetchStates):
             return self._request(partitions, forgotten) if wanted or forgotten else None
 
     def _select(self, now_ns: int) -> list[tuple[TopicPartition, PartitionFetchState]]:
-        """What to ask for now, in order."""
+        """The partitions to fetch now, in order."""
         return [
             (name, state)
             for name, state in self._states.items()
@@ -181,8 +177,8 @@ class ReplicaFetcher(FetchStates):
         self, partitions: Mapping[TopicPartition, FetchPartition], forgotten: tuple[TopicPartition, ...]
     ) -> FetchRequest | None:
         return FetchRequest(
-            replica_id=self._broker_id,
-            replica_epoch=self._broker_epoch(),
+            replica_id=self._manager.context.broker_id,
+            replica_epoch=self._manager.context.broker_epoch(),
             max_wait_ms=self._config.replica_fetch_wait_max_ms,
             min_bytes=self._config.replica_fetch_min_bytes,
             max_bytes=self._config.replica_fetch_response_max_bytes,
@@ -193,7 +189,7 @@ class ReplicaFetcher(FetchStates):
         )
 
     def handle_failure(self, error: Exception) -> None:
-        """The leader was not reached: everything waits a little."""
+        """Delay all partitions: the leader did not answer."""
         if self.running:
             _log.warning("fetch_failed", fetcher=self.name, error=str(error))
         with self._lock:
@@ -202,10 +198,10 @@ class ReplicaFetcher(FetchStates):
             self._delay(self._states)
 
     def handle_response(self, response: FetchResponse) -> None:
-        """Append what the leader has sent, and do what its errors ask for.
+        """Append the fetched batches, and handle the errors of the answer.
 
-        An answer for a partition that is not as it was when it was asked for is dropped: it was removed and added
-        again, in another leader epoch maybe, or truncated, or is to wait.
+        The answer of a partition whose state has changed since the request is dropped: the partition was removed and
+        added again, perhaps in another leader epoch, or it was truncated or delayed.
         """
         diverging: dict[TopicPartition, OffsetAndEpoch] = {}
         delayed: list[TopicPartition] = []
@@ -222,7 +218,7 @@ class ReplicaFetcher(FetchStates):
                     or request is None
                     or not self._is_ready(state, now)
                     or request.fetch_offset != state.fetch_offset
-                    # the same leader in a later epoch may have truncated what it sent in the earlier one
+                    # in a later epoch the same leader may have truncated the batches that it sent in the earlier one
                     or request.current_leader_epoch != state.current_leader_epoch
                 ):
                     self._session.was_not_heard(name)
@@ -231,7 +227,7 @@ class ReplicaFetcher(FetchStates):
                     if self._handle_error(name, state, fetched.error):
                         delayed.append(name)
                 elif fetched.diverging_epoch is not None:
-                    # high watermark and log start count only once the truncation is done, with the next answer
+                    # the high watermark and the log start offset are valid only after the truncation
                     diverging[name] = fetched.diverging_epoch
                     self._session.was_not_heard(name)
                 elif not self._append(name, state, fetched):
@@ -241,23 +237,23 @@ class ReplicaFetcher(FetchStates):
             self._delay(delayed)
             raised, self._raised = self._raised, set()
         if raised:
-            self._owner.complete_delayed_fetches(raised)
+            self._manager.complete_delayed_fetches(raised)
 
     # one partition
 
     def _append(self, name: TopicPartition, state: PartitionFetchState, fetched: FetchedPartition) -> bool:
-        """Whether it may go on at once."""
+        """Append the answer of one partition; False when the partition has to be delayed."""
         try:
             info = self._append_to_log(name, state, fetched)
         except CorruptRecordError as error:
-            # it may be whole the next time, when the leader has finished to write or truncate it
+            # the leader may be writing or truncating the batch: fetch it again
             _log.error("corrupt_batch_fetched", partition=str(name), offset=state.fetch_offset, error=str(error))
             return False
-        except Exception as error:  # one partition's fault is not to stop the others
+        except Exception as error:  # an error of one partition must not stop the others
             self._fail(name, "append", error)
             return True
         if info is None or name not in self._states:
-            return True  # a copy that is gone, or has taken its replica's place
+            return True  # the future log was deleted, or has replaced the log
         appended = info.size_in_bytes
         offset = info.last_offset + 1 if appended else state.fetch_offset
         if appended or state.lag is None:
@@ -278,12 +274,12 @@ class ReplicaFetcher(FetchStates):
     def _append_to_log(
         self, name: TopicPartition, state: PartitionFetchState, fetched: FetchedPartition
     ) -> LogAppendInfo | None:
-        partition = self._owner.partition_or_raise(name)
+        partition = self._manager.partition_or_raise(name)
         with partition.lock:
             log = partition.local_log
             if state.fetch_offset != log.log_end_offset:
                 raise ValueError(f"fetched offset {state.fetch_offset}, but the log ends at {log.log_end_offset}")
-            # an oversized batch comes whole since KIP-74; of a leader that cuts it off replication would stand still
+            # a leader before KIP-74 cuts an oversized batch off, and replication does not advance
             data = fetched.data
             if data and next(log_batches(data), None) is None:
                 _log.error(
@@ -299,7 +295,7 @@ class ReplicaFetcher(FetchStates):
             return info
 
     def _handle_error(self, name: TopicPartition, state: PartitionFetchState, error: ErrorCode) -> bool:
-        """Whether to try again after a while; otherwise it goes on at once, or no more."""
+        """Handle a partition's error; True when the partition has to be delayed."""
         if error is ErrorCode.OFFSET_OUT_OF_RANGE:
             return not self._handle_out_of_range(name, state)
         if error is ErrorCode.FENCED_LEADER_EPOCH:
@@ -322,10 +318,10 @@ class ReplicaFetcher(FetchStates):
         return True
 
     def _offset_after_truncation(self, name: TopicPartition, state: PartitionFetchState) -> PartitionFetchState:
-        """Where to go on when what we asked for is not in the leader's log.
+        """The state after OFFSET_OUT_OF_RANGE.
 
-        The leader ends below us: truncate to its end. It starts above us: begin anew at its start. Otherwise our end
-        has come into its log meanwhile, and is right.
+        A leader's log that ends below ours: truncate to its end. One that starts above our end: restart our log at its
+        start. Otherwise the leader's log has grown to our end meanwhile, and the fetch continues there.
         """
         log, epoch = self._log_of(name), state.current_leader_epoch
         leader_end = self._end_point.latest_offset(name, epoch)
@@ -348,12 +344,12 @@ class ReplicaFetcher(FetchStates):
         )
 
     def _fail_fenced(self, name: TopicPartition, state: PartitionFetchState) -> None:
-        """The leader has a later epoch than the one that we have still: only metadata can help."""
+        """Remove the partition: the leader has a later epoch, and only new metadata tells it."""
         epoch = state.current_leader_epoch
         self._fail(name, "fetch", FencedLeaderEpochError(f"the leader has a later epoch than {epoch}"))
 
     def _truncate_by(self, name: TopicPartition, answer: EpochEndOffset) -> None:
-        """Truncate as the leader's answer about our epoch asks for."""
+        """Truncate by the leader's answer about the end of our latest epoch."""
         if answer.error is ErrorCode.FENCED_LEADER_EPOCH:
             self._fail_fenced(name, self._states[name])
             return
@@ -363,10 +359,10 @@ class ReplicaFetcher(FetchStates):
         try:
             offset, completed = truncation_offset(self._log_of(name), answer.end, self._states[name].fetch_offset)
             self._truncate(name, offset)
-        except Exception as error:  # one partition's fault is not to stop the others
+        except Exception as error:  # an error of one partition must not stop the others
             self._fail(name, "truncate", error)
             return
-        # not completed: the epoch before may diverge too. The next fetch tells, or else the leader is asked again
+        # not completed: the epoch before may diverge too. The next fetch tells, or the leader is asked again
         fetching = completed or self._end_point.is_truncation_on_fetch_supported
         self._states[name] = attrs.evolve(
             self._states[name],
@@ -376,29 +372,32 @@ class ReplicaFetcher(FetchStates):
         )
 
     def _truncate_to_fetch_offset(self, name: TopicPartition) -> None:
-        """Without epochs: to where fetching was to begin, which is the high watermark."""
+        """Truncate a log without epochs to its fetch offset, which is the high watermark."""
         state = self._states[name]
         try:
             self._truncate(name, state.fetch_offset)
-        except Exception as error:  # one partition's fault is not to stop the others
+        except Exception as error:  # an error of one partition must not stop the others
             self._fail(name, "truncate", error)
             return
         epoch = self._latest_epoch(name)
         self._states[name] = attrs.evolve(state, state=ReplicaState.FETCHING, last_fetched_epoch=epoch)
 
     def _truncate(self, name: TopicPartition, offset: int) -> None:
-        truncate_to(self._owner.partition_or_raise(name), offset)
-        self._owner.mark_future_for_truncation(name, offset)
+        truncate_to(self._manager.partition_or_raise(name), offset)
+        self._manager.mark_future_for_truncation(name, offset)
 
     def _truncate_fully(self, name: TopicPartition, offset: int) -> None:
-        truncate_fully_and_start_at(self._owner.partition_or_raise(name), offset)
+        truncate_fully_and_start_at(self._manager.partition_or_raise(name), offset)
 
     def _fail(self, name: TopicPartition, what: str, error: Exception) -> None:
         level = _log.warning if isinstance(error, KafkaStorageError | FencedLeaderEpochError) else _log.error
         level("partition_failed", fetcher=self.name, partition=str(name), what=what, error=str(error))
         self._states.pop(name, None)
-        self._owner.add_failed_partition(name)
+        self._add_failed_partition(name)
+
+    def _add_failed_partition(self, name: TopicPartition) -> None:
+        self._manager.replica_fetchers.add_failed_partition(name)
 
     def _is_held_back(self, name: TopicPartition, state: PartitionFetchState) -> bool:
-        """Only what is not in sync is throttled, so that a quota shrinks no ISR."""
+        """Whether the quota delays the partition: never one that is in sync, so that a quota shrinks no ISR."""
         return not state.is_in_sync and self._quota.is_throttled(name) and self._quota.is_exceeded()

@@ -1,4 +1,4 @@
-"""Where a follower that has diverged truncates to (KIP-101, KIP-279)."""
+"""The offset to which a diverged follower truncates (KIP-101, KIP-279)."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ _log = get_logger(__name__)
 
 
 def truncation_offset(log: PartitionLog, end: OffsetAndEpoch | None, fetch_offset: int) -> tuple[int, bool]:
-    """The offset to truncate to, and whether that is the last word.
+    """The offset to truncate to, and whether the truncation is complete.
 
-    `end` is where the leader says that the largest epoch at or below ours ended, None where it knows none: then to
-    `fetch_offset`, where fetching was to begin. An epoch that we don't know ends, for us, where the one before it did;
-    the leader is then asked about that one.
+    `end` is the leader's end of the largest epoch at or below the log's latest one; None, where the leader knows no
+    such epoch, truncates to `fetch_offset`. When the log lacks that epoch, the log truncates to the end of the epoch
+    before it, and the leader has to be asked about that epoch.
     """
     if end is None:
         _log.warning("leader_knows_no_epoch", partition=str(log.topic_partition), truncated_to=fetch_offset)

@@ -1,4 +1,4 @@
-"""Where in a log each leader epoch began. Source: org.apache.kafka.storage.internals.epoch.LeaderEpochFileCache."""
+"""The start offsets of a log's leader epochs. Source: org.apache.kafka.storage.internals.epoch.LeaderEpochFileCache."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kraftlake.replica_manager.logs.partition_log import OffsetAndEpoch
 
 
 class LeaderEpochs:
-    """Pairs of epoch and start offset, both strictly rising."""
+    """Pairs of epoch and start offset, both strictly increasing."""
 
     __slots__ = ("_epochs", "_starts")
 
@@ -29,7 +29,7 @@ class LeaderEpochs:
         return self._epochs[-1] if self._epochs else None
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """Note where an epoch began; entries that contradict it, of later epochs or offsets, go."""
+        """Note the start offset of an epoch; entries with a later or equal epoch or offset are removed."""
         if epoch < 0 or start_offset < 0:
             raise ValueError(f"epoch {epoch} can't start at offset {start_offset}")
         if self._epochs and self._epochs[-1] == epoch and start_offset >= self._starts[-1]:
@@ -41,9 +41,9 @@ class LeaderEpochs:
         self._starts.append(start_offset)
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> OffsetAndEpoch | None:
-        """Where the largest epoch at or below `epoch` ended; None for one after the last, and where none is known.
+        """The end of the largest epoch at or below `epoch`; None for an epoch after the last, and without epochs.
 
-        For an epoch before the first, it is that epoch itself, which ended where the first began.
+        For an epoch before the first, the answer is that epoch itself, which ends at the start of the first.
         """
         if epoch < 0 or not self._epochs or epoch > self._epochs[-1]:
             return None
@@ -53,19 +53,19 @@ class LeaderEpochs:
         return OffsetAndEpoch(self._starts[place], self._epochs[place - 1] if place else epoch)
 
     def truncate_from_end(self, end_offset: int) -> None:
-        """Forget the epochs that began at or after `end_offset`."""
+        """Remove the epochs that start at or after `end_offset`."""
         while self._starts and self._starts[-1] >= end_offset:
             self._epochs.pop()
             self._starts.pop()
 
     def truncate_from_start(self, start_offset: int) -> None:
-        """Forget the epochs that ended at or before `start_offset`; the one it lies in starts there."""
+        """Remove the epochs that end at or before `start_offset`; the epoch that contains it starts there."""
         place = bisect_right(self._starts, start_offset) - 1
         if place >= 0:
             del self._epochs[:place], self._starts[:place]
             self._starts[0] = start_offset
 
     def clear(self) -> None:
-        """Forget all."""
+        """Remove all epochs."""
         self._epochs.clear()
         self._starts.clear()

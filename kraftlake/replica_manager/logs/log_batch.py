@@ -1,4 +1,4 @@
-"""Record batches of partitions, told apart by their headers; what the records hold is the clients' business."""
+"""Record batches of partitions, by their headers; the records themselves are opaque."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ NO_PRODUCER_ID: Final = -1
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
 class LogBatch:
-    """One batch: `data` are its bytes as Kafka lays them out (format v2), the rest is what its header says.
+    """One batch: `data` has its bytes in format v2, the other fields are those of its header.
 
-    `last_offset` is inclusive, `leader_epoch` the epoch of the leader that appended it, `max_timestamp` in epoch ms.
+    `last_offset` is inclusive, `leader_epoch` is the epoch of the leader that appended the batch, `max_timestamp` is in
+    epoch ms.
     """
 
     data: bytes = attrs.field(repr=False)
@@ -36,18 +37,18 @@ class LogBatch:
 
     @property
     def last_sequence(self) -> int:
-        """The sequence number of its last record, which begin again at 0 after the largest; −1 without any."""
+        """The sequence number of the last record, which wraps to 0 after the largest; −1 without sequence numbers."""
         if self.base_sequence < 0:
             return -1
         return (self.base_sequence + self.last_offset - self.base_offset) & 0x7FFF_FFFF
 
     @property
     def size(self) -> int:
-        """Bytes of the whole batch."""
+        """The size of the batch in bytes."""
         return len(self.data)
 
     def placed(self, base_offset: int, leader_epoch: int) -> LogBatch:
-        """The batch as a leader of `leader_epoch` appends it at `base_offset`; the checksum covers neither."""
+        """The batch as the leader of `leader_epoch` appends it at `base_offset`; the checksum covers neither field."""
         head = OFFSET_AND_LENGTH.pack(base_offset, len(self.data) - LENGTH_FROM) + leader_epoch.to_bytes(4, "big")
         return attrs.evolve(
             self,
@@ -58,25 +59,25 @@ class LogBatch:
         )
 
     def check(self) -> None:
-        """CorruptRecordError when the checksum is wrong."""
+        """Raise CorruptRecordError when the checksum is wrong."""
         if crc32c(self.data[CRC_FROM:]) != HEADER.unpack_from(self.data)[4]:
             raise CorruptRecordError(f"The record batch at offset {self.base_offset} fails its checksum.")
 
     def control_type(self) -> int:
-        """Of a control batch, what its one record says: 0 aborts a transaction, 1 commits it."""
+        """The control type of a control batch's one record: 0 aborts a transaction, 1 commits it."""
         # one record: length, attributes, timestamp delta, offset delta (all single bytes), key length, version, type
         return int.from_bytes(self.data[HEADER.size + 7 : HEADER.size + 9], "big")
 
     def coordinator_epoch(self) -> int:
-        """Of a control batch that ends a transaction, the epoch of the coordinator that wrote it."""
+        """The coordinator epoch of a control batch that ends a transaction."""
         # after the key: value length, version, epoch
         return int.from_bytes(self.data[HEADER.size + 12 : HEADER.size + 16], "big", signed=True)
 
 
 def log_batches(data: bytes) -> Iterator[LogBatch]:
-    """The whole batches in `data`; a last one that is cut off is left out, as in a fetch response.
+    """The whole batches in `data`; a last batch that is cut off, as in a fetch response, is left out.
 
-    CorruptRecordError for what is no batch of format v2.
+    Raises CorruptRecordError for bytes that are no batch of format v2.
     """
     position = 0
     while len(data) - position >= HEADER.size:
@@ -106,5 +107,5 @@ def log_batches(data: bytes) -> Iterator[LogBatch]:
 
 
 def joined(batches: Iterable[LogBatch]) -> bytes:
-    """The batches as they lie in a segment or a response."""
+    """The bytes of the batches, as in a segment or a fetch response."""
     return b"".join(batch.data for batch in batches)

@@ -1,4 +1,4 @@
-"""What a log is configured with: the topic's configs over the broker's defaults."""
+"""The configuration of a log: the topic's configs over the broker's defaults."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _DAY_MS: Final = 24 * 60 * 60 * 1000
 
 @attrs.frozen(kw_only=True)
 class LogConfig:
-    """The topic configs of a log, by Kafka's names and with its defaults; times in ms, sizes in bytes.
+    """The topic configs of a log, with Kafka's names and defaults; times in ms, sizes in bytes.
 
     Source: org.apache.kafka.storage.internals.log.LogConfig.
     """
@@ -50,13 +50,13 @@ class LogConfig:
 
     @property
     def is_compacted_only(self) -> bool:
-        """Whether records go by compaction and never by age, size or request."""
+        """Whether only compaction removes records, never age, size or a request."""
         return COMPACT in self.cleanup_policy and DELETE not in self.cleanup_policy
 
     def overridden(self, configs: Mapping[str, str]) -> LogConfig:
-        """This configuration with what is set for a topic; configs that no log here heeds are passed over.
+        """This configuration with a topic's configs; configs without a field here are ignored.
 
-        UsageError for a value that is not of the config's type.
+        Raises UsageError for a value that is not of the config's type.
         """
         values = {}
         for name in _PARSERS.keys() & configs.keys():

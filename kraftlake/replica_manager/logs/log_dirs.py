@@ -1,4 +1,4 @@
-"""A real broker's log directories beside what the image says that they should hold. Only ever reads."""
+"""Compares the log directories of a real broker with an image, without changing them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _METADATA_TOPIC = "__cluster_metadata"
 
 @attrs.frozen(kw_only=True)
 class Finding:
-    """A folder that is not what the image says, or one that is missing (`path` None)."""
+    """A folder that contradicts the image, or a missing folder (`path` None)."""
 
     partition: str
     path: str | None
@@ -36,18 +36,18 @@ class Finding:
     reason: str
 
     def to_json(self) -> dict[str, Any]:
-        """The form in `kraftlake replay --json`."""
+        """The JSON of `kraftlake replay --json`."""
         return {"partition": self.partition, "path": self.path, "expected": self.expected, "reason": self.reason}
 
 
 @attrs.frozen(kw_only=True)
 class LogDirReport:
-    """What a comparison found.
+    """The result of a comparison.
 
-    `directories` are the ids by path, None for one without; `matching` counts the folders that are as they should be.
-    `missing` have no folder, `strays` are folders that the broker has no replica for, `misplaced` lie in another
-    directory than the image says. `moving` are copies on their way to another directory, and `deleted` those that a
-    broker has marked for deletion: both are fine.
+    `directories` has the directory ids by path, None for a directory without an id. `matching` counts the folders that
+    agree with the image. `missing` replicas have no folder, `strays` are folders without a replica on the broker,
+    `misplaced` folders lie in another directory than the image says. `moving` (future logs) and `deleted` (folders
+    marked for deletion) are no contradictions.
     """
 
     directories: dict[str, Uuid | None]
@@ -59,7 +59,7 @@ class LogDirReport:
     deleted: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """The form in `kraftlake replay --json`."""
+        """The JSON of `kraftlake replay --json`."""
         return {
             "directories": {path: None if id_ is None else str(id_) for path, id_ in self.directories.items()},
             "matching": self.matching,
@@ -72,17 +72,17 @@ class LogDirReport:
 
 
 def check_log_dirs(paths: Iterable[str | os.PathLike[str]]) -> None:
-    """NotASourceError for the first path that is no folder, so that nobody waits for a comparison that can't be."""
+    """Raise NotASourceError for the first path that is no folder, before a long comparison starts."""
     for path in path_texts(paths):
         if not Path(path).is_dir():
             raise NotASourceError(f"{path} is no log directory of a broker: there is no such folder.")
 
 
 def compare_log_dirs(image: MetadataImage, broker_id: int, paths: Iterable[str | os.PathLike[str]]) -> LogDirReport:
-    """Compare a broker's log directories with an image; NotASourceError for a path that is no folder.
+    """Compare a broker's log directories with an image.
 
-    Folders are told by their names and the topic id in `partition.metadata`. Strays are found as Kafka finds them when
-    a broker starts (LogManager.isStrayReplica), but nothing is renamed or deleted.
+    A folder's partition follows from its name and the topic id in its `partition.metadata`. Strays are those that Kafka
+    finds when a broker starts (LogManager.isStrayReplica). Raises NotASourceError for a path that is no folder.
     """
     broker_id = whole(broker_id, "a broker's id", least=0)
     expected = {TopicPartition(name, id_): state for name, id_, state in hosted_partitions(image.topics, broker_id)}
@@ -137,7 +137,7 @@ def compare_log_dirs(image: MetadataImage, broker_id: int, paths: Iterable[str |
 
 
 def _folders(path: Path) -> Iterator[tuple[Path, TopicPartition, str]]:
-    """The partition folders in a log directory, with the mark that Kafka puts on some."""
+    """The partition folders in a log directory, with Kafka's mark (delete, future, stray) or an empty text."""
     check_log_dirs((path,))
     for folder in sorted(path.iterdir()):
         marked = _MARKED.fullmatch(folder.name)
@@ -148,7 +148,7 @@ def _folders(path: Path) -> Iterator[tuple[Path, TopicPartition, str]]:
 
 
 def _why_stray(image: MetadataImage, name: TopicPartition, folder: Path, broker_id: int, *, marked: bool) -> str:
-    """Why a folder is nobody's; empty for one that the broker should have."""
+    """Why a folder is a stray; empty for a folder that the broker should have."""
     topic = image.topics.get_topic(name.topic)
     topic_id = _topic_id(folder)
     if topic_id is not None and (topic is None or topic.id != topic_id):

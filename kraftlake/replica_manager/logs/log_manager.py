@@ -1,4 +1,4 @@
-"""All logs of a broker and the directories that they lie in, as the replica manager sees them."""
+"""The interface of a broker's logs and log directories."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from kraftlake.replica_manager.logs.partition_log import PartitionLog
 
 
 class LogManager(Protocol):
-    """A broker's logs. A *future* log is the copy that a replica is being moved to, in another directory.
+    """A broker's logs. A *future* log is the copy of a replica that moves to another log directory.
 
     Source: org.apache.kafka.storage.internals.log.LogManager.
     """
 
     def get_log(self, topic_partition: TopicPartition, *, is_future: bool = False) -> PartitionLog | None:
-        """The log of a replica, None where there is none."""
+        """The log of a replica, None without one."""
 
     def get_or_create_log(
         self,
@@ -28,48 +28,48 @@ class LogManager(Protocol):
         topic_id: Uuid,
         target_directory_id: Uuid | None,
     ) -> PartitionLog:
-        """The log of a replica, made where there is none.
+        """The log of a replica, created if there is none.
 
-        In the preferred directory, else the one asked for, else where it fits best; a future one in the preferred only.
-
-        `is_new` says that the broker knows of no earlier log, so that one may be made while other directories are
-        offline. KafkaStorageError when the directory has failed.
+        A log is created in the preferred directory, else in the target directory, else in the directory with the
+        fewest logs; a future log only in the preferred directory. `is_new` says that the broker did not host the
+        partition before, so that a log may be created while other directories are offline. Raises KafkaStorageError
+        when the directory has failed.
         """
 
     def update_topic_config(self, topic: str, configs: Mapping[str, str]) -> None:
-        """Have all logs of a topic, future ones too, heed `configs` over the broker's defaults."""
+        """Apply `configs` over the broker's defaults to all logs of a topic, future logs included."""
 
     def is_directory_online(self, directory_id: Uuid) -> bool:
-        """Whether a directory with that id is there and has not failed."""
+        """Whether a directory with this id exists and has not failed."""
 
     def is_log_dir_online(self, directory: str) -> bool:
-        """Whether the directory at that path has not failed; LogDirNotFoundError when there is no such directory."""
+        """Whether the directory at a path has not failed. Raises LogDirNotFoundError for an unknown path."""
 
     def prefer_directory(self, topic_partition: TopicPartition, directory: str) -> None:
-        """Have the next log of a replica, or its next future one, in that directory, unless it has one there."""
+        """Create the next log or future log of a replica in `directory`, unless it has one there."""
 
     def has_offline_directories(self) -> bool:
         """Whether any configured directory has failed."""
 
     def directory_id(self, directory: str) -> Uuid | None:
-        """The id in a directory's meta.properties; None when it is offline."""
+        """The id of a directory, as in its meta.properties; None when it is offline."""
 
     def handle_log_dir_failure(self, directory: str) -> None:
-        """Stop using a directory: its logs are gone until the broker restarts."""
+        """Stop to use a directory: its logs are not accessible until the broker restarts."""
 
     def delete_logs(
         self, partitions: Iterable[TopicPartition], on_error: Callable[[TopicPartition, Exception], None]
     ) -> None:
-        """Delete the logs of replicas, future ones too; what fails is told and the others go on."""
+        """Delete the logs and future logs of replicas; failures go to `on_error` and the others are deleted."""
 
     def delete_future_log(self, topic_partition: TopicPartition) -> None:
-        """Delete the copy that a replica was being moved to."""
+        """Delete the future log of a replica."""
 
     def replace_current_with_future(self, topic_partition: TopicPartition) -> None:
-        """The copy has caught up: it becomes the replica's log, and the old one is deleted."""
+        """Replace the log of a replica by its future log, and delete the old log."""
 
     def checkpointed_high_watermark(self, directory: str, topic_partition: TopicPartition) -> int | None:
-        """What replication-offset-checkpoint of that directory says, None where it says nothing."""
+        """The high watermark in a directory's replication-offset-checkpoint, None without an entry."""
 
     def write_high_watermarks(self, directory: str, high_watermarks: dict[TopicPartition, int]) -> None:
-        """Replace the checkpoint file of a directory; KafkaStorageError when it can't be written."""
+        """Replace the checkpoint file of a directory. Raises KafkaStorageError when it can't be written."""

@@ -1,9 +1,11 @@
-"""A replica's log in memory: for replay, simulations and tests. Same rules as on disk, nothing survives."""
+"""The log of a replica in memory, for replay, simulations and tests."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator
+
+import attrs
 
 from kraftlake.delta import TopicPartition
 from kraftlake.records.uuid import Uuid
@@ -30,80 +32,48 @@ from kraftlake.replica_manager.logs.partition_log import (
 from kraftlake.replica_manager.logs.producer_state import ProducerStates
 
 
+@attrs.define(eq=False, repr=False, weakref_slot=False)
 class MemoryPartitionLog:
-    """A `PartitionLog` of batches in a list. Not thread-safe: a partition's lock guards it."""
+    """A `PartitionLog` that keeps its batches in a list. Not thread-safe: the partition's lock guards it."""
 
-    __slots__ = (
-        "_batches",
-        "_ends",
-        "_epochs",
-        "_hw",
-        "_leo",
-        "_producers",
-        "_start",
-        "_transactions",
-        "config",
-        "directory",
-        "topic_id",
-        "topic_partition",
-    )  # fmt: skip
+    topic_partition: TopicPartition
+    topic_id: Uuid | None
+    directory: str
+    config: LogConfig
+    log_start_offset: int = attrs.field(default=0, init=False)
+    log_end_offset: int = attrs.field(default=0, init=False)
+    high_watermark: int = attrs.field(default=0, init=False)
+    producers: ProducerStates = attrs.field(init=False)
+    _batches: list[LogBatch] = attrs.field(factory=list, init=False)
+    _last_offsets: list[int] = attrs.field(factory=list, init=False)
+    _epochs: LeaderEpochs = attrs.field(factory=LeaderEpochs, init=False)
+    _transactions: Transactions = attrs.field(factory=Transactions, init=False)
 
-    def __init__(
-        self, topic_partition: TopicPartition, topic_id: Uuid | None, directory: str, config: LogConfig
-    ) -> None:
-        self.topic_partition = topic_partition
-        self.topic_id = topic_id
-        self.directory = directory
-        self.config = config
-        self._batches: list[LogBatch] = []
-        self._ends: list[int] = []
-        self._start = self._leo = self._hw = 0
-        self._epochs = LeaderEpochs()
-        self._transactions = Transactions()
-        self._producers = ProducerStates(topic_partition)
-
-    @property
-    def log_start_offset(self) -> int:
-        """The first offset that may be read."""
-        return self._start
-
-    @property
-    def log_end_offset(self) -> int:
-        """The offset that the next record gets."""
-        return self._leo
-
-    @property
-    def high_watermark(self) -> int:
-        """The end of what is known to be committed."""
-        return self._hw
+    def __attrs_post_init__(self) -> None:
+        self.producers = ProducerStates(self.topic_partition)
 
     @property
     def last_stable_offset(self) -> int:
-        """The high watermark, or where the first transaction that is open below it began."""
-        return self._transactions.last_stable_offset(self._hw)
+        """The high watermark, or the first offset of a transaction that is open below it."""
+        return self._transactions.last_stable_offset(self.high_watermark)
 
     @property
     def latest_epoch(self) -> int | None:
-        """The last leader epoch that it knows the start of."""
+        """The last leader epoch whose start is known."""
         return self._epochs.latest
 
     @property
     def batches(self) -> tuple[LogBatch, ...]:
-        """All that it holds."""
+        """All batches."""
         return tuple(self._batches)
 
     @property
-    def producers(self) -> ProducerStates:
-        """What its producers have written last."""
-        return self._producers
-
-    @property
     def epochs(self) -> list[tuple[int, int]]:
-        """The leader epochs and where they began."""
+        """The leader epochs and their start offsets."""
         return self._epochs.entries()
 
     def assign_topic_id(self, topic_id: Uuid) -> None:
-        """Note the topic's id."""
+        """Set the topic's id. Raises InconsistentTopicIdError when the log has another one."""
         if self.topic_id is not None and self.topic_id != topic_id:
             raise InconsistentTopicIdError(
                 f"The log of {self.topic_partition} is of topic id {self.topic_id}, not {topic_id}."
@@ -111,31 +81,33 @@ class MemoryPartitionLog:
         self.topic_id = topic_id
 
     def update_config(self, config: LogConfig) -> None:
-        """Heed another configuration."""
+        """Use another configuration from now on."""
         self.config = config
 
     def update_high_watermark(self, offset: int) -> int:
-        """Set the high watermark, within the log."""
-        self._hw = max(self._start, min(offset, self._leo))
-        return self._hw
+        """Set the high watermark, limited to the log's range; returns it."""
+        self.high_watermark = max(self.log_start_offset, min(offset, self.log_end_offset))
+        return self.high_watermark
 
     def maybe_increment_high_watermark(self, offset: int) -> int | None:
-        """Raise the high watermark; gives the old one if it moved."""
-        if offset > self._leo:
-            raise ValueError(f"{self.topic_partition}: high watermark {offset} is past the end of the log, {self._leo}")
-        before = self._hw
+        """Raise the high watermark; returns the old one if it moved."""
+        if offset > self.log_end_offset:
+            raise ValueError(
+                f"{self.topic_partition}: high watermark {offset} is past the end of the log, {self.log_end_offset}"
+            )
+        before = self.high_watermark
         if offset <= before:
             return None
-        self._hw = offset
+        self.high_watermark = offset
         return before
 
     def assign_epoch_start_offset(self, epoch: int, start_offset: int) -> None:
-        """Note where an epoch began."""
+        """Note the start offset of an epoch."""
         self._epochs.assign(epoch, start_offset)
 
     def end_offset_for_epoch(self, epoch: int) -> OffsetAndEpoch | None:
-        """Where the largest known epoch at or below `epoch` ended."""
-        return self._epochs.end_offset_for(epoch, self._leo)
+        """The end of the largest known epoch at or below `epoch`."""
+        return self._epochs.end_offset_for(epoch, self.log_end_offset)
 
     def append_as_leader(
         self,
@@ -143,7 +115,7 @@ class MemoryPartitionLog:
         leader_epoch: int,
         origin: AppendOrigin = AppendOrigin.CLIENT,
     ) -> LogAppendInfo:
-        """Append batches and give them offsets."""
+        """Append batches, and assign their offsets."""
         batches = list(log_batches(data))
         for batch in batches:
             batch.check()
@@ -153,16 +125,16 @@ class MemoryPartitionLog:
                     f"max.message.bytes of {self.topic_partition.topic} allows."
                 )
         placed: list[LogBatch] = []
-        offset = self._leo
+        offset = self.log_end_offset
         for batch in batches:
             placed.append(batch.placed(offset, leader_epoch))
             offset = placed[-1].last_offset + 1
         return self._append(placed, origin)
 
     def append_as_follower(self, data: bytes, leader_epoch: int) -> LogAppendInfo:
-        """Append batches as the leader has them, up to the first of a later leader epoch."""
+        """Append the leader's batches, up to the first one of a leader epoch after `leader_epoch`."""
         batches: list[LogBatch] = []
-        expected = self._leo
+        expected = self.log_end_offset
         for batch in log_batches(data):
             batch.check()
             if batch.leader_epoch > leader_epoch:
@@ -180,27 +152,27 @@ class MemoryPartitionLog:
 
     def _append(self, batches: list[LogBatch], origin: AppendOrigin) -> LogAppendInfo:
         if not batches:
-            return LogAppendInfo(log_start_offset=self._start)
-        producers, duplicate = self._producers.check(batches, origin)
+            return LogAppendInfo(log_start_offset=self.log_start_offset)
+        producers, duplicate = self.producers.check(batches, origin)
         if duplicate is not None:
             return LogAppendInfo(
                 first_offset=duplicate.first_offset,
                 last_offset=duplicate.last_offset,
-                log_start_offset=self._start,
+                log_start_offset=self.log_start_offset,
                 max_timestamp=duplicate.timestamp,
             )
-        self._producers.update(producers)
+        self.producers.update(producers)
         for batch in batches:
             if batch.leader_epoch != self._epochs.latest:
                 self._epochs.assign(batch.leader_epoch, batch.base_offset)
             self._transactions.append(batch)
             self._batches.append(batch)
-            self._ends.append(batch.last_offset)
-        self._leo = batches[-1].last_offset + 1
+            self._last_offsets.append(batch.last_offset)
+        self.log_end_offset = batches[-1].last_offset + 1
         return LogAppendInfo(
             first_offset=batches[0].base_offset,
             last_offset=batches[-1].last_offset,
-            log_start_offset=self._start,
+            log_start_offset=self.log_start_offset,
             max_timestamp=max(batch.max_timestamp for batch in batches),
             last_leader_epoch=batches[-1].leader_epoch,
             size_in_bytes=sum(batch.size for batch in batches),
@@ -209,10 +181,11 @@ class MemoryPartitionLog:
     def read(
         self, offset: int, max_bytes: int, isolation: FetchIsolation, *, min_one_message: bool = True
     ) -> FetchDataInfo:
-        """Whole batches from the one that holds `offset` on."""
-        if not self._start <= offset <= self._leo:
+        """Whole batches, from the one that contains `offset` on."""
+        start, last = self.log_start_offset, self.log_end_offset - 1
+        if not start <= offset <= last + 1:
             raise OffsetOutOfRangeError(
-                f"Offset {offset} is not in {self.topic_partition}, which holds {self._start} to {self._leo - 1}."
+                f"Offset {offset} is not in {self.topic_partition}, which holds {start} to {last}."
             )
         end = readable_end(self, isolation)
         found: list[LogBatch] = []
@@ -233,60 +206,60 @@ class MemoryPartitionLog:
         )
 
     def _from(self, offset: int) -> Iterator[LogBatch]:
-        for place in range(bisect_left(self._ends, offset), len(self._batches)):
+        for place in range(bisect_left(self._last_offsets, offset), len(self._batches)):
             yield self._batches[place]
 
     def truncate_to(self, offset: int) -> bool:
-        """Drop everything from `offset` on, a batch that holds it as a whole."""
+        """Remove all batches with records at or after `offset`."""
         if offset < 0:
             raise ValueError(f"{self.topic_partition} can't be truncated to offset {offset}")
-        if offset >= self._leo:
-            # a leader that appended nothing has noted its epoch at its end, where the next leader has another
-            self._epochs.truncate_from_end(self._leo)
+        if offset >= self.log_end_offset:
+            # a leader that appended nothing has noted its epoch at the log end, where the next leader has another
+            self._epochs.truncate_from_end(self.log_end_offset)
             return False
-        if offset < self._start:
+        if offset < self.log_start_offset:
             self.truncate_fully_and_start_at(offset)
             return True
-        keep = bisect_left(self._ends, offset)
-        del self._batches[keep:], self._ends[keep:]
-        self._leo = offset
-        self._hw = min(self._hw, offset)
+        keep = bisect_left(self._last_offsets, offset)
+        del self._batches[keep:], self._last_offsets[keep:]
+        self.log_end_offset = offset
+        self.high_watermark = min(self.high_watermark, offset)
         self._epochs.truncate_from_end(offset)
         self._transactions.rebuild(self._batches)
-        self._producers.rebuild(self._batches)
+        self.producers.rebuild(self._batches)
         return True
 
     def truncate_fully_and_start_at(self, offset: int, log_start_offset: int | None = None) -> None:
-        """Drop everything and go on at `offset`."""
+        """Remove all batches, and continue at `offset`."""
         self._batches.clear()
-        self._ends.clear()
+        self._last_offsets.clear()
         self._epochs.clear()
         self._transactions.rebuild(())
-        self._producers.rebuild(())
-        self._leo = offset
-        self._start = offset if log_start_offset is None else log_start_offset
-        self._hw = max(self._start, min(self._hw, self._leo))
+        self.producers.rebuild(())
+        self.log_end_offset = offset
+        self.log_start_offset = offset if log_start_offset is None else log_start_offset
+        self.high_watermark = max(self.log_start_offset, min(self.high_watermark, self.log_end_offset))
 
     def maybe_increment_log_start_offset(self, offset: int) -> bool:
-        """Forget what is below `offset`."""
-        if offset > self._hw:
+        """Remove the records below `offset`."""
+        if offset > self.high_watermark:
             raise OffsetOutOfRangeError(
-                f"{self.topic_partition} can't start at offset {offset}: its high watermark is {self._hw}."
+                f"{self.topic_partition} can't start at offset {offset}: its high watermark is {self.high_watermark}."
             )
-        if offset <= self._start:
+        if offset <= self.log_start_offset:
             return False
-        self._start = offset
+        self.log_start_offset = offset
         self._epochs.truncate_from_start(offset)
-        gone = bisect_left(self._ends, offset)
-        del self._batches[:gone], self._ends[:gone]
+        gone = bisect_left(self._last_offsets, offset)
+        del self._batches[:gone], self._last_offsets[:gone]
         return True
 
     def remove_expired_producers(self, now_ms: int, expiration_ms: int) -> None:
-        """Forget producers that wrote nothing for a while."""
-        self._producers.remove_expired(now_ms, expiration_ms)
+        """Remove the producers that wrote nothing for `expiration_ms`."""
+        self.producers.remove_expired(now_ms, expiration_ms)
 
     def offset_for_timestamp(self, timestamp: int) -> TimestampAndOffset | None:
-        """The first batch with a record at or after `timestamp`, by its own first offset."""
+        """The first record at or after `timestamp`."""
         from kraftlake.replica_manager.logs.timestamps import find_offset
 
-        return find_offset(self._batches, self._start, timestamp)
+        return find_offset(self._batches, self.log_start_offset, timestamp)

@@ -1,4 +1,4 @@
-"""The logs of a broker in memory: for replay, simulations and tests."""
+"""The logs of a broker in memory, for replay, simulations and tests."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _RESERVED_IDS = 100
 
 
 class MemoryLogManager:
-    """A `LogManager` whose directories are names. What it holds outlives a replica manager, as a disk would.
+    """A `LogManager` whose directories are only names; its logs survive a restart of the replica manager.
 
-    `directories` are the ids of the online ones by name; `defaults` is what holds where a topic sets nothing, and
-    `topic_configs` gives what a topic sets in the newest metadata.
+    `directories` has the ids of the online directories by name. `defaults` applies where a topic sets no config;
+    `topic_configs` returns a topic's configs in the newest metadata.
     """
 
     def __init__(
         self,
         directories: Mapping[str, Uuid],
-        defaults: LogConfig = LogConfig(),  # noqa: B008 - it is frozen
+        defaults: LogConfig = LogConfig(),  # noqa: B008 - the object is frozen
         topic_configs: Callable[[str], Mapping[str, str]] = lambda _: {},
     ) -> None:
         self.directories = dict(directories)
@@ -37,18 +37,18 @@ class MemoryLogManager:
         self._checkpoints: dict[str, dict[TopicPartition, int]] = {}
         self._preferred: dict[TopicPartition, str] = {}
         self.stray_logs: dict[TopicPartition, MemoryPartitionLog] = {}
-        """Those that `startup` has found to be nobody's."""
+        """The logs that `startup` has found to be strays."""
 
     def startup(self, topics: Collection[str], is_stray: Callable[[Uuid | None, int], bool]) -> None:  # noqa: ARG002
-        """Set apart the logs, future ones too, of which `is_stray` says by topic id and partition that they are."""
+        """Set the stray logs and future logs aside; `is_stray` decides by topic id and partition number."""
         for logs in (self._logs, self._future_logs):
             for name in [name for name, log in logs.items() if is_stray(log.topic_id, name.partition)]:
                 self.stray_logs[name] = logs.pop(name)
 
     def recover_abandoned_future_logs(self, broker_id: int, topics: TopicsImage) -> None:
-        """Have each copy in place of its replica, which the controller believes to be there already.
+        """Promote the future logs whose directory the metadata assigns to the replica.
 
-        A broker that died between the controller's answer and the exchange has left it so.
+        A broker that died between the controller's answer and the promotion leaves such logs.
         """
         for name, future in list(self._future_logs.items()):
             state = None if future.topic_id is None else topics.get_partition(future.topic_id, name.partition)
@@ -57,11 +57,11 @@ class MemoryLogManager:
                 self._logs[name] = self._future_logs.pop(name)
 
     def logs(self) -> Mapping[TopicPartition, MemoryPartitionLog]:
-        """All logs, also those that no partition uses."""
+        """All logs, including those that no partition uses."""
         return self._logs
 
     def get_log(self, topic_partition: TopicPartition, *, is_future: bool = False) -> MemoryPartitionLog | None:
-        """The log of a replica."""
+        """The log of a replica, None without one."""
         return (self._future_logs if is_future else self._logs).get(topic_partition)
 
     def get_or_create_log(
@@ -73,7 +73,7 @@ class MemoryLogManager:
         topic_id: Uuid,
         target_directory_id: Uuid | None,
     ) -> MemoryPartitionLog:
-        """The log of a replica, made where there is none."""
+        """The log of a replica, created if there is none."""
         logs = self._future_logs if is_future else self._logs
         log = logs.get(topic_partition)
         if log is not None:
@@ -86,7 +86,7 @@ class MemoryLogManager:
             offline = ", ".join(sorted(self.offline))
             raise KafkaStorageError(f"No log of {topic_partition} is made: it may lie in {offline}, which is offline.")
         preferred = self._preferred.pop(topic_partition, None)
-        assert preferred is not None or not is_future, "a copy is made where somebody wants it"
+        assert preferred is not None or not is_future, "a future log has a preferred directory"
         directory = preferred or self._directory_for(target_directory_id)
         log = MemoryPartitionLog(topic_partition, topic_id, directory, self._config_of(topic_partition.topic))
         logs[topic_partition] = log
@@ -97,7 +97,7 @@ class MemoryLogManager:
         return self._defaults.overridden(configs) if configs else self._defaults
 
     def update_topic_config(self, topic: str, configs: Mapping[str, str]) -> None:
-        """Have all logs of a topic heed `configs` over the defaults."""
+        """Apply `configs` over the defaults to all logs of a topic."""
         config = self._defaults.overridden(configs)
         for logs in (self._logs, self._future_logs):
             for name, log in logs.items():
@@ -105,13 +105,13 @@ class MemoryLogManager:
                     log.update_config(config)
 
     def prefer_directory(self, topic_partition: TopicPartition, directory: str) -> None:
-        """Have the next log of a replica in that directory."""
+        """Create the next log of a replica in `directory`."""
         logs = (self._logs.get(topic_partition), self._future_logs.get(topic_partition))
         if not any(log is not None and log.directory == directory for log in logs):
             self._preferred[topic_partition] = directory
 
     def _directory_for(self, wanted: Uuid | None) -> str:
-        """The directory with the wanted id, else the one with the fewest logs, the first by name of them."""
+        """The directory with the wanted id, else the one with the fewest logs, by name where several have."""
         if not self.directories:
             raise KafkaStorageError("No log directory is online.")
         if wanted is not None and not is_reserved(wanted):
@@ -135,7 +135,7 @@ class MemoryLogManager:
         return directory in self.directories
 
     def has_offline_directories(self) -> bool:
-        """Whether any has failed."""
+        """Whether any directory has failed."""
         return bool(self.offline)
 
     def directory_id(self, directory: str) -> Uuid | None:
@@ -143,7 +143,7 @@ class MemoryLogManager:
         return self.directories.get(directory)
 
     def handle_log_dir_failure(self, directory: str) -> None:
-        """Take a directory offline; what lies in it stays there until somebody brings it back."""
+        """Take a directory offline; its logs are kept."""
         if directory in self.directories:
             self.offline[directory] = self.directories.pop(directory)
 
@@ -165,11 +165,11 @@ class MemoryLogManager:
                 checkpoint.pop(partition, None)
 
     def delete_future_log(self, topic_partition: TopicPartition) -> None:
-        """Delete the copy that a replica was being moved to."""
+        """Delete the future log of a replica."""
         self._future_logs.pop(topic_partition, None)
 
     def replace_current_with_future(self, topic_partition: TopicPartition) -> None:
-        """The copy becomes the replica's log, with its high watermark."""
+        """Replace the log by the future log, which takes over the high watermark."""
         current, future = self._logs.get(topic_partition), self._future_logs.get(topic_partition)
         for which, log in (("replica", current), ("copy", future)):
             if log is None or log.directory in self.offline:
@@ -180,16 +180,16 @@ class MemoryLogManager:
         self._logs[topic_partition] = self._future_logs.pop(topic_partition)
 
     def checkpointed_high_watermark(self, directory: str, topic_partition: TopicPartition) -> int | None:
-        """What was written last for that directory."""
+        """The high watermark last written for a directory."""
         return self._checkpoints.get(directory, {}).get(topic_partition)
 
     def write_high_watermarks(self, directory: str, high_watermarks: dict[TopicPartition, int]) -> None:
-        """Replace what a directory's checkpoint says."""
+        """Replace the checkpoint of a directory."""
         if directory in self.offline:
             raise KafkaStorageError(f"The log directory {directory} is offline.")
         self._checkpoints[directory] = dict(high_watermarks)
 
 
 def is_reserved(directory_id: Uuid) -> bool:
-    """Whether an id stands for no particular directory (unassigned, lost, migrating, and what may come)."""
+    """Whether an id is no directory's: unassigned, lost, migrating or reserved by Kafka."""
     return int.from_bytes(directory_id, "big") < _RESERVED_IDS

@@ -1,4 +1,4 @@
-"""Which transactions of producers are open in a log, and which were aborted (KIP-98)."""
+"""The open and the aborted transactions of a log (KIP-98)."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ _ABORT, _COMMIT = 0, 1
 
 
 class Transactions:
-    """Follows the batches of a log. Source: org.apache.kafka.storage.internals.log.ProducerStateManager."""
+    """The transactions in the batches of a log. Source: org.apache.kafka.storage.internals.log.ProducerStateManager."""
 
     __slots__ = ("_aborted", "_open", "_undecided")
 
     def __init__(self) -> None:
         self._open: dict[int, int] | None = None
-        """First offset by producer id; None as long as there never was one, which is what most logs are like."""
+        """The first offset of each open transaction by producer id; None in a log that never had a transaction."""
         self._undecided: list[tuple[int, int]] = []
-        """(first offset, offset of the marker) of transactions that ended, maybe not below the high watermark yet."""
+        """(first offset, marker offset) of ended transactions whose marker may be at or above the high watermark."""
         self._aborted: list[tuple[int, int, int]] = []
-        """(producer id, first offset, offset of the marker)."""
+        """(producer id, first offset, marker offset)."""
 
     def append(self, batch: LogBatch) -> None:
-        """Go past the next batch."""
+        """Add the next batch."""
         if not batch.transactional:
             return
         if self._open is None:
@@ -43,7 +43,7 @@ class Transactions:
             self._aborted.append((batch.producer_id, first, batch.base_offset))
 
     def last_stable_offset(self, high_watermark: int) -> int:
-        """Where the first transaction began that is open, or whose end is not below the high watermark."""
+        """The first offset of the earliest transaction that has not ended below the high watermark."""
         if self._open is None:
             return high_watermark
         self._undecided = [pair for pair in self._undecided if pair[1] >= high_watermark]
@@ -56,7 +56,7 @@ class Transactions:
         return tuple(AbortedTransaction(id_, first) for first, id_ in sorted(found))
 
     def rebuild(self, batches: Iterable[LogBatch]) -> None:
-        """Begin again with what is left of the log."""
+        """Rebuild from the batches of a truncated log."""
         self._open, self._undecided, self._aborted = None, [], []
         for batch in batches:
             self.append(batch)

@@ -1,4 +1,4 @@
-"""The log of one replica as the replica manager sees it, wherever its bytes lie."""
+"""The interface of a replica's log."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from kraftlake.replica_manager.logs.log_batch import LogBatch
 from kraftlake.replica_manager.logs.log_config import LogConfig
 
 UNKNOWN_OFFSET: Final = -1
-"""The log end offset of a replica that has not been heard of."""
+"""The log end offset of a replica that has not fetched yet."""
 
 
 class FetchIsolation(Enum):
-    """Up to where a reader may see the log: followers to its end, clients to what is committed."""
+    """The end of the log for a reader: followers read to the log end, clients to the committed end."""
 
     LOG_END = "log end"
     HIGH_WATERMARK = "high watermark"
@@ -25,7 +25,7 @@ class FetchIsolation(Enum):
 
 
 class AppendOrigin(Enum):
-    """Who wrote what is appended. Source: org.apache.kafka.storage.internals.log.AppendOrigin."""
+    """The writer of a batch. Source: org.apache.kafka.storage.internals.log.AppendOrigin."""
 
     CLIENT = "client"
     COORDINATOR = "coordinator"
@@ -34,14 +34,14 @@ class AppendOrigin(Enum):
 
 
 class OffsetAndEpoch(NamedTuple):
-    """The end (exclusive) of what was written in an epoch, and that epoch."""
+    """An epoch and its end offset (exclusive)."""
 
     offset: int
     leader_epoch: int
 
 
 class TimestampAndOffset(NamedTuple):
-    """The first record at or after a time; `leader_epoch` is None where it is not known."""
+    """The timestamp (epoch ms) and offset of a record; `leader_epoch` is None where it is unknown."""
 
     timestamp: int
     offset: int
@@ -49,7 +49,7 @@ class TimestampAndOffset(NamedTuple):
 
 
 class AbortedTransaction(NamedTuple):
-    """Records of this producer from `first_offset` on were aborted, for a reader of committed ones."""
+    """An aborted transaction: a reader of committed records skips the producer's records from `first_offset` on."""
 
     producer_id: int
     first_offset: int
@@ -57,9 +57,9 @@ class AbortedTransaction(NamedTuple):
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
 class LogAppendInfo:
-    """What an append has done: offsets are those that the records got; −1 where nothing was appended.
+    """The result of an append: the offsets of the records, −1 where nothing was appended.
 
-    For a batch that its producer has repeated they are those that it got the first time, and `size_in_bytes` is 0.
+    For a batch that its producer has repeated, the offsets are those of the first append and `size_in_bytes` is 0.
     """
 
     first_offset: int = -1
@@ -69,12 +69,12 @@ class LogAppendInfo:
     last_leader_epoch: int = -1
     size_in_bytes: int = 0
     leader_hw_incremented: bool | None = None
-    """None for a follower's append, which moves no high watermark by itself."""
+    """None for a follower's append, which does not move the high watermark."""
 
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
 class FetchDataInfo:
-    """What a read has found from `fetch_offset` on; `first_entry_incomplete` where the limit cut the first batch."""
+    """The batches from `fetch_offset` on; `first_entry_incomplete` says that the limit cut the first batch."""
 
     fetch_offset: int
     batches: tuple[LogBatch, ...] = ()
@@ -84,16 +84,16 @@ class FetchDataInfo:
 
 
 def readable_end(log: PartitionLog, isolation: FetchIsolation) -> int:
-    """Where the log ends for a reader."""
+    """The end of the log for a reader."""
     if isolation is FetchIsolation.LOG_END:
         return log.log_end_offset
     return log.high_watermark if isolation is FetchIsolation.HIGH_WATERMARK else log.last_stable_offset
 
 
 def is_past_end(log: PartitionLog, offset: int, isolation: FetchIsolation) -> bool:
-    """Whether the batch that holds `offset` begins after the log's end for a reader.
+    """Whether the batch that contains `offset` starts after the log's end for a reader.
 
-    OffsetOutOfRangeError for an offset that is not in the log.
+    Raises OffsetOutOfRangeError for an offset that is not in the log.
     """
     end = readable_end(log, isolation)
     if offset <= end:
@@ -103,42 +103,42 @@ def is_past_end(log: PartitionLog, offset: int, isolation: FetchIsolation) -> bo
 
 
 class PartitionLog(Protocol):
-    """A replica's log. Offsets are Kafka's; an end is exclusive.
+    """A replica's log. Ends are exclusive; log_start_offset ≤ high_watermark ≤ log_end_offset always holds.
 
-    Always log_start_offset ≤ high_watermark ≤ log_end_offset. Any method may raise KafkaStorageError when the
-    directory has failed. Source: org.apache.kafka.storage.internals.log.UnifiedLog.
+    Any method may raise KafkaStorageError when the log directory has failed. Source:
+    org.apache.kafka.storage.internals.log.UnifiedLog.
     """
 
     @property
     def topic_partition(self) -> TopicPartition:
-        """Whose log it is."""
+        """The partition."""
 
     @property
     def topic_id(self) -> Uuid | None:
-        """The topic's id, as partition.metadata has it; None in a log that never got one."""
+        """The topic's id, as in partition.metadata; None in a log without one."""
 
     @property
     def directory(self) -> str:
-        """The log directory that it lies in."""
+        """The log directory."""
 
     @property
     def config(self) -> LogConfig:
         """The topic's configuration."""
 
     def update_config(self, config: LogConfig) -> None:
-        """Heed another configuration from now on."""
+        """Use another configuration from now on."""
 
     @property
     def log_start_offset(self) -> int:
-        """The first offset that may be read."""
+        """The first readable offset."""
 
     @property
     def log_end_offset(self) -> int:
-        """The offset that the next record gets."""
+        """The offset of the next record."""
 
     @property
     def high_watermark(self) -> int:
-        """The end of what is known to be committed."""
+        """The end of the records known to be committed."""
 
     @property
     def last_stable_offset(self) -> int:
@@ -146,61 +146,65 @@ class PartitionLog(Protocol):
 
     @property
     def latest_epoch(self) -> int | None:
-        """The last leader epoch that it knows the start of."""
+        """The last leader epoch whose start is known."""
 
     def assign_topic_id(self, topic_id: Uuid) -> None:
-        """Note the topic's id; InconsistentTopicIdError when it has another."""
+        """Set the topic's id. Raises InconsistentTopicIdError when the log has another one."""
 
     def update_high_watermark(self, offset: int) -> int:
-        """Set the high watermark to `offset`, but within the log; gives what it is then. For followers and loading."""
+        """Set the high watermark to `offset`, limited to the log's range; returns it. For followers and new logs."""
 
     def maybe_increment_high_watermark(self, offset: int) -> int | None:
-        """Raise the high watermark to `offset`, for leaders; gives the old one, None when it did not move.
+        """Raise the high watermark to `offset`, for leaders; returns the old one, None when it did not move.
 
-        ValueError for an offset past the end.
+        Raises ValueError for an offset past the end.
         """
 
     def assign_epoch_start_offset(self, epoch: int, start_offset: int) -> None:
-        """Note that `epoch` began at `start_offset`, unless a later epoch is known."""
+        """Note that `epoch` starts at `start_offset`."""
 
     def end_offset_for_epoch(self, epoch: int) -> OffsetAndEpoch | None:
-        """Where the largest known epoch at or below `epoch` ended; None where none is known (KIP-101, KIP-279)."""
+        """The end of the largest known epoch at or below `epoch`; None without one (KIP-101, KIP-279)."""
 
     def append_as_leader(self, data: bytes, leader_epoch: int, origin: AppendOrigin) -> LogAppendInfo:
-        """Append batches and give them offsets, unless a producer repeats one: then its first offsets are told.
+        """Append batches and assign their offsets; a repeated batch is not appended and returns its first offsets.
 
-        CorruptRecordError, RecordTooLargeError and those of a producer's batches (see `ProducerAppend`) leave the log
-        as it was.
+        Raises CorruptRecordError, RecordTooLargeError and the errors of `ProducerAppend.append`; the log is unchanged
+        then.
         """
 
     def append_as_follower(self, data: bytes, leader_epoch: int) -> LogAppendInfo:
-        """Append batches with the offsets that the leader gave; those of an epoch after `leader_epoch` are left out.
+        """Append batches with the leader's offsets; those of an epoch after `leader_epoch` are left out.
 
-        UnexpectedAppendOffsetError when they don't continue the log.
+        Raises UnexpectedAppendOffsetError for batches that do not continue the log.
         """
 
     def read(
         self, offset: int, max_bytes: int, isolation: FetchIsolation, *, min_one_message: bool = True
     ) -> FetchDataInfo:
-        """Whole batches from the one that holds `offset` on, up to `max_bytes`, but one at least if so asked.
+        """Whole batches from the one that contains `offset` on, up to `max_bytes`.
 
-        OffsetOutOfRangeError for an offset before the start or past the end.
+        With `min_one_message`, at least one batch of any size. Raises OffsetOutOfRangeError for an offset before the
+        start or past the end.
         """
 
     def truncate_to(self, offset: int) -> bool:
-        """Drop everything from `offset` on; whether there was something to drop.
+        """Remove all batches with records at or after `offset`; returns whether the log was longer.
 
-        Epochs that began at or after `offset` are forgotten even if there was not.
+        Epochs that start at or after `offset` are removed in any case.
         """
 
     def truncate_fully_and_start_at(self, offset: int, log_start_offset: int | None = None) -> None:
-        """Drop everything, epochs too, and go on at `offset`."""
+        """Remove all batches and epochs, and continue at `offset`."""
 
     def maybe_increment_log_start_offset(self, offset: int) -> bool:
-        """Forget what is below `offset`; OffsetOutOfRangeError past the high watermark. Whether it moved."""
+        """Remove the records below `offset`; returns whether the log start offset moved.
+
+        Raises OffsetOutOfRangeError for an offset past the high watermark.
+        """
 
     def remove_expired_producers(self, now_ms: int, expiration_ms: int) -> None:
-        """Forget producers that wrote nothing for `expiration_ms`: their next batch may have any sequence number."""
+        """Remove producers that wrote nothing for `expiration_ms`; their next batch may have any sequence number."""
 
     def offset_for_timestamp(self, timestamp: int) -> TimestampAndOffset | None:
-        """The first record at or after `timestamp` (epoch ms, or one of ListOffsets' negative wishes)."""
+        """The first record at or after `timestamp` (epoch ms, or a negative one of ListOffsets)."""

@@ -1,7 +1,7 @@
-"""What producers have written to a log last: which batches are repeated, and which don't continue them (KIP-98).
+"""The last batches of a log's producers, which tell repeated batches and gaps in the sequence (KIP-98).
 
-Pure: whoever has the log gives it the batches in their order. Transactions are not verified with their coordinator
-(KIP-890), and markers are checked as of transaction.version 0 and 1.
+Pure: the log passes the batches in their order. Transactions are not verified with their coordinator (KIP-890), and
+markers are checked as in transaction.version 0 and 1.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from kraftlake.runtime.log import get_logger
 _log = get_logger(__name__)
 
 BATCHES_TO_RETAIN: Final = 5
-"""As many requests as an idempotent producer may have in flight."""
+"""The number of requests that an idempotent producer may have in flight."""
 NO_EPOCH: Final = -1
 _LAST_SEQUENCE: Final = (1 << 31) - 1
 
 
 @attrs.frozen(weakref_slot=False)
 class BatchMetadata:
-    """A batch of a producer, by its sequence numbers and offsets, both inclusive; `timestamp` in epoch ms."""
+    """The sequence numbers and offsets of a producer's batch, both inclusive; `timestamp` in epoch ms."""
 
     first_sequence: int
     last_sequence: int
@@ -43,10 +43,10 @@ class BatchMetadata:
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
 class ProducerState:
-    """A producer: its epoch, its last batches in that epoch, and where its open transaction began.
+    """A producer: its epoch, its last batches in that epoch, and the first offset of its open transaction.
 
-    `last_timestamp` is that of its last batch, by which it expires; `coordinator_epoch` that of the last marker.
-    Source: org.apache.kafka.storage.internals.log.ProducerStateEntry.
+    `last_timestamp` is the timestamp of the last batch, from which the expiration counts; `coordinator_epoch` is the
+    epoch of the last marker. Source: org.apache.kafka.storage.internals.log.ProducerStateEntry.
     """
 
     producer_id: int
@@ -58,11 +58,11 @@ class ProducerState:
 
     @property
     def last_sequence(self) -> int:
-        """The sequence number of its last record, −1 where it has none in this epoch."""
+        """The sequence number of the last record, −1 without a record in this epoch."""
         return self.batches[-1].last_sequence if self.batches else -1
 
     def duplicate_of(self, batch: LogBatch) -> BatchMetadata | None:
-        """What `batch` repeats."""
+        """The known batch that `batch` repeats."""
         if batch.producer_epoch != self.producer_epoch:
             return None
         wanted = (batch.base_sequence, batch.last_sequence)
@@ -70,9 +70,9 @@ class ProducerState:
 
 
 class ProducerAppend:
-    """What the batches of one append make of a producer, before they are appended.
+    """The state of a producer after the batches of one append, computed before they are appended.
 
-    The sequence numbers of clients' batches are checked, those of replicated ones are only noted. Source:
+    The sequence numbers of clients' batches are checked, those of replicated batches are only noted. Source:
     org.apache.kafka.storage.internals.log.ProducerAppendInfo.
     """
 
@@ -83,10 +83,10 @@ class ProducerAppend:
         self.state = before
 
     def append(self, batch: LogBatch) -> None:
-        """Go past the next batch.
+        """Advance the state by the next batch.
 
-        InvalidProducerEpochError, OutOfOrderSequenceError, InvalidTxnStateError and TransactionCoordinatorFencedError
-        as the batch does not go on from what is known.
+        Raises InvalidProducerEpochError, OutOfOrderSequenceError, InvalidTxnStateError or
+        TransactionCoordinatorFencedError for a batch that does not continue the state.
         """
         self._check_epoch(batch)
         if batch.control:
@@ -166,20 +166,20 @@ class ProducerStates:
         self._states: dict[int, ProducerState] = {}
 
     def __len__(self) -> int:
-        """How many producers are known."""
+        """The number of known producers."""
         return len(self._states)
 
     def get(self, producer_id: int) -> ProducerState | None:
-        """What is known of a producer."""
+        """The state of a producer, None for an unknown one."""
         return self._states.get(producer_id)
 
     def check(
         self, batches: Sequence[LogBatch], origin: AppendOrigin
     ) -> tuple[list[ProducerState], BatchMetadata | None]:
-        """What appending `batches` makes of their producers, for `update`; or which known batch a client repeats.
+        """The states of the producers after `batches`, for `update`; or the known batch that a client repeats.
 
-        Of a client's append that holds one repeated batch nothing is appended, as in Kafka. Raises what
-        `ProducerAppend.append` does.
+        A client's append with a repeated batch is not appended at all, as in Kafka. Raises the errors of
+        `ProducerAppend.append`.
         """
         appends: dict[int, ProducerAppend] = {}
         for batch in batches:
@@ -199,18 +199,18 @@ class ProducerStates:
         return [append.state for append in appends.values()], None
 
     def update(self, states: Iterable[ProducerState]) -> None:
-        """Take what `check` gave: the batches are in the log."""
+        """Store the states that `check` returned: the batches are appended."""
         for state in states:
             self._states[state.producer_id] = state
 
     def remove_expired(self, now_ms: int, expiration_ms: int) -> None:
-        """Forget those with no open transaction that wrote nothing for `expiration_ms` (producer.id.expiration.ms)."""
+        """Remove producers without an open transaction that wrote nothing for `expiration_ms`."""
         for id_, state in list(self._states.items()):
             if state.transaction_first_offset is None and now_ms - state.last_timestamp >= expiration_ms:
                 del self._states[id_]
 
     def rebuild(self, batches: Sequence[LogBatch]) -> None:
-        """Begin again with what is left of the log."""
+        """Rebuild the states from the batches of a truncated log."""
         self._states.clear()
         states, _ = self.check(batches, AppendOrigin.REPLICATION)
         self.update(states)

@@ -1,4 +1,4 @@
-"""From a time to an offset, by the times in batches and records."""
+"""Finds the offset of a timestamp in the batches and records of a log."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def record_times(batch: LogBatch) -> Iterator[tuple[int, int]]:
 
 
 def find_offset(batches: Sequence[LogBatch], log_start: int, timestamp: int) -> TimestampAndOffset | None:
-    """The first record at or after `timestamp`, or what the negative wishes of ListOffsets mean; None for none."""
+    """The first record at or after `timestamp` (epoch ms, or a negative one of ListOffsets); None without one."""
     if timestamp in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP):
         epoch = batches[0].leader_epoch if batches else None
         return TimestampAndOffset(NO_TIMESTAMP, log_start, epoch)
     if timestamp in (LATEST_TIERED_TIMESTAMP, EARLIEST_PENDING_UPLOAD_TIMESTAMP):
-        return TimestampAndOffset(NO_TIMESTAMP, -1, -1)  # no log is tiered
+        return TimestampAndOffset(NO_TIMESTAMP, -1, -1)  # there is no tiered storage
     if timestamp == MAX_TIMESTAMP:
         latest = max(batches, key=lambda batch: batch.max_timestamp, default=None)
         if latest is None:

@@ -1,6 +1,6 @@
-"""What a partition does with what it has fetched. Source: kafka.cluster.Partition.
+"""The work of a partition as a follower: appends and truncations. Source: kafka.cluster.Partition.
 
-Every function takes the partition's lock itself.
+Every function takes the partition's lock.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ _log = get_logger(__name__)
 def append_records_to_follower(
     partition: Partition, data: bytes, leader_epoch: int, *, is_future: bool = False
 ) -> LogAppendInfo | None:
-    """Append what the leader of `leader_epoch` has sent; None when the copy on the move is gone.
+    """Append batches of the leader of `leader_epoch`; None when the future log is gone.
 
-    An empty log may begin within the leader's first batch, where records before were deleted: then it starts at that
-    batch. Any other batch that does not continue the log raises UnexpectedAppendOffsetError.
+    An empty log whose end lies within the leader's first batch (earlier records were deleted) restarts at that batch.
+    Raises UnexpectedAppendOffsetError for any other batch that does not continue the log.
     """
     with partition.lock:
         log = _log_of(partition, is_future=is_future)
@@ -37,7 +37,7 @@ def append_records_to_follower(
 
 
 def truncate_to(partition: Partition, offset: int, *, is_future: bool = False) -> None:
-    """Drop everything from `offset` on; below the high watermark that is warned of, for committed records are lost."""
+    """Remove the records from `offset` on; logs a warning below the high watermark: committed records are lost."""
     with partition.lock:
         log = _log_of(partition, is_future=is_future)
         if log is None:
@@ -51,7 +51,7 @@ def truncate_to(partition: Partition, offset: int, *, is_future: bool = False) -
 
 
 def truncate_fully_and_start_at(partition: Partition, offset: int, *, is_future: bool = False) -> None:
-    """Drop everything and go on at `offset`."""
+    """Remove all records, and continue at `offset`."""
     with partition.lock:
         log = _log_of(partition, is_future=is_future)
         if log is not None:

@@ -1,4 +1,4 @@
-"""Whether a broker hosts a partition. Source: org.apache.kafka.server.HostedPartition."""
+"""The states of a partition on a broker. Source: org.apache.kafka.server.HostedPartition."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from kraftlake.replica_manager.partition.partition import Partition
 
 @attrs.frozen(weakref_slot=False)
 class OnlinePartition:
-    """The broker hosts it and its log can be used."""
+    """The broker hosts the partition, and its log is usable."""
 
     partition: Partition
 
 
 @attrs.frozen(weakref_slot=False)
 class OfflinePartition:
-    """The broker hosts it, but its log lies in a directory that has failed; `partition` where it was online before."""
+    """The log directory has failed; `partition` is the partition that was online before, if there was one."""
 
     partition: Partition | None = None
 
 
 HostedPartition: TypeAlias = OnlinePartition | OfflinePartition | None
-"""None: the broker does not host it."""
+"""None: the broker does not host the partition."""

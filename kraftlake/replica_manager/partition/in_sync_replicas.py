@@ -1,4 +1,4 @@
-"""Who follows a partition that this broker leads, who of them is in sync, and what that makes the high watermark."""
+"""The followers of a partition that this broker leads, the ISR, and the high watermark that follows from them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _log = get_logger(__name__)
 
 _NOT_APPLIED = (ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA)
-"""The controller says that our partition epoch is right and the proposal was not made so: back to what is committed."""
+"""The controller has refused a proposal with the right partition epoch: return to the committed ISR."""
 _WAIT_FOR_METADATA = (
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode.UNKNOWN_TOPIC_ID,
@@ -37,14 +37,14 @@ _WAIT_FOR_METADATA = (
     ErrorCode.INVALID_REQUEST,
     ErrorCode.NEW_LEADER_ELECTED,
 )
-"""We are behind, and only the metadata log can tell what is so: the proposal stays pending until it does."""
+"""This broker's metadata is outdated: the proposal stays pending until newer metadata arrives."""
 
 
 class InSyncReplicas:
     """The leader's part of a partition: assignment, followers, ISR. Empty on followers.
 
-    Everything is called with the partition's lock held but `maybe_expand` and `maybe_shrink`, which must not be: they
-    talk to the controller. Source: kafka.cluster.Partition.
+    The methods need the partition's lock, except `maybe_expand` and `maybe_shrink`, which call the controller and must
+    be called without it. Source: kafka.cluster.Partition.
     """
 
     __slots__ = ("assignment", "awaits_answer", "partition", "remote_replicas", "state")
@@ -55,21 +55,22 @@ class InSyncReplicas:
         self.state: IsrState = NO_ISR
         self.remote_replicas: dict[int, Replica] = {}
         self.awaits_answer = False
-        """Whether the controller has not answered the proposal that `state` is about."""
+        """Whether the controller has not answered the proposal in `state`."""
 
     def clear(self) -> None:
-        """Forget everything: the partition is deleted or offline."""
+        """Clear the state: the partition is deleted or offline."""
         self.assignment, self.state, self.remote_replicas = NO_ASSIGNMENT, NO_ISR, {}
         self.awaits_answer = False
 
     def update(self, registration: PartitionRegistration, *, is_leader: bool, recovery: LeaderRecoveryState) -> None:
-        """Take assignment and ISR from metadata; any proposal that is pending is overtaken by that.
+        """Take the assignment and the ISR from metadata, which replaces a pending proposal.
 
-        Unless the metadata is what the proposal was made on, known from the answer to the one before it: then the
-        proposal stays. Kafka 4.4 drops it there, and until the next metadata the high watermark does not wait for a
-        follower that the controller may have taken into the ISR: what is committed meanwhile is lost if it is elected.
+        A proposal stays pending when the metadata has the partition epoch that the proposal was based on (known from
+        the answer to the previous proposal). Kafka 4.4 drops the proposal then: until the next metadata, the high
+        watermark does not wait for a follower that the controller may have added to the ISR, and records committed
+        meanwhile are lost if that follower is elected.
 
-        A follower keeps the assignment only: its ISR is empty.
+        A follower keeps only the assignment; its ISR is empty.
         """
         if is_leader:
             local, known = self.partition.context.broker_id, self.remote_replicas
@@ -91,32 +92,32 @@ class InSyncReplicas:
         )
 
     def effective_min_isr(self, log: PartitionLog) -> int:
-        """min.insync.replicas, but never more than there are replicas."""
+        """min.insync.replicas, limited to the number of replicas."""
         return min(log.config.min_insync_replicas, len(self.remote_replicas) + 1)
 
     @property
     def is_under_min_isr(self) -> bool:
-        """Whether this broker leads it and too few replicas are in sync."""
+        """Whether this broker leads the partition with an ISR below the minimum."""
         log = self.partition.leader_log
         return log is not None and len(self.state.isr) < self.effective_min_isr(log)
 
     @property
     def is_at_min_isr(self) -> bool:
-        """Whether this broker leads it and one replica less in sync would be too few."""
+        """Whether this broker leads the partition with an ISR of the minimal size."""
         log = self.partition.leader_log
         return log is not None and len(self.state.isr) == self.effective_min_isr(log)
 
     @property
     def is_under_replicated(self) -> bool:
-        """Whether this broker leads it and a replica is not in sync."""
+        """Whether this broker leads the partition and a replica is not in the ISR."""
         return self.partition.is_leader and self.assignment.replication_factor > len(self.state.isr)
 
     def maybe_increment_high_watermark(self, log: PartitionLog, now_ms: int) -> bool:
-        """Raise the high watermark to what every replica that counts has; whether it moved.
+        """Raise the high watermark to the lowest end of the replicas that count; returns whether it moved.
 
-        Those of the maximal ISR count, and those that are caught up and may join: else a follower could never catch
-        up with a leader that is alone in the ISR. Nothing moves while the ISR is under its minimum. Called when the ISR
-        or the end of any replica has changed.
+        The maximal ISR counts, and caught-up followers that may join the ISR: otherwise a follower could never catch up
+        with a leader that is alone in the ISR. The high watermark does not move while the ISR is below its minimum. Due
+        whenever the ISR or the end of a replica has changed.
         """
         if self.is_under_min_isr:
             return False
@@ -132,8 +133,10 @@ class InSyncReplicas:
         return lowest >= 0 and log.maybe_increment_high_watermark(lowest) is not None
 
     def is_isr_eligible(self, broker_id: int) -> bool:
-        """Whether a follower may be in the ISR: neither fenced nor shutting down, and it fetches as the incarnation
-        that is registered, or without saying as which one.
+        """Whether a follower may be in the ISR.
+
+        The broker must be neither fenced nor shutting down, and its fetches must have the registered broker epoch or
+        none.
         """
         replica = self.remote_replicas.get(broker_id)
         if replica is None:
@@ -147,7 +150,7 @@ class InSyncReplicas:
         return fetched_as in (NO_BROKER_EPOCH, registered_as)
 
     def maybe_expand(self, replica: Replica) -> None:
-        """Propose that a follower joins, if it may and has all that is committed and reaches into this leader epoch."""
+        """Propose to add a follower that has all committed records and has reached this leader epoch."""
         pending: PendingIsrChange | None = None
         with self.partition.lock:
             state = self.state
@@ -169,7 +172,7 @@ class InSyncReplicas:
         return end >= log.high_watermark and end >= epoch_start and self.is_isr_eligible(replica.broker_id)
 
     def maybe_shrink(self) -> None:
-        """Propose that those who have not been caught up for `replica.lag.time.max.ms` leave."""
+        """Propose to remove the followers that were not caught up for `replica.lag.time.max.ms`."""
         pending: PendingIsrChange | None = None
         with self.partition.lock:
             state = self.state
@@ -186,7 +189,7 @@ class InSyncReplicas:
             self._submit(pending)
 
     def out_of_sync_replicas(self) -> frozenset[int]:
-        """Who of the ISR lags; nobody while a proposal is on its way, or where this broker does not lead."""
+        """The ISR members that lag; none while a proposal is in flight, or where this broker does not lead."""
         log = self.partition.leader_log
         if self.state.is_inflight or log is None:
             return frozenset()
@@ -208,7 +211,7 @@ class InSyncReplicas:
             else:
                 replica = self.remote_replicas.get(id_)
                 epoch = None if replica is None else replica.state.broker_epoch
-            # one that was never heard of in this epoch is in the ISR already: the controller looks after it
+            # a member without a fetch in this epoch is in the ISR already: the controller watches it
             states.append(BrokerState(id_, NO_BROKER_EPOCH if epoch is None else epoch))
         return LeaderAndIsr(
             leader=context.broker_id,
@@ -230,7 +233,7 @@ class InSyncReplicas:
         moved = retry = False
         with self.partition.lock:
             if self.state is not pending:
-                return  # metadata has overtaken the proposal: its answer says nothing about what is so now
+                return  # metadata has replaced the proposal, so the answer is outdated
             self.awaits_answer = False
             if isinstance(answer, LeaderAndIsr):
                 moved = self._committed(pending, answer)
@@ -256,7 +259,7 @@ class InSyncReplicas:
         return log is not None and self.maybe_increment_high_watermark(log, partition.context.clock.milliseconds())
 
     def _refused(self, pending: PendingIsrChange, error: ErrorCode) -> bool:
-        """Whether the proposal is to be sent again."""
+        """Handle a refusal; returns whether the proposal has to be sent again."""
         self.partition.context.metrics.failed_isr_updates += 1
         if error in _NOT_APPLIED:
             self.state = pending.last_committed

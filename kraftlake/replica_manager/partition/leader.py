@@ -1,7 +1,7 @@
-"""What a partition does for clients and followers: appends, reads, offsets. Source: kafka.cluster.Partition.
+"""The work of a partition for clients and followers: appends, reads, offsets. Source: kafka.cluster.Partition.
 
-Every function takes the partition's lock itself and must be called without it: what it moves may complete requests and
-call the controller, which happens after the lock is given back.
+Every function takes the partition's lock, unless its docstring says otherwise, and must be called without it: a moved
+watermark completes requests and calls the controller, which happens after the lock is released.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ from kraftlake.replica_manager.partition.partition import Partition
 from kraftlake.replica_manager.partition.replica import NO_BROKER_EPOCH, Replica
 
 CONSUMER: Final = -1
-"""The replica id of a fetch that is no follower's."""
+"""The replica id in a consumer's fetch."""
 FUTURE_REPLICA: Final = -3
-"""The replica id of a copy in another directory of the same broker."""
+"""The replica id of a future log of the same broker."""
 HIGH_WATERMARK: Final = -1
-"""The offset in DeleteRecords that stands for the high watermark."""
+"""The offset in DeleteRecords that means the high watermark."""
 ALL_IN_SYNC: Final = -1
 """acks=all."""
 
 
 @attrs.frozen(kw_only=True)
 class FetchParams:
-    """A fetch request as a whole: times in ms, sizes in bytes; `rack` and `client_id` are a consumer's (KIP-392)."""
+    """The parameters of a whole fetch: times in ms, sizes in bytes; `rack` is a consumer's (KIP-392)."""
 
     replica_id: int = CONSUMER
     replica_epoch: int = NO_BROKER_EPOCH
@@ -59,18 +59,18 @@ class FetchParams:
 
     @property
     def is_from_follower(self) -> bool:
-        """Whether a broker asks."""
+        """Whether a broker sends the fetch."""
         return self.replica_id >= 0
 
     @property
     def fetch_only_leader(self) -> bool:
-        """Whether only the leader may answer: followers ask it alone, and consumers that name no rack."""
+        """Whether only the leader may answer: to followers, and to consumers without a rack."""
         return self.is_from_follower or (self.replica_id == CONSUMER and self.rack is None)
 
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
 class FetchPartition:
-    """What a fetch asks of one partition; id and epochs are None where the client is too old to tell them."""
+    """The fetch of one partition; id and epochs are None where the client is too old to send them."""
 
     topic_id: Uuid | None = None
     fetch_offset: int
@@ -82,9 +82,9 @@ class FetchPartition:
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
 class LogReadInfo:
-    """What was read, with the log's offsets as they were before the read.
+    """The result of a read, with the log's offsets before the read.
 
-    With a `diverging_epoch` nothing was: the reader has records that the log does not have after that end.
+    With a `diverging_epoch` there is no data: after that end, the reader's log has records that this log lacks.
     """
 
     data: FetchDataInfo
@@ -97,7 +97,7 @@ class LogReadInfo:
 
 @attrs.frozen(kw_only=True)
 class DeleteRecordsResult:
-    """`low_watermark` is the lowest log start of all live replicas: the request is done when it is at `requested`."""
+    """The request is done once `low_watermark`, the lowest log start offset of live replicas, is `requested_offset`."""
 
     requested_offset: int
     low_watermark: int
@@ -108,9 +108,9 @@ def append_records_to_leader(
 ) -> LogAppendInfo:
     """Append clients' batches.
 
-    NotLeaderOrFollowerError when this broker does not lead; NotEnoughReplicasError when acks=all is asked for and fewer
-    replicas than min.insync.replicas are in sync; what the log raises. `leader_hw_incremented` tells whether the high
-    watermark moved: whoever calls completes the requests that waited for that, or for new data.
+    Raises NotLeaderOrFollowerError when this broker does not lead, NotEnoughReplicasError for acks=all with an ISR
+    below min.insync.replicas, and the errors of the log. `leader_hw_incremented` tells whether the high watermark
+    moved: the caller completes the requests that waited for it, or for new data.
     """
     with partition.lock:
         log = _leader_log(partition)
@@ -134,10 +134,10 @@ def fetch_records(
     min_one_message: bool = True,
     update_fetch_state: bool = True,
 ) -> LogReadInfo:
-    """Read for a consumer or a follower; a follower's fetch also tells how far it is.
+    """Read for a consumer or a follower; a follower's fetch also updates its fetch state.
 
-    NotLeaderOrFollowerError, FencedLeaderEpochError and UnknownLeaderEpochError as the epochs say, the last one also
-    for a follower that is no replica yet; OffsetOutOfRangeError.
+    Raises NotLeaderOrFollowerError, FencedLeaderEpochError, UnknownLeaderEpochError (also for a follower that is not a
+    replica yet) and OffsetOutOfRangeError.
     """
     now = partition.context.clock.milliseconds()
     limit = fetch.max_bytes if max_bytes is None else min(max_bytes, fetch.max_bytes)
@@ -168,9 +168,9 @@ def update_follower_fetch_state(
     leader_end_offset: int,
     broker_epoch: int,
 ) -> None:
-    """Note how far a follower is: it may join the ISR, and high and low watermark may move.
+    """Update the fetch state of a follower, which may join the ISR and move the high and the low watermark.
 
-    NotLeaderOrFollowerError for an earlier incarnation of the follower's broker.
+    Raises NotLeaderOrFollowerError for an earlier incarnation of the follower's broker.
     """
     deletes = partition.context.delayed_operations.has_delayed_deletes()
     with partition.lock:
@@ -198,9 +198,9 @@ def update_follower_fetch_state(
 
 
 def check_enough_replicas_reach_offset(partition: Partition, required_offset: int) -> tuple[bool, ErrorCode]:
-    """Whether what was appended up to `required_offset` is committed, and the error of it.
+    """Whether the records below `required_offset` are committed, and an error code.
 
-    It is done, with an error, where the ISR has fallen under its minimum since the append.
+    Committed records with an ISR that has fallen below its minimum are answered with an error.
     """
     with partition.lock:
         log = partition.leader_log
@@ -213,9 +213,9 @@ def check_enough_replicas_reach_offset(partition: Partition, required_offset: in
 
 
 def offset_snapshot(partition: Partition, fetch: FetchPartition) -> LogReadInfo:
-    """The offsets of a log of which nothing is read, whether this broker leads it or not.
+    """The offsets of a log without a read, on leader or follower.
 
-    FencedLeaderEpochError and UnknownLeaderEpochError as the epochs say.
+    Raises FencedLeaderEpochError and UnknownLeaderEpochError.
     """
     with partition.lock:
         log = log_with_epoch(partition, fetch.current_leader_epoch, require_leader=False)
@@ -223,7 +223,7 @@ def offset_snapshot(partition: Partition, fetch: FetchPartition) -> LogReadInfo:
 
 
 def low_watermark(partition: Partition) -> int:
-    """The lowest log start offset of this replica, its copy on the move and all live followers; with the lock held."""
+    """The lowest log start offset of this replica, its future log and all live followers. Needs the lock."""
     lowest = _leader_log(partition).log_start_offset
     for id_, replica in partition.in_sync.remote_replicas.items():
         if replica.state.log_start_offset < lowest and partition.context.metadata.has_alive_broker(id_):
@@ -233,9 +233,9 @@ def low_watermark(partition: Partition) -> int:
 
 
 def delete_records_on_leader(partition: Partition, offset: int) -> DeleteRecordsResult:
-    """Forget what is below `offset`, or below the high watermark (−1).
+    """Delete the records below `offset`, or below the high watermark (−1).
 
-    PolicyViolationError where the topic is compacted only, OffsetOutOfRangeError past the high watermark.
+    Raises PolicyViolationError where the topic is compacted only, OffsetOutOfRangeError past the high watermark.
     """
     with partition.lock:
         log = _leader_log(partition)
@@ -253,7 +253,7 @@ def delete_records_on_leader(partition: Partition, offset: int) -> DeleteRecords
 def last_offset_for_leader_epoch(
     partition: Partition, current_leader_epoch: int | None, leader_epoch: int, *, require_leader: bool = True
 ) -> OffsetAndEpoch | None:
-    """Where the largest known epoch at or below `leader_epoch` ended; None where that is not known."""
+    """The end of the largest known epoch at or below `leader_epoch`; None without one."""
     with partition.lock:
         log = log_with_epoch(partition, current_leader_epoch, require_leader=require_leader)
         return log.end_offset_for_epoch(leader_epoch)
@@ -267,11 +267,11 @@ def offset_for_timestamp(
     current_leader_epoch: int | None = None,
     require_leader: bool = True,
 ) -> TimestampAndOffset | None:
-    """The first record at or after a time, or what ListOffsets' negative wishes stand for; None for none.
+    """The first record at or after a timestamp (epoch ms, or a negative one of ListOffsets); None without one.
 
-    A client sees up to its isolation, a follower (LOG_END) everything. OffsetNotAvailableError to clients of a new
-    leader whose high watermark has not reached the start of its epoch, where the answer could go back otherwise, or
-    be none although there are such records.
+    A client sees the log up to its isolation, a follower (LOG_END) the whole log. Raises OffsetNotAvailableError for
+    clients of a new leader whose high watermark has not reached the start of its epoch: the answer could be lower than
+    an earlier one, or miss records.
     """
     with partition.lock:
         log = log_with_epoch(partition, current_leader_epoch, require_leader=require_leader)
@@ -301,9 +301,9 @@ def _not_available(partition: Partition) -> OffsetNotAvailableError:
 
 
 def log_with_epoch(partition: Partition, epoch: int | None, *, require_leader: bool) -> PartitionLog:
-    """The log, if whoever asks knows the leader epoch that is so, or none; with the lock held.
+    """The log, for a request with the present leader epoch or none. Needs the lock.
 
-    FencedLeaderEpochError for an older epoch, UnknownLeaderEpochError for a newer one, NotLeaderOrFollowerError.
+    Raises FencedLeaderEpochError for an older epoch, UnknownLeaderEpochError for a newer one, NotLeaderOrFollowerError.
     """
     known, name = partition.leader_epoch, partition.topic_partition
     if epoch is not None and epoch < known:
@@ -333,7 +333,7 @@ def _follower(partition: Partition, broker_id: int, fetch: FetchPartition) -> Re
     words = f"Broker {broker_id} is no replica of {partition.topic_partition} in leader epoch {partition.leader_epoch}."
     if fetch.current_leader_epoch is None:
         raise NotLeaderOrFollowerError(words)
-    raise UnknownLeaderEpochError(words)  # it may be one soon, by a reassignment that is not here yet
+    raise UnknownLeaderEpochError(words)  # a reassignment that this broker has not seen yet may add it
 
 
 def _nothing_read(log: PartitionLog, offset: int) -> LogReadInfo:
@@ -356,7 +356,7 @@ def _read(
     min_one_message: bool,
 ) -> LogReadInfo:
     offset, fetched_epoch = fetch.fetch_offset, fetch.last_fetched_epoch
-    # the end before the read: appends during it keep no follower from being in sync
+    # the end before the read, so that concurrent appends do not make the follower lag
     diverging: OffsetAndEpoch | None = None
     read = _nothing_read(log, offset)
     if fetched_epoch is not None:

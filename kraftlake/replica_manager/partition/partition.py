@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from threading import RLock
 
 from kraftlake.delta import TopicPartition
 from kraftlake.image import LeaderRecoveryState, PartitionRegistration
 from kraftlake.image.topics.directory_id import UNASSIGNED
 from kraftlake.records.uuid import Uuid
+from kraftlake.replica_manager.broker_context import BrokerContext
 from kraftlake.replica_manager.errors import NotLeaderOrFollowerError
 from kraftlake.replica_manager.logs.partition_log import PartitionLog
 from kraftlake.replica_manager.partition.in_sync_replicas import InSyncReplicas
-from kraftlake.replica_manager.partition.partition_context import PartitionContext
 from kraftlake.replica_manager.partition.replica import Replica
-from kraftlake.replica_manager.transitions import Transition, TransitionKind
+from kraftlake.replica_manager.transitions import TransitionKind
 from kraftlake.runtime.log import get_logger
 
 _log = get_logger(__name__)
 
 
 class Partition:
-    """A partition on this broker, as leader or follower.
+    """A partition on this broker, as leader or follower. Source: kafka.cluster.Partition.
 
-    `leader_id` is None before the first change of metadata, and −1 for a partition without a leader.
-    `leader_epoch_start_offset` is where this broker's leadership began, None on followers. `log` is None before it is
-    made, and after the partition is deleted or its directory has failed; `future_log` is the copy in the directory that
-    the replica is being moved to. `lock` may be taken while holding the replica manager's, never the other way round;
-    delayed operations are completed and the controller is called without it. Source: kafka.cluster.Partition.
+    `leader_id` is None before the first metadata, and −1 for a partition without a leader.
+    `leader_epoch_start_offset` is the log end offset when this broker became leader, None on followers. `log` is None
+    before its creation, and after the partition is deleted or its log directory has failed; `future_log` is the copy in
+    the directory that the replica moves to. `lock` may be taken while the replica manager's lock is held, never the
+    other way round; delayed operations are completed and the controller is called without `lock`.
     """
 
     __slots__ = (
@@ -34,7 +35,7 @@ class Partition:
         "partition_epoch", "topic_id", "topic_partition",
     )  # fmt: skip
 
-    def __init__(self, topic_partition: TopicPartition, topic_id: Uuid, context: PartitionContext) -> None:
+    def __init__(self, topic_partition: TopicPartition, topic_id: Uuid, context: BrokerContext) -> None:
         self.topic_partition = topic_partition
         self.topic_id = topic_id
         self.context = context
@@ -52,37 +53,45 @@ class Partition:
 
     @property
     def is_leader(self) -> bool:
-        """Whether this broker leads it."""
+        """Whether this broker is the leader."""
         return self.leader_id == self.context.broker_id
 
     @property
     def leader_log(self) -> PartitionLog | None:
-        """The log, if this broker leads it."""
+        """The log, if this broker is the leader."""
         return self.log if self.leader_id == self.context.broker_id else None
 
     @property
     def local_log(self) -> PartitionLog:
-        """The log; NotLeaderOrFollowerError when there is none."""
+        """The log. Raises NotLeaderOrFollowerError without one."""
         if self.log is None:
             raise NotLeaderOrFollowerError(f"Broker {self.context.broker_id} has no log of {self.topic_partition}.")
         return self.log
 
     def replica(self, broker_id: int) -> Replica | None:
-        """A follower, where this broker leads."""
+        """What this leader knows of the replica on another broker; None where it has none."""
         return self.in_sync.remote_replicas.get(broker_id)
 
-    def make_leader(self, registration: PartitionRegistration, *, is_new: bool, directory_id: Uuid | None) -> bool:
-        """Lead the partition from now on, or go on leading it; whether this broker did not lead it before.
+    def logs(self) -> Iterator[PartitionLog]:
+        """The log and the future log, as far as they exist."""
+        for log in (self.log, self.future_log):
+            if log is not None:
+                yield log
 
-        A new leader epoch starts at the end of the log, and with it what is known of followers; the same leader epoch
-        brings assignment and ISR only. A partition epoch below the known one is ignored. Raises KafkaStorageError.
+    def make_leader(self, registration: PartitionRegistration, *, is_new: bool, directory_id: Uuid | None) -> bool:
+        """Become the leader, or stay it with a new state; returns whether this broker was not the leader before.
+
+        A new leader epoch starts at the log end offset and resets what the leader knows of its followers. The same
+        leader epoch changes only the assignment and the ISR. A partition epoch below the known one is ignored.
+        `is_new` says that the broker did not host the partition before, `directory_id` is its assigned log directory.
+        Raises KafkaStorageError.
         """
         now = self.context.clock.milliseconds()
         with self.lock:
             if self._is_stale(registration):
                 return False
             is_new_leader = not self.is_leader
-            # an unclean leader has nothing to recover from: it says so with its first change of the ISR
+            # an unclean leader has nothing to recover from: its first change of the ISR says RECOVERED
             self.in_sync.update(registration, is_leader=True, recovery=LeaderRecoveryState.RECOVERED)
             self._create_log(is_new=is_new, directory_id=directory_id)
             log = self.local_log
@@ -106,9 +115,10 @@ class Partition:
         return is_new_leader
 
     def make_follower(self, registration: PartitionRegistration, *, is_new: bool, directory_id: Uuid | None) -> bool:
-        """Follow the leader, if there is one; whether the leader epoch is new, so that fetching starts afresh.
+        """Become a follower; returns whether the leader epoch is new, so that fetching has to restart.
 
-        The log is made in any case. A partition epoch below the known one is ignored. Raises KafkaStorageError.
+        The log is created even where the partition has no leader. A partition epoch below the known one is ignored.
+        Raises KafkaStorageError.
         """
         with self.lock:
             if self._is_stale(registration):
@@ -124,7 +134,7 @@ class Partition:
             return is_new_epoch
 
     def _is_stale(self, registration: PartitionRegistration) -> bool:
-        # an equal epoch is no news, but right: the answer to an AlterPartition may have come before the metadata
+        # an equal epoch is not stale: the answer to an AlterPartition request may arrive before the metadata
         if registration.partition_epoch >= self.partition_epoch:
             return False
         _log.info(
@@ -133,21 +143,17 @@ class Partition:
             partition_epoch=registration.partition_epoch,
             known=self.partition_epoch,
         )
-        listener = self.context.listener
-        if listener is not None:
-            listener(
-                Transition(
-                    kind=TransitionKind.STALE_EPOCH_IGNORED,
-                    partition=self.topic_partition,
-                    topic_id=self.topic_id,
-                    after=registration,
-                    reason=f"partition epoch {registration.partition_epoch} is older than {self.partition_epoch}",
-                )
-            )
+        self.context.tell(
+            TransitionKind.STALE_EPOCH_IGNORED,
+            self.topic_partition,
+            topic_id=self.topic_id,
+            after=registration,
+            reason=f"partition epoch {registration.partition_epoch} is older than {self.partition_epoch}",
+        )
         return True
 
     def _create_log(self, *, is_new: bool, directory_id: Uuid | None) -> None:
-        """Make the log where there is none, unless it may lie in a directory that is offline."""
+        """Open or create the log, unless its directory may be offline."""
         if self.log is not None:
             return
         logs = self.context.log_manager
@@ -162,52 +168,42 @@ class Partition:
                 reason="a log directory is offline, and the log may lie in it",
             )  # fmt: skip
             return
-        self.log = self._loaded(is_new=is_new, is_future=False, directory_id=directory_id)
+        self.log = self._open_log(is_new=is_new, is_future=False, directory_id=directory_id)
 
-    def _loaded(self, *, is_new: bool, is_future: bool, directory_id: Uuid | None) -> PartitionLog:
-        """The log, with its high watermark set to what was checkpointed, or 0, within the log."""
-        logs, listener = self.context.log_manager, self.context.listener
-        existed = logs.get_log(self.topic_partition, is_future=is_future) is not None
+    def _open_log(self, *, is_new: bool, is_future: bool, directory_id: Uuid | None) -> PartitionLog:
+        """Open or create a log, with the checkpointed high watermark, or 0, limited to the log's range."""
+        logs, name = self.context.log_manager, self.topic_partition
+        existed = logs.get_log(name, is_future=is_future) is not None
         log = logs.get_or_create_log(
-            self.topic_partition,
-            is_new=is_new,
-            is_future=is_future,
-            topic_id=self.topic_id,
-            target_directory_id=directory_id,
+            name, is_new=is_new, is_future=is_future, topic_id=self.topic_id, target_directory_id=directory_id
         )
-        log.update_high_watermark(logs.checkpointed_high_watermark(log.directory, self.topic_partition) or 0)
-        if listener is not None and not existed:
-            listener(
-                Transition(
-                    kind=TransitionKind.LOG_CREATED,
-                    partition=self.topic_partition,
-                    topic_id=self.topic_id,
-                    directory=log.directory,
-                )
-            )
+        log.update_high_watermark(logs.checkpointed_high_watermark(log.directory, name) or 0)
+        if not existed:
+            self.context.tell(TransitionKind.LOG_CREATED, name, topic_id=self.topic_id, directory=log.directory)
         return log
 
     def maybe_create_future_log(self, directory: str) -> bool:
-        """Begin to move the replica to `directory`; False when it lies there, or is being moved there already."""
+        """Start to move the replica to `directory`; False when it is there already or on its way there."""
         with self.lock:
             if self.local_log.directory == directory:
                 return False
             if self.future_log is not None:
                 assert self.future_log.directory == directory, "a replica moves to one directory at a time"
                 return False
-            self.future_log = self._loaded(is_new=False, is_future=True, directory_id=None)
+            self.future_log = self._open_log(is_new=False, is_future=True, directory_id=None)
             return True
 
     @property
     def is_future_caught_up(self) -> bool:
-        """Whether the copy has all that the replica has."""
+        """Whether the future log ends where the log ends."""
         log, future = self.log, self.future_log
         return log is not None and future is not None and log.log_end_offset == future.log_end_offset
 
     def maybe_replace_current_with_future(self) -> bool:
-        """Have the copy take the replica's place, if it is caught up; whether it has.
+        """Replace the log by the future log if that is caught up; returns whether it was replaced.
 
-        A leader's copy is told where the leader epoch began: where nothing was appended since, no batch tells.
+        On a leader the future log is given the start of the leader epoch, which no batch contains where nothing has
+        been appended in that epoch.
         """
         with self.lock:
             future = self.future_log
@@ -221,19 +217,19 @@ class Partition:
             return True
 
     def remove_future_log(self, *, delete: bool = True) -> None:
-        """Give up moving the replica, or note that it has been moved."""
+        """End the move of the replica; `delete` the future log, or only forget it."""
         with self.lock:
             self.future_log = None
             if delete:
                 self.context.log_manager.delete_future_log(self.topic_partition)
 
     def delete(self) -> None:
-        """The broker hosts it no longer, or its directory has failed: let go of everything. Deletes no log."""
+        """Release the logs and the role: the broker no longer hosts the partition. Deletes no log."""
         with self.lock:
             self.in_sync.clear()
             self.log = self.future_log = None
             self.leader_id = self.leader_epoch_start_offset = None
 
     def complete_delayed_operations(self) -> None:
-        """The high or low watermark has moved: somebody may have waited for that. Not with the lock held."""
+        """Complete requests that waited for the high or low watermark. Not to be called with the lock held."""
         self.context.delayed_operations.check_and_complete_all(self.topic_partition)

@@ -1,4 +1,4 @@
-"""The assignment and the ISR of a partition as its leader sees them. Source: org.apache.kafka.server.partition."""
+"""The assignment and the ISR state of a partition on its leader. Source: org.apache.kafka.server.partition."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kraftlake.replica_manager.controller_channel import LeaderAndIsr
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
 class Assignment:
-    """Who is to have a replica; `adding` and `removing` are those of a reassignment that is under way."""
+    """The assigned replicas; `adding` and `removing` are those of a reassignment in progress."""
 
     replicas: tuple[int, ...] = ()
     adding: tuple[int, ...] = ()
@@ -20,18 +20,18 @@ class Assignment:
 
     @property
     def is_reassigning(self) -> bool:
-        """Whether a reassignment is under way."""
+        """Whether a reassignment is in progress."""
         return bool(self.adding or self.removing)
 
     @property
     def replication_factor(self) -> int:
-        """How many replicas there are to be; during a reassignment those of before."""
+        """The number of replicas; during a reassignment the number before it."""
         return len(set(self.replicas) - set(self.adding)) if self.is_reassigning else len(self.replicas)
 
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
 class CommittedIsr:
-    """The ISR that the controller knows, and no proposal is on its way."""
+    """The ISR of the controller, without a proposal in flight."""
 
     isr: frozenset[int]
     leader_recovery_state: LeaderRecoveryState = LeaderRecoveryState.RECOVERED
@@ -39,13 +39,13 @@ class CommittedIsr:
 
     @property
     def maximal_isr(self) -> frozenset[int]:
-        """What the high watermark has to wait for."""
+        """The replicas that the high watermark waits for."""
         return self.isr
 
 
 @attrs.frozen(kw_only=True, weakref_slot=False, eq=False)
 class _PendingIsr:
-    """A proposal is on its way: it was `sent` when `last_committed` was what the controller knew."""
+    """A proposal in flight: `sent`, when `last_committed` was the ISR of the controller."""
 
     sent: LeaderAndIsr
     last_committed: CommittedIsr
@@ -54,13 +54,13 @@ class _PendingIsr:
 
     @property
     def isr(self) -> frozenset[int]:
-        """The ISR that is committed."""
+        """The committed ISR."""
         return self.last_committed.isr
 
 
 @attrs.frozen(kw_only=True, weakref_slot=False, eq=False)
 class PendingExpandIsr(_PendingIsr):
-    """A follower was proposed. It counts at once: waiting for one more replica can do no harm."""
+    """The proposal to add a follower, which counts at once: to wait for one more replica is safe."""
 
     new_in_sync_replica: int
 
@@ -72,7 +72,7 @@ class PendingExpandIsr(_PendingIsr):
 
 @attrs.frozen(kw_only=True, weakref_slot=False, eq=False)
 class PendingShrinkIsr(_PendingIsr):
-    """Replicas were proposed to leave. They count until the controller agrees: it may not."""
+    """The proposal to remove replicas, which count until the controller agrees, because it may refuse."""
 
     out_of_sync_replicas: frozenset[int]
 

@@ -1,4 +1,4 @@
-"""What a leader knows of a follower. Source: org.apache.kafka.server.replica.Replica."""
+"""A leader's knowledge of a follower. Source: org.apache.kafka.server.replica.Replica."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from kraftlake.replica_manager.errors import NotLeaderOrFollowerError
 from kraftlake.replica_manager.logs.partition_log import UNKNOWN_OFFSET
 
 NO_BROKER_EPOCH = -1
-"""The broker epoch in a fetch of a broker that does not tell it."""
+"""The broker epoch in fetches of a broker that does not send it."""
 
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
 class ReplicaState:
-    """How far a follower is, as its fetches tell.
+    """The state of a follower, from its fetches.
 
-    `last_fetch_leader_log_end_offset` is the leader's end at its last fetch, `last_caught_up_time_ms` when it was last
-    known to have all that the leader had; times are epoch ms of the leader's clock. `broker_epoch` is None until the
-    first fetch.
+    `last_fetch_leader_log_end_offset` is the leader's log end offset at the last fetch, `last_caught_up_time_ms` the
+    last time at which the follower was known to have the whole log; times are epoch ms of the leader's clock.
+    `broker_epoch` is None before the first fetch.
     """
 
     log_start_offset: int = UNKNOWN_OFFSET
@@ -28,21 +28,21 @@ class ReplicaState:
     broker_epoch: int | None = None
 
     def is_caught_up(self, leader_end_offset: int, now_ms: int, max_lag_ms: int) -> bool:
-        """Whether it has everything, or had so at most `max_lag_ms` ago."""
+        """Whether the follower has the whole log, or had it at most `max_lag_ms` ago."""
         return leader_end_offset == self.log_end_offset or now_ms - self.last_caught_up_time_ms <= max_lag_ms
 
 
-_NEVER_HEARD_OF = ReplicaState()
+_UNKNOWN = ReplicaState()
 
 
 class Replica:
-    """A follower of a partition that this broker leads; `state` is replaced as a whole, so it may be read unlocked."""
+    """A follower of a partition that this broker leads; `state` is immutable and may be read without a lock."""
 
     __slots__ = ("broker_id", "state")
 
     def __init__(self, broker_id: int) -> None:
         self.broker_id = broker_id
-        self.state = _NEVER_HEARD_OF
+        self.state = _UNKNOWN
 
     def update_fetch_state(
         self,
@@ -54,10 +54,10 @@ class Replica:
         broker_epoch: int,
         alive_broker_epoch: int | None,
     ) -> None:
-        """Note a fetch: that it asks for `fetch_offset` says that it has all before it.
+        """Update the state by a fetch: the follower has all records before `fetch_offset`.
 
-        It was caught up now when it asks for the leader's end, and at its last fetch when it asks for what was the end
-        then. NotLeaderOrFollowerError for a fetch of an earlier incarnation of the broker.
+        It is caught up now if it fetches at the leader's end, and was caught up at its last fetch if it fetches at the
+        end of that time. Raises NotLeaderOrFollowerError for a fetch of an earlier incarnation of the broker.
         """
         if broker_epoch != NO_BROKER_EPOCH and alive_broker_epoch is not None and alive_broker_epoch > broker_epoch:
             raise NotLeaderOrFollowerError(
@@ -80,9 +80,9 @@ class Replica:
         )
 
     def reset(self, *, now_ms: int, leader_end_offset: int, is_new_leader: bool, in_sync: bool) -> None:
-        """Start a leader epoch: a replica of the ISR counts as caught up now, any other as never.
+        """Start a leader epoch: a replica in the ISR counts as caught up now, any other as never caught up.
 
-        Where it is is unknown to a leader that was none before.
+        A new leader does not know the replica's offsets.
         """
         caught_up = now_ms if in_sync else 0
         if is_new_leader:

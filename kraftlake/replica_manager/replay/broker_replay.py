@@ -1,4 +1,4 @@
-"""A log, replayed for one broker: what its ReplicaManager does at each published delta, and because of which record."""
+"""Replays a log for one broker: the transitions of its ReplicaManager at each delta, and the record behind each."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from kraftlake.runtime.errors import OffsetError
 from kraftlake.runtime.moments import Moment
 
 SNAPSHOT = "SNAPSHOT"
-"""The type of a cause that is a whole snapshot; its offset is the last one in it."""
+"""The type of a cause that is a whole snapshot; its offset is the snapshot's last offset."""
 
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
 class ReplayStep:
-    """One published delta: offsets, the image after it, and what the broker did, each with the record it came from.
+    """One published delta: its offsets, the image after it, and the broker's transitions with their causes.
 
-    `delta` is None for the snapshot that a replay starts with. `restarted` says that the broker was started again.
+    `timestamp` is in epoch ms. `delta` is None for the snapshot that a replay starts with.
     """
 
     first_offset: int
@@ -49,11 +49,12 @@ class ReplayStep:
 
 
 class BrokerReplay:
-    """Replays a range of a source for a broker, both ends included; a range is that of `kraftlake.Source`.
+    """Replays a range of a source for a broker, both ends included, with the range of `kraftlake.Source`.
 
-    The broker begins with the image before `from_offset`; without it, with nothing, or with the snapshot that the log
-    starts from. Each batch is a delta, a metadata transaction is one. `broker` is as it is after the last step taken.
-    Raises OffsetError where the source has no such images, UsageError for a range that runs backwards.
+    The broker starts with the image before `from_offset`; without `from_offset`, with the empty image, or with the
+    snapshot that the log starts from. Each batch is one delta, and so is each metadata transaction. `broker` has the
+    state after the last step taken. Raises OffsetError where the source lacks the images, UsageError for a range whose
+    end is before its start.
     """
 
     def __init__(
@@ -88,14 +89,14 @@ class BrokerReplay:
         self._records = EffectiveRecords()
         self._loads_snapshot = False
         self.base_image = MetadataImage.EMPTY
-        """What the broker began with."""
+        """The image that the broker started with."""
         self._loader: MetadataBatchLoader | None = None
         self._first: ReplayStep | None = None
         self._begin()
 
     @property
     def offset(self) -> int:
-        """The last offset that the broker has been told of."""
+        """The offset of the broker's image."""
         return self.broker.image.offset
 
     def _happened(self, transition: Transition) -> None:
@@ -110,10 +111,10 @@ class BrokerReplay:
             self.skipped = replay.skipped
             self._first = self._started_with(replay.image)
             return
-        # raises where there is no such image, and says which there are
+        # raises where there is no such image, and names those that exist
         choose_base(reader, self.to_offset, lenient=self.lenient)
         if at is not None and at > self.source.last_image_offset + 1:
-            choose_base(reader, at, lenient=self.lenient)  # raises, and names the offset that was asked for
+            choose_base(reader, at, lenient=self.lenient)  # raises, and names the requested offset
         if at is None and reader.start_offset > 0:
             first = first_image_offset(reader)
             loader = replay_to(reader, 0 if first is None else first, lenient=self.lenient)
@@ -148,7 +149,7 @@ class BrokerReplay:
         )
 
     def steps(self) -> Iterator[ReplayStep]:
-        """Each published delta, carried out when it is given. To be called once."""
+        """Each published delta, applied when it is yielded. To be called once."""
         if self._first is not None and self._first.offset <= self.to_offset:
             yield self._first
         loader, to = self._loader, self.to_offset
@@ -166,7 +167,7 @@ class BrokerReplay:
             yield from self._ahead_of_log(loader, to)
 
     def again(self, steps: Sequence[ReplayStep]) -> ReplayedBroker:
-        """Another broker that has been driven through `steps`, which are the first ones of this replay."""
+        """Another broker that has applied `steps`, the first steps of this replay."""
         broker = self._make_broker(listener=lambda _: None)
         if not self.base_image.is_empty():
             broker.start(self.base_image)
@@ -178,7 +179,7 @@ class BrokerReplay:
         return broker
 
     def _ahead_of_log(self, loader: MetadataBatchLoader, to: int) -> Iterator[ReplayStep]:
-        """A snapshot that is ahead of the log, as a broker that is far behind loads it."""
+        """Load the snapshots that are ahead of the log, as a broker that is far behind does."""
         for snapshot in usable_snapshots(self.source.reader):
             if loader.last_offset < snapshot.end_offset - 1 <= to:
                 self._loads_snapshot = True

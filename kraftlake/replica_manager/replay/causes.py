@@ -1,4 +1,4 @@
-"""Which record a transition came from."""
+"""Finds the record that caused a transition."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _OF_THE_BROKER = (TransitionKind.BROKER_STARTED, TransitionKind.SHUTDOWN_BEGUN, 
 
 @attrs.frozen(weakref_slot=False)
 class Cause:
-    """A record: its offset, and its type as Kafka's dump tool prints it; SNAPSHOT stands for a whole snapshot."""
+    """A record: its offset, and its type as Kafka's dump tool prints it; SNAPSHOT means a whole snapshot."""
 
     offset: int
     type: str
 
 
 class RecordIndex:
-    """The records of one delta by what they are about.
+    """The records of one delta by partition, topic and broker.
 
-    `messages` are (offset, record) in the order in which they took effect.
+    `messages` are pairs (offset, record) in the order in which they take effect.
     """
 
     def __init__(self, messages: Iterable[tuple[int, AnyMessage]], broker_id: int) -> None:
@@ -56,18 +56,18 @@ class RecordIndex:
 
     @property
     def of_broker(self) -> Cause | None:
-        """The last record about the broker's own registration."""
+        """The last record of the broker's own registration."""
         return self._of_broker
 
     @property
     def last(self) -> Cause | None:
-        """The last record of all."""
+        """The last record."""
         return self._last
 
     def of_partition(self, topic_ids: Sequence[Uuid], partition: int, kind: TransitionKind) -> Cause | None:
-        """The record that made a transition of a partition; `topic_ids` are those that its topic's name had.
+        """The record that caused a transition of a partition; `topic_ids` are the ids that its topic's name had.
 
-        Of several, a change of role comes from the last that named a leader, anything else from the last.
+        Of several records, the last one that names a leader causes a change of role, and the last one anything else.
         """
         if kind in (TransitionKind.LOG_DELETED, TransitionKind.LOG_DELETE_FAILED):
             for topic_id in topic_ids:
@@ -101,10 +101,10 @@ def causes_of(
     *,
     restarted: bool,
 ) -> list[Cause | None]:
-    """A cause for each transition.
+    """The cause of each transition.
 
-    What a started broker does comes from its registration. A fetcher starts for the first partition that it gets, and
-    stops because of what was done last.
+    The transitions of a started broker come from its registration. A fetcher starts because of its first partition, and
+    stops because of the transition before.
     """
     found: list[Cause | None] = []
     for transition in transitions:
@@ -134,9 +134,9 @@ def _ids_of(name: TopicPartition, before: MetadataImage, after: MetadataImage) -
 
 
 class EffectiveRecords:
-    """The records of batches that are gathered until a delta is published, in the order in which they take effect.
+    """The records of unpublished batches, in the order in which they take effect.
 
-    Those of a metadata transaction take effect at its end, or never. Batches are decoded when somebody asks.
+    The records of a metadata transaction take effect at its end, or never. Batches are decoded on demand.
     """
 
     def __init__(self) -> None:
@@ -144,17 +144,17 @@ class EffectiveRecords:
         self._done = -1
 
     def add(self, batch: RecordBatch) -> None:
-        """Gather a batch."""
+        """Add a batch."""
         self._batches.append(batch)
 
     def published(self, to_offset: int) -> None:
-        """Everything up to this offset has been published: what comes next begins after it."""
+        """Drop the records up to and including `to_offset`, which are published."""
         self._done = to_offset
         if self._batches and self._batches[-1].last_offset <= to_offset:
             self._batches.clear()
 
     def messages(self, to_offset: int) -> list[tuple[int, AnyMessage]]:
-        """What has taken effect since the last publication, up to and including `to_offset`."""
+        """The (offset, record) pairs that take effect after the last publication, up to and including `to_offset`."""
         effective: list[tuple[int, AnyMessage]] = []
         held: list[tuple[int, AnyMessage]] | None = None
         for offset, message in self._decoded(to_offset):
@@ -178,4 +178,4 @@ class EffectiveRecords:
                     try:
                         yield offset, decode_value(value).message
                     except CorruptDataError:
-                        continue  # a lenient replay has skipped it too
+                        continue  # a lenient replay has skipped the record too

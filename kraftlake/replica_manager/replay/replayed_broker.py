@@ -1,4 +1,4 @@
-"""A broker that is driven through history: its ReplicaManager over logs in memory, with nobody to fetch from."""
+"""A broker driven by a metadata log: its ReplicaManager over logs in memory, without data to fetch."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from kraftlake.image.broker_partitions import hosted_partitions
 from kraftlake.records.metadata_version import LATEST
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.records.uuid import Uuid
+from kraftlake.replica_manager.broker_context import BrokerContext
 from kraftlake.replica_manager.config import ReplicaManagerConfig
 from kraftlake.replica_manager.controller_channel import AlterPartitionAnswer, LeaderAndIsr
 from kraftlake.replica_manager.fetch.fetcher import BrokerEndPoint, FetcherFigures, InitialFetchState
 from kraftlake.replica_manager.logs.memory_log_manager import MemoryLogManager, is_reserved
-from kraftlake.replica_manager.metadata_view import ImageView
+from kraftlake.replica_manager.metadata_view import MetadataView
 from kraftlake.replica_manager.partition.hosted_partition import OnlinePartition
 from kraftlake.replica_manager.replica_manager import ReplicaManager
 from kraftlake.replica_manager.stop_partition import StopPartition
@@ -24,13 +25,13 @@ from kraftlake.replica_manager.transitions import Transition, TransitionKind, Tr
 from kraftlake.runtime.clock import ManualClock
 
 UNDECIDED = "(the log does not say which)"
-"""The directory of a replica whose directory no record has named yet."""
+"""The directory of a replica for which no record has named one."""
 _WHOLE = ImageWriterOptions(metadata_version=LATEST, elr_enabled=True)
-"""Records that hold all of a partition's state."""
+"""Writes records with the whole state of a partition."""
 
 
 class StillFetcher:
-    """A fetcher that has its partitions and fetches nothing: a metadata log holds no data."""
+    """A fetcher that only knows its partitions: a metadata log has no data to fetch."""
 
     def __init__(self, fetcher_id: int, leader: BrokerEndPoint) -> None:
         self.fetcher_id = fetcher_id
@@ -39,43 +40,43 @@ class StillFetcher:
 
     @property
     def partition_count(self) -> int:
-        """How many partitions it has."""
+        """The number of partitions."""
         return len(self.states)
 
     def figures(self) -> FetcherFigures:
-        """Nothing was fetched."""
+        """Zero counters."""
         return FetcherFigures(name=f"ReplicaFetcherThread-{self.fetcher_id}-{self.leader.id}")
 
     def start(self) -> None:
-        """Nothing to begin."""
+        """Do nothing."""
 
     def shutdown(self) -> None:
-        """Nothing to end."""
+        """Do nothing."""
 
     def await_shutdown(self, timeout_s: float) -> bool:  # noqa: ARG002
-        """Nothing runs."""
+        """Return at once: there is no thread."""
         return True
 
     def add_partitions(self, states: Mapping[TopicPartition, InitialFetchState]) -> None:
-        """Have these too."""
+        """Add partitions."""
         self.states.update(states)
 
     def remove_partitions(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """Have these no longer."""
+        """Remove partitions; returns their offsets."""
         mine = self.states
         return {name: mine.pop(name).offset for name in partitions if name in mine} if mine else {}
 
     def mark_for_truncation(self, name: TopicPartition, offset: int) -> None:
-        """Nothing to truncate."""
+        """Do nothing."""
 
     def remove_all_partitions(self) -> Mapping[TopicPartition, InitialFetchState]:
-        """Have nothing."""
+        """Remove all partitions; returns their states."""
         states, self.states = self.states, {}
         return states
 
 
-class _Nobody:
-    """The controller and the clients of a replayed broker: there are none, and what is in the log is their doing."""
+class _NoPeers:
+    """In place of the controller and the clients: a replayed broker has none, their effects are records."""
 
     def submit(
         self,
@@ -83,7 +84,7 @@ class _Nobody:
         leader_and_isr: LeaderAndIsr,
         on_answer: Callable[[AlterPartitionAnswer], None],
     ) -> None:
-        """A proposal without an answer."""
+        """Never answer."""
 
     def handle_assignment(
         self,
@@ -92,24 +93,24 @@ class _Nobody:
         reason: str,
         on_accepted: Callable[[], None] | None = None,
     ) -> None:
-        """The answer, if there was one, is a record."""
+        """Do nothing: the controller's answer is a record."""
 
     def handle_failure(self, directory_id: Uuid) -> None:
-        """The answer, if there was one, is a record."""
+        """Do nothing: the controller's answer is a record."""
 
     def check_and_complete_all(self, topic_partition: TopicPartition) -> None:
-        """Nobody waits."""
+        """Do nothing: no request waits."""
 
     def complete_when_not_leader(self, topic_partition: TopicPartition) -> None:
-        """Nobody waits."""
+        """Do nothing: no request waits."""
 
     def has_delayed_deletes(self) -> bool:
-        """Nobody waits."""
+        """Always False: no request waits."""
         return False
 
 
 class _RecordedLogManager(MemoryLogManager):
-    """Puts each log where the records say that it lies, and where they don't, in the only directory there is."""
+    """Puts each log into the directory that the records name; without such records, into the only directory."""
 
     def _directory_for(self, wanted: Uuid | None) -> str:
         if wanted is not None and not is_reserved(wanted):
@@ -117,20 +118,20 @@ class _RecordedLogManager(MemoryLogManager):
         return next(iter(self.directories)) if len(self.directories) == 1 else UNDECIDED
 
     def move(self, partition: TopicPartition, directory_id: Uuid) -> None:
-        """A record says where the log lies: the broker has put it there, or moved it."""
+        """Note the directory that a record names: the broker has created the log there, or moved it."""
         log = self.get_log(partition)
         if log is not None and not is_reserved(directory_id):
             log.directory = str(directory_id)
 
     def strays(self, hosted: Mapping[TopicPartition, Uuid]) -> list[TopicPartition]:
-        """Forget the logs that a broker which starts again finds to be nobody's, and name them."""
+        """Remove the stray logs that a restarted broker finds, and return their partitions."""
         found = [name for name, log in self._logs.items() if hosted.get(name) != log.topic_id]
         for name in found:
             del self._logs[name]
         return sorted(found)
 
     def take_registered(self, directories: tuple[Uuid, ...], *, restarted: bool) -> list[str]:
-        """Have the registered directories; gives those that are lost to a broker that goes on."""
+        """Set the registered directories; returns those that a broker has lost while it runs."""
         wanted = {str(id_): id_ for id_ in directories}
         lost = [name for name in self.directories if name not in wanted]
         if restarted:
@@ -142,11 +143,11 @@ class _RecordedLogManager(MemoryLogManager):
 
 
 class ReplayedBroker:
-    """Broker `broker_id` with the real ReplicaManager in it; `listener` is told of each transition.
+    """Broker `broker_id` with a real ReplicaManager; `listener` receives each transition.
 
-    What a broker does of its own accord is told by the records that followed: a directory that is registered no longer
-    has failed, a registration that is in controlled shutdown was asked for by a broker that shuts down, and a new
-    incarnation is a broker that was started again, with its logs as they were and everything else anew.
+    The broker's own actions follow from the records that they led to: a directory that is no longer registered has
+    failed, a registration in controlled shutdown means that the broker shuts down, and a new incarnation id means that
+    the broker was restarted with the logs it had.
     """
 
     def __init__(
@@ -161,23 +162,23 @@ class ReplayedBroker:
         self._listener = listener
         self._inter_broker_listener = inter_broker_listener
         self._num_replica_fetchers = num_replica_fetchers
-        self._view = ImageView()
+        self._view = MetadataView()
         self._logs = _RecordedLogManager({})
         self._registration: BrokerRegistration | None = None
         self.manager = self._start_manager()
 
     @property
     def image(self) -> MetadataImage:
-        """The image that it was given last."""
+        """The last image."""
         return self._view.image
 
     def start(self, image: MetadataImage) -> None:
-        """Begin with an image, in one delta from the empty one that holds what the broker hosts."""
+        """Start with an image, in one delta from the empty image with the partitions that the broker hosts."""
         self._take_registration(image)
         self._apply(hosted_delta(image, self.broker_id), image)
 
     def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        """Go on to the next image."""
+        """Apply the delta that leads to the next image."""
         if delta.cluster_delta is not None and self._take_registration(image):
             self._restart(image)
             return
@@ -187,10 +188,10 @@ class ReplayedBroker:
             self._apply(delta.topics_delta, image)
 
     def load_snapshot(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        """Go on to the image of a snapshot that was loaded whole.
+        """Apply the delta that a whole snapshot leads to.
 
-        Its delta knows nothing of replicas that were taken from a topic which is still there: in Kafka 4.4 they stay
-        until the broker starts again. Here they go, so that what is hosted is what the image says.
+        Such a delta does not remove replicas of a topic that still exists; in Kafka 4.4 they stay until the broker
+        restarts. Here they are removed, so that the hosted partitions are those of the image.
         """
         self.publish(delta, image)
         hosted = hosted_delta(image, self.broker_id).changed_topics
@@ -225,7 +226,7 @@ class ReplayedBroker:
         self.manager.apply_delta(delta, image)
 
     def _take_registration(self, image: MetadataImage) -> bool:
-        """Do what a new state of the broker's own registration tells; whether it was started again."""
+        """Act on a new state of the broker's own registration; returns whether the broker was restarted."""
         registration, known = image.cluster.brokers.get(self.broker_id), self._registration
         if registration is None or registration is known:
             return False
@@ -249,36 +250,35 @@ class ReplayedBroker:
         return restarted
 
     def _start_manager(self) -> ReplicaManager:
-        nobody = _Nobody()
-        return ReplicaManager(
-            self.broker_id,
-            ReplicaManagerConfig(
+        no_peers = _NoPeers()
+        context = BrokerContext(
+            broker_id=self.broker_id,
+            config=ReplicaManagerConfig(
                 inter_broker_listener_name=self._listener_name(), num_replica_fetchers=self._num_replica_fetchers
             ),
-            ManualClock(),
+            clock=ManualClock(),
             log_manager=self._logs,
             metadata=self._view,
-            fetchers=StillFetcher,
-            log_dir_fetchers=StillFetcher,
-            alter_partition_manager=nobody,
-            directory_events=nobody,
-            delayed_operations=nobody,
+            alter_partition_manager=no_peers,
+            directory_events=no_peers,
+            delayed_operations=no_peers,
             broker_epoch=lambda: -1 if self._registration is None else self._registration.epoch,
             listener=self._listener,
         )
+        return ReplicaManager(context, fetchers=StillFetcher, log_dir_fetchers=StillFetcher)
 
     def _listener_name(self) -> str:
-        """The listener asked for; else the first by name that every registered broker has: no record tells."""
+        """The listener given to the constructor; else the first by name that all registered brokers have."""
         if self._inter_broker_listener is not None:
             return self._inter_broker_listener
         listeners = [set(broker.listeners) for broker in self.image.cluster.brokers.values()]
         common = set.intersection(*listeners) if listeners else set()
         return min(common, default="PLAINTEXT")
 
-    # what it hosts now
+    # the present state
 
     def roles(self) -> tuple[list[TopicPartition], list[TopicPartition]]:
-        """What it leads, and everything else that it hosts (leaderless and offline ones too); both sorted."""
+        """The partitions that the broker leads, and the others that it hosts (leaderless and offline too); sorted."""
         leads: list[TopicPartition] = []
         follows: list[TopicPartition] = []
         for name, hosted in self.manager.hosted_partitions().items():
@@ -289,24 +289,24 @@ class ReplayedBroker:
         return sorted(leads), sorted(follows)
 
     def _is_assigned(self, name: TopicPartition) -> bool:
-        """Whether the image still has an offline replica: the manager remembers it until the broker restarts."""
+        """Whether the image assigns the replica: the manager keeps offline replicas until the broker restarts."""
         topic = self.image.topics.get_topic(name.topic)
         registration = None if topic is None else topic.partitions.get(name.partition)
         return registration is not None and self.broker_id in registration.replicas
 
     def log_directory(self, name: TopicPartition) -> str | None:
-        """Where a replica's log lies, None without one."""
+        """The log directory of a replica, None without a log."""
         log = self._logs.get_log(name)
         return None if log is None else log.directory
 
     def fetchers(self) -> list[StillFetcher]:
-        """Its fetchers, by leader and id."""
+        """The fetchers, by leader and id."""
         fetchers = self.manager.replica_fetchers.fetchers()
         return [fetcher for _, fetcher in sorted(fetchers.items()) if isinstance(fetcher, StillFetcher)]
 
 
 def hosted_delta(image: MetadataImage, broker_id: int) -> TopicsDelta:
-    """A delta from the empty image that holds just the partitions with a replica on the broker, by name."""
+    """A delta from the empty image with just the partitions that have a replica on the broker, in name order."""
     hosted: dict[str, dict[int, PartitionRegistration]] = {}
     for name, partition_id, state in hosted_partitions(image.topics, broker_id):
         hosted.setdefault(name, {})[partition_id] = state

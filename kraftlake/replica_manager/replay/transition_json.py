@@ -1,4 +1,4 @@
-"""Transitions as `kraftlake replay --json` prints them."""
+"""The JSON of `kraftlake replay --json`."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from kraftlake.replica_manager.transitions import Transition
 
 
 def transition_to_json(transition: Transition, cause: Cause | None, offset: int) -> dict[str, Any]:
-    """One transition: `offset` is the last one of its delta, record offset and type name what caused it.
+    """One transition: `offset` is the last offset of its delta, record offset and type are those of its cause.
 
-    What a transition does not have is left out.
+    Fields that the transition lacks are left out.
     """
     form: dict[str, Any] = {
         "offset": offset,
@@ -51,9 +51,9 @@ def _state(registration: PartitionRegistration) -> dict[str, Any]:
 
 
 def summary_to_json(broker: ReplayedBroker, offset: int) -> dict[str, Any]:
-    """What the broker leads and follows after `offset`: the last line.
+    """The last line: the partitions that the broker leads and follows after `offset`.
 
-    That is past the broker's image where the replay ends within a metadata transaction.
+    `offset` is after the offset of the broker's image where the replay ends within a metadata transaction.
     """
     leads, follows = broker.roles()
     return {

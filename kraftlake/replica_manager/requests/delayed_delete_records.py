@@ -11,21 +11,21 @@ from kraftlake.delta import TopicPartition
 from kraftlake.replica_manager.errors import ErrorCode, error_of
 from kraftlake.replica_manager.partition.leader import low_watermark
 from kraftlake.replica_manager.replica_manager import ReplicaManager
-from kraftlake.replica_manager.requests.purgatory import DelayedOperation
+from kraftlake.replica_manager.requests.delayed_answers import DelayedAnswers
 
 INVALID_LOW_WATERMARK: Final = -1
 
 
 @attrs.frozen(kw_only=True)
 class DeleteRecordsAnswer:
-    """What became of it: `low_watermark` is the lowest log start offset of all live replicas, −1 with an error."""
+    """The result for one partition: `low_watermark` is the lowest log start offset of all live replicas."""
 
     low_watermark: int = INVALID_LOW_WATERMARK
     error: ErrorCode = ErrorCode.NONE
 
 
-class DelayedDeleteRecords(DelayedOperation):
-    """Waits until the low watermarks are at the `wanted` offsets, or this broker leads no longer."""
+class DelayedDeleteRecords(DelayedAnswers[int, DeleteRecordsAnswer]):
+    """Waits until the low watermarks reach the `wanted` offsets, or this broker no longer leads the partition."""
 
     def __init__(
         self,
@@ -34,30 +34,21 @@ class DelayedDeleteRecords(DelayedOperation):
         wanted: Mapping[TopicPartition, int],
         on_answer: Callable[[Mapping[TopicPartition, DeleteRecordsAnswer]], None],
     ) -> None:
-        super().__init__()
+        super().__init__(answers, wanted, on_answer)
         self._replicas = replica_manager
-        self._answers = dict(answers)
-        self._pending = dict(wanted)
-        self._on_answer = on_answer
 
-    def can_complete(self) -> bool:
-        """Look at the partitions that are still waited for."""
-        for name, wanted in list(self._pending.items()):
-            try:
-                partition = self._replicas.partition_or_raise(name)
-                with partition.lock:
-                    low = low_watermark(partition)
-            except Exception as fault:
-                self._answers[name] = DeleteRecordsAnswer(error=error_of(fault))
-                del self._pending[name]
-                continue
-            self._answers[name] = DeleteRecordsAnswer(low_watermark=low)
-            if low >= wanted:
-                del self._pending[name]
-        return not self._pending
+    def is_done(self, name: TopicPartition, wanted: int) -> bool:
+        """Whether the low watermark has reached `wanted`, or the partition has failed."""
+        try:
+            partition = self._replicas.partition_or_raise(name)
+            with partition.lock:
+                low = low_watermark(partition)
+        except Exception as fault:
+            self.answers[name] = DeleteRecordsAnswer(error=error_of(fault))
+            return True
+        self.answers[name] = DeleteRecordsAnswer(low_watermark=low)
+        return low >= wanted
 
-    def on_complete(self) -> None:
-        """Answer."""
-        for name in self._pending:
-            self._answers[name] = attrs.evolve(self._answers[name], error=ErrorCode.REQUEST_TIMED_OUT)
-        self._on_answer(self._answers)
+    def with_error(self, answer: DeleteRecordsAnswer, error: ErrorCode) -> DeleteRecordsAnswer:
+        """The same low watermark with an error code."""
+        return attrs.evolve(answer, error=error)

@@ -1,4 +1,4 @@
-"""A fetch that waits for enough to read. Source: kafka.server.DelayedFetch."""
+"""A fetch that waits for data. Source: kafka.server.DelayedFetch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kraftlake.delta import TopicPartition
 from kraftlake.replica_manager.logs.partition_log import is_past_end
 from kraftlake.replica_manager.partition.leader import FetchParams, FetchPartition, log_with_epoch
 from kraftlake.replica_manager.replica_manager import ReplicaManager
-from kraftlake.replica_manager.replication_quota import ReplicaQuota
+from kraftlake.replica_manager.replication_quota import ReplicationQuota
 from kraftlake.replica_manager.requests.log_reads import FetchAnswer, must_be_throttled, read_from_log
 from kraftlake.replica_manager.requests.purgatory import DelayedOperation
 
@@ -17,11 +17,11 @@ FetchAnswers: TypeAlias = Mapping[TopicPartition, FetchAnswer]
 
 
 class DelayedFetch(DelayedOperation):
-    """Waits for `params.min_bytes`, or for anything that makes waiting vain.
+    """Waits for `params.min_bytes`, or until waiting is pointless.
 
-    That is: the broker leads a partition no longer or in another epoch, does not have it, its directory has failed, the
-    log ends below what is asked for, as far as the reader may see it, or it diverges. The answer is read anew when it
-    is due.
+    Waiting is pointless when the broker no longer leads a partition, leads it in another epoch or does not host it,
+    when its log directory has failed, when the readable log ends below the fetch offset, or when the logs diverge.
+    The partitions are read again for the answer.
     """
 
     def __init__(
@@ -31,7 +31,7 @@ class DelayedFetch(DelayedOperation):
         wanted: Mapping[TopicPartition, FetchPartition],
         on_answer: Callable[[FetchAnswers], None],
         *,
-        throttle: ReplicaQuota | None = None,
+        throttle: ReplicationQuota | None = None,
     ) -> None:
         super().__init__()
         self._replicas = replica_manager
@@ -41,20 +41,20 @@ class DelayedFetch(DelayedOperation):
         self._throttle = throttle
 
     def can_complete(self) -> bool:
-        """Count what could be read."""
+        """Whether enough bytes are readable, or waiting is pointless."""
         available = 0
         for name, fetch in self._wanted.items():
             try:
                 readable = self._readable(name, fetch)
             except Exception:
-                return True  # the answer tells why
+                return True  # the answer has the error
             if readable is None:
                 return True
             available += readable
         return available >= self._params.min_bytes
 
     def _readable(self, name: TopicPartition, fetch: FetchPartition) -> int | None:
-        """Bytes that could be read of a partition, None where waiting is vain."""
+        """The number of readable bytes of a partition, None where waiting is pointless."""
         params = self._params
         partition = self._replicas.partition_or_raise(name)
         with partition.lock:
@@ -70,7 +70,7 @@ class DelayedFetch(DelayedOperation):
             return log.read(fetch.fetch_offset, fetch.max_bytes, params.isolation).size_in_bytes
 
     def on_complete(self) -> None:
-        """Read and answer; a follower's state was noted when it asked."""
+        """Read and answer, without another update of the follower's fetch state."""
         answers = read_from_log(
             self._replicas, self._params, self._wanted, throttle=self._throttle, update_fetch_state=False
         )

@@ -1,4 +1,4 @@
-"""The purgatories of a broker, and who is woken by what happens to a partition."""
+"""The purgatories of a broker."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kraftlake.runtime.clock import Clock
 
 
 class DelayedRequests:
-    """Four purgatories whose keys are partitions: the `DelayedOperations` of a broker that serves requests.
+    """The `DelayedOperations` of a broker that serves requests: four purgatories with partitions as keys.
 
     Source: kafka.cluster.DelayedOperations, org.apache.kafka.server.purgatory.
     """
@@ -26,29 +26,25 @@ class DelayedRequests:
         return iter((self.produce, self.fetch, self.delete_records, self.elect_leader))
 
     def check_and_complete_all(self, topic_partition: TopicPartition) -> None:
-        """High or low watermark have moved."""
+        """Complete the requests that waited for a higher high or low watermark."""
         self.fetch.check_and_complete(topic_partition)
         self.produce.check_and_complete(topic_partition)
         self.delete_records.check_and_complete(topic_partition)
 
     def complete_when_not_leader(self, topic_partition: TopicPartition) -> None:
-        """The broker leads the partition no longer."""
+        """Complete the requests that wait for a partition that the broker no longer leads."""
         self.produce.check_and_complete(topic_partition)
         self.fetch.check_and_complete(topic_partition)
 
-    def complete_new_data(self, topic_partition: TopicPartition) -> None:
-        """Something was appended, and the high watermark has not moved by it: followers may fetch it."""
-        self.fetch.check_and_complete(topic_partition)
-
     def has_delayed_deletes(self) -> bool:
-        """Whether a DeleteRecords request waits."""
+        """Whether any DeleteRecords request waits."""
         return self.delete_records.delayed > 0
 
     def expire(self) -> int:
-        """Answer those whose time is over; how many they were."""
+        """Complete the requests whose time is over; returns their number."""
         return sum(purgatory.expire() for purgatory in self)
 
     def next_deadline(self) -> int | None:
-        """When `expire` has something to do next, on the clock's nanoseconds."""
+        """The next time at which `expire` has work, in the clock's nanoseconds; None while no request waits."""
         deadlines = [deadline for purgatory in self if (deadline := purgatory.next_deadline()) is not None]
         return min(deadlines, default=None)

@@ -1,4 +1,4 @@
-"""Answers requests that have waited long enough, when their time is over: a thin driver of the purgatories."""
+"""Completes delayed requests at their timeout: a thin driver of the purgatories."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _TAG: Final = "expiration-reaper"
 
 
 class ExpirationReaper:
-    """Calls `delayed.expire` on `queue` at the next deadline, whichever request it belongs to, from its making on.
+    """Calls `delayed.expire` on `queue` at the next deadline of any request, from its construction on.
 
     Source: org.apache.kafka.server.purgatory.DelayedOperationPurgatory, whose reapers have a thread each.
     """
@@ -29,7 +29,7 @@ class ExpirationReaper:
     def _expire(self) -> None:
         try:
             self._delayed.expire()
-        finally:  # whatever one of them met with, the others are to be answered at their time
+        finally:  # an error of one request must not keep the others from their timeout
             following = self._delayed.next_deadline()
             if following is not None:
                 self._wake_by(following)

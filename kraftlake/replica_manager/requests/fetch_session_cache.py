@@ -1,4 +1,4 @@
-"""Fetch sessions as their leader keeps them (KIP-227): who asks for what, and what was last told of it."""
+"""The leader's side of fetch sessions: what each session fetches and what was last sent (KIP-227)."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from kraftlake.replica_manager.partition.leader import FetchPartition
 from kraftlake.runtime.clock import Clock
 
 EVICTION_MS: Final = 120_000
-"""How long a session is safe from larger ones, and how long an unused one is from any (2 minutes)."""
+"""The age from which a larger session may replace a session, and the time after which any may replace an unused one."""
 _LARGEST_ID = 0x7FFF_FFFF
 
 
 @attrs.define(weakref_slot=False)
 class CachedPartition:
-    """A partition in a session: what is asked of it, and what was last answered."""
+    """A partition in a session: what it fetches and the offsets last sent."""
 
     wanted: FetchPartition
     high_watermark: int = -1
     log_start_offset: int = -1
 
     def note(self, answer: FetchedPartition) -> bool:
-        """Remember an answer; whether there is anything in it that the follower does not know."""
+        """Remember an answer; returns whether it has news for the follower."""
         news = bool(
             answer.data
             or answer.error is not ErrorCode.NONE
@@ -38,7 +38,7 @@ class CachedPartition:
             or answer.high_watermark != self.high_watermark
             or answer.log_start_offset != self.log_start_offset
         )
-        # after an error everything is to be told again
+        # after an error the next answer is sent in any case
         self.high_watermark = -1 if answer.error is not ErrorCode.NONE else answer.high_watermark
         self.log_start_offset = answer.log_start_offset
         return news
@@ -46,10 +46,10 @@ class CachedPartition:
 
 @attrs.define(kw_only=True, eq=False)
 class LeaderFetchSession:
-    """A session; `epoch` is the one that its next request is to have.
+    """A session; `epoch` is the session epoch that its next request must have.
 
-    `privileged` ones are followers'. `partitions` are in the order in which they are read, what was served last at the
-    end. Times are epoch ms. Source: org.apache.kafka.server.FetchSession.
+    Sessions of followers are `privileged`. `partitions` are in reading order, the one served last at the end. Times are
+    epoch ms. Source: org.apache.kafka.server.FetchSession.
     """
 
     id: int
@@ -59,10 +59,10 @@ class LeaderFetchSession:
     partitions: dict[TopicPartition, CachedPartition]
     epoch: int = 1
     was_old: bool = False
-    """Whether it was older than `EVICTION_MS` when it was last used."""
+    """Whether the session was older than `EVICTION_MS` when it was last used."""
 
     def update(self, wanted: Mapping[TopicPartition, FetchPartition], forgotten: Iterable[TopicPartition]) -> None:
-        """Take what a request has changed."""
+        """Apply the changes of a request."""
         for name, fetch in wanted.items():
             known = self.partitions.get(name)
             if known is None or known.wanted.topic_id != fetch.topic_id:
@@ -73,7 +73,7 @@ class LeaderFetchSession:
             self.partitions.pop(name, None)
 
     def news(self, answers: Mapping[TopicPartition, FetchedPartition]) -> dict[TopicPartition, FetchedPartition]:
-        """What of the answers has to be sent; who gets data goes to the end."""
+        """The answers that have to be sent; partitions with data move to the end."""
         told: dict[TopicPartition, FetchedPartition] = {}
         for name, answer in answers.items():
             known = self.partitions.get(name)
@@ -86,12 +86,11 @@ class LeaderFetchSession:
 
 
 class FetchSessionCache:
-    """The sessions of a leader, `slots` at most (max.incremental.fetch.session.cache.slots).
+    """The sessions of a leader, at most `slots` (max.incremental.fetch.session.cache.slots).
 
-    A full cache makes room for a new session by one that was not used for `EVICTION_MS`; else a follower's takes the
-    place of a consumer's, or a larger one that of a smaller one that is older than that. `lock` guards everything,
-    sessions too. Source: org.apache.kafka.server.FetchSessionCacheShard, of which Kafka has several for the sake of
-    its lock.
+    In a full cache, a new session replaces one that was not used for `EVICTION_MS`; else a follower's session replaces
+    a consumer's, or a larger session a smaller one older than `EVICTION_MS`. `lock` guards the cache and its sessions.
+    Source: org.apache.kafka.server.FetchSessionCacheShard, of which Kafka has several to share the load of the lock.
     """
 
     def __init__(self, clock: Clock, slots: int, new_id: Callable[[], int] | None = None) -> None:
@@ -102,15 +101,15 @@ class FetchSessionCache:
         self._sessions: dict[int, LeaderFetchSession] = {}
         self.lock = RLock()
         self.evictions = 0
-        """Sessions that had to make room (IncrementalFetchSessionEvictionsPerSec)."""
+        """The number of replaced sessions (IncrementalFetchSessionEvictionsPerSec)."""
 
     def __len__(self) -> int:
-        """How many there are (NumIncrementalFetchSessions)."""
+        """The number of sessions (NumIncrementalFetchSessions)."""
         return len(self._sessions)
 
     @property
     def partition_count(self) -> int:
-        """The partitions of all of them (NumIncrementalFetchPartitionsCached)."""
+        """The number of partitions of all sessions (NumIncrementalFetchPartitionsCached)."""
         with self.lock:
             return sum(len(session.partitions) for session in self._sessions.values())
 
@@ -119,7 +118,7 @@ class FetchSessionCache:
         return self._sessions.get(session_id)
 
     def create(self, *, privileged: bool, partitions: dict[TopicPartition, CachedPartition]) -> int:
-        """Begin a session and give its id, or `NO_SESSION` where there is no room for it."""
+        """Start a session; returns its id, or `NO_SESSION` where the cache has no room."""
         now = self._clock.milliseconds()
         with self.lock:
             if len(self._sessions) >= self._slots and not self._make_room(privileged, len(partitions), now):
@@ -133,12 +132,12 @@ class FetchSessionCache:
             return id_
 
     def touch(self, session: LeaderFetchSession) -> None:
-        """The session is used."""
+        """Note that a session is used now."""
         session.last_used_ms = self._clock.milliseconds()
         session.was_old = session.last_used_ms - session.created_ms > EVICTION_MS
 
     def remove(self, session_id: int) -> None:
-        """End a session, if there is one of that id."""
+        """End a session, if it exists."""
         with self.lock:
             self._sessions.pop(session_id, None)
 
@@ -159,5 +158,5 @@ class FetchSessionCache:
 
 
 def _value(session: LeaderFetchSession) -> tuple[bool, int, int]:
-    """The least one has to go first."""
+    """The order in which sessions are replaced, the least first."""
     return session.privileged, len(session.partitions), session.id

@@ -1,4 +1,4 @@
-"""Replicas that are to lie in another directory (AlterReplicaLogDirs). Source: ReplicaManager.alterReplicaLogDirs."""
+"""Moves replicas to other log directories (AlterReplicaLogDirs). Source: ReplicaManager.alterReplicaLogDirs."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from kraftlake.delta import TopicPartition
+from kraftlake.replica_manager.delta_application import future_fetch_state
 from kraftlake.replica_manager.errors import (
     ErrorCode,
     InvalidTopicError,
@@ -13,7 +14,6 @@ from kraftlake.replica_manager.errors import (
     NotLeaderOrFollowerError,
     ReplicationError,
 )
-from kraftlake.replica_manager.fetch.fetcher import BrokerEndPoint, InitialFetchState
 from kraftlake.replica_manager.partition.hosted_partition import OfflinePartition, OnlinePartition
 from kraftlake.runtime.log import get_logger
 
@@ -29,11 +29,11 @@ _MARK_OF_A_COPY = "." + "0" * 32 + "-future"
 def alter_replica_log_dirs(
     manager: ReplicaManager, wanted: Mapping[TopicPartition, str]
 ) -> dict[TopicPartition, ErrorCode]:
-    """Move replicas to directories, and give what came of each request; the copying goes on afterwards.
+    """Start to move replicas to log directories, given by path; returns the error code of each.
 
-    A replica that other brokers have is made there when it comes, and answered REPLICA_NOT_AVAILABLE until then; one of
-    no known partition is answered UNKNOWN_TOPIC_OR_PARTITION. One that is on its way to yet another directory turns
-    round.
+    A replica that only other brokers host is answered REPLICA_NOT_AVAILABLE, and created in the directory once this
+    broker hosts it. A partition that does not exist is answered UNKNOWN_TOPIC_OR_PARTITION. A replica that is moving to
+    another directory moves to the new one instead.
     """
     answers: dict[TopicPartition, ErrorCode] = {}
     with manager.lock:
@@ -50,7 +50,7 @@ def alter_replica_log_dirs(
 
 
 def _move(manager: ReplicaManager, name: TopicPartition, directory: str) -> None:
-    logs = manager.log_manager
+    logs = manager.context.log_manager
     if len(f"{name}{_MARK_OF_A_COPY}") > _LONGEST_NAME:
         raise InvalidTopicError(f"The name of {name} is too long for the folder of a copy.")
     if not logs.is_log_dir_online(directory):
@@ -67,13 +67,4 @@ def _move(manager: ReplicaManager, name: TopicPartition, directory: str) -> None
     partition = manager.partition_or_raise(name)
     if partition.maybe_create_future_log(directory):
         assert partition.future_log is not None
-        manager.log_dir_fetchers.add_fetcher_for_partitions(
-            {
-                name: InitialFetchState(
-                    topic_id=partition.topic_id,
-                    leader=BrokerEndPoint(manager.broker_id, "localhost", -1),
-                    current_leader_epoch=partition.leader_epoch,
-                    offset=partition.future_log.high_watermark,
-                )
-            }
-        )
+        manager.log_dir_fetchers.add_fetcher_for_partitions({name: future_fetch_state(partition, partition.future_log)})

@@ -1,4 +1,4 @@
-"""Reading several partitions as one request asks for them: limits of bytes, throttled replicas, nearer replicas."""
+"""Reads several partitions for one request: byte limits, throttled replicas, preferred read replicas."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from kraftlake.replica_manager.partition.leader import (
 )
 from kraftlake.replica_manager.partition.partition import Partition
 from kraftlake.replica_manager.replica_manager import ReplicaManager
-from kraftlake.replica_manager.replication_quota import ReplicaQuota
+from kraftlake.replica_manager.replication_quota import ReplicationQuota
 
 
 @attrs.frozen(kw_only=True)
 class FetchAnswer:
-    """What was read of a partition, or why not.
+    """What was read of a partition; `read` is None with an error.
 
-    With a `preferred_read_replica` nothing was but the log's offsets: the consumer is to go there (KIP-392). `read` is
-    None with an error.
+    With a `preferred_read_replica`, `read` has the log's offsets and no batches: the consumer has to fetch from that
+    broker (KIP-392).
     """
 
     read: LogReadInfo | None = None
@@ -35,22 +35,22 @@ class FetchAnswer:
 
     @property
     def data(self) -> FetchDataInfo | None:
-        """The batches."""
+        """The batches that were read."""
         return None if self.read is None else self.read.data
 
     @property
     def size_in_bytes(self) -> int:
-        """Of the batches."""
+        """The size of the batches."""
         return 0 if self.read is None else self.read.data.size_in_bytes
 
     @property
     def diverging_epoch(self) -> OffsetAndEpoch | None:
-        """Where the reader's log stops being this one's."""
+        """The end of the last epoch that the reader's log shares with this log, where they diverge."""
         return None if self.read is None else self.read.diverging_epoch
 
     @property
     def is_decisive(self) -> bool:
-        """Whether waiting for more data makes no sense."""
+        """Whether a request has to be answered without waiting for more data."""
         return (
             self.error is not ErrorCode.NONE
             or self.diverging_epoch is not None
@@ -63,13 +63,13 @@ def read_from_log(
     params: FetchParams,
     wanted: Mapping[TopicPartition, FetchPartition],
     *,
-    throttle: ReplicaQuota | None = None,
+    throttle: ReplicationQuota | None = None,
     update_fetch_state: bool = True,
 ) -> dict[TopicPartition, FetchAnswer]:
-    """Read the partitions in their order, `params.max_bytes` altogether.
+    """Read the partitions in their order, at most `params.max_bytes` in total.
 
-    The first one that has something gives at least one batch, however large, so that a consumer always gets on. One
-    that is throttled gives nothing to a follower that is not in sync. Source: ReplicaManager.readFromLog.
+    The first partition with data gives at least one batch of any size, so that the reader advances (KIP-74). A
+    throttled partition gives no batch to a follower that is not in sync. Source: ReplicaManager.readFromLog.
     """
     answers: dict[TopicPartition, FetchAnswer] = {}
     left, min_one_message = params.max_bytes, True
@@ -91,7 +91,7 @@ def read_from_log(
                 min_one_message=min_one_message and not held_back,
                 update_fetch_state=update_fetch_state,
             )
-        except Exception as error:  # one partition's fault is not to cost the others their answer
+        except Exception as error:  # an error of one partition must not fail the others
             answers[name] = FetchAnswer(error=error_of(error))
             continue
         answers[name] = FetchAnswer(read=read)
@@ -101,8 +101,8 @@ def read_from_log(
     return answers
 
 
-def must_be_throttled(throttle: ReplicaQuota, partition: Partition, replica_id: int) -> bool:
-    """Whether a follower is held back: an in-sync one never is. Source: ReplicaManager.shouldLeaderThrottle."""
+def must_be_throttled(throttle: ReplicationQuota, partition: Partition, replica_id: int) -> bool:
+    """Whether the quota delays a follower: never one in the ISR. Source: ReplicaManager.shouldLeaderThrottle."""
     return (
         replica_id >= 0
         and replica_id not in partition.in_sync.state.isr
@@ -112,10 +112,10 @@ def must_be_throttled(throttle: ReplicaQuota, partition: Partition, replica_id: 
 
 
 def preferred_read_replica(partition: Partition, params: FetchParams, fetch: FetchPartition) -> int | None:
-    """The follower that a consumer should read from instead: the most caught up one of the ISR in its rack (KIP-392).
+    """The follower that a consumer should read from: the most caught-up ISR member in its rack (KIP-392).
 
-    None for followers, for consumers that name no rack, and where the leader is in that rack itself or nobody is who
-    has the offset. One outside the ISR may lag for ever, and the consumer with it. Source:
+    None for followers, for consumers without a rack, where the leader is in the rack, and where no ISR member in the
+    rack has the offset. Followers outside the ISR are left out because they may lag without limit. Source:
     ReplicaManager.findPreferredReadReplica, org.apache.kafka.common.replica.RackAwareReplicaSelector.
     """
     metadata = partition.context.metadata

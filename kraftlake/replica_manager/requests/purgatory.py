@@ -1,6 +1,6 @@
-"""Requests that wait for something, each of them answered exactly once: when it comes, or when their time is over.
+"""Operations that wait for a condition, each completed exactly once: by the condition or at its timeout.
 
-Source: org.apache.kafka.server.purgatory. Without a thread: whoever owns a purgatory calls `expire` as time passes.
+Source: org.apache.kafka.server.purgatory. A purgatory has no thread: its owner calls `expire` as time passes.
 """
 
 from __future__ import annotations
@@ -19,42 +19,42 @@ PURGE_INTERVAL = 1_000
 
 
 class DelayedOperation:
-    """Something that can't be done yet. A subclass says when it can be, and what happens then.
+    """An operation that can't be completed yet. A subclass defines the condition and the completion.
 
-    `can_complete` runs under the operation's lock, which expiry takes too: by one thread at a time, and never once the
-    operation is completed, so `on_complete` may use what it has changed. `on_complete` runs without the lock: it may
-    complete other operations, also those that another thread's `on_complete` waits to complete. What either of them
-    raises is logged and ends there, for the thread that runs it does so for somebody else.
+    `can_complete` runs under the operation's lock, in one thread at a time and never after the completion, so
+    `on_complete` may use what `can_complete` has changed. `on_complete` runs without the lock and may complete other
+    operations, even while another thread's `on_complete` does. An exception of either is logged and not raised: the
+    thread that completes an operation has another request to serve.
     """
 
     def __init__(self) -> None:
         self._lock = RLock()
         self._completed = False
         self.watcher: Callable[[], None] | None = None
-        """Told when it is completed; set by the purgatory that it waits in."""
+        """Called on completion; set by the purgatory that the operation waits in."""
 
     @property
     def is_completed(self) -> bool:
-        """Whether it has been completed, or is just being."""
+        """Whether the operation is completed, or its completion has begun."""
         return self._completed
 
     def can_complete(self) -> bool:
-        """Whether nothing is left to wait for. An operation that can't say so waits for its time."""
+        """Whether the condition holds; an operation whose check raises waits for its timeout."""
         raise NotImplementedError
 
     def on_complete(self) -> None:
-        """It is completed: called once, whatever the reason."""
+        """Finish the operation; called once, by the condition or the timeout."""
         raise NotImplementedError
 
     def on_expiration(self) -> None:
-        """Its time was over; called after `on_complete`."""
+        """Called after `on_complete` when the operation has timed out."""
 
     def force_complete(self) -> bool:
-        """Complete it in any case; False if it was completed before."""
+        """Complete the operation without its condition; False if it was completed before."""
         return self._complete_if(lambda: True, self.on_complete)
 
     def expire(self) -> bool:
-        """`force_complete`, because its time is over."""
+        """Complete the operation at its timeout; False if it was completed before."""
 
         def on_expired() -> None:
             try:
@@ -65,7 +65,7 @@ class DelayedOperation:
         return self._complete_if(lambda: True, on_expired)
 
     def try_complete(self) -> bool:
-        """Complete it if nothing is left to wait for; whether this call has."""
+        """Complete the operation if its condition holds; returns whether this call completed it."""
         return self._complete_if(self.can_complete, self.on_complete)
 
     def _complete_if(self, condition: Callable[[], bool], then: Callable[[], None]) -> bool:
@@ -81,7 +81,7 @@ class DelayedOperation:
         return True
 
     def _contained(self, call: Callable[[], bool | None], what: str) -> bool:
-        """Call it; False for what raises."""
+        """Call a function and log what it raises; False then."""
         try:
             return bool(call())
         except Exception as fault:
@@ -95,10 +95,10 @@ class DelayedOperation:
 
 
 class Purgatory:
-    """Operations by the keys that they wait for, and by the time at which they wait no longer.
+    """Operations by the keys that they watch and by their deadlines.
 
-    Completed ones stay on the lists of their other keys until somebody looks there, or `purge_interval` of them have
-    gathered.
+    A completed operation stays on the lists of its other keys until a check of such a key, or until more than
+    `purge_interval` operations have completed.
     """
 
     def __init__(self, clock: Clock, purge_interval: int = PURGE_INTERVAL) -> None:
@@ -110,27 +110,27 @@ class Purgatory:
         self._order = count()
         self._gone = 0
         self.wake_by: Callable[[int], None] | None = None
-        """Told of a deadline that is before all others, on the clock's nanoseconds: `expire` is due then."""
+        """Called with a deadline (clock nanoseconds) that is earlier than all others; `expire` is due at that time."""
 
     @property
     def watched(self) -> int:
-        """How many places on the lists are taken, an operation once for each key; completed ones may be among them."""
+        """The number of list entries, one for each operation and key, including completed operations."""
         with self._lock:
             return sum(map(len, self._watchers.values()))
 
     @property
     def delayed(self) -> int:
-        """How many operations wait."""
+        """The number of operations that wait."""
         with self._lock:
             return sum(not operation.is_completed for _, _, operation in self._deadlines)
 
     def try_complete_else_watch(self, operation: DelayedOperation, keys: Sequence[Hashable], delay_ms: float) -> bool:
-        """Complete an operation now, or let it wait for any of the keys, `delay_ms` at most; whether it is completed.
+        """Complete an operation now, or let it watch the keys for at most `delay_ms`; returns whether it is completed.
 
-        What it waits for may come between its first try and its place on the last list, so it is tried once more
-        before its time begins.
+        The condition may come to hold between the first try and the entry on the last list, so the operation is tried
+        again after that.
         """
-        assert keys, "what waits for nothing would only wait for its time to be over"
+        assert keys, "an operation without a key could only time out"
         if operation.try_complete():
             return True
         operation.watcher = self._count_gone
@@ -151,7 +151,7 @@ class Purgatory:
         return False
 
     def check_and_complete(self, key: Hashable) -> int:
-        """Something has happened to `key`: complete what waited for just that; how many were completed."""
+        """Try to complete the operations that watch `key`; returns the number completed."""
         if not self._watchers:
             return 0
         with self._lock:
@@ -163,7 +163,7 @@ class Purgatory:
         return completed
 
     def expire(self) -> int:
-        """Complete what has waited long enough; how many operations that were."""
+        """Complete the operations whose deadline has passed; returns their number."""
         expired = 0
         while (operation := self._overdue()) is not None:
             expired += operation.expire()
@@ -171,7 +171,7 @@ class Purgatory:
         return expired
 
     def next_deadline(self) -> int | None:
-        """When `expire` has something to do next, on the clock's nanoseconds; None while nothing waits."""
+        """The next time at which `expire` has work, in the clock's nanoseconds; None while no operation waits."""
         with self._lock:
             while self._deadlines and self._deadlines[0][2].is_completed:
                 heappop(self._deadlines)

@@ -1,24 +1,24 @@
-"""What a broker answers to clients and followers: the requests of several partitions that a client sends as one.
+"""Answers the requests of clients and followers, each for several partitions. Source: kafka.server.ReplicaManager.
 
-Source: kafka.server.ReplicaManager. Each request is answered by its callback exactly once, at once or later; callbacks
-are called without a lock. A partition's fault is an error code in its answer, never an exception.
+Each request calls its `on_answer` exactly once, at once or later, without a lock. An error of a partition is an error
+code in the answer, never an exception.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 import attrs
 
 from kraftlake.delta import TopicPartition
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.errors import ErrorCode, UnknownTopicIdError, error_of
+from kraftlake.replica_manager.fetch.leader_end_point import EpochEndOffset
 from kraftlake.replica_manager.logs.partition_log import (
     AppendOrigin,
     FetchIsolation,
     LogAppendInfo,
-    OffsetAndEpoch,
     TimestampAndOffset,
 )
 from kraftlake.replica_manager.partition.leader import (
@@ -30,8 +30,9 @@ from kraftlake.replica_manager.partition.leader import (
     last_offset_for_leader_epoch,
     offset_for_timestamp,
 )
+from kraftlake.replica_manager.partition.partition import Partition
 from kraftlake.replica_manager.replica_manager import ReplicaManager
-from kraftlake.replica_manager.replication_quota import ReplicaQuota
+from kraftlake.replica_manager.replication_quota import ReplicationQuota
 from kraftlake.replica_manager.requests.delayed_delete_records import DelayedDeleteRecords, DeleteRecordsAnswer
 from kraftlake.replica_manager.requests.delayed_elect_leader import DelayedElectLeader, ElectionAnswers
 from kraftlake.replica_manager.requests.delayed_fetch import DelayedFetch, FetchAnswers
@@ -46,30 +47,27 @@ ElectLeaders: TypeAlias = Callable[
     [frozenset[TopicPartition], Callable[[Mapping[TopicPartition, int], Mapping[TopicPartition, ErrorCode]], None]],
     None,
 ]
-"""Asks the controller to elect leaders of partitions; it answers with the new leaders, and errors of the others."""
+"""Asks the controller to elect leaders; the callback receives the new leaders, and the errors of other partitions."""
 
-
-@attrs.frozen(kw_only=True)
-class EpochEnd:
-    """The answer to OffsetsForLeaderEpoch: the end of the epoch, None where it is not known."""
-
-    end: OffsetAndEpoch | None = None
-    error: ErrorCode = ErrorCode.NONE
+Wanted = TypeVar("Wanted")
+Answer = TypeVar("Answer")
 
 
 @attrs.frozen(kw_only=True)
 class ListedOffset:
-    """The answer to ListOffsets: None where no record is as asked for."""
+    """The answer to ListOffsets: the offset found, None without one."""
 
     found: TimestampAndOffset | None = None
     error: ErrorCode = ErrorCode.NONE
 
 
 class RequestServer:
-    """Serves the requests that a broker's replica manager answers for."""
+    """Serves the requests that read or change the logs of a broker's replica manager."""
 
     def __init__(self, replica_manager: ReplicaManager, delayed: DelayedRequests) -> None:
-        assert replica_manager.delayed_operations is delayed, "who waits here is to be woken by that replica manager"
+        assert replica_manager.context.delayed_operations is delayed, (
+            "the replica manager completes the requests that wait here"
+        )
         self._replicas = replica_manager
         self._delayed = delayed
 
@@ -84,11 +82,11 @@ class RequestServer:
         origin: AppendOrigin = AppendOrigin.CLIENT,
         internal_topics_allowed: bool = False,
     ) -> None:
-        """Append batches, and answer when as many replicas have them as `required_acks` asks for.
+        """Append batches, and answer when the replicas that `required_acks` names have them.
 
-        −1 waits for the ISR, `timeout_ms` at most; 0 and 1 for nobody. Only −1 ever waits, and only where something
-        was asked for and not all of it has failed. `topic_ids` are those of the topics that the producer means, by
-        name, as far as it tells them: another topic of that name answers UNKNOWN_TOPIC_ID.
+        −1 waits for the ISR, at most `timeout_ms`, where at least one partition's append succeeded; 0 and 1 answer at
+        once. `topic_ids` are the producer's topic ids by topic name, as far as it sends them: a partition with another
+        topic id answers UNKNOWN_TOPIC_ID.
         """
         if required_acks not in VALID_ACKS:
             on_answer({name: ProduceAnswer(error=ErrorCode.INVALID_REQUIRED_ACKS) for name in entries})
@@ -118,13 +116,13 @@ class RequestServer:
             else:
                 on_answer(answers)
         finally:
-            # Only now: who is woken may answer somebody else, and the one who asked has waited first. In any case: what
-            # was appended is there, whatever the callback of the one who asked has raised.
+            # The produce request waits before others are completed, because a completed request may complete it.
+            # Others are completed even if `on_answer` has raised: the batches are appended.
             for name, info in appended.items():
                 if info.leader_hw_incremented:
                     self._delayed.check_and_complete_all(name)
                 else:
-                    self._delayed.complete_new_data(name)
+                    self._delayed.fetch.check_and_complete(name)
 
     def fetch_messages(
         self,
@@ -132,12 +130,12 @@ class RequestServer:
         wanted: Mapping[TopicPartition, FetchPartition],
         *,
         on_answer: Callable[[FetchAnswers], None],
-        throttle: ReplicaQuota | None = None,
+        throttle: ReplicationQuota | None = None,
     ) -> None:
-        """Read, and answer when there is enough to read.
+        """Read, and answer when `params.min_bytes` were read, after `params.max_wait_ms` at the latest.
 
-        At once where nobody waits (`max_wait_ms` ≤ 0), nothing is asked for, enough bytes are there, a partition has
-        an error, another leader's records (a diverging epoch) or a better replica to read from.
+        Answers at once when no partition is asked for, or a partition has an error, a diverging epoch or a preferred
+        read replica.
         """
         answers = read_from_log(self._replicas, params, wanted, throttle=throttle)
         if (
@@ -158,7 +156,7 @@ class RequestServer:
         timeout_ms: float,
         on_answer: Callable[[Mapping[TopicPartition, DeleteRecordsAnswer]], None],
     ) -> None:
-        """Forget records below offsets (−1: the high watermark), and answer when all live replicas have."""
+        """Delete the records below offsets (−1: the high watermark), and answer when all live replicas have done so."""
         answers: dict[TopicPartition, DeleteRecordsAnswer] = {}
         wanted: dict[TopicPartition, int] = {}
         for name, offset in offsets.items():
@@ -187,7 +185,7 @@ class RequestServer:
         timeout_ms: float,
         on_answer: Callable[[ElectionAnswers], None],
     ) -> None:
-        """Have the controller elect leaders, and answer when this broker's metadata knows them."""
+        """Let the controller elect leaders, and answer when this broker's metadata has them."""
         began = self._replicas.context.clock.nanoseconds()
 
         def elected(leaders: Mapping[TopicPartition, int], errors: Mapping[TopicPartition, ErrorCode]) -> None:
@@ -201,22 +199,19 @@ class RequestServer:
         elect(partitions, elected)
 
     def complete_elections(self, partitions: frozenset[TopicPartition]) -> None:
-        """New metadata has come that tells of these partitions' leaders."""
+        """Complete the elections that wait for these partitions: their metadata has changed."""
         for name in partitions:
             self._delayed.elect_leader.check_and_complete(name)
 
     def offsets_for_leader_epoch(
         self, wanted: Mapping[TopicPartition, tuple[int | None, int]]
-    ) -> dict[TopicPartition, EpochEnd]:
-        """Where epochs ended; asked for with the leader epoch that is known (or None), and the one to look up."""
-        answers: dict[TopicPartition, EpochEnd] = {}
-        for name, (current, epoch) in wanted.items():
-            try:
-                partition = self._replicas.partition_or_raise(name)
-                answers[name] = EpochEnd(end=last_offset_for_leader_epoch(partition, current, epoch))
-            except Exception as error:
-                answers[name] = EpochEnd(error=error_of(error))
-        return answers
+    ) -> dict[TopicPartition, EpochEndOffset]:
+        """The ends of leader epochs; `wanted` has the client's current epoch, or None, and the epoch to look up."""
+
+        def end_of(partition: Partition, epochs: tuple[int | None, int]) -> EpochEndOffset:
+            return EpochEndOffset(end=last_offset_for_leader_epoch(partition, *epochs))
+
+        return self._answer_each(wanted, end_of, lambda error: EpochEndOffset(error=error))
 
     def list_offsets(
         self,
@@ -225,16 +220,26 @@ class RequestServer:
         isolation: FetchIsolation = FetchIsolation.HIGH_WATERMARK,
         current_leader_epochs: Mapping[TopicPartition, int] | None = None,
     ) -> dict[TopicPartition, ListedOffset]:
-        """The first record at or after a time of each partition, or what ListOffsets' negative wishes stand for."""
+        """The first record at or after a timestamp (epoch ms, or a negative one of ListOffsets) of each partition."""
         epochs = current_leader_epochs or {}
-        answers: dict[TopicPartition, ListedOffset] = {}
-        for name, timestamp in wanted.items():
+
+        def listed(partition: Partition, timestamp: int) -> ListedOffset:
+            epoch = epochs.get(partition.topic_partition)
+            found = offset_for_timestamp(partition, timestamp, isolation=isolation, current_leader_epoch=epoch)
+            return ListedOffset(found=found)
+
+        return self._answer_each(wanted, listed, lambda error: ListedOffset(error=error))
+
+    def _answer_each(
+        self,
+        wanted: Mapping[TopicPartition, Wanted],
+        answer: Callable[[Partition, Wanted], Answer],
+        failed: Callable[[ErrorCode], Answer],
+    ) -> dict[TopicPartition, Answer]:
+        answers: dict[TopicPartition, Answer] = {}
+        for name, what in wanted.items():
             try:
-                partition = self._replicas.partition_or_raise(name)
-                found = offset_for_timestamp(
-                    partition, timestamp, isolation=isolation, current_leader_epoch=epochs.get(name)
-                )
-                answers[name] = ListedOffset(found=found)
+                answers[name] = answer(self._replicas.partition_or_raise(name), what)
             except Exception as error:
-                answers[name] = ListedOffset(error=error_of(error))
+                answers[name] = failed(error_of(error))
         return answers

@@ -260,7 +260,7 @@ def test_a_committed_proposal_makes_the_isr_and_its_partition_epoch():
     answer(me)
     assert me.partition().in_sync.state == CommittedIsr(isr=frozenset({1, 2}))
     assert me.partition().partition_epoch == 1
-    assert me.manager.metrics.isr_expands == 1
+    assert me.manager.context.metrics.isr_expands == 1
 
 
 # who leaves
@@ -286,7 +286,7 @@ def test_a_follower_that_lags_too_long_is_proposed_to_leave_and_counts_until_it_
     answer(me)
     assert hw(me) == 1
     assert me.controller.completed[-1:] == [tp()]
-    assert me.manager.metrics.isr_shrinks == 1
+    assert me.manager.context.metrics.isr_shrinks == 1
 
 
 def test_a_follower_at_the_end_of_the_log_is_in_sync_however_long_it_is_silent():
@@ -318,7 +318,7 @@ def test_a_proposal_that_was_not_applied_is_taken_back(error):
     fetch(me, 2, 0)
     answer(me, error)
     assert me.partition().in_sync.state == CommittedIsr(isr=frozenset({1}))
-    assert me.manager.metrics.failed_isr_updates == 1
+    assert me.manager.context.metrics.failed_isr_updates == 1
 
 
 @pytest.mark.parametrize(
@@ -388,7 +388,7 @@ def test_an_answer_of_an_older_epoch_is_ignored():
     assert me.partition().in_sync.state.isr == {1}
     answer(me, LeaderAndIsr(leader=1, leader_epoch=4, isr=(), partition_epoch=3))
     assert me.partition().in_sync.state.isr == {1}
-    assert me.manager.metrics.failed_isr_updates == 2
+    assert me.manager.context.metrics.failed_isr_updates == 2
 
 
 # appends and reads

@@ -7,9 +7,9 @@ from kraftlake.replica_manager.errors import ErrorCode
 from kraftlake.replica_manager.fetch.leader_end_point import FetchRequest, FetchResponse
 from kraftlake.replica_manager.partition.leader import FetchPartition
 from kraftlake.replica_manager.replication_quota import ReplicationQuota
-from kraftlake.replica_manager.requests.fetch_serving import answer_fetch, serve_fetch
+from kraftlake.replica_manager.requests.fetch_serving import serve_fetch
 from tests.histories import uuid_of
-from tests.replica_manager.cluster import Cluster, Node
+from tests.replica_manager.cluster import Cluster, Node, answer_fetch
 
 FOO0 = TopicPartition("foo", 0)
 
@@ -43,7 +43,7 @@ def test_a_fetch_waits_within_its_session_and_an_append_wakes_it():
     waiting = serve(made, request(follower))
     assert waiting == []
     made.append(1)
-    made.nodes[1].delayed.complete_new_data(FOO0)
+    made.nodes[1].delayed.fetch.check_and_complete(FOO0)
     (first,) = waiting
     assert first.partitions[FOO0].data
     asked_on = serve(made, request(follower, 1, id_=first.session_id, epoch=1))
@@ -62,7 +62,7 @@ def test_an_unknown_session_is_answered_at_once():
 
 def test_a_follower_of_another_topic_of_the_same_name_is_told():
     made = cluster()
-    answer = answer_fetch(made.nodes[1].manager, request(made.nodes[2], topic_id=uuid_of(3)))
+    answer = answer_fetch(made.nodes[1], request(made.nodes[2], topic_id=uuid_of(3)))
     assert answer.partitions[FOO0].error is ErrorCode.INCONSISTENT_TOPIC_ID
 
 

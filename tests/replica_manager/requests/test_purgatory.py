@@ -108,8 +108,8 @@ def test_completed_ones_are_forgotten_after_so_many():
     assert (purgatory.watched, purgatory.delayed) == (1, 1)
 
 
-def test_nothing_to_wait_for_is_a_mistake():
-    with pytest.raises(AssertionError, match="waits for nothing"):
+def test_an_operation_needs_a_key():
+    with pytest.raises(AssertionError, match="without a key"):
         Purgatory(ManualClock()).try_complete_else_watch(Waiting(), [], 1)
 
 

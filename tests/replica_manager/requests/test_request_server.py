@@ -19,7 +19,7 @@ from kraftlake.replica_manager.requests.delayed_delete_records import DeleteReco
 from kraftlake.replica_manager.requests.delayed_produce import ProduceAnswer
 from kraftlake.replica_manager.requests.delayed_requests import DelayedRequests
 from kraftlake.replica_manager.requests.log_reads import read_from_log
-from kraftlake.replica_manager.requests.request_server import EpochEnd, ListedOffset, RequestServer
+from kraftlake.replica_manager.requests.request_server import EpochEndOffset, ListedOffset, RequestServer
 from kraftlake.runtime.log import without_logs
 from tests.replica_manager.brokers import BAR, D1, D2, FOO, broker, change, partition, started, topic, tp
 from tests.replica_manager.data_batches import batch, marker
@@ -526,8 +526,8 @@ def test_epochs_and_offsets_are_looked_up_a_partition_at_a_time():
     served = Served(topic(), partition(0, leader=1, isr=(1,), epoch=3), partition(1, leader=2))
     served.append("p", b"a", b"b", acks=1)
     assert served.server.offsets_for_leader_epoch({FOO0: (3, 3), tp(1): (None, 0)}) == {
-        FOO0: EpochEnd(end=OffsetAndEpoch(2, 3)),
-        tp(1): EpochEnd(error=ErrorCode.NOT_LEADER_OR_FOLLOWER),
+        FOO0: EpochEndOffset(end=OffsetAndEpoch(2, 3)),
+        tp(1): EpochEndOffset(error=ErrorCode.NOT_LEADER_OR_FOLLOWER),
     }
     assert served.server.offsets_for_leader_epoch({FOO0: (2, 3)})[FOO0].error is ErrorCode.FENCED_LEADER_EPOCH
     assert served.server.list_offsets({FOO0: LATEST_TIMESTAMP, tp(9): 0}) == {

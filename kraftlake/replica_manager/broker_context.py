@@ -1,0 +1,72 @@
+"""What the replica manager, the partitions and the fetchers of one broker share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import attrs
+
+from kraftlake.delta import TopicPartition
+from kraftlake.image import PartitionRegistration
+from kraftlake.records.uuid import Uuid
+from kraftlake.replica_manager.config import ReplicaManagerConfig
+from kraftlake.replica_manager.controller_channel import AlterPartitionManager, DirectoryEventHandler
+from kraftlake.replica_manager.logs.log_manager import LogManager
+from kraftlake.replica_manager.metadata_view import MetadataView
+from kraftlake.replica_manager.replication_metrics import ReplicationMetrics
+from kraftlake.replica_manager.transitions import Transition, TransitionKind, TransitionListener
+from kraftlake.runtime.clock import Clock
+
+
+class DelayedOperations(Protocol):
+    """The requests that wait for an event of a partition. Never called while a partition's lock is held."""
+
+    def check_and_complete_all(self, topic_partition: TopicPartition) -> None:
+        """Complete the requests that waited for a higher high or low watermark: fetch, produce, delete records."""
+
+    def complete_when_not_leader(self, topic_partition: TopicPartition) -> None:
+        """Complete the requests that wait for a partition that this broker no longer leads: produce, then fetch."""
+
+    def has_delayed_deletes(self) -> bool:
+        """Whether any DeleteRecords request waits for a low watermark."""
+
+
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class BrokerContext:
+    """The broker's id, its clock, its logs, its view of the metadata, and the parties that it reports to.
+
+    `metadata` answers from the newest image, which is set before `ReplicaManager.apply_delta` is called.
+    `broker_epoch` returns the epoch of the broker's registration, −1 without one. `listener` receives every
+    transition.
+    """
+
+    broker_id: int
+    config: ReplicaManagerConfig = attrs.field(factory=ReplicaManagerConfig)
+    clock: Clock
+    log_manager: LogManager
+    metadata: MetadataView
+    alter_partition_manager: AlterPartitionManager
+    directory_events: DirectoryEventHandler
+    delayed_operations: DelayedOperations
+    broker_epoch: Callable[[], int] = lambda: -1
+    listener: TransitionListener | None = None
+    metrics: ReplicationMetrics = attrs.field(factory=ReplicationMetrics)
+
+    def tell(
+        self,
+        kind: TransitionKind,
+        partition: TopicPartition | None = None,
+        *,
+        topic_id: Uuid | None = None,
+        after: PartitionRegistration | None = None,
+        directory: str | None = None,
+        reason: str = "",
+    ) -> None:
+        """Report a transition to the listener, if there is one."""
+        if self.listener is not None:
+            self.listener(
+                Transition(
+                    kind=kind, partition=partition, topic_id=topic_id, after=after, directory=directory, reason=reason
+                )
+            )

@@ -131,7 +131,10 @@ class PartitionChanges:
         """The changes that a slice or an array of indices names."""
         by_change = ("offsets", "times", "deltas", "partitions", "topics", "places", "before", "after", "flags",
                      "altered", "since", "since_times", "unclean", "eligible")  # fmt: skip
-        return attrs.evolve(self, **{name: getattr(self, name)[some] for name in by_change})
+        columns = {name: getattr(self, name) for name in by_change}
+        if isinstance(some, slice):
+            return attrs.evolve(self, **{name: column[some] for name, column in columns.items()})
+        return attrs.evolve(self, **{name: column.take(some, axis=0) for name, column in columns.items()})
 
     def lists(self, rows: Any) -> RowLists:
         """The lists of rows, of `before` or `after`."""

@@ -12,7 +12,7 @@ from kraftlake.tables.changes.partition_changes import Heaps, PartitionChanges
 from kraftlake.tables.events.broker_lists import BrokerLists
 from kraftlake.tables.events.partition_events import Hosts, PartitionColumns
 
-_OF_EVENTS: Final = (*range(DIRECTORIES), LEADER, RECOVERY, SHAPE)
+_OF_EVENTS: Final = (slice(0, DIRECTORIES), slice(LEADER, LEADER + 1), slice(RECOVERY, SHAPE + 1))
 """The columns of a row that events depend on: not the epochs and the directories. The shape is the last."""
 
 
@@ -21,11 +21,11 @@ def distinct_changes(changes: PartitionChanges) -> tuple[Any, Any]:
 
     Two changes of partitions with lists in a heap may count as distinct and be the same.
     """
-    rows = np.take(np.concatenate((changes.before, changes.after)), _OF_EVENTS, axis=1)
+    pairs = np.concatenate([rows[:, some] for rows in (changes.before, changes.after) for some in _OF_EVENTS], axis=1)
+    rows = pairs.reshape(2 * len(pairs), -1)
     rare = np.flatnonzero(rows[:, -1] == RARE)
     if len(rare):
         rows[rare, 0] = _numbers_of_lists(changes.heaps, rows[rare, 0].astype(np.int64))
-    pairs = np.concatenate((rows[: len(changes)], rows[len(changes) :]), axis=1)
     content = pa.binary(pairs.dtype.itemsize * pairs.shape[1])
     encoded = pa.Array.from_buffers(content, len(changes), [None, pa.py_buffer(pairs)]).dictionary_encode()
     numbers = encoded.indices.to_numpy()

@@ -35,7 +35,7 @@ class EndedStates:
             States(
                 topics=changes.topics[some],
                 partitions=changes.partitions[some],
-                rows=changes.before[some],
+                rows=changes.before.take(some, axis=0),
                 begins=changes.since[some],
                 begin_times=changes.since_times[some],
                 ends=changes.offsets[some],

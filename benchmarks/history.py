@@ -38,7 +38,8 @@ from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.spark_jobs import build_snapshot, image_frame, run_job, spark_session, state_frame
 from kraftlake.tables import state_at
 from kraftlake.tables.history.writers import PartitionHistoryWriter
-from kraftlake.tables.image_partitions import PARTITION_SCHEMA, partition_table
+from kraftlake.tables.image_partitions import partition_table
+from kraftlake.tables.partition_columns import PARTITION_SCHEMA
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

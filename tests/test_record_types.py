@@ -178,6 +178,7 @@ import pyarrow as pa
 from kraftlake.tables import partition_columns
 if sys.argv[2] == "planted":
     partition_columns.PARTITION_STATE += ((pa.field("made_up", pa.int32()), "a column that no maker fills"),)
+    partition_columns.PARTITION_SCHEMA = pa.schema([field for field, _ in partition_columns.PARTITION_STATE])
 from tests.replay.made_logs import data, partition, topic
 batch = data(0, topic(1), partition(1))
 if sys.argv[1] == "partition_table":

@@ -8,17 +8,8 @@ import pyarrow as pa
 
 from kraftlake.image import MetadataImage, TopicsImage
 from kraftlake.runtime.arguments import instance
-from kraftlake.tables.partition_columns import PARTITION_STATE
+from kraftlake.tables.partition_columns import PARTITION_SCHEMA
 from kraftlake.tables.row_lists import state_arrays
-
-_ORDER = (
-    "topic", "topic_id", "partition", "leader", "leader_epoch", "partition_epoch", "leader_recovery_state", "replicas",
-    "isr", "adding_replicas", "removing_replicas", "elr", "last_known_elr", "directories",
-)  # fmt: skip
-
-PARTITION_SCHEMA = pa.schema(
-    sorted((field for field, _ in PARTITION_STATE), key=lambda field: _ORDER.index(field.name))
-)
 
 
 def partition_table(image: MetadataImage | TopicsImage) -> pa.Table:

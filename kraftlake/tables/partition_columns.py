@@ -33,4 +33,6 @@ PARTITION_STATE: Final[tuple[tuple[pa.Field, str], ...]] = (
         "the id of each replica's log directory, in the replicas' order; Kafka's MIGRATING id where it is unknown",
     ),
 )
-"""In the order of `partition_history/`."""
+"""Each column with its meaning, in the order in which all tables have them."""
+
+PARTITION_SCHEMA: Final = pa.schema([field for field, _ in PARTITION_STATE])

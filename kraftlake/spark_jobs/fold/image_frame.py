@@ -13,7 +13,8 @@ from kraftlake.metadata_log.storage.location import fixed_location
 from kraftlake.runtime.arguments import whole_or_none
 from kraftlake.spark_jobs.fold.folded import fold_shard, shards_in
 from kraftlake.spark_jobs.fold.frames import chunks_frame, in_arrow, of_topics, sound_plan
-from kraftlake.tables.image_partitions import PARTITION_SCHEMA, partition_table
+from kraftlake.tables.image_partitions import partition_table
+from kraftlake.tables.partition_columns import PARTITION_SCHEMA
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -34,9 +34,9 @@ VALIDITY: Final[tuple[Column, ...]] = (
 PARTITION_COLUMNS: Final[tuple[Column, ...]] = (*PARTITION_STATE, *VALIDITY)
 
 
-PARTITION_SCHEMA: Final = pa.schema([field for field, _ in PARTITION_COLUMNS])
+PARTITION_HISTORY_SCHEMA: Final = pa.schema([field for field, _ in PARTITION_COLUMNS])
 
-ENCODED_STATES: Final = encoded(PARTITION_SCHEMA)
+ENCODED_STATES: Final = encoded(PARTITION_HISTORY_SCHEMA)
 """The rows of `partition_history/` as they are made."""
 
 ROW_GROUP_ROWS: Final = 1 << 15

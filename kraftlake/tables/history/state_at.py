@@ -20,7 +20,7 @@ from kraftlake.runtime.moments import Moment, moment_of
 from kraftlake.tables.cluster_id import CLUSTER_ID_FIELD, cluster_id_of, cluster_ids, has_cluster_id
 from kraftlake.tables.derived_tables import columns_of, derived_table, first_offset_of
 from kraftlake.tables.encoded_schema import encoded
-from kraftlake.tables.history.columns import PARTITION_SCHEMA, TIMESTAMP
+from kraftlake.tables.history.columns import PARTITION_HISTORY_SCHEMA, TIMESTAMP
 from kraftlake.tables.history.rows_at import FROM, TO, rows_at
 
 PARTITIONS: Final = "partition_history"
@@ -30,7 +30,7 @@ def history_schemas() -> dict[str, pa.Schema]:
     """The columns of each history table, by its name."""
     from kraftlake.tables.history.entity_tables import SMALL_TABLES  # imports images, which partitions do without
 
-    schemas = {PARTITIONS: PARTITION_SCHEMA, **{table.name: table.schema for table in SMALL_TABLES}}
+    schemas = {PARTITIONS: PARTITION_HISTORY_SCHEMA, **{table.name: table.schema for table in SMALL_TABLES}}
     return {name: schema.append(CLUSTER_ID_FIELD) for name, schema in schemas.items()}
 
 
@@ -70,7 +70,7 @@ def state_at(
 def schema_of(table: str) -> pa.Schema:
     """The columns of a history table; raises UsageError for what is none."""
     if text(table, "the name of a table") == PARTITIONS:
-        return PARTITION_SCHEMA.append(CLUSTER_ID_FIELD)
+        return PARTITION_HISTORY_SCHEMA.append(CLUSTER_ID_FIELD)
     schemas = history_schemas()
     if table not in schemas:
         raise UsageError(f"{table!r} is no history table: it is one of {', '.join(schemas)}")

@@ -9,7 +9,7 @@ import pytest
 from kraftlake.metadata_log.delta_table import row_files
 from kraftlake.metadata_log.delta_table.row_files import bounded_columns, write_row_file
 from kraftlake.metadata_log.storage.disk import Disk
-from kraftlake.tables.history.columns import PARTITION_SCHEMA
+from kraftlake.tables.history.columns import PARTITION_HISTORY_SCHEMA
 
 TEXT = pa.dictionary(pa.int32(), pa.string())
 SCHEMA = pa.schema(
@@ -87,6 +87,6 @@ def test_what_readers_skip_by_has_bounds_in_each_row_group_and_nothing_else(tmp_
         "directories.list.element": None,
         "leader": (0, 3),
     }
-    assert bounded_columns(PARTITION_SCHEMA) == [
+    assert bounded_columns(PARTITION_HISTORY_SCHEMA) == [
         *("topic", "leader", "valid_from_offset", "valid_to_offset", "valid_from", "valid_to")
     ]

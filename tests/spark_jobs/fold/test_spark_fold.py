@@ -24,8 +24,9 @@ from kraftlake.runtime.errors import OffsetError, ReplayError, UnwritableMetadat
 from kraftlake.spark_jobs import build_snapshot, image_frame, local_changes_frame
 from kraftlake.spark_jobs.fold.local_changes_frame import heads_of
 from kraftlake.spark_jobs.fold.plan import provenance_at
-from kraftlake.tables.image_partitions import PARTITION_SCHEMA, partition_table
+from kraftlake.tables.image_partitions import partition_table
 from kraftlake.tables.local_changes.table import SCHEMA
+from kraftlake.tables.partition_columns import PARTITION_SCHEMA
 from tests.histories import uuid_of
 from tests.metadata_log.unsealed import unseal
 from tests.tables.local_changes.reference import local_change_rows

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from kraftlake.runtime.errors import CorruptDataError
 from kraftlake.tables.history import rows_at as module
-from kraftlake.tables.history.columns import ENCODED_STATES, PARTITION_SCHEMA, times_of
+from kraftlake.tables.history.columns import ENCODED_STATES, PARTITION_HISTORY_SCHEMA, times_of
 from kraftlake.tables.history.parquet_stream import ParquetStream
 from kraftlake.tables.history.rows_at import groups_at, rows_at
 from kraftlake.tables.lazy_table import LazyTable
@@ -48,7 +48,7 @@ def _states(seed: int, count: int) -> pa.Table:
         "valid_from": times_of(begins),
         "valid_to": times_of([-1 if end is None else end for end in ends]),
     }
-    return pa.table([columns[name] for name in PARTITION_SCHEMA.names], schema=PARTITION_SCHEMA)
+    return pa.table([columns[name] for name in PARTITION_HISTORY_SCHEMA.names], schema=PARTITION_HISTORY_SCHEMA)
 
 
 def _write(rows: pa.Table, path: Path, writer: str) -> Path:
@@ -82,7 +82,7 @@ _WRITERS = (
     rows=st.builds(_states, st.integers(0, 2**32), st.integers(1, 400)),
     offset=st.integers(0, 1400),
     writer=st.sampled_from(_WRITERS),
-    columns=st.lists(st.sampled_from(PARTITION_SCHEMA.names), unique=True, min_size=1),
+    columns=st.lists(st.sampled_from(PARTITION_HISTORY_SCHEMA.names), unique=True, min_size=1),
 )
 def test_they_are_those_that_the_file_has_for_it_in_any_columns(
     tmp_path_factory: pytest.TempPathFactory, rows: pa.Table, offset: int, writer: str, columns: list[str]
@@ -93,7 +93,7 @@ def test_they_are_those_that_the_file_has_for_it_in_any_columns(
         for row in rows.to_pylist()
         if row["valid_from_offset"] <= offset and (row["valid_to_offset"] is None or row["valid_to_offset"] > offset)
     ]
-    for wanted in (PARTITION_SCHEMA, ENCODED_STATES):
+    for wanted in (PARTITION_HISTORY_SCHEMA, ENCODED_STATES):
         found = pa.concat_tables([wanted.empty_table(), *rows_at(path, offset=offset, schema=wanted)])
         found.validate(full=True)
         assert plain(found.to_pylist(), _KEY) == plain(expected, _KEY)
@@ -119,7 +119,9 @@ def test_a_state_that_ends_at_an_offset_is_no_longer_so_there(
     path = _write(rows, tmp_path / "a.parquet", writer)
 
     def so_at(offset: int) -> list[tuple[int, int]]:
-        found = [row for table in rows_at(path, offset=offset, schema=PARTITION_SCHEMA) for row in table.to_pylist()]
+        found = [
+            row for table in rows_at(path, offset=offset, schema=PARTITION_HISTORY_SCHEMA) for row in table.to_pylist()
+        ]
         return sorted((row["valid_from_offset"], row["valid_to_offset"]) for row in found)
 
     assert {offset: so_at(offset) for offset in (0, 1, 2, 9, 10, 11, 12)} == {
@@ -147,7 +149,7 @@ def _reads(monkeypatch: pytest.MonkeyPatch, path: Path, offset: int) -> list[tup
     """The columns and most rows of each read that asks a file for what was so at an offset."""
     read: list[tuple[tuple[str, ...], int]] = []
     monkeypatch.setattr(module, "open_parquet_file", lambda path, dictionaries=(): _Watched(path, read))
-    assert sum(table.num_rows for table in rows_at(path, offset=offset, schema=PARTITION_SCHEMA)) > 10
+    assert sum(table.num_rows for table in rows_at(path, offset=offset, schema=PARTITION_HISTORY_SCHEMA)) > 10
     return read
 
 
@@ -186,6 +188,6 @@ def test_a_damaged_file_is_named_with_the_way_out(tmp_path: Path) -> None:
     path = _write(_states(4, 200), tmp_path / "a.parquet", "the job")
     path.write_bytes(path.read_bytes()[:200] + b"PAR1")
     with pytest.raises(CorruptDataError, match=r"a\.parquet is missing or damaged: delete .*, its job makes it anew"):
-        next(rows_at(path, offset=100, schema=PARTITION_SCHEMA))
+        next(rows_at(path, offset=100, schema=PARTITION_HISTORY_SCHEMA))
     with pytest.raises(CorruptDataError, match="is missing or damaged"):
-        next(rows_at(tmp_path / "none.parquet", offset=100, schema=PARTITION_SCHEMA))
+        next(rows_at(tmp_path / "none.parquet", offset=100, schema=PARTITION_HISTORY_SCHEMA))

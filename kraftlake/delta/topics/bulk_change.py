@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,9 +13,9 @@ from kraftlake.image.topics.packed_topics import PATCHES_BELOW, PackedTopics
 from kraftlake.image.topics.partition_registration import PartitionRegistration
 from kraftlake.image.topics.partition_rows import COLUMNS, registration_of
 from kraftlake.image.topics.topic_table import TopicTable
-from kraftlake.kernels.replay import change_state as columns
 from kraftlake.kernels.replay import local_changes as local
 from kraftlake.kernels.replay import row_lists, topic_records
+from kraftlake.kernels.replay.change_state import GROW, N_FRESH, N_ODD, N_OTHERS, N_TOPICS, N_TOUCHED, STOPPED, TOUCHED
 from kraftlake.records.uuid import Uuid
 from kraftlake.runtime import array_pool
 
@@ -37,47 +37,65 @@ class BulkChange(BulkState):
         reserved for about `following` more records.
         """
         self.unshare()
+        self.make_room(data, starts, stops, first, last, following=following)
         others = np.empty((last - first, 2), np.int64)
         seen: list[list[int]] = []
-        at, grown_at = first, first - 1
-        self.make_room(data, starts, stops, first, last, following=following)
-        while True:
-            self.state.counts[columns.N_OTHERS] = 0
+
+        def replay_from(at: int) -> tuple[int, int]:
+            self.state.counts[N_OTHERS] = 0
             status, at = topic_records.replay(data, starts, stops, at, last, *self.flattened, others)
-            seen += others[: self.state.counts[columns.N_OTHERS]].tolist()
-            if status == columns.GROW:
+            seen.extend(others[: self.state.counts[N_OTHERS]].tolist())
+            return status, at
+
+        at = self._replay_on(replay_from, data, starts, stops, first)
+        return at, [(place, "" if topic < 0 else self.topic_name(topic)) for place, topic in seen]
+
+    def _replay_on(
+        self, replay_from: Callable[[int], tuple[int, int]], data: Any, starts: Any, stops: Any, first: int
+    ) -> int:
+        """Call `replay_from` with value numbers, from `first` on, until it is done or can't go on.
+
+        `replay_from` gives a status and the number of the first value that it has not replayed, as this method does.
+        """
+        at, grown_at = first, first - 1
+        while True:
+            status, at = replay_from(at)
+            if status == GROW:
                 assert at > grown_at, "one growth is enough for any record"
                 grown_at = at
                 self.grow(int(data[starts[at] + 1]))
-            elif status == columns.STOPPED and self._cleared_elr(data[starts[at] : stops[at]]):
+            elif status == STOPPED and self._clear_elr(data[starts[at] : stops[at]], at):
                 at += 1
             else:
-                break
-        return int(at), [(place, "" if topic < 0 else self.topic_name(topic)) for place, topic in seen]
+                return int(at)
 
-    def _cleared_elr(self, value: Any) -> bool:
+    def _clear_elr(self, value: Any, number: int) -> bool:
         """Replay the value of a ClearElrRecord; False if objects have to replay it, and for other records."""
         changes = changes_clearing_elr(self, value.tobytes())
         if changes is None:
             return False
         count, size = changes.shape
         starts = np.arange(0, count * size, size)
-        if count and self.replay(changes.reshape(-1), starts, starts + size, 0, count)[0] < count:
+        if count and self._replay_changes(changes.reshape(-1), starts, starts + size, number) < count:
             return False  # objects clear the remaining ones
         self.has_cleared_elr = True
         return True
+
+    def _replay_changes(self, data: Any, starts: Any, stops: Any, number: int) -> int:  # noqa: ARG002 - for journals
+        """Replay the values of PartitionChangeRecords that replace value `number`; returns how many were replayed."""
+        return self.replay(data, starts, stops, 0, len(starts))[0]
 
     @property
     def is_empty(self) -> bool:
         """Whether no record of a topic was replayed."""
         counts, state = self.state.counts, self.state
         return not (
-            counts[columns.N_TOUCHED] > len(self.packed.patched)
-            or counts[columns.N_FRESH]
-            or counts[columns.N_TOPICS]
+            counts[N_TOUCHED] > len(self.packed.patched)
+            or counts[N_FRESH]
+            or counts[N_TOPICS]
             or self.has_dead_topics
             or self.has_cleared_elr
-            or state.touched_info[: counts[columns.N_TOUCHED], 0].any()
+            or state.touched_info[: counts[N_TOUCHED], 0].any()
             or state.dense_flags.any()
         )
 
@@ -88,7 +106,7 @@ class BulkChange(BulkState):
     @property
     def _is_structural(self) -> bool:
         counts = self.state.counts
-        return bool(counts[columns.N_FRESH] or counts[columns.N_TOPICS] or self.has_dead_topics)
+        return bool(counts[N_FRESH] or counts[N_TOPICS] or self.has_dead_topics)
 
     def _rewritten(self) -> PackedTopics:
         base, state = self.packed, self.state
@@ -98,7 +116,7 @@ class BulkChange(BulkState):
         if len(state.dense_flags):
             self.dense_rows_are_shared = True
             return PackedTopics(rows=state.dense_rows[:], **common)
-        count = int(state.counts[columns.N_TOUCHED])
+        count = int(state.counts[N_TOUCHED])
         touched, values = state.touched[:count], state.touched_rows[:count]
         if count * PATCHES_BELOW <= base.partition_count:
             order = np.argsort(touched, kind="stable")
@@ -113,18 +131,18 @@ class BulkChange(BulkState):
             return bool(row_lists.any_differs(state.dense_rows, base.merged_rows()))
         if row_lists.any_differs(state.touched_rows[:patched], base.patches):
             return True
-        count = int(state.counts[columns.N_TOUCHED])
+        count = int(state.counts[N_TOUCHED])
         return bool(row_lists.any_differs_at(base.rows, state.touched, state.touched_rows, patched, count))
 
     def _restructured(self) -> PackedTopics:
         base, state, counts = self.packed, self.state, self.state.counts
-        fresh, created = int(counts[columns.N_FRESH]), int(counts[columns.N_TOPICS])
+        fresh, created = int(counts[N_FRESH]), int(counts[N_TOPICS])
         known = base.table.topic_count
         topics = known + created
         ids = self.topic_ids()
         alive = state.alive[:topics].astype(np.bool_)
         common: dict[str, Any] = {"heap": self.heap(), "directories": self.directory_ids()}
-        if alive.all() and not counts[columns.N_ODD]:  # then the rows of each new topic are contiguous
+        if alive.all() and not counts[N_ODD]:  # then the rows of each new topic are contiguous
             sizes = state.sizes[:topics]
             starts = np.zeros(topics + 1, np.int32)
             np.cumsum(sizes, out=starts[1:])
@@ -155,14 +173,14 @@ class BulkChange(BulkState):
     def _base_rows(self) -> Any:
         if len(self.state.dense_flags):
             return self.state.dense_rows
-        count = int(self.state.counts[columns.N_TOUCHED])
+        count = int(self.state.counts[N_TOUCHED])
         rows = array_pool.copy_of(self.packed.rows)
         row_lists.scatter(rows, self.state.touched[:count], self.state.touched_rows[:count], count)
         return rows
 
     def _sorted_anew(self, names: list[str], ids: Any, alive: Any, common: dict[str, Any]) -> PackedTopics:
         table, state = self.packed.table, self.state
-        fresh = int(state.counts[columns.N_FRESH])
+        fresh = int(state.counts[N_FRESH])
         topic_of = np.concatenate((table.topic_numbers(), state.fresh_topics[:fresh]))
         partitions = np.concatenate((table.partition_ids(), state.fresh_partitions[:fresh]))
         kept = alive[topic_of]
@@ -185,7 +203,7 @@ class BulkChange(BulkState):
     def topic_at(self, place: int) -> int:
         """The number of the topic of a place."""
         state = self.gathered()
-        touched = int(state.counts[columns.N_TOUCHED])
+        touched = int(state.counts[N_TOUCHED])
         if place >= touched:
             return int(state.fresh_topics[place - touched])
         return int(np.searchsorted(self.base.starts, state.touched[place], side="right")) - 1
@@ -194,7 +212,7 @@ class BulkChange(BulkState):
         """The numbers of the topic and the partition at a place."""
         topic = self.topic_at(place)
         state = self.gathered()
-        touched = int(state.counts[columns.N_TOUCHED])
+        touched = int(state.counts[N_TOUCHED])
         if place >= touched:
             return topic, int(state.fresh_partitions[place - touched])
         return topic, int(state.touched[place]) - int(self.base.starts[topic])
@@ -202,7 +220,7 @@ class BulkChange(BulkState):
     def info_at(self, place: int) -> tuple[int, int, int]:
         """Flags, number of unclean elections, number of elections from the ELR."""
         state = self.gathered()
-        touched = int(state.counts[columns.N_TOUCHED])
+        touched = int(state.counts[N_TOUCHED])
         info = state.touched_info[place] if place < touched else state.fresh_info[place - touched]
         flags, unclean, elr = info.tolist()
         return flags, unclean, elr
@@ -210,16 +228,16 @@ class BulkChange(BulkState):
     def state_at(self, place: int, heap: Any, directories: tuple[Uuid, ...]) -> PartitionRegistration:
         """The state of the partition at a place."""
         state = self.gathered()
-        touched = int(state.counts[columns.N_TOUCHED])
+        touched = int(state.counts[N_TOUCHED])
         row = state.touched_rows[place] if place < touched else state.fresh_rows[place - touched]
         return registration_of(tuple(row.tolist()), heap, directories)
 
     def changed_places(self) -> list[int]:
         """The places of the partitions that records changed, of existing topics."""
         state = self.gathered()
-        touched = int(state.counts[columns.N_TOUCHED])
-        named = np.flatnonzero(state.touched_info[:touched, 0] & columns.TOUCHED).tolist()
-        places = [*named, *range(touched, touched + int(state.counts[columns.N_FRESH]))]
+        touched = int(state.counts[N_TOUCHED])
+        named = np.flatnonzero(state.touched_info[:touched, 0] & TOUCHED).tolist()
+        places = [*named, *range(touched, touched + int(state.counts[N_FRESH]))]
         alive = state.alive
         return [place for place in places if alive[self.topic_at(place)]]
 
@@ -229,7 +247,7 @@ class BulkChange(BulkState):
         `deleted_rows` are rows of the base, of deleted topics.
         """
         state = self.gathered()
-        places = int(state.counts[columns.N_TOUCHED] + state.counts[columns.N_FRESH])
+        places = int(state.counts[N_TOUCHED] + state.counts[N_FRESH])
         found, counts = np.empty((5, places), np.int32), np.zeros(5, np.int64)
         local.local_changes(self.base, state, self.packed.patches, broker, found, counts)
         names = ("deletes", "leaders", "elected_leaders", "followers", "directory_ids")
@@ -242,7 +260,7 @@ class BulkChange(BulkState):
         dead = np.flatnonzero(self.state.alive[:known] == 0).tolist()
         if not dead:
             return np.empty(0, np.int32)
-        rows, starts, parts = self.packed.merged_rows(), self.base.starts, []
+        rows, starts, hosted = self.packed.merged_rows(), self.base.starts, []
         for topic in dead:
             first, last = int(starts[topic]), int(starts[topic + 1])
             found = np.empty(last - first, np.int32)
@@ -250,5 +268,5 @@ class BulkChange(BulkState):
             count = local.hosted_rows(
                 rows, first, last, self.base.heap, state.heap, broker, state.lists, state.lengths, found
             )
-            parts.append(found[:count])
-        return np.concatenate(parts)
+            hosted.append(found[:count])
+        return np.concatenate(hosted)

@@ -8,7 +8,7 @@ import numpy as np
 
 from kraftlake.delta.topics.bulk_state import BulkState
 from kraftlake.image.topics.partition_rows import HEAP_LISTS, RARE, SHAPE
-from kraftlake.kernels.replay import change_state as columns
+from kraftlake.kernels.replay.change_state import LONGEST, N_FRESH
 from kraftlake.records.metadata_records import ClearElrRecord, PartitionChangeRecord
 from kraftlake.records.serde import decode_value, encode_value
 from kraftlake.records.uuid import Uuid
@@ -57,7 +57,7 @@ def _with_elr(bulk: BulkState, topic: int) -> tuple[Any, Any] | None:
     None if a list is too long for rows.
     """
     state, heap, starts = bulk.state, bulk.heap(), bulk.base.starts
-    fresh = int(state.counts[columns.N_FRESH])
+    fresh = bulk.count(N_FRESH)
     rows, numbers = _rows_of_base(bulk, topic)
     rare = rows[:, SHAPE] == RARE
     rows, numbers = rows[rare], numbers[rare]
@@ -72,7 +72,7 @@ def _with_elr(bulk: BulkState, topic: int) -> tuple[Any, Any] | None:
     lengths = heap[rows[:, 0][:, None] + np.arange(HEAP_LISTS)] if len(rows) else np.empty((0, HEAP_LISTS), np.int32)
     chosen = (lengths[:, _ELR:].sum(axis=1) > 0) & (state.alive[topics] != 0)
     known = topics[chosen & (topics < len(bulk.base.sparse))]
-    if (lengths[chosen] > columns.LONGEST).any() or bulk.base.sparse[known].any():
+    if (lengths[chosen] > LONGEST).any() or bulk.base.sparse[known].any():
         return None
     return topics[chosen], partitions[chosen]
 

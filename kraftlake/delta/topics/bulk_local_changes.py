@@ -15,8 +15,6 @@ from kraftlake.delta.topics.local_replica_changes import (
     TopicIdPartition,
     TopicPartition,
 )
-from kraftlake.image.topics.partition_rows import RARE, SHAPE, WIDTH, heap_lists
-from kraftlake.kernels.replay.change_state import N_FRESH, N_TOUCHED, TOUCHED
 from kraftlake.records.uuid import Uuid
 
 K = TypeVar("K")
@@ -36,30 +34,6 @@ def bulk_local_changes(bulk: BulkChange, broker: int) -> LocalReplicaChanges:
         topic_ids=LazyMap(view.first_of_topics(*followed), view.name, view.topic_id),
         directory_ids=LazyMap(places["directory_ids"], view.id_key, view.directory),
     )
-
-
-def brokers_of(bulk: BulkChange) -> set[int]:
-    """The brokers that host, or hosted, a changed partition."""
-    state, heap = bulk.gathered(), bulk.heap()
-    touched, fresh = int(state.counts[N_TOUCHED]), int(state.counts[N_FRESH])
-    before = bulk.packed.merged_rows()
-    named = np.flatnonzero(state.touched_info[:touched, 0] & TOUCHED)
-    topics = np.searchsorted(bulk.base.starts, state.touched[named], side="right") - 1
-    named = named[state.alive[topics] != 0]
-    dead = state.alive[: bulk.packed.table.topic_count] == 0
-    parts = [
-        state.touched_rows[named],
-        before[state.touched[named]],
-        state.fresh_rows[:fresh][state.alive[state.fresh_topics[:fresh]] != 0],
-        before[np.repeat(dead, np.diff(bulk.base.starts))] if dead.any() else before[:0],
-    ]
-    rows = np.concatenate(parts)
-    regular = rows[rows[:, SHAPE] != RARE]
-    places = np.arange(WIDTH)[None, :] < (regular[:, SHAPE, None] & 0xFF)
-    brokers: set[int] = set(np.unique(regular[:, :WIDTH][places]).tolist())
-    for row in rows[rows[:, SHAPE] == RARE]:
-        brokers.update(heap_lists(heap, int(row[0]))[0])
-    return brokers
 
 
 class LazyMap(Mapping[K, V], Generic[K, V]):

@@ -11,8 +11,7 @@ from kraftlake.image.topics.partition_rows import COLUMNS
 from kraftlake.image.topics.topic_table import TopicTable
 from kraftlake.kernels import record_types
 from kraftlake.kernels.aot.arguments import Flattened
-from kraftlake.kernels.replay import change_state as columns
-from kraftlake.kernels.replay import indexes, row_lists, topic_records
+from kraftlake.kernels.replay import change_state, indexes, row_lists, topic_records
 from kraftlake.records.uuid import Uuid
 from kraftlake.runtime import array_pool
 
@@ -33,18 +32,18 @@ class BulkState:
         """Whether a ClearElrRecord was replayed: even one without effect makes the delta not empty."""
         self._foreseen = 0
         """Number of following records for which memory is reserved."""
-        self._gathered: columns.State | None = None
+        self._gathered: change_state.State | None = None
         self._flattened: tuple[Flattened, Flattened] | None = None
         topics, patches = base.table.topic_count, len(base.patched)
         ids, index = _id_index(base.table)
         sparse = np.zeros(topics, np.uint8)
         sparse[list(base.table.sparse)] = 1
-        self.base = columns.Base(
+        self.base = change_state.Base(
             rows=base.rows, starts=base.table.starts, heap=base.heap, ids=ids, index=index, sparse=sparse
         )
         directories = np.frombuffer(b"".join(base.directories), ">u8").reshape(-1, 2).astype(np.uint64)
-        self.state = columns.State(
-            counts=np.zeros(columns.COUNTS, np.int64),
+        self.state = change_state.State(
+            counts=np.zeros(change_state.COUNTS, np.int64),
             slots=np.empty(0, np.int32),
             touched=base.patched.copy(),
             touched_rows=base.patches.copy(),
@@ -65,19 +64,19 @@ class BulkState:
             names=np.empty(0, np.uint8),
             name_hashes=np.zeros(0, np.uint64),
             name_topics=np.zeros(0, np.int32),
-            heap=np.empty(16 * columns.LONGEST, np.int32),
+            heap=np.empty(16 * change_state.LONGEST, np.int32),
             directories=np.empty((0, 2), np.uint64),
             directory_index=np.zeros(2, np.int32),
-            lists=np.empty((7, columns.LONGEST), np.int32),
+            lists=np.empty((7, change_state.LONGEST), np.int32),
             lengths=np.empty(7, np.int64),
-            before=np.empty((7, columns.LONGEST), np.int32),
+            before=np.empty((7, change_state.LONGEST), np.int32),
             before_lengths=np.empty(7, np.int64),
             numbers=np.empty(4, np.int32),
-            hints=np.empty((3, columns.BLOCK), np.int32),
-            homes=np.zeros(columns.HOMES, np.int32),
+            hints=np.empty((3, change_state.BLOCK), np.int32),
+            homes=np.zeros(change_state.HOMES, np.int32),
         )
-        self.state.counts[columns.N_TOUCHED] = patches
-        self.state.counts[columns.N_DIRECTORIES] = len(directories)
+        self.state.counts[change_state.N_TOUCHED] = patches
+        self.state.counts[change_state.N_DIRECTORIES] = len(directories)
         self.replace(directories=directories)
         self._grow_directories()
 
@@ -91,10 +90,14 @@ class BulkState:
             self.replace(dense_rows=array_pool.copy_of(self.state.dense_rows))
             self.dense_rows_are_shared = False
 
+    def count(self, which: int) -> int:
+        """One of the counts of `change_state`."""
+        return int(self.state.counts[which])
+
     @property
     def has_dead_topics(self) -> bool:
         """Whether a topic was removed."""
-        topics = self.packed.table.topic_count + int(self.state.counts[columns.N_TOPICS])
+        topics = self.packed.table.topic_count + self.count(change_state.N_TOPICS)
         return not self.state.alive[:topics].all()
 
     @property
@@ -105,7 +108,7 @@ class BulkState:
     @property
     def names_text(self) -> bytes:
         """The names of the created topics, as ASCII text with a newline after each."""
-        text: bytes = self.state.names[: self.state.counts[columns.N_NAMES]].tobytes()
+        text: bytes = self.state.names[: self.state.counts[change_state.N_NAMES]].tobytes()
         return text
 
     def topic_name(self, topic: int) -> str:
@@ -121,7 +124,7 @@ class BulkState:
 
     def topic_ids(self) -> Any:
         """The ids of all topics, including deleted ones: uint8[T, 16]."""
-        created = self.state.ids[: self.state.counts[columns.N_TOPICS]]
+        created = self.state.ids[: self.state.counts[change_state.N_TOPICS]]
         return np.concatenate((self.packed.table.ids, created.astype(">u8").view(np.uint8).reshape(-1, 16)))
 
     def topic_number(self, name: str) -> int:
@@ -138,12 +141,12 @@ class BulkState:
     def directory_ids(self) -> tuple[Uuid, ...]:
         """The directory ids by number."""
         known = len(self.packed.directories)
-        added = self.state.directories[known : self.state.counts[columns.N_DIRECTORIES]].astype(">u8").tobytes()
+        added = self.state.directories[known : self.state.counts[change_state.N_DIRECTORIES]].astype(">u8").tobytes()
         return (*self.packed.directories, *[Uuid(added[i : i + 16]) for i in range(0, len(added), 16)])
 
     def heap(self) -> Any:
         """The heap of the base and its additions: int32."""
-        used = self.state.counts[columns.N_HEAP]
+        used = self.state.counts[change_state.N_HEAP]
         return np.concatenate((self.base.heap, self.state.heap[:used])) if used else self.base.heap
 
     def new_id(self, place: int) -> Uuid:
@@ -180,34 +183,34 @@ class BulkState:
             else:
                 if not len(state.slots):
                     self._begin_sparse()
-                touched = int(state.counts[columns.N_TOUCHED] + types[record_types.CHANGE])
+                touched = int(state.counts[change_state.N_TOUCHED] + types[record_types.CHANGE])
                 self._make_room_for_touched(min(rows, touched))
         guess = int(types[record_types.PARTITION])
         if guess:
-            self._make_room_for_fresh(int(state.counts[columns.N_FRESH]) + min(count, guess + guess // 4))
+            self._make_room_for_fresh(self.count(change_state.N_FRESH) + min(count, guess + guess // 4))
         guess = int(types[record_types.TOPIC])
         if guess:
-            self._make_room_for_topics(int(state.counts[columns.N_TOPICS]) + min(count, guess + guess // 4))
+            self._make_room_for_topics(self.count(change_state.N_TOPICS) + min(count, guess + guess // 4))
             text = min(count * topic_records.LONGEST_NAME, int(types[record_types.TYPES]))
-            self._make_room_for_names(int(state.counts[columns.N_NAMES]) + text)
+            self._make_room_for_names(self.count(change_state.N_NAMES) + text)
 
     def grow(self, api_key: int) -> None:
         """Enlarge every array that has no room for a record of this type."""
         state, counts = self.state, self.state.counts
         self._grow_heap()
         self._grow_directories()
-        self._make_room_for_names(int(counts[columns.N_NAMES]))
-        if api_key == record_types.PARTITION and counts[columns.N_FRESH] >= len(state.fresh_topics):
-            self._make_room_for_fresh(int(counts[columns.N_FRESH]) + 64)
-        if api_key == record_types.PARTITION and 2 * counts[columns.N_ODD] >= len(state.fresh_index):
+        self._make_room_for_names(int(counts[change_state.N_NAMES]))
+        if api_key == record_types.PARTITION and counts[change_state.N_FRESH] >= len(state.fresh_topics):
+            self._make_room_for_fresh(int(counts[change_state.N_FRESH]) + 64)
+        if api_key == record_types.PARTITION and 2 * counts[change_state.N_ODD] >= len(state.fresh_index):
             self._make_room_for_odd()
-        if api_key == record_types.TOPIC and counts[columns.N_TOPICS] >= len(state.firsts):
-            self._make_room_for_topics(int(counts[columns.N_TOPICS]) + 64)
-        if counts[columns.N_TOUCHED] >= len(state.touched) and not len(state.dense_flags):
-            if PATCHES_BELOW * counts[columns.N_TOUCHED] > self.packed.partition_count:
+        if api_key == record_types.TOPIC and counts[change_state.N_TOPICS] >= len(state.firsts):
+            self._make_room_for_topics(int(counts[change_state.N_TOPICS]) + 64)
+        if counts[change_state.N_TOUCHED] >= len(state.touched) and not len(state.dense_flags):
+            if PATCHES_BELOW * counts[change_state.N_TOUCHED] > self.packed.partition_count:
                 self._become_dense()
             else:
-                self._make_room_for_touched(int(counts[columns.N_TOUCHED]) + 64)
+                self._make_room_for_touched(int(counts[change_state.N_TOUCHED]) + 64)
 
     def _begin_sparse(self) -> None:
         slots = np.zeros(self.packed.partition_count, np.int32)
@@ -218,16 +221,12 @@ class BulkState:
         state = self.state
         if rows > len(state.touched):
             rows = min(len(state.slots), max(rows, 2 * len(state.touched)))
-            self.replace(
-                touched=_grown(state.touched, rows),
-                touched_rows=_grown(state.touched_rows, rows),
-                touched_info=_grown(state.touched_info, rows),
-            )
+            self._enlarge(rows, "touched", "touched_rows", "touched_info")
 
     def _become_dense(self) -> None:
         """Switch to changing a copy of all rows in place."""
         state = self.state
-        count = int(state.counts[columns.N_TOUCHED])
+        count = self.count(change_state.N_TOUCHED)
         touched, info = state.touched[:count], state.touched_info[:count]
         rows = array_pool.copy_of(self.packed.rows)
         if count:
@@ -236,11 +235,11 @@ class BulkState:
         flags[touched] = info[:, 0]
         elections[touched] = info[:, 1:]
         none = np.empty(0, np.int32)
-        state.counts[columns.N_TOUCHED] = 0
+        state.counts[change_state.N_TOUCHED] = 0
         self.replace(slots=none, touched=none, touched_rows=none.reshape(0, COLUMNS), touched_info=none.reshape(0, 3))
         self.replace(dense_rows=rows, dense_flags=flags, dense_elections=elections)
 
-    def gathered(self) -> columns.State:
+    def gathered(self) -> change_state.State:
         """The state with changed rows in sparse form, the patches of the base first. Read-only."""
         state = self.state
         if not len(state.dense_flags):
@@ -254,7 +253,7 @@ class BulkState:
             info[:, 0] = state.dense_flags[touched]
             info[:, 1:] = state.dense_elections[touched]
             counts = state.counts.copy()
-            counts[columns.N_TOUCHED] = len(touched)
+            counts[change_state.N_TOUCHED] = len(touched)
             self._gathered = state._replace(
                 counts=counts, touched=touched, touched_rows=state.dense_rows[touched], touched_info=info
             )
@@ -264,12 +263,8 @@ class BulkState:
         state = self.state
         if fresh <= len(state.fresh_topics):
             return
-        fresh = max(fresh, 2 * len(state.fresh_topics))
-        self.replace(
-            fresh_rows=_grown(state.fresh_rows, fresh),
-            fresh_topics=_grown(state.fresh_topics, fresh),
-            fresh_partitions=_grown(state.fresh_partitions, fresh),
-            fresh_info=_grown(state.fresh_info, fresh),
+        self._enlarge(
+            max(fresh, 2 * len(state.fresh_topics)), "fresh_rows", "fresh_topics", "fresh_partitions", "fresh_info"
         )
 
     def _make_room_for_odd(self) -> None:
@@ -286,41 +281,45 @@ class BulkState:
         topics = max(topics, 2 * len(state.firsts))
         known = self.packed.table.topic_count
         index = np.zeros(_power_of_two(2 * topics), np.int32)
-        indexes.index_ids(state.ids, int(state.counts[columns.N_TOPICS]), index)
+        indexes.index_ids(state.ids, self.count(change_state.N_TOPICS), index)
         size = _power_of_two(2 * (known + topics))
         hashes, owners = np.zeros(size, np.uint64), np.zeros(size, np.int32)
         if len(state.name_hashes):
             indexes.move_names(state.name_hashes, state.name_topics, hashes, owners)
         elif known:
             indexes.index_names(_names_blob(self.packed.table), hashes, owners)
-        self.replace(
-            ids=_grown(state.ids, topics),
-            firsts=_grown(state.firsts, topics),
-            alive=_grown(state.alive, known + topics),
-            sizes=_grown(state.sizes, known + topics),
-            index=index,
-            name_hashes=hashes,
-            name_topics=owners,
-        )
+        self._enlarge(topics, "ids", "firsts")
+        self._enlarge(known + topics, "alive", "sizes")
+        self.replace(index=index, name_hashes=hashes, name_topics=owners)
 
     def _make_room_for_names(self, size: int) -> None:
         names, size = self.state.names, size + topic_records.LONGEST_NAME + 1
         if size > len(names):
-            self.replace(names=_grown(names, max(size, len(names) * 2 + 4096)))
+            self._enlarge(max(size, len(names) * 2 + 4096), "names")
 
     def _grow_heap(self) -> None:
         state = self.state
-        if state.counts[columns.N_HEAP] + 8 * columns.LONGEST > len(state.heap):
-            self.replace(heap=_grown(state.heap, 2 * len(state.heap)))
+        if state.counts[change_state.N_HEAP] + 8 * change_state.LONGEST > len(state.heap):
+            self._enlarge(2 * len(state.heap), "heap")
 
     def _grow_directories(self) -> None:
         state = self.state
-        used = int(state.counts[columns.N_DIRECTORIES])
-        if used + columns.LONGEST > len(state.directories):
-            size = 2 * used + 2 * columns.LONGEST
+        used = self.count(change_state.N_DIRECTORIES)
+        if used + change_state.LONGEST > len(state.directories):
+            size = 2 * used + 2 * change_state.LONGEST
             index = np.zeros(_power_of_two(2 * size), np.int32)
             indexes.index_ids(state.directories, used, index)
-            self.replace(directories=_grown(state.directories, size), directory_index=index)
+            self._enlarge(size, "directories")
+            self.replace(directory_index=index)
+
+    def _enlarge(self, size: int, *names: str) -> None:
+        """Give arrays of the state at least `size` elements; what they hold stays."""
+        for name in names:
+            array = getattr(self.state, name)
+            if size > len(array):
+                larger = array_pool.empty((size, *array.shape[1:]), array.dtype)
+                larger[: len(array)] = array
+                self.replace(**{name: larger})
 
 
 def _id_index(table: TopicTable) -> tuple[Any, Any]:
@@ -341,11 +340,3 @@ def _names_blob(table: TopicTable) -> Any:
 
 def _power_of_two(least: int) -> int:
     return 1 << max(1, (least - 1).bit_length())
-
-
-def _grown(array: Any, size: int) -> Any:
-    if size <= len(array):
-        return array
-    grown = array_pool.empty((size, *array.shape[1:]), array.dtype)
-    grown[: len(array)] = array
-    return grown

@@ -181,20 +181,6 @@ class ObjectChange:
                     changes.deletes.add(TopicPartition(topic.name, partition_id))
         return changes.done()
 
-    def local_changes_all(self) -> dict[int, LocalReplicaChanges]:
-        """See `TopicsDelta.local_changes_all`; one pass over the partitions."""
-        found: dict[int, GatheredChanges] = {}
-        for delta in self.changed.values():
-            delta.add_all_local_changes(found)
-        by_id = self.image.topics_by_id()
-        for topic_id in self.deleted:
-            topic = by_id[topic_id]
-            for partition_id, partition in topic.partitions.items():
-                key = TopicPartition(topic.name, partition_id)
-                for broker in partition.replicas:
-                    found.setdefault(broker, GatheredChanges()).deletes.add(key)
-        return {broker: found[broker].done() for broker in sorted(found)}
-
     def _topic(self, topic_id: Uuid) -> TopicImage | None:
         """The topic's image before its changes, if the topic exists now."""
         delta = self.changed.get(topic_id)

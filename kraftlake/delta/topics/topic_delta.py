@@ -111,22 +111,10 @@ class TopicDelta:
     def add_local_changes(self, broker_id: int, changes: GatheredChanges) -> None:
         """Add the local changes of a broker to `changes`; see `TopicsDelta.local_changes`."""
         for partition_id, partition in self.partition_changes.items():
-            self._change(partition_id, partition).add_local_changes(broker_id, changes)
-
-    def add_all_local_changes(self, changes: dict[int, GatheredChanges]) -> None:
-        """The same for each broker that hosts or hosted a changed partition; `changes` is by broker."""
-        for partition_id, partition in self.partition_changes.items():
-            change = self._change(partition_id, partition)
-            for broker in {*partition.replicas, *(() if change.previous is None else change.previous.replicas)}:
-                gathered = changes.get(broker)
-                if gathered is None:
-                    gathered = changes[broker] = GatheredChanges()
-                change.add_local_changes(broker, gathered)
-
-    def _change(self, partition_id: int, partition: PartitionRegistration) -> ChangedPartition:
-        previous = self.image.partitions.get(partition_id)
-        rewritten = partition_id in self._directories_rewritten
-        return ChangedPartition(self.name, self.id, partition_id, previous, partition, rewritten)
+            previous = self.image.partitions.get(partition_id)
+            rewritten = partition_id in self._directories_rewritten
+            change = ChangedPartition(self.name, self.id, partition_id, previous, partition, rewritten)
+            change.add_local_changes(broker_id, changes)
 
     def _current(self) -> list[tuple[int, PartitionRegistration]]:
         untouched = [(id_, p) for id_, p in self.image.partitions.items() if id_ not in self.partition_changes]

@@ -209,28 +209,28 @@ class TopicsDelta:
             self._objects = made(self.image) if bulk is None else made.of_bulk(bulk, self.image)
         return self._objects
 
-    def _seen(self) -> ObjectChange:
+    def _merged_objects(self) -> ObjectChange:
         self._merge()
         return self._as_objects()
 
     @property
     def changed_topics(self) -> dict[Uuid, TopicDelta]:
         """The changes by topic id."""
-        return self._seen().changed
+        return self._merged_objects().changed
 
     @property
     def deleted_topic_ids(self) -> set[Uuid]:
         """The deleted topics of the base image."""
-        return self._seen().deleted
+        return self._merged_objects().deleted
 
     @property
     def created_topic_ids(self) -> frozenset[Uuid]:
         """The topics that a TopicRecord of this delta created and that still exist."""
-        return frozenset(self._seen().created.values())
+        return frozenset(self._merged_objects().created.values())
 
     def changed_topic(self, topic_id: Uuid) -> TopicDelta | None:
         """The changes of one topic."""
-        return self._seen().changed.get(topic_id)
+        return self._merged_objects().changed.get(topic_id)
 
     def holds_topic(self, name: str) -> bool:
         """Whether a topic has the name after the records so far."""
@@ -246,12 +246,12 @@ class TopicsDelta:
     def topic_was_deleted(self, name: str) -> bool:
         """Whether the topic that had the name in the base image was deleted."""
         topic = self.image.get_topic(name)
-        return topic is not None and topic.id in self._seen().deleted
+        return topic is not None and topic.id in self._merged_objects().deleted
 
     def finish_snapshot(self) -> None:
         """Delete the topics that the snapshot lacks."""
         if not self.image.is_empty():
-            self._seen().finish_snapshot()
+            self._merged_objects().finish_snapshot()
 
     def apply(self) -> TopicsImage:
         """The image after the changes; the same object if there are none.
@@ -295,17 +295,3 @@ class TopicsDelta:
             if self._objects is None
             else self._objects.local_changes(broker_id)
         )
-
-    def local_changes_all(self) -> dict[int, LocalReplicaChanges]:
-        """`local_changes` by broker id, of each broker that hosts or hosted a changed partition.
-
-        The local changes of all other brokers are empty.
-        """
-        self._merge()
-        if self._bulk is not None:
-            from kraftlake.delta.topics.bulk_local_changes import brokers_of
-
-            return {broker: self.local_changes(broker) for broker in sorted(brokers_of(self._bulk))}
-        if self._whole is not None:
-            return self._as_objects().local_changes_all()
-        return {} if self._objects is None else self._objects.local_changes_all()

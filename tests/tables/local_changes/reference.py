@@ -1,4 +1,4 @@
-"""The rows of `local_changes/` by objects: those of `TopicsDelta.local_changes_all`, one delta at a time."""
+"""The rows of `local_changes/` by objects: those of `TopicsDelta.local_changes`, one delta and broker at a time."""
 
 from __future__ import annotations
 
@@ -14,9 +14,21 @@ Row = tuple[Any, ...]
 
 def local_change_rows(topics: TopicsDelta, head: Row) -> Iterator[Row]:
     """The rows of one metadata delta; `head` is its offset, epoch and time (epoch microseconds or None)."""
-    for broker, changes in topics.local_changes_all().items():
+    for broker in _brokers_of(topics):
+        changes = topics.local_changes(broker)
         for topic, partition, change, topic_id, state in sorted(_rows_of(topics, changes), key=lambda row: row[:3]):
             yield (*head, broker, change, topic, str(topic_id), partition, *state)
+
+
+def _brokers_of(topics: TopicsDelta) -> list[int]:
+    """The brokers that host a changed partition, or hosted it before the delta."""
+    states: list[PartitionRegistration | None] = []
+    for delta in topics.changed_topics.values():
+        states += [*delta.partition_changes.values(), *map(delta.image.partitions.get, delta.partition_changes)]
+    by_id = topics.image.topics_by_id()
+    for topic_id in topics.deleted_topic_ids:
+        states += by_id[topic_id].partitions.values()
+    return sorted({broker for state in states if state is not None for broker in state.replicas})
 
 
 _NO_STATE: Row = (None,) * 6

@@ -13,7 +13,7 @@ import pyarrow as pa
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.batch_values import BatchValues
 from kraftlake.records.metadata_records import NoOpRecord
-from kraftlake.tables.catch_up.decoded_chunks import decoded_chunks
+from kraftlake.records.row_values import values_of_rows
 from kraftlake.tables.changes.transactions import marks_among, open_around
 
 _NO_OP: Final = NoOpRecord.API_KEY
@@ -53,7 +53,7 @@ def bulk_batches(rows: pa.Table, in_transaction: Callable[[], bool]) -> Iterator
     """
     first = rows.column("offset")[0].as_py()
     keys = rows.column("api_key").to_numpy()
-    for part in decoded_chunks(rows):
+    for part in values_of_rows(rows):
         if isinstance(part, RecordBatch):
             yield part
         else:

@@ -18,6 +18,7 @@ from kraftlake.delta import MetadataDelta
 from kraftlake.image import MetadataImage
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.metadata_records import METADATA_RECORDS
+from kraftlake.records.row_values import values_of_rows
 from kraftlake.records.rows import from_rows
 from kraftlake.replay.loader.record_faults import decode_record
 from kraftlake.tables.changes.transactions import TransactionFilter
@@ -149,11 +150,7 @@ def refuse(records: EffectiveRecords, places: Any) -> None:
 
 def parts_of_rows(rows: pa.Table) -> Iterator[BatchValues | RecordBatch]:
     """Rows of whole batches, sorted by offset, as parts: many batches in one where there is compiled code."""
-    if kernels.available():
-        from kraftlake.tables.catch_up.decoded_chunks import decoded_chunks
-
-        return decoded_chunks(rows)
-    return from_rows(rows)
+    return values_of_rows(rows) if kernels.available() else from_rows(rows)
 
 
 def standing_alone(part: BatchValues | RecordBatch) -> EffectiveRecords:

@@ -1,4 +1,7 @@
-"""Rows of the log cut into what can be replayed at once, and batches that go one by one. Imports numpy and numba."""
+"""Rows of the log cut into runs of batches that are replayed at once, and batches that are replayed one by one.
+
+Imports numpy.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
+from kraftlake.image import MetadataProvenance
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.batch_values import BatchValues
 from kraftlake.records.metadata_records import NoOpRecord
@@ -21,22 +25,33 @@ _NO_OP: Final = NoOpRecord.API_KEY
 
 @attrs.frozen(kw_only=True, eq=False)
 class BatchRun:
-    """Data batches that follow each other, outside of metadata transactions; they are some of those of `values`.
+    """Consecutive data batches outside of metadata transactions: some of the batches of `values`.
 
-    By batch: `ends` (int64) are the offsets behind them, `sizes` (int64) the bytes of their records, `quiet` (bool) is
-    true where there is nothing but no-op records. `begin` is the first one's first offset.
+    By batch: `ends` (int64) are the offsets after its last record, `sizes` (int64) the bytes of its records, `noop`
+    (bool) is true where all its records are no-op records. `begin` is the first batch's first offset.
     """
 
     values: BatchValues = attrs.field(repr=False)
     begin: int
     ends: Any
     sizes: Any
-    quiet: Any
+    noop: Any
 
     @property
     def last_offset(self) -> int:
         """The last offset of the last batch."""
         return int(self.ends[-1]) - 1
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of the first batch; epochs don't go down within a run."""
+        return self.values.end_at(self.begin).epoch
+
+    @property
+    def provenance(self) -> MetadataProvenance:
+        """The provenance of an image at the last offset."""
+        end = self.values.end_at(self.last_offset)
+        return MetadataProvenance(offset=end.last_offset, epoch=end.epoch, timestamp=end.timestamp)
 
     def size_from(self, offset: int) -> int:
         """The bytes of the records from an offset on to the end of its batch."""
@@ -45,43 +60,56 @@ class BatchRun:
         places = slice(offset - base, end - base)
         return int((self.values.stops[places] - self.values.starts[places]).sum())
 
+    def batches(self) -> Iterator[RecordBatch]:
+        """The batches as objects."""
+        for batch in self.values.batches(self.begin):
+            if batch.base_offset > self.last_offset:
+                return
+            yield batch
+
+    def part(self, first: int, last: int) -> BatchRun:
+        """The batches [first, last), by number."""
+        some = slice(first, last)
+        begin = int(self.ends[first - 1]) if first else self.begin
+        return attrs.evolve(self, begin=begin, ends=self.ends[some], sizes=self.sizes[some], noop=self.noop[some])
+
+    def split(self, by: Any) -> Iterator[tuple[BatchRun, bool]]:
+        """The parts within which a property `by` of batches (bool by batch) stays the same, with its value there."""
+        edges = [0, *(np.flatnonzero(np.diff(by)) + 1).tolist(), len(by)]
+        return ((self.part(first, last), bool(by[first])) for first, last in pairwise(edges))
+
 
 def bulk_batches(rows: pa.Table, in_transaction: Callable[[], bool]) -> Iterator[BatchRun | RecordBatch]:
-    """Rows of whole batches, sorted by offset, as stretches and the batches between them.
+    """Rows of whole batches, sorted by offset, as runs and the batches between them.
 
-    `in_transaction` says, when it is asked, whether a metadata transaction is open behind what was given last.
+    `in_transaction` tells, whenever it is called, whether a metadata transaction is open after what was yielded last.
     """
     first = rows.column("offset")[0].as_py()
     keys = rows.column("api_key").to_numpy()
-    for part in values_of_rows(rows):
-        if isinstance(part, RecordBatch):
-            yield part
-        else:
-            at = part.base_offset - first
-            yield from _cut(part, keys[at : at + part.record_count], in_transaction())
-
-
-def _cut(values: BatchValues, keys: Any, in_transaction: bool) -> Iterator[BatchRun | RecordBatch]:
-    ends = values.last_offsets + 1
-    begins = np.append(values.base_offset, ends[:-1]) - values.base_offset
-    involved = _involved(keys, begins, in_transaction)
-    sizes = np.add.reduceat(values.stops - values.starts, begins)
-    quiet = np.logical_and.reduceat(keys == _NO_OP, begins)
-    edges = [0, *(np.flatnonzero(np.diff(involved)) + 1).tolist(), len(ends)]
-    for first, last in pairwise(edges):
-        begin = int(begins[first]) + values.base_offset
-        if not involved[first]:
-            some = slice(first, last)
-            yield BatchRun(values=values, begin=begin, ends=ends[some], sizes=sizes[some], quiet=quiet[some])
+    for values in values_of_rows(rows):
+        if isinstance(values, RecordBatch):
+            yield values
             continue
-        for batch in values.batches(begin):
-            if batch.base_offset >= ends[last - 1]:
-                break
-            yield batch
+        at = values.base_offset - first
+        of_values = keys[at : at + values.record_count]
+        ends = values.last_offsets + 1
+        begins = np.append(values.base_offset, ends[:-1]) - values.base_offset
+        run = BatchRun(
+            values=values,
+            begin=values.base_offset,
+            ends=ends,
+            sizes=np.add.reduceat(values.stops - values.starts, begins),
+            noop=np.logical_and.reduceat(of_values == _NO_OP, begins),
+        )
+        for part, involved in run.split(_involved(of_values, begins, in_transaction())):
+            if involved:
+                yield from part.batches()
+            else:
+                yield part
 
 
 def _involved(keys: Any, begins: Any, in_transaction: bool) -> Any:
-    """Which batches hold a mark of a metadata transaction, or any of its records."""
+    """Which batches (bool by batch) hold a mark or a record of a metadata transaction."""
     marks = marks_among(keys)
     if not len(marks):
         return np.full(len(begins), in_transaction)

@@ -15,7 +15,7 @@ from kraftlake.delta import MetadataDelta
 from kraftlake.image import MetadataImage
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.metadata_records import NoOpRecord
-from kraftlake.records.rows import LOG_SCHEMA, from_rows
+from kraftlake.records.rows import LOG_SCHEMA
 from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
 from kraftlake.replay.loader.fold import extend, load_snapshot
 from kraftlake.replay.loader.manifest import LogDeltaManifest
@@ -23,7 +23,6 @@ from kraftlake.replay.reading.log_reader import LogReader, SnapshotReader
 from kraftlake.replay.reading.replay_base import choose_base, usable_snapshots
 from kraftlake.runtime.errors import LakeError, OffsetError
 from kraftlake.tables.catch_up.background import BackgroundWorker
-from kraftlake.tables.catch_up.noop_runs import NoOpRun, parts
 from kraftlake.tables.table_writer import Published, TableWriter
 
 if TYPE_CHECKING:
@@ -189,15 +188,21 @@ class LogFold:
             self._snapshots.publish(self.image, self.loader.quorum)
 
     def _take_piece(self, piece: pa.Table) -> int:
-        each_change = self._publishing and self._wants_changes
-        if each_change or not kernels.pays(piece.num_rows, self._at_once_from):
-            return sum(map(self._take_part, parts(piece)))
-        if pc.all(pc.equal(piece.column("api_key"), NoOpRecord.API_KEY)).as_py():
-            return sum(map(self._take_part, parts(piece)))
-        from kraftlake.tables.catch_up.batch_runs import bulk_batches  # imports numba
+        from kraftlake.tables.catch_up.batch_runs import BatchRun, bulk_batches  # most runs of `RowFold` need none
 
-        some = bulk_batches(piece, lambda: self.loader.in_transaction)
-        return sum(self._take(part) if isinstance(part, RecordBatch) else self._take_run(part) for part in some)
+        bulk = kernels.pays(piece.num_rows, self._at_once_from) and not (self._publishing and self._wants_changes)
+        if bulk and pc.all(pc.equal(piece.column("api_key"), NoOpRecord.API_KEY)).as_py():
+            bulk = False
+        size = 0
+        for part in bulk_batches(piece, lambda: self.loader.in_transaction):
+            if not isinstance(part, BatchRun):
+                size += self._take(part)
+            elif bulk:
+                size += self._take_run(part)
+            else:
+                for run, noop in part.split(part.noop):
+                    size += self._take_noops(run) if noop else sum(map(self._take, run.batches()))
+        return size
 
     def _take_run(self, run: BatchRun) -> int:
         """Take in many batches at once, with a stop where a snapshot is due."""
@@ -215,7 +220,7 @@ class LogFold:
             self._snapshots.pass_run(run, image_at, publishing=self._publishing)
         loader.load_values(run.values, to_offset=run.last_offset)
         self.batches += len(run.ends)
-        self.deltas += int(np.count_nonzero(~run.quiet)) if self._publishing else 0
+        self.deltas += int(np.count_nonzero(~run.noop)) if self._publishing else 0
         return int(run.sizes.sum())
 
     def _settle(self) -> None:
@@ -225,21 +230,17 @@ class LogFold:
             self.loader.take_image()
             self.loader.publish_to(self._publish)
 
-    def _take_part(self, part: NoOpRun | pa.Table) -> int:
+    def _take_noops(self, run: BatchRun) -> int:
+        """Move over batches of nothing but no-op records: the image stays as it is."""
+        if run.epoch < self.loader.provenance.epoch:
+            return sum(map(self._take, run.batches()))  # raises the error of a batch
         self._settle()
-        if not isinstance(part, NoOpRun):
-            return sum(map(self._take, from_rows(part)))
-        if self.loader.in_transaction or part.first_epoch < self.loader.provenance.epoch:
-            return sum(map(self._take, from_rows(part.rows)))
-        begin, size = self.last_offset + 1, part.size_from(0)
-        self.loader.pass_over(part.end)
-        self.batches += part.batches
+        self.loader.pass_over(run.provenance)
+        self.batches += len(run.ends)
         if self._snapshots is not None:
-            known = self._snapshots.last_end_within(begin, self.last_offset + 1)
-            if known is not None:
-                self._snapshots.start_at(self.image)
-            self._snapshots.pass_over(size if known is None else part.size_from(known))
-        return size
+            image, quorum = self.image, self.loader.quorum
+            self._snapshots.pass_run(run, lambda _: (image, quorum), publishing=self._publishing)
+        return int(run.sizes.sum())
 
     def _take(self, batch: RecordBatch) -> int:
         self._settle()

@@ -69,7 +69,7 @@ class SnapshotPublisher:
 
         It is asked in the order of the offsets, and where a snapshot is due or known alone.
         """
-        totals, loud = np.cumsum(run.sizes), np.flatnonzero(~run.quiet)
+        totals, loud = np.cumsum(run.sizes), np.flatnonzero(~run.noop)
         known = self._known_within(run)
         at = 0
         while at < len(totals):
@@ -100,13 +100,9 @@ class SnapshotPublisher:
             batch = int(np.searchsorted(run.ends, end))
             if run.ends[batch] == end:
                 found[batch] = 0
-            elif run.quiet[batch]:
+            elif run.noop[batch]:
                 found[batch] = run.size_from(end)
         return found
-
-    def last_end_within(self, first: int, last: int) -> int | None:
-        """The last of the snapshots' end offsets in (first, last], None where there is none."""
-        return max((end for end in self._ends if first < end <= last), default=None)
 
     def publish(self, image: MetadataImage, quorum: QuorumState) -> None:
         """Write a snapshot of `image` unless the last one holds the same."""

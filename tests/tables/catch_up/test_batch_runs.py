@@ -2,19 +2,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.records.batch import RecordBatch
-from kraftlake.records.rows import from_rows, to_rows
+from kraftlake.records.rows import to_rows
 from kraftlake.replay.loader.fold import image_at
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.runtime.errors import ReplayError
+from kraftlake.tables.catch_up.batch_runs import BatchRun, bulk_batches
 from kraftlake.tables.catch_up.log_fold import LogFold, TableFeed
-from kraftlake.tables.catch_up.noop_runs import NoOpRun, parts
 from kraftlake.tables.table_writer import Published, TableWriter
 from tests.replay.made_logs import begin, data, end, no_op, topic
 from tests.tables.sample_log import sample_batches
@@ -34,24 +33,32 @@ class Listening(TableWriter):
         self.offsets.append(change.offset)
 
 
-def is_quiet(batch: RecordBatch) -> bool:
+def is_noop(batch: RecordBatch) -> bool:
     return not batch.control and all(value[1] == 20 for value in batch.values)
 
 
 @given(first=st.integers(0, 300), count=st.integers(1, 300))
-def test_the_parts_are_the_rows_and_quiet_ones_hold_no_ops_alone(first: int, count: int) -> None:
+def test_runs_and_single_batches_are_the_rows_and_a_run_tells_its_batches_of_no_ops(first: int, count: int) -> None:
     batches = sample_batches()[first : first + count]
-    rows = to_rows(batches)
-    cut = list(parts(rows))
-    assert pa.concat_tables([part.rows if isinstance(part, NoOpRun) else part for part in cut]).equals(rows)
-    for part in cut:
-        held = list(from_rows(part.rows if isinstance(part, NoOpRun) else part))
-        assert {is_quiet(batch) for batch in held} == {isinstance(part, NoOpRun)}
-        if isinstance(part, NoOpRun):
-            assert part.batches == len(held)
-            assert (part.end.offset, part.end.epoch) == (held[-1].last_offset, held[-1].epoch)
-            assert part.end.timestamp == held[-1].timestamp
-            assert part.size_from(0) == sum(len(value) for batch in held for value in batch.values)
+    held: list[RecordBatch] = []
+    for part in bulk_batches(to_rows(batches), lambda: False):
+        if not isinstance(part, BatchRun):
+            held.append(part)
+            continue
+        assert part.begin == (held[-1].last_offset + 1 if held else batches[0].base_offset)
+        for run, noop in part.split(part.noop):
+            of_run = list(run.batches())
+            assert {is_noop(batch) for batch in of_run} == {noop}
+            assert len(run.ends) == len(of_run)
+            last, provenance = of_run[-1], run.provenance
+            assert (provenance.offset, provenance.epoch, provenance.timestamp) == (
+                last.last_offset,
+                last.epoch,
+                last.timestamp,
+            )
+            assert run.sizes.tolist() == [sum(map(len, batch.values)) for batch in of_run]
+            held += of_run
+    assert to_rows(held).equals(to_rows(batches))
 
 
 def folded(log: MetadataLog) -> tuple[LogFold, list[int]]:

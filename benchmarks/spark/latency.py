@@ -72,7 +72,7 @@ def replayed(lake: str, spark: Any) -> tuple[list[float], list[int]]:
             "replay",
             lake,
             spark=spark,
-            options=StreamOptions.of(trigger=TRIGGER, until_offset=last),
+            options=StreamOptions(trigger=TRIGGER, until_offset=last),
             on_progress=lambda offset, _: reached.append(offset),
             listener=ReplayListener(lambda progress: durations.append(progress.duration_ms)),
         )

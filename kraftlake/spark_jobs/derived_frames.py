@@ -17,7 +17,7 @@ import pyarrow as pa
 from kraftlake.metadata_log.delta_table.table_state import TableState
 from kraftlake.metadata_log.storage.location import Location, fixed_location, open_parquet_file
 from kraftlake.runtime.errors import CorruptDataError
-from kraftlake.spark_jobs.fold.frames import in_arrow
+from kraftlake.spark_jobs.fold.frames import numbered_frame
 from kraftlake.tables.derived_tables import columns_of, derived_table
 
 if TYPE_CHECKING:
@@ -59,16 +59,14 @@ def disk_files_frame(spark: SparkSession, state: TableState, paths: Sequence[Pat
 
 
 def files_frame(spark: SparkSession, paths: Sequence[Location], read: FileReader, schema: pa.Schema) -> DataFrame:
-    """What `read` gives of each of a table's files, on the executors, in the columns of `schema`."""
+    """The rows that `read` gives of each of a table's files, on the executors, in the columns of `schema`."""
 
-    def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                for table in read(paths[number]):
-                    yield from table.to_batches()
+    def rows(number: int) -> Iterator[pa.RecordBatch]:
+        for table in read(paths[number]):
+            yield from table.to_batches()
 
     tasks = min(len(paths), 4 * spark.sparkContext.defaultParallelism)
-    return in_arrow(spark.range(0, len(paths), 1, max(1, tasks)), rows, schema)
+    return numbered_frame(spark, len(paths), tasks, rows, schema)
 
 
 def _schema(state: TableState) -> pa.Schema:

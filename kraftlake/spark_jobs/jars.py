@@ -18,11 +18,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
-from typing import IO, Final
+from typing import Final
 
 from kraftlake.runtime.errors import EnvironmentFaultError
 from kraftlake.runtime.user_cache import user_cache
@@ -98,20 +98,14 @@ def _listed_jars(folder: Path) -> tuple[Path, ...] | None:
 
 @contextmanager
 def _one_at_a_time(folder: Path) -> Iterator[None]:
-    """Hold the lock of the folder of jars; a process that dies lets go of it."""
-    with _open_lock(folder) as lock:
+    """Hold the lock of the folder of jars; it ends with the process."""
+    with ExitStack() as stack:
         try:
+            lock = stack.enter_context((folder / ".lock").open("ab"))
             fcntl.flock(lock, fcntl.LOCK_EX)
         except OSError as fault:
             raise _not_kept(folder, fault) from fault
         yield
-
-
-def _open_lock(folder: Path) -> IO[bytes]:
-    try:
-        return (folder / ".lock").open("ab")
-    except OSError as fault:
-        raise _not_kept(folder, fault) from fault
 
 
 def _fill(folder: Path, resolve: Callable[[Path], Iterable[Path]]) -> None:

@@ -1,4 +1,4 @@
-"""How a job runs, and what a run did."""
+"""The options of a job, and the result of a run."""
 
 from __future__ import annotations
 
@@ -14,52 +14,39 @@ from kraftlake.tables.catch_up.table_run import RunResult
 
 AVAILABLE_NOW: Final = "available-now"
 DEFAULT_BYTES_PER_TRIGGER: Final = 16 * 1024 * 1024
-"""Compressed bytes of the log's files that a micro-batch takes unless told otherwise; one file is the least."""
+"""Compressed bytes of the log's files that a micro-batch takes by default; it takes at least one file."""
 
 _INTERVAL = re.compile(r"\d+ (millisecond|second|minute|hour)s?")
 
 
+def _bytes_or_default(given: int | None) -> int:
+    return DEFAULT_BYTES_PER_TRIGGER if given is None else given
+
+
+def _resolved(folder: str | Path) -> Path:
+    return Path(path_text(folder)).resolve()
+
+
 @attrs.frozen(kw_only=True)
 class StreamOptions:
-    """How a job runs; nothing of it shows in what it writes.
+    """How a job runs; no option changes what the job writes.
 
     `trigger` is "available-now", which ends when everything that was there is in the tables, or an interval such as
     "2 seconds", which goes on until it is interrupted or has reached `until_offset`. A micro-batch takes at most
     `max_files` files of the log and about `max_bytes` of them, but always one file. A backlog is read without Spark
-    unless `max_files` is given: the stream then brings all of it. `checkpoint` is the stream's own
-    folder, by default in the lake's `_spark/`. `master` is where a session that the run starts itself connects to.
+    unless `max_files` is given: the stream then brings all of it. `checkpoint` is the stream's own folder, by default
+    in the lake's `_spark/`. `master` is the Spark master of a session that the run starts itself.
     """
 
     trigger: str = AVAILABLE_NOW
     max_files: int | None = None
-    max_bytes: int = DEFAULT_BYTES_PER_TRIGGER
-    checkpoint: Path | None = None
+    max_bytes: int = attrs.field(default=None, converter=_bytes_or_default)
+    checkpoint: Path | None = attrs.field(default=None, converter=attrs.converters.optional(_resolved))
     until_offset: int | None = None
     master: str | None = None
 
-    @classmethod
-    def of(
-        cls,
-        *,
-        trigger: str = AVAILABLE_NOW,
-        max_files: int | None = None,
-        max_bytes: int | None = None,
-        checkpoint: str | Path | None = None,
-        until_offset: int | None = None,
-        master: str | None = None,
-    ) -> StreamOptions:
-        """From what a user gave, None for what was not given."""
-        return cls(
-            trigger=trigger,
-            max_files=max_files,
-            max_bytes=DEFAULT_BYTES_PER_TRIGGER if max_bytes is None else max_bytes,
-            checkpoint=None if checkpoint is None else Path(path_text(checkpoint)).resolve(),
-            until_offset=until_offset,
-            master=master,
-        )
-
     def check(self) -> None:
-        """Raises UsageError for what makes no sense."""
+        """Raises UsageError for an option that is invalid."""
         if text(self.trigger, "a trigger") != AVAILABLE_NOW and not _INTERVAL.fullmatch(self.trigger):
             raise UsageError(f'a trigger is "{AVAILABLE_NOW}" or an interval such as "2 seconds", not {self.trigger!r}')
         whole_or_none(self.max_files, "a number of files for a micro-batch", least=1)

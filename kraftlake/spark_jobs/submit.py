@@ -64,7 +64,7 @@ def _run(given: argparse.Namespace) -> dict[str, Any]:
         return run_snapshot(given.lake, given.at_offset).to_json()
     from kraftlake.spark_jobs.stream_options import AVAILABLE_NOW, StreamOptions
 
-    options = StreamOptions.of(
+    options = StreamOptions(
         trigger=given.trigger or AVAILABLE_NOW,
         max_files=given.max_files_per_trigger,
         max_bytes=given.max_bytes_per_trigger,

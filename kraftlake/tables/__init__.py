@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from kraftlake.tables.image_partitions import partition_table
     from kraftlake.tables.jobs import JOBS, Job
     from kraftlake.tables.lake_table import LakeTable, TableDescription
+    from kraftlake.tables.row_buffer import RowBuffer
     from kraftlake.tables.table_locks import hold_tables
-    from kraftlake.tables.table_writer import Published, RowBuffer, TableWriter
+    from kraftlake.tables.table_writer import Published, TableWriter
     from kraftlake.tables.trimming import first_offsets, trim_tables
 
 __all__ = [

@@ -1,8 +1,8 @@
-"""A Delta table of a lake that is derived from its log: what its columns mean, how far it is, appends that count once.
+"""A Delta table of a lake that is derived from its log: its columns, the offset that it covers, exactly-once appends.
 
-An append and the offset that the table covers from then on are one commit (Delta's txn action), so that a writer which
-starts anew knows where to go on, whatever became of its stream's checkpoint. Rows are written by pyarrow and committed
-by the log's own writer: put-if-absent and durable, in milliseconds and without a JVM. Spark and delta-rs read them.
+An append and the offset that the table covers afterwards are one commit (Delta's txn action): a writer that starts
+again goes on from there, even if its stream's checkpoint is lost. Rows are written by pyarrow and committed by the
+log's own writer: put-if-absent and durable, in milliseconds and without a JVM. Spark and delta-rs read them.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ if TYPE_CHECKING:
 
 @attrs.frozen
 class TableDescription:
-    """A table's name, which is its folder in a lake, what it holds, and the columns of its rows with their meanings.
+    """A table's name, which is its folder in a lake, a comment on its content, and its columns with their meanings.
 
-    The first column is `offset`: the last offset of what a row tells, by which rows are appended. `unlike` are columns
-    of strings that are seldom the same twice. The table itself has `cluster_id` too, which a writer of rows leaves out.
+    The first column is `offset`: the last offset of what a row describes; rows are appended in its order. `unlike` are
+    columns of strings that seldom repeat. The table itself also has `cluster_id`, which a writer of rows leaves out.
     """
 
     name: str
@@ -76,10 +76,7 @@ class TableDescription:
 
     @property
     def encoded_schema(self) -> pa.Schema:
-        """The same with strings as dictionaries, which Parquet's writer takes as they are: readers see strings.
-
-        Those that are `unlike` stay strings.
-        """
+        """The schema with strings as dictionaries, except `unlike`; readers of the files see strings."""
         return encoded(self.schema, self.unlike)
 
     @property
@@ -94,7 +91,7 @@ class TableDescription:
 
     @property
     def statistics_columns(self) -> tuple[str, ...]:
-        """The columns of which each file's smallest and largest value are noted, so that readers can skip files."""
+        """The columns whose smallest and largest values are in each file's statistics, so that readers skip files."""
         return tuple(field.name for field in self.schema if _is_ordered(field.type))
 
 
@@ -106,7 +103,7 @@ class LakeTable:
     """A derived table in a lake. One process writes it at a time; others may compact and vacuum it meanwhile."""
 
     properties: ClassVar[Mapping[str, str]] = {}
-    """Table properties beside those that all tables have."""
+    """Table properties besides those that all tables have."""
 
     def __init__(self, description: TableDescription, lake: Location) -> None:
         self.description = description
@@ -124,9 +121,9 @@ class LakeTable:
         return self.description.name
 
     def last_offset(self) -> int | None:
-        """The last offset that the table covers, as it is on the disk; None where it covers nothing yet.
+        """Read the last offset that the table on the disk covers; None if it covers nothing yet.
 
-        Raises LakeError, saying the way out, for a table that can't be read or that this release doesn't write.
+        Raises LakeError, with the way out, for a table that can't be read or that this release doesn't write.
         """
         self._held = self._open()
         if self._held is not None:
@@ -136,7 +133,7 @@ class LakeTable:
         return self._covered
 
     def create(self, log_id: str) -> None:
-        """Make the empty table, its columns commented, where there is none; `log_id` is the id of the log's table.
+        """Create the empty table, with comments on its columns, if it is missing; `log_id` is the log table's id.
 
         Raises LakeError for a table that was made from another log, and as `last_offset` does.
         """
@@ -156,33 +153,43 @@ class LakeTable:
 
     @cached_property
     def cluster_id(self) -> str | None:
-        """The id of the cluster whose log the lake holds; None where the lake does not know it."""
+        """The id of the cluster whose log the lake holds; None if the lake does not know it."""
         return cluster_id_of(self.path.parent)
 
     def with_cluster_id(self, rows: pa.Table) -> pa.Table:
-        """Rows as the table's files have them."""
+        """Rows with the column `cluster_id`, as the table's files have them."""
         return with_cluster_id(rows, self.cluster_id)
 
     @property
     def covered(self) -> int | None:
-        """The last offset that the table covers, as far as this run knows; None where it covers nothing yet."""
+        """The last offset that the table covers, as far as this run knows; None if it covers nothing yet."""
         return self._covered
 
     @property
     def waits(self) -> bool:
-        """Whether rows that were appended are not in the table yet: the next append may bring them there."""
+        """Whether appended rows are not in the table yet: a later append commits them."""
         return False
 
-    def append(self, rows: pa.Table | LazyTable, last_offset: int, *, goes_on: bool = False) -> None:  # noqa: ARG002
-        """Append rows of offsets up to `last_offset` and note that the table covers them; without rows, only that.
+    def append(self, rows: pa.Table | LazyTable, last_offset: int, *, goes_on: bool = False) -> None:
+        """Append rows of offsets up to `last_offset`, which the table covers afterwards; there may be no rows.
 
-        They have the table's schema, strings as such or as dictionaries. With `goes_on` more follows soon, for which a
-        table of another kind may wait.
+        They have the table's schema, strings as such or as dictionaries. `goes_on`: more rows follow soon; a history
+        table may wait for them.
 
-        Durable when this returns. Where the table covers `last_offset` already nothing changes. The table was created
-        or asked for its `last_offset` before. Raises LakeError when the disk refuses, or another run has written the
+        The rows are durable when this returns. Does nothing if the table covers `last_offset` already. The table was
+        created, or its `last_offset` read, before. Raises LakeError if the disk refuses, or another run has written the
         table since then.
         """
+        self.begin_append(rows, last_offset, goes_on=goes_on)()
+
+    def begin_append(
+        self,
+        rows: pa.Table | LazyTable,
+        last_offset: int,
+        *,
+        goes_on: bool = False,  # noqa: ARG002 - of history tables
+    ) -> Callable[[], None]:
+        """The first step of `append`; returns the second, for any thread, while the next rows are made."""
         files: list[AddFile] = []
 
         def written() -> Sequence[AddFile]:
@@ -193,46 +200,43 @@ class LakeTable:
                 files.append(self.write_file(made, last_offset))
             return files
 
-        self._commit(written, last_offset)
-
-    def begin_append(
-        self, rows: pa.Table | LazyTable, last_offset: int, *, goes_on: bool = False
-    ) -> Callable[[], None]:
-        """The first step of `append`; what it gives is the other, for any thread, while the next rows are made."""
-        return lambda: self.append(rows, last_offset, goes_on=goes_on)
+        return lambda: self._commit_files(written, last_offset)
 
     def append_files(self, files: Sequence[AddFile], last_offset: int) -> None:
-        """As `append`, of files that `write_file` wrote, here or in other processes."""
-        self._commit(lambda: files, last_offset)
+        """As `append`, for files that `write_file` has written, in this process or others."""
+        self._commit_files(lambda: files, last_offset)
 
     def write_file(self, rows: pa.Table, last_offset: int) -> AddFile:
-        """Write rows as a data file, durably; it is no part of the table before it is appended.
+        """Write rows as a durable data file, which is no part of the table until it is appended.
 
         They have the schema of the description, strings as such or as dictionaries; `cluster_id` is added. Raises
-        LakeError when the disk refuses.
+        LakeError if the disk refuses.
         """
         columns, stored = self.description.statistics_columns, self.with_cluster_id(rows)
         return write_row_file(self._disk, self.path, stored, last_offset=last_offset, statistics_columns=columns)
 
-    def _commit(self, written: Callable[[], Sequence[AddFile]], last_offset: int) -> None:
-        assert self._held is not None, "the table was created"
-
+    def _commit_files(self, written: Callable[[], Sequence[AddFile]], last_offset: int) -> None:
         def actions(now: TableState) -> Sequence[dict[str, Any]] | None:
             if not self._lacks(now, last_offset):
                 return None
             made = [append_info(), transaction(self.description.app_id, last_offset, now_ms())]
             return [*made, *(add.to_action() for add in written())]
 
+        self._commit(actions, last_offset)
+
+    def _commit(self, actions: Callable[[TableState], Sequence[dict[str, Any]] | None], last_offset: int) -> None:
+        """Commit the actions that `actions` makes for the table's state (None: nothing to do)."""
+        assert self._held is not None, "the table was created"
         state = commit_beside_writers(self._disk, self._held, actions)
         if state is not None:
             self._held, self._covered = state, last_offset
             self._keep_up(state)
 
     def _lacks(self, now: TableState, last_offset: int) -> bool:
-        """Whether the table as it is now does not cover `last_offset`.
+        """Whether the table in its state `now` does not cover `last_offset`.
 
-        Raises LakeError where it does not end where this run left it: another run, on a machine that no lock of this
-        one reaches, has written rows that this one is about to write too.
+        Raises LakeError if it does not end where this run left it: another run, on a machine that this run's locks do
+        not reach, has written the rows that this run is about to write.
         """
         covered = now.transactions.get(self.description.app_id)
         if covered is not None and covered >= last_offset:
@@ -241,13 +245,13 @@ class LakeTable:
             raise LakeError(f"another run writes {self.path}, it is at offset {covered}: wait until it ends")
         return True
 
-    def begin_finish(self) -> Callable[[], None]:
-        """The first step of `finish`, which has others start with what takes long; what it gives is the other."""
-        return self.finish
-
     def finish(self) -> None:
-        """Called when a run has ended: what `append` was given is in the table, and its files are in order."""
-        self._put_in_order()
+        """Commit all appended rows, compact small files and vacuum: a run has ended."""
+        self.begin_finish()()
+
+    def begin_finish(self) -> Callable[[], None]:
+        """The first step of `finish`, which starts long work on other threads; returns the second."""
+        return self._compact_and_vacuum
 
     @property
     def _way_out(self) -> str:
@@ -270,12 +274,12 @@ class LakeTable:
         return state
 
     def _check_files(self, state: TableState) -> None:
-        """Raises LakeError where a file of a table on a disk is missing: a run would go on behind a hole."""
-        if not isinstance(self.path, Path):  # to list it takes a request for each thousand files
+        """Raises LakeError if a file of a table on a disk is missing: its rows are lost."""
+        if not isinstance(self.path, Path):  # in an object store, listing takes a request for each thousand files
             return
-        there = {entry.name for entry in self.path.iterdir()}
+        present = {entry.name for entry in self.path.iterdir()}
         names = (file.path for file in state.files.values())
-        lost = next((name for name in names if name not in there and not (self.path / name).is_file()), None)
+        lost = next((name for name in names if name not in present and not (self.path / name).is_file()), None)
         if lost is not None:
             raise LakeError(f"{self.path / lost} is missing, the table has lost rows: {self._way_out}")
 
@@ -294,9 +298,10 @@ class LakeTable:
             return read_table(self.path)
 
     def _add_cluster_id(self) -> None:
-        """Add the column to the table's schema and write each of its files again with it, all in one commit.
+        """Add the column to the table's schema and rewrite each of its files with it, all in one commit.
 
-        No row changes otherwise, so that streams over the table go on. Raises CorruptDataError for a damaged file.
+        The rows stay the same otherwise (`dataChange` false), so that streams over the table go on. Raises
+        CorruptDataError for a damaged file.
         """
         assert self._held is not None, "the table was created"
         commit_beside_writers(self._disk, self._held, self._column_added)
@@ -316,7 +321,7 @@ class LakeTable:
         ]
 
     def _with_column(self, file: AddFile) -> AddFile:
-        """A data file with the rows of another, and `cluster_id`."""
+        """A new data file with the rows of another one, and `cluster_id`."""
         with self._reading(file) as parquet:
             rows = parquet.read()
         return write_row_file(
@@ -331,7 +336,7 @@ class LakeTable:
 
     @contextlib.contextmanager
     def _reading(self, file: AddFile, *, dictionaries: Sequence[str] = ()) -> Iterator[pq.ParquetFile]:
-        """A data file for reading; raises CorruptDataError where it is missing or damaged."""
+        """Open a data file; raises CorruptDataError if it is missing or damaged."""
         path = self.path / file.path
         try:
             yield open_parquet_file(path, dictionaries=dictionaries)
@@ -339,28 +344,28 @@ class LakeTable:
             raise CorruptDataError(f"{path} is missing or damaged: {self._way_out}") from fault
 
     def _keep_up(self, state: TableState) -> None:
-        """A checkpoint after so many commits, so that opening the table takes as long however old it is.
+        """Write a checkpoint if one is due: opening an old table takes no longer then than opening a new one.
 
-        After as many commits as small files are worth a large one, a look whether there are so many.
+        Every `compact_from` commits, compact small files.
         """
         self._commits += 1
         if self._commits >= self._policy.compact_from:
             self._commits = 0
-            self._put_in_order()
+            self._compact_and_vacuum()
         commits = state.version - max(state.checkpoint_version, 0)
         if not self._policy.checkpoint_is_due(commits, len(state.files)):
             return
-        # The append is made; whoever opens the table next meets what is wrong with it, if anything is.
+        # The append is committed. The next run reports what is wrong with the table.
         with contextlib.suppress(LakeError):
             checkpoint_if_due(self.path, self._disk, self._policy)
             clean_up_commits(self.path, self._disk, self._policy)
             self._held = read_table(self.path)
 
-    def _put_in_order(self) -> None:
-        """Make small files into large ones, and delete those that nobody may need any more."""
+    def _compact_and_vacuum(self) -> None:
+        """Compact small files, and delete files that no reader can need any more."""
         if self._held is None:
             return
-        # What was appended is there; whoever opens the table next meets what is wrong with it, if anything is.
+        # All appends are committed. The next run reports what is wrong with the table.
         with contextlib.suppress(LakeError, CorruptDataError):
             self._compact()
             vacuum(self.path, self._disk, self._policy)

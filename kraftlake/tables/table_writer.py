@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 
@@ -13,65 +13,13 @@ from kraftlake.records.rows import BATCH_COLUMNS
 from kraftlake.replay.queries.changes import Published
 from kraftlake.tables.lake_table import LakeTable, TableDescription
 from kraftlake.tables.lazy_table import LazyTable
+from kraftlake.tables.row_buffer import RowBuffer
 
 if TYPE_CHECKING:
     from kraftlake.replay.reading.open_reader import LakeReader
     from kraftlake.tables.changes.log_deltas import RunDeltas
 
-__all__ = ["Published", "RowBuffer", "TableWriter", "open_rows_of"]
-
-_ROWS_HELD_AS_OBJECTS = 10_000
-
-
-class RowBuffer:
-    """Rows on their way into a table: single ones as tuples in the order of the columns, many as Arrow tables."""
-
-    def __init__(self, schema: pa.Schema) -> None:
-        self._schema = schema
-        self._tuples: list[tuple[Any, ...]] = []
-        self._tables: list[LazyTable] = []
-
-    def add(self, row: tuple[Any, ...]) -> None:
-        """Add one row: a value for each column, in their order."""
-        self._tuples.append(row)
-        if len(self._tuples) >= _ROWS_HELD_AS_OBJECTS:
-            self._fold()
-
-    def extend(self, rows: Iterable[tuple[Any, ...]]) -> None:
-        """Add rows."""
-        for row in rows:
-            self.add(row)
-
-    def add_table(self, rows: pa.Table) -> None:
-        """Add rows that have the columns already."""
-        self.add_later(LazyTable.of(rows))
-
-    def add_later(self, rows: LazyTable) -> None:
-        """Add rows that will have the columns."""
-        self._fold()
-        self._tables.append(rows)
-
-    def take(self) -> pa.Table:
-        """All rows in the order in which they were added; there are none afterwards."""
-        return self.take_later().table()
-
-    def take_later(self) -> LazyTable:
-        """As `take`, with rows that are still to be made."""
-        self._fold()
-        tables, self._tables = self._tables, []
-        return LazyTable(lambda: pa.concat_tables([self._schema.empty_table(), *map(self._with_columns, tables)]))
-
-    def _with_columns(self, rows: LazyTable) -> pa.Table:
-        made = rows.table()
-        return made if made.schema.equals(self._schema) else made.select(self._schema.names).cast(self._schema)
-
-    def _fold(self) -> None:
-        if not self._tuples:
-            return
-        columns = zip(*self._tuples, strict=True)
-        arrays = [pa.array(values, field.type) for values, field in zip(columns, self._schema, strict=True)]
-        self._tuples = []
-        self._tables.append(LazyTable.of(pa.Table.from_arrays(arrays, schema=self._schema)))
+__all__ = ["Published", "TableWriter", "open_rows_of"]
 
 
 class TableWriter:

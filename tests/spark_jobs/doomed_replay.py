@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Callable
 
 import pyarrow as pa
 
@@ -18,19 +19,26 @@ from kraftlake.tables.lazy_table import LazyTable
 
 
 def main(lake: str, stage: str, number: int) -> None:
-    append = LakeTable.append
+    begin_append = LakeTable.begin_append
     publications = 0
 
-    def deadly_append(table: LakeTable, rows: pa.Table | LazyTable, last_offset: int, *, goes_on: bool = False) -> None:
-        nonlocal publications
-        publications += 1
-        if publications == number and stage == "before":
-            os.kill(os.getpid(), signal.SIGKILL)
-        append(table, rows, last_offset, goes_on=goes_on)
-        if publications == number and stage == "after":
-            os.kill(os.getpid(), signal.SIGKILL)
+    def begin_deadly_append(
+        table: LakeTable, rows: pa.Table | LazyTable, last_offset: int, *, goes_on: bool = False
+    ) -> Callable[[], None]:
+        append = begin_append(table, rows, last_offset, goes_on=goes_on)
 
-    LakeTable.append = deadly_append  # type: ignore[method-assign]
+        def deadly_append() -> None:
+            nonlocal publications
+            publications += 1
+            if publications == number and stage == "before":
+                os.kill(os.getpid(), signal.SIGKILL)
+            append()
+            if publications == number and stage == "after":
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        return deadly_append
+
+    LakeTable.begin_append = begin_deadly_append  # type: ignore[method-assign]
     run_job("replay", lake, options=StreamOptions(max_files=1), snapshot_every_bytes=int(sys.argv[4]))
 
 

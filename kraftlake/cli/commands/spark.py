@@ -111,7 +111,7 @@ def _run(
     from kraftlake.spark_jobs import StreamOptions
 
     configure_process()
-    options = StreamOptions.of(
+    options = StreamOptions(
         trigger=trigger.removeprefix(_INTERVAL_PREFIX),
         max_files=max_files,
         max_bytes=max_bytes,

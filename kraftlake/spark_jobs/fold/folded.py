@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import groupby
+from operator import attrgetter
 
 import attrs
 import pyarrow as pa
@@ -35,26 +37,9 @@ CLEARED_SCHEMA = pa.schema([pa.field("offset", pa.int64())])
 
 
 def shards_in(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Iterator[Chunk]]]:
-    """The chunks of each shard, in the order in which they come: those of a shard come together."""
+    """The chunks of each shard, in their order: those of a shard follow each other."""
     chunks = (chunk for batch in batches for chunk in chunks_of(batch))
-    held = next(chunks, None)
-    while held is not None:
-        shard, first = held.shard, held
-        after: list[Chunk] = []
-
-        def of_this(first: Chunk = first, shard: int = shard, after: list[Chunk] = after) -> Iterator[Chunk]:
-            yield first
-            for chunk in chunks:
-                if chunk.shard != shard:
-                    after.append(chunk)
-                    return
-                yield chunk
-
-        mine = of_this()
-        yield shard, mine
-        for _ in mine:  # whoever stopped early leaves the rest
-            pass
-        held = after[0] if after else None
+    return groupby(chunks, key=attrgetter("shard"))
 
 
 def fold_shard(chunks: Iterable[Chunk], *, split_at: int | None = None, base_last: int = -1) -> ShardFold:
@@ -80,7 +65,8 @@ def row_of_shard(shard: int, fold: ShardFold) -> pa.RecordBatch:
     offsets = [offset for offset, _ in fold.removed]
     removed = pa.table([pa.array(offsets, pa.int64()), pa.array([name for _, name in fold.removed], pa.string())],
                        REMOVED_SCHEMA)  # fmt: skip
-    return _row(
+    return one_row(
+        FOLDED_SCHEMA,
         shard=shard,
         topics=stream_of(pa.Table.from_batches([topics_to_arrow(topics)])),
         names=stream_of(names),
@@ -91,17 +77,18 @@ def row_of_shard(shard: int, fold: ShardFold) -> pa.RecordBatch:
 
 def row_of_others(shard: int, chunks: Iterable[Chunk]) -> pa.RecordBatch:
     """The chunks for no shard, as they came."""
-    return _row(shard=shard, others=stream_of(pa.Table.from_batches([batch_of(list(chunks))])))
+    return one_row(FOLDED_SCHEMA, shard=shard, others=stream_of(pa.Table.from_batches([batch_of(list(chunks))])))
 
 
 def row_of_fault(shard: int, fault: KraftlakeError) -> pa.RecordBatch:
     """What went wrong: it crosses processes as data, for Spark would make text of it."""
-    return _row(shard=shard, fault=fault_to_json(fault))
+    return one_row(FOLDED_SCHEMA, shard=shard, fault=fault_to_json(fault))
 
 
-def _row(**cells: object) -> pa.RecordBatch:
-    columns = [pa.array([cells.get(field.name)], field.type) for field in FOLDED_SCHEMA]
-    return pa.RecordBatch.from_arrays(columns, schema=FOLDED_SCHEMA)
+def one_row(schema: pa.Schema, **cells: object) -> pa.RecordBatch:
+    """A batch of one row; columns without a cell are null."""
+    columns = [pa.array([cells.get(field.name)], field.type) for field in schema]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def stream_of(table: pa.Table) -> bytes:

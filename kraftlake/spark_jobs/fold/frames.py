@@ -49,17 +49,14 @@ _COLLECTED = ("shard", "names", "removed", "cleared", "others", "fault")
 def chunks_frame(spark: SparkSession, plan: FoldPlan) -> DataFrame:
     """All that the plan reads, dealt out: rows of CHUNK_SCHEMA, those of a shard in one partition and in order."""
 
-    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                try:
-                    yield from map(batch_of, read_chunks(plan, number))
-                except KraftlakeError as fault:
-                    yield batch_of([chunk_of_fault(plan.shards, fault)])
+    def read(number: int) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from map(batch_of, read_chunks(plan, number))
+        except KraftlakeError as fault:
+            yield batch_of([chunk_of_fault(plan.shards, fault)])
 
     pieces = len(plan.pieces)
-    numbers = spark.range(0, pieces, 1, max(1, pieces))
-    read_frame = in_arrow(numbers, read, CHUNK_SCHEMA)
+    read_frame = numbered_frame(spark, pieces, pieces, read, CHUNK_SCHEMA)
     return read_frame.repartitionById(plan.shards + 1, "shard").sortWithinPartitions("shard", "part", "first")
 
 
@@ -119,15 +116,11 @@ def sound_plan(
 def _checks(spark: SparkSession, plan: FoldPlan) -> list[Chunk]:
     """The checksums of the pieces of the plan's base."""
     pieces = [number for number, piece in enumerate(plan.pieces) if isinstance(piece, SnapshotPiece)]
-
-    def check(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                yield batch_of([check_piece(plan, pieces[number])])
-
-    numbers = spark.range(0, len(pieces), 1, len(pieces))
+    count = len(pieces)
     with telling_faults():
-        rows = in_arrow(numbers, check, CHUNK_SCHEMA).toArrow()
+        rows = numbered_frame(
+            spark, count, count, lambda number: [batch_of([check_piece(plan, pieces[number])])], CHUNK_SCHEMA
+        ).toArrow()
     return [chunk for batch in rows.to_batches() for chunk in chunks_of(batch)]
 
 
@@ -136,6 +129,19 @@ def collected(folded: DataFrame) -> Collected:
     with telling_faults():
         rows = folded.select(*_COLLECTED).toArrow()
     return Collected.of(rows)
+
+
+def numbered_frame(
+    spark: SparkSession, count: int, tasks: int, make: Callable[[int], Iterable[pa.RecordBatch]], schema: pa.Schema
+) -> DataFrame:
+    """The batches that executors make of each number in [0, count), in a number of tasks."""
+
+    def made(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from make(number)
+
+    return in_arrow(spark.range(0, count, 1, max(1, tasks)), made, schema)
 
 
 def in_arrow(frame: DataFrame, function: InArrow, schema: pa.Schema) -> DataFrame:

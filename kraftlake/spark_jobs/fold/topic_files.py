@@ -25,7 +25,7 @@ from kraftlake.records.rows import LOG_SCHEMA
 from kraftlake.records.serde import record_type
 from kraftlake.runtime.errors import KraftlakeError
 from kraftlake.spark_jobs.fold.chunks import fault_to_json, raise_first
-from kraftlake.spark_jobs.fold.folded import read_stream, stream_of, topics_in
+from kraftlake.spark_jobs.fold.folded import one_row, read_stream, stream_of, topics_in
 from kraftlake.spark_jobs.fold.frames import in_arrow, telling_faults
 from kraftlake.spark_jobs.fold.layout import TopicRange, batches_of
 
@@ -78,7 +78,7 @@ class TopicFiles:
                 try:
                     values = topic_values(packed, self.options, order)
                 except KraftlakeError as fault:
-                    yield _row(_PIECE_SCHEMA, range=0, fault=fault_to_json(fault))
+                    yield one_row(_PIECE_SCHEMA, range=0, fault=fault_to_json(fault))
                     return
                 names = [packed.table.names[topic] for topic in order.tolist()]
                 table = pa.table(
@@ -93,7 +93,7 @@ class TopicFiles:
                 for number, (start, stop) in enumerate(pairwise(edges)):
                     if start < stop:
                         mine = table.slice(start, stop - start)
-                        yield _row(_PIECE_SCHEMA, range=number, topics=stream_of(mine))
+                        yield one_row(_PIECE_SCHEMA, range=number, topics=stream_of(mine))
 
     def _files(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """All pieces of a range as a file of the snapshot."""
@@ -101,7 +101,7 @@ class TopicFiles:
         for batch in batches:
             for row in batch.to_pylist():
                 if row["fault"] is not None:
-                    yield _row(_WRITTEN_SCHEMA, range=0, fault=row["fault"])
+                    yield one_row(_WRITTEN_SCHEMA, range=0, fault=row["fault"])
                     return
                 pieces.setdefault(row["range"], []).append(read_stream(row["topics"]))
         for number in sorted(pieces):
@@ -113,10 +113,10 @@ class TopicFiles:
                     self.provenance.epoch,
                 )  # fmt: skip
             except KraftlakeError as fault:
-                yield _row(_WRITTEN_SCHEMA, range=number, fault=fault_to_json(fault))
+                yield one_row(_WRITTEN_SCHEMA, range=number, fault=fault_to_json(fault))
                 continue
             last = sizes[-MAX_RECORDS_IN_BATCH:].tobytes()
-            yield _row(_WRITTEN_SCHEMA, range=number, part=_part_to_json(part), sizes=last)
+            yield one_row(_WRITTEN_SCHEMA, range=number, part=_part_to_json(part), sizes=last)
 
     def _rows(self, topics: TopicRange, table: pa.Table) -> tuple[pa.Table, Any]:
         """The rows of a range in LOG_SCHEMA, and the sizes of their values."""
@@ -157,10 +157,6 @@ class TopicFiles:
 
 def _slices(kind: pa.DataType, bounds: Any, data: Any) -> pa.Array:
     return pa.Array.from_buffers(kind, len(bounds) - 1, [None, pa.py_buffer(bounds), pa.py_buffer(data)])
-
-
-def _row(schema: pa.Schema, **cells: object) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.array([cells.get(f.name)], f.type) for f in schema], schema=schema)
 
 
 def _part_to_json(part: SnapshotPart) -> str:

@@ -1,12 +1,12 @@
-"""A table of states with the intervals in which they were so: appends that end intervals in the same commit.
+"""A table of states with the intervals in which they were valid, kept up to date by one commit for each append.
 
-Rows whose interval has ended never change and are appended. Those that are still so (`valid_to_offset` is null) lie in
-files of their own, which a commit replaces as a whole: the table is always right, and no reader has to derive the ends.
-Where there are many of them a commit waits until enough has ended to be worth it, or the run ends; what has ended is
-encoded meanwhile, and waits in memory as the files that the commit writes.
+Rows whose interval has ended never change and are appended. Open rows (`valid_to_offset` is null) are in files of their
+own, which a commit replaces as a whole: every version of the table is correct, and no reader has to derive the ends.
+With many open rows, a commit waits until enough rows have ended, or the run ends; ended rows are encoded meanwhile, and
+held in memory as the files that the commit will write.
 
-Files follow one another by where their rows end, and have them sorted by where they begin, piece by piece: who asks for
-what was so at an offset passes over the files that end before it, and in others over the row groups that begin behind.
+Files are in the order in which their rows end, and within a file each table that was added is sorted by where its rows
+begin: a query for an offset skips the files that end before it, and the row groups that begin after it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kraftlake.metadata_log.delta_table.actions import AddFile, transaction
-from kraftlake.metadata_log.delta_table.commit import commit_beside_writers, commit_info, now_ms
+from kraftlake.metadata_log.delta_table.commit import commit_info, now_ms
 from kraftlake.metadata_log.delta_table.table_state import TableState
 from kraftlake.metadata_log.storage.location import Location
 from kraftlake.tables.encoded_schema import encoded
@@ -29,32 +29,32 @@ from kraftlake.tables.lake_table import LakeTable, TableDescription
 from kraftlake.tables.lazy_table import LazyTable
 
 AT_ONCE = 20_000
-"""Up to so many rows that are still so each append is committed at once."""
+"""The largest number of open rows with which each append is committed at once."""
 _TIMES = 16
-"""More of them are written again when so many times as many have ended, or after so many appends."""
+"""With more open rows, a commit waits until this multiple of them has ended, or for _APPENDS appends."""
 _APPENDS = 16
 _FILE_ROWS = 1 << 20
-"""Where much has ended, files have so many rows."""
+"""The number of rows in a file of ended rows, if enough have ended."""
 _MERGED_ROWS = 1 << 17
-"""Files of ended rows are merged up to this size, so that a table that grows by little stays few files."""
+"""Files of ended rows are merged up to this number of rows, so that a table that grows slowly has few files."""
 
 
 class OpenRows(Protocol):
-    """What knows the rows that are still so."""
+    """The source of a history table's open rows."""
 
     @property
     def open_count(self) -> int:
-        """How many there are."""
+        """The number of open rows."""
 
     def open_tables(self) -> Iterator[pa.Table]:
-        """All of them, a bounded number in each table."""
+        """All open rows, a bounded number in each table."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class _Made:
-    """What a commit is made of: files that are being encoded, and ended rows that are not yet.
+    """The content of a commit: files that are being encoded, and ended rows in `pending` that are in none of them.
 
-    `open_rows` are those of the rows that are still so at `offset`, None where they are what the table has.
+    `open_rows` are the files of the rows that are open at `offset`, None if they equal those of the table.
     """
 
     offset: int
@@ -65,7 +65,7 @@ class _Made:
 
 
 class HistoryTable(LakeTable):
-    """A history table in a lake; `states` has the rows that are still so at the offset of the last append."""
+    """A history table in a lake; `states` has the rows that are open at the offset of the last append."""
 
     properties: ClassVar[Mapping[str, str]] = {"delta.appendOnly": "false"}
 
@@ -81,18 +81,14 @@ class HistoryTable(LakeTable):
         self._appends = 0
         self._offset: int | None = None
 
-    def append(self, rows: pa.Table | LazyTable, last_offset: int, *, goes_on: bool = False) -> None:
-        """Append rows that ended at or before `last_offset`; the states are those after it by now.
-
-        They are in the table when this returns, or later: with `goes_on` most of them are, and all at the latest when
-        the run ends (`finish`).
-        """
-        self.begin_append(rows, last_offset, goes_on=goes_on)()
-
     def begin_append(
         self, rows: pa.Table | LazyTable, last_offset: int, *, goes_on: bool = False
     ) -> Callable[[], None]:
-        """As that of a `LakeTable`: the states may go on when this returns, but no other append may begin."""
+        """Append rows that ended at or before `last_offset`; `states` has the open rows after it.
+
+        `states` may change when this returns, but no other append may begin before the returned step is done. With
+        `goes_on` the rows may be committed later, at the latest by `finish`.
+        """
         rows = rows if isinstance(rows, LazyTable) else LazyTable.of(rows)
         self._pending.append(self._stored(rows))
         self._pending_rows += rows.num_rows
@@ -110,46 +106,41 @@ class HistoryTable(LakeTable):
 
     @property
     def waits(self) -> bool:
-        """Whether rows that were appended are not in the table yet."""
+        """Whether appended rows are not committed yet."""
         return self._offset is not None
 
-    def finish(self) -> None:
-        """Commit what waits, and put the files in order."""
-        self.begin_finish()()
-
     def begin_finish(self) -> Callable[[], None]:
-        """As that of a `LakeTable`: what is to be committed is encoded meanwhile."""
+        """Begin to encode what is not committed yet; the returned step commits it."""
         commit = _do_nothing if self._offset is None else self._begin_commit(self._offset)
-        put_in_order = super().finish
 
         def finish() -> None:
             commit()
-            put_in_order()
+            self._compact_and_vacuum()
 
         return finish
 
     def _compact(self) -> None:
-        """Nothing: each commit merges small files (`_replaced`)."""
+        """Do nothing: each commit merges small files (`_replaced`)."""
 
     def open_rows(self, columns: Sequence[str]) -> pa.Table:
-        """The rows that are still so, some columns of them, as the table has them on the disk."""
+        """Some columns of the open rows that the table on the disk has."""
         assert self._held is not None, "the table was created"
         wanted = [*columns, "valid_to_offset"]
-        parts = [self._read(file, wanted) for file in self._held.files.values() if _open_rows_of(file) != 0]
+        tables = [self._read(file, wanted) for file in self._held.files.values() if _open_rows_of(file) != 0]
         empty = pa.schema([self.description.schema.field(name) for name in wanted]).empty_table()
-        rows = pa.concat_tables([empty, *parts])
+        rows = pa.concat_tables([empty, *tables])
         return rows.filter(pc.is_null(rows.column("valid_to_offset"))).select([*columns])
 
     def _stored(self, rows: LazyTable) -> LazyTable:
         """Rows as the table's files have them."""
 
         def stored() -> Iterator[pa.Table]:
-            return (self.with_cluster_id(part).cast(self._encoded) for part in rows.tables())
+            return (self.with_cluster_id(table).cast(self._encoded) for table in rows.tables())
 
         return LazyTable.in_parts(stored, self._encoded, rows.num_rows)
 
     def _encode_ended(self) -> None:
-        """Put what waits into the file that is being made."""
+        """Add the pending rows to the file that is being encoded."""
         self._file = self._file or ParquetStream(self._encoded, self.description.statistics_columns)
         for rows in self._pending:
             self._file.add(rows)
@@ -159,7 +150,7 @@ class HistoryTable(LakeTable):
             self._file = None
 
     def _begin_commit(self, last_offset: int) -> Callable[[], None]:
-        """Have what waits encoded, and the rows that are still so; what this gives commits them."""
+        """Begin to encode the pending and the open rows; the returned step commits them."""
         assert self._held is not None, "the table was created"
         if self._file is not None:
             self._encode_ended()
@@ -168,7 +159,7 @@ class HistoryTable(LakeTable):
             self._file = None
         open_count, open_rows = self._states.open_count, None
         if self._ended > 0 or _open_rows_in(self._held) != open_count:
-            tables = self._states.open_tables()  # as they are now, though they are made later
+            tables = self._states.open_tables()  # of the states of now, but made later
             open_rows = self._encode(self._stored(LazyTable.in_parts(lambda: tables, self._encoded, open_count)))
         made = _Made(
             offset=last_offset,
@@ -183,15 +174,9 @@ class HistoryTable(LakeTable):
         return lambda: self._commit_made(made)
 
     def _commit_made(self, made: _Made) -> None:
-        assert self._held is not None, "the table was created"
         closed = pa.concat_tables([self._encoded.empty_table(), *(rows.table() for rows in made.pending)])
-        state = commit_beside_writers(self._disk, self._held, self._actions(made, closed))
-        if state is not None:
-            self._held, self._covered = state, made.offset
-            self._keep_up(state)
 
-    def _actions(self, made: _Made, closed: pa.Table) -> Callable[[TableState], Sequence[dict[str, Any]] | None]:
-        def make(now: TableState) -> Sequence[dict[str, Any]] | None:
+        def actions(now: TableState) -> Sequence[dict[str, Any]] | None:
             if not self._lacks(now, made.offset):
                 return None
             time = now_ms()
@@ -202,22 +187,22 @@ class HistoryTable(LakeTable):
             ]
             if made.open_rows is None:
                 return actions
-            replaced, ended = self._replaced(now, closed, self._covered)
+            replaced, ended = self._replaced(now, closed)
             files = [*made.files, *self._encode(LazyTable.of(ended)), *made.open_rows]
             adds = [file.result().write(self._disk, self.path, made.offset) for file in files]
             removes = [file.to_remove(time, data_change=True) for file in replaced]
             return [*actions, *removes, *(add.to_action() for add in adds)]
 
-        return make
+        self._commit(actions, made.offset)
 
     def _encode(self, rows: LazyTable) -> list[Future[EncodedFile]]:
-        """The file of some rows, on a thread of its own; none where there are none."""
+        """The file of the rows, which a thread encodes; none without rows."""
         file = ParquetStream(self._encoded, self.description.statistics_columns)
         file.add(rows)
         return [file.done()] if file.rows else []
 
-    def _replaced(self, now: TableState, closed: pa.Table, covered: int | None) -> tuple[list[AddFile], pa.Table]:
-        """The files that the commit takes the place of, and the ended rows that it writes."""
+    def _replaced(self, now: TableState, closed: pa.Table) -> tuple[list[AddFile], pa.Table]:
+        """The files that the commit replaces, and the ended rows that it writes: `closed`, and those of small files."""
         replaced: list[AddFile] = []
         ended = [closed]
         small: list[tuple[int, AddFile]] = []
@@ -227,17 +212,17 @@ class HistoryTable(LakeTable):
                 small.append((rows, file))
                 continue
             replaced.append(file)
-            if _open_rows_of(file) != rows:  # somebody has compacted the table
+            if _open_rows_of(file) != rows:  # another process has compacted the table
                 table = self._read(file, self._encoded.names)
                 ended.append(table.filter(pc.is_valid(table.column("valid_to_offset"))).cast(self._encoded))
-        size = sum(part.num_rows for part in ended)
+        size = sum(table.num_rows for table in ended)
         for rows, file in sorted(small, key=lambda pair: pair[0]):
             if not size or rows > size or rows + size > _MERGED_ROWS:
                 break
             replaced.append(file)
             ended.append(self._read(file, self._encoded.names).cast(self._encoded))
             size += rows
-        assert covered is not None or not replaced, "a table that covers nothing has no rows"
+        assert self._covered is not None or not replaced, "a table that covers nothing has no rows"
         return replaced, pa.concat_tables(ended)
 
     def _read(self, file: AddFile, columns: Sequence[str]) -> pa.Table:
@@ -256,15 +241,15 @@ class HistoryTable(LakeTable):
 
 
 def _do_nothing() -> None:
-    """The other step where the first was all."""
+    """The second step of an append that needs none."""
 
 
 def _open_rows_in(state: TableState) -> int:
-    """How many rows of a table are still so, as far as its files tell."""
+    """The number of open rows of a table, by the statistics of its files."""
     return sum(_open_rows_of(file) or 0 for file in state.files.values())
 
 
 def _open_rows_of(file: AddFile) -> int | None:
-    """How many rows of a file are still so, None where nothing tells."""
+    """The number of open rows of a file, None if it has no statistics."""
     statistics = file.statistics
     return None if statistics is None else statistics.null_counts.get("valid_to_offset")

@@ -123,7 +123,7 @@ class SmallHistories:
             return
         self._taken_to = int(chunk.boundaries.offsets[-1])
         for name, ended in self.states.take(chunk.records).items():
-            self._writers[name].rows.add_table(ended)
+            self._writers[name].rows.extend(ended)
 
 
 class SmallHistoryWriter(HistoryWriter):

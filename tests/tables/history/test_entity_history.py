@@ -26,6 +26,7 @@ from kraftlake.tables.history.entity_tables import (
     TOPICS,
     SmallTable,
 )
+from kraftlake.tables.row_buffer import table_of_rows
 from tests.metadata_logs import metadata_logs
 from tests.replay.made_logs import UNDECODABLE, begin, data, end, log_of, topic, uuid_of
 from tests.tables.history.reference import Row, images, plain, small_rows
@@ -35,15 +36,16 @@ from tests.tables.sample_log import SAMPLES
 def histories(log: Iterable[RecordBatch], states: EntityHistory | None = None) -> dict[str, list[Row]]:
     states = states or EntityHistory()
     reader = TransactionReader()
-    ended: dict[str, list[pa.Table]] = {table.name: [] for table in SMALL_TABLES}
+    ended: dict[str, list[Any]] = {table.name: [] for table in SMALL_TABLES}
     for batch in log:
         for records in reader.take(batch):
             for name, rows in states.take(records).items():
-                ended[name].append(rows)
-    return {
-        table.name: plain(pa.concat_tables([*ended[table.name], states.open_table(table)]).to_pylist(), table.key)
+                ended[name] += rows
+    tables = {
+        table: pa.concat_tables([table_of_rows(ended[table.name], table.schema), states.open_table(table)])
         for table in SMALL_TABLES
     }
+    return {table.name: plain(rows.to_pylist(), table.key) for table, rows in tables.items()}
 
 
 def history(table: SmallTable, *groups: Sequence[Any]) -> list[Row]:

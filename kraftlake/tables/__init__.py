@@ -1,4 +1,4 @@
-"""The derived tables of a lake: their descriptions, rows, catch-up, and what was so at an offset. Knows no Spark."""
+"""The derived tables of a lake: their descriptions, rows, catch-up, and states at an offset. Needs no Spark."""
 
 from __future__ import annotations
 

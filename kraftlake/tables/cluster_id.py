@@ -1,6 +1,6 @@
-"""The column `cluster_id`, which every derived table has as its last: writers of rows leave it out.
+"""The column `cluster_id`, the last one of every derived table; writers of rows leave it out.
 
-Tables of releases before the column have none until the next run writes them again.
+Tables of releases before the column get it by the next run that writes them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ CLUSTER_ID_COLUMN: Final = (
 
 
 def cluster_id_of(lake: Location) -> str | None:
-    """The id of the cluster whose log a lake holds; None where the lake does not know it."""
+    """The id of the cluster whose log a lake holds; None if the lake does not know it."""
     try:
         return read_table(lake / LOG_TABLE).metadata.configuration.get(CLUSTER_ID)
     except NotADeltaTableError:
@@ -36,7 +36,7 @@ def has_cluster_id(state: TableState) -> bool:
 
 
 def with_cluster_id(rows: pa.Table, cluster_id: str | None) -> pa.Table:
-    """Rows with the column after their own: a dictionary (int32 indices) where other strings are dictionaries."""
+    """Rows with the column added as the last: a dictionary (int32 indices) if other strings are dictionaries."""
     field = CLUSTER_ID_FIELD
     if any(pa.types.is_dictionary(column.type) for column in rows.schema):
         field = encoded(pa.schema([field])).field(0)

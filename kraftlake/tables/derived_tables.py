@@ -1,4 +1,4 @@
-"""A derived table of a lake as it is now: its state, some of its columns, its first offset. Needs no Spark."""
+"""The current state of a lake's derived table: its files, columns and first offset. Needs no Spark."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from kraftlake.runtime.errors import LakeError, UsageError
 from kraftlake.tables.jobs import TABLES
 
 FIRST_OFFSET: Final = "kraftlake.first_offset"
-"""The table property that holds the first offset of which a trimmed table knows all."""
+"""The table property for the first offset that a trimmed table covers in full."""
 
 
 def first_offset_of(state: TableState) -> int:
-    """The first offset that a trim left in a derived table, 0 where it was never trimmed."""
+    """The first offset that a derived table covers in full: 0 unless it was trimmed."""
     return int(state.metadata.configuration.get(FIRST_OFFSET, 0))
 
 
@@ -32,7 +32,7 @@ def checked_tables(names: Sequence[str]) -> list[str]:
 
 
 def derived_table(lake: Location, table: str) -> TableState:
-    """The state of a derived table; raises LakeError, naming the command that makes it, where there is none."""
+    """The state of a derived table; raises LakeError, with the command that makes the table, if it is missing."""
     text(table, "the name of a table")
     try:
         return read_table(lake / table)

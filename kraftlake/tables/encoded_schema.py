@@ -1,4 +1,4 @@
-"""Columns of strings as dictionaries: what a Parquet file has for them, and what its writer takes as it is."""
+"""Schemas with strings as dictionaries: Parquet's writer takes these without looking each string up."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ import pyarrow as pa
 
 
 def encoded(schema: pa.Schema, but: Collection[str] = ()) -> pa.Schema:
-    """A schema with its strings, also in lists, as dictionaries, except some columns: the same rows for all readers."""
+    """A schema with its strings, also in lists, as dictionaries (int32 indices), except the columns `but`.
+
+    Readers of a file see the same rows in either schema.
+    """
     text = pa.dictionary(pa.int32(), pa.string())
     kinds = {pa.string(): text, pa.list_(pa.string()): pa.list_(text)}
     return pa.schema(

@@ -1,6 +1,6 @@
 """The jobs that keep a lake's derived tables up to date, by name.
 
-Imports nothing that costs time, for the command line starts with it: that is left to the job that is run.
+Imports no large module, since the command line imports this one at each start: a job imports what it needs.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 class Job(NamedTuple):
-    """Tables that are kept by one pass over a lake's log.
+    """Tables that one pass over a lake's log keeps up to date.
 
-    `question` is one line on what it is for, `help` the rest. `writers` names the classes of its TableWriters, each as
-    `module:class` in this room, or a function that makes a list of them; `snapshots` says whether it writes the lake's
-    snapshots too.
+    `question` is one line on the job's purpose, `help` the rest. `writers` names the classes of its TableWriters, each
+    as `module:class` in this room, or a function that makes a list of them. `snapshots`: whether the job writes the
+    lake's snapshots too.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The columns that say what a partition is, with their meanings: those of every table of partitions' states."""
+"""The columns of a partition's state, with their meanings; every table of such states has them."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ class RowLists:
         which = LISTS[name]
         lengths = self._lengths[which]
         bounds = np.zeros(len(lengths) + 1, np.int32)
-        if not lengths.any():  # as of most of them
+        if not lengths.any():  # as in most lists
             return bounds, np.empty(0, np.int32)
         np.cumsum(lengths, out=bounds[1:])
         plain = lengths
@@ -129,7 +129,7 @@ class RowLists:
 
 
 def _ranges(starts: Any, sizes: Any) -> Any:
-    """The numbers from each start on, as many as its size says (int64), one range behind the other."""
+    """The numbers of all ranges [start, start + size), one range after the other (int64)."""
     ends = np.cumsum(sizes, dtype=np.int64)
     total = int(ends[-1]) if len(ends) else 0
     return np.arange(total) + np.repeat(starts - ends + sizes, sizes)

@@ -1,6 +1,6 @@
 """Locks of derived tables: one process at a time writes a table.
 
-An object store has no locks that end with their process: there, a second run fails when it commits (LakeTable).
+An object store has no locks that end with their process: there, a second run fails at its commit (`LakeTable`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What makes the rows of one derived table: the door for whoever adds a table to the streams over a lake's log."""
+"""The protocol for a derived table: subclass `TableWriter` to add a table."""
 
 from __future__ import annotations
 
@@ -23,20 +23,19 @@ __all__ = ["Published", "TableWriter", "open_rows_of"]
 
 
 class TableWriter:
-    """Makes the rows of the table `description`; one that is new for each run.
+    """Makes the rows of the table `description`; each run has a new writer.
 
-    It is told of each published change, and of each log row if it `wants_rows`, with an offset above the last one that
-    its table covers, once and in order; where no writer of a run `wants_changes`, none are made, and where none
-    `wants_images` either, nobody but the writers replays a record. What its rows say may depend on the log alone: not
-    on how the stream cuts it into micro-batches, nor on where a run began, for which
-    `begin` gives it the image there.
+    A writer gets each published change, and each row of the log if it `wants_rows`, above the last offset that its
+    table covers, once and in order. A run makes changes only if one of its writers `wants_changes`, and images only if
+    one `wants_changes` or `wants_images`. The rows depend on the log alone: not on micro-batches, nor on where a run
+    began; `begin` gives the image there.
 
-    No I/O, no clock: whoever calls it appends what `drain` gives, and notes the offset in the same commit.
+    A writer does no I/O and has no clock: the run appends the rows of `drain`, and commits the offset with them.
     """
 
     description: TableDescription
     encodes = False
-    """Whether the strings of its rows are dictionaries: worth it where there are many rows."""
+    """Whether the strings of its rows are dictionaries: faster for tables of many rows."""
     wants_rows = False
     log_columns: ClassVar[tuple[str, ...]] = BATCH_COLUMNS
     """The columns of LOG_SCHEMA that it needs in rows, BATCH_COLUMNS and others."""
@@ -48,39 +47,40 @@ class TableWriter:
 
     @property
     def open_count(self) -> int | None:
-        """How many rows of a table of states are still so, None for a table of what happened."""
+        """The number of open rows of a history table, None for other tables."""
         return None
 
     def share(self, run: RunDeltas) -> None:
-        """Called once before all else: what the writers of one run share, for those that use it."""
+        """Called once, first: the deltas that the writers of one run share, for writers that use them."""
 
     def table(self, lake: Location) -> LakeTable:
-        """The table in a lake that is to be written."""
+        """The table in a lake that the run writes."""
         return LakeTable(self.description, lake)
 
     def open(self, reader: LakeReader, table: LakeTable) -> None:
-        """Called once before all else, with the log and the table as they are: for those who begin from these."""
+        """Called once, before any change or row, with the log and the table: for writers that load their state."""
 
     def first_offset(self, reader: LakeReader) -> int:
-        """The first offset whose row an empty table takes where no changes are made: the log's first.
+        """The first offset that an empty table takes in a run without changes: the log's first.
 
-        Raises OffsetError where the table can't begin with the log as it is.
+        Raises OffsetError if the table can't begin with this log.
         """
         return reader.start_offset
 
     def begin(self, image: MetadataImage) -> None:
-        """Called once, before the first change: the image at the last offset that the table covers, or the empty one.
+        """Called once, before the first change: the image at the last offset that the table covers, or the empty image.
 
-        Where the log starts above 0 the first change is then the load of the snapshot that covers its start.
+        If the log starts above 0, the first change after the empty image is the load of the snapshot that covers the
+        log's start.
         """
 
     def publish(self, change: Published) -> None:
         """Take a published change."""
 
     def take_rows(self, rows: pa.Table) -> None:
-        """Rows of the log, sorted by offset, of whole batches; if it `wants_rows`.
+        """Take rows of the log, sorted by offset, of whole batches; called if the writer `wants_rows`.
 
-        They have its `log_columns`, in the order of LOG_SCHEMA, and may have others.
+        They have its `log_columns`, in the order of LOG_SCHEMA, and may have other columns.
         """
 
     def drain(self) -> pa.Table:
@@ -88,11 +88,11 @@ class TableWriter:
         return self.rows.take()
 
     def drain_later(self) -> LazyTable:
-        """As `drain`, of rows that another thread may make while this one goes on."""
+        """As `drain`, with rows that another thread may make later."""
         return LazyTable.of(self.drain())
 
 
 def open_rows_of(writers: Iterable[TableWriter]) -> dict[str, int]:
-    """How many rows are still so, by table, of those tables that have such ones."""
+    """The number of open rows of each history table, by name."""
     counts = {writer.description.name: writer.open_count for writer in writers}
     return {name: count for name, count in counts.items() if count is not None}

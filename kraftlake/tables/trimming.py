@@ -1,8 +1,8 @@
 """Removes the beginning of derived tables, as `Upkeep.trim` does for the log.
 
-Of a table of what happened the rows below an offset go, of a history the states that ended at or below it, and of
-`cluster_metrics/` the counts that were over by then. All that was so, or happened, at the offset and later stays known.
-A table property, `kraftlake.first_offset`, says where the table begins from then on.
+A history loses the states that ended at or below an offset, `cluster_metrics/` the counts that other counts had
+replaced by then, and any other table the rows below the offset. The tables still have all states, counts and events at
+the offset and later. The table property `kraftlake.first_offset` has the first offset that the table covers.
 """
 
 from __future__ import annotations
@@ -34,14 +34,13 @@ _STATISTICS_COLUMNS = "delta.dataSkippingStatsColumns"
 
 
 def trim_tables(lake: str | Location, before: int, tables: Sequence[str] | None = None) -> dict[str, int]:
-    """Remove what derived tables of a lake know of the offsets below `before` alone; the rows removed, by table.
+    """Remove the rows of a lake's derived tables that concern only offsets below `before`; returns counts by table.
 
-    `tables` None stands for all that the lake has. Each table is trimmed by one commit, so that a run that was killed
-    leaves it whole: trimmed or not. Files stay on the disk until a vacuum. This can't be undone once the log is trimmed
-    too.
+    `tables` None means all tables that the lake has. Each table is trimmed by one commit: a killed run leaves it either
+    trimmed or as it was. Files stay on the disk until a vacuum. A trim can't be undone once the log is trimmed too.
 
-    Raises UsageError for a name that no table has; OffsetError where a table ends before `before`; LakeError where no
-    lake or no such table is there, or another run writes one of the tables; CorruptDataError for a damaged file.
+    Raises UsageError for a name that no table has; OffsetError if a table ends before `before`; LakeError if there is
+    no lake or no such table, or another run writes one of the tables; CorruptDataError for a damaged file.
     """
     location = fixed_location(lake)
     whole(before, least=0)
@@ -59,7 +58,7 @@ def trim_tables(lake: str | Location, before: int, tables: Sequence[str] | None 
 
 
 def first_offsets(lake: str | Location) -> dict[str, int]:
-    """The first offset that each derived table of a lake has rows of, or may have had; those without rows left out."""
+    """The first offset of each derived table of a lake that has rows: that of its first row, or of its last trim."""
     found = {}
     for name, state in _states(fixed_location(lake), None).items():
         column = FROM if _is_history(state) else "offset"
@@ -89,8 +88,8 @@ def _trim(disk: Disk, state: TableState, name: str, before: int) -> int:
     if before <= first_offset_of(state):
         return 0
     append_only = state.metadata.configuration.get(APPEND_ONLY, "false")
-    # A table that is append-only for readers must not lose rows: see Delta's protocol. A run that is killed before the
-    # property is put back leaves that to the next one that writes the table.
+    # Delta's protocol forbids to remove rows from a table that is append-only. If this run is killed before it puts the
+    # property back, the next run that writes the table does.
     state = set_properties(disk, state, {APPEND_ONLY: "false"})
     removed = 0
 
@@ -114,7 +113,7 @@ def _trim(disk: Disk, state: TableState, name: str, before: int) -> int:
 
 @attrs.frozen
 class _Keeps:
-    """Which rows of a table stay: by the `column` in which a file's greatest value tells whether it has any."""
+    """Which rows of a table stay; all rows of a file do if the smallest value of its `column` is at least `least`."""
 
     column: str
     least: int
@@ -133,7 +132,7 @@ def _kept_by_end(before: int) -> _Keeps:
 
 
 def _cut(state: TableState, name: str, before: int) -> int:
-    """The first offset whose rows stay: of counts, which hold until the next ones, those that hold at `before` stay."""
+    """The first offset whose rows stay. Counts are valid until the next ones: those that are valid at `before` stay."""
     if name not in METRICS.tables:
         return before
     newest = 0
@@ -148,7 +147,7 @@ def _cut(state: TableState, name: str, before: int) -> int:
 def _replacements(
     disk: Disk, state: TableState, keeps: _Keeps, before: int
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]], int]:
-    """The removes and adds of a trim, and how many rows go; the rows of the adds are in the table before."""
+    """The removes and adds of a trim, and the number of rows removed; the rows of the adds are in the table already."""
     removes, adds, removed, time = [], [], 0, now_ms()
     wanted = state.metadata.configuration.get(_STATISTICS_COLUMNS, keeps.column).split(",")
     for file in state.files.values():

@@ -64,7 +64,7 @@ def test_parts_are_made_when_they_are_asked_for_and_make_the_same_rows() -> None
             made.append(start)
             yield ROWS.slice(start, 2)
 
-    later = LazyTable.in_parts(parts, ROWS.schema, 3)
+    later = LazyTable.in_chunks(parts, ROWS.schema, 3)
     assert (later.num_rows, made) == (3, [])
     tables = later.tables()
     assert next(tables).num_rows == 2
@@ -73,10 +73,10 @@ def test_parts_are_made_when_they_are_asked_for_and_make_the_same_rows() -> None
     assert later.num_rows == 3
     with pytest.raises(AssertionError, match="part by part"):
         later.table()
-    whole = LazyTable.in_parts(parts, ROWS.schema, 3)
+    whole = LazyTable.in_chunks(parts, ROWS.schema, 3)
     assert whole.table() == ROWS
     assert [*whole.tables()] == [ROWS]
-    assert LazyTable.in_parts(lambda: iter([]), ROWS.schema, 0).table() == ROWS.schema.empty_table()
+    assert LazyTable.in_chunks(lambda: iter([]), ROWS.schema, 0).table() == ROWS.schema.empty_table()
 
 
 def test_rows_that_have_no_parts_are_one() -> None:

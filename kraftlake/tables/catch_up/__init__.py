@@ -1,1 +1,1 @@
-"""Brings tables up to the end of a log: chunks of its rows in, folded images and rows of each table out."""
+"""Brings tables up to the end of a log: chunks of the log's rows in, images and rows of each table out."""

@@ -12,13 +12,13 @@ from typing import Final, TypeVar
 T = TypeVar("T")
 
 CHUNKS_AHEAD: Final = 8
-"""How many chunks of the log a fold may take in before the slowest background task has finished the first of them."""
+"""The number of chunks of the log that may wait for the background thread."""
 
 
 class BackgroundWorker:
     """A thread that runs tasks one after the other. A context manager: leaving it waits for all tasks.
 
-    After a task has failed, the tasks queued behind it are not begun.
+    After a task has failed, the tasks that were queued after it are not begun.
     """
 
     def __init__(self, ahead: int = 1) -> None:
@@ -29,7 +29,7 @@ class BackgroundWorker:
         self._failed = False
 
     def start(self, task: Callable[[], None]) -> None:
-        """Queue a task, as soon as there is room for it. Raises what an earlier task raised."""
+        """Queue a task; blocks while the queue is full. Raises what an earlier task raised."""
         while len(self._tasks) >= self._ahead:
             self._end_first()
         self._tasks.append(self._pool.submit(self._run, task))

@@ -1,4 +1,4 @@
-"""The state of a job that folds the log: rows of the log in, metadata deltas out to the tables' writers, each once."""
+"""Folds rows of the log into images, and passes each metadata delta to the tables' writers once."""
 
 from __future__ import annotations
 
@@ -32,14 +32,15 @@ if TYPE_CHECKING:
     from kraftlake.tables.catch_up.snapshot_publisher import SnapshotPublisher
 
 AT_ONCE_FROM: Final = 1000
+"""The number of rows from which on batches are replayed in bulk."""
 _PIECE_ROWS = 50_000
 
 
 class TableFeed:
-    """One table of a fold: up to which offset it is complete (None: it holds nothing), and what makes its rows.
+    """One table of a fold: the writer of its rows, and the last offset that it covers (None: it covers nothing).
 
-    The writer is told what lies beyond `covers` alone, wherever the fold itself began: of several tables that were
-    left behind at different offsets, each goes on at its own.
+    The writer gets only what is after `covers`, wherever the fold itself began: tables at different offsets each go on
+    from their own.
     """
 
     def __init__(self, writer: TableWriter, covers: int | None) -> None:
@@ -53,7 +54,7 @@ class TableFeed:
         return self.writer.description.name
 
     def publish(self, change: Published) -> None:
-        """Pass on a published change that the table lacks."""
+        """Pass a published change to the writer if the table lacks it."""
         if self._lacks(change.offset):
             if not self._begun:
                 self._begun = True
@@ -61,7 +62,7 @@ class TableFeed:
             self.writer.publish(change)
 
     def take_rows(self, rows: pa.Table) -> None:
-        """Pass on the sorted rows of the log that the table lacks."""
+        """Pass the rows that the table lacks, of sorted rows of the log, to the writer."""
         if not self.writer.wants_rows or not self._lacks(rows.column("offset")[-1].as_py()):
             return
         if not self._lacks(rows.column("offset")[0].as_py()):
@@ -73,13 +74,13 @@ class TableFeed:
 
 
 class LogFold:
-    """Folds the log of a lake batch by batch: one metadata delta for each log batch, one for a metadata transaction.
+    """Folds the log of a lake: one metadata delta for each log batch, or for each metadata transaction.
 
-    Batches of nothing but no-op records make none: the image only moves on over them. Where no table wants the deltas,
-    many batches are replayed at once, and images are made where somebody asks for one.
+    Batches of nothing but no-op records make no delta: only the image's provenance changes. If no table wants the
+    deltas, many batches are replayed at once, and an image is made on request only.
 
-    What comes out depends on the order of the offsets alone: `new_rows` takes rows in any order, leaves out offsets at
-    or below `last_offset`, and a gap is an error.
+    The result depends on the order of the offsets alone: `new_rows` takes rows in any order, leaves out offsets at or
+    below `last_offset`, and raises LakeError for a gap.
     """
 
     def __init__(
@@ -91,9 +92,9 @@ class LogFold:
         at_once_from: int = AT_ONCE_FROM,
         background: BackgroundWorker | None = None,
     ) -> None:
-        """`at_once_from` is from how many rows on batches are replayed at once.
+        """`at_once_from` is the number of rows from which on batches are replayed at once.
 
-        With `background` writers that want rows alone make theirs on that thread while the images are made on this one.
+        With `background`, writers that want only rows work on that thread while this thread makes the images.
         """
         self._at_once_from = at_once_from
         self._background = background
@@ -104,28 +105,28 @@ class LogFold:
         self._of_snapshot = False
         self._wants_changes = any(feed.writer.wants_changes for feed in self._feeds)
         self._gathers = False
-        """Whether the loader has gathered batches that were replayed at once."""
+        """Whether the loader holds batches that were replayed at once and are in no image yet."""
         self.loader = MetadataBatchLoader()
         self.batches = 0
         self.deltas = 0
 
     @property
     def image(self) -> MetadataImage:
-        """The newest published image; a metadata transaction that is open at `last_offset` is not in it."""
-        self._settle()
+        """The newest published image, without a metadata transaction that is open at `last_offset`."""
+        self._apply_gathered()
         return self.loader.image
 
     @property
     def last_offset(self) -> int:
-        """The last offset that was taken in, -1 for none."""
+        """The last offset that was taken, -1 for none."""
         return self.loader.last_offset
 
     def begin(self) -> None:
-        """Become the state at the last offset that all tables cover.
+        """Load the state at the last offset that all tables cover.
 
-        Where one covers nothing, the state is the empty image, or, where the log starts above 0, the oldest snapshot
-        that covers its start, whose load is then published as the first delta. Raises OffsetError where the log has no
-        image where a table ends, LakeError where a table is of another log.
+        If a table covers nothing, the state is the empty image, or, if the log starts above 0, the oldest snapshot that
+        covers its start; loading it is then published as the first delta. Raises OffsetError if the log has no image at
+        the end of a table, LakeError if a table is of another log.
         """
         for feed in self._feeds:
             self._check_in_log(feed)
@@ -139,9 +140,9 @@ class LogFold:
         self.deltas = 0
 
     def new_rows(self, rows: pa.Table) -> pa.Table:
-        """The rows that were not taken yet of rows of the log's table, whole batches in any order; sorted by offset.
+        """The rows that were not taken yet, sorted by offset, of whole batches of the log's table in any order.
 
-        Raises LakeError naming the offset where one is missing or a batch is cut.
+        Raises LakeError, with the offset, if rows are missing or a batch is cut.
         """
         rows = rows.select(LOG_SCHEMA.names).cast(LOG_SCHEMA)
         new = rows.filter(pc.greater(rows.column("offset"), self.last_offset)).sort_by("offset")
@@ -158,9 +159,9 @@ class LogFold:
         return new
 
     def take(self, rows: pa.Table) -> Iterator[int]:
-        """Take in whole batches, sorted by offset, that follow `last_offset`; yields the size of each part of them.
+        """Take whole batches, sorted by offset, that follow `last_offset`; yields the bytes of each piece of them.
 
-        Writers may be behind: see `wait`.
+        Writers may still be working on them: see `wait`.
         """
         for piece in pieces(rows):
             if self._background is None or self._wants_changes or piece.num_rows < self._at_once_from:
@@ -173,7 +174,7 @@ class LogFold:
             yield size
 
     def wait(self) -> None:
-        """Wait until the writers have had all that was taken in. Raises what one of them raised."""
+        """Wait until the writers have taken all rows. Raises what a writer raised."""
         if self._background is not None:
             self._background.wait()
 
@@ -182,7 +183,7 @@ class LogFold:
             feed.take_rows(rows)
 
     def finish(self) -> None:
-        """A run has ended with nothing left to read: a snapshot is due."""
+        """Publish a snapshot: a run has ended with nothing left to read."""
         ended = not self.loader.in_transaction and self.image.provenance.offset == self.last_offset
         if self._snapshots is not None and ended:
             self._snapshots.publish(self.image, self.loader.quorum)
@@ -205,10 +206,10 @@ class LogFold:
         return size
 
     def _take_run(self, run: BatchRun) -> int:
-        """Take in many batches at once, with a stop where a snapshot is due."""
+        """Replay many batches at once, and stop where a snapshot is due."""
         topics = self.loader.delta.topics_delta
         if topics is not None and not topics.takes_bulk:
-            self._settle()  # objects had to do: from the next image on rows can again
+            self._apply_gathered()  # a delta on the next image takes bulk replays again
         loader, self._gathers = self.loader, True
         loader.publish = None
 
@@ -223,8 +224,8 @@ class LogFold:
         self.deltas += int(np.count_nonzero(~run.noop)) if self._publishing else 0
         return int(run.sizes.sum())
 
-    def _settle(self) -> None:
-        """Make an image of what was gathered: the next delta is on it."""
+    def _apply_gathered(self) -> None:
+        """Make an image of the gathered batches, on which the next delta is based."""
         if self._gathers:
             self._gathers = False
             self.loader.take_image()
@@ -234,7 +235,7 @@ class LogFold:
         """Move over batches of nothing but no-op records: the image stays as it is."""
         if run.epoch < self.loader.provenance.epoch:
             return sum(map(self._take, run.batches()))  # raises the error of a batch
-        self._settle()
+        self._apply_gathered()
         self.loader.pass_over(run.provenance)
         self.batches += len(run.ends)
         if self._snapshots is not None:
@@ -243,7 +244,7 @@ class LogFold:
         return int(run.sizes.sum())
 
     def _take(self, batch: RecordBatch) -> int:
-        self._settle()
+        self._apply_gathered()
         size = sum(map(len, batch.values))
         self.loader.load_batch(batch)
         self.loader.flush()
@@ -290,21 +291,21 @@ class LogFold:
         if self._snapshots is None:
             self._replay_at_once(covered)
         self.loader.publish_to(self._publish)
-        if self.last_offset < covered:  # the places of later snapshots depend on the sizes of all batches in between
+        if self.last_offset < covered:  # where later snapshots are due depends on the sizes of all batches in between
             for rows in self._reader.log.batch_rows(self.last_offset + 1, covered):
                 for piece in pieces(rows):
                     self._take_piece(piece)
-            self._settle()
+            self._apply_gathered()
         if self.last_offset != covered or not self.loader.provenance.batch_aligned:
             raise OffsetError(
                 f"the tables of {self._reader.name} cover offsets up to {covered}, which is inside of a batch"
             )
 
     def _replay_at_once(self, covered: int) -> None:
-        """Replay up to `covered`, or to where a transaction begins that is open there.
+        """Replay up to `covered`, or to the begin of a transaction that is open there.
 
-        The newest image is the one that was published last, so that what follows compares with the same one whether or
-        not a run has ended in between.
+        The newest image is the one that was published last: the next delta is the same whether or not a run has ended
+        in between.
         """
         base, quorum = self.image, self.loader.quorum
         extend(self.loader, self._reader, covered)
@@ -326,15 +327,15 @@ class LogFold:
             )
 
     def _trimmed_past(self, covered: int) -> str:
-        behind = [feed.name for feed in self._feeds if feed.covers is not None and feed.covers == covered]
+        ended = [feed.name for feed in self._feeds if feed.covers is not None and feed.covers == covered]
         return (
-            f"{behind[0]}/ of {self._reader.name} ends at offset {covered}, and the log that followed was trimmed: "
-            f"delete the folder {behind[0]}/ and run again, it then begins with the oldest snapshot"
+            f"{ended[0]}/ of {self._reader.name} ends at offset {covered}, and the log that followed was trimmed: "
+            f"delete the folder {ended[0]}/ and run again, it then begins with the oldest snapshot"
         )
 
 
 def oldest_snapshot(reader: LogReader) -> SnapshotReader:
-    """The snapshot that the log of a reader, which starts above 0, begins with; OffsetError where there is none."""
+    """The oldest snapshot that covers the start of a log which starts above 0; OffsetError if there is none."""
     start = reader.start_offset
     for snapshot in usable_snapshots(reader):
         if start <= snapshot.end_offset <= reader.end_offset:
@@ -346,13 +347,13 @@ def oldest_snapshot(reader: LogReader) -> SnapshotReader:
 
 
 def pieces(rows: pa.Table) -> Iterator[pa.Table]:
-    """The rows cut between batches, a bounded number of them at a time unless one batch is larger."""
+    """The rows in tables of whole batches, of at most _PIECE_ROWS rows unless one batch has more."""
     bases = rows.column("batch").to_numpy()
     start = 0
     while start < len(bases):
         stop = min(start + _PIECE_ROWS, len(bases))
         if stop < len(bases):
-            cut = int(np.searchsorted(bases, bases[stop]))  # where the batch begins that the cut would split
+            cut = int(np.searchsorted(bases, bases[stop]))  # the begin of the batch that `stop` would split
             stop = cut if cut > start else int(np.searchsorted(bases, bases[stop], side="right"))
         yield rows.slice(start, stop - start)
         start = stop

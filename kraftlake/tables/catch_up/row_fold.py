@@ -1,4 +1,4 @@
-"""The state of a job whose tables hold rows of the log and nothing of its images: no metadata delta is made."""
+"""Passes rows of the log to tables that need no image: the fold itself makes no metadata delta."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from kraftlake.tables.catch_up.log_fold import LogFold, TableFeed, pieces
 
 
 class RowFold(LogFold):
-    """As LogFold for writers that want rows and no changes: the image stays empty.
+    """A LogFold for writers that want rows and no changes: the image stays empty.
 
-    The first row that an empty table gets is the writer's to say: no snapshot is needed to begin.
+    The writer chooses the first row of an empty table (`first_offset`): no snapshot is needed to begin.
     """
 
     _taken_to = -1
 
     @property
     def last_offset(self) -> int:
-        """The last offset that was taken in, -1 for none."""
+        """The last offset that was taken, -1 for none."""
         return self._taken_to
 
     def begin(self) -> None:
-        """Become the state at the last offset that all tables cover.
+        """Go to the last offset that all tables cover.
 
-        Raises OffsetError where the log that followed was trimmed, LakeError where a table is of another log.
+        Raises OffsetError if the log that followed was trimmed, LakeError if a table is of another log.
         """
         starts = [self._first_offset(feed) for feed in self._feeds]
         self._taken_to = min(starts) - 1
@@ -51,12 +51,12 @@ class RowFold(LogFold):
         return feed.covers + 1
 
     def take(self, rows: pa.Table) -> Iterator[int]:
-        """Take in whole batches, sorted by offset, that follow `last_offset`; yields the size of each part of them."""
+        """Take whole batches, sorted by offset, that follow `last_offset`; yields the bytes of each piece of them."""
         for piece in pieces(rows):
             if self._background is None or len(self._feeds) < 2 or piece.num_rows < self._at_once_from:
                 self.wait()
                 self._pass_on(piece, self._feeds)
-            else:  # of histories the first is of partitions, where most happens
+            else:  # the first history is that of partitions, which has the most work
                 pass_on = partial(self._pass_on, piece)
                 self._background.run_alongside(partial(pass_on, self._feeds[1:]), partial(pass_on, self._feeds[:1]))
             self._taken_to = piece.column("offset")[-1].as_py()
@@ -64,4 +64,4 @@ class RowFold(LogFold):
             yield pc.sum(pc.binary_length(piece.column("payload"))).as_py()
 
     def finish(self) -> None:
-        """A run has ended; there is nothing more to do."""
+        """Do nothing: no snapshot is due."""

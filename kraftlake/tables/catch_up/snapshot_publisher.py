@@ -22,13 +22,13 @@ DEFAULT_SNAPSHOT_BYTES = 20 * 1024 * 1024
 
 
 class SnapshotPublisher:
-    """One snapshot each time that the records since the last one reach `every_bytes`, and one when a run ends.
+    """Writes a snapshot whenever the records since the last one reach `every_bytes`, and one when a run ends.
 
-    Which offsets get one depends on the log and on the snapshots that are there, not on how it was cut into
-    micro-batches. A snapshot is taken at the end of a log batch outside of metadata transactions, and only of an image
-    that differs from the last one's; one that the lake has already (an imported one too) is never written again.
+    The offsets of the snapshots depend on the log and on the snapshots that the lake has, not on micro-batches. A
+    snapshot is taken at the end of a log batch outside of metadata transactions, and only of an image that differs from
+    that of the last snapshot. A snapshot that the lake has, perhaps by an import, is never written again.
 
-    An image that has no metadata.version, or one below 3.3-IV3, has no snapshot: `unwritable` then says why.
+    An image without a metadata.version, or with one below 3.3-IV3, has no snapshot: `unwritable` then has the reason.
     """
 
     def __init__(self, log: MetadataLog, every_bytes: int = DEFAULT_SNAPSHOT_BYTES) -> None:
@@ -41,14 +41,14 @@ class SnapshotPublisher:
         self.unwritable: str | None = None
 
     def start_at(self, image: MetadataImage) -> None:
-        """Count from `image` on, which a snapshot of the lake holds (or which is empty)."""
+        """Count bytes from `image` on, which is that of a snapshot of the lake, or empty."""
         self._last = image
         self._bytes = 0
 
     def batch_done(self, image: MetadataImage, quorum: QuorumState, size: int, *, publishing: bool) -> None:
-        """A batch with records of `size` bytes has led to `image`, which stands at its end.
+        """Count a batch with records of `size` bytes; `image` is that at its end. Write a snapshot if one is due.
 
-        Without `publishing` only the counting is done: what was due there was published by an earlier run.
+        Without `publishing` only count: an earlier run has written the snapshots that were due.
         """
         self.pass_over(size)
         if image.provenance.offset + 1 in self._ends:
@@ -59,23 +59,23 @@ class SnapshotPublisher:
                 self.publish(image, quorum)
 
     def pass_over(self, size: int) -> None:
-        """A batch with records of `size` bytes has led to no image: it is inside of a metadata transaction."""
+        """Count a batch with records of `size` bytes that ends within a metadata transaction, where no image is."""
         self._bytes += size
 
     def pass_run(
         self, run: BatchRun, image_at: Callable[[int], tuple[MetadataImage, QuorumState]], *, publishing: bool
     ) -> None:
-        """As `batch_done` for many batches, quiet ones too: `image_at` makes the image behind one of their ends.
+        """As `batch_done` for many batches, also of no-op records; `image_at` makes the image at a batch's last offset.
 
-        It is asked in the order of the offsets, and where a snapshot is due or known alone.
+        `image_at` is called in the order of the offsets, and only where a snapshot is due or the lake has one.
         """
-        totals, loud = np.cumsum(run.sizes), np.flatnonzero(~run.noop)
+        totals, changing = np.cumsum(run.sizes), np.flatnonzero(~run.noop)
         known = self._known_within(run)
         at = 0
         while at < len(totals):
             before = self._bytes - (int(totals[at - 1]) if at else 0)
-            due = max(np.searchsorted(totals[loud], self._every_bytes - before), np.searchsorted(loud, at))
-            batch = int(loud[due]) if due < len(loud) else len(totals)
+            due = max(np.searchsorted(totals[changing], self._every_bytes - before), np.searchsorted(changing, at))
+            batch = int(changing[due]) if due < len(changing) else len(totals)
             ending = next((place for place in known if place >= at), len(totals))
             if min(batch, ending) == len(totals):
                 self._bytes = before + int(totals[-1])
@@ -91,9 +91,9 @@ class SnapshotPublisher:
             at = min(batch, ending) + 1
 
     def _known_within(self, run: BatchRun) -> dict[int, int]:
-        """The batches in which a snapshot ends that is there, in order, with the bytes of their records behind it.
+        """The batches in which a snapshot of the lake ends, in order, with the bytes of their records after it.
 
-        Of those with records that change something the ones at whose own end it does.
+        A snapshot that ends within a batch counts only if the batch holds nothing but no-op records.
         """
         found = {}
         for end in sorted(end for end in self._ends if run.begin < end <= run.last_offset + 1):
@@ -105,7 +105,7 @@ class SnapshotPublisher:
         return found
 
     def publish(self, image: MetadataImage, quorum: QuorumState) -> None:
-        """Write a snapshot of `image` unless the last one holds the same."""
+        """Write a snapshot of `image` unless the last snapshot has the same content."""
         end_offset = image.provenance.offset + 1
         if end_offset in self._ends or not image.provenance.batch_aligned or _same_content(image, self._last):
             return
@@ -121,5 +121,5 @@ class SnapshotPublisher:
 
 
 def _same_content(one: MetadataImage, other: MetadataImage) -> bool:
-    """Whether two images differ in their provenance only; parts that were never touched are the same objects."""
+    """Whether two images differ in their provenance only; unchanged parts are the same objects."""
     return attrs.evolve(one, provenance=other.provenance) == other

@@ -1,7 +1,7 @@
-"""One run that brings derived tables up to date: rows of the log in, commits to each table out. Knows no Spark.
+"""One run that brings derived tables up to date: rows of the log in, commits to each table out. Needs no Spark.
 
-Each table knows its last offset, so that tables which are apart each go on at their own. A run that reads the log
-itself and a stream that is given its rows use the same fold and the same commits.
+Each table has its own last offset and goes on from there. A run that reads the log itself and a stream that gets the
+log's rows from Spark use the same fold and the same commits.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ _PUBLISH_BYTES = 16 * 1024 * 1024
 
 @attrs.frozen(kw_only=True)
 class RunResult:
-    """What a run did.
+    """The result of a run.
 
-    `image` is the newest image (the empty one where no table is made of images), `offset` the last offset taken in; the
-    image's own offset is lower only where a metadata transaction is open at the end. `base_offset` is the last offset
-    that all tables covered when the run began (-1 for none), `first_offset` the first offset of the log after it.
-    `batches` log batches made `deltas` metadata deltas, which made `rows` of each table, by name. `snapshots` are the
-    end offsets of the snapshots written. All of these count this run alone. Of a history table `rows` counts the states
-    that ended; `open_rows` counts those that go on at the end. `unwritable` says why the newest image has no snapshot,
-    if it should have one.
+    `image` is the newest image (the empty image if no table is made of images), `offset` the last offset that the run
+    took; the image's own offset is lower only if a metadata transaction is open at the end. `base_offset` is the last
+    offset that all tables covered when the run began (-1 for none), `first_offset` the first offset of the log after
+    it. `batches` log batches made `deltas` metadata deltas, which made `rows` of each table, by name. `snapshots` are
+    the end offsets of the snapshots written. All of these count this run alone. For a history table `rows` counts the
+    states that ended, and `open_rows` the states that are open at the end. `unwritable` is the reason if the newest
+    image should have a snapshot and can't have one.
     """
 
     image: MetadataImage
@@ -67,7 +67,7 @@ class RunResult:
     unwritable: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The machine form, without the image."""
+        """The JSON form, without the image."""
         return {
             "from": self.base_offset,
             "firstOffset": self.first_offset,
@@ -89,12 +89,12 @@ def table_run(
     snapshot_every_bytes: int | None = None,
     on_progress: Progress | None = None,
 ) -> Iterator[TableRun]:
-    """A run of writers over a lake, which holds the locks of their tables until it ends; `name` is for the log of runs.
+    """A run of writers over a lake, which holds the locks of their tables until it ends. Log lines have its `name`.
 
-    With `snapshot_every_bytes` images become snapshots of the lake too, one after that many bytes of records.
+    With `snapshot_every_bytes` the run also writes snapshots of the lake, one after that many bytes of records.
 
-    Raises LakeError where there is no lake, another run writes one of the tables, or a table is not of this log or of
-    another release; OffsetError where the log was trimmed past a table.
+    Raises LakeError if there is no lake, another run writes one of the tables, or a table is of another log or release;
+    OffsetError if the log was trimmed past a table.
     """
     MetadataLog.open(lake)  # raises before anything is created in the lake
     with ExitStack() as stack:
@@ -126,8 +126,8 @@ class TableRun:
         self._appender = appender
         self._unpublished_bytes = 0
         self._publication: tuple[int, dict[str, int]] | None = None
-        """The offset and the state of what is being written."""
-        # The log's table before its end: what is appended in between then comes through a stream.
+        """The offset and the state of the publication that is being written."""
+        # Read the log's table before the log's end: a stream then brings what is appended in between.
         self.log_table = read_table(lake / LOG_TABLE)
         self._log = MetadataLog.open(lake)
         self.end_offset = self._log.end_offset
@@ -149,13 +149,13 @@ class TableRun:
 
     @property
     def last_offset(self) -> int:
-        """The last offset that was taken in, -1 for none."""
+        """The last offset that was taken, -1 for none."""
         return self._fold.last_offset
 
     def begin(self) -> None:
-        """Create the tables that are missing, and become the state at the last offset that all tables cover.
+        """Create missing tables, and load the state at the last offset that all tables cover.
 
-        Raises OffsetError where the log was trimmed past a table, LakeError where a table is of another log.
+        Raises OffsetError if the log was trimmed past a table, LakeError if a table is of another log.
         """
         self._fold.begin()
         for table in self._tables:
@@ -166,18 +166,18 @@ class TableRun:
         self._published_to = self._base_offset = min(covered) if len(covered) == len(self._tables) else -1
 
     def refresh(self) -> bool:
-        """Take in what was appended to the log; whether there is more to read than was taken in."""
+        """Look for records that were appended to the log; returns whether there are records to read."""
         self._log.refresh()
         self.end_offset = max(self.end_offset, self._log.end_offset)
         return self.end_offset - 1 > self.last_offset
 
     def catch_up(self, to_offset: int, *, to_the_end: bool = False, stop: threading.Event | None = None) -> None:
-        """Read the log up to an offset and publish what it makes; `to_the_end` where nothing is read after that.
+        """Read the log up to an offset and commit the rows of the tables; `to_the_end`: nothing is read after that.
 
         Ends early, between two chunks, once `stop` is set.
         """
         if self.last_offset < to_offset:
-            # A handle of its own, for the chunks are read on a thread of their own.
+            # Another handle, since another thread reads the chunks.
             log = MetadataLog.open(self._lake)
             wanted = {name for feed in self._feeds for name in feed.writer.log_columns}
             columns = [name for name in LOG_SCHEMA.names if name in wanted]
@@ -189,37 +189,37 @@ class TableRun:
         self.publish(to_the_end=to_the_end)
 
     def new_rows(self, rows: pa.Table) -> pa.Table:
-        """Those of some rows of the log that were not taken in yet; see `LogFold.new_rows`."""
+        """The rows of the log that were not taken yet; see `LogFold.new_rows`."""
         return self._fold.new_rows(rows)
 
     def take(self, rows: pa.Table) -> None:
-        """Take in rows, and publish what they make in steps of bounded size."""
+        """Take rows of the log, and commit the tables' rows in steps of bounded size."""
         for size in self._fold.take(rows):
             self._unpublished_bytes += size
             if self._unpublished_bytes >= _PUBLISH_BYTES:
                 self._begin_publishing(goes_on=True)
 
     def publish(self, *, to_the_end: bool = False) -> None:
-        """Commit what was made to the tables."""
+        """Commit the rows of the tables."""
         self._begin_publishing(goes_on=False)
         if to_the_end:
-            self._fold.finish()  # makes its snapshot while the rows are written
+            self._fold.finish()  # makes its snapshot while the appender writes the rows
         self._end_publishing()
 
     def flush(self) -> None:
-        """Commit the states that history tables hold back while many follow; for a run that waits for more."""
+        """Commit rows that history tables hold back; for a run that waits for new records."""
         for table in self._tables:
             if table.waits:
                 table.finish()
 
     def finish(self) -> None:
-        """Commit all that is left, and put the tables' files in order: the run ends."""
-        for finish in [table.begin_finish() for table in self._tables][::-1]:  # the first has the most to encode
+        """Commit all rows, and compact and vacuum the tables: the run ends."""
+        for finish in [table.begin_finish() for table in self._tables][::-1]:  # the first table has the most to encode
             finish()
         self._fold.finish()
 
     def state(self, offset: int) -> dict[str, int]:
-        """How far an offset is behind the log as it is now, and the size of the newest image."""
+        """The number of offsets that the log has after an offset now, and the size of the newest image."""
         self._log.refresh()
         topics = self._fold.image.topics
         return {
@@ -229,7 +229,7 @@ class TableRun:
         }
 
     def result(self) -> RunResult:
-        """What the run did, when it has ended."""
+        """The result of a run that has ended."""
         return RunResult(
             image=self._fold.image,
             offset=self.last_offset,
@@ -244,9 +244,9 @@ class TableRun:
         )
 
     def _begin_publishing(self, *, goes_on: bool) -> None:
-        """Begin to write what there is; the fold may go on meanwhile. `goes_on`: `publish` is called soon.
+        """Begin to commit the rows that were made; the fold may go on meanwhile. `goes_on`: more rows follow soon.
 
-        Snapshots are written by now: the offsets that the tables cover come last, so that a rerun misses none.
+        Snapshots are written before: the offsets that tables cover are committed last, so that a rerun misses none.
         """
         self._fold.wait()
         self._end_publishing()
@@ -256,7 +256,7 @@ class TableRun:
             return
         appends: list[tuple[LakeTable, LazyTable, Callable[[], None]]] = []
         for table, feed in zip(self._tables, self._feeds, strict=True):
-            # A table that covers nothing gets its first rows even where nothing follows the snapshot that has them.
+            # A table that covers nothing gets the rows of the first snapshot even if no record follows it.
             has_all = table.covered is not None and feed.covers is not None and feed.covers >= offset
             if has_all and not table.waits:
                 continue

@@ -35,17 +35,17 @@ def update_tables(
 ) -> RunResult:
     """Bring derived tables of a lake up to the end of its log, each from its own last offset.
 
-    `tables` None stands for all tables but `records/`, for `records/` too where the lake has it, and for the lake's
-    snapshots: one after `snapshot_every_bytes` bytes of records, and one of the newest image. Tables that are named are
-    written alone, without snapshots. `on_progress` is called after each publication with the last published offset and
-    the log's end.
+    `tables` None means all tables except `records/`, `records/` too if the lake has it, and the lake's snapshots: one
+    after `snapshot_every_bytes` bytes of records, and one of the newest image. With named tables only these are
+    written, and no snapshots. `on_progress` is called after each publication with the last published offset and the
+    log's end.
 
-    With `stop` the tables are kept up to date until it is set: the log is looked at every `poll` seconds, and what was
-    made until then is committed. `on_update` is then called after each update with what the whole run did so far.
+    With `stop` the tables are kept up to date until it is set: the run polls the log every `poll` seconds and commits
+    the new rows. `on_update` is then called after each update with the result of the whole run so far.
 
-    Raises UsageError for a name that no table has; LakeError where there is no lake, another run writes one of the
-    tables, or a table is not of this log or of another release; OffsetError where the log was trimmed past a table; and
-    what the replay of a record raises, with its offset.
+    Raises UsageError for a name that no table has; LakeError if there is no lake, another run writes one of the tables,
+    or a table is of another log or release; OffsetError if the log was trimmed past a table; and what the replay of a
+    record raises, with its offset.
     """
     location = fixed_location(lake)
     whole(snapshot_every_bytes, "a number of bytes between snapshots", least=1)
@@ -72,7 +72,7 @@ def update_tables(
 
 
 def writers_of(names: Sequence[str]) -> list[TableWriter]:
-    """Writers of some tables that are made of images, for one run."""
+    """Writers of some tables of the job `all`, for one run."""
     wanted = set(names)
     return [writer for writer in ALL.new_writers() if writer.description.name in wanted]
 
@@ -104,7 +104,7 @@ def _follow(
 
 
 def _joined(runs: Sequence[TableRun]) -> RunResult:
-    """What the runs did together; images, batches and deltas are those of the first."""
+    """One result of several runs; image, batches and deltas are those of the first."""
     results = [run.result() for run in runs]
     return attrs.evolve(
         results[0],

@@ -37,13 +37,13 @@ PARTITION_COLUMNS: Final[tuple[Column, ...]] = (*PARTITION_STATE, *VALIDITY)
 PARTITION_HISTORY_SCHEMA: Final = pa.schema([field for field, _ in PARTITION_COLUMNS])
 
 ENCODED_STATES: Final = encoded(PARTITION_HISTORY_SCHEMA)
-"""The rows of `partition_history/` as they are made."""
+"""The schema of new rows of `partition_history/`: strings are dictionaries."""
 
 ROW_GROUP_ROWS: Final = 1 << 15
-"""Rows that are read, or passed over, together."""
+"""The number of rows in a row group: readers read or skip all of them."""
 
 STILL_SO: Final = -1
-"""What stands for a null in arrays of `valid_to_offset` before they are Arrow's."""
+"""The value for null in numpy arrays of `valid_to_offset`."""
 
 
 def times_of(times_ms: object) -> pa.Array:

@@ -137,7 +137,7 @@ class HistoryTable(LakeTable):
         def stored() -> Iterator[pa.Table]:
             return (self.with_cluster_id(table).cast(self._encoded) for table in rows.tables())
 
-        return LazyTable.in_parts(stored, self._encoded, rows.num_rows)
+        return LazyTable.in_chunks(stored, self._encoded, rows.num_rows)
 
     def _encode_ended(self) -> None:
         """Add the pending rows to the file that is being encoded."""
@@ -160,7 +160,7 @@ class HistoryTable(LakeTable):
         open_count, open_rows = self._states.open_count, None
         if self._ended > 0 or _open_rows_in(self._held) != open_count:
             tables = self._states.open_tables()  # of the states of now, but made later
-            open_rows = self._encode(self._stored(LazyTable.in_parts(lambda: tables, self._encoded, open_count)))
+            open_rows = self._encode(self._stored(LazyTable.in_chunks(lambda: tables, self._encoded, open_count)))
         made = _Made(
             offset=last_offset,
             overwrites=self._ended > 0 or self._covered is None,

@@ -1,4 +1,4 @@
-"""Since when what is so is so: read from a history table, for a run that goes on from it."""
+"""The begins of the open intervals of a history table, for a run that goes on from the table."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _UNKNOWN = -2
 
 
 def partitions_since(topics: TopicsImage, table: HistoryTable) -> tuple[Any, Any]:
-    """For each partition of an image, in the order of its rows, the offset and the time (epoch ms, -1 for none).
+    """The offset and time (int64 each; epoch ms, -1 for none) at which the state of each of an image's rows began.
 
-    Raises LakeError where the table's open rows are not the partitions of the image.
+    Raises LakeError if the table's open rows are not the partitions of the image.
     """
     packed = topics.rows().merged()
     rows = table.open_rows(("topic_id", "partition", *_SINCE))
@@ -32,9 +32,9 @@ def partitions_since(topics: TopicsImage, table: HistoryTable) -> tuple[Any, Any
     partitions = rows.column("partition").to_numpy().astype(np.int64)
     places = np.asarray(packed.table.starts)[np.maximum(of_row, 0)] + partitions
     for number, known in packed.table.sparse.items():
-        mine = of_row == number
-        order = np.searchsorted(np.array(known), partitions[mine])
-        places[mine] = packed.table.starts[number] + np.minimum(order, len(known) - 1)
+        of_topic = of_row == number
+        order = np.searchsorted(np.array(known), partitions[of_topic])
+        places[of_topic] = packed.table.starts[number] + np.minimum(order, len(known) - 1)
     since = np.full(packed.partition_count, _UNKNOWN, np.int64)
     times = np.full(packed.partition_count, _UNKNOWN, np.int64)
     inside = (of_row >= 0) & (places < len(since))
@@ -48,8 +48,8 @@ def partitions_since(topics: TopicsImage, table: HistoryTable) -> tuple[Any, Any
     return since, times
 
 
-def things_since(table: HistoryTable, key: tuple[str, ...]) -> dict[tuple[Any, ...], tuple[int, int]]:
-    """By the values of a key's columns the offset and the time (epoch ms, -1 for none)."""
+def entities_since(table: HistoryTable, key: tuple[str, ...]) -> dict[tuple[Any, ...], tuple[int, int]]:
+    """The offset and time (epoch ms, -1 for none) at which each open row began, by the values of its key."""
     rows = table.open_rows((*key, *_SINCE))
     keys = zip(*(rows.column(name).to_pylist() for name in key), strict=True)
     times = _milliseconds(rows.column("valid_from")).tolist()

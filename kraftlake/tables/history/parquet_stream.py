@@ -1,6 +1,6 @@
-"""A data file of a history table that grows by tables of rows, which a thread of its own encodes and compresses.
+"""A data file of a history table that grows by tables of rows; a thread encodes and compresses them.
 
-Whoever makes the rows goes on meanwhile: on two cores a file takes as long as the longer of the two.
+The caller makes the next rows meanwhile, so that two cores work on a file.
 """
 
 from __future__ import annotations
@@ -23,32 +23,29 @@ from kraftlake.tables.lazy_table import LazyTable
 from kraftlake.tables.partition_columns import INTS
 
 _AHEAD: Final = 2
-"""So many tables may wait for the thread; more would be memory for nothing."""
+"""The number of tables that may wait for the thread."""
 
 _VALIDITY: Final = [field.name for field, _ in VALIDITY]
 
 
 @attrs.frozen(eq=False)
 class EncodedFile:
-    """A file that is ready but nowhere yet: a vacuum takes files that wait for their commit for too long."""
+    """An encoded file in memory: on the disk, a vacuum deletes files that wait too long for their commit."""
 
     data: memoryview = attrs.field(repr=False)
     stats: str
 
     def write(self, disk: Disk, table: Location, last_offset: int) -> AddFile:
-        """Write it, durably; it is no part of the table before a commit adds it, which is to follow at once.
-
-        Raises LakeError when the disk refuses.
-        """
+        """Write the file durably; a commit has to add it to the table at once. Raises LakeError if the disk refuses."""
         return write_encoded(disk, table, self.data, self.stats, last_offset=last_offset)
 
 
 class ParquetStream:
-    """A file of rows in `schema`, which has strings as dictionaries. Each table begins with a row group of its own.
+    """A file of rows in `schema`, which has strings as dictionaries. Each table begins a new row group.
 
-    Strings are dictionaries in the file, the ends of intervals differences of their neighbours; other numbers are
-    plain, which takes a third less time than looking them up and zstd makes as small. The statistics of a row group say
-    which of its lists are all empty, as most are: nobody needs to read them.
+    In the file, strings are dictionaries, and the ends of intervals are delta encoded; other numbers are plain, which
+    takes a third less time than a dictionary and is as small after zstd. The statistics of a row group tell which of
+    its list columns hold only empty lists, as most do: readers skip these.
     """
 
     def __init__(self, schema: pa.Schema, statistics_columns: tuple[str, ...]) -> None:
@@ -63,7 +60,7 @@ class ParquetStream:
             use_dictionary=dictionary_paths(schema),
             column_encoding=dict.fromkeys(_VALIDITY, "DELTA_BINARY_PACKED"),
             write_statistics=[*bounded_columns(schema), *lists],
-            write_batch_size=ROW_GROUP_ROWS,  # pyarrow looks up which strings occur once for each of them
+            write_batch_size=ROW_GROUP_ROWS,  # for each write batch pyarrow finds the distinct strings anew
             store_schema=False,
             write_page_checksum=True,
         )
@@ -72,7 +69,7 @@ class ParquetStream:
         self.rows = 0
 
     def add(self, rows: LazyTable) -> None:
-        """Add rows, of the file's schema or with plain strings; the thread has them made."""
+        """Add rows, in the file's schema or with plain strings; the thread makes them."""
         if not rows.num_rows:
             return
         while len(self._waiting) >= _AHEAD:
@@ -87,14 +84,14 @@ class ParquetStream:
             self._statistics.add(table)
 
     def done(self) -> Future[EncodedFile]:
-        """The file of all rows, at least one, when the thread is through with them; nothing may be added any more."""
-        assert self.rows, "an empty file is no file"
+        """The file of all rows, once the thread has encoded them. At least one row was added."""
+        assert self.rows, "a file has rows"
         file = self._thread.submit(self._finished)
         self._thread.shutdown(wait=False)
         return file
 
     def _finished(self) -> EncodedFile:
         while self._waiting:
-            self._waiting.popleft().result()  # raises what the writing of rows has raised
+            self._waiting.popleft().result()  # raises what writing the rows raised
         self._writer.close()
         return EncodedFile(memoryview(self._sink.getvalue()), self._statistics.of_all().to_json())

@@ -1,4 +1,4 @@
-"""`partition_history/` of the changes of partitions: the states that ended, and those that go on. Imports numpy."""
+"""Rows of `partition_history/`: the states that changes of partitions end, and the open states. Imports numpy."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from kraftlake.tables.lazy_table import LazyTable
 
 
 class EndedStates:
-    """The states that changes have ended, until they are taken."""
+    """Gathers the states that changes end, until they are taken."""
 
     def __init__(self) -> None:
-        self._parts: list[tuple[StateColumns, GatheredStates]] = []
-        """States whose lists are in the same memory, with what makes rows of them."""
+        self._groups: list[tuple[StateColumns, GatheredStates]] = []
+        """States whose lists are in the same memory, with the maker of their rows."""
 
     def add(self, changes: PartitionChanges) -> None:
-        """Add the states that changes end, which follow those before."""
+        """Add the states that changes end; these follow the changes before."""
         some = np.flatnonzero((changes.flags & HAD != 0) & changes.altered)
         if not len(some):
             return
         columns = StateColumns(changes.names, changes.heaps)
-        if self._parts and self._parts[-1][0].heaps.base is changes.heaps.base:
-            self._parts[-1] = columns, self._parts[-1][1]  # later names and lists include those before
+        if self._groups and self._groups[-1][0].heaps.base is changes.heaps.base:
+            self._groups[-1] = columns, self._groups[-1][1]  # later names and lists include the earlier ones
         else:
-            self._parts.append((columns, GatheredStates()))
-        self._parts[-1][1].add(
+            self._groups.append((columns, GatheredStates()))
+        self._groups[-1][1].add(
             States(
                 topics=changes.topics[some],
                 partitions=changes.partitions[some],
@@ -44,18 +44,18 @@ class EndedStates:
         )
 
     def take(self) -> LazyTable:
-        """All of them, as rows sorted by where they began: ENCODED_STATES; there are none afterwards."""
-        parts = [(columns, states.take()) for columns, states in self._parts]
-        self._parts = []
-        return LazyTable.in_parts(
-            lambda: chain.from_iterable(columns.tables(states) for columns, states in parts),
+        """Take all of them as rows in ENCODED_STATES, each group sorted by where the states began."""
+        groups = [(columns, states.take()) for columns, states in self._groups]
+        self._groups = []
+        return LazyTable.in_chunks(
+            lambda: chain.from_iterable(columns.tables(states) for columns, states in groups),
             ENCODED_STATES,
-            sum(len(states.topics) for _, states in parts),
+            sum(len(states.topics) for _, states in groups),
         )
 
 
 def open_state_tables(partitions: PartitionRows) -> Iterator[pa.Table]:
-    """The states that go on, sorted by where they began, in tables of ROW_GROUP_ROWS at most: ENCODED_STATES."""
+    """The open states in ENCODED_STATES, sorted by where they began, in tables of at most ROW_GROUP_ROWS."""
     still = np.full(len(partitions.rows), STILL_SO, np.int64)
     columns = StateColumns(partitions.names, partitions.heaps)
     return columns.tables(

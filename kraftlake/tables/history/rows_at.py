@@ -1,8 +1,8 @@
-"""The rows of one file of a history table that were so at an offset, with no more work for them than they need.
+"""The rows of one file of a history table that were valid at an offset, read with as little work as possible.
 
-Strings stay numbers of their dictionaries until it is known which rows are wanted. Columns of which a row group's
-statistics tell all, since its lists are all empty or its values all null, are made and not read. Nothing here makes an
-Arrow array of what is Python's: pyarrow would import pandas for that, which takes longer than to read a large state.
+Strings stay dictionary indices until the wanted rows are known. A column is not read if a row group's statistics tell
+its content: only empty lists, or only nulls. This module makes no Arrow array of Python objects: pyarrow would import
+pandas for it, which takes longer than reading a large state.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ TO: Final = "valid_to_offset"
 
 
 class Group(NamedTuple):
-    """A row group of a file: its number, its rows, and whether all of them were so."""
+    """A row group of a file: its number, its number of rows, and whether all of them were valid."""
 
     number: int
     rows: int
-    all_so: bool
+    all_valid: bool
 
 
 def rows_at(path: Location, *, offset: int, schema: pa.Schema) -> Iterator[pa.Table]:
-    """The rows of a file that were so at an offset, in the columns of `schema`, strings as such or as dictionaries.
+    """The rows of a file that were valid at an offset, in the columns of `schema`, strings as such or as dictionaries.
 
     Raises CorruptDataError for a file that is missing or can't be read.
     """
@@ -43,7 +43,7 @@ def rows_at(path: Location, *, offset: int, schema: pa.Schema) -> Iterator[pa.Ta
 
 
 def groups_at(metadata: pq.FileMetaData, offset: int) -> list[Group]:
-    """The row groups of which some rows may have been so at the offset, or all were: others are passed over."""
+    """The row groups that may have rows that were valid at the offset."""
     places = _places(metadata)
     found: list[Group] = []
     for number in range(metadata.num_row_groups):
@@ -52,15 +52,15 @@ def groups_at(metadata: pq.FileMetaData, offset: int) -> list[Group]:
         nulls = ends.null_count if ends is not None and ends.has_null_count else None
         first_end, last_end = (ends.min, ends.max) if ends is not None and ends.has_min_max else (None, None)
         if begins is None or not begins.has_min_max:
-            found.append(Group(number, columns.num_rows, all_so=False))
+            found.append(Group(number, columns.num_rows, all_valid=False))
         elif begins.min <= offset and (nulls != 0 or last_end is None or last_end > offset):
-            go_on = nulls == columns.num_rows or (first_end is not None and first_end > offset)
-            found.append(Group(number, columns.num_rows, all_so=begins.max <= offset and go_on))
+            none_ended = nulls == columns.num_rows or (first_end is not None and first_end > offset)
+            found.append(Group(number, columns.num_rows, all_valid=begins.max <= offset and none_ended))
     return found
 
 
 class _FileAt:
-    """A file that is asked for what was so at an offset."""
+    """Reads the rows of a file that were valid at an offset."""
 
     def __init__(self, path: Location, offset: int, schema: pa.Schema) -> None:
         self._offset = offset
@@ -69,50 +69,50 @@ class _FileAt:
         self._places = _places(self._parquet.metadata)
 
     def tables(self) -> Iterator[pa.Table]:
-        """The rows, in tables of row groups of one sort: those that need the same to be read."""
-        sorts: dict[tuple[bool, tuple[str, ...]], list[Group]] = {}
+        """The rows, in tables of row groups that are read in the same way."""
+        alike: dict[tuple[bool, tuple[str, ...]], list[Group]] = {}
         for group in groups_at(self._parquet.metadata, self._offset):
-            told = tuple(field.name for field in self._schema if self._tells(group, field))
-            sorts.setdefault((group.all_so, told), []).append(group)
-        for (all_so, told), groups in sorted(sorts.items()):
-            names = [name for name in self._schema.names if name not in told]
-            for rows in (self._read(groups, names or [FROM]),) if all_so else self._chosen(groups, names):
-                yield self._in_schema(rows, told)
+            known = tuple(field.name for field in self._schema if self._is_known(group, field))
+            alike.setdefault((group.all_valid, known), []).append(group)
+        for (all_valid, known), groups in sorted(alike.items()):
+            names = [name for name in self._schema.names if name not in known]
+            for rows in (self._read(groups, names or [FROM]),) if all_valid else self._chosen(groups, names):
+                yield self._in_schema(rows, known)
 
-    def _in_schema(self, rows: pa.Table, told: Sequence[str]) -> pa.Table:
-        """Rows in the columns of the schema, those included that the statistics tell."""
+    def _in_schema(self, rows: pa.Table, known: Sequence[str]) -> pa.Table:
+        """Rows in the columns of the schema; those in `known` are made, not read."""
         zeros = pa.py_buffer(bytes(4 * (rows.num_rows + 1)))
         bounds = pa.Array.from_buffers(pa.int32(), rows.num_rows + 1, [None, zeros])
         columns = [
-            _nothing(field.type, bounds) if field.name in told else rows.column(field.name).cast(field.type)
+            _nothing(field.type, bounds) if field.name in known else rows.column(field.name).cast(field.type)
             for field in self._schema
         ]
         return pa.table(columns, schema=self._schema)
 
-    def _tells(self, group: Group, field: pa.Field) -> bool:
-        """Whether the statistics say that a column's values are all null, or its lists, which are never null, empty."""
+    def _is_known(self, group: Group, field: pa.Field) -> bool:
+        """Whether the statistics tell that a column has only nulls, or only empty lists if its lists are never null."""
         if field.name not in self._places:
             return bool(field.name == CLUSTER_ID_FIELD.name)  # the file is of a release before the column
         if pa.types.is_list(field.type) == field.nullable:
             return False
         column = self._parquet.metadata.row_group(group.number).column(self._places[field.name])
-        known = column.statistics
-        return known is not None and known.has_null_count and known.null_count == column.num_values == group.rows
+        found = column.statistics
+        return found is not None and found.has_null_count and found.null_count == column.num_values == group.rows
 
     def _chosen(self, groups: Sequence[Group], names: Sequence[str]) -> Iterator[pa.Table]:
-        """Those of the rows of some row groups that were so, in the columns that are named or more.
+        """The rows of some row groups that were valid, with the named columns and perhaps others.
 
-        Their intervals are read first. Rows behind the last one that was so are not decoded: in files in order those
-        that begin later come last, and many a row group has none that was so.
+        The intervals are read first, and then the other columns up to the last valid row: in a sorted row group the
+        later rows begin later, and many row groups have no valid row.
         """
-        known = self._parquet.read_row_groups([group.number for group in groups], columns=[FROM, TO])
+        of_groups = self._parquet.read_row_groups([group.number for group in groups], columns=[FROM, TO])
         others = [name for name in names if name not in (FROM, TO)]
         start = 0
         for group in groups:
-            intervals = known.slice(start, group.rows)
+            intervals = of_groups.slice(start, group.rows)
             start += group.rows
-            so = _were_so(intervals, self._offset)
-            wanted = pc.indices_nonzero(so)
+            valid = _were_valid(intervals, self._offset)
+            wanted = pc.indices_nonzero(valid)
             if not len(wanted):
                 continue
             count = wanted[-1].as_py() + 1
@@ -120,10 +120,10 @@ class _FileAt:
             if others:
                 first = self._first(group, count, others)
                 rows = pa.table([*first.columns, *rows.columns], names=[*others, *rows.column_names])
-            yield rows if len(wanted) == count else rows.filter(so.slice(0, count))
+            yield rows if len(wanted) == count else rows.filter(valid.slice(0, count))
 
     def _first(self, group: Group, count: int, names: Sequence[str]) -> pa.Table:
-        """So many of the first rows of a row group, strings as dictionaries."""
+        """The first `count` rows of a row group, strings as dictionaries."""
         batches, rows = [], 0
         for batch in self._parquet.iter_batches(count, row_groups=[group.number], columns=names):
             batches.append(batch)
@@ -148,13 +148,13 @@ class _FileAt:
         return self._schema.field(name).type if name in self._schema.names else pa.int64()
 
     def _lists_of_texts(self, name: str, numbers: Sequence[int]) -> pa.ChunkedArray:
-        """A column of lists of strings; with dictionaries Arrow reads these a row group at a time, one of each."""
-        parts = [self._parquet.read_row_group(number, columns=[name]).column(0) for number in numbers]
-        return pa.chunked_array([chunk for part in parts for chunk in part.chunks], parts[0].type)
+        """A column of lists of strings; with dictionaries Arrow can read only one row group at a time."""
+        columns = [self._parquet.read_row_group(number, columns=[name]).column(0) for number in numbers]
+        return pa.chunked_array([chunk for column in columns for chunk in column.chunks], columns[0].type)
 
 
 def _places(metadata: pq.FileMetaData) -> dict[str, int]:
-    """The place of each column, the first where it has many, among those of the file."""
+    """The index of each column among the file's leaf columns, the first index if it has several."""
     places: dict[str, int] = {}
     for index in range(metadata.num_columns):
         places.setdefault(metadata.schema.column(index).path.partition(".")[0], index)
@@ -167,15 +167,15 @@ def _has_texts(kind: pa.DataType) -> bool:
 
 
 def _nothing(kind: pa.DataType, bounds: pa.Array) -> pa.Array:
-    """Empty lists between some bounds, which are all zero, or as many nulls of another type."""
+    """Empty lists between the bounds, which are all zero; for another type that number of nulls."""
     if not pa.types.is_list(kind):
         return pa.nulls(len(bounds) - 1, kind)
     return pa.ListArray.from_arrays(bounds, pa.nulls(0, kind.value_type))
 
 
-def _were_so(intervals: pa.Table, offset: int) -> pa.ChunkedArray:
-    """Which rows were so: bool by row."""
+def _were_valid(intervals: pa.Table, offset: int) -> pa.ChunkedArray:
+    """Which rows were valid at the offset: bool by row."""
     at = pa.Array.from_buffers(pa.int64(), 1, [None, pa.py_buffer(offset.to_bytes(8, sys.byteorder))])[0]
     ends = intervals.column(TO)
-    goes_on = pc.or_kleene(pc.greater(ends, at), pc.is_null(ends))
-    return pc.and_(pc.less_equal(intervals.column(FROM), at), goes_on)
+    not_ended = pc.or_kleene(pc.greater(ends, at), pc.is_null(ends))
+    return pc.and_(pc.less_equal(intervals.column(FROM), at), not_ended)

@@ -1,4 +1,4 @@
-"""What was so at an offset, from a history table: no replay, and only the parts of its files that can hold it."""
+"""The rows of a history table that were valid at an offset: without a replay, and from the files that can have them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PARTITIONS: Final = "partition_history"
 
 def history_schemas() -> dict[str, pa.Schema]:
     """The columns of each history table, by its name."""
-    from kraftlake.tables.history.entity_tables import SMALL_TABLES  # imports images, which partitions do without
+    from kraftlake.tables.history.entity_tables import SMALL_TABLES  # imports images, which partitions don't need
 
     schemas = {PARTITIONS: PARTITION_HISTORY_SCHEMA, **{table.name: table.schema for table in SMALL_TABLES}}
     return {name: schema.append(CLUSTER_ID_FIELD) for name, schema in schemas.items()}
@@ -51,15 +51,15 @@ def state_at(
     (docs/history-sql.md lists their columns); `columns` chooses some of its columns. With `dictionaries` strings are
     int32 indices of dictionaries, also in lists: less time and memory, and categories in pandas.
 
-    No replay, and no Spark: files and row groups without a row of that moment are not read. Raises UsageError for an
-    unknown column, LakeError where there is no such table, OffsetError for a moment that the table doesn't cover yet,
-    or that lies before its beginning, CorruptDataError for a file that can't be read.
+    Needs no replay and no Spark, and does not read files and row groups without a row of that moment. Raises UsageError
+    for an unknown column, LakeError if there is no such table, OffsetError for a moment that the table doesn't cover
+    yet, or that is before its beginning, CorruptDataError for a file that can't be read.
     """
     schema = columns_of(table, schema_of(table), columns)
     state, offset = covering(lake, table, moment_of(when, at_time))
     schema = encoded(schema) if dictionaries else schema
-    parts = [part for path in holding(state, offset) for part in rows_at(path, offset=offset, schema=schema)]
-    rows = pa.concat_tables(parts) if parts else schema.empty_table()
+    found = [table for path in holding(state, offset) for table in rows_at(path, offset=offset, schema=schema)]
+    rows = pa.concat_tables(found) if found else schema.empty_table()
     at = schema.get_field_index(CLUSTER_ID_FIELD.name)
     if at < 0 or has_cluster_id(state):
         return rows
@@ -68,7 +68,7 @@ def state_at(
 
 
 def schema_of(table: str) -> pa.Schema:
-    """The columns of a history table; raises UsageError for what is none."""
+    """The columns of a history table; raises UsageError for another name."""
     if text(table, "the name of a table") == PARTITIONS:
         return PARTITION_HISTORY_SCHEMA.append(CLUSTER_ID_FIELD)
     schemas = history_schemas()
@@ -90,7 +90,7 @@ def covering(lake: str | Location, table: str, moment: int | datetime | None) ->
         raise OffsetError(f"{table}/ of {place} covers {known}, not {offset}: run `kraftlake tables {place}`.")
     if offset < (first := first_offset_of(state)):
         raise OffsetError(f"{table}/ of {place} begins at offset {first}: what was before was trimmed.")
-    if not any(_begins(file, offset) for file in state.files.values()):  # nothing was so, or nothing is known of then
+    if not any(_begins(file, offset) for file in state.files.values()):  # no row was valid, or the table begins later
         begin = _begin(place)
         if offset < begin:
             raise OffsetError(f"{table}/ of {place} begins at offset {begin}: it doesn't know what was so at {offset}.")
@@ -98,8 +98,8 @@ def covering(lake: str | Location, table: str, moment: int | datetime | None) ->
 
 
 def _offset_at(place: Location, state: TableState, time: datetime) -> int:
-    """The offset of a time: the log's, or where the log begins later, that of the table's last change up to then."""
-    from kraftlake.replay import LogSource  # not needed where offsets are given
+    """The offset of a time in the log, or, if the log begins later, that of the table's last change up to that time."""
+    from kraftlake.replay import LogSource  # an offset does without
 
     try:
         return LogSource.open(str(place)).offset_at(time)
@@ -119,10 +119,10 @@ def _offset_at(place: Location, state: TableState, time: datetime) -> int:
 def _begin(place: Location) -> int:
     """The first offset that the histories of a lake cover.
 
-    That is 0 where the log starts there. Else it is that of the first state which any of the tables has: some feature
-    has a level from the first metadata record, or the first snapshot, on.
+    It is 0 if the log starts there. Else it is the offset of the first state of any table: some feature has a level
+    from the first metadata record, or the first snapshot, on.
     """
-    from kraftlake.metadata_log import MetadataLog  # not needed where states are found
+    from kraftlake.metadata_log import MetadataLog  # states that are found do without
 
     start = MetadataLog.open(place).start_offset
     if start == 0:
@@ -142,7 +142,7 @@ def _begins(file: AddFile, offset: int) -> bool:
 
 
 def holding(state: TableState, offset: int) -> list[Location]:
-    """The files of which rows may have been so at the offset."""
+    """The files that may have rows that were valid at the offset."""
     return [state.path / file.path for file in state.files.values() if _may_hold(file, offset)]
 
 

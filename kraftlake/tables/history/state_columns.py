@@ -14,7 +14,7 @@ from kraftlake.tables.history.columns import ENCODED_STATES, ROW_GROUP_ROWS, STI
 from kraftlake.tables.row_lists import state_arrays
 
 _ROOM = 1 << 19
-"""The room for states that is asked for at first: what is not used of it takes no memory, growing takes a copy."""
+"""The number of states for which memory is reserved at first: unused pages take no memory, growing copies."""
 
 
 class States(NamedTuple):
@@ -44,7 +44,7 @@ class States(NamedTuple):
 
 
 class GatheredStates:
-    """States that are added in turn: they lie in one piece of memory, which grows."""
+    """States that are added one after the other, in arrays that grow."""
 
     def __init__(self) -> None:
         self._states = States.room(0)
@@ -73,15 +73,15 @@ class GatheredStates:
 
 
 class StateColumns(NamedTuple):
-    """Makes rows of states, on any thread: names, and lists of former states, stay as they are while others follow."""
+    """Makes rows of states, on any thread: names and lists of earlier states don't change when others follow."""
 
     names: Names
     heaps: Heaps
 
     def tables(self, states: States) -> Iterator[pa.Table]:
-        """The rows of states, sorted by where they begin: each table is one row group of a file with its dictionaries.
+        """The rows of states, sorted by where they begin; each table is one row group of a file, with its dictionaries.
 
-        A reader of the states at an offset passes over all row groups that begin after it.
+        A reader of the states at an offset skips all row groups that begin after the offset.
         """
         order = np.argsort(states.begins, kind="stable")
         for start in range(0, len(order), ROW_GROUP_ROWS):

@@ -1,4 +1,4 @@
-"""The writers of the history tables, as the streams over a lake's log take them."""
+"""The writers of the history tables."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kraftlake.tables.history.columns import PARTITION_COLUMNS
 from kraftlake.tables.history.entity_history import EntityHistory, Since
 from kraftlake.tables.history.entity_tables import SMALL_TABLES, SmallTable
 from kraftlake.tables.history.history_table import HistoryTable
-from kraftlake.tables.history.open_intervals import partitions_since, things_since
+from kraftlake.tables.history.open_intervals import entities_since, partitions_since
 from kraftlake.tables.history.partition_history import EndedStates, open_state_tables
 from kraftlake.tables.lake_table import LakeTable, TableDescription
 from kraftlake.tables.lazy_table import LazyTable
@@ -31,32 +31,32 @@ if TYPE_CHECKING:
 
 
 class HistoryWriter(ChangesWriter):
-    """Leaves the states that have ended to be appended; those that go on stay here."""
+    """Gives the table the states that have ended, and keeps the open states."""
 
     wants_images = False
 
     def table(self, lake: Location) -> HistoryTable:
-        """The table in a lake; it asks this writer for the rows that are still so."""
+        """The table in a lake; it takes the open rows from this writer."""
         return HistoryTable(self.description, lake, self)
 
     def first_offset(self, reader: LakeReader) -> int:
-        """That after the snapshot with which a log begins that starts above 0. Raises OffsetError where none does."""
+        """The offset after the oldest snapshot if the log starts above 0, else 0. Raises OffsetError without one."""
         return oldest_snapshot(reader).end_offset if reader.start_offset > 0 else 0
 
     @property
     def open_count(self) -> int:
-        """The number of states that go on."""
+        """The number of open states."""
         raise NotImplementedError
 
     def open_tables(self) -> Iterator[pa.Table]:
-        """The states that go on, as rows of the table, a bounded number of them in each."""
+        """The open states as rows of the table, a bounded number in each table."""
         raise NotImplementedError
 
     def open(self, reader: LakeReader, table: LakeTable) -> None:
-        """Become the state at the offset that the table covers: the image there, each thing since what the table says.
+        """Load the states at the offset that the table covers: from the image there, with the begins of the table.
 
-        Where it covers nothing that is the snapshot that covers the start of a log which starts above 0, each thing
-        since the snapshot's own offset. Raises LakeError where table and log contradict each other.
+        If the table covers nothing and the log starts above 0, the states are those of the oldest snapshot that covers
+        the log's start, and begin at the snapshot's offset. Raises LakeError if table and log contradict each other.
         """
         assert isinstance(table, HistoryTable), "the table is the one of `table`"
         covers = table.last_offset()
@@ -73,7 +73,7 @@ class PartitionHistoryWriter(HistoryWriter):
     description = TableDescription("partition_history", "What each partition was, from when to when", PARTITION_COLUMNS)
 
     def __init__(self, *, bulk: bool | None = None) -> None:
-        """`bulk` is that of PartitionStore, for a writer that shares its deltas with no other."""
+        """`bulk` is that of PartitionStore, for a writer that shares its deltas with no other writer."""
         super().__init__(bulk=bulk)
         self._ended = EndedStates()
 
@@ -83,7 +83,7 @@ class PartitionHistoryWriter(HistoryWriter):
         return self._deltas.store.count
 
     def open_tables(self) -> Iterator[pa.Table]:
-        """The states of the partitions."""
+        """The open states of the partitions."""
         return open_state_tables(self._deltas.store.rows())
 
     def drain(self) -> pa.Table:
@@ -91,7 +91,7 @@ class PartitionHistoryWriter(HistoryWriter):
         return self.drain_later().table()
 
     def drain_later(self) -> LazyTable:
-        """The same, still to be made."""
+        """The same rows, made on request."""
         return self._ended.take()
 
     def _take(self, chunk: DeltaChunk) -> None:
@@ -104,21 +104,21 @@ class PartitionHistoryWriter(HistoryWriter):
 
 
 class SmallHistories:
-    """The states of those small tables of a run that end at one offset: they are folded once for all of them."""
+    """The states of the small tables of a run that cover the same offset, folded once for all of them."""
 
     def __init__(self, image: MetadataImage) -> None:
-        """Begin with an image, for no table."""
+        """Begin with an image, and no table."""
         self._writers: dict[str, SmallHistoryWriter] = {}
         self._taken_to = -1
         self.states = EntityHistory((), image)
 
     def add(self, writer: SmallHistoryWriter, since: Since) -> None:
-        """Add a table by its writer: what there is of it is so since an offset and time."""
+        """Add a table by its writer; `since` tells when its open states began."""
         self._writers[writer.of.name] = writer
         self.states.add(writer.of, since)
 
     def take(self, chunk: DeltaChunk) -> None:
-        """Fold deltas for all tables, unless another's writer was given them before."""
+        """Fold deltas for all tables, unless the writer of another table has done so."""
         if not len(chunk.boundaries) or chunk.boundaries.offsets[-1] <= self._taken_to:
             return
         self._taken_to = int(chunk.boundaries.offsets[-1])
@@ -130,7 +130,7 @@ class SmallHistoryWriter(HistoryWriter):
     """Writes one of the other history tables, `of`."""
 
     def __init__(self, of: SmallTable, together: dict[int | None, SmallHistories]) -> None:
-        """`together` has what the tables that end at an offset share; a writer adds what it is the first to need."""
+        """`together` has the states that tables share, by the offset that they cover; a writer adds missing ones."""
         self.description = TableDescription(of.name, of.comment, of.columns)
         super().__init__()
         self.of = of
@@ -139,18 +139,18 @@ class SmallHistoryWriter(HistoryWriter):
 
     @property
     def open_count(self) -> int:
-        """The number of states that go on."""
+        """The number of open states."""
         return 0 if self._together is None else self._together.states.open_count(self.of)
 
     def open_tables(self) -> Iterator[pa.Table]:
-        """These states."""
+        """The open states, as one table."""
         return iter([] if self._together is None else [self._together.states.open_table(self.of)])
 
     def _open(self, begin: LogBegin, table: HistoryTable, covers: int | None) -> None:
         if covers not in self._all_together:
             self._all_together[covers] = SmallHistories(begin.image)
         self._together = self._all_together[covers]
-        known = None if covers is None else things_since(table, self.of.key)
+        known = None if covers is None else entities_since(table, self.of.key)
 
         def since(_: SmallTable, key: tuple[Any, ...]) -> tuple[int, int] | None:
             if known is None:

@@ -1,1 +1,1 @@
-"""The table `local_changes/`: what each published metadata delta told each broker to do."""
+"""The table `local_changes/`: the local changes of each broker in each published metadata delta."""

@@ -1,4 +1,4 @@
-"""The rows of `local_changes/` as columns: what changes of partitions mean to brokers. Imports numpy."""
+"""The rows of `local_changes/`, made of changes of partitions. Imports numpy."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kraftlake.tables.row_lists import LISTS
 
 _CHANGES: Final = pa.array(CHANGES_BY_NAME, pa.string())
 _BROKERS_APART: Final = 1 << 10
-"""Ids of brokers that lie further apart than this are numbered before they are sorted."""
+"""If broker ids span more than this, they are numbered before they are sorted."""
 
 
 def local_change_table(changes: PartitionChanges, boundaries: DeltaBoundaries) -> pa.Table:
@@ -34,33 +34,33 @@ def local_change_table(changes: PartitionChanges, boundaries: DeltaBoundaries) -
     numbers = np.flatnonzero(used)
     topics = (np.cumsum(used, dtype=np.int32) - np.int32(1))[changes.topics]
     names, ids = (array.take(pa.array(numbers)) for array in (changes.names.topics, changes.names.ids))
-    told = _told(changes, topics, _order(changes, _ranks(names)[topics]), boundaries)
-    deleted = told.kinds == DELETE
+    rows = _columns(changes, topics, _order(changes, _ranks(names)[topics]), boundaries)
+    deleted = rows.kinds == DELETE
     gone = deleted if deleted.any() else None
-    topic = pa.array(told.topics)
+    topic = pa.array(rows.topics)
     columns = {
-        "offset": pa.array(told.offsets),
-        "epoch": pa.array(told.epochs),
-        "timestamp": times_of(told.times),
-        "broker": pa.array(told.brokers),
-        "change": pa.DictionaryArray.from_arrays(pa.array(told.kinds), _CHANGES),
+        "offset": pa.array(rows.offsets),
+        "epoch": pa.array(rows.epochs),
+        "timestamp": times_of(rows.times),
+        "broker": pa.array(rows.brokers),
+        "change": pa.DictionaryArray.from_arrays(pa.array(rows.kinds), _CHANGES),
         "topic": pa.DictionaryArray.from_arrays(topic, names),
         "topic_id": pa.DictionaryArray.from_arrays(topic, ids),
-        "partition": pa.array(told.partitions),
-        "leader": pa.array(told.leaders, mask=gone),
-        "leader_epoch": pa.array(told.leader_epochs, mask=gone),
-        "partition_epoch": pa.array(told.partition_epochs, mask=gone),
-        "replicas": _lists(told.replica_bounds, told.replicas, gone),
-        "isr": _lists(told.isr_bounds, told.isr, gone),
+        "partition": pa.array(rows.partitions),
+        "leader": pa.array(rows.leaders, mask=gone),
+        "leader_epoch": pa.array(rows.leader_epochs, mask=gone),
+        "partition_epoch": pa.array(rows.partition_epochs, mask=gone),
+        "replicas": _lists(rows.replica_bounds, rows.replicas, gone),
+        "isr": _lists(rows.isr_bounds, rows.isr, gone),
         "directory": pa.DictionaryArray.from_arrays(
-            pa.array(told.directories, mask=told.directories < 0), changes.names.directories
+            pa.array(rows.directories, mask=rows.directories < 0), changes.names.directories
         ),
     }
     return pa.table([columns[name] for name in ENCODED_SCHEMA.names], schema=ENCODED_SCHEMA)
 
 
-class _Told(NamedTuple):
-    """Room for what brokers are told: see `changes_of_brokers`."""
+class _BrokerChanges(NamedTuple):
+    """Changes by broker: see `changes_of_brokers`."""
 
     changed: Any
     brokers: Any
@@ -84,7 +84,7 @@ class _Lists(NamedTuple):
 
 
 class _Changed(NamedTuple):
-    """What `fill_change_columns` takes of changed partitions."""
+    """The changed partitions as `fill_change_columns` takes them."""
 
     rows: Any
     deltas: Any
@@ -92,8 +92,8 @@ class _Changed(NamedTuple):
     partitions: Any
 
 
-class _Heads(NamedTuple):
-    """What `fill_change_columns` takes of deltas."""
+class _Deltas(NamedTuple):
+    """The deltas as `fill_change_columns` takes them."""
 
     offsets: Any
     epochs: Any
@@ -101,7 +101,7 @@ class _Heads(NamedTuple):
 
 
 class _Columns(NamedTuple):
-    """What brokers are told, as columns: see `fill_change_columns`."""
+    """Changes by broker as columns: see `fill_change_columns`."""
 
     offsets: Any
     times: Any
@@ -121,40 +121,42 @@ class _Columns(NamedTuple):
 
     @classmethod
     def room(cls, rows: int, replicas: int, members: int) -> _Columns:
-        """Room for so many rows, replicas and members of the ISR."""
+        """Arrays for a number of rows, of replicas in all and of ISR members in all."""
         sizes = (*[rows] * 9, rows + 1, replicas, rows + 1, members)
         return cls(np.empty(rows, np.int64), np.empty(rows, np.int64), *(np.empty(size, np.int32) for size in sizes))
 
 
-def _told(changes: PartitionChanges, topics: Any, order: Any, boundaries: DeltaBoundaries) -> _Columns:
-    """What brokers are told, by delta and broker, then in an order of the changes, which is by delta.
+def _columns(changes: PartitionChanges, topics: Any, order: Any, boundaries: DeltaBoundaries) -> _Columns:
+    """The changes of brokers, by delta and broker, then in the `order` of the changes, which is by delta.
 
-    `topics` (int32) are the partitions' topics as the columns name them.
+    `topics` (int32) are the numbers of the partitions' topics in the columns.
     """
     compiled = changes.compiled
     states = (changes.before, changes.after, changes.flags, *changes.heaps)
     most, longest = run(most_changes, compiled, *states)
-    room = _Told(np.empty(most, np.int64), np.empty(most, np.int32), np.empty(most, np.uint8), np.empty(most, np.int32))
+    kinds: Any = (np.int64, np.int32, np.uint8, np.int32)
+    room = _BrokerChanges(*(np.empty(most, kind) for kind in kinds))
     lists = _Lists.of(max(int(longest), ISR))
     count, replicas, members = run(changes_of_brokers, compiled, order, *states, lists, room)
-    told, columns = _Told(*(array[:count] for array in room)), _Columns.room(count, replicas + 3, members + 3)
+    found = _BrokerChanges(*(array[:count] for array in room))
+    columns = _Columns.room(count, replicas + 3, members + 3)
     places = np.empty(count, np.int64)
-    numbers, brokers = told.brokers.astype(np.int64), 0
+    numbers, brokers = found.brokers.astype(np.int64), 0
     if count:
         numbers -= int(numbers.min())
         brokers = int(numbers.max()) + 1
     if brokers > _BROKERS_APART:
-        ids, numbers = np.unique(told.brokers, return_inverse=True)
+        ids, numbers = np.unique(found.brokers, return_inverse=True)
         numbers, brokers = numbers.reshape(-1).astype(np.int64), len(ids)
-    run(sort_changes, compiled, told.changed, changes.deltas, numbers, np.empty(brokers + 1, np.int64), places)
+    run(sort_changes, compiled, found.changed, changes.deltas, numbers, np.empty(brokers + 1, np.int64), places)
     changed = _Changed(changes.after, changes.deltas, topics, changes.partitions)
-    of_deltas = _Heads(*map(np.ascontiguousarray, (boundaries.offsets, boundaries.epochs, boundaries.times)))
-    run(fill_change_columns, compiled, told, places, changed, of_deltas, *changes.heaps, columns)
+    deltas = _Deltas(*map(np.ascontiguousarray, (boundaries.offsets, boundaries.epochs, boundaries.times)))
+    run(fill_change_columns, compiled, found, places, changed, deltas, *changes.heaps, columns)
     return columns._replace(replicas=columns.replicas[:replicas], isr=columns.isr[:members])
 
 
 def _order(changes: PartitionChanges, topics: Any) -> Any:
-    """By delta, topic's name and partition; of two topics of one name in a delta the removed one comes first."""
+    """The order by delta, topic's name and partition; of two topics with one name the removed one is first."""
     count = len(changes)
     has = ((changes.flags & HAS) != 0).astype(np.int64)
     numbers = changes.partitions.astype(np.int64)
@@ -166,11 +168,11 @@ def _order(changes: PartitionChanges, topics: Any) -> Any:
 
 
 def _ranks(names: pa.Array) -> Any:
-    """Where each name stands among all in order; equal names stand at the same place."""
+    """The rank of each name; equal names have the same rank."""
     return pc.rank(names, tiebreaker="dense").to_numpy().astype(np.int64)
 
 
 def _lists(bounds: Any, members: Any, gone: Any) -> pa.Array:
-    """Lists of numbers, a null where `gone` (bool, None for nowhere)."""
+    """Lists of numbers; null where `gone` (bool, None: nowhere)."""
     mask = None if gone is None else pa.array(gone)
     return pa.ListArray.from_arrays(pa.array(bounds), pa.array(members), mask=mask)

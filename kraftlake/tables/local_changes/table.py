@@ -1,12 +1,12 @@
-"""The Delta table `local_changes/`: what each published metadata delta told each broker to do.
+"""The Delta table `local_changes/`: the local changes of each broker in each published metadata delta.
 
 One row for a broker and a partition of a published delta. Read at one offset and broker, the rows are Kafka's
 `TopicsDelta.localChanges` of the delta that ends there: `deletes` are the rows with change `delete`, `electedLeaders`
 those with `leader_elected`, `leaders` those with `leader` or `leader_elected`, `followers` those with `follower`,
 `directoryIds` those that have a `directory`. Read in offset order they are a broker's whole history.
 
-Where the log starts above 0, the first rows are those of the snapshot that covers its start: what a broker is told
-that begins with it.
+If the log starts above 0, the first rows are those of loading the snapshot that covers its start, as a broker that
+starts with it does.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pyarrow as pa
 from kraftlake.tables.lake_table import TableDescription
 
 CHANGES_BY_NAME = ("delete", "directory", "follower", "leader", "leader_elected")
-"""What `change` can be, in the order of the words; see its comment in `COLUMNS`."""
+"""The values of `change`, sorted; see its comment in `COLUMNS`."""
 
 COLUMNS: tuple[tuple[pa.Field, str], ...] = (
     (

@@ -1,4 +1,4 @@
-"""The writer of `local_changes/`, as the streams over a lake's log take it."""
+"""The writer of `local_changes/`."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ BROKER_KINDS: Final = tuple(
 """The api keys of the records that make a broker active or fenced, or remove it."""
 
 TOPICS, PARTITIONS, OFFLINE, IMBALANCED, UNCLEAN, ELIGIBLE = range(6)
-"""What a delta changes of topics: by how much the counts grow, then the number of elections of each kind."""
+"""The columns of a delta's changes: the growth of each count of topics, then the number of elections of each kind."""
 
 
 class Counted(NamedTuple):
@@ -44,7 +44,7 @@ class Counted(NamedTuple):
 
 
 class ClusterCounter:
-    """Counts on from one delta to the next; `counts` are those after the last."""
+    """Updates the counts delta by delta; `counts` are those after the last delta."""
 
     def __init__(self, image: MetadataImage = MetadataImage.EMPTY) -> None:
         """Begin with the counts of an image."""
@@ -52,9 +52,9 @@ class ClusterCounter:
         self._cluster = image.cluster
 
     def take(self, chunk: DeltaChunk) -> Iterator[Counted]:
-        """The deltas that change a count, or have an election. They follow those before.
+        """The deltas that change a count or have an election, of a chunk that follows the chunks before.
 
-        Raises ReplayError or CorruptDataError, naming the offset, for a record that contradicts what is there.
+        Raises ReplayError or CorruptDataError, with the offset, for a record that contradicts the state so far.
         """
         changes = _topic_changes(chunk.partitions, len(chunk.boundaries))
         brokers = dict(self._take_brokers(chunk))
@@ -72,7 +72,7 @@ class ClusterCounter:
                 yield Counted(delta, self.counts, change[UNCLEAN], change[ELIGIBLE])
 
     def _take_brokers(self, chunk: DeltaChunk) -> Iterator[tuple[int, dict[str, int]]]:
-        """The deltas that name brokers, with the brokers' counts after each."""
+        """The deltas with records of brokers, with the counts of brokers after each."""
         chosen = chunk.records.are_of((*BROKER_KINDS, UNKNOWN_KIND))
         records, deltas = chunk.records.where(chosen), chunk.deltas[chosen]
         for number, delta in object_deltas(records, deltas, BROKER_KINDS, lambda: MetadataImage(cluster=self._cluster)):
@@ -90,7 +90,7 @@ def _broker_counts(cluster: ClusterImage) -> dict[str, int]:
 
 
 def _topic_changes(changes: PartitionChanges, deltas: int) -> Any:
-    """What each of `deltas` deltas changes: int64[deltas, 6], in the order of TOPICS to ELIGIBLE."""
+    """The changes of counts by each of `deltas` deltas: int64[deltas, 6], in the order of TOPICS to ELIGIBLE."""
     counts = np.zeros((deltas, ELIGIBLE + 1), np.int64)
 
     def add(column: int, of: Any, amounts: Any) -> None:
@@ -107,15 +107,15 @@ def _topic_changes(changes: PartitionChanges, deltas: int) -> Any:
         add(PARTITIONS, of, np.full(len(of), sign))
         add(OFFLINE, of, sign * (leaders == NO_LEADER))
         add(IMBALANCED, of, sign * (leaders != _preferred(rows, some, changes.heaps)))
-    left = changes.flags & HAS != 0  # Kafka counts the elections of partitions that are left
+    existing = changes.flags & HAS != 0  # Kafka counts the elections of partitions that still exist
     for column, elections in ((UNCLEAN, changes.unclean), (ELIGIBLE, changes.eligible)):
-        some = np.flatnonzero(left & (elections != 0))
+        some = np.flatnonzero(existing & (elections != 0))
         add(column, changes.deltas[some], elections[some])
     return counts
 
 
 def _counts_stay(changes: PartitionChanges) -> Any:
-    """The changes (bool[n]) of partitions that keep their leader and their replicas: most of them, and no count."""
+    """The changes (bool[n]) that keep the partition's leader and replicas, and so all counts: most changes do."""
     stay = changes.flags & (HAD | HAS) == HAD | HAS
     for column in (LEADER, 0, SHAPE):
         stay &= changes.before[:, column] == changes.after[:, column]

@@ -1,4 +1,4 @@
-"""The Delta table `cluster_metrics/`: Kafka's controller counts, a row for each offset from which on they are others.
+"""The Delta table `cluster_metrics/`: Kafka's controller counts, a row for each offset at which a count changes.
 
 The counts at any offset are those of the last row at or before it; `counts_by_minute` gives them for each minute.
 """

@@ -176,12 +176,12 @@ def test_row_groups_are_chosen_by_their_statistics(tmp_path: Path) -> None:
         groups = groups_at(metadata, 200)
         if writer == "one without statistics":
             assert len(groups) == metadata.num_row_groups
-            assert not any(group.all_so for group in groups)
+            assert not any(group.all_valid for group in groups)
         else:
             assert 0 < len(groups) < metadata.num_row_groups
     ended = rows.filter(pa.compute.is_null(rows.column("valid_to_offset")))
     metadata = pq.read_metadata(_write(ended, tmp_path / "open.parquet", "the job"))
-    assert all(group.all_so for group in groups_at(metadata, 1000))
+    assert all(group.all_valid for group in groups_at(metadata, 1000))
 
 
 def test_a_damaged_file_is_named_with_the_way_out(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Streams and batch jobs over a lake's log on Spark: replay into images, local changes and snapshots, derived tables.
 
-`pyspark` is imported in this room only, and only when one of these is touched.
+Only this room imports `pyspark`, and only when one of these names is used.
 """
 
 from __future__ import annotations

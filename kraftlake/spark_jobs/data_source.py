@@ -3,8 +3,8 @@
     spark.dataSource.register(KraftDataSource)
     spark.read.format("kraft").option("type", "PartitionRecord").load("SOURCE")
 
-`spark_session` registers it. Tasks read beside each other and give Arrow batches; options and the reader's schema say
-what of the records is decoded.
+`spark_session` registers it. Tasks read in parallel and return Arrow batches; the options and the reader's schema
+choose what is decoded.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class KraftSourceError(Exception):
-    """What is wrong with a read, as one sentence: Spark shows it as the error of the query."""
+    """The error of a read in one sentence, which Spark shows as the error of the query."""
 
 
-def told_in_one_sentence(function: F) -> F:
-    """Turns our errors into their sentence alone, without the traceback that Spark would print before it."""
+def in_one_sentence(function: F) -> F:
+    """Raise kraftlake's errors as KraftSourceError, without the traceback that Spark would print."""
 
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -62,7 +62,7 @@ def told_in_one_sentence(function: F) -> F:
 class KraftDataSource(DataSource):  # type: ignore[misc] # pyspark has no types here
     """`spark.read.format("kraft")`; see docs/spark-jobs.md for its options and columns."""
 
-    @told_in_one_sentence
+    @in_one_sentence
     def __init__(self, options: MutableMapping[str, str]) -> None:
         given = {name.lower(): value for name, value in options.items()}
         path = given.pop("path", None)
@@ -82,18 +82,18 @@ class KraftDataSource(DataSource):  # type: ignore[misc] # pyspark has no types 
 
     @classmethod
     def name(cls) -> str:
-        """What `format` is given."""
+        """The name for `format`."""
         return FORMAT
 
-    @told_in_one_sentence
+    @in_one_sentence
     def schema(self) -> StructType:
-        """The columns where the reader names none."""
-        open_scanned(self._path, self._first, self._last)  # what is wrong is said when the source is loaded
+        """The columns of a reader that names none."""
+        open_scanned(self._path, self._first, self._last)  # raises when the source is loaded, not when it is read
         return from_arrow_schema(typed_schema(self._only))
 
-    @told_in_one_sentence
+    @in_one_sentence
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Reads the columns of `schema`, which may be a part of them."""
+        """A reader of the columns of `schema`, which may be some of the source's."""
         wanted = checked_schema(to_arrow_schema(schema, timezone="UTC"), self._only)
         source, first, last = open_scanned(self._path, self._first, self._last)
         return RecordReader(
@@ -109,12 +109,12 @@ class KraftDataSource(DataSource):  # type: ignore[misc] # pyspark has no types 
         )
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802, ARG002 - Spark's names
-        """A log is streamed as the Delta table that a lake has: this one says so as soon as it is asked."""
+        """A reader that raises the error that this source has no stream: a lake's Delta table has."""
         return NoStreamReader()
 
-    @told_in_one_sentence
+    @in_one_sentence
     def writer(self, schema: StructType, overwrite: bool) -> NoReturn:  # noqa: ARG002
-        """Nothing is written to a log of Kafka's."""
+        """Raise the error that the source can't be written."""
         raise UsageError('format("kraft") only reads: `kraftlake import` and `kraftlake fork` make lakes')
 
 
@@ -125,10 +125,10 @@ class _Part(InputPartition):  # type: ignore[misc]
 
 
 class RecordReader(DataSourceReader):  # type: ignore[misc]
-    """Reads a scan, a part a task.
+    """Reads a scan, one range of offsets in each task.
 
-    It takes no filters from Spark: Spark 4.2 keeps what a Python source took of one use of a DataFrame for all its
-    other uses, so that a join of two parts of a log, or the whole after a part, would lack rows without a word.
+    It takes no filters from Spark: Spark 4.2 applies the filters that a Python source took for one use of a DataFrame
+    to its other uses too, so that a join of two ranges of a log would silently lack rows.
     """
 
     def __init__(self, scan: RecordScan, parts: list[tuple[int, int]]) -> None:
@@ -136,19 +136,19 @@ class RecordReader(DataSourceReader):  # type: ignore[misc]
         self._parts = parts
 
     def partitions(self) -> list[InputPartition]:
-        """The parts of the scan."""
+        """The ranges of the scan."""
         return [_Part(first, last) for first, last in self._parts]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The records of a part; Spark gives an empty one where there is none."""
+        """The records of a range; Spark gives an empty partition if there is none."""
         if isinstance(partition, _Part):
             yield from _batches(self._scan, partition)
 
 
 class NoStreamReader(DataSourceStreamReader):  # type: ignore[misc]
-    """Stands for the stream that there is none of; an error before there is a reader would be lost in Spark."""
+    """Raises the error that there is no stream; Spark would lose an error that `streamReader` raised."""
 
-    @told_in_one_sentence
+    @in_one_sentence
     def initialOffset(self) -> NoReturn:  # noqa: N802 - Spark's name
         """Raises KraftSourceError, always."""
         raise UsageError(
@@ -164,7 +164,7 @@ class NoStreamReader(DataSourceStreamReader):  # type: ignore[misc]
 def _batches(scan: RecordScan, part: _Part) -> Iterator[pa.RecordBatch]:
     tables = read_part(scan, part.first, part.last)
     while True:
-        table = told_in_one_sentence(next)(tables, None)
+        table = in_one_sentence(next)(tables, None)
         if table is None:
             return
         yield from table.to_batches()
@@ -185,6 +185,6 @@ def _bool_of(option: str, text: str | None) -> bool:
 
 
 def _in_spark_worker() -> bool:
-    """Whether this process is a Python worker of Spark's, or forked from the daemon that starts them."""
+    """Whether this process is a Python worker of Spark, or a fork of the daemon that starts workers."""
     spec = getattr(sys.modules.get("__main__"), "__spec__", None)
     return spec is not None and spec.name.startswith("pyspark.")

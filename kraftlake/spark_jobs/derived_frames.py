@@ -1,7 +1,7 @@
-"""The Delta tables that are derived from a lake's log as Spark frames, wherever lakes can lie.
+"""The derived tables of a lake as Spark DataFrames, on a disk or in an object store.
 
-On a disk Delta's own reader has them. In an object store Spark would need a client of Hadoop's, so there the executors'
-Python reads the tables' files.
+Delta's own reader reads tables on a disk. For an object store Spark would need a client of Hadoop's, so there Python on
+the executors reads the tables' files.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
     FileReader = Callable[[Location], Iterable[pa.Table]]
 
 _GLOBS = "__globPaths__"
-"""Spark's option for whether characters such as `*` in a path stand for others."""
+"""Spark's option for whether `*` and similar characters in a path are patterns."""
 
 
 def table_frame(
     spark: SparkSession, lake: str | Path | Location, table: str, *, columns: Sequence[str] | None = None
 ) -> DataFrame:
-    """The rows of a derived table (`events`, `partition_history`, …) as it is now; some of its columns or all.
+    """The rows of a derived table (`events`, `partition_history`, …) as it is now, in all or some of its columns.
 
-    Raises LakeError where there is no such table, UsageError for what is no column of it.
+    Raises LakeError if there is no such table, UsageError for an unknown column.
     """
     state = derived_table(fixed_location(lake), table)
     schema = columns_of(table, _schema(state), columns)
@@ -84,5 +84,5 @@ def _whole(schema: pa.Schema, path: Location) -> Iterator[pa.Table]:
             yield parquet.read_row_group(group, columns=schema.names).select(schema.names).cast(schema)
     except (pa.ArrowException, OSError, KeyError, ValueError) as fault:
         raise CorruptDataError(
-            f"{path} can't be read: {fault}. Where its table was put in order meanwhile, ask again."
+            f"{path} can't be read: {fault}. If its table was compacted meanwhile, ask again."
         ) from fault

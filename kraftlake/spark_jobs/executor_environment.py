@@ -1,4 +1,4 @@
-"""What executors need to know of the object store in which a lake lies: it goes along with their tasks."""
+"""The environment variables with which executors reach a lake's object store: Spark sends them with the tasks."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _PLACE: Final = (
 def lend_store_access(context: SparkContext) -> None:
     """Let the Python workers of executors reach the store that this process reaches.
 
-    Its endpoint and region, and the keys where this environment has any, go to them with the tasks, as Spark itself
-    does with what Hadoop's client reads; not into Spark's configuration, which pages and event logs show. What the
-    session was told by `spark.executorEnv.…` stays, and with one of the keys there none of ours is sent.
+    The endpoint, the region and the keys of this process's environment go to them with the tasks, and not into Spark's
+    configuration, which web pages and event logs show. Variables that the session sets by `spark.executorEnv.…` stay,
+    and if it sets one of the keys, none of this process's keys is sent.
     """
-    told = context.environment
-    wanted = _PLACE if any(name in told for name in _KEYS) else (*_PLACE, *_KEYS)
+    given = context.environment
+    wanted = _PLACE if any(name in given for name in _KEYS) else (*_PLACE, *_KEYS)
     for name in wanted:
         if name in os.environ:
-            told.setdefault(name, os.environ[name])
+            given.setdefault(name, os.environ[name])

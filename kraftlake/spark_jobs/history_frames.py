@@ -1,4 +1,4 @@
-"""What was so at an offset, from a history table, as a Spark frame."""
+"""The rows of a history table that were valid at an offset, as a Spark DataFrame."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 def state_frame(spark: SparkSession, lake: str | Path, when: Moment, table: str = PARTITIONS) -> DataFrame:
-    """The rows of a history table that were so at an offset or a time, as a DataFrame in the table's columns.
+    """The rows of a history table that were valid at an offset or a time, as a DataFrame in the table's columns.
 
-    It is what the table has for it now. In an object store the executors' own Python reads the files that can hold it,
-    else Spark's reader of Parquet files does. Raises LakeError where there is no such table, OffsetError for an offset
-    that it doesn't cover yet.
+    The rows are those of the table's current version. In an object store Python on the executors reads the files that
+    may have them, else Spark's Parquet reader does. Raises LakeError if there is no such table, OffsetError for an
+    offset that it doesn't cover yet.
     """
     schema = schema_of(table)
     state, offset = covering(fixed_location(lake), table, moment_of(when, None))
@@ -38,5 +38,5 @@ def state_frame(spark: SparkSession, lake: str | Path, when: Moment, table: str 
 
 
 def at_offset(offset: int) -> str:
-    """The SQL condition on a history table's rows that were so at an offset."""
+    """The SQL condition for the rows of a history table that were valid at an offset."""
     return f"{FROM} <= {offset} AND ({TO} > {offset} OR {TO} IS NULL)"

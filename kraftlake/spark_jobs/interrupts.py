@@ -1,4 +1,4 @@
-"""What an interrupt (SIGINT) does to a run that holds a Spark session of its own: it ends the run, and says nothing."""
+"""Lets an interrupt (SIGINT) end a run with its own Spark session, without tracebacks of py4j."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from pathlib import Path
 
 @contextmanager
 def silent_interrupts() -> Iterator[None]:
-    """Keep py4j from writing tracebacks of what hit it in the middle of a call; it raises them as well.
+    """Keep py4j from logging tracebacks of an interrupted call, which it raises as well.
 
-    It speaks by the root logger and by loggers of its own.
+    It logs by the root logger and by loggers of its own.
     """
     root, own = logging.getLogger(), logging.getLogger("py4j")
     propagated = own.propagate
@@ -31,8 +31,8 @@ def silent_interrupts() -> Iterator[None]:
 def interrupt_handler_kept() -> Iterator[None]:
     """Put back the handler that pyspark replaces when it starts a session.
 
-    Its own asks the JVM to cancel all jobs, by a second call within the one that was interrupted, which py4j can't do;
-    a run stops its stream and its session by itself.
+    pyspark's handler asks the JVM to cancel all jobs, by a second call within the interrupted one, which py4j can't do;
+    a run stops its stream and its session itself.
     """
     in_main_thread = threading.current_thread() is threading.main_thread()
     before = signal.getsignal(signal.SIGINT)

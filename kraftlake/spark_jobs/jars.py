@@ -1,8 +1,8 @@
-"""The jars that Spark needs beyond its own: asked of Spark's resolver (Ivy) once, then kept in a folder of the user's.
+"""The jars that Spark needs besides its own: resolved once by Spark's resolver (Ivy), then kept in the user's cache.
 
-Later runs only compare the folder with its list: no resolver, no network, none of the lines that it prints. Processes
-that need jars at the same time resolve one after another, each into an Ivy cache of its own that is deleted afterwards:
-neither `~/.ivy2` nor `~/.m2`, which others write, can spoil what is kept, and nothing that was cut short stays.
+Later runs only compare the folder with its list, without a resolver or the network. Processes that need jars at the
+same time resolve one after another, each into its own Ivy cache that is deleted afterwards: `~/.ivy2` and `~/.m2`,
+which other programs write, can't damage the kept jars, and an interrupted resolution leaves nothing.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def jars_are_cached(extra_packages: Sequence[str] = ()) -> bool:
 def kept_jars(name: str, resolve: Callable[[Path], Iterable[Path]]) -> tuple[Path, ...]:
     """The jars in the folder `name` of the cache.
 
-    Where they are not there, `resolve` finds them, given a folder for its files that is deleted afterwards; one process
-    at a time does so, and the others wait for it. Raises EnvironmentFaultError where the cache can't be written.
+    If they are missing, `resolve` finds them, with a folder for its files that is deleted afterwards; one process at a
+    time does so, and the others wait for it. Raises EnvironmentFaultError if the cache can't be written.
     """
     folder = _jars_folder() / name
     jars = _listed_jars(folder)
@@ -86,7 +86,7 @@ def _folder_name(extra_packages: Sequence[str]) -> str:
 
 
 def _listed_jars(folder: Path) -> tuple[Path, ...] | None:
-    """The jars of a filled folder; None where the folder is missing or is not what its list says."""
+    """The jars of a filled folder; None if the folder is missing or differs from its list."""
     try:
         listed: dict[str, int] = json.loads((folder / _LIST).read_text("utf-8"))
         if any((folder / name).stat().st_size != size for name, size in listed.items()):
@@ -109,7 +109,7 @@ def _one_at_a_time(folder: Path) -> Iterator[None]:
 
 
 def _fill(folder: Path, resolve: Callable[[Path], Iterable[Path]]) -> None:
-    """Resolves, copies beside `folder` and renames: whoever looks without the lock sees all of it or nothing."""
+    """Resolve, copy next to `folder` and rename: readers without the lock see all of it or nothing."""
     try:
         for left_by_a_killed_process in folder.parent.glob(f"{_STAGING}*"):
             shutil.rmtree(left_by_a_killed_process, ignore_errors=True)
@@ -122,7 +122,7 @@ def _fill(folder: Path, resolve: Callable[[Path], Iterable[Path]]) -> None:
                 shutil.copyfile(jar, made / jar.name)
                 sizes[jar.name] = (made / jar.name).stat().st_size
             (made / _LIST).write_text(json.dumps(sizes, indent=1), "utf-8")
-            if folder.exists():  # an unsound one: a folder can't be renamed over it
+            if folder.exists():  # a damaged one, which a rename can't replace
                 shutil.rmtree(folder)
             made.rename(folder)
     except OSError as fault:
@@ -134,15 +134,15 @@ def _not_kept(folder: Path, fault: OSError) -> EnvironmentFaultError:
 
 
 def resolve_jars(packages: Sequence[str], scratch: Path, excluded: Sequence[str] = ()) -> list[Path]:
-    """The jars of Maven's `packages` and of all that they need, but for `excluded` (`group:name`), below `scratch`.
+    """The jars of Maven's `packages` and their dependencies, except `excluded` (`group:name`), below `scratch`.
 
-    Spark's resolver finds them; a resolution that was cut short is repeated. Raises EnvironmentFaultError, which names
-    the artifact that can't be had.
+    Spark's resolver finds them; an interrupted resolution is repeated. Raises EnvironmentFaultError, which names the
+    artifact that is not available.
     """
     deadline = time.monotonic() + _RESOLVING_TAKES_AT_MOST
     asked = {"packages": list(packages), "excluded": list(excluded)}
     for attempt in range(_TRIES):
-        # The second goes on from what the first has got; the last one trusts nothing of it.
+        # The second try uses the files of the first, the last one does not.
         folder = scratch / ("again" if attempt == _TRIES - 1 else "first")
         folder.mkdir(exist_ok=True)
         said = _run_resolver(folder, json.dumps(asked), packages, deadline)
@@ -155,7 +155,7 @@ def resolve_jars(packages: Sequence[str], scratch: Path, excluded: Sequence[str]
 
 
 def _run_resolver(folder: Path, asked: str, packages: Sequence[str], deadline: float) -> str:
-    """Runs Spark's resolver in a process of its own, so that what it prints is kept away; gives that."""
+    """Run Spark's resolver in another process; returns what it printed."""
     environment = dict(os.environ, JAVA_HOME=str(java_home()), SPARK_LOCAL_IP="127.0.0.1")
     environment.pop("PYSPARK_GATEWAY_PORT", None)
     environment.pop("PYSPARK_SUBMIT_ARGS", None)
@@ -165,7 +165,7 @@ def _run_resolver(folder: Path, asked: str, packages: Sequence[str], deadline: f
         subprocess.Popen(  # noqa: S603 - this Python, our own module
             command,
             env=environment,
-            stdin=subprocess.PIPE,  # when it is closed, by a kill of this process too, the resolver and its JVM end
+            stdin=subprocess.PIPE,  # when it closes, also as this process is killed, the resolver and its JVM end
             stdout=said,
             stderr=said,
             start_new_session=True,
@@ -192,7 +192,7 @@ def _missing(said: str) -> str:
 
 
 def _reason(said: str) -> str:
-    """The line that tells most of what the resolver printed."""
+    """The most informative line that the resolver printed."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     for telling in (
         r"SERVER ERROR|java\.net\.\w+|javax\.net\.\w+",
@@ -206,7 +206,7 @@ def _reason(said: str) -> str:
 
 
 def _with_delta(extra_packages: Sequence[str]) -> list[str]:
-    """Which artifact goes with this Spark is Delta's own knowledge; the builder only collects options."""
+    """The packages with Delta's artifact for this Spark, which Delta's own function knows."""
     from delta import configure_spark_with_delta_pip
     from pyspark.sql import SparkSession
 
@@ -215,7 +215,7 @@ def _with_delta(extra_packages: Sequence[str]) -> list[str]:
 
 
 def _not_in_spark(jars: Iterable[Path]) -> list[Path]:
-    """Leaves out what Spark ships in another version: two versions of one library on a class path make odd faults."""
+    """The jars without libraries that Spark ships: two versions of a library on the class path break at random."""
     import pyspark
 
     shipped = {_artifact(jar.name) for jar in (Path(pyspark.__file__).parent / "jars").glob("*.jar")}

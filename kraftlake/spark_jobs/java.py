@@ -1,4 +1,4 @@
-"""Finds the Java that Spark runs on, and says in one sentence what to install where there is none."""
+"""Finds the Java that Spark runs on; the error without one says what to install."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def find_java() -> Java:
 
 
 def _candidate_homes() -> Iterator[Path]:
-    """Java homes to look at, best first, each once."""
+    """Existing Java homes, the best first, each once."""
     seen: set[Path] = set()
     for home in _all_homes():
         resolved = home.resolve()
@@ -88,24 +88,23 @@ def _all_homes() -> Iterator[Path]:
 
 
 def _home_of_command(command: Path) -> Path:
-    """The home of a `java` on the PATH: above its `bin`, or, where that is only a launcher, what Java itself says."""
+    """The home of a `java` on the PATH: the folder above its `bin`, or for a launcher the home that Java prints."""
     home = command.resolve().parent.parent
     if (home / "release").is_file():
         return home
-    told = re.search(r"^\s*java\.home = (.+)$", _ask(command), re.MULTILINE)
-    return Path(told.group(1).strip()) if told else home
+    found = re.search(r"^\s*java\.home = (.+)$", _ask(command), re.MULTILINE)
+    return Path(found.group(1).strip()) if found else home
 
 
 def _inspect(home: Path) -> Java | str:
-    """The Java at `home`, or why it is no use."""
+    """The Java at `home`, or the reason why Spark can't use it."""
     try:
         release = (home / "release").read_text("utf-8", "replace")
     except OSError:
         release = ""
     version = re.search(r'^JAVA_VERSION="([^"]+)"', release, re.MULTILINE)
     modules = re.search(r'^MODULES="([^"]*)"', release, re.MULTILINE)
-    told = version.group(1) if version else _told_version(home / "bin" / "java")
-    feature = _feature(told)
+    feature = _feature(version.group(1) if version else _printed_version(home / "bin" / "java"))
     if feature is None:
         return f"{home} does not start"
     if feature < OLDEST_JAVA:
@@ -115,13 +114,13 @@ def _inspect(home: Path) -> Java | str:
     return Java(home=home, feature=feature)
 
 
-def _told_version(command: Path) -> str:
-    told = re.search(r"^\s*java\.version = (\S+)", _ask(command), re.MULTILINE)
-    return told.group(1) if told else ""
+def _printed_version(command: Path) -> str:
+    found = re.search(r"^\s*java\.version = (\S+)", _ask(command), re.MULTILINE)
+    return found.group(1) if found else ""
 
 
 def _ask(command: Path) -> str:
-    """What `java` prints about itself; nothing when it can't be run."""
+    """What `java` prints about itself; empty if it can't be run."""
     try:
         answer = subprocess.run(  # noqa: S603 - the command is the machine's own java
             [str(command), "-XshowSettings:properties", "-version"],

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 def counts_by_minute(spark: SparkSession, lake: str | Path) -> DataFrame:
     """The counts at the end of each minute from the table's first to its last one, also where nothing changed.
 
-    Columns: `minute` (timestamp, its beginning), then the counts as in the table and the elections of that minute
-    summed. Rows without a time are left out. Raises LakeError where there is no such table.
+    Columns: `minute` (timestamp, its beginning), then the counts as in the table and the sums of that minute's
+    elections. Rows without a time are left out. Raises LakeError if there is no such table.
     """
     last = ",\n".join(f"last_value({name}, true) OVER so_far AS {name}" for name in COUNTS)
     changed = ",\n".join(f"max_by({name}, offset) AS {name}" for name in COUNTS)
@@ -35,6 +35,6 @@ def counts_by_minute(spark: SparkSession, lake: str | Path) -> DataFrame:
         FROM minutes LEFT JOIN changed USING (minute)
         WINDOW so_far AS (ORDER BY minute)
         ORDER BY minute
-        """,  # noqa: S608 - names of ours
+        """,  # noqa: S608 - names of columns
         rows=table_frame(spark, lake, CLUSTER_METRICS.name),
     )

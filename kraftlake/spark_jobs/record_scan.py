@@ -1,4 +1,4 @@
-"""What a read of typed records asks for, how it is split into parts, and the reading of a part: no Spark in it."""
+"""A read of typed records: its options, the ranges of offsets for tasks, the reading of a range. Needs no Spark."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ else:
     pc = LazyModule("pyarrow.compute")
 
 RECORDS_A_PART = 262_144
-"""Offsets that are read at once, and the fewest that a task is made for: four row groups of a lake's files."""
+"""The number of offsets that are read at once, and the least for a task: four row groups of a lake's files."""
 
 _TASKS = 4
 _PARTS_A_TASK = 4
-"""At most: a task costs Spark and its Python a tenth of a CPU second, as long as a hundred thousand records take."""
+"""The most parts for a task: a task costs a tenth of a CPU second, as much as a hundred thousand records."""
 
 _ROWS_AT_ONCE = 16_384
 _BULK_FROM = 20_000
@@ -40,7 +40,7 @@ _BULK_FROM = 20_000
 
 @attrs.frozen(kw_only=True)
 class RecordScan:
-    """Which records of a source are read, and what of them.
+    """Which records of a source are read, and which columns.
 
     Offsets `first` to `last` are included. `wanted` is a part of `typed_schema(only)`; with `only`, records of other
     types are left out.
@@ -55,7 +55,7 @@ class RecordScan:
 
 
 def type_of(given: str | None) -> str | None:
-    """A type as a log names it; `PartitionRecord` means PARTITION_RECORD. UsageError for one that does not exist."""
+    """A record type's name in the log; `PartitionRecord` means PARTITION_RECORD. UsageError for an unknown type."""
     if given is None:
         return None
     name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", text(given, "the name of a record type")).upper()
@@ -64,10 +64,10 @@ def type_of(given: str | None) -> str | None:
 
 
 def open_scanned(path: str, first: int | None, last: int | None) -> tuple[LogSource, int, int]:
-    """The source at `path` and the offsets that are read of it; all that it holds where they are None.
+    """The source at `path`, and the first and last offset that are read; None means the source's own.
 
-    Raises what opening raises, OffsetError for an offset that it does not hold, BrokenFileError where offsets between
-    them are missing, UsageError where they run backwards.
+    Raises what opening raises, OffsetError for an offset that the source does not hold, BrokenFileError if offsets
+    between them are missing, UsageError if `first` is after `last`.
     """
     first, last = whole_or_none(first), whole_or_none(last)
     if first is not None and last is not None and first > last:
@@ -86,9 +86,9 @@ def open_scanned(path: str, first: int | None, last: int | None) -> tuple[LogSou
 
 
 def parts_of(source: LogSource, first: int, last: int) -> list[tuple[int, int]]:
-    """Ranges of the offsets [first, last] that tasks can read beside each other: rows of a lake, segments of a log.
+    """Ranges of the offsets [first, last] that tasks can read in parallel: rows of a lake, segments of a log.
 
-    What lies in one file that is read from its start, as in an archive, is one part.
+    A source in one file that is read from its start, such as an archive, is one range.
     """
     if first > last:
         return []
@@ -114,7 +114,7 @@ def read_part(scan: RecordScan, first: int, last: int) -> Iterator[pa.Table]:
 
 
 def _log_rows(source: LogSource, first: int, last: int, columns: Sequence[str]) -> Iterator[pa.Table]:
-    """Rows of the offsets [first, last], in order, in pieces."""
+    """Rows of the offsets [first, last], in order, in tables of bounded size."""
     if isinstance(source.reader, LakeReader):
         for start in range(first, last + 1, RECORDS_A_PART):
             yield source.reader.log.rows(start, min(start + RECORDS_A_PART - 1, last), columns)
@@ -126,7 +126,7 @@ def _log_rows(source: LogSource, first: int, last: int, columns: Sequence[str]) 
         for part in bulk_batches(first, last):
             expected = part.last_offset + 1
             yield _between(to_rows([part]), first, last).select(columns)
-    if expected <= last:  # the slow way, or what is wrong
+    if expected <= last:  # sources without bulk batches, and errors
         for batches in gathered(source.batches(expected, last), _ROWS_AT_ONCE):
             yield _between(to_rows(batches), expected, last).select(columns)
 

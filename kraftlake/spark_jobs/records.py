@@ -1,7 +1,7 @@
 """The Delta table `records/`: every record of the log in typed columns, for SQL.
 
-A row is what `spark.read.format("kraft")` gives, secrets redacted. A large backlog is decoded and written by the
-executors, a file each task, and committed in pieces by the driver; what follows goes through the stream.
+A row is that of `spark.read.format("kraft")`, with secrets redacted. Executors decode and write a large backlog, a
+file in each task, and the driver commits the files in steps; the records after it go through the stream.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from kraftlake.spark_jobs.replay_listener import ReplayListener
 
 BACKLOG: Final = 1 << 20
-"""From so many missing records on, executors write them: fewer are in the table before tasks have started."""
+"""The number of missing records from which on executors write them: for fewer, starting tasks takes longer."""
 
 _PARTS_A_COMMIT = 16
 
@@ -49,7 +49,7 @@ def run_records(
     on_progress: Callable[[int, int], None] | None = None,
     listener: ReplayListener | None = None,
 ) -> StreamResult:
-    """Bring `records/` up to the end of the lake's log; as `run_tables`, but for a large backlog."""
+    """Bring `records/` up to the end of the lake's log; as `run_tables`, but executors write a large backlog."""
     lake = fixed_location(lake)
     options = options or StreamOptions()
     options.check()
@@ -67,10 +67,10 @@ def run_records(
 
 
 def write_backlog(lake: Location, session: RunSession, on_progress: Callable[[int, int], None] | None = None) -> int:
-    """Let executors write what `records/` lacks, if that is much; gives how many records it was.
+    """Let executors write the records that `records/` lacks, if they are many; returns their number.
 
-    Each commit takes whole batches and notes the offset that it ends with, so that a run that was killed goes on there.
-    Raises what reading and writing the lake raise, wherever that is, and EnvironmentFaultError when Spark fails.
+    Each commit has whole batches and the offset at their end, so that the next run goes on there after a kill. Raises
+    what reading and writing the lake raise, in any process, and EnvironmentFaultError if Spark fails.
     """
     log = MetadataLog.open(lake)
     with hold_tables(lake, [RECORDS.name]):
@@ -84,7 +84,7 @@ def write_backlog(lake: Location, session: RunSession, on_progress: Callable[[in
         lend_store_access(context)
         for start, last in _commits(log, first):
             parts = [(begin, min(begin + RECORDS_A_PART - 1, last)) for begin in range(start, last + 1, RECORDS_A_PART)]
-            write = partial(_written_or_told, partial(write_part, str(lake)))
+            write = partial(_written_or_fault, partial(write_part, str(lake)))
             with telling_faults():
                 made = context.parallelize(parts, len(parts)).map(write).collect()
             raise_first(fault for fault in made if isinstance(fault, str))
@@ -94,8 +94,8 @@ def write_backlog(lake: Location, session: RunSession, on_progress: Callable[[in
         return log.end_offset - first
 
 
-def _written_or_told(write: Callable[[tuple[int, int]], AddFile], part: tuple[int, int]) -> AddFile | str:
-    """What a task gives: the file, or a fault of ours as data."""
+def _written_or_fault(write: Callable[[tuple[int, int]], AddFile], part: tuple[int, int]) -> AddFile | str:
+    """The result of a task: the file, or an error of kraftlake as JSON."""
     try:
         return write(part)
     except KraftlakeError as fault:
@@ -103,7 +103,7 @@ def _written_or_told(write: Callable[[tuple[int, int]], AddFile], part: tuple[in
 
 
 def write_part(lake: str, part: tuple[int, int]) -> AddFile:
-    """Write the rows of offsets [first, last] as a data file of `records/`, which is no part of the table yet."""
+    """Write the rows of offsets [first, last] as a data file of `records/`, which is not in the table yet."""
     first, last = part
     scan = RecordScan(source=lake, wanted=typed_schema(), first=first, last=last)
     rows = pa.concat_tables(read_part(scan, first, last))

@@ -1,4 +1,4 @@
-"""How far a job's stream is, told by Spark after each micro-batch: a listener that users add to a session or a run."""
+"""A listener for the progress of a job's stream, after each micro-batch: users add it to a session or a run."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ OBSERVED: Final = "kraftlake"
 
 
 def observed(log: DataFrame) -> DataFrame:
-    """A stream of the log's rows that tells, in `observedMetrics`, how many there were and the last offset of them."""
+    """A stream of the log's rows with `observedMetrics`: the number of rows and their last offset."""
     return log.observe(OBSERVED, f.count(f.lit(1)).alias("records"), f.max("offset").alias("offset"))
 
 
 @attrs.frozen(kw_only=True)
 class ReplayProgress:
-    """What a micro-batch did.
+    """The progress of a stream after a micro-batch.
 
-    `records` rows of the log up to `offset`; `records_per_second` as Spark counts it; `bytes_outstanding` and
-    `files_outstanding` of the log that are not in a micro-batch yet. `lag` counts the offsets of the log after
-    `offset`, and `topics` and `partitions` those of the image there; None where only Spark was asked, not the run.
+    `records` rows of the log up to `offset`; `records_per_second` as Spark counts them; `bytes_outstanding` and
+    `files_outstanding` of the log that are not in a micro-batch yet. `lag` is the number of the log's offsets after
+    `offset`, `topics` and `partitions` those of the image there; None if the listener was added to a session only.
     """
 
     query: str
@@ -51,11 +51,10 @@ class ReplayProgress:
 
 
 class ReplayListener(StreamingQueryListener):  # type: ignore[misc] # Spark is untyped here
-    """Calls `on_progress` after each micro-batch of a job's stream that brought something.
+    """Calls `on_progress` after each micro-batch of a job's stream that had rows, on a thread of Spark's.
 
-    Give it to `run_tables` or `run_job`, which then tell it of the image too; or add it to a session, where it hears of
-    all jobs in it: `spark.streams.addListener(ReplayListener())`. Without `on_progress` it writes to the log. It is
-    called on a thread of Spark's.
+    Give it to `run_tables` or `run_job`, which add the numbers of the image; or add it to a session for all its jobs:
+    `spark.streams.addListener(ReplayListener())`. Without `on_progress` it writes log lines.
     """
 
     def __init__(self, on_progress: Callable[[ReplayProgress], None] | None = None) -> None:
@@ -65,19 +64,19 @@ class ReplayListener(StreamingQueryListener):  # type: ignore[misc] # Spark is u
         self._ended.set()
 
     def await_end(self, seconds: float) -> bool:
-        """Wait until a query has ended and all that was told of it was heard; False where that takes longer."""
+        """Wait until a query has ended and all its events have arrived; False if that takes longer."""
         return self._ended.wait(seconds)
 
     def note(self, query: str, offset: int, *, lag: int, topics: int, partitions: int) -> None:
-        """The run tells what it has made of the micro-batch that ends at `offset`, before Spark tells of it."""
+        """Add the run's numbers for the micro-batch that ends at `offset`, before Spark's event arrives."""
         self._noted[query, offset] = {"lag": lag, "topics": topics, "partitions": partitions}
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: ARG002, N802 - Spark's name
-        """Nothing to tell yet."""
+        """A query has started: `await_end` waits from now on."""
         self._ended.clear()
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
-        """A micro-batch is done."""
+        """Report a micro-batch that has ended."""
         progress = event.progress
         row = progress.observedMetrics.get(OBSERVED)
         if row is None or row["offset"] is None:
@@ -99,10 +98,10 @@ class ReplayListener(StreamingQueryListener):  # type: ignore[misc] # Spark is u
         )
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
-        """Nothing came."""
+        """Do nothing: no rows have arrived."""
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: ARG002, N802
-        """Whoever runs the stream says why; events come in their order, so none of its progress follows."""
+        """A query has ended; events arrive in order, so that no progress follows. The run raises the query's error."""
         self._ended.set()
 
 

@@ -1,9 +1,9 @@
-"""A process of its own that asks Spark's resolver for jars and writes their paths, as JSON, to `answer.json`.
+"""A program that asks Spark's resolver for jars and writes their paths, as JSON, to `answer.json`.
 
-Run by `kraftlake.spark_jobs.jars` with a folder for all of its files, and what it is asked as JSON: Maven coordinates
-under `packages`, and `group:name` of what to leave out under `excluded`. It leads a process group of its own, which it
-kills when its standard input is closed: the process that asked is gone then. No Spark context is started: spark-submit
-resolves its packages before it runs anything, and the properties of the bare gateway then name the jars.
+`kraftlake.spark_jobs.jars` runs it with a folder for all of its files, and a JSON object: Maven coordinates under
+`packages`, and `group:name` of excluded artifacts under `excluded`. It leads its own process group, which it kills when
+its standard input closes: the asking process has ended then. It starts no Spark context: spark-submit resolves packages
+before it runs anything, and the properties of the bare gateway then name the jars.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlsplit
 
 
 def main(folder: Path, packages: list[str], excluded: list[str]) -> None:
-    """Writes the answer where every jar was found; it is in place whole, or not at all."""
+    """Write the answer, in one step, if every jar was found."""
     from pyspark import SparkConf
     from pyspark.java_gateway import launch_gateway
 
@@ -27,7 +27,7 @@ def main(folder: Path, packages: list[str], excluded: list[str]) -> None:
     conf.set("spark.jars.ivy", str(folder / "ivy"))
     if excluded:
         conf.set("spark.jars.excludes", ",".join(excluded))
-    # Below user.home lie the local Maven repository, where a POM may lie without its jar, and Ivy's usual caches.
+    # Below user.home are the local Maven repository, which may have a POM without its jar, and Ivy's usual caches.
     options = os.environ.get("SPARK_SUBMIT_OPTS", "")
     os.environ["SPARK_SUBMIT_OPTS"] = f'{options} "-Duser.home={folder}"'
     gateway = launch_gateway(conf)
@@ -37,7 +37,7 @@ def main(folder: Path, packages: list[str], excluded: list[str]) -> None:
         gateway.shutdown()
         gateway.proc.stdin.close()
         gateway.proc.wait()
-    # A user's spark-defaults.conf may name jars of other places, too.
+    # A user's spark-defaults.conf may name jars of other folders, too.
     paths = [path for jar in jars.split(",") if (path := Path(unquote(urlsplit(jar).path))).is_relative_to(folder)]
     if paths:
         (folder / "answer").write_text(json.dumps([str(path) for path in paths]), "utf-8")

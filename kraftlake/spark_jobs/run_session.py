@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class RunSession:
-    """A session that was given, or that is active, or one of the run's own, which it stops: a context manager.
+    """The given session, or the active one, or the run's own, which it stops: a context manager.
 
-    A run with nothing to stream never asks for it, and so starts no JVM. `master` is for one of the run's own, in which
-    an interrupt ends the run without a word of py4j's.
+    A run with nothing to stream does not call `get`, and so starts no JVM. `master` is that of the run's own session,
+    in which an interrupt ends the run without messages of py4j.
     """
 
     def __init__(self, spark: SparkSession | None, name: str, master: str | None = None) -> None:
@@ -42,7 +42,7 @@ class RunSession:
 
     @property
     def held(self) -> SparkSession | None:
-        """The session where there is one."""
+        """The session if there is one already."""
         return self._spark
 
     def get(self) -> SparkSession:

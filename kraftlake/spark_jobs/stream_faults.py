@@ -1,4 +1,4 @@
-"""What Spark failed with under a run, as one of our errors."""
+"""Spark's errors during a run, as errors of kraftlake."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ _MOVED_UNDER_THE_STREAM = (
     "DELTA_VERSIONS_NOT_CONTIGUOUS",
     "failOnDataLoss",
 )
-"""What Spark says when files or versions went, or the schema changed, while a stream read them: it starts anew."""
+"""Words of Spark's errors for files, versions or a schema that changed during a stream, which then restarts."""
 
 
 class MovedUnderTheStreamError(Exception):
-    """The log's table changed while a stream read it, as it may: the stream is to be started anew."""
+    """The log's table changed while a stream read it, as compaction does: the stream has to restart."""
 
 
 def worded(fault: Exception) -> Exception:
-    """What a stream failed with, as one sentence."""
+    """The error of a stream as one sentence."""
     gone = jvm_gone(fault)
     if gone is not None:
         return gone
@@ -33,14 +33,14 @@ def worded(fault: Exception) -> Exception:
 
 
 def first_words(fault: BaseException) -> str:
-    """The first line of what Spark says of a fault; py4j puts one before it that names nothing but its own call."""
+    """The first line of Spark's message, without the line that py4j puts before it."""
     lines = (line.strip().removeprefix(": ") for line in str(fault).splitlines())
     said = (line for line in lines if line and not line.startswith("An error occurred while calling "))
     return next(said, type(fault).__name__)[:300]
 
 
 def jvm_gone(fault: BaseException) -> EnvironmentFaultError | None:
-    """The sentence for what py4j raises where nobody answers any more; None for anything else."""
+    """The error for a JVM that has ended, of what py4j raises then; None for any other fault."""
     from py4j.protocol import Py4JNetworkError
 
     if not isinstance(fault, (Py4JNetworkError, ConnectionError)):
@@ -51,9 +51,9 @@ def jvm_gone(fault: BaseException) -> EnvironmentFaultError | None:
 
 
 def beneath(fault: BaseException) -> BaseException:
-    """What ended a run whose JVM has gone.
+    """The error that ended a run whose JVM has ended.
 
-    Then whatever is put in order on the way out fails as well, and hides an interrupt that both were sent.
+    Cleaning up then fails as well, and its error hides an interrupt that both processes got.
     """
     if isinstance(fault, KraftlakeError):
         return fault

@@ -1,4 +1,4 @@
-"""Where a stream over the log's table may start: never with Delta's initial snapshot, which has no offset order."""
+"""Where a stream over the log's table starts: never with Delta's initial snapshot, which is not in offset order."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class StreamStart:
 
 
 def choose_start(log: TableState, *, end_offset: int, needed: int) -> StreamStart:
-    """The newest version at which the log ends at or before offset `needed`, so that the stream brings all the rest.
+    """The newest version at which the log ends at or before offset `needed`: a stream from there brings all the rest.
 
-    Where the commits between are not all there any more (cleaned up), or their files are not (compacted and
-    vacuumed), the oldest version after that gap. `end_offset` is the log's end at `log.version`.
+    If commits in between are missing (cleaned up), or their files (compacted and vacuumed), the oldest version after
+    that gap. `end_offset` is the log's end at `log.version`.
     """
     start = StreamStart(version=log.version, end_offset=end_offset)
     for earlier in _earlier(log, start):
@@ -44,7 +44,7 @@ def choose_start(log: TableState, *, end_offset: int, needed: int) -> StreamStar
 
 
 def _earlier(log: TableState, start: StreamStart) -> Iterator[StreamStart]:
-    """The starts before `start`, newest first, as long as what lies between can be streamed."""
+    """The starts before `start`, the newest first, as long as the commits in between can be streamed."""
     while start.version > 0:
         commit = read_commit(log.path, start.version)
         if commit is None or commit.metadata is not None or commit.protocol is not None:
@@ -61,7 +61,7 @@ def _earlier(log: TableState, start: StreamStart) -> Iterator[StreamStart]:
 
 
 def _first_offset(table: Location, add: AddFile) -> int | None:
-    """The first offset in a file of the log; None where the file is gone or says nothing."""
+    """The first offset in a file of the log; None if the file is missing or has no statistics."""
     statistics = add.statistics
     first = None if statistics is None else statistics.min_values.get("offset")
     return first if isinstance(first, int) and (table / add.path).exists() else None
@@ -70,8 +70,8 @@ def _first_offset(table: Location, add: AddFile) -> int | None:
 def resumable(checkpoint: Path, log: TableState, *, end_offset: int, needed: int) -> bool:
     """Whether a stream can go on from its checkpoint and bring offset `needed` and all after it.
 
-    It can't where the checkpoint is of another table, has no finished micro-batch, is ahead of what the targets hold,
-    or names commits or files that are gone. The checkpoint then says nothing that the targets don't know themselves.
+    It can't if the checkpoint is of another table, has no finished micro-batch, is ahead of the tables, or names
+    commits or files that are missing. The tables' own offsets then replace the checkpoint.
     """
     position = _position(checkpoint)
     if position is None or position[0] != log.metadata.id:
@@ -100,9 +100,9 @@ def _position(checkpoint: Path) -> tuple[str, int] | None:
 
 
 def discard(checkpoint: Path) -> None:
-    """Delete a stream's checkpoint, and nothing else that lies in its folder.
+    """Delete a stream's checkpoint, which is all that its folder holds.
 
-    Raises UsageError for a folder that holds other things and no checkpoint.
+    Raises UsageError for a folder with other files.
     """
     if not checkpoint.exists():
         return

@@ -13,13 +13,13 @@ from kraftlake.spark_jobs.run_named_job import run_job
 from kraftlake.tables.jobs import JOBS
 
 SNAPSHOT: Final = "snapshot"
-"""The job that is no stream: see `build_snapshot`."""
+"""The job without a stream: see `build_snapshot`."""
 
 _OF_STREAMS: Final = ("trigger", "max_files_per_trigger", "max_bytes_per_trigger", "checkpoint")
 
 
 def main(arguments: list[str] | None = None, prog: str = "kraftlake.spark_jobs.submit") -> int:
-    """Run a job; prints one JSON object that says what it did. The exit code is kraftlake's."""
+    """Run a job and print its result as one JSON object. The exit code is kraftlake's."""
     parser = _parser(prog)
     given = parser.parse_args(arguments)
     if given.job == SNAPSHOT:
@@ -29,13 +29,13 @@ def main(arguments: list[str] | None = None, prog: str = "kraftlake.spark_jobs.s
     elif given.at_offset is not None:
         parser.error(f"--at-offset is for {SNAPSHOT}: what a stream writes reaches to the end of the log")
     try:
-        told = _run(given)
+        result = _run(given)
     except KraftlakeError as fault:
         sys.stderr.write(f"{fault}\n")
         return fault.exit_code
     except KeyboardInterrupt:
         return 130
-    sys.stdout.write(json.dumps(told) + "\n")
+    sys.stdout.write(json.dumps(result) + "\n")
     return 0
 
 

@@ -1,8 +1,8 @@
-"""A structured stream over a lake's log that keeps derived tables up to date: the part that all stream jobs share.
+"""A structured stream over a lake's log that keeps derived tables up to date: all stream jobs use it.
 
-The tables themselves know their last offset. A backlog is read from the lake's files, and the stream goes on after it.
-The stream's checkpoint is used where it agrees with the tables and discarded where it does not; the run then reads from
-the log itself what the stream will not bring.
+The tables have their own last offsets. A backlog is read from the lake's files, and the stream goes on after it. The
+stream's checkpoint is used if it agrees with the tables, else discarded; the run then reads the records that the stream
+will not bring from the log itself.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _POLL_SECONDS = 0.2
 _UMASK = "fs.permissions.umask-mode"
 """Hadoop's setting for the modes of the files in a stream's checkpoint; it overrides the process's own umask."""
 _RESTARTS = 5
-"""How often in a row a stream is started again although the tables got nothing new."""
+"""The number of restarts of a stream in a row without new rows for the tables."""
 
 
 def run_tables(
@@ -84,7 +84,7 @@ def run_tables(
 
 
 class _TableStream:
-    """The stream of one run: what the tables lack comes from the lake's files first, then from Spark."""
+    """The stream of one run: the tables' missing rows come from the lake's files first, then from Spark."""
 
     def __init__(
         self, job: str, lake: Location, run: TableRun, session: RunSession, listener: ReplayListener | None
@@ -99,7 +99,7 @@ class _TableStream:
         self._reached = threading.Event()
 
     def run(self, options: StreamOptions, checkpoint: Path) -> None:
-        """Run to the end, starting the stream again where the log's table changed during it."""
+        """Run to the end, restarting the stream if the log's table changed during it."""
         run = self._run
         run.begin()
         restarts = 0
@@ -121,7 +121,7 @@ class _TableStream:
         run = self._run
         last = run.end_offset - 1
         last = last if options.until_offset is None else min(last, options.until_offset)
-        if isinstance(self._lake, ObjectPath):  # read without Spark, which would need a client of the store
+        if isinstance(self._lake, ObjectPath):  # Spark would need a client of the store
             run.catch_up(last, to_the_end=True)
             return
         if options.max_files is None and run.end_offset - 1 - run.last_offset >= BACKLOG_FROM:
@@ -182,7 +182,7 @@ class _TableStream:
         return writer.trigger(processingTime=options.trigger)
 
     def _micro_batch(self, frame: DataFrame, until_offset: int | None) -> None:
-        """Take in one micro-batch, on a thread of Spark's. An exception is kept: Spark turns it into text."""
+        """Take one micro-batch, on a thread of Spark's. An exception is kept: Spark turns it into text."""
         try:
             self.micro_batches += 1
             # Sorting in Arrow reads the input once; orderBy would read it twice.
@@ -198,7 +198,7 @@ class _TableStream:
         except Exception as fault:
             self._fault = fault
             raise
-        except BaseException as fault:  # Spark would wait forever for a thread that it ends
+        except BaseException as fault:  # Spark would wait forever for a thread that ends with it
             self._fault = fault
             raise RuntimeError(type(fault).__name__) from fault
 

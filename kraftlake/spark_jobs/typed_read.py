@@ -1,6 +1,6 @@
 """Typed records of a lake as a Spark DataFrame, read and decoded in Arrow on the executors.
 
-The executors' Python reads the lake's files itself: rows that went through the JVM first took twice the CPU time.
+Python on the executors reads the lake's files itself: rows that went through the JVM first took twice the CPU time.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ def read_records(
     """The records at the offsets [start_offset, end_offset] of a lake, or of another source, with typed columns.
 
     Without `type`, a struct column for each record type, null in the rows of others; with one (`PartitionRecord` or
-    `PARTITION_RECORD`) its rows alone, and its fields as columns. Name the `columns` that are wanted: every one has its
-    way from Python to the JVM. Rows come in no order. Secrets are redacted unless `show_secrets`.
+    `PARTITION_RECORD`) its rows alone, and its fields as columns. Name the `columns` that are needed: each one is
+    copied from Python to the JVM. Rows come in no order. Secrets are redacted unless `show_secrets`.
 
-    Raises NotASourceError where there is none, OffsetError for an offset that it does not hold, UsageError for a type
-    or column that does not exist. A record that is broken fails the query with its offset.
+    Raises NotASourceError if there is no source, OffsetError for an offset that it does not hold, UsageError for an
+    unknown type or column. A record that can't be decoded fails the query with its offset.
     """
     from pyspark.sql.pandas.types import from_arrow_schema
 

@@ -1,4 +1,4 @@
-"""Snapshots of clusters of any size: the fold, and what comes of it, spread over Spark's executors."""
+"""Snapshots of clusters of any size: Spark's executors fold the log and write the files."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 class BuiltSnapshot:
     """A snapshot that the lake has now, of the image at `offset`.
 
-    `written` is False where it was there before. `base` names the snapshot that the fold started from (None: the
-    empty image), `shards` says how many parts the cluster was folded in; both say nothing of one that was there.
+    `written` is False if the lake had it before. `base` names the snapshot that the fold started from (None: the empty
+    image), `shards` is the number of shards of the fold; neither is set for a snapshot that the lake had before.
     """
 
     name: str
@@ -50,7 +50,7 @@ class BuiltSnapshot:
     shards: int = 0
 
     def to_json(self) -> dict[str, Any]:
-        """The machine form."""
+        """The JSON form."""
         return {
             "name": self.name,
             "offset": self.offset,
@@ -71,17 +71,17 @@ def build_snapshot(
     shards: int | None = None,
     from_snapshot: bool | None = None,
 ) -> BuiltSnapshot:
-    """Fold the lake's log up to and including `at_offset` and keep the image in `snapshots/`, in one commit.
+    """Fold the lake's log up to and including `at_offset` and write the image to `snapshots/`, in one commit.
 
-    It goes on from the newest snapshot at or before that offset (`from_snapshot` False: from the log alone), and holds
-    the same records in the same batches as the one that `kraftlake` would write without Spark, where no batch of
-    1,024 topics and partitions has more than a megabyte. `at_offset` None is the end of the log, or, where a metadata
-    transaction is open there, the offset before that began. `shards` is chosen by the number of records where None.
+    The fold goes on from the newest snapshot at or before that offset (`from_snapshot` False: from the log alone). The
+    snapshot has the same records in the same batches as one that is written without Spark, if no batch of 1,024 topics
+    and partitions has more than a megabyte. `at_offset` None is the end of the log, or, if a metadata transaction
+    is open there, the offset before its begin. `shards` None: a number that suits the number of records.
 
-    The executors read the lake's files and write those of the snapshot themselves. Raises OffsetError for an offset
-    that has no image, or that is inside of a batch or a metadata transaction; what a replay raises, with its offset;
-    UnwritableMetadataError where the image's metadata.version does not go with what it holds; EnvironmentFaultError
-    where Spark fails. The lake then has no other snapshots than before.
+    The executors read the lake's files and write those of the snapshot. Raises OffsetError for an offset that has no
+    image, or that is within a batch or a metadata transaction; what a replay raises, with its offset;
+    UnwritableMetadataError if the image's metadata.version can't express its content; EnvironmentFaultError if Spark
+    fails. After an error the lake has the same snapshots as before.
     """
     place, at_offset = fixed_location(lake), whole_or_none(at_offset)
     log = MetadataLog.open(place)
@@ -106,7 +106,7 @@ def build_snapshot(
 def run_snapshot(lake: str | Path, at_offset: int | None = None, *, master: str = "local[*]") -> BuiltSnapshot:
     """`build_snapshot` in the active Spark session or one of its own, of which `master` is the master.
 
-    No JVM is started where there is no lake, or no such offset in it, or where the lake has the snapshot.
+    No JVM is started if there is no lake, or no such offset in it, or if the lake has the snapshot.
     """
     place, at_offset = fixed_location(lake), whole_or_none(at_offset)
     log = MetadataLog.open(place)
@@ -122,7 +122,7 @@ def run_snapshot(lake: str | Path, at_offset: int | None = None, *, master: str 
 
 @attrs.frozen(kw_only=True, eq=False)
 class Fold:
-    """A fold that was made: its plan, its rows (FOLDED_SCHEMA), what they say but for topics, and all else."""
+    """A finished fold: its plan, its rows (FOLDED_SCHEMA), what was collected of them, and the records of no topic."""
 
     plan: FoldPlan
     rows: DataFrame
@@ -134,9 +134,9 @@ class Fold:
 def folding(
     spark: SparkSession, log: MetadataLog, at: int, *, shards: int | None = None, from_snapshot: bool | None = None
 ) -> Iterator[Fold]:
-    """Fold the log up to `at`; the rows are kept on the executors' disks as long as the context is open.
+    """Fold the log up to `at`; the rows stay on the executors' disks until the context ends.
 
-    A base whose checksum is wrong is passed over with a warning.
+    A base with a wrong checksum is skipped with a warning.
     """
     from pyspark import StorageLevel
 

@@ -1,6 +1,6 @@
-"""What goes from the readers of a log to the shards of a fold: many records of one shard as one row of a few cells.
+"""The rows from the readers of a log to the shards of a fold: a row has many records of one shard in a few cells.
 
-A row costs the JVM and Arrow about as much whatever is in it: so a million records are some hundred rows.
+The JVM's and Arrow's cost of a row hardly depends on its size, so that a million records are some hundred rows.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from kraftlake.runtime.errors import KraftlakeError
 from kraftlake.tables.changes.log_values import LogValues
 
 BASE, LOG, CHECK, FAULT = 0, 1, 2, 3
-"""What a chunk is of: the snapshot that the fold starts from, the log behind it, the checksum of a base's piece, or a
-fault in reading."""
+"""The content of a chunk: records of the snapshot that the fold starts from, records of the log after it, the checksum
+of a piece of that snapshot, or an error of a reader."""
 
 CHUNK_SCHEMA = pa.schema(
     [
@@ -59,7 +59,7 @@ class Chunk:
 
 
 def chunks_of(batch: pa.RecordBatch) -> list[Chunk]:
-    """The rows of a batch of CHUNK_SCHEMA; they copy nothing."""
+    """The rows of a batch of CHUNK_SCHEMA, as views."""
     columns = [batch.column(batch.schema.get_field_index(name)) for name in CHUNK_SCHEMA.names]
     chunks = []
     for row in range(batch.num_rows):
@@ -85,21 +85,21 @@ def batch_of(chunks: list[Chunk]) -> pa.RecordBatch:
 
 
 def chunk_of_fault(shards: int, fault: KraftlakeError) -> Chunk:
-    """A fault in reading, for nobody's shard."""
-    told = fault_to_json(fault).encode()
-    return Chunk(shard=shards, part=FAULT, first=0, payload=told, sizes=b"", offsets=b"", kinds=b"")
+    """An error of a reader, for the number after the shards'."""
+    text = fault_to_json(fault).encode()
+    return Chunk(shard=shards, part=FAULT, first=0, payload=text, sizes=b"", offsets=b"", kinds=b"")
 
 
 def fault_to_json(fault: KraftlakeError) -> str:
-    """A fault as data: so it crosses processes, where Spark would make a traceback of it."""
+    """An error as JSON, to pass it between processes: Spark would make a traceback of an exception."""
     return json.dumps({"kind": type(fault).__name__, "text": str(fault), "offset": getattr(fault, "offset", None)})
 
 
 def raise_first(faults: Iterable[str]) -> None:
-    """Raise the fault with the lowest offset, if there is any."""
-    told = [json.loads(fault) for fault in faults]
-    if not told:
+    """Raise the error with the lowest offset, if there is any."""
+    found = [json.loads(fault) for fault in faults]
+    if not found:
         return
-    first = min(told, key=lambda fault: (fault["offset"] is None, fault["offset"] or 0))
+    first = min(found, key=lambda fault: (fault["offset"] is None, fault["offset"] or 0))
     kind = getattr(errors, first["kind"], KraftlakeError)
     raise kind(first["text"], **({} if first["offset"] is None else {"offset": first["offset"]}))

@@ -1,4 +1,4 @@
-"""What the fold of a shard hands back, as a row of a few cells. Knows no Spark."""
+"""The result of the fold of a shard, as a row of a few cells. Needs no Spark."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FOLDED_SCHEMA = pa.schema(
     ]
 )
 """The shard; its topics as an Arrow stream of `topics_to_arrow`; streams of NAMES_SCHEMA, REMOVED_SCHEMA and
-CLEARED_SCHEMA; chunks for no shard; or what went wrong, as JSON."""
+CLEARED_SCHEMA; chunks for no shard; or an error, as JSON."""
 
 NAMES_SCHEMA = pa.schema([pa.field("name", pa.string()), pa.field("partitions", pa.int32())])
 REMOVED_SCHEMA = pa.schema([pa.field("offset", pa.int64()), pa.field("name", pa.string())])
@@ -57,7 +57,7 @@ def fold_shard(chunks: Iterable[Chunk], *, split_at: int | None = None, base_las
 
 
 def row_of_shard(shard: int, fold: ShardFold) -> pa.RecordBatch:
-    """What a shard's fold came to."""
+    """The result of a shard's fold."""
     topics = fold.topics()
     packed = topics.rows()
     starts = packed.table.starts
@@ -76,12 +76,12 @@ def row_of_shard(shard: int, fold: ShardFold) -> pa.RecordBatch:
 
 
 def row_of_others(shard: int, chunks: Iterable[Chunk]) -> pa.RecordBatch:
-    """The chunks for no shard, as they came."""
+    """The chunks for no shard, unchanged."""
     return one_row(FOLDED_SCHEMA, shard=shard, others=stream_of(pa.Table.from_batches([batch_of(list(chunks))])))
 
 
 def row_of_fault(shard: int, fault: KraftlakeError) -> pa.RecordBatch:
-    """What went wrong: it crosses processes as data, for Spark would make text of it."""
+    """The error of a shard's fold, as JSON."""
     return one_row(FOLDED_SCHEMA, shard=shard, fault=fault_to_json(fault))
 
 
@@ -112,7 +112,7 @@ def topics_in(cell: pa.Buffer | bytes) -> TopicsImage:
 
 @attrs.frozen(kw_only=True, eq=False)
 class Collected:
-    """What all shards say together, but for their topics.
+    """The results of all shards without their topics.
 
     `names` has NAMES_SCHEMA, in no order; `others` are the chunks for no shard.
     """

@@ -1,4 +1,4 @@
-"""A fold as Spark frames: read and dealt out, shuffled by shard, folded shard by shard."""
+"""A fold as Spark DataFrames: records are read and routed, shuffled by shard, and folded shard by shard."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _COLLECTED = ("shard", "names", "removed", "cleared", "others", "fault")
 
 
 def chunks_frame(spark: SparkSession, plan: FoldPlan) -> DataFrame:
-    """All that the plan reads, dealt out: rows of CHUNK_SCHEMA, those of a shard in one partition and in order."""
+    """All records of the plan by shard: rows of CHUNK_SCHEMA, those of a shard in one partition and in order."""
 
     def read(number: int) -> Iterator[pa.RecordBatch]:
         try:
@@ -61,7 +61,7 @@ def chunks_frame(spark: SparkSession, plan: FoldPlan) -> DataFrame:
 
 
 def folded_frame(spark: SparkSession, plan: FoldPlan) -> DataFrame:
-    """A row of FOLDED_SCHEMA for each shard that has anything."""
+    """A row of FOLDED_SCHEMA for each shard that has records."""
 
     def fold(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for shard, chunks in shards_in(batches):
@@ -77,7 +77,7 @@ def folded_frame(spark: SparkSession, plan: FoldPlan) -> DataFrame:
 
 
 def of_topics(plan: FoldPlan, shards: Iterable[tuple[int, Iterator[Chunk]]]) -> Iterator[tuple[int, Iterator[Chunk]]]:
-    """The shards of topics. Raises the fault of a reader, if there was one, and that of a record of features."""
+    """The shards of topics. Raises the error of a reader, and that of a record of features."""
     for shard, chunks in shards:
         if shard < plan.shards:
             yield shard, chunks
@@ -98,7 +98,7 @@ def sound_plan(
     from_snapshot: bool | None = None,
     topics_only: bool = False,
 ) -> FoldPlan:
-    """As `plan_fold`, from a base that the executors have read and found whole; others are passed over."""
+    """As `plan_fold`, from a base whose checksum the executors have checked; damaged ones are skipped."""
     plan = partial(
         plan_fold,
         log,
@@ -125,7 +125,7 @@ def _checks(spark: SparkSession, plan: FoldPlan) -> list[Chunk]:
 
 
 def collected(folded: DataFrame) -> Collected:
-    """What the rows of `folded_frame` say but for topics. Raises the first fault in one of them."""
+    """The rows of `folded_frame` without topics. Raises the first error in a row."""
     with telling_faults():
         rows = folded.select(*_COLLECTED).toArrow()
     return Collected.of(rows)
@@ -154,7 +154,7 @@ def in_arrow(frame: DataFrame, function: InArrow, schema: pa.Schema) -> DataFram
 
 @contextmanager
 def bounded_batches(spark: SparkSession) -> Iterator[None]:
-    """What goes between the JVM and Python stays below 64 MiB at once, but for one row that is larger."""
+    """Keep the batches between the JVM and Python below 64 MiB each, except for a single larger row."""
     name = "spark.sql.execution.arrow.maxBytesPerBatch"
     before = spark.conf.get(name)
     spark.conf.set(name, _BATCH_BYTES)
@@ -167,7 +167,7 @@ def bounded_batches(spark: SparkSession) -> Iterator[None]:
 
 @contextmanager
 def telling_faults() -> Iterator[None]:
-    """Spark's own faults as EnvironmentFaultError, in a sentence."""
+    """Raise Spark's own errors as EnvironmentFaultError with one sentence."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
@@ -178,5 +178,5 @@ def telling_faults() -> Iterator[None]:
         if gone is not None:
             raise gone from fault
         lines = [line.strip() for line in str(fault).splitlines() if line.strip()]
-        told = lines[-1][:300] if "Python worker" in str(fault) else first_words(fault)
-        raise EnvironmentFaultError(f"Spark failed: {told}") from fault
+        reason = lines[-1][:300] if "Python worker" in str(fault) else first_words(fault)
+        raise EnvironmentFaultError(f"Spark failed: {reason}") from fault

@@ -1,4 +1,4 @@
-"""All partitions of a cluster at any offset, as a Spark frame of plain columns."""
+"""All partitions of a cluster at any offset, as a Spark DataFrame of plain columns."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def image_frame(
 ) -> DataFrame:
     """The partitions of the image at `at_offset` (the end of the log where None), a row each: PARTITION_SCHEMA.
 
-    Folded on the executors when the frame is used, from the newest snapshot at or before that offset. Records of a
-    metadata transaction that is open there are not in it. Raises OffsetError for an offset without an image; what is
-    wrong with a record is raised when the frame is used.
+    The executors fold the log when the DataFrame is used, from the newest snapshot at or before that offset, without
+    a metadata transaction that is open there. Raises OffsetError for an offset without an image; the error of a record
+    is raised when the DataFrame is used.
     """
     log = MetadataLog.open(fixed_location(lake))
     at_offset = whole_or_none(at_offset)

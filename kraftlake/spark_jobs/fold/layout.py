@@ -1,6 +1,6 @@
-"""Where the records of a snapshot stand, before its topics are written: offsets, batches, and what is around topics.
+"""The offsets and batches of a snapshot's records, and its records before and after the topics. Needs no Spark.
 
-Knows no Spark. Source of the form: `kraftlake.kafka_files.snapshots.batches`.
+Source of the form: `kraftlake.kafka_files.snapshots.batches`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ RECORDS_OF_A_PART = 1_000_000
 
 @attrs.frozen(kw_only=True)
 class TopicRange:
-    """The topics with names from `first_name` on, up to the next range's: a file of the snapshot."""
+    """The topics with names from `first_name` to that of the next range, exclusive: a file of the snapshot."""
 
     number: int
     first_name: str
@@ -73,9 +73,9 @@ def ranges_of(names: pa.Table, first_offset: int, records: int = RECORDS_OF_A_PA
 
 @attrs.frozen(kw_only=True, eq=False)
 class Head:
-    """What stands before the topics: `rows`, and the first offset of the batch that is open behind them.
+    """The snapshot before the topics: its `rows`, and the first offset of its last batch, which the topics continue.
 
-    Topics go on in that batch. `records` and `size` are what it holds so far (BatchCutter's).
+    `records` and `size` are those of that batch so far (see `BatchCutter`).
     """
 
     rows: pa.Table
@@ -85,14 +85,14 @@ class Head:
 
     @property
     def end_offset(self) -> int:
-        """Where the topics begin."""
+        """The offset at which the topics begin."""
         return int(self.rows.num_rows)
 
 
 def batches_of(open_batch: int, offsets: Any) -> Any:
-    """The batches of records of topics, by offset: they go on in the open one, and each ends when it is full.
+    """The base offsets of the batches of topics' records, by offset: they fill the open batch, then further ones.
 
-    A topic's records are small: 1,024 of them never make the megabyte that ends a batch, too.
+    A batch ends after 1,024 records. It would also end after a megabyte, but records of topics are smaller.
     """
     return open_batch + (offsets - open_batch) // MAX_RECORDS_IN_BATCH * MAX_RECORDS_IN_BATCH
 
@@ -123,7 +123,7 @@ def tail_of(
     topic_records: int,
     last_sizes: Any,
 ) -> pa.Table:
-    """What stands behind the topics, and the footer.
+    """The records after the topics, and the footer.
 
     `last_sizes` are the sizes of the last values of topics, of MAX_RECORDS_IN_BATCH of them or of all.
     """
@@ -147,7 +147,7 @@ def _rows(
     open_batch: int,
     provenance: MetadataProvenance,
 ) -> tuple[pa.Table, int]:
-    """Rows of a few messages, and the first offset of the batch that is open behind them."""
+    """Rows of messages, and the first offset of the last batch."""
     values = tuple(encode_value(message.message, message.version) for message in messages)
     if not values:
         return LOG_SCHEMA.empty_table(), open_batch

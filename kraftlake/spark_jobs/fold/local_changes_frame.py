@@ -1,4 +1,4 @@
-"""What one metadata delta of any range of offsets means to every broker, as a Spark frame."""
+"""The local changes of all brokers in one metadata delta of any range of offsets, as a Spark DataFrame."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def local_changes_frame(
     shards: int | None = None,
     from_snapshot: bool | None = None,
 ) -> DataFrame:
-    """What one metadata delta of the offsets (from_offset, to_offset] means to all brokers, a row each and partition.
+    """The local changes of all brokers in one metadata delta of the offsets (from_offset, to_offset].
 
-    The columns are those of the table `local_changes/`, with `to_offset` (the end of the log where None) as `offset`;
-    the rows of a broker are what `kraftlake local-changes` says of the same offsets. `from_offset` -1 is the empty
-    image. No process holds more of an image than a shard of it. Raises UsageError for a range that runs backwards,
-    OffsetError where the log does not hold it; what is wrong with a record is raised when the frame is used.
+    The columns are those of the table `local_changes/`, with `to_offset` (None: the end of the log) as `offset`; the
+    rows of a broker are those of `kraftlake local-changes` for the same offsets. `from_offset` -1 is the empty image.
+    No process holds more than a shard of an image. Raises UsageError for a range that runs backwards, OffsetError if
+    the log does not hold it; the error of a record is raised when the DataFrame is used.
     """
     log = MetadataLog.open(fixed_location(lake))
     from_offset, to_offset = whole(from_offset), whole_or_none(to_offset)
@@ -67,24 +67,24 @@ def local_changes_frame(
         from_snapshot=from_snapshot,
         topics_only=True,
     )
-    heads = heads_of(provenance_at(log, to))
+    boundaries = boundaries_of(provenance_at(log, to))
 
     def changes(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _, chunks in of_topics(plan, shards_in(batches)):
             change = fold_shard(chunks, split_at=from_offset, base_last=plan.base_last).change()
-            yield from batches_of_change(change, heads)
+            yield from batches_of_change(change, boundaries)
 
     return in_arrow(chunks_frame(spark, plan), changes, SCHEMA)
 
 
-def batches_of_change(change: TopicsDelta, heads: DeltaBoundaries) -> Iterator[pa.RecordBatch]:
-    """The rows of one metadata delta, in batches of bounded size; `heads` is that of `heads_of`."""
+def batches_of_change(change: TopicsDelta, boundaries: DeltaBoundaries) -> Iterator[pa.RecordBatch]:
+    """The rows of one metadata delta, in batches of bounded size; `boundaries` are those of the delta."""
     changes = changes_of_delta(change)
     for first in range(0, len(changes), _PARTITIONS_AT_ONCE):
-        rows = local_change_table(changes.take(slice(first, first + _PARTITIONS_AT_ONCE)), heads)
+        rows = local_change_table(changes.take(slice(first, first + _PARTITIONS_AT_ONCE)), boundaries)
         yield from rows.cast(SCHEMA).to_batches(max_chunksize=_ROWS_AT_ONCE)
 
 
-def heads_of(provenance: MetadataProvenance) -> DeltaBoundaries:
-    """The head of the one metadata delta that ends where an image does."""
+def boundaries_of(provenance: MetadataProvenance) -> DeltaBoundaries:
+    """The boundaries of a single metadata delta, which ends at the provenance of an image."""
     return DeltaBoundaries.single(provenance.offset, provenance.epoch, provenance.timestamp)

@@ -23,7 +23,7 @@ from kraftlake.replay.loader.fold import changes_between, image_at
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.runtime.errors import ReplayError
 from kraftlake.spark_jobs.fold import plan as planning
-from kraftlake.spark_jobs.fold.local_changes_frame import batches_of_change, heads_of
+from kraftlake.spark_jobs.fold.local_changes_frame import batches_of_change, boundaries_of
 from kraftlake.spark_jobs.fold.plan import plan_fold, provenance_at
 from kraftlake.tables.local_changes.table import SCHEMA
 from tests.histories import uuid_of
@@ -95,8 +95,8 @@ def test_the_shards_of_any_history_make_the_local_image_and_local_changes_at_any
 
 def check_local_changes(log: MetadataLog, from_offset: int, to_offset: int, shards: int, order: random.Random) -> None:
     topics = changes_between(LakeReader(log), from_offset, to_offset).delta.topics_delta
-    heads = heads_of(provenance_at(log, to_offset))
-    expected = [] if topics is None else list(local_change_rows(topics, heads.row(0)))
+    boundaries = boundaries_of(provenance_at(log, to_offset))
+    expected = [] if topics is None else list(local_change_rows(topics, boundaries.row(0)))
     plan, _ = plan_fold(
         log,
         to_offset,
@@ -106,9 +106,9 @@ def check_local_changes(log: MetadataLog, from_offset: int, to_offset: int, shar
         split_at=from_offset,
         topics_only=True,
     )
-    batches = [batch for change in changes_of(plan, order) for batch in batches_of_change(change, heads)]
+    batches = [batch for change in changes_of(plan, order) for batch in batches_of_change(change, boundaries)]
     assert all(batch.schema == SCHEMA for batch in batches)
-    rows = [(*heads.row(0), *[*row.values()][3:]) for batch in batches for row in batch.to_pylist()]
+    rows = [(*boundaries.row(0), *[*row.values()][3:]) for batch in batches for row in batch.to_pylist()]
     assert sorted(map(repr, rows)) == sorted(map(repr, expected))
 
 

@@ -22,7 +22,7 @@ from kraftlake.replay.loader.fold import Replay, changes_between, image_at
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.runtime.errors import OffsetError, ReplayError, UnwritableMetadataError, UsageError
 from kraftlake.spark_jobs import build_snapshot, image_frame, local_changes_frame
-from kraftlake.spark_jobs.fold.local_changes_frame import heads_of
+from kraftlake.spark_jobs.fold.local_changes_frame import boundaries_of
 from kraftlake.spark_jobs.fold.plan import provenance_at
 from kraftlake.tables.image_partitions import partition_table
 from kraftlake.tables.local_changes.table import SCHEMA
@@ -69,7 +69,7 @@ def changes_in_one_process(log: MetadataLog, from_offset: int, to_offset: int) -
     topics = changes_between(LakeReader(log), from_offset, to_offset).delta.topics_delta
     if topics is None:
         return SCHEMA.empty_table()
-    rows = list(local_change_rows(topics, heads_of(provenance_at(log, to_offset)).row(0)))
+    rows = list(local_change_rows(topics, boundaries_of(provenance_at(log, to_offset)).row(0)))
     return table_of(rows, SCHEMA)
 
 

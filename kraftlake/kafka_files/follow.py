@@ -7,9 +7,9 @@ from pathlib import Path
 
 from kraftlake.kafka_files.faults import BrokenFileError, unreadable
 from kraftlake.kafka_files.file_names import METADATA_DIRECTORY, segment_base_offset, segment_name, snapshot_id
-from kraftlake.kafka_files.segments.batch_header import HEADER_SIZE, pass_whole
+from kraftlake.kafka_files.segments.batch_header import HEADER_SIZE
 from kraftlake.kafka_files.segments.batch_walk import READ_CHUNK, Damage, walk
-from kraftlake.kafka_files.segments.segment import LogPosition, decode
+from kraftlake.kafka_files.segments.segment import LogPosition, decode, skip_before
 from kraftlake.kafka_files.snapshots.snapshot import Snapshot, read_snapshot
 from kraftlake.kafka_files.stored_file import DiskFile, Window
 from kraftlake.records.batch import RecordBatch
@@ -103,14 +103,9 @@ class DirectoryFollower:
             )
         base = max(base for base in bases if base <= self.next_offset)
         file = self._file(base)
-        position, offset, last = 0, base, None
+        last = None
         with Window(file, READ_CHUNK) as window:
-            while offset < self.next_offset:
-                data = window.at(position, min(READ_CHUNK, file.size - position))
-                size, offset = pass_whole(data, check_crc=False, offset=offset, before=self.next_offset)
-                if not size:
-                    break
-                position += size
+            position, offset = skip_before(self.next_offset, window, file.size, base)
             if offset != self.next_offset:
                 raise self._truncated(f"ends at offset {offset - 1}")
             if position and self._last is not None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kraftlake.kafka_files.directory import MetadataDirectory, open_directory
-from kraftlake.kafka_files.single_file import open_segment, open_snapshot
+from kraftlake.kafka_files.directory import MetadataDirectory, first_base_offset, log_of, open_directory
+from kraftlake.kafka_files.node.meta_properties import find_properties
+from kraftlake.kafka_files.snapshots.snapshot import read_snapshot
 from kraftlake.kafka_files.sniffing.sniffing import sniff
 from kraftlake.kafka_files.sniffing.source_kind import SourceKind
+from kraftlake.kafka_files.stored_file import DiskFile
 from kraftlake.runtime.errors import NotASourceError
 
 
@@ -20,13 +22,24 @@ def open_kafka_files(path: str | Path, kind: SourceKind | None = None) -> Metada
     match kind:
         case SourceKind.DIRECTORY:
             return open_directory(path)
-        case SourceKind.SEGMENT:
-            return open_segment(path)
-        case SourceKind.SNAPSHOT:
-            return open_snapshot(path)
+        case SourceKind.SEGMENT | SourceKind.SNAPSHOT:
+            return _open_file(path, kind)
         case SourceKind.ARCHIVE:
             from kraftlake.kafka_files.archives.archive import open_archive
 
             return open_archive(path)
         case SourceKind.LAKE:
             raise NotASourceError(f"{path} is a lake, not Kafka's own files")
+
+
+def _open_file(path: str | Path, kind: SourceKind) -> MetadataDirectory:
+    """A segment or a snapshot alone, identified by its content and not by its name, as a log of its own.
+
+    A segment is the last one of that log, so its tail may be torn. A snapshot is a log without batches that starts at
+    the snapshot's end.
+    """
+    file = DiskFile.at(path)
+    based = [(first_base_offset(file), file)] if kind is SourceKind.SEGMENT else []
+    snapshots = [read_snapshot(file)] if kind is SourceKind.SNAPSHOT else []
+    cluster_id = find_properties(Path(path).absolute().parent).cluster_id
+    return log_of(based, snapshots, kind=kind, path=str(path), name=file.name, cluster_id=cluster_id)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import zlib
 from pathlib import Path
-from typing import Protocol
+from typing import TypeAlias
 
 import attrs
 
@@ -17,57 +17,30 @@ from kraftlake.kafka_files.faults import unreadable
 BLOCK_SIZE = 1024 * 1024
 
 
-class ByteStream(Protocol):
-    """An open file."""
+class DiskStream:
+    """An open file on disk."""
+
+    def __init__(self, file: DiskFile) -> None:
+        self._file = file
+        try:
+            self._descriptor = os.open(file.path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError as error:
+            raise unreadable(file.path, error) from None
 
     def read_at(self, position: int, length: int) -> bytes:
         """At most `length` bytes from `position` on; fewer only where the file ends."""
-
-    def close(self) -> None:
-        """Release the stream's resources."""
-
-
-class StoredFile(Protocol):
-    """A file that can be read again and again."""
-
-    @property
-    def name(self) -> str:
-        """The last part of its path."""
-
-    @property
-    def size(self) -> int:
-        """Its size in bytes when it was found."""
-
-    def open(self) -> ByteStream:
-        """Start reading."""
-
-
-class DiskStream:
-    """A stream over a part of a file on disk, from byte `start` on, `size` bytes long."""
-
-    def __init__(self, path: str, start: int, size: int | None) -> None:
-        self._path = path
-        self._start = start
-        self._size = size
-        try:
-            self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        except OSError as error:
-            raise unreadable(path, error) from None
-
-    def read_at(self, position: int, length: int) -> bytes:
-        """As `ByteStream.read_at`."""
-        wanted = length if self._size is None else min(length, self._size - position)
+        wanted = min(length, self._file.size - position)
         parts: list[bytes] = []
         try:
             while wanted > 0:
-                part = os.pread(self._descriptor, wanted, self._start + position)
+                part = os.pread(self._descriptor, wanted, self._file.start + position)
                 if not part:
                     break
                 parts.append(part)
                 position += len(part)
                 wanted -= len(part)
         except OSError as error:
-            raise unreadable(self._path, error) from None
+            raise unreadable(self._file.path, error) from None
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def close(self) -> None:
@@ -93,9 +66,9 @@ class DiskFile:
             raise unreadable(str(path), error) from None
         return cls(path=str(path), name=Path(path).name, size=size)
 
-    def open(self) -> ByteStream:
+    def open(self) -> DiskStream:
         """Start reading."""
-        return DiskStream(self.path, self.start, self.size)
+        return DiskStream(self)
 
 
 @attrs.frozen(kw_only=True)
@@ -109,12 +82,18 @@ class BlockFile:
     size: int
     blocks: tuple[bytes, ...] = attrs.field(repr=False)
 
-    def open(self) -> ByteStream:
+    def open(self) -> BlockStream:
         """Start reading."""
-        return _BlockStream(self.blocks, self.size)
+        return BlockStream(self.blocks, self.size)
 
 
-class _BlockStream:
+StoredFile: TypeAlias = DiskFile | BlockFile
+"""A file that can be read again and again."""
+
+
+class BlockStream:
+    """An open file in memory."""
+
     def __init__(self, blocks: tuple[bytes, ...], size: int) -> None:
         self._blocks = blocks
         self._size = size
@@ -122,6 +101,7 @@ class _BlockStream:
         self._block = b""
 
     def read_at(self, position: int, length: int) -> bytes:
+        """At most `length` bytes from `position` on; fewer only where the file ends."""
         end = min(position + length, self._size)
         parts: list[bytes] = []
         while position < end:
@@ -134,6 +114,7 @@ class _BlockStream:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def close(self) -> None:
+        """Release the block that was read last."""
         self._block = b""
 
 

@@ -1,12 +1,14 @@
 """Tar archives, plain and gzipped, read front to back.
 
-Not the standard library's reader, which trusts the lengths of long names and extended headers. Source: POSIX pax
-interchange format and GNU tar's headers.
+The standard library parses the headers; its reader is not used, for it trusts the lengths of long names and extended
+headers. Source: POSIX pax interchange format and GNU tar's headers.
 """
 
 from __future__ import annotations
 
 import gzip
+import tarfile
+from tarfile import TarInfo
 from typing import BinaryIO
 
 import attrs
@@ -20,18 +22,8 @@ from kraftlake.runtime.errors import CorruptDataError, NotASourceError
 _SKIP_CHUNK = 1024 * 1024
 _MAX_EXTENDED_HEADER = 1024 * 1024
 _MAX_SPARSE_BLOCKS = 10_000
-_FILES = b"\x000S7"
-_FOLDER = b"5"
-_LINKS_AND_DEVICES = b"12346"
-_LONG_NAME, _LONG_LINK, _PAX, _GLOBAL_PAX = b"LKxg"
-
-
-@attrs.frozen
-class _Header:
-    name: str
-    size: int
-    kind: int
-    has_sparse_map: bool
+_LINKS_AND_DEVICES = (tarfile.LNKTYPE, tarfile.SYMTYPE, tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.FIFOTYPE)
+_EXTENDED_HEADERS = (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK, tarfile.XHDTYPE, tarfile.XGLTYPE)
 
 
 @attrs.define
@@ -91,10 +83,12 @@ def read_tar(stream: BinaryIO, members: Members, *, compressed: bool) -> None:
             )
         is_first = False
         header = _parse(block, members.path)
-        if header.kind in (_LONG_NAME, _LONG_LINK, _PAX, _GLOBAL_PAX):
+        if header.type in _EXTENDED_HEADERS:
             members.admit("", header.size)
             _read_extension(tar, header, extension, members)
             continue
+        if header.type == tarfile.GNUTYPE_SPARSE and block[482]:
+            _skip_sparse_map(tar, members)
         _take(tar, header, extension, members)
         extension = _Extension()
     if is_first and compressed:
@@ -105,20 +99,18 @@ def _no_tar(path: str) -> NotASourceError:
     return NotASourceError(f"{path} is compressed with gzip, but no .tar.gz: unpack it and name what comes out")
 
 
-def _take(tar: _Input, header: _Header, extension: _Extension, members: Members) -> None:
+def _take(tar: _Input, header: TarInfo, extension: _Extension, members: Members) -> None:
     """Read or skip one member; leaves the tar positioned after it."""
     name = header.name if extension.name is None else extension.name
     size = header.size if extension.size is None else extension.size
-    if header.kind in _LINKS_AND_DEVICES:
+    if header.type in _LINKS_AND_DEVICES:
         raise members.link(name)
     folder, file_name = members.admit(name, size)
-    if header.kind == _FOLDER[0]:
+    if header.isdir():
         size = 0
-    if header.has_sparse_map:
-        _skip_sparse_map(tar, members)
     end = tar.position + -(-size // TAR_BLOCK) * TAR_BLOCK
-    if header.kind in _FILES and members.is_wanted(file_name):
-        if header.kind == ord("S") or extension.is_sparse:
+    if header.isfile() and members.is_wanted(file_name):
+        if header.type == tarfile.GNUTYPE_SPARSE or extension.is_sparse:
             raise members.refusal(f"its member {file_name} is stored as a sparse file: pack it without --sparse")
         _read_member(tar, folder, file_name, size, members)
     tar.skip_to(end)
@@ -142,15 +134,15 @@ def _read_member(tar: _Input, folder: str, name: str, size: int, members: Member
     members.add(folder, DiskFile(path=members.path, name=name, size=size, start=tar.position))
 
 
-def _read_extension(tar: _Input, header: _Header, extension: _Extension, members: Members) -> None:
+def _read_extension(tar: _Input, header: TarInfo, extension: _Extension, members: Members) -> None:
     if header.size > _MAX_EXTENDED_HEADER:
         raise members.refusal(f"an extended header in it takes {header.size:,} bytes")
     end = tar.position + -(-header.size // TAR_BLOCK) * TAR_BLOCK
     data = tar.read(header.size)
     tar.skip_to(end)
-    if header.kind == _LONG_NAME:
+    if header.type == tarfile.GNUTYPE_LONGNAME:
         extension.name = _text(data.split(b"\0", 1)[0])
-    elif header.kind == _PAX:
+    elif header.type == tarfile.XHDTYPE:
         _read_pax(data, extension, members.path)
 
 
@@ -178,27 +170,14 @@ def _read_pax(data: bytes, extension: _Extension, path: str) -> None:
         position += length
 
 
-def _parse(block: bytes, path: str) -> _Header:
-    name = _text(block[:100].split(b"\0", 1)[0])
-    if block[257:263] == b"ustar\0":
-        prefix = _text(block[345:500].split(b"\0", 1)[0])
-        name = f"{prefix}/{name}" if prefix else name
-    kind = block[156]
-    return _Header(name, _number(block[124:136], path), kind, kind == ord("S") and block[482] != 0)
-
-
-def _number(field: bytes, path: str) -> int:
-    """An octal number, or base 256 where the first bit is set."""
-    if field[0] & 0x80:
-        number = int.from_bytes(bytes((field[0] & 0x7F,)) + field[1:], "big")
-    else:
-        digits = field.strip(b" \0")
-        if digits.strip(b"01234567"):
-            raise CorruptDataError(f"the archive {path} has a member whose size is no number")
-        number = int(digits or b"0", 8)
-    if number >= 1 << 62:
+def _parse(block: bytes, path: str) -> TarInfo:
+    try:
+        header = TarInfo.frombuf(block, "utf-8", "backslashreplace")
+    except tarfile.HeaderError:
+        raise CorruptDataError(f"the archive {path} has a member whose size is no number") from None
+    if not 0 <= header.size < 1 << 62:
         raise CorruptDataError(f"the archive {path} has a member of an impossible size")
-    return number
+    return header
 
 
 def _text(raw: bytes) -> str:

@@ -5,24 +5,15 @@ Source: org.apache.kafka.common.record.DefaultRecordBatch.
 
 from __future__ import annotations
 
-import struct
-
 import attrs
 
+from kraftlake.records.batch_format import CONTROL_BIT, CRC_FROM, HEADER, LENGTH_FROM, MAGIC
 from kraftlake.records.crc32c import crc32c
 
-HEADER_SIZE = 61
-LENGTH_END = 12
-"""Base offset (8 bytes) and length (4); the length counts what follows them."""
-MIN_LENGTH = HEADER_SIZE - LENGTH_END
+HEADER_SIZE = HEADER.size
+MIN_LENGTH = HEADER_SIZE - LENGTH_FROM
 MAX_BATCH_SIZE = 64 * 1024 * 1024
 """Raft limits a batch to 8 MiB; more than this is a damaged length, not a batch."""
-CRC_START = 21
-MAGIC = 2
-CONTROL_FLAG = 0x20
-TRANSACTIONAL_FLAG = 0x10
-
-_HEADER = struct.Struct(">qiibIhiqqqhii")
 
 
 @attrs.frozen
@@ -46,7 +37,7 @@ class BatchHeader:
     @property
     def size(self) -> int:
         """Bytes of the whole batch."""
-        return LENGTH_END + self.length
+        return LENGTH_FROM + self.length
 
     @property
     def last_offset(self) -> int:
@@ -56,7 +47,7 @@ class BatchHeader:
     @property
     def is_control(self) -> bool:
         """Whether the records are control records."""
-        return bool(self.attributes & CONTROL_FLAG)
+        return bool(self.attributes & CONTROL_BIT)
 
     def fault(self) -> str | None:
         """Why this can't be a batch's header, or None."""
@@ -73,7 +64,7 @@ def parse_header(data: bytes | memoryview) -> BatchHeader | None:
     """The header at the start of `data`; None when there are fewer than 61 bytes."""
     if len(data) < HEADER_SIZE:
         return None
-    return BatchHeader(*_HEADER.unpack_from(data))
+    return BatchHeader(*HEADER.unpack_from(data))
 
 
 def pass_whole(
@@ -81,21 +72,21 @@ def pass_whole(
 ) -> tuple[int, int]:
     """Skip the whole batches at the start of `data`; return the position after them and the next offset.
 
-    With `offset`, only batches that follow each other from there on are passed; with `before`, only those that end
-    before that offset. The quick half of a walk: what it stops at is for others to judge. The next offset is −1 when
-    nothing was passed and `offset` is None.
+    With `offset`, only batches that follow each other from there on are skipped; with `before`, only those that end
+    below that offset. It stops at the first other byte, without saying why. The next offset is −1 when nothing was
+    skipped and `offset` is None.
     """
     position, size = 0, len(data)
-    unpack = _HEADER.unpack_from
+    unpack = HEADER.unpack_from
     next_offset = -1 if offset is None else offset
     while position + HEADER_SIZE <= size:
         base, length, _, magic, crc, _, delta, _, _, _, _, _, count = unpack(data, position)
-        end = position + LENGTH_END + length
+        end = position + LENGTH_FROM + length
         if magic != MAGIC or length < MIN_LENGTH or end > size or base < 0 or delta < 0 or count < 0:
             break
         if (offset is not None and base != next_offset) or (before is not None and base + delta >= before):
             break
-        if check_crc and crc32c(data[position + CRC_START : end]) != crc:
+        if check_crc and crc32c(data[position + CRC_FROM : end]) != crc:
             break
         position = end
         next_offset = base + delta + 1
@@ -104,10 +95,10 @@ def pass_whole(
 
 def size_said(head: bytes | memoryview) -> int | None:
     """The size of the batch that begins with the incomplete `head`; None when unknown or invalid."""
-    length = int.from_bytes(head[8:LENGTH_END], "big", signed=True) if len(head) >= LENGTH_END else 0
-    return LENGTH_END + length if MIN_LENGTH <= length <= MAX_BATCH_SIZE else None
+    length = int.from_bytes(head[8:LENGTH_FROM], "big", signed=True) if len(head) >= LENGTH_FROM else 0
+    return LENGTH_FROM + length if MIN_LENGTH <= length <= MAX_BATCH_SIZE else None
 
 
 def crc_is_good(header: BatchHeader, batch: bytes | memoryview) -> bool:
     """Whether the CRC32C of `batch`, which must be all of its bytes, is the one in its header."""
-    return len(batch) == header.size and crc32c(batch[CRC_START:]) == header.crc
+    return len(batch) == header.size and crc32c(batch[CRC_FROM:]) == header.crc

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 import attrs
@@ -59,7 +60,7 @@ class Segment:
         Raises BrokenFileError at the first invalid byte.
         """
         with Window(self.file, READ_CHUNK) as window:
-            position = self._first_position(window, at, from_offset)
+            position, at.offset = skip_before(from_offset, window, self.end_position, at.offset)
             while position < self.end_position:
                 data = window.at(position, min(READ_CHUNK, self.end_position - position))
                 size, _ = pass_whole(data, check_crc=False)
@@ -75,7 +76,7 @@ class Segment:
     def bulk_batches(self, at: LogPosition, from_offset: int) -> Iterator[BatchValues | RecordBatch]:
         """As `batches`, many at once; stops silently before the first invalid byte."""
         with Window(self.file, READ_CHUNK) as window:
-            position = self._first_position(window, at, from_offset)
+            position, at.offset = skip_before(from_offset, window, self.end_position, at.offset)
         yield from bulk_batches(self.file, position, self.end_position, at)
 
     def end_offset(self, *, expected: int) -> int:
@@ -120,16 +121,21 @@ class Segment:
             raise BrokenFileError(self.file.name, position, at.offset, step.reason)
         return step
 
-    def _first_position(self, window: Window, at: LogPosition, from_offset: int) -> int:
-        """Position of the batch to start with, found by headers alone; stops where they look wrong."""
-        position = 0
-        while at.offset < from_offset and position < self.end_position:
-            data = window.at(position, min(READ_CHUNK, self.end_position - position))
-            size, at.offset = pass_whole(data, check_crc=False, offset=at.offset, before=from_offset)
-            if not size:
-                break
-            position += size
-        return position
+
+def skip_before(offset: int, window: Window, end: int, next_offset: int) -> tuple[int, int]:
+    """Skip the batches of a segment that end below `offset`, by headers alone.
+
+    `end` is where the segment's usable bytes end, `next_offset` the offset of its first batch. Returns the position
+    behind the skipped batches and the offset after them; stops at the first header that looks wrong.
+    """
+    position = 0
+    while next_offset < offset and position < end:
+        data = window.at(position, min(READ_CHUNK, end - position))
+        size, next_offset = pass_whole(data, check_crc=False, offset=next_offset, before=offset)
+        if not size:
+            break
+        position += size
+    return position, next_offset
 
 
 _BULK_CHUNK = 8 << 20
@@ -187,10 +193,6 @@ _COMPILED_FROM = 64 * 1024 * 1024
 """Size in bytes from which loading the compiled code pays; reading the batches afterwards usually needs it too."""
 
 
-def _pass_few(data: memoryview) -> tuple[int, int]:
-    return pass_whole(data, check_crc=True)
-
-
 def _pass_many(data: memoryview) -> tuple[int, int]:
     import numpy as np
 
@@ -208,7 +210,7 @@ def find_log_end(file: StoredFile, base_offset: int) -> LogEnd:
     offset = base_offset
     position = good_end = 0
     damage: Damage | None = None
-    pass_batches = _pass_many if kernels.pays(file.size, _COMPILED_FROM) else _pass_few
+    pass_batches = _pass_many if kernels.pays(file.size, _COMPILED_FROM) else partial(pass_whole, check_crc=True)
     with Window(file, READ_CHUNK) as window:
         while position < file.size:
             size, after = pass_batches(window.at(position, READ_CHUNK))

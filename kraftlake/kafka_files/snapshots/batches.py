@@ -88,32 +88,22 @@ class BatchCutter:
 
     def begins(self, value_size: int) -> bool:
         """Whether the next record, with a value of `value_size` bytes, begins a batch; counts the record."""
-        taken = value_size + RECORD_OVERHEAD
-        full = self.records == MAX_RECORDS_IN_BATCH or (self.records and self.size + taken > MAX_BYTES_IN_BATCH)
-        if full or not self.records:
-            self.records, self.size = 1, taken
-            return True
-        self.records += 1
-        self.size += taken
-        return False
+        return bool(self.beginnings((value_size,)))
 
-    def beginnings(self, value_sizes: Any) -> list[int]:
-        """The indices of the records that begin a batch, of the next ones, with values of these sizes (int32[n])."""
-        import numpy as np
-
-        ends = np.cumsum(value_sizes + np.int64(RECORD_OVERHEAD))
+    def beginnings(self, value_sizes: Iterable[int]) -> list[int]:
+        """The indices of those of the next records that begin a batch; counts the records, with values of these sizes
+        in bytes.
+        """
         found: list[int] = []
-        at, before = 0, 0
-        while at < len(ends):
-            fitting = int(np.searchsorted(ends, before + MAX_BYTES_IN_BATCH - self.size, side="right"))
-            stop = min(fitting, at + MAX_RECORDS_IN_BATCH - self.records) if self.records else at
-            if stop <= at:
-                found.append(at)
-                self.records = self.size = 0
-                stop = at + 1
-            self.records += stop - at
-            self.size += int(ends[stop - 1]) - before
-            at, before = stop, int(ends[stop - 1])
+        records, size = self.records, self.size
+        for index, value_size in enumerate(value_sizes):
+            taken = value_size + RECORD_OVERHEAD
+            if not records or records == MAX_RECORDS_IN_BATCH or size + taken > MAX_BYTES_IN_BATCH:
+                found.append(index)
+                records = size = 0
+            records += 1
+            size += taken
+        self.records, self.size = records, size
         return found
 
 
@@ -138,7 +128,7 @@ class _DataBatches:
         """Add many values; yields the batches that are full."""
         import numpy as np
 
-        begins = self._cutter.beginnings(values.sizes)
+        begins = self._cutter.beginnings(values.sizes.tolist())
         count = len(values.sizes)
         bounds = np.zeros(count + 1, np.int64)
         np.cumsum(values.sizes, out=bounds[1:])
@@ -147,7 +137,7 @@ class _DataBatches:
         if begins:
             yield from self.close()
         if first < last:
-            yield self._stretch(values.data, bounds[first : last + 1], np.array(begins[1:]) - first)
+            yield self._whole_batches(values.data, bounds[first : last + 1], np.array(begins[1:]) - first)
         self._extend(values.data, bounds[last:])
 
     def close(self) -> Iterator[RecordBatch]:
@@ -167,7 +157,7 @@ class _DataBatches:
         self._open += [data[start:stop].tobytes() for start, stop in pairwise(places)]
         self.offset += len(places) - 1
 
-    def _stretch(self, data: Any, bounds: Any, ends: Any) -> BatchValues:
+    def _whole_batches(self, data: Any, bounds: Any, ends: Any) -> BatchValues:
         """Whole batches of the values between `bounds`; `ends` are the numbers of values before each batch's end."""
         import numpy as np
 

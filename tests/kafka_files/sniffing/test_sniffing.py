@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kraftlake.kafka_files import SourceKind, sniff
-from kraftlake.kafka_files.segments.batch_header import CRC_START
 from kraftlake.records.batch import encode_batch
+from kraftlake.records.batch_format import CRC_FROM
 from kraftlake.runtime.errors import KraftlakeError, NotASourceError
 from tests.kafka_files.sample_files import CRASH_TORN, KAFKA_44, NEWEST_44, SAMPLES, SEGMENTS_44, copy_of, no_ops
 
@@ -29,7 +29,7 @@ def data_batch(
     body = bytearray(encode_batch(no_ops(0, count))[:61] + records)
     body[8:12] = (len(body) - 12).to_bytes(4, "big")
     body[43:57] = producer
-    body[17:21] = crc32c(bytes(body[CRC_START:])).to_bytes(4, "big")
+    body[17:21] = crc32c(bytes(body[CRC_FROM:])).to_bytes(4, "big")
     return bytes(body)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kraftlake.kafka_files import SourceKind, open_directory, open_kafka_files, open_segment
+from kraftlake.kafka_files import SourceKind, open_directory, open_kafka_files
 from kraftlake.runtime.errors import CorruptDataError, NotASourceError
 from tests.kafka_files.sample_files import CRASH_TORN, KAFKA_44, NEWEST_44, SEGMENTS_44, copy_of
 
@@ -59,4 +59,4 @@ def test_a_segment_that_does_not_begin_with_a_batch_is_refused(tmp_path: Path) -
     (tmp_path / "x.log").write_bytes(b"\0" * 10)
 
     with pytest.raises(CorruptDataError, match="does not start with a whole record batch"):
-        open_segment(tmp_path / "x.log")
+        open_kafka_files(tmp_path / "x.log", SourceKind.SEGMENT)

@@ -6,7 +6,6 @@ Source: org.apache.kafka.snapshot.RecordsSnapshotWriter.
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +17,7 @@ from kraftlake.records.control_records import VotersRecord
 from kraftlake.records.encoded_values import EncodedValues
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.runtime.errors import EnvironmentFaultError, OffsetError, UsageError
+from kraftlake.runtime.whole_file import write_whole
 
 if TYPE_CHECKING:
     from kraftlake.records.batch_values import BatchValues
@@ -88,36 +88,8 @@ def _contiguous(batches: Iterable[RecordBatch], expected: int | None) -> Iterato
 
 
 def _write(target: Path, parts: Iterable[bytes]) -> int:
-    """Write a temporary file beside `target`, fsync it, rename it, fsync the folder."""
     try:
-        descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f"{target.name}.", suffix=".part")
+        return write_whole(target, parts)
     except OSError as error:
-        raise _refused(target, error) from None
-    try:
-        size = 0
-        with os.fdopen(descriptor, "wb") as file:
-            for part in parts:
-                file.write(part)
-                size += len(part)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).replace(target)
-        _sync_folder(target.parent)
-    except BaseException as error:
-        Path(temporary).unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            raise _refused(target, error) from None
-        raise
-    return size
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _refused(target: Path, error: OSError) -> EnvironmentFaultError:
-    return EnvironmentFaultError(f"{target} can't be written: {os.strerror(error.errno) if error.errno else error}")
+        reason = os.strerror(error.errno) if error.errno else error
+        raise EnvironmentFaultError(f"{target} can't be written: {reason}") from None

@@ -8,9 +8,7 @@ folder may be deleted at any time: the next import makes it again.
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,6 +19,7 @@ from kraftlake.records.serde import decode_control, encode_control
 from kraftlake.replay.loader.quorum_state import QuorumState
 from kraftlake.runtime.errors import KraftlakeError
 from kraftlake.runtime.value import Value
+from kraftlake.runtime.whole_file import write_whole
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -110,8 +109,6 @@ def _quorum_from_json(form: dict[str, Any]) -> QuorumState:
 
 def _write(path: Path, batch: pa.RecordBatch, facts: dict[str, Any]) -> None:
     """A header with the checksum of the rest, then an Arrow file: whole under its name, or not there."""
-    import tempfile
-
     import pyarrow as pa
 
     from kraftlake.records.crc32c import crc32c
@@ -123,18 +120,7 @@ def _write(path: Path, batch: pa.RecordBatch, facts: dict[str, Any]) -> None:
     content = memoryview(sink.getvalue())
     header = (_MAGIC + crc32c(content).to_bytes(4, "big")).ljust(_HEADER_BYTES, b"\0")
     path.parent.mkdir(mode=0o700, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(header)
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).replace(path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            Path(temporary).unlink()
-        raise
+    write_whole(path, (header, content))
 
 
 def _read(path: Path) -> tuple[pa.RecordBatch, dict[str, Any]]:

@@ -1,0 +1,37 @@
+"""A file that is written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+
+def write_whole(target: Path, parts: Iterable[bytes | memoryview]) -> int:
+    """Write a temporary file beside `target`, fsync it, rename it, fsync the folder; returns the size in bytes.
+
+    A file at `target` is replaced. Raises OSError, and leaves nothing behind then.
+    """
+    descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f"{target.name}.", suffix=".part")
+    try:
+        size = 0
+        with os.fdopen(descriptor, "wb") as file:
+            for part in parts:
+                size += file.write(part)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).replace(target)
+        _sync_folder(target.parent)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    return size
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

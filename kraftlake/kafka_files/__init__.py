@@ -12,13 +12,13 @@ from kraftlake.runtime.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from kraftlake.kafka_files.archives.archive import open_archive
     from kraftlake.kafka_files.archives.members import ArchiveLimits
-    from kraftlake.kafka_files.check import FileProblem, check_directory
+    from kraftlake.kafka_files.check import check_directory
     from kraftlake.kafka_files.directory import MetadataDirectory, open_directory
-    from kraftlake.kafka_files.faults import BrokenFileError, RemovedFileError, TornTail
+    from kraftlake.kafka_files.faults import BrokenFileError, RemovedFileError
     from kraftlake.kafka_files.file_names import segment_name, snapshot_name
     from kraftlake.kafka_files.follow import DirectoryFollower, TruncatedLogError
     from kraftlake.kafka_files.open_source import open_kafka_files
-    from kraftlake.kafka_files.single_file import open_segment, open_snapshot
+    from kraftlake.kafka_files.problem import Problem
     from kraftlake.kafka_files.snapshots.batches import checkpoint_batches
     from kraftlake.kafka_files.snapshots.snapshot import Snapshot
     from kraftlake.kafka_files.sniffing.sniffing import sniff
@@ -30,20 +30,17 @@ __all__ = [
     "ArchiveLimits",
     "BrokenFileError",
     "DirectoryFollower",
-    "FileProblem",
     "MetadataDirectory",
+    "Problem",
     "RemovedFileError",
     "Snapshot",
     "SourceKind",
-    "TornTail",
     "TruncatedLogError",
     "check_directory",
     "checkpoint_batches",
     "open_archive",
     "open_directory",
     "open_kafka_files",
-    "open_segment",
-    "open_snapshot",
     "segment_name",
     "snapshot_name",
     "sniff",

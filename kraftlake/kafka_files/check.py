@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import attrs
-
 from kraftlake.kafka_files.directory import MetadataDirectory, check_follows
 from kraftlake.kafka_files.faults import BrokenFileError
 from kraftlake.kafka_files.node.startup_files import check_node_files
+from kraftlake.kafka_files.problem import Problem
 from kraftlake.kafka_files.segments.batch_walk import Damage, walk
 from kraftlake.kafka_files.segments.segment import LogPosition, Segment, decode
 from kraftlake.kafka_files.snapshots.snapshot import Snapshot
@@ -20,66 +19,37 @@ _OWN_TIMES = "a batch whose records have timestamps of their own: Kafka does not
 """Source: org.apache.kafka.raft.internals.RecordsIterator.readRecord."""
 
 
-@attrs.frozen(kw_only=True)
-class FileProblem:
-    """A fault of a file at byte `position` and about `offset`; both are None for a fault of the whole file.
-
-    `in_snapshot`: the offset counts within the snapshot, not in the log. `is_torn_tail`: everything before it is
-    usable, nothing is known to be lost.
-    """
-
-    file: str
-    position: int | None = None
-    offset: int | None = None
-    message: str
-    in_snapshot: bool = False
-    is_torn_tail: bool = False
-
-    def __str__(self) -> str:
-        place = "" if self.position is None else f"position {self.position}, offset {self.offset}: "
-        return f"{self.file}: {place}{self.message}"
-
-
-def check_directory(directory: MetadataDirectory, seen: Callable[[int], None] | None = None) -> Iterator[FileProblem]:
+def check_directory(directory: MetadataDirectory, seen: Callable[[int], None] | None = None) -> Iterator[Problem]:
     """Read every byte of the log and its snapshots and report every problem of the files, in their order.
 
-    CRCs, framing of records, holes and overlaps, epochs that go down, the torn tail, snapshots that are broken or
-    unfinished, and what else Kafka does not start with: see `check_node_files`. What the records mean is not looked at.
-    `seen` is called with the offset after each batch of the log.
+    CRCs, framing of records, holes and overlaps, epochs that go down, snapshots that are broken or unfinished, and what
+    else Kafka does not start with: see `check_node_files`. The torn tail is `directory.torn`. What the records mean is
+    not checked. `seen` is called with the offset after each batch of the log.
     """
     at: LogPosition | None = None
     for segment in directory.segments:
         if at is None:
             at = LogPosition(segment.base_offset)
         yield from _check_segment(segment, at, seen)
-    if directory.torn is not None:
-        torn = directory.torn
-        yield FileProblem(
-            file=torn.file,
-            position=torn.position,
-            offset=torn.offset,
-            message=f"torn tail: {torn.reason}",
-            is_torn_tail=True,
-        )
     for snapshot in directory.snapshots:
         yield from _check_snapshot(snapshot)
     if directory.kind is SourceKind.DIRECTORY:
         for name, message in check_node_files(Path(directory.path)):
-            yield FileProblem(file=name, message=message)
+            yield Problem(file=name, message=message)
 
 
-def _check_segment(segment: Segment, at: LogPosition, seen: Callable[[int], None] | None) -> Iterator[FileProblem]:
+def _check_segment(segment: Segment, at: LogPosition, seen: Callable[[int], None] | None) -> Iterator[Problem]:
     """Yield the problems of one segment and move `at` past it."""
     name = segment.file.name
     try:
         check_follows(at.offset, segment)
     except BrokenFileError as error:
-        yield FileProblem(file=name, position=error.position, offset=error.offset, message=error.message)
+        yield Problem.of(error)
     at.offset = segment.base_offset
     after_damage = False
     for step in walk(segment.file, limit=segment.end_position):
         if isinstance(step, Damage):
-            yield FileProblem(file=name, position=step.position, offset=at.offset, message=step.reason)
+            yield Problem(file=name, position=step.position, offset=at.offset, message=step.reason)
             after_damage = True
             continue
         if after_damage:  # what is missing here has been reported
@@ -87,39 +57,37 @@ def _check_segment(segment: Segment, at: LogPosition, seen: Callable[[int], None
             after_damage = False
         fault = at.fault(step.header.base_offset, step.header.epoch)
         if fault is not None:
-            yield FileProblem(
+            yield Problem(
                 file=name, position=step.position, offset=min(at.offset, step.header.base_offset), message=fault
             )
         try:
             batch = decode(segment.file, step)
         except BrokenFileError as error:
-            yield FileProblem(file=name, position=error.position, offset=error.offset, message=error.message)
+            yield Problem.of(error)
         else:
             if {*batch.timestamps} != {step.header.base_timestamp}:
-                yield FileProblem(file=name, position=step.position, offset=batch.base_offset, message=_OWN_TIMES)
+                yield Problem(file=name, position=step.position, offset=batch.base_offset, message=_OWN_TIMES)
         at.pass_by(step.header.last_offset, step.header.epoch)
         if seen is not None:
             seen(at.offset)
 
 
-def _check_snapshot(snapshot: Snapshot) -> Iterator[FileProblem]:
+def _check_snapshot(snapshot: Snapshot) -> Iterator[Problem]:
     name = snapshot.name
     position = offset = 0
     try:
         for batch in snapshot.batches():
             if len({*batch.timestamps}) > 1:
-                yield FileProblem(
+                yield Problem(
                     file=name, position=batch.position, offset=batch.base_offset, message=_OWN_TIMES, in_snapshot=True
                 )
             position, offset = batch.position + batch.size_in_bytes, batch.last_offset + 1
     except BrokenFileError as error:
-        yield FileProblem(
-            file=name, position=error.position, offset=error.offset, message=error.message, in_snapshot=True
-        )
+        yield Problem.of(error, in_snapshot=True)
         return
     except CorruptDataError as error:
-        yield FileProblem(file=name, position=position, offset=offset, message=str(error), in_snapshot=True)
+        yield Problem(file=name, position=position, offset=offset, message=str(error), in_snapshot=True)
         return
     if not snapshot.finished:
         message = "the snapshot is unfinished: it has no footer"
-        yield FileProblem(file=name, position=position, offset=offset, message=message, in_snapshot=True)
+        yield Problem(file=name, position=position, offset=offset, message=message, in_snapshot=True)

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from kraftlake.kafka_files import FileProblem, check_directory, open_directory
-from kraftlake.kafka_files.segments.batch_header import CRC_START
+from kraftlake.kafka_files import Problem, check_directory, open_directory
 from kraftlake.records.batch import encode_batch
+from kraftlake.records.batch_format import CRC_FROM
 from tests.kafka_files.sample_files import CRASH_TORN, KAFKA_44, NEWEST_44, SAMPLES, SEGMENTS_44, copy_of, no_ops
 
 
-def problems(folder: Path) -> list[FileProblem]:
+def problems(folder: Path) -> list[Problem]:
     return list(check_directory(open_directory(folder)))
 
 
@@ -20,11 +20,12 @@ def test_a_sound_log_has_no_problems(sample: str) -> None:
     assert problems(SAMPLES / sample / "log") == []
 
 
-def test_a_torn_tail_is_the_one_problem_of_a_crashed_log() -> None:
-    (problem,) = problems(CRASH_TORN)
+def test_a_torn_tail_is_no_problem_of_a_crashed_log() -> None:
+    torn = open_directory(CRASH_TORN).torn
 
-    assert problem.is_torn_tail
-    assert (problem.file, problem.position, problem.offset) == ("00000000000000002265.log", 61042, 3467)
+    assert problems(CRASH_TORN) == []
+    assert torn is not None
+    assert (torn.file, torn.position, torn.offset) == ("00000000000000002265.log", 61042, 3467)
 
 
 def test_every_problem_is_reported_not_only_the_first(tmp_path: Path) -> None:
@@ -37,14 +38,13 @@ def test_every_problem_is_reported_not_only_the_first(tmp_path: Path) -> None:
     os.truncate(folder / SEGMENTS_44[3], 14109 - 5)
     os.truncate(folder / NEWEST_44, 60853 - 75)
 
-    found = [(p.file, p.position, p.offset, p.in_snapshot, p.is_torn_tail) for p in problems(folder)]
+    found = [(p.file, p.position, p.offset, p.in_snapshot) for p in problems(folder)]
 
     assert found == [
-        (SEGMENTS_44[0], 0, 0, False, False),
-        (SEGMENTS_44[0], 182, 2, False, False),
-        (SEGMENTS_44[2], 0, 2027, False, False),
-        (SEGMENTS_44[3], 14037, 5736, False, True),
-        (NEWEST_44, 60778, 812, True, False),
+        (SEGMENTS_44[0], 0, 0, False),
+        (SEGMENTS_44[0], 182, 2, False),
+        (SEGMENTS_44[2], 0, 2027, False),
+        (NEWEST_44, 60778, 812, True),
     ]
 
 
@@ -65,7 +65,7 @@ def test_a_batch_with_a_good_crc_and_broken_records_is_reported(tmp_path: Path) 
 
     broken = bytearray(encode_batch(no_ops(1, 2)))
     broken[62] = 0x7F  # a record's length
-    broken[17:21] = crc32c(bytes(broken[CRC_START:])).to_bytes(4, "big")
+    broken[17:21] = crc32c(bytes(broken[CRC_FROM:])).to_bytes(4, "big")
     content = encode_batch(no_ops(0)) + bytes(broken) + encode_batch(no_ops(3))
     (tmp_path / f"{0:020d}.log").write_bytes(content)
 

@@ -6,9 +6,8 @@ import bisect
 
 import attrs
 
-from kraftlake.kafka_files import MetadataDirectory
+from kraftlake.kafka_files import MetadataDirectory, Problem
 from kraftlake.replay.reading.log_reader import LogReader
-from kraftlake.replay.verify.verify_report import Problem
 
 MAX_PROBLEMS = 1_000
 """The most problems that are kept: a broken log can have as many as records."""
@@ -37,16 +36,18 @@ class Findings:
         """Report a problem; the segment's name is found by the offset where no file is given."""
         if file is None and offset is not None and not in_snapshot:
             file = self._segment(offset)
-        known = (offset, file, message)
+        self.report(Problem(offset=offset, file=file, position=position, message=message, in_snapshot=in_snapshot))
+
+    def report(self, problem: Problem) -> None:
+        """Report a problem."""
+        known = (problem.offset, problem.file, problem.message)
         if known in self._known:
             return
         if len(self.problems) >= MAX_PROBLEMS:
             self.more += 1
             return
         self._known.add(known)
-        self.problems.append(
-            Problem(offset=offset, file=file, position=position, message=message, in_snapshot=in_snapshot)
-        )
+        self.problems.append(problem)
 
     def note(self, text: str) -> None:
         """Add a note, once."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from kraftlake.image import MetadataImage, diff_images
-from kraftlake.kafka_files import MetadataDirectory, SourceKind, check_directory
+from kraftlake.kafka_files import MetadataDirectory, Problem, SourceKind, check_directory
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.control_records import KRaftVersionRecord, VotersRecord
 from kraftlake.records.metadata_records import BeginTransactionRecord, EndTransactionRecord, NoOpRecord
@@ -18,14 +17,13 @@ from kraftlake.replay.loader.manifest import SkippedRecord
 from kraftlake.replay.queries.source import LogSource
 from kraftlake.replay.reading.log_reader import LogReader, SnapshotReader
 from kraftlake.replay.reading.open_reader import LakeReader
-from kraftlake.replay.reading.progress import LOADING, REPLAYING, Progress, with_progress
+from kraftlake.replay.reading.progress import LOADING, REPLAYING, Progress, no_progress, with_progress
 from kraftlake.replay.reading.replay_base import usable_snapshots
 from kraftlake.replay.verify.findings import Findings
 from kraftlake.replay.verify.lake_chain import check_chain
-from kraftlake.replay.verify.lake_columns import check_columns
-from kraftlake.replay.verify.lake_tables import check_tables
+from kraftlake.replay.verify.lake_tables import check_columns, check_tables
 from kraftlake.replay.verify.references import ReferenceCheck
-from kraftlake.replay.verify.verify_report import Problem, VerifyReport
+from kraftlake.replay.verify.verify_report import VerifyReport
 from kraftlake.runtime.errors import CorruptDataError, KraftlakeError
 
 if TYPE_CHECKING:
@@ -49,21 +47,7 @@ def verify(source: LogSource, *, at_least: ChainLink | None = None, progress: Pr
     """
     findings = Findings(source.reader)
     if isinstance(source.reader, MetadataDirectory):
-        end = source.reader.end_offset
-        seen = None if progress is None else partial(_tell_checked, progress, end)
-        for problem in check_directory(source.reader, seen):
-            if problem.is_torn_tail and source.reader.torn is not None and source.reader.torn.is_cut:
-                findings.torn = Problem(
-                    offset=problem.offset, file=problem.file, position=problem.position, message=problem.message
-                )
-                continue
-            findings.add(
-                problem.message,
-                offset=problem.offset,
-                file=problem.file,
-                position=problem.position,
-                in_snapshot=problem.in_snapshot,
-            )
+        _check_files(source.reader, findings, progress or no_progress)
     if isinstance(source.reader, LakeReader):
         check_tables(source.reader, findings)
         check_columns(source.reader, findings)
@@ -92,8 +76,17 @@ def verify(source: LogSource, *, at_least: ChainLink | None = None, progress: Pr
     )
 
 
-def _tell_checked(progress: Progress, end: int, offset: int) -> None:
-    progress("checking", min(offset, end), end)
+def _check_files(directory: MetadataDirectory, findings: Findings, progress: Progress) -> None:
+    end = directory.end_offset
+    for problem in check_directory(directory, lambda offset: progress("checking", min(offset, end), end)):
+        findings.report(problem)
+    torn = directory.torn
+    if torn is not None:
+        tail = Problem(file=torn.file, position=torn.position, offset=torn.offset, message=f"torn tail: {torn.reason}")
+        if torn.is_cut:
+            findings.torn = tail
+        else:
+            findings.report(tail)
 
 
 class _Verification:
@@ -210,7 +203,7 @@ class _Verification:
         """Compare the end of the newest snapshot with the end of the log.
 
         A node that starts drops its whole log where the snapshot's epoch and end offset are above those of the log.
-        LogSource: org.apache.kafka.raft.internals.KafkaRaftLog.truncateToLatestSnapshot.
+        Source: org.apache.kafka.raft.internals.KafkaRaftLog.truncateToLatestSnapshot.
         """
         end = self._reader.end_offset
         newest = next(reversed(usable_snapshots(self._reader)), None)
@@ -232,7 +225,7 @@ class _Verification:
     def _check_control(self, batch: RecordBatch, snapshot: SnapshotReader | None = None) -> list[type]:
         """The types of a control batch's records; reports those with which Kafka does not start.
 
-        LogSource: org.apache.kafka.raft.ControlRecord.of and org.apache.kafka.server.common.KRaftVersion.
+        Source: org.apache.kafka.raft.ControlRecord.of and org.apache.kafka.server.common.KRaftVersion.
         """
         if not batch.control:
             return []

@@ -6,36 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from kraftlake.runtime.json_names import fields_as_json
-
 if TYPE_CHECKING:
+    from kraftlake.kafka_files import Problem
     from kraftlake.metadata_log import Chain
-
-
-@attrs.frozen(kw_only=True)
-class Problem:
-    """A problem: at `offset`, in `file` at byte `position`, where known.
-
-    With `in_snapshot` the offset counts within the snapshot `file`, not in the log.
-    """
-
-    offset: int | None
-    file: str | None
-    position: int | None
-    message: str
-    in_snapshot: bool = False
-
-    def __str__(self) -> str:
-        place = [self.file] if self.file is not None else []
-        if self.position is not None:
-            place.append(f"position {self.position}")
-        if self.offset is not None:
-            place.append(f"{'snapshot ' if self.in_snapshot else ''}offset {self.offset}")
-        return f"{', '.join(place)}: {self.message}" if place else self.message
-
-    def to_json(self) -> dict[str, Any]:
-        """Offset, file, position and message."""
-        return fields_as_json(self)
 
 
 @attrs.frozen(kw_only=True)

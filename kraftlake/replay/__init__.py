@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING
 from kraftlake.runtime.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from kraftlake.replay.imports.committed import CommittedTo
     from kraftlake.replay.imports.follow_log import FollowStep, LogFollower
     from kraftlake.replay.imports.import_log import import_source
     from kraftlake.replay.imports.import_report import ImportReport
     from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
-    from kraftlake.replay.loader.fold import Replay, image_at, load_snapshot, replay_to
+    from kraftlake.replay.loader.fold import Replay, image_at, load_snapshot, loader_at
     from kraftlake.replay.loader.image_columns import topics_from_arrow, topics_to_arrow
     from kraftlake.replay.loader.lake_feed import LakeFeed
     from kraftlake.replay.loader.loader_metrics import MetadataLoaderMetrics
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
         SnapshotManifest,
     )
     from kraftlake.replay.loader.metadata_loader import MetadataLoader
-    from kraftlake.replay.loader.metadata_publisher import MetadataPublisher, MetadataUpdater
+    from kraftlake.replay.loader.metadata_publisher import MetadataPublisher
     from kraftlake.replay.loader.quorum_state import QuorumState
     from kraftlake.replay.queries.changes import LogChanges, Published
     from kraftlake.replay.queries.export import ExportReport
@@ -37,12 +36,11 @@ if TYPE_CHECKING:
     from kraftlake.replay.queries.source import LogSource
     from kraftlake.replay.reading.log_reader import LogReader, SnapshotReader
     from kraftlake.replay.reading.open_reader import LakeReader
-    from kraftlake.replay.verify.verify_report import Problem, VerifyReport
+    from kraftlake.replay.verify.verify_report import VerifyReport
 
 
 __all__ = [
     "RECORD_TYPES",
-    "CommittedTo",
     "ExportReport",
     "FollowStep",
     "ImportReport",
@@ -60,8 +58,6 @@ __all__ = [
     "MetadataLoader",
     "MetadataLoaderMetrics",
     "MetadataPublisher",
-    "MetadataUpdater",
-    "Problem",
     "Published",
     "QuorumReport",
     "QuorumState",
@@ -74,7 +70,7 @@ __all__ = [
     "image_at",
     "import_source",
     "load_snapshot",
-    "replay_to",
+    "loader_at",
     "topics_from_arrow",
     "topics_to_arrow",
 ]

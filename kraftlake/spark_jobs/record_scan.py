@@ -10,7 +10,7 @@ import attrs
 import pyarrow as pa
 
 from kraftlake import kernels
-from kraftlake.kafka_files import SourceKind
+from kraftlake.kafka_files import MetadataDirectory, SourceKind
 from kraftlake.records.batch import gathered
 from kraftlake.records.rows import to_rows
 from kraftlake.records.typed_rows import needed_columns, typed_rows
@@ -97,8 +97,8 @@ def parts_of(source: LogSource, first: int, last: int) -> list[tuple[int, int]]:
         parts = -(-(last - first + 1) // RECORDS_A_PART)
         step = RECORDS_A_PART * min(max(parts // _TASKS, 1), _PARTS_A_TASK)
         cuts = range(first + step, last + 1, step)
-    elif source.kind is SourceKind.DIRECTORY:
-        starts = sorted(segment.base_offset for segment in source.reader.segments)  # type: ignore[attr-defined]
+    elif source.kind is SourceKind.DIRECTORY and isinstance(source.reader, MetadataDirectory):
+        starts = sorted(segment.base_offset for segment in source.reader.segments)
         cuts = [start for start in starts if first < start <= last]
     return list(zip([first, *cuts], [*(cut - 1 for cut in cuts), last], strict=True))
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.control_records import LeaderChangeMessage
 from kraftlake.replay.reading.chunks import Chunk
@@ -17,45 +15,44 @@ class CommittedTo:
     follows: snapshots are made of committed records only, and a controller writes only after its own LeaderChange is
     committed.
 
-    `offset` is -1 while neither was seen. Feed batches in offset order.
+    `offset` is -1 while neither was seen. Feed chunks in offset order.
     """
 
     def __init__(self, offset: int = -1) -> None:
         self.offset = offset
         self._claim: tuple[int, int] | None = None
+        """Offset and epoch of a LeaderChange that no data batch has followed yet."""
 
     @classmethod
-    def continued(cls, log: LogReader, offset: int) -> CommittedTo:
-        """What is known at the end of `log`, of which it was known that `offset` is committed.
+    def continued(cls, lake: LakeReader) -> CommittedTo:
+        """What is known at the end of a lake's log.
 
         Only control batches at its very end can hold a LeaderChange that no data batch has followed yet.
         """
-        committed = cls(offset)
-        for batch in reversed(list(_control_tail(log))):
+        tail: list[RecordBatch] = []
+        offset = lake.end_offset - 1
+        while offset >= lake.start_offset:
+            (batch,) = lake.batches(offset, offset)
+            if not batch.control:
+                break
+            tail.append(batch)
+            offset = batch.base_offset - 1
+        committed = cls(lake.log.committed_to)
+        for batch in reversed(tail):
             committed.see(batch)
         return committed
 
-    def see(self, batch: RecordBatch) -> None:
-        """Take in the next batch of the log."""
-        if batch.control:
-            for index, control_type in enumerate(batch.control_types):
+    def see(self, chunk: Chunk) -> None:
+        """Take in the next chunk of the log."""
+        if isinstance(chunk, RecordBatch) and chunk.control:
+            for index, control_type in enumerate(chunk.control_types):
                 if control_type == LeaderChangeMessage.API_KEY:
-                    self._claim = (batch.base_offset + index, batch.epoch)
-        else:
-            self.see_data(batch.epoch)
-
-    def see_data(self, *epochs: int) -> None:
-        """Take in data batches of these epochs."""
-        if self._claim is not None and self._claim[1] in epochs:
-            self.offset = max(self.offset, self._claim[0])
-            self._claim = None
-
-    def see_part(self, part: Chunk) -> None:
-        """Take in the next batches of the log."""
-        if isinstance(part, RecordBatch):
-            self.see(part)
+                    self._claim = (chunk.base_offset + index, chunk.epoch)
         elif self._claim is not None:
-            self.see_data(*set(part.epochs.tolist()))
+            offset, epoch = self._claim
+            if epoch in ((chunk.epoch,) if isinstance(chunk, RecordBatch) else chunk.epochs):
+                self.see_committed(offset)
+                self._claim = None
 
     def see_source(self, source: LogReader) -> None:
         """Take in what a source holds beside its batches: the newest snapshot of Kafka's files, the note of a lake.
@@ -63,7 +60,7 @@ class CommittedTo:
         A lake's snapshots prove nothing: kraftlake's jobs make them of any record in the log, committed or not.
         """
         if isinstance(source, LakeReader):
-            self.offset = max(self.offset, source.log.committed_to)
+            self.see_committed(source.log.committed_to)
             return
         for snapshot in usable_snapshots(source):
             if _is_of(source, snapshot):
@@ -85,14 +82,3 @@ def _is_of(source: LogReader, snapshot: SnapshotReader) -> bool:
         return True
     (last,) = source.batches(end - 1, end - 1)
     return last.epoch >= snapshot.epoch
-
-
-def _control_tail(log: LogReader) -> Iterator[RecordBatch]:
-    """The control batches after the last data batch, last one first."""
-    offset = log.end_offset - 1
-    while offset >= log.start_offset:
-        (batch,) = log.batches(offset, offset)
-        if not batch.control:
-            return
-        yield batch
-        offset = batch.base_offset - 1

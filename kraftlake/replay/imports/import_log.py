@@ -16,7 +16,7 @@ from kraftlake.replay.imports.new_lake import check_place, discard_empty_lake, i
 from kraftlake.replay.queries.source import LogSource
 from kraftlake.replay.reading.chunks import chunks_of, chunks_of_snapshot
 from kraftlake.replay.reading.open_reader import LakeReader
-from kraftlake.replay.reading.progress import Progress
+from kraftlake.replay.reading.progress import Progress, no_progress
 from kraftlake.replay.reading.replay_base import usable_snapshots
 from kraftlake.runtime.arguments import text
 from kraftlake.runtime.errors import ImportConflictError, LakeError, NotASourceError
@@ -46,11 +46,7 @@ def import_source(
     if cluster_id is not None:
         text(cluster_id, "the id of a cluster")
     opened = source if isinstance(source, LogSource) else LogSource.open(source, cluster_id=cluster_id)
-    return _Import(opened, lake_location(lake), cluster_id, progress or _silent).run()
-
-
-def _silent(phase: str, done: int, total: int) -> None:
-    """Report no progress."""
+    return _Import(opened, lake_location(lake), cluster_id, progress or no_progress).run()
 
 
 class _Import:
@@ -69,13 +65,7 @@ class _Import:
         else:
             check_place(self._path)
             self._check_worth()
-        plan = plan_import(
-            self._source.reader,
-            None if log is None else LakeReader(log),
-            committed_to=-1 if log is None else log.committed_to,
-            lake_epoch=-1 if log is None else log.epoch,
-            progress=self._progress,
-        )
+        plan = plan_import(self._source.reader, None if log is None else LakeReader(log), self._progress)
         if log is not None:
             self._write(log, plan)
             return self._report(log, plan, created=False)
@@ -128,16 +118,16 @@ class _Import:
         from kraftlake.metadata_log import commit_groups
         from kraftlake.records.rows import to_rows
 
-        committed = CommittedTo.continued(LakeReader(log), log.committed_to)
+        committed = CommittedTo.continued(LakeReader(log))
         for snapshot in plan.snapshots:
             log.add_snapshot(facts_of(snapshot), chunks_of_snapshot(snapshot))
         committed.see_source(self._source.reader)
         if plan.records:
-            parts = chunks_of(self._source.reader, plan.from_offset, plan.to_offset - 1)
-            for chunk in commit_groups(parts):
-                for part in chunk:
-                    committed.see_part(part)
-                log.append(to_rows(chunk), committed.offset)
+            new = chunks_of(self._source.reader, plan.from_offset, plan.to_offset - 1)
+            for group in commit_groups(new):
+                for chunk in group:
+                    committed.see(chunk)
+                log.append(to_rows(group), committed.offset)
                 self._progress("writing", log.end_offset - plan.from_offset, plan.records)
         log.append([], committed.offset)
         if isinstance(log.path, Path):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import pairwise
 
 import attrs
@@ -11,7 +10,8 @@ from kraftlake.records.batch import RecordBatch
 from kraftlake.records.serde import read_frame
 from kraftlake.replay.reading.chunks import Chunk, chunks_of
 from kraftlake.replay.reading.log_reader import LogReader, SnapshotReader
-from kraftlake.replay.reading.progress import Progress
+from kraftlake.replay.reading.open_reader import LakeReader
+from kraftlake.replay.reading.progress import Progress, no_progress
 from kraftlake.replay.reading.replay_base import usable_snapshots
 from kraftlake.runtime.errors import CorruptDataError, ImportConflictError
 
@@ -36,16 +36,12 @@ class ImportPlan:
     snapshots: tuple[SnapshotReader, ...]
 
 
-def plan_import(
-    source: LogReader, lake: LogReader | None, *, committed_to: int, lake_epoch: int, progress: Progress
-) -> ImportPlan:
+def plan_import(source: LogReader, lake: LakeReader | None, progress: Progress = no_progress) -> ImportPlan:
     """Read the whole source, compare what the lake has of it already, and say what is new.
 
-    `lake` is None where there is none yet; `lake_epoch` is the epoch at its end.
-
-    Raises ImportConflictError naming the first offset that disagrees and on which side of `committed_to` it lies, or
-    the offsets that are missing in between; CorruptDataError for a source that is unsound itself. Memory is bounded
-    by the largest batch.
+    `lake` is None where there is none yet. Raises ImportConflictError naming the first offset that disagrees and on
+    which side of the lake's `committed_to` it lies, or the offsets that are missing in between; CorruptDataError for a
+    source that is unsound itself. Memory is bounded by the largest batch.
     """
     if lake is not None:
         _check_touching(source, lake)
@@ -53,35 +49,36 @@ def plan_import(
     snapshots = _new_snapshots(source, lake)
     ends = {s.end_offset - 1: s for s in usable_snapshots(source)}
     new = batches = already = before = 0
-    comparison = None if lake is None else _Comparison(source, lake, committed_to)
+    comparison = None if lake is None else _Comparison(source, lake)
+    lake_epoch = -1 if lake is None else lake.log.epoch
 
-    def fresh(part: Chunk) -> None:
+    def add_new(chunk: Chunk) -> None:
         nonlocal new, batches
-        if not new and part.epoch < lake_epoch:
+        if not new and chunk.epoch < lake_epoch:
             raise ImportConflictError(
-                f"{source.name} has epoch {part.epoch} at offset {part.base_offset}, but the lake has epoch "
+                f"{source.name} has epoch {chunk.epoch} at offset {chunk.base_offset}, but the lake has epoch "
                 f"{lake_epoch} before it already: this is another cluster's log, or corruption."
             )
-        _check_frames(part)
-        new += part.record_count
-        batches += 1 if isinstance(part, RecordBatch) else part.batch_count
+        _check_frames(chunk)
+        new += chunk.record_count
+        batches += 1 if isinstance(chunk, RecordBatch) else chunk.batch_count
 
     reported = source.start_offset
-    for part in chunks_of(source, source.start_offset, source.end_offset - 1):
-        _check_snapshot_epochs(part, ends)
-        if comparison is None or part.base_offset >= comparison.end:
-            fresh(part)
+    for chunk in chunks_of(source, source.start_offset, source.end_offset - 1):
+        _check_snapshot_epochs(chunk, ends)
+        if comparison is None or chunk.base_offset >= comparison.end:
+            add_new(chunk)
         else:
-            for batch in [part] if isinstance(part, RecordBatch) else part.batches(part.base_offset):
+            for batch in [chunk] if isinstance(chunk, RecordBatch) else chunk.batches(chunk.base_offset):
                 if batch.last_offset < comparison.first:
                     before += batch.record_count
                 elif batch.base_offset < comparison.end:
                     comparison.compare(batch)
                     already += batch.record_count
                 else:
-                    fresh(batch)
-        if part.last_offset + 1 - reported >= PROGRESS_RECORDS or part.last_offset + 1 == source.end_offset:
-            reported = part.last_offset + 1
+                    add_new(batch)
+        if chunk.last_offset + 1 - reported >= PROGRESS_RECORDS or chunk.last_offset + 1 == source.end_offset:
+            reported = chunk.last_offset + 1
             progress("checking", reported - source.start_offset, source.end_offset - source.start_offset)
     for snapshot in snapshots:
         for batch in snapshot.batches():
@@ -138,10 +135,10 @@ def _new_snapshots(source: LogReader, lake: LogReader | None) -> tuple[SnapshotR
     return tuple(new)
 
 
-def _check_snapshot_epochs(part: Chunk, ends: dict[int, SnapshotReader]) -> None:
-    for offset in [offset for offset in ends if part.base_offset <= offset <= part.last_offset]:
+def _check_snapshot_epochs(chunk: Chunk, ends: dict[int, SnapshotReader]) -> None:
+    for offset in [offset for offset in ends if chunk.base_offset <= offset <= chunk.last_offset]:
         snapshot = ends.pop(offset)
-        epoch = part.epoch if isinstance(part, RecordBatch) else part.end_at(offset).epoch
+        epoch = chunk.epoch if isinstance(chunk, RecordBatch) else chunk.end_at(offset).epoch
         if snapshot.epoch != epoch:
             raise CorruptDataError(
                 f"{snapshot.name} says that offset {offset} is of epoch {snapshot.epoch}, but the log has it in epoch "
@@ -149,17 +146,17 @@ def _check_snapshot_epochs(part: Chunk, ends: dict[int, SnapshotReader]) -> None
             )
 
 
-def _check_frames(part: Chunk, snapshot: str | None = None) -> None:
-    if not isinstance(part, RecordBatch):
+def _check_frames(chunk: Chunk, snapshot: str | None = None) -> None:
+    if not isinstance(chunk, RecordBatch):
         from kraftlake.records.value_columns import has_plain_frames
 
-        if not has_plain_frames(part):
-            for batch in part.batches(part.base_offset):
+        if not has_plain_frames(chunk):
+            for batch in chunk.batches(chunk.base_offset):
                 _check_frames(batch, snapshot)
         return
-    if part.control:
+    if chunk.control:
         return
-    for offset, value in enumerate(part.values, start=part.base_offset):
+    for offset, value in enumerate(chunk.values, start=chunk.base_offset):
         try:
             read_frame(value)
         except CorruptDataError as error:
@@ -170,13 +167,13 @@ def _check_frames(part: Chunk, snapshot: str | None = None) -> None:
 class _Comparison:
     """The comparison of source and lake over the offsets that both have."""
 
-    def __init__(self, source: LogReader, lake: LogReader, committed_to: int) -> None:
+    def __init__(self, source: LogReader, lake: LakeReader) -> None:
         self.first = max(source.start_offset, lake.start_offset)
         self.end = lake.end_offset
         self._names = (source.name, lake.name)
-        self._committed_to = committed_to
+        self._committed_to = lake.log.committed_to
         last = min(source.end_offset, lake.end_offset) - 1
-        self._lake: Iterator[RecordBatch] = iter(lake.batches(self.first, last)) if last >= self.first else iter(())
+        self._lake = lake.batches(self.first, last)
 
     def compare(self, batch: RecordBatch) -> None:
         """Raise ImportConflictError unless the lake's next batch is this one."""

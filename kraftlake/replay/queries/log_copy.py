@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 
 import attrs
@@ -12,9 +12,9 @@ from kraftlake.kafka_files.node.quorum_state import ElectionState, read_election
 from kraftlake.kafka_files.sniffing.source_kind import SourceKind
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.control_records import LeaderChangeMessage
-from kraftlake.records.uuid import Uuid
 from kraftlake.replay.loader.quorum_state import QuorumState
 from kraftlake.replay.reading.chunks import Chunk, chunks_of
+from kraftlake.replay.reading.epoch_ends import EpochEnds
 from kraftlake.replay.reading.log_reader import LogReader
 from kraftlake.replay.reading.open_reader import open_reader
 from kraftlake.replay.reading.replay_base import usable_snapshots
@@ -50,16 +50,6 @@ class LogCopy:
         """The first offset that is not in it."""
         return self.position[1]
 
-    @property
-    def node_id(self) -> int | None:
-        """The node whose directory it is, None where that is not known."""
-        return self.properties.node_id
-
-    @property
-    def directory_id(self) -> Uuid | None:
-        """The id of the node's directory, None where that is not known."""
-        return self.properties.directory_id
-
     def shared_with(self, other: LogCopy) -> int:
         """The end of what this log has as `other` has it; −1 where the two have no epoch in common.
 
@@ -89,53 +79,44 @@ def read_log_copy(path: str) -> LogCopy:
             copy = attrs.evolve(copy, election=read_election_state(folder))
         except CorruptDataError as error:
             fault = str(error)
-    seen = _Seen()
+    epoch_ends, control = EpochEnds(), _ControlRecords()
     try:
-        seen.see_all(reader)
+        _read(reader, epoch_ends, control)
     except CorruptDataError as error:
         fault = str(error)
     return attrs.evolve(
         copy,
-        epoch_ends=tuple(sorted(seen.epoch_ends.items())),
-        quorum=seen.quorum,
-        static_voters=seen.static_voters,
+        epoch_ends=tuple(sorted(epoch_ends.ends.items())),
+        quorum=control.quorum,
+        static_voters=control.static_voters,
         fault=fault,
     )
 
 
-class _Seen:
-    """What has been read of a copy."""
+def _read(reader: LogReader, epoch_ends: EpochEnds, control: _ControlRecords) -> None:
+    """Read the head of the newest snapshot, then the whole log."""
+    newest = max(usable_snapshots(reader), key=lambda one: one.end_offset, default=None)
+    if newest is not None:
+        for head in islice(newest.batches(), 1):
+            control.see(head)
+        epoch_ends.see(newest.epoch, newest.end_offset)
+    for chunk in chunks_of(reader, reader.start_offset, reader.end_offset - 1):
+        epoch_ends.see_chunk(chunk)
+        control.see(chunk)
+
+
+class _ControlRecords:
+    """What the control records say that have been read of a copy."""
 
     def __init__(self) -> None:
-        self.epoch_ends: dict[int, int] = {}
         self.quorum = QuorumState()
         self.static_voters: tuple[int, ...] = ()
 
-    def see_all(self, reader: LogReader) -> None:
-        newest = max(usable_snapshots(reader), key=lambda one: one.end_offset, default=None)
-        if newest is not None:
-            head = next(iter(newest.batches()), None)
-            self._see_control([] if head is None else [head])
-            self.epoch_ends[newest.epoch] = newest.end_offset
-        for part in chunks_of(reader, reader.start_offset, reader.end_offset - 1):
-            for epoch, end in _ends_in(part):
-                self.epoch_ends[epoch] = max(end, self.epoch_ends.get(epoch, 0))
-            if isinstance(part, RecordBatch):
-                self._see_control([part])
-
-    def _see_control(self, batches: Iterable[RecordBatch]) -> None:
-        for message in (one.message for batch in batches if batch.control for one in batch.messages()):
-            self.quorum = self.quorum.after(message)
-            if isinstance(message, LeaderChangeMessage):
-                self.static_voters = tuple(sorted(voter.voter_id for voter in message.voters))
-
-
-def _ends_in(part: Chunk) -> Iterator[tuple[int, int]]:
-    """Each epoch of a part, and where its batches in it end."""
-    if isinstance(part, RecordBatch):
-        yield part.epoch, part.last_offset + 1
-        return
-    epochs, last_offsets = part.epochs, part.last_offsets
-    starts = [0, *((epochs[1:] != epochs[:-1]).nonzero()[0] + 1).tolist(), len(epochs)]
-    for stop in starts[1:]:
-        yield int(epochs[stop - 1]), int(last_offsets[stop - 1]) + 1
+    def see(self, chunk: Chunk) -> None:
+        """Take in the next chunk."""
+        if not isinstance(chunk, RecordBatch) or not chunk.control:
+            return
+        for record in chunk.messages():
+            self.quorum = self.quorum.after(record.message)
+            if isinstance(record.message, LeaderChangeMessage):
+                self.static_voters = tuple(sorted(voter.voter_id for voter in record.message.voters))

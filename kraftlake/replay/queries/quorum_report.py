@@ -60,12 +60,16 @@ class QuorumReport:
 
     def role_of(self, copy: LogCopy) -> Role:
         """What `copy` is to the quorum."""
-        if copy.node_id is None:
+        if copy.properties.node_id is None:
             return Role.UNKNOWN
-        voter = next((voter for voter in self.voters if voter.id == copy.node_id), None)
+        voter = next((voter for voter in self.voters if voter.id == copy.properties.node_id), None)
         if voter is None:
             return Role.OBSERVER
-        same = voter.directory_id is None or copy.directory_id is None or voter.directory_id == copy.directory_id
+        same = (
+            voter.directory_id is None
+            or copy.properties.directory_id is None
+            or voter.directory_id == copy.properties.directory_id
+        )
         return Role.VOTER if same else Role.OTHER_DIRECTORY
 
     @property
@@ -73,8 +77,10 @@ class QuorumReport:
         """The sound copies of voters by id, of two copies of one voter the further one."""
         found: dict[int, LogCopy] = {}
         for copy in self.copies:
-            if self.role_of(copy) is Role.VOTER and copy.fault is None and copy.node_id is not None:
-                found[copy.node_id] = max(copy, found.get(copy.node_id, copy), key=lambda one: one.position)
+            if self.role_of(copy) is Role.VOTER and copy.fault is None and copy.properties.node_id is not None:
+                found[copy.properties.node_id] = max(
+                    copy, found.get(copy.properties.node_id, copy), key=lambda one: one.position
+                )
         return dict(sorted(found.items()))
 
     @property
@@ -126,8 +132,8 @@ class QuorumReport:
         election = copy.election
         return {
             "source": copy.path,
-            "nodeId": copy.node_id,
-            "directoryId": _text(copy.directory_id),
+            "nodeId": copy.properties.node_id,
+            "directoryId": _text(copy.properties.directory_id),
             "role": self.role_of(copy).value,
             "startOffset": copy.start_offset,
             "endOffset": copy.end_offset,

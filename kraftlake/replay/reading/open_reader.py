@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 from kraftlake.kafka_files.sniffing.source_kind import SourceKind, has_lake_log
 from kraftlake.records.batch import RecordBatch
-from kraftlake.replay.reading.log_reader import LogReader, SnapshotReader
 
 if TYPE_CHECKING:
-    from kraftlake.metadata_log import MetadataLog
+    from kraftlake.kafka_files import MetadataDirectory
+    from kraftlake.metadata_log import LakeSnapshot, MetadataLog
     from kraftlake.records.batch_values import BatchValues
 
 
 class LakeReader:
-    """A lake as a `LogReader`, at the version that it was opened at."""
+    """A lake as a source of a metadata log, at the version that it was opened at."""
 
     def __init__(self, log: MetadataLog) -> None:
         self.log = log
@@ -43,13 +43,9 @@ class LakeReader:
         return self.log.end_offset
 
     @cached_property
-    def snapshots(self) -> tuple[SnapshotReader, ...]:
+    def snapshots(self) -> tuple[LakeSnapshot, ...]:
         """The snapshots that the lake holds."""
-        return tuple(self.log.snapshots())
-
-    def offset_at_time(self, time_ms: int) -> int:
-        """The last offset whose batch time is at or before `time_ms` (epoch ms); OffsetError when there is none."""
-        return self.log.offset_at_time(time_ms)
+        return self.log.snapshots()
 
     def batches(self, from_offset: int = 0, to_offset: int | None = None) -> Iterator[RecordBatch]:
         """The whole batches that hold any offset in [from_offset, to_offset]."""
@@ -60,7 +56,7 @@ class LakeReader:
         return self.log.bulk_batches(from_offset, to_offset)
 
 
-def open_reader(path: str) -> tuple[LogReader, SourceKind]:
+def open_reader(path: str) -> tuple[MetadataDirectory | LakeReader, SourceKind]:
     """Open the source at `path` by its content; raises NotASourceError naming what it is instead."""
     # a URI, of an object store or a file, can only be a lake
     if "://" in path or _is_lake(path):

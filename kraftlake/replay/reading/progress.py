@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
+
+if TYPE_CHECKING:
+    from kraftlake.replay.reading.chunks import Chunk
 
 Progress: TypeAlias = Callable[[str, int, int], None]
 """Called with a phase, the number of offsets done, and their total (0 if unknown)."""
@@ -12,24 +15,19 @@ REPLAYING: Final = "replaying"
 LOADING: Final = "loading"
 """Phases of a replay: the log, and the snapshot that it starts from."""
 
-
-class EndsAtOffset(Protocol):
-    """One batch, or consecutive ones."""
-
-    @property
-    def last_offset(self) -> int:
-        """Its last offset."""
+ChunkT = TypeVar("ChunkT", bound="Chunk")
 
 
-ChunkT = TypeVar("ChunkT", bound=EndsAtOffset)
+def no_progress(phase: str, done: int, total: int) -> None:
+    """Report nothing."""
 
 
-def with_progress(parts: Iterable[ChunkT], progress: Progress | None, phase: str, end: int = 0) -> Iterable[ChunkT]:
-    """The same chunks; `progress` is called after each, with its end, at most `end`."""
-    return parts if progress is None else _told(parts, progress, phase, end)
+def with_progress(chunks: Iterable[ChunkT], progress: Progress | None, phase: str, end: int = 0) -> Iterable[ChunkT]:
+    """The same chunks; `progress` is called after each, with the chunk's end, at most `end`."""
+    return chunks if progress is None else _reported(chunks, progress, phase, end)
 
 
-def _told(parts: Iterable[ChunkT], progress: Progress, phase: str, end: int) -> Iterator[ChunkT]:
-    for part in parts:
-        yield part
-        progress(phase, min(part.last_offset + 1, end), end)
+def _reported(chunks: Iterable[ChunkT], progress: Progress, phase: str, end: int) -> Iterator[ChunkT]:
+    for chunk in chunks:
+        yield chunk
+        progress(phase, min(chunk.last_offset + 1, end), end)

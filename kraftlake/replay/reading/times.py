@@ -82,7 +82,7 @@ def _iso(millis: int) -> str:
 def _offset_in_log(reader: LogReader, wanted: int) -> int:
     if isinstance(reader, LakeReader):
         try:
-            return reader.offset_at_time(wanted)
+            return reader.log.offset_at_time(wanted)
         except OffsetError:
             return -1
     return max((offset for offset, millis in _batch_times(reader) if millis <= wanted), default=-1)

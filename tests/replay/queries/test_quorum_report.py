@@ -135,7 +135,7 @@ def test_a_broker_has_no_vote_but_its_log_may_go_furthest(tmp_path: Path) -> Non
         [node_at(tmp_path, 1, start + no_ops(3, 9)), node_at(tmp_path, 101, start + no_ops(3, 12))]
     )
     assert roles(report) == [Role.VOTER, Role.OBSERVER]
-    assert report.furthest.node_id == 101
+    assert report.furthest.properties.node_id == 101
     assert report.electable == ()
 
 

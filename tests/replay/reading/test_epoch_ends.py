@@ -4,7 +4,7 @@ import attrs
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.replay.imports.epoch_ends import EpochEnds
+from kraftlake.replay.reading.epoch_ends import EpochEnds
 
 
 @attrs.frozen
@@ -15,19 +15,19 @@ class At:
 
 def test_a_copy_without_the_leaders_epoch_proves_nothing() -> None:
     ends = EpochEnds()
-    assert ends.committed_by(At(0, 10)) == -1
+    assert ends.committed_below(10, 0) == -1
     ends.see(4, 10)
-    assert ends.committed_by(At(5, 10)) == -1
-    assert ends.committed_by(At(4, 10)) == 10
-    assert ends.committed_by(At(4, -1)) == -1
+    assert ends.committed_below(10, 5) == -1
+    assert ends.committed_below(10, 4) == 10
+    assert ends.committed_below(-1, 4) == -1
 
 
 def test_an_answer_of_an_older_leader_still_holds() -> None:
     ends = EpochEnds()
     ends.see(4, 10)
     ends.see(6, 12)
-    assert ends.committed_by(At(5, 11)) == 11
-    assert ends.committed_by(At(5, 20)) == 12
+    assert ends.committed_below(11, 5) == 11
+    assert ends.committed_below(20, 5) == 12
 
 
 @given(
@@ -61,5 +61,5 @@ def test_no_copy_of_any_history_of_leaders_takes_what_was_not_committed(
         for offset, epoch in enumerate(copy):
             ends.see(epoch, offset + 1)
         for answer in answers:
-            bound = ends.committed_by(answer)
+            bound = ends.committed_below(answer.high_watermark, answer.leader_epoch)
             assert copy[: max(bound, 0)] == truth[: max(bound, 0)]

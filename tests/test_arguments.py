@@ -15,7 +15,7 @@ from kraftlake import generate, image, replay, replica_manager, spark_jobs
 from kraftlake.api import Source
 from kraftlake.generate import Plan, generate_lake
 from kraftlake.metadata_log import MetadataLog, Upkeep, lake_location
-from kraftlake.replay import LogFollower, describe_quorum, image_at, import_source, replay_to
+from kraftlake.replay import LogFollower, describe_quorum, image_at, import_source, loader_at
 from kraftlake.replica_manager import BrokerReplay, check_log_dirs, compare_log_dirs
 from kraftlake.runtime import KraftlakeError
 from kraftlake.spark_jobs import (
@@ -100,7 +100,7 @@ CALLS: dict[str, tuple[Call, tuple[Any, ...]]] = {
     "describe_quorum": (lambda _, bad: describe_quorum(bad), (*LISTS[:4], *PATHS[:2], b"x", None)),
     "describe_quorum of several": (lambda _, bad: describe_quorum([DIRECTORY, bad]), LAKES),
     "image_at": (lambda a, bad: image_at(a.source.reader, bad), (*OFFSETS, None)),
-    "replay_to": (lambda a, bad: replay_to(a.source.reader, bad), (*OFFSETS, None)),
+    "loader_at": (lambda a, bad: loader_at(a.source.reader, bad), (*OFFSETS, None)),
     "LogFollower": (lambda a, bad: LogFollower(bad, a.folder / "new"), PATHS),
     "LogFollower lake": (lambda _, bad: LogFollower(DIRECTORY, bad), LAKES),
     "lake_location": (lambda _, bad: lake_location(bad), LAKES),

@@ -108,7 +108,8 @@ class Damage:
                 file.write_bytes(data[: int(self.place * len(data))])
             case "flip":
                 at = min(int(self.place * len(data)), len(data) - 1)
-                file.write_bytes(data[:at] + bytes([data[at] ^ 1 << self.bit]) + data[at + 1 :])
+                if data:
+                    file.write_bytes(data[:at] + bytes([data[at] ^ 1 << self.bit]) + data[at + 1 :])
             case _:
                 alike = sorted(
                     p for p in file.parent.iterdir() if p.suffix == file.suffix and p != file and p.is_file()

@@ -43,13 +43,6 @@ class Replay(Value):
     open_since: int | None = None
     aborted: tuple[int, int] | None = None
 
-    def of_cluster(self, cluster_id: str | None) -> Replay:
-        """The same, its image with the cluster's id."""
-        if cluster_id is None or cluster_id == self.image.provenance.cluster_id:
-            return self
-        provenance = attrs.evolve(self.image.provenance, cluster_id=cluster_id)
-        return attrs.evolve(self, image=attrs.evolve(self.image, provenance=provenance))
-
     @property
     def diverged(self) -> bool:
         """Whether records were skipped, so that the image is not what the cluster had."""
@@ -66,25 +59,6 @@ def load_snapshot(loader: MetadataBatchLoader, snapshot: SnapshotReader, *, prog
     )
     parts = with_progress(chunks_of_snapshot(snapshot), progress, LOADING)
     loader.load_snapshot(parts, provenance, name=snapshot.name)
-
-
-def replay_to(
-    reader: LogReader,
-    at: int,
-    *,
-    from_snapshot: bool | None = None,
-    lenient: bool = False,
-    progress: Progress | None = None,
-) -> MetadataBatchLoader:
-    """A loader that has gathered everything up to and including offset `at` in one delta; -1 is the empty image.
-
-    Raises OffsetError where `at` has no image, and what the loader raises.
-    """
-    loader = MetadataBatchLoader(lenient=lenient)
-    if whole(at) >= 0:
-        base = choose_base(reader, at, from_snapshot=from_snapshot, lenient=lenient)
-        extend(loader, reader, at, base=base, progress=progress)
-    return loader
 
 
 def extend(
@@ -114,16 +88,9 @@ def extend(
             loader.load_batch(batch, to_offset=to)
 
 
-def image_at(
-    reader: LogReader,
-    at: int,
-    *,
-    from_snapshot: bool | None = None,
-    lenient: bool = False,
-    progress: Progress | None = None,
-) -> Replay:
-    """The image after offset `at`; see `replay_to`."""
-    return finish(loader_at(reader, at, from_snapshot=from_snapshot, lenient=lenient, progress=progress))
+def image_at(reader: LogReader, at: int, *, from_snapshot: bool | None = None) -> Replay:
+    """The image after offset `at`; raises as `loader_at`."""
+    return finish(loader_at(reader, at, from_snapshot=from_snapshot))
 
 
 def loader_at(
@@ -131,27 +98,31 @@ def loader_at(
     at: int,
     *,
     from_snapshot: bool | None = None,
+    in_one_delta: bool = False,
     lenient: bool = False,
     progress: Progress | None = None,
 ) -> MetadataBatchLoader:
-    """As `replay_to`, but the loader may start from an image that a lake keeps as columns, without a delta."""
+    """A loader that has gathered everything up to and including offset `at`; -1 is the empty image.
+
+    It may start from an image that a lake keeps as columns; `in_one_delta` starts from the empty image, so that the
+    loader's delta holds all changes. Raises OffsetError where `at` has no image, and what the loader raises.
+    """
+    if whole(at) < 0:
+        return MetadataBatchLoader(lenient=lenient)
     cached: CachedImage | None = None
 
     def has_columns(snapshot: SnapshotReader) -> bool:
         nonlocal cached
-        cached = cached_image(reader, snapshot)
+        cached = None if in_one_delta else cached_image(reader, snapshot)
         return cached is not None
 
-    base = None
-    if whole(at) >= 0:
-        base = choose_base(reader, at, from_snapshot=from_snapshot, known_as_sound=has_columns, lenient=lenient)
+    base = choose_base(reader, at, from_snapshot=from_snapshot, known_as_sound=has_columns, lenient=lenient)
     if base is None or cached is None:
         loader = MetadataBatchLoader(lenient=lenient)
-        extend(loader, reader, at, base=base, progress=progress)
-        return loader
-    loader = MetadataBatchLoader(cached.image, lenient=lenient, quorum=cached.quorum)
-    loader.base_name = base.name
-    extend(loader, reader, at, progress=progress)
+    else:
+        loader = MetadataBatchLoader(cached.image, lenient=lenient, quorum=cached.quorum)
+        loader.base_name, base = base.name, None
+    extend(loader, reader, at, base=base, progress=progress)
     return loader
 
 
@@ -164,10 +135,10 @@ def cached_image(reader: LogReader, base: SnapshotReader) -> CachedImage | None:
     return load_cached(reader.log.path, cast("LakeSnapshot", base))
 
 
-def snapshot_image(snapshot: SnapshotReader, *, lenient: bool = False, progress: Progress | None = None) -> Replay:
+def snapshot_image(snapshot: SnapshotReader) -> Replay:
     """The image that a snapshot holds."""
-    loader = MetadataBatchLoader(lenient=lenient)
-    load_snapshot(loader, snapshot, progress=progress)
+    loader = MetadataBatchLoader()
+    load_snapshot(loader, snapshot)
     return finish(loader)
 
 
@@ -201,7 +172,9 @@ def changes_between(
     above 0, the delta holds the snapshot that covers the start.
     """
     if from_offset < 0:
-        return replay_to(reader, to_offset, from_snapshot=from_snapshot, lenient=lenient, progress=progress)
+        return loader_at(
+            reader, to_offset, from_snapshot=from_snapshot, in_one_delta=True, lenient=lenient, progress=progress
+        )
     if from_offset < to_offset:
         _check_covered(reader, from_offset, to_offset)
     loader = loader_at(reader, from_offset, from_snapshot=from_snapshot, lenient=lenient, progress=progress)

@@ -7,9 +7,10 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
 from kraftlake.delta import MetadataDelta, delta_from_empty
-from kraftlake.image import MetadataImage, MetadataProvenance
+from kraftlake.image import MetadataImage
 from kraftlake.records.batch import RecordBatch
 from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
+from kraftlake.replay.loader.fold import extend, load_snapshot
 from kraftlake.replay.loader.loader_metrics import MetadataLoaderMetrics
 from kraftlake.replay.loader.manifest import (
     LeaderAndEpoch,
@@ -20,7 +21,7 @@ from kraftlake.replay.loader.manifest import (
 )
 from kraftlake.replay.loader.metadata_publisher import MetadataPublisher
 from kraftlake.replay.loader.quorum_state import QuorumState
-from kraftlake.replay.reading.chunks import chunks_of_snapshot
+from kraftlake.replay.reading.replay_base import choose_base, images_end
 from kraftlake.runtime.clock import Clock
 from kraftlake.runtime.errors import KraftlakeError, QueueFullError, ReplayError, UsageError
 from kraftlake.runtime.event_queue import EventQueue, EventQueueClosedError, FunctionEvent, KafkaEventQueue, earliest
@@ -160,14 +161,8 @@ class MetadataLoader:
         started_ns = self._clock.nanoseconds()
         loader = self._batch_loader_on(self.image, self.quorum)
         loader.publish = None
-        provenance = MetadataProvenance(
-            offset=snapshot.end_offset - 1,
-            epoch=snapshot.epoch,
-            timestamp=snapshot.last_contained_log_timestamp,
-            batch_aligned=True,
-        )
         try:
-            loader.load_snapshot(chunks_of_snapshot(snapshot), provenance, name=snapshot.name)
+            load_snapshot(loader, snapshot)
             delta, image = loader.take_change()
         except Exception as fault:
             self._stop(fault)
@@ -179,9 +174,6 @@ class MetadataLoader:
 
     def catch_up(self, reader: LogReader) -> None:
         """Load all of `reader`, from its newest snapshot on: the fast start."""
-        from kraftlake.replay.loader.fold import extend
-        from kraftlake.replay.reading.replay_base import choose_base, images_end
-
         assert self.image.is_empty(), "only an empty loader catches up"
         loader = self._batch_loader_on(MetadataImage.EMPTY)
         loader.publish = None
@@ -340,29 +332,21 @@ class MetadataLoader:
         self._call(publisher, "being closed", publisher.close)
 
     def _append(self, what: str, function: Callable[[], None]) -> Future[None]:
-        call = _Call(what, function, self._fault_handler)
-        if not self.queue.append(call):
-            call.done.result()
-        return call.done
+        """Call `function` on the loader's thread; its error goes to the future, and to the fault handler unless the
+        caller caused it.
+        """
+        done: Future[None] = Future()
+        done.set_running_or_notify_cancel()
 
+        def run() -> None:
+            function()
+            done.set_result(None)
 
-class _Call:
-    """A call from another thread, which may wait for `done`."""
+        def fail(error: Exception) -> None:
+            done.set_exception(error)
+            if not isinstance(error, (UsageError, QueueFullError, EventQueueClosedError)):
+                self._fault_handler.handle_fault(what, error)
 
-    def __init__(self, what: str, function: Callable[[], None], fault_handler: FaultHandler) -> None:
-        self._what = what
-        self._function = function
-        self._fault_handler = fault_handler
-        self.done: Future[None] = Future()
-        self.done.set_running_or_notify_cancel()
-
-    def run(self) -> None:
-        """Make the call."""
-        self._function()
-        self.done.set_result(None)
-
-    def handle_exception(self, error: Exception) -> None:
-        """Give the error to the caller, and to the fault handler unless the caller caused it."""
-        self.done.set_exception(error)
-        if not isinstance(error, (UsageError, QueueFullError, EventQueueClosedError)):
-            self._fault_handler.handle_fault(self._what, error)
+        if not self.queue.append(FunctionEvent(run, fail)):
+            done.result()
+        return done

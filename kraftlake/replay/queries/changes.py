@@ -93,27 +93,22 @@ class LogChanges:
         self._to_offset = reader.end_offset - 1 if to_offset is None else to_offset
         self._published: list[Published] = []
         self._of_snapshot = False
-        self._cluster_id = cluster_id
-        self._loader = self._begin(from_offset, lenient=lenient)
+        self.loader = self._begin(from_offset, lenient=lenient, cluster_id=cluster_id)
+        """The loader behind the changes; before the iteration its position is before the first change of the log."""
         if not lenient:
-            check_unbroken(reader, self._loader.last_offset + 1, self._to_offset)
+            check_unbroken(reader, self.loader.last_offset + 1, self._to_offset)
 
     def __repr__(self) -> str:
-        return f"<LogChanges of {self._reader.name} after offset {self._loader.last_offset} to {self._to_offset}>"
-
-    @property
-    def loader(self) -> MetadataBatchLoader:
-        """The loader behind the changes; before the iteration it stands before the first change of the log."""
-        return self._loader
+        return f"<LogChanges of {self._reader.name} after offset {self.loader.last_offset} to {self._to_offset}>"
 
     @property
     def skipped(self) -> Sequence[SkippedRecord]:
         """The records that were skipped so far."""
-        return self._loader.skipped
+        return self.loader.skipped
 
     def __iter__(self) -> Iterator[Published]:
         """Each change as it is replayed."""
-        loader = self._loader
+        loader = self.loader
         yield from self._taken()
         if loader.last_offset < self._to_offset:
             for batch in readable_batches(self._reader, loader.last_offset + 1, self._to_offset, loader.lost):
@@ -124,30 +119,26 @@ class LogChanges:
                 loader.flush()
                 yield from self._taken()
 
-    def _begin(self, from_offset: int | None, *, lenient: bool) -> MetadataBatchLoader:
+    def _begin(self, from_offset: int | None, *, lenient: bool, cluster_id: str | None) -> MetadataBatchLoader:
         reader = self._reader
+        if from_offset:
+            loader = loader_at(reader, from_offset - 1, lenient=lenient)
+            loader.cluster_id = cluster_id
+            loader.take_image()
+            loader.publish_to(self._publish)
+            return loader
+        loader = MetadataBatchLoader(lenient=lenient, publish=self._publish)
+        loader.cluster_id = cluster_id
         if from_offset is None and reader.start_offset > 0:
             # raises where there is no such image, and says which there are
             choose_base(reader, self._to_offset, lenient=lenient)
             first = first_image_offset(reader)
             base = None if first is None else choose_base(reader, first)
             assert base is not None, "a log that starts above 0 has images from a snapshot on alone"
-            loader = self._of_cluster(MetadataBatchLoader(lenient=lenient, publish=self._publish))
             self._of_snapshot = True
             load_snapshot(loader, base)
             loader.flush()
             self._of_snapshot = False
-            return loader
-        if not from_offset:
-            return self._of_cluster(MetadataBatchLoader(lenient=lenient, publish=self._publish))
-        loader = self._of_cluster(loader_at(reader, from_offset - 1, lenient=lenient))
-        loader.take_image()
-        loader.publish_to(self._publish)
-        return loader
-
-    def _of_cluster(self, loader: MetadataBatchLoader) -> MetadataBatchLoader:
-        """The loader, whose images name the cluster."""
-        loader.cluster_id = self._cluster_id
         return loader
 
     def _publish(self, delta: MetadataDelta, image: MetadataImage, manifest: LogDeltaManifest) -> None:
@@ -159,7 +150,7 @@ class LogChanges:
 
     def _is_quiet(self, batch: RecordBatch) -> bool:
         """Whether the next batch has no-op records only and lies within the range."""
-        loader = self._loader
+        loader = self.loader
         return (
             not batch.control
             and not loader.in_transaction

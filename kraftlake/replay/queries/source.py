@@ -8,7 +8,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Self
 
 from kraftlake.kafka_files import SourceKind
-from kraftlake.replay.loader.fold import Replay, image_at, snapshot_image
+from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
+from kraftlake.replay.loader.fold import Replay, finish, load_snapshot, loader_at
 from kraftlake.replay.reading.log_reader import LogReader, SnapshotReader
 from kraftlake.replay.reading.replay_base import broken_ranges, choose_base, images_end, snapshot_named
 from kraftlake.replay.reading.times import last_time, offset_at, offset_since
@@ -182,15 +183,18 @@ class LogSource:
         there is no such image.
         """
         if self._is_snapshot:
-            replay = self._replay_snapshot(moment_of(at, at_time), lenient=lenient, progress=progress)
+            loader = self._load_snapshot(moment_of(at, at_time), lenient=lenient, progress=progress)
         else:
             offset = self.offset_at(at, at_time=at_time)
             if offset < 0:  # changes start from the empty image; as an answer it is refused
                 choose_base(self.reader, offset)
-            replay = image_at(self.reader, offset, from_snapshot=from_snapshot, lenient=lenient, progress=progress)
-        return replay.of_cluster(self.cluster_id)
+            loader = loader_at(self.reader, offset, from_snapshot=from_snapshot, lenient=lenient, progress=progress)
+        loader.cluster_id = self.cluster_id
+        return finish(loader)
 
-    def _replay_snapshot(self, at: int | datetime | None, *, lenient: bool, progress: Progress | None) -> Replay:
+    def _load_snapshot(
+        self, at: int | datetime | None, *, lenient: bool, progress: Progress | None
+    ) -> MetadataBatchLoader:
         snapshot = snapshot_named(self.reader)
         if isinstance(at, datetime):
             at = offset_at(self.reader, at)
@@ -198,7 +202,9 @@ class LogSource:
             raise OffsetError(
                 f"{self.name} is a snapshot: it has one image, the one at offset {snapshot.end_offset - 1}."
             )
-        return snapshot_image(snapshot, lenient=lenient, progress=progress)
+        loader = MetadataBatchLoader(lenient=lenient)
+        load_snapshot(loader, snapshot, progress=progress)
+        return loader
 
     def _refuse_snapshot(self) -> None:
         if self._is_snapshot:

@@ -12,7 +12,7 @@ from kraftlake.image import MetadataImage
 from kraftlake.kafka_files import SourceKind
 from kraftlake.replay import LogSource
 from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
-from kraftlake.replay.loader.fold import load_snapshot, loader_at, replay_to
+from kraftlake.replay.loader.fold import load_snapshot, loader_at
 from kraftlake.replay.loader.manifest import LogDeltaManifest, SkippedRecord
 from kraftlake.replay.reading.replay_base import (
     check_unbroken,
@@ -117,7 +117,7 @@ class BrokerReplay:
             choose_base(reader, at, lenient=self.lenient)  # raises, and names the requested offset
         if at is None and reader.start_offset > 0:
             first = first_image_offset(reader)
-            loader = replay_to(reader, 0 if first is None else first, lenient=self.lenient)
+            loader = loader_at(reader, 0 if first is None else first, in_one_delta=True, lenient=self.lenient)
             image = loader.take_image()
             self._first = self._started_with(image)
         elif at is None or at == 0:

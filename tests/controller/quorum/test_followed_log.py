@@ -15,7 +15,7 @@ from kraftlake.metadata_log import MetadataLog, Upkeep, UpkeepPolicy
 from kraftlake.metadata_log.append.creation import Contents
 from kraftlake.records.metadata_version import from_feature_level
 from kraftlake.replay import LakeReader
-from kraftlake.replay.loader.fold import finish, replay_to
+from kraftlake.replay.loader.fold import image_at
 from tests.cli.running import run
 from tests.controller.controlled_cluster import CLUSTER_ID
 from tests.metadata_log.log_batches import UnsyncedDisk
@@ -69,7 +69,7 @@ def test_a_standby_that_the_log_was_trimmed_past_goes_on_from_a_snapshot(tmp_pat
     run("topics", "create", "orders", "--lake", lake)
     run("brokers", "unregister", 2, "--lake", lake)
     log = MetadataLog.open(lake)
-    keep_snapshot(log, finish(replay_to(LakeReader(log), log.end_offset - 1)).image)
+    keep_snapshot(log, image_at(LakeReader(log), log.end_offset - 1).image)
     snapshot_end = log.end_offset
     run("brokers", "register", 3, "--lake", lake)
     run("topics", "create", "bills", "--lake", lake)

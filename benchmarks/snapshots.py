@@ -34,9 +34,7 @@ def lake_in_bulk(log: MetadataLog, image: MetadataImage, _: Path) -> None:
 
 def lake_by_objects(log: MetadataLog, image: MetadataImage, _: Path) -> None:
     at = image.provenance
-    batches = checkpoint_batches(
-        image.write(), epoch=at.epoch, last_contained_log_timestamp=at.timestamp, timestamp=at.timestamp
-    )
+    batches = checkpoint_batches(image.write(), epoch=at.epoch, timestamp=at.timestamp)
     log.add_snapshot(
         SnapshotFacts(end_offset=at.offset + 1, epoch=at.epoch, last_contained_log_timestamp=at.timestamp), batches
     )
@@ -44,11 +42,11 @@ def lake_by_objects(log: MetadataLog, image: MetadataImage, _: Path) -> None:
 
 def file_in_bulk(_: MetadataLog, image: MetadataImage, file: Path) -> None:
     records = image.write_bulk(ImageWriterOptions.for_image(image))
-    write_checkpoint(file, records, epoch=1, last_contained_log_timestamp=image.provenance.timestamp)
+    write_checkpoint(file, records, epoch=1, timestamp=image.provenance.timestamp)
 
 
 def file_by_objects(_: MetadataLog, image: MetadataImage, file: Path) -> None:
-    write_checkpoint(file, image.write(), epoch=1, last_contained_log_timestamp=image.provenance.timestamp)
+    write_checkpoint(file, image.write(), epoch=1, timestamp=image.provenance.timestamp)
 
 
 WAYS: dict[str, Callable[[MetadataLog, MetadataImage, Path], None]] = {

@@ -38,10 +38,10 @@ class BrokenRange:
 class MetadataDirectory:
     """A log of Kafka as stored in files: in a directory, in one file, or in an archive.
 
-    It is what was there when it was opened: what a live node appends later is not seen. `start_offset` is the first
-    offset by the segments' names, `end_offset` the first one after the last whole batch; both are the newest finished
-    snapshot's end where there is no segment. `snapshots` are all there are, by end offset, unfinished ones too. A
-    snapshot alone (`kind` tells) is a log without batches and with one snapshot.
+    It shows the files as they were when it was opened: what a live node appends later is not seen. `start_offset` is
+    the first offset by the segments' names, `end_offset` the first one after the last whole batch; both are the newest
+    finished snapshot's end where there is no segment. `snapshots` are all there are, by end offset, unfinished ones
+    too. A snapshot alone (`kind` tells) is a log without batches and with one snapshot.
     """
 
     kind: SourceKind
@@ -91,11 +91,11 @@ class MetadataDirectory:
         for segment in self.segments[first:]:
             if at.offset != segment.base_offset:
                 return
-            for part in segment.bulk_batches(at, from_offset):
-                if part.base_offset > to_offset:
+            for chunk in segment.bulk_batches(at, from_offset):
+                if chunk.base_offset > to_offset:
                     return
-                if part.last_offset >= from_offset:
-                    yield part
+                if chunk.last_offset >= from_offset:
+                    yield chunk
 
     @cached_property
     def broken_ranges(self) -> tuple[BrokenRange, ...]:
@@ -156,7 +156,7 @@ def open_directory(path: str | Path) -> MetadataDirectory:
         raise unreadable(str(folder), error) from None
     if not names:
         raise NotASourceError(f"{folder} holds no segments (*.log) and no snapshots (*.checkpoint) of a metadata log")
-    return assemble(
+    return log_of(
         [DiskFile.at(folder / name) for name in names],
         kind=SourceKind.DIRECTORY,
         path=str(folder),
@@ -165,28 +165,22 @@ def open_directory(path: str | Path) -> MetadataDirectory:
     )
 
 
-def assemble(
+def log_of(
     files: Sequence[StoredFile], *, kind: SourceKind, path: str, name: str, cluster_id: str | None
 ) -> MetadataDirectory:
-    """Make one log of the segments and snapshots among `files`, told apart by their names."""
-    based = sorted(
-        ((base, file) for file in files if (base := segment_base_offset(file.name)) is not None),
-        key=lambda pair: pair[0],
-    )
-    snapshots = [read_snapshot(file) for file in files if snapshot_id(file.name) is not None]
-    return log_of(based, snapshots, kind=kind, path=path, name=name, cluster_id=cluster_id)
+    """Make one log of the segments and snapshots among `files`, told apart by their names.
 
-
-def log_of(
-    based: Sequence[tuple[int, StoredFile]],
-    snapshots: Sequence[Snapshot],
-    *,
-    kind: SourceKind,
-    path: str,
-    name: str,
-    cluster_id: str | None,
-) -> MetadataDirectory:
-    """Make one log of segments, given in order with their base offsets, and of snapshots."""
+    A file that is a SOURCE by itself is what its `kind` says, whatever its name.
+    """
+    match kind:
+        case SourceKind.SEGMENT:
+            based, snapshots = [(first_base_offset(file), file) for file in files], []
+        case SourceKind.SNAPSHOT:
+            based, snapshots = [], [read_snapshot(file) for file in files]
+        case _:
+            based = [(base, file) for file in files if (base := segment_base_offset(file.name)) is not None]
+            snapshots = [read_snapshot(file) for file in files if snapshot_id(file.name) is not None]
+    based.sort(key=lambda pair: pair[0])
     start_offset = end_offset = max((s.end_offset for s in snapshots if s.finished), default=0)
     torn: TornTail | None = None
     segments = [Segment(file=file, base_offset=base, end_position=file.size) for base, file in based]

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kraftlake.kafka_files.directory import MetadataDirectory, first_base_offset, log_of, open_directory
+from kraftlake.kafka_files.directory import MetadataDirectory, log_of, open_directory
 from kraftlake.kafka_files.node.meta_properties import find_properties
-from kraftlake.kafka_files.snapshots.snapshot import read_snapshot
 from kraftlake.kafka_files.sniffing.sniffing import sniff
 from kraftlake.kafka_files.sniffing.source_kind import SourceKind
 from kraftlake.kafka_files.stored_file import DiskFile
@@ -39,7 +38,5 @@ def _open_file(path: str | Path, kind: SourceKind) -> MetadataDirectory:
     the snapshot's end.
     """
     file = DiskFile.at(path)
-    based = [(first_base_offset(file), file)] if kind is SourceKind.SEGMENT else []
-    snapshots = [read_snapshot(file)] if kind is SourceKind.SNAPSHOT else []
     cluster_id = find_properties(Path(path).absolute().parent).cluster_id
-    return log_of(based, snapshots, kind=kind, path=str(path), name=file.name, cluster_id=cluster_id)
+    return log_of([file], kind=kind, path=str(path), name=file.name, cluster_id=cluster_id)

@@ -28,53 +28,40 @@ def write_checkpoint(
     messages: Iterable[ApiMessageAndVersion | EncodedValues],
     *,
     epoch: int,
-    last_contained_log_timestamp: int,
-    timestamp: int | None = None,
+    timestamp: int,
     kraft_version: int = 0,
     voters: VotersRecord | None = None,
-    compression: str = "none",
 ) -> int:
     """Write a KRaft snapshot of `messages` and return its size in bytes.
 
     Header (from kraft.version 1 on with the version and the `voters`), data batches of at most 1,024 records and
-    8 MiB, footer. `epoch` is that of the last offset contained, as in the file's name; `timestamp`, epoch ms, is
-    what the batches carry, that of the last record contained if None. A file at `path` is replaced. Raises
-    EnvironmentFaultError where the disk refuses, and leaves nothing behind.
+    8 MiB, footer. `epoch` and `timestamp` (epoch ms) are those of the last record contained. A file at `path` is
+    replaced. Raises EnvironmentFaultError where the disk refuses, and leaves nothing behind.
     """
     if kraft_version < 1 and voters is not None:
         raise UsageError(f"a snapshot at kraft.version {kraft_version} has no voters: voters need kraft.version 1")
-    when = last_contained_log_timestamp if timestamp is None else timestamp
-    batches = checkpoint_batches(
-        messages,
-        epoch=epoch,
-        last_contained_log_timestamp=last_contained_log_timestamp,
-        timestamp=when,
-        kraft_version=kraft_version,
-        voters=voters,
-    )
-    return _write(Path(path), _encoded(batches, compression))
+    batches = checkpoint_batches(messages, epoch=epoch, timestamp=timestamp, kraft_version=kraft_version, voters=voters)
+    return _write(Path(path), _encoded(batches))
 
 
-def _encoded(batches: Iterable[RecordBatch | BatchValues], compression: str) -> Iterator[bytes]:
+def _encoded(batches: Iterable[RecordBatch | BatchValues]) -> Iterator[bytes]:
     for batch in batches:
         if isinstance(batch, RecordBatch):
-            yield encode_batch(batch, compression)
+            yield encode_batch(batch)
             continue
         from kraftlake.records.encoded_batches import encode_batches
 
-        yield from encode_batches(batch, compression)
+        yield from encode_batches(batch)
 
 
-def write_segment(path: str | Path, batches: Iterable[RecordBatch], compression: str = "none") -> int:
+def write_segment(path: str | Path, batches: Iterable[RecordBatch]) -> int:
     """Write `batches`, contiguous and in offset order, as one segment and return its size in bytes.
 
     A file at `path` is replaced. Raises OffsetError where a batch does not follow the one before it, or the first
     one does not start at the offset that the file's name says; EnvironmentFaultError where the disk refuses.
     """
     target = Path(path)
-    return _write(
-        target, (encode_batch(b, compression) for b in _contiguous(batches, segment_base_offset(target.name)))
-    )
+    return _write(target, _encoded(_contiguous(batches, segment_base_offset(target.name))))
 
 
 def _contiguous(batches: Iterable[RecordBatch], expected: int | None) -> Iterator[RecordBatch]:

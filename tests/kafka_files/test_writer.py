@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kraftlake.kafka_files import open_directory, open_kafka_files, snapshot_name, write_checkpoint, write_segment
+from kraftlake.records.batch import encode_batch
 from kraftlake.records.control_records import KRaftVersionRecord, Voter, VotersRecord
 from kraftlake.records.metadata_records import ConfigRecord, NoOpRecord
 from kraftlake.records.serde import ApiMessageAndVersion
@@ -44,7 +45,7 @@ def test_a_compressed_segment_reads_back_equal(tmp_path: Path, compression: str)
     batches = list(open_directory(KAFKA_44).batches(0, 2026))
     path = tmp_path / SEGMENTS_44[0]
 
-    write_segment(path, batches, compression)
+    path.write_bytes(b"".join(encode_batch(batch, compression) for batch in batches))
 
     assert list(open_kafka_files(path).batches()) == batches
 
@@ -61,7 +62,7 @@ def test_a_written_snapshot_has_the_records_in_the_shape_of_kafkas(tmp_path: Pat
         path,
         (message for batch in data for message in batch.messages()),
         epoch=source.epoch,
-        last_contained_log_timestamp=source.last_contained_log_timestamp,
+        timestamp=source.last_contained_log_timestamp,
         kraft_version=version.k_raft_version,
         voters=voters,
     )
@@ -84,14 +85,14 @@ def test_the_head_of_a_snapshot_depends_on_the_kraft_version(
 ) -> None:
     path = tmp_path / snapshot_name(10, 3)
 
-    write_checkpoint(path, [NO_OP], epoch=3, last_contained_log_timestamp=7, kraft_version=kraft_version, voters=voters)
+    write_checkpoint(path, [NO_OP], epoch=3, timestamp=7, kraft_version=kraft_version, voters=voters)
 
     assert [b.control_types for b in open_kafka_files(path).snapshots[0].batches()] == [types, (), (4,)]
 
 
 def test_voters_without_a_kraft_version_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"kraft\.version 0 has no voters"):
-        write_checkpoint(tmp_path / "x.checkpoint", [], epoch=1, last_contained_log_timestamp=0, voters=VotersRecord())
+        write_checkpoint(tmp_path / "x.checkpoint", [], epoch=1, timestamp=0, voters=VotersRecord())
     assert list(tmp_path.iterdir()) == []
 
 
@@ -99,7 +100,7 @@ def test_large_records_make_batches_of_at_most_eight_mebibytes(tmp_path: Path) -
     message = ApiMessageAndVersion(ConfigRecord(resource_type=2, resource_name="t", name="n", value="v" * 3_000_000), 0)
     path = tmp_path / snapshot_name(10, 3)
 
-    write_checkpoint(path, [message] * 5, epoch=3, last_contained_log_timestamp=7)
+    write_checkpoint(path, [message] * 5, epoch=3, timestamp=7)
 
     assert [b.record_count for b in open_kafka_files(path).snapshots[0].batches()] == [1, 2, 2, 1, 1]
 
@@ -112,7 +113,7 @@ def test_a_snapshot_of_any_size_reads_back_equal(
 ) -> None:
     path = tmp_path_factory.mktemp("any") / snapshot_name(count, epoch)
 
-    size = write_checkpoint(path, iter([NO_OP] * count), epoch=epoch, last_contained_log_timestamp=time)
+    size = write_checkpoint(path, iter([NO_OP] * count), epoch=epoch, timestamp=time)
 
     (snapshot,) = open_kafka_files(path).snapshots
     batches = list(snapshot.batches())
@@ -138,7 +139,7 @@ def test_a_failure_in_the_middle_leaves_the_old_file_and_nothing_else(tmp_path: 
         raise KeyError("the image is gone")
 
     with pytest.raises(KeyError):
-        write_checkpoint(path, messages(), epoch=3, last_contained_log_timestamp=7)
+        write_checkpoint(path, messages(), epoch=3, timestamp=7)
 
     assert [(p.name, p.read_bytes()) for p in tmp_path.iterdir()] == [(path.name, b"old")]
 
@@ -146,7 +147,7 @@ def test_a_failure_in_the_middle_leaves_the_old_file_and_nothing_else(tmp_path: 
 def test_only_the_owner_may_read_what_is_written(tmp_path: Path) -> None:
     path = tmp_path / snapshot_name(10, 3)
 
-    write_checkpoint(path, [NO_OP], epoch=3, last_contained_log_timestamp=7)
+    write_checkpoint(path, [NO_OP], epoch=3, timestamp=7)
 
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
@@ -162,15 +163,15 @@ def test_file_and_folder_are_synced_before_it_returns(tmp_path: Path, monkeypatc
 
     monkeypatch.setattr(os, "fsync", record)
 
-    write_checkpoint(tmp_path / snapshot_name(10, 3), [NO_OP], epoch=3, last_contained_log_timestamp=7)
+    write_checkpoint(tmp_path / snapshot_name(10, 3), [NO_OP], epoch=3, timestamp=7)
 
     assert synced == [(".part", 0), ("", 1)]
 
 
 def test_a_folder_that_is_missing_is_named(tmp_path: Path) -> None:
     with pytest.raises(EnvironmentFaultError, match=r"x\.checkpoint can't be written: No such file"):
-        write_checkpoint(tmp_path / "gone" / "x.checkpoint", [], epoch=1, last_contained_log_timestamp=0)
+        write_checkpoint(tmp_path / "gone" / "x.checkpoint", [], epoch=1, timestamp=0)
     (tmp_path / "taken").mkdir()
     with pytest.raises(EnvironmentFaultError, match="taken can't be written: Is a directory"):
-        write_checkpoint(tmp_path / "taken", [], epoch=1, last_contained_log_timestamp=0)
+        write_checkpoint(tmp_path / "taken", [], epoch=1, timestamp=0)
     assert [p.name for p in tmp_path.iterdir()] == ["taken"]

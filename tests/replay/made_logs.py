@@ -139,9 +139,7 @@ class MadeSnapshot:
 
 def snapshot_of(image: MetadataImage) -> MadeSnapshot:
     at = image.provenance
-    batches = checkpoint_batches(
-        list(image.write()), epoch=at.epoch, last_contained_log_timestamp=at.timestamp, timestamp=at.timestamp
-    )
+    batches = checkpoint_batches(list(image.write()), epoch=at.epoch, timestamp=at.timestamp)
     return MadeSnapshot(
         end_offset=at.offset + 1, epoch=at.epoch, records=tuple(batches), last_contained_log_timestamp=at.timestamp
     )
@@ -214,6 +212,6 @@ def write_directory(
             directory / snapshot.name,
             messages,
             epoch=snapshot.epoch,
-            last_contained_log_timestamp=snapshot.last_contained_log_timestamp,
+            timestamp=snapshot.last_contained_log_timestamp,
         )
     return directory

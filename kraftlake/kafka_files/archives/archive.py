@@ -15,7 +15,7 @@ from pathlib import Path
 from kraftlake.kafka_files.archives.members import DEFAULT_LIMITS, ArchiveLimits, Members
 from kraftlake.kafka_files.archives.tar_archive import read_tar
 from kraftlake.kafka_files.archives.zip_archive import read_zip
-from kraftlake.kafka_files.directory import MetadataDirectory, assemble
+from kraftlake.kafka_files.directory import MetadataDirectory, log_of
 from kraftlake.kafka_files.faults import unreadable
 from kraftlake.kafka_files.file_names import METADATA_DIRECTORY, shown
 from kraftlake.kafka_files.sniffing.sniffing import look_into
@@ -39,7 +39,7 @@ def open_archive(path: str | Path, limits: ArchiveLimits = DEFAULT_LIMITS) -> Me
         else:
             read_tar(stream, members, compressed=magic.startswith(b"\x1f\x8b"))
     folder = _metadata_folder(members)
-    return assemble(
+    return log_of(
         list(members.folders[folder].values()),
         kind=SourceKind.ARCHIVE,
         path=str(path),

@@ -34,16 +34,15 @@ def checkpoint_batches(
     records: Iterable[ApiMessageAndVersion | EncodedValues],
     *,
     epoch: int,
-    last_contained_log_timestamp: int,
     timestamp: int,
     kraft_version: int = 0,
     voters: VotersRecord | None = None,
 ) -> Iterator[RecordBatch | BatchValues]:
-    """The batches of a snapshot of `records`, offsets from 0 on; as `write_checkpoint` says.
+    """The batches of a snapshot of `records`, offsets from 0 on; the arguments are those of `write_checkpoint`.
 
     Where values come encoded, whole batches of them stay together as BatchValues.
     """
-    head = head_batch(epoch, last_contained_log_timestamp, timestamp, kraft_version=kraft_version, voters=voters)
+    head = head_batch(epoch, timestamp, kraft_version, voters)
     yield head
     data = _DataBatches(head.last_offset + 1, epoch, timestamp)
     for record in records:
@@ -55,16 +54,9 @@ def checkpoint_batches(
     yield footer_batch(data.offset, epoch, timestamp)
 
 
-def head_batch(
-    epoch: int,
-    last_contained_log_timestamp: int,
-    timestamp: int,
-    *,
-    kraft_version: int = 0,
-    voters: VotersRecord | None = None,
-) -> RecordBatch:
+def head_batch(epoch: int, timestamp: int, kraft_version: int, voters: VotersRecord | None) -> RecordBatch:
     """The control batch at offset 0: the header, and from kraft.version 1 on that version and the voters."""
-    head: list[Message] = [SnapshotHeaderRecord(last_contained_log_timestamp=last_contained_log_timestamp)]
+    head: list[Message] = [SnapshotHeaderRecord(last_contained_log_timestamp=timestamp)]
     if kraft_version >= 1:
         head.append(KRaftVersionRecord(k_raft_version=kraft_version))
         if voters is not None:

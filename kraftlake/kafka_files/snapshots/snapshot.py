@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class Snapshot:
     """The metadata after all offsets below `end_offset`, the last of which has `epoch`.
 
-    The two are known by the file's name only: where `named` is false they are 0 and mean nothing. `finished` says that
+    Only the file's name tells the two: where `named` is false they are 0 and mean nothing. `finished` says that
     the last record is a footer; a writer that was interrupted leaves none. `bootstrap` is the file that a node is
     formatted with: input of the first controller, never a base to replay on. `last_contained_log_timestamp` is the
     append time of the last record contained, in epoch ms, −1 where the header can't be read.
@@ -50,8 +50,7 @@ class Snapshot:
     def batches(self) -> Iterator[RecordBatch]:
         """All batches, control ones too, at the offsets that they have in the file (from 0 on).
 
-        Raises BrokenFileError at the first byte that is not as it should be; of an unfinished snapshot it gives the
-        whole batches first.
+        Raises BrokenFileError at the first invalid byte; of an unfinished snapshot it yields the whole batches first.
         """
         at = LogPosition(0)
         footer_seen = False
@@ -74,15 +73,15 @@ class Snapshot:
 
         Ends after the footer, or stops silently before the first invalid byte: `batches` reports what is wrong there.
         """
-        for part in bulk_batches(self.file, 0, self.file.size, LogPosition(0)):
-            single = part if isinstance(part, RecordBatch) else None
+        for chunk in bulk_batches(self.file, 0, self.file.size, LogPosition(0)):
+            single = chunk if isinstance(chunk, RecordBatch) else None
             control = () if single is None else single.control_types
-            if part.base_offset == 0 and SnapshotHeaderRecord.API_KEY not in control[:1]:
+            if chunk.base_offset == 0 and SnapshotHeaderRecord.API_KEY not in control[:1]:
                 return
             ends = single is not None and single.position + single.size_in_bytes == self.file.size
             if SnapshotFooterRecord.API_KEY in control and not ends:
                 return
-            yield part
+            yield chunk
 
 
 def read_snapshot(file: StoredFile) -> Snapshot:

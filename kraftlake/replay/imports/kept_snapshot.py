@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 def keep_snapshot(log: MetadataLog, image: MetadataImage, quorum: QuorumState | None = None) -> int | None:
-    """Keep `image` in the lake, in one commit of table `snapshots`; `quorum` stands in its header.
+    """Add `image` to table `snapshots` in one commit; `quorum` is written in the snapshot's header.
 
-    Gives the bytes of its values, control ones too; None when the lake has that snapshot already. Raises
+    Returns the bytes of its values, control records included; None when the lake has that snapshot already. Raises
     UnwritableMetadataError for what its metadata.version can't write, and what `add_snapshot` raises.
     """
     options = ImageWriterOptions.for_image(image)
@@ -28,7 +28,6 @@ def keep_snapshot(log: MetadataLog, image: MetadataImage, quorum: QuorumState | 
     batches = checkpoint_batches(
         image.write_bulk(options),
         epoch=at.epoch,
-        last_contained_log_timestamp=at.timestamp,
         timestamp=at.timestamp,
         kraft_version=quorum.kraft_version,
         voters=quorum.voters,
@@ -49,13 +48,13 @@ def facts_of(snapshot: SnapshotReader) -> SnapshotFacts:
 
 
 class _Counted:
-    """Counts the bytes of values while their batches are passed on."""
+    """Counts the bytes of the values in the chunks that pass through."""
 
     def __init__(self) -> None:
         self.payload_bytes = 0
 
-    def of(self, parts: Iterable[Chunk]) -> Iterator[Chunk]:
-        """The same parts."""
-        for part in parts:
-            self.payload_bytes += part.payload_bytes
-            yield part
+    def of(self, chunks: Iterable[Chunk]) -> Iterator[Chunk]:
+        """The same chunks."""
+        for chunk in chunks:
+            self.payload_bytes += chunk.payload_bytes
+            yield chunk

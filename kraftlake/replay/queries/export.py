@@ -60,7 +60,7 @@ def export(
         target,
         image.write_bulk(options),
         epoch=image.provenance.epoch,
-        last_contained_log_timestamp=image.provenance.timestamp,
+        timestamp=image.provenance.timestamp,
         kraft_version=quorum.kraft_version,
         voters=quorum.voters if quorum.kraft_version >= 1 else None,
     )

@@ -101,8 +101,7 @@ def head_of(
     image: MetadataImage, options: ImageWriterOptions, provenance: MetadataProvenance, quorum: QuorumState
 ) -> Head:
     """The snapshot's header, features and cluster."""
-    epoch, time = provenance.epoch, provenance.timestamp
-    control = head_batch(epoch, time, time, kraft_version=quorum.kraft_version, voters=quorum.voters)
+    control = head_batch(provenance.epoch, provenance.timestamp, quorum.kraft_version, quorum.voters)
     cutter = BatchCutter()
     records = image.write_before_topics(options)
     rows, open_batch = _rows(records, control.last_offset + 1, cutter, control.last_offset + 1, provenance)

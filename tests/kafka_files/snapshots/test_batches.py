@@ -68,9 +68,9 @@ def test_records_that_come_encoded_are_batched_with_those_that_do_not(runs: list
     for (bulk, _, _), each in zip(runs, records, strict=True):
         mixed += [encoded(each)] if bulk else each
     plain = [one for each in records for one in each]
-    expected = list(checkpoint_batches(plain, epoch=1, last_contained_log_timestamp=5, timestamp=7))
+    expected = list(checkpoint_batches(plain, epoch=1, timestamp=7))
     found: list[RecordBatch] = []
-    for part in checkpoint_batches(mixed, epoch=1, last_contained_log_timestamp=5, timestamp=7):
+    for part in checkpoint_batches(mixed, epoch=1, timestamp=7):
         found += [part] if isinstance(part, RecordBatch) else part.batches(part.base_offset)
     assert found == expected
     assert max(batch.record_count for batch in found) <= MAX_RECORDS_IN_BATCH

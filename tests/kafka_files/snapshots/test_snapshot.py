@@ -61,7 +61,7 @@ def test_a_snapshot_without_its_footer_is_unfinished(tmp_path: Path, cut: int) -
     assert snapshot.end_offset == 4593
 
 
-def test_a_snapshot_with_something_behind_its_footer_is_unfinished(tmp_path: Path) -> None:
+def test_a_snapshot_with_bytes_after_its_footer_is_unfinished(tmp_path: Path) -> None:
     content = (KAFKA_44 / NEWEST_44).read_bytes()
 
     assert snapshot_of(tmp_path, content).finished

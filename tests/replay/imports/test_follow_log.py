@@ -59,7 +59,7 @@ class LiveDirectory:
             self.path / f"{end_offset:020d}-{epoch:010d}.checkpoint",
             messages,
             epoch=epoch,
-            last_contained_log_timestamp=TIME,
+            timestamp=TIME,
         )
 
 
@@ -234,7 +234,7 @@ def test_what_was_deleted_before_it_was_read_is_named(live: LiveDirectory) -> No
         follower.step()
 
 
-def test_a_truncated_tail_is_told_and_a_rewritten_one_ends_the_following(live: LiveDirectory) -> None:
+def test_a_truncated_tail_is_reported_and_a_rewritten_one_ends_the_following(live: LiveDirectory) -> None:
     follower = following(live, include_uncommitted=True)
     more(live, 4)
     follower.step()
@@ -316,7 +316,7 @@ def test_the_tail_of_a_node_that_was_cut_off_is_not_what_the_quorum_committed(li
     assert in_lake(live) == live.batches
 
 
-def test_a_quorum_without_a_high_watermark_leaves_it_at_what_the_log_tells(live: LiveDirectory) -> None:
+def test_with_a_quorum_without_a_high_watermark_the_log_alone_proves_what_is_committed(live: LiveDirectory) -> None:
     follower = LogFollower(live.path, lake_of(live), quorum=lambda: Quorum(3, -1))
     assert follower.step().end_offset == 9
     assert not follower.step().is_news
@@ -342,7 +342,7 @@ def test_only_a_directory_is_followed(tmp_path: Path, live: LiveDirectory) -> No
         LogFollower(tmp_path / "nowhere", tmp_path / "lake").step()
 
 
-def test_damage_with_something_behind_it_is_no_batch_in_the_making(live: LiveDirectory) -> None:
+def test_damage_that_bytes_follow_is_no_batch_that_is_being_written(live: LiveDirectory) -> None:
     follower = following(live, include_uncommitted=True)
     with live.segment.open("ab") as file:
         file.write(b"garbage" * 20)
@@ -352,7 +352,7 @@ def test_damage_with_something_behind_it_is_no_batch_in_the_making(live: LiveDir
         follower.step()
 
 
-def test_it_runs_until_it_is_stopped_and_tells_what_is_new(live: LiveDirectory) -> None:
+def test_a_follower_runs_until_it_is_stopped_and_reports_new_records(live: LiveDirectory) -> None:
     told: list[FollowStep] = []
     stop = threading.Event()
 

@@ -124,12 +124,14 @@ def test_data_of_another_epoch_does_not_commit_a_leader_change(lake: Path) -> No
     assert import_source(made(going_on), lake).committed_to == 3
 
 
-def test_a_snapshot_that_a_job_made_in_the_lake_tells_nothing_of_what_is_committed(lake: Path, tmp_path: Path) -> None:
+def test_a_snapshot_that_a_job_made_in_the_lake_does_not_prove_that_its_offsets_are_committed(
+    lake: Path, tmp_path: Path
+) -> None:
     source = made(small_log())
     committed_to = import_source(source, lake).committed_to
     image = kraftlake.open(lake).image()
     end_offset, epoch = image.provenance.offset + 1, image.provenance.epoch
-    batches = checkpoint_batches(list(image.write()), epoch=epoch, last_contained_log_timestamp=0, timestamp=0)
+    batches = checkpoint_batches(list(image.write()), epoch=epoch, timestamp=0)
     log = MetadataLog.open(lake)
     assert log.add_snapshot(SnapshotFacts(end_offset=end_offset, epoch=epoch, last_contained_log_timestamp=0), batches)
     assert committed_to < end_offset == log.end_offset
@@ -221,7 +223,7 @@ def test_unknown_record_types_are_kept(lake: Path) -> None:
     holds(lake, batches)
 
 
-def test_a_torn_tail_is_left_out_and_told(lake: Path) -> None:
+def test_a_torn_tail_is_left_out_and_reported(lake: Path) -> None:
     report = import_source(directory_of("crash-torn"), lake)
     assert report.to_offset == 3466
     assert report.torn is not None

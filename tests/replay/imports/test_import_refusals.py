@@ -90,7 +90,7 @@ def test_below_committed_to_a_disagreement_is_another_cluster_above_it_a_tail_th
         refused(made(other), lake, ImportConflictError, "was never known to be committed")
 
 
-def test_right_behind_a_snapshot_nothing_is_known_to_be_committed(lake: Path) -> None:
+def test_nothing_right_after_a_snapshot_is_known_to_be_committed(lake: Path) -> None:
     import_source(made(trimmed(small_log(), 0, 15)), lake)
     refused(made(changed(small_log(), 9, timestamps=(1,))), lake, ImportConflictError, "at offset 15 .*never known")
     refused(made(changed(small_log(), 8, timestamps=(1,))), lake, ImportConflictError, "at offset 14 .*corruption")

@@ -44,9 +44,7 @@ def image_of(records: list[ApiMessageAndVersion]) -> MetadataImage:
 def batches_of(image: MetadataImage, options: ImageWriterOptions, *, bulk: bool) -> list[RecordBatch | BatchValues]:
     records = image.write_bulk(options) if bulk else image.write(options)
     at = image.provenance
-    return list(
-        checkpoint_batches(records, epoch=at.epoch, last_contained_log_timestamp=at.timestamp, timestamp=at.timestamp)
-    )
+    return list(checkpoint_batches(records, epoch=at.epoch, timestamp=at.timestamp))
 
 
 def one_by_one(parts: list[RecordBatch | BatchValues]) -> Iterator[RecordBatch]:
@@ -91,7 +89,7 @@ def test_any_image_is_written_in_bulk_as_its_objects_are(
         for name, bulk in (("objects", False), ("bulk", True)):
             lenient = attrs.evolve(options, loss_handler=CollectedLosses())
             written = image.write_bulk(lenient) if bulk else image.write(lenient)
-            write_checkpoint(folder / name, written, epoch=3, last_contained_log_timestamp=TIME)
+            write_checkpoint(folder / name, written, epoch=3, timestamp=TIME)
         assert (folder / "bulk").read_bytes() == (folder / "objects").read_bytes()
         if losses[0].losses:
             faults = []
@@ -135,7 +133,7 @@ def test_a_small_image_is_written_as_objects_without_numpy() -> None:
 
 
 @pytest.mark.parametrize("elr_first", [True, False])
-def test_the_loss_that_comes_first_is_told_first(elr_first: bool) -> None:
+def test_the_first_loss_is_raised_first(elr_first: bool) -> None:
     elr = partition(1, partition_id=1, eligible_leader_replicas=(2,))
     placed = partition(1, partition_id=2 if elr_first else 0, directories=(uuid_of(77),) * 2)
     messages = [metadata_version(len(ALL)), topic(1), elr, placed]
@@ -157,7 +155,7 @@ def test_a_kept_snapshot_has_the_rows_and_the_checksum_of_one_written_object_by_
     one, two = (MetadataLog.create(tmp_path / name, start_offset=at.offset + 1) for name in ("bulk", "objects"))
     written = keep_snapshot(one, image, quorum)
     batches = checkpoint_batches(
-        image.write(), epoch=at.epoch, last_contained_log_timestamp=at.timestamp, timestamp=at.timestamp,
+        image.write(), epoch=at.epoch, timestamp=at.timestamp,
         kraft_version=1, voters=VotersRecord(),
     )  # fmt: skip
     facts = SnapshotFacts(end_offset=at.offset + 1, epoch=at.epoch, last_contained_log_timestamp=at.timestamp)

@@ -57,7 +57,6 @@ def keep_snapshot(log: MetadataLog, at: int) -> bool:
         checkpoint_batches(
             replay.image.write(),
             epoch=provenance.epoch,
-            last_contained_log_timestamp=provenance.timestamp,
             timestamp=provenance.timestamp,
         ),
     )

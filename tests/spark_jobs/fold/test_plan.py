@@ -50,9 +50,7 @@ def with_snapshot(path: Path) -> MetadataLog:
     log = lake_of(path, commits=2, last=2_000)
     image = image_at(LakeReader(log), log.end_offset - 1, from_snapshot=False).image
     at = image.provenance
-    batches = checkpoint_batches(
-        image.write(), epoch=at.epoch, last_contained_log_timestamp=at.timestamp, timestamp=at.timestamp
-    )
+    batches = checkpoint_batches(image.write(), epoch=at.epoch, timestamp=at.timestamp)
     log.add_snapshot(
         SnapshotFacts(end_offset=log.end_offset, epoch=at.epoch, last_contained_log_timestamp=at.timestamp), batches
     )

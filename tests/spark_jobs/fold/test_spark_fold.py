@@ -50,7 +50,6 @@ def local_batches(log: MetadataLog, at: int) -> list[RecordBatch]:
         checkpoint_batches(
             replay.image.write(),
             epoch=provenance.epoch,
-            last_contained_log_timestamp=provenance.timestamp,
             timestamp=provenance.timestamp,
             kraft_version=replay.quorum.kraft_version,
             voters=replay.quorum.voters,

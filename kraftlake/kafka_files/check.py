@@ -26,10 +26,8 @@ def check_directory(directory: MetadataDirectory, seen: Callable[[int], None] | 
     else Kafka does not start with: see `check_node_files`. The torn tail is `directory.torn`. What the records mean is
     not checked. `seen` is called with the offset after each batch of the log.
     """
-    at: LogPosition | None = None
+    at = LogPosition(directory.start_offset)
     for segment in directory.segments:
-        if at is None:
-            at = LogPosition(segment.base_offset)
         yield from _check_segment(segment, at, seen)
     for snapshot in directory.snapshots:
         yield from _check_snapshot(snapshot)

@@ -27,8 +27,8 @@ class TruncatedLogError(KraftlakeError):
 class DirectoryFollower:
     """A position in a live log: batches below `next_offset` were returned.
 
-    Nothing of the log is held, and what was given is not read again. The last batch that was given is compared each
-    time with what is there, since a node that was not the leader truncates what it appended.
+    Nothing of the log is kept in memory, and no batch is returned twice. Each poll compares the last batch that was
+    returned with the file, since a node that is not the leader may truncate what it appended.
     """
 
     def __init__(self, path: str | Path, next_offset: int) -> None:
@@ -40,9 +40,9 @@ class DirectoryFollower:
         self._last: tuple[int, bytes] | None = None
 
     def poll(self, before: int | None = None) -> Iterator[RecordBatch]:
-        """The whole batches that are there now from `next_offset` on; with `before`, those that end below it.
+        """The whole batches from `next_offset` on that the files hold now; with `before`, those that end below it.
 
-        What a node is just writing is left for the next time. Raises OffsetError where the log starts above
+        A batch that is being written is left for the next poll. Raises OffsetError where the log starts above
         `next_offset`, TruncatedLogError, BrokenFileError for damage with something behind it, NotASourceError where
         the directory can't be read.
         """
@@ -56,7 +56,7 @@ class DirectoryFollower:
             except NotASourceError:
                 if self._segment in self._bases():
                     raise
-                continue  # deleted while it was read: its rest is in no other file, so `_locate` tells what is missing
+                continue  # deleted while it was read: its rest is in no other file, so `_locate` raises and names it
             later = [base for base in bases if base > self._segment]
             if bounded or not later or (before is not None and self.next_offset >= before):
                 return

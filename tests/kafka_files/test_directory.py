@@ -51,7 +51,7 @@ def test_the_batches_are_those_that_kafka_counts(sample: str) -> None:
     assert found == rows
 
 
-def test_a_log_directory_stands_for_the_metadata_directory_in_it() -> None:
+def test_a_log_directory_opens_the_metadata_directory_in_it() -> None:
     assert open_directory(KAFKA_44.parent).path == str(KAFKA_44)
 
 

@@ -117,7 +117,7 @@ def test_what_is_no_source_is_named_and_makes_no_lake(make: Make, tmp_path: Path
 
 
 @pytest.mark.parametrize("make", [make for make in BAD if make is not delta_table_named_log])
-def test_what_is_no_source_is_told_apart_from_a_broken_one(make: Make, tmp_path: Path) -> None:
+def test_a_path_that_is_no_source_and_a_broken_source_raise_different_errors(make: Make, tmp_path: Path) -> None:
     path = make(tmp_path)
     if make is climbing_archive:
         with pytest.raises(KraftlakeError):

@@ -48,7 +48,7 @@ def walk(
 ) -> Iterator[Whole | Damage]:
     """Go over the batches of `file` from byte `start` up to byte `limit` (its size if None).
 
-    With `headers_only` neither the batches' bytes nor their CRCs are looked at, but those behind damage. Memory is
+    With `headers_only` neither the batches' bytes nor their CRCs are read, except after damage. Memory is
     bounded by the largest batch allowed, time by the file's size.
     """
     end = file.size if limit is None else limit

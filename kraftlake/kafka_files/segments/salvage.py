@@ -20,7 +20,7 @@ def salvage(segments: Sequence[Segment], from_offset: int, to_offset: int, lost:
     offsets the first one is taken, and `lost` is called with the start of the others; a batch of a lower epoch than
     the one before it is lost.
     """
-    at = _Standing(segments, from_offset, to_offset, lost)
+    at = _LenientPosition(segments, from_offset, to_offset, lost)
     for segment in segments:
         overlaps = False
         for step in walk(segment.file, limit=segment.end_position):
@@ -53,7 +53,7 @@ def salvage(segments: Sequence[Segment], from_offset: int, to_offset: int, lost:
     at.lose(to_offset + 1)
 
 
-class _Standing(LogPosition):
+class _LenientPosition(LogPosition):
     """The position of a reader that skips lost offsets, and the reason of the last loss."""
 
     def __init__(self, segments: Sequence[Segment], from_offset: int, to_offset: int, lost: Lost) -> None:

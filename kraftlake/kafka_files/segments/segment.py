@@ -154,12 +154,12 @@ def bulk_batches(file: StoredFile, start: int, end: int, at: LogPosition) -> Ite
         while start < end:
             data = window.at(start, min(wanted, end - start))
             before = start
-            for part in read_values(data, file=file.name, position=start):
-                if at.fault(part.base_offset, part.epoch) is not None:
+            for chunk in read_values(data, file=file.name, position=start):
+                if at.fault(chunk.base_offset, chunk.epoch) is not None:
                     return
-                at.pass_by(part.last_offset, part.last_epoch if isinstance(part, BatchValues) else part.epoch)
-                start += part.size_in_bytes
-                yield part
+                at.pass_by(chunk.last_offset, chunk.last_epoch if isinstance(chunk, BatchValues) else chunk.epoch)
+                start += chunk.size_in_bytes
+                yield chunk
             if start > before:
                 wanted = _BULK_CHUNK
                 continue
@@ -205,7 +205,7 @@ def _pass_many(data: memoryview) -> tuple[int, int]:
 def find_log_end(file: StoredFile, base_offset: int) -> LogEnd:
     """Find the end of a log in its last segment.
 
-    Damage with a whole batch behind it is not the end: reading will stop there with an error.
+    Damage that a whole batch follows is not the end: reading stops there with an error.
     """
     offset = base_offset
     position = good_end = 0

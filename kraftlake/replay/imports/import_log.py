@@ -66,17 +66,16 @@ class _Import:
             check_place(self._path)
             self._check_worth()
         plan = plan_import(self._source.reader, None if log is None else LakeReader(log), self._progress)
-        if log is not None:
-            self._write(log, plan)
-            return self._report(log, plan, created=False)
-        was_there = self._path.exists()
-        log = self._create(plan, was_there)
+        created, was_there = log is None, self._path.exists()
+        if log is None:
+            log = self._create(plan, was_there)
         try:
             self._write(log, plan)
         except BaseException:
-            discard_empty_lake(self._path, keep_folder=was_there)
+            if created:
+                discard_empty_lake(self._path, keep_folder=was_there)
             raise
-        return self._report(log, plan, created=True)
+        return self._report(log, plan, created=created)
 
     def _check_lake(self, log: MetadataLog) -> None:
         if log.role != "imported":

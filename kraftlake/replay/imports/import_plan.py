@@ -23,8 +23,8 @@ PROGRESS_RECORDS = 1_000
 class ImportPlan:
     """The offsets [from_offset, to_offset) of the source are new to the lake, and so are `snapshots`.
 
-    `already_there` counts the offsets that both have and agree on; `before_lake` those that the source has below the
-    lake's start, which can't be put before what is there. `records` and `batches` count what is new.
+    `already_there` counts the offsets that both hold with the same content; `before_lake` the source's offsets below
+    the lake's start, which can't be added. `records` and `batches` count what is new.
     """
 
     from_offset: int

@@ -13,11 +13,12 @@ from kraftlake.runtime.json_names import fields_as_json
 class ImportReport:
     """The outcome of one import; offsets are inclusive, None where nothing was imported.
 
-    `records`, `batches` and `snapshots` count what was new, `already_there` the offsets that the lake had and agreed
-    on, `before_lake` those that lie below the lake's start and were left out. `start_offset` and `end_offset`
-    (exclusive) are the lake's now. `committed_to`: offsets below it are known to be committed. `torn` says, in
-    words, where the source is torn off; everything before that is in the lake. `chain` is the last link of the lake's
-    chain of hashes as text, OFFSET:HASH, to hold the lake to later (`verify --at-least`); None where it has no rows.
+    `records`, `batches` and `snapshots` count what was new, `already_there` the offsets that the lake already held with
+    the same content, `before_lake` the offsets below the lake's start, which were left out. `start_offset` and
+    `end_offset` (exclusive) are the lake's now. `committed_to`: offsets below it are known to be committed. `torn`
+    says, in words, where the source is torn off; everything before that is in the lake. `chain` is the last link of the
+    lake's chain of hashes as text, OFFSET:HASH, to hold the lake to later (`verify --at-least`); None where it has no
+    rows.
     """
 
     lake: str

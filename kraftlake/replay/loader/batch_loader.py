@@ -61,7 +61,7 @@ class MetadataBatchLoader(RecordReplayer):
         self.seen_record = not image.is_empty()
         """Whether a record other than control records and transaction marks was replayed, or is in the image."""
         self._clock = clock
-        self._transaction = OpenTransaction[tuple[int, AnyMessage]]()
+        self.transaction = OpenTransaction[tuple[int, AnyMessage]]()
         self._move_to_provenance(image.provenance)
         self._batch_aligned = True
         self._published_ns = 0
@@ -79,17 +79,12 @@ class MetadataBatchLoader(RecordReplayer):
     @property
     def in_transaction(self) -> bool:
         """Whether a metadata transaction is open at `last_offset`."""
-        return self._transaction.begin_offset is not None
+        return self.transaction.begin_offset is not None
 
     @property
     def transaction_begin_offset(self) -> int | None:
         """The offset of the BeginTransactionRecord of the open transaction."""
-        return self._transaction.begin_offset
-
-    @property
-    def aborted_transaction(self) -> tuple[int, int] | None:
-        """The first and last offset of the newest aborted transaction."""
-        return self._transaction.aborted
+        return self.transaction.begin_offset
 
     @property
     def provenance(self) -> MetadataProvenance:
@@ -167,7 +162,7 @@ class MetadataBatchLoader(RecordReplayer):
                 self._load_mark(offset, message)
             case _ if self.in_transaction:
                 self.seen_record = True
-                self._transaction.hold((offset, message))
+                self.transaction.hold((offset, message))
             case _:
                 self.seen_record = True
                 self._replay_or_skip(offset, message)
@@ -180,7 +175,7 @@ class MetadataBatchLoader(RecordReplayer):
         if begins and self.publish is not None and self._num_records:
             self._apply_and_publish()
         try:
-            released = self._transaction.mark(mark.API_KEY, offset)
+            released = self.transaction.mark(mark.API_KEY, offset)
         except RECORD_FAULTS as error:
             self._skip_or_raise(offset, type_of(mark), error)
             return
@@ -249,7 +244,7 @@ class MetadataBatchLoader(RecordReplayer):
     def _pass_lost(self, first: int, last: int, reason: str) -> None:
         """Skip offsets that can't be read. A transaction may have ended there, so an open one is dropped."""
         self.skipped.append(SkippedRecord(offset=first, type=UNREADABLE, reason=reason))
-        self._transaction = OpenTransaction()
+        self.transaction = OpenTransaction()
         self._last_offset = max(self._last_offset, last)
 
     def load_snapshot(
@@ -262,7 +257,7 @@ class MetadataBatchLoader(RecordReplayer):
         offsets within the snapshot.
         """
         assert not self._num_records, "finish_snapshot would not delete what was gathered before: flush first"
-        self._transaction = OpenTransaction()
+        self.transaction = OpenTransaction()
         self.delta.of_log = False
         self._snapshot = name
         try:

@@ -31,9 +31,9 @@ class Replay(Value):
     """An image and what it was replayed from.
 
     `base` names the snapshot that the replay started from (None: the empty image); `skipped` are the records that a
-    lenient replay left out; `quorum` is what the control records up to the offset said, as far as they were read.
+    lenient replay left out; `quorum` is the state of the quorum by the control records that were read.
     `open_since` is the first offset of the metadata transaction that is open at the image's offset: none of its records
-    is in the image. `aborted` are the first and last offset of the newest transaction that was seen to be aborted.
+    is in the image. `aborted` are the first and last offset of the newest aborted transaction that was read.
     """
 
     image: MetadataImage
@@ -151,7 +151,7 @@ def finish(loader: MetadataBatchLoader) -> Replay:
         skipped=tuple(loader.skipped),
         quorum=loader.quorum,
         open_since=loader.transaction_begin_offset,
-        aborted=loader.aborted_transaction,
+        aborted=loader.transaction.aborted,
     )
 
 

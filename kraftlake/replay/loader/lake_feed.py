@@ -27,7 +27,7 @@ class LakeFeed:
     Every `poll` seconds it looks for the next version; all new batches become one call of the loader. Where the log was
     trimmed past the loader, the loader gets the newest snapshot and continues from there.
 
-    `end_at_start` is the loader's high watermark: publishing begins when what was there at the start is replayed.
+    `end_at_start` is the loader's high watermark: publishing begins when the log up to there is replayed.
     A lake that can't be read stops the feed; the fault handler gets the error.
     """
 

@@ -1,4 +1,4 @@
-"""What a publisher gets beside image and metadata delta: the origin of the change, and the quorum's leader."""
+"""What a publisher gets with an image and a metadata delta: the change's origin, and the quorum's leader."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ LeaderAndEpoch.UNKNOWN = LeaderAndEpoch(leader_id=None, epoch=0)
 
 @attrs.frozen(kw_only=True)
 class SkippedRecord:
-    """A record that a lenient replay left out: an image after it is no longer what the cluster had."""
+    """A record that a lenient replay left out: images after it differ from the cluster's."""
 
     offset: int
     type: str

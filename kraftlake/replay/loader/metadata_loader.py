@@ -117,7 +117,7 @@ class MetadataLoader:
         """Handle the waiting calls, then close all publishers; later calls are refused."""
         self.queue.close()
         for publisher in [*self._uninitialized.values(), *self._publishers.values()]:
-            self._close_publisher(publisher)
+            self._call(publisher, "being closed", publisher.close)
         self._uninitialized.clear()
         self._publishers.clear()
 
@@ -234,19 +234,16 @@ class MetadataLoader:
         if self._still_catching_up():
             return
         for publisher in self._publishers.values():
-            self._call(
-                publisher,
-                f"publishing the image at offset {image.offset}",
-                lambda p=publisher: p.on_metadata_update(delta, image, manifest),  # type: ignore[misc]
-            )
+            what = f"publishing the image at offset {image.offset}"
+            self._call(publisher, what, publisher.on_metadata_update, delta, image, manifest)
         self.metrics.applied(image)
         if self._uninitialized:
             self._schedule_initializing(0)
 
-    def _call(self, publisher: MetadataPublisher, what: str, function: Callable[[], None]) -> bool:
-        """Call a publisher and report its error; whether it had none."""
+    def _call(self, publisher: MetadataPublisher, what: str, method: Callable[..., None], *arguments: object) -> bool:
+        """Call a method of a publisher and report its error; returns whether it succeeded."""
         try:
-            function()
+            method(*arguments)
         except Exception as fault:
             self.metrics.apply_errors += 1
             self._fault_handler.handle_fault(f"Publisher {publisher.name}, {what}", fault)
@@ -279,7 +276,7 @@ class MetadataLoader:
         while self._uninitialized:
             publisher = self._uninitialized.pop(next(iter(self._uninitialized)))
             what = f"getting everything up to offset {image.offset}"
-            if self._call(publisher, what, lambda p=publisher: self._introduce(p, delta, manifest)):  # type: ignore[misc]
+            if self._call(publisher, what, self._introduce, publisher, delta, manifest):
                 self._publishers[publisher.name] = publisher
         self.metrics.applied(image)
 
@@ -309,7 +306,7 @@ class MetadataLoader:
         self._leader = leader
         self.metrics.current_controller_id = -1 if leader.leader_id is None else leader.leader_id
         for publisher in self._publishers.values():
-            self._call(publisher, f"getting {leader}", lambda p=publisher: p.on_controller_change(leader))  # type: ignore[misc]
+            self._call(publisher, f"getting {leader}", publisher.on_controller_change, leader)
 
     def _install(self, publishers: Sequence[MetadataPublisher]) -> None:
         taken = {*self._publishers, *self._uninitialized}
@@ -324,12 +321,9 @@ class MetadataLoader:
         for known in (self._publishers, self._uninitialized):
             if known.get(publisher.name) is publisher:
                 del known[publisher.name]
-                self._close_publisher(publisher)
+                self._call(publisher, "being closed", publisher.close)
                 return
         raise UsageError(f"Publisher {publisher.name!r} is not installed.")
-
-    def _close_publisher(self, publisher: MetadataPublisher) -> None:
-        self._call(publisher, "being closed", publisher.close)
 
     def _append(self, what: str, function: Callable[[], None]) -> Future[None]:
         """Call `function` on the loader's thread; its error goes to the future, and to the fault handler unless the

@@ -1,4 +1,4 @@
-"""The protocols of what is called with new images: by the loader, or by the batch loader alone."""
+"""The protocols of receivers of new images: of the loader, and of the batch loader alone."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ class QuorumState(Value):
     """The newest control records up to an offset.
 
     They change no image, but a snapshot file carries kraft.version and voters (KIP-853) in its header batch.
-    `voters` is None for a static quorum, whose voters stand in the controllers' configuration.
+    `voters` is None for a static quorum: the controllers' configuration names its voters.
     """
 
     leader_id: int | None = None

@@ -46,12 +46,9 @@ class RecordReplayer:
 
     def _replay_or_skip(self, offset: int, message: AnyMessage) -> None:
         try:
-            self._replay(offset, message)
+            self.delta.replay(message, offset)
         except RECORD_FAULTS as error:
             self._skip_or_raise(offset, type_of(message), error)
-
-    def _replay(self, offset: int, message: AnyMessage) -> None:
-        self.delta.replay(message, offset)
 
     def _skip_or_raise(self, offset: int, type_: str, error: KraftlakeError) -> None:
         if self._snapshot is not None:
@@ -66,7 +63,7 @@ class RecordReplayer:
         return kernels.available() and (topics is None or topics.takes_bulk)
 
     def _replay_bulk(self, values: BatchValues, first: int, last: int) -> int:
-        """Replay the records [first, last) of `values`, as indexes; gives the first that objects have to replay."""
+        """Replay the records [first, last) of `values`, as indexes; returns the first that needs an object."""
         topics = self.delta.topics_delta or TopicsDelta(self.image.topics, of_log=self.delta.of_log)
         stop, others = topics.replay_bulk(
             values.data, values.starts, values.stops, first, last, following=values.following

@@ -26,7 +26,7 @@ class OpenTransaction(Generic[T]):
         self.begin_offset: int | None = None
         """The offset of its BeginTransactionRecord; None where no transaction is open."""
         self.aborted: tuple[int, int] | None = None
-        """The first and last offset of the newest transaction that was aborted."""
+        """The first and last offset of the newest aborted transaction."""
         self._held: list[T] = []
 
     def hold(self, part: T) -> None:
@@ -35,7 +35,7 @@ class OpenTransaction(Generic[T]):
         self._held.append(part)
 
     def mark(self, api_key: int, offset: int) -> list[T]:
-        """Take in a begin, end or abort record at an offset; gives the items that take effect there, in order.
+        """Process a begin, end or abort record at an offset; returns the items that take effect there, in order.
 
         Raises ReplayError with the offset for a record that contradicts those before it; it then changes nothing.
         """

@@ -53,7 +53,7 @@ def leaders_named(chunks: Iterable[Chunk], keys: Keys) -> Iterator[tuple[bytes, 
     """(key, leader, offset, time in epoch ms) of every record of one of the partitions that names a leader, or none.
 
     Those of a metadata transaction come at its end, with its offset and time; those of an aborted one never. A mark
-    that contradicts those before it is taken as it stands, for a lenient replay has left it out.
+    that contradicts those before it is taken literally, for a lenient replay has left it out.
     """
     within: list[tuple[bytes, int]] | None = None
     for chunk in chunks:

@@ -19,7 +19,7 @@ from kraftlake.runtime.errors import CorruptDataError
 @attrs.frozen
 class Leaderless:
     """`since` is the time (epoch ms, -1 for none) of the record that took the leader away, `led_by` the broker that
-    led until then: None where the partition never had a leader, or nothing tells any more.
+    led until then: None where the partition never had a leader, or the log no longer says.
     """
 
     since: int
@@ -29,11 +29,11 @@ class Leaderless:
 def leaderless_since(
     source: LogSource, partitions: Collection[tuple[Uuid, int]], at_offset: int
 ) -> dict[tuple[Uuid, int], Leaderless]:
-    """What the log up to `at_offset` tells of partitions (topic id, number), all of which have no leader then.
+    """Since when partitions (topic id, number), all without a leader at `at_offset`, have had none, by the log.
 
-    One that was without a leader at the beginning already is left out, and so are all where the log does not reach
-    `at_offset`, such as those of a snapshot file. Where the log is broken on the way it is what the log behind the
-    newest snapshot tells. Only records of these partitions are looked at.
+    Left out are partitions that had no leader at the log's start, and all of them where the log does not reach
+    `at_offset`, such as those of a snapshot file. Where the log is damaged, only the log after the newest snapshot
+    counts. Only records of these partitions are decoded.
     """
     start = source.start_offset
     if not partitions or source.kind is SourceKind.SNAPSHOT or at_offset >= source.end_offset:

@@ -23,12 +23,12 @@ from kraftlake.runtime.errors import CorruptDataError
 
 @attrs.frozen(kw_only=True)
 class LogCopy:
-    """What one source holds of the log, and what lies beside it in a node's directory.
+    """One source's copy of the log, and the files of the node beside it.
 
-    `epoch_ends` are the epochs of its batches with the first offset behind each, in order; a newest snapshot that goes
-    further than the log is the last of them. `quorum` is what the newest control records say; `static_voters` are the
-    ids that the newest leader named. `fault` says what is broken, None for a sound copy; what precedes the broken place
-    is reported.
+    `epoch_ends` are the epochs of its batches with the offset after each, in order; a newest snapshot that goes further
+    than the log is the last of them. `quorum` is the state by the newest control records; `static_voters` are the ids
+    that the newest leader named. `fault` says what is broken, None for a sound copy; the other fields describe what
+    precedes the broken place.
     """
 
     path: str
@@ -106,7 +106,7 @@ def _read(reader: LogReader, epoch_ends: EpochEnds, control: _ControlRecords) ->
 
 
 class _ControlRecords:
-    """What the control records say that have been read of a copy."""
+    """The state of the quorum by the control records that have been read of a copy."""
 
     def __init__(self) -> None:
         self.quorum = QuorumState()

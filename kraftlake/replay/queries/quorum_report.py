@@ -30,9 +30,9 @@ class Role(enum.Enum):
     VOTER = "voter"
     OBSERVER = "observer"
     OTHER_DIRECTORY = "otherDirectory"
-    """Its node has a voter's id, but that voter another directory, which was lost, say: so it has no vote."""
+    """Its node has a voter's id, but the voter has another directory: the copy has no vote."""
     UNKNOWN = "unknown"
-    """Nothing beside the log tells which node it is of."""
+    """No file beside the log names its node."""
 
 
 @attrs.frozen(kw_only=True)

@@ -1,4 +1,4 @@
-"""What holds a metadata log, opened: its reader, its offsets and times, and the replay to an image."""
+"""An opened source of a metadata log: its reader, its offsets and times, and the replay to an image."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class LogSource:
 
     @property
     def end_offset(self) -> int:
-        """The first offset after the last whole batch of the log; of a snapshot file: after those it stands for."""
+        """The first offset after the last whole batch of the log; of a snapshot file: after the offsets it contains."""
         return self.reader.end_offset
 
     @property
@@ -79,7 +79,7 @@ class LogSource:
 
     @property
     def broken_ranges(self) -> Sequence[BrokenRange]:
-        """The gaps between segments and the overlaps of segments; images behind one start from a snapshot behind it."""
+        """The gaps between segments and the overlaps of segments; an image after one needs a snapshot after it."""
         return broken_ranges(self.reader, self.start_offset, self.end_offset)
 
     @property
@@ -118,7 +118,7 @@ class LogSource:
         return offset_at(self.reader, moment) if isinstance(moment, datetime) else moment
 
     def offset_since(self, time: str | datetime) -> int:
-        """The offset after the last one whose batch time is before `time`: where what happened since then begins.
+        """The offset after the last one whose batch time is before `time`: the first record written since then.
 
         `time` is as in `offset_at`. Raises OffsetError for a time after the last batch, and of a snapshot file,
         UsageError for what is no time.
@@ -158,12 +158,12 @@ class LogSource:
 
     @property
     def last_image_offset(self) -> int:
-        """The newest offset that an image is asked for: the log's last, or that of the snapshot file."""
+        """The newest offset that has an image: the log's last, or that of a snapshot."""
         return images_end(self.reader) - 1
 
     @property
     def last_time(self) -> datetime | None:
-        """The time of the newest offset that an image is asked for; None where its batch has none."""
+        """The time of the newest offset that has an image; None where its batch has none."""
         return last_time(self.reader)
 
     def replay(

@@ -160,14 +160,10 @@ def _range(start: int, end: int) -> str:
 def _out_of_range(reader: LogReader, at: int, end: int) -> str:
     if end <= 0:
         return f"{reader.name} holds no offsets, so it has no image."
-    if at < 0:
-        return f"Offset {at} is before the first offset of {reader.name}, which holds {_held(reader, end)}."
-    return f"Offset {at} is past the end of {reader.name}, which holds {_held(reader, end)}."
-
-
-def _held(reader: LogReader, end: int) -> str:
     start = min(reader.start_offset, end)
-    return f"offsets {_range(start, end)}" if end > start else "no offsets"
+    held = f"offsets {_range(start, end)}" if end > start else "no offsets"
+    side = "before the first offset" if at < 0 else "past the end"
+    return f"Offset {at} is {side} of {reader.name}, which holds {held}."
 
 
 def _uncovered(reader: LogReader, at: int) -> str:

@@ -21,9 +21,9 @@ def epoch_millis(time: datetime) -> int:
 def offset_at(reader: LogReader, time: datetime) -> int:
     """The last offset whose batch time is at or before `time`.
 
-    Snapshots count as well: the last offset of one has the time that its header names. Batches without a time are
-    passed over. Raises OffsetError, naming the first time there is, when all of them are later, and BrokenFileError
-    where the offset lies before ones that are missing, which may be of before `time` as well.
+    Snapshots count as well: the last offset of a snapshot has the time in its header. Batches without a time are
+    ignored. Raises OffsetError, naming the first time, when all times are later, and BrokenFileError where the next
+    offset is missing: its batch may also be of before `time`.
     """
     wanted = epoch_millis(time)
     in_snapshots = [offset for offset, millis in _snapshot_times(reader) if millis <= wanted]
@@ -43,8 +43,8 @@ def offset_since(reader: LogReader, time: datetime) -> int:
     """The offset after the last one whose batch time is before `time`; the log's first where none is.
 
     Together with `offset_at` it cuts a log in two at any time. Where the log ends with batches of before `time`, though
-    others are of later (clocks ran backwards), it is the first offset of these. Raises OffsetError, naming the last
-    time there is, when all of them are earlier, and BrokenFileError where the offset is one that is missing.
+    earlier batches are later (clocks ran backwards), it is the first offset of the later ones. Raises OffsetError,
+    naming the last time, when all times are earlier, and BrokenFileError where the offset is missing.
     """
     before = epoch_millis(time - timedelta(microseconds=1))
     found = _offset_in_log(reader, before) + 1
@@ -71,7 +71,7 @@ def last_time(reader: LogReader) -> datetime | None:
     millis = times.get(images_end(reader) - 1, -1)
     try:
         return None if millis < 0 else EPOCH + timedelta(milliseconds=millis)
-    except OverflowError:  # later than any time that can be asked for
+    except OverflowError:  # later than the largest datetime
         return None
 
 
@@ -98,10 +98,6 @@ def _batch_times(reader: LogReader) -> Iterator[tuple[int, int]]:
     gaps = [(one.first, one.last) for one in broken_ranges(reader, reader.start_offset, reader.end_offset)]
     ends = [*(first - 1 for first, _ in gaps), reader.end_offset - 1]
     for start, end in zip([reader.start_offset, *(last + 1 for _, last in gaps)], ends, strict=True):
-        yield from _times_within(reader, start, end)
-
-
-def _times_within(reader: LogReader, start: int, end: int) -> Iterator[tuple[int, int]]:
-    for batch in reader.batches(start, end):
-        if batch.timestamp >= 0:
-            yield batch.last_offset, batch.timestamp
+        for batch in reader.batches(start, end):
+            if batch.timestamp >= 0:
+                yield batch.last_offset, batch.timestamp

@@ -34,7 +34,7 @@ def check_chain(reader: LogReader, findings: Findings, at_least: ChainLink | Non
         try:
             _check_rows(log, findings, at_least)
         except KraftlakeError:
-            return  # the pass over the batches meets the same and reports it
+            return  # the replay of the log raises the same error and reports it
 
 
 def _check_rows(log: MetadataLog, findings: Findings, at_least: ChainLink | None) -> None:

@@ -33,7 +33,7 @@ def check_tables(reader: LakeReader, findings: Findings) -> None:
 
 
 def check_columns(reader: LakeReader, findings: Findings) -> None:
-    """Report the first offset of each stretch whose columns (type, api_key, version, …) its payload contradicts."""
+    """Report the first offset in each group of batches where a column (type, version, …) contradicts the payload."""
     from kraftlake.records.rows import LOG_SCHEMA, to_rows
 
     try:
@@ -46,4 +46,4 @@ def check_columns(reader: LakeReader, findings: Findings) -> None:
                     index, (old, new) = next((i, pair) for i, pair in enumerate(pairs) if pair[0] != pair[1])
                     findings.add(f"column {name} says {old}, but the payload {new}.", offset=first + index)
     except KraftlakeError:
-        return  # the pass over the batches meets the same and reports it
+        return  # the replay of the log raises the same error and reports it

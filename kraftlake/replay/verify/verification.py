@@ -13,7 +13,6 @@ from kraftlake.records.metadata_records import BeginTransactionRecord, EndTransa
 from kraftlake.records.serde import UnknownRecord
 from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
 from kraftlake.replay.loader.fold import cached_image, load_snapshot
-from kraftlake.replay.loader.manifest import SkippedRecord
 from kraftlake.replay.queries.source import LogSource
 from kraftlake.replay.reading.log_reader import LogReader, SnapshotReader
 from kraftlake.replay.reading.open_reader import LakeReader
@@ -189,7 +188,9 @@ class _Verification:
                 self._load(loader, batch)
                 self.replayed += batch.record_count
                 for skipped in loader.skipped[known:]:
-                    self._report_skipped(skipped, batch)
+                    in_batch = batch.base_offset <= skipped.offset <= batch.last_offset
+                    position = _position(batch) if in_batch else None
+                    self._findings.add(skipped.reason, offset=skipped.offset, position=position)
                 known = len(loader.skipped)
         except KraftlakeError as error:
             self._report_stop(error, loader)
@@ -297,10 +298,6 @@ class _Verification:
                 offset=offset,
                 file=snapshot.name,
             )
-
-    def _report_skipped(self, skipped: SkippedRecord, batch: RecordBatch) -> None:
-        in_batch = batch.base_offset <= skipped.offset <= batch.last_offset
-        self._findings.add(skipped.reason, offset=skipped.offset, position=_position(batch) if in_batch else None)
 
     def _report_stop(self, error: KraftlakeError, loader: MetadataBatchLoader | None) -> None:
         """Reading stopped: the check of the files has reported it already where these are Kafka's files."""

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 class VerifyReport:
     """`problems` in the order of offsets, those of the log first; `more_problems` counts those beyond the limit.
 
-    `notes` are worth knowing and no fault. `batches` and `records` count what was read of the log, `replayed` the
-    offsets that were replayed, `snapshot_records` what was read of the snapshots, `snapshots_compared` those of them
-    that were held against a replay. `torn_tail` is the beginning of a batch at the end of the log, which is no problem:
-    a node that was killed, or whose log was copied while it ran, leaves one. `chain` is a lake's chain of hashes.
+    `notes` are no faults. `batches` and `records` count what was read of the log, `replayed` the offsets that were
+    replayed, `snapshot_records` the records read of the snapshots, `snapshots_compared` the snapshots that were
+    compared with a replay. `torn_tail` is the beginning of a batch at the end of the log, which is no problem: a node
+    that was killed, or whose log was copied while it ran, leaves one. `chain` is a lake's chain of hashes.
     """
 
     source: str

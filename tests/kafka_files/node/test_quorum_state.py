@@ -23,7 +23,7 @@ def test_a_vote_in_an_epoch_without_a_leader_is_read(tmp_path: Path) -> None:
     assert read_election_state(tmp_path) == ElectionState(leader_epoch=7, leader_id=None, voted_id=2)
 
 
-def test_a_folder_without_the_file_tells_nothing(tmp_path: Path) -> None:
+def test_a_folder_without_the_file_has_no_state(tmp_path: Path) -> None:
     assert read_election_state(tmp_path) is None
 
 
@@ -36,7 +36,7 @@ def test_what_kafka_could_not_read_either_is_corrupt(tmp_path: Path, content: st
         read_election_state(tmp_path)
 
 
-def test_what_is_no_file_is_told(tmp_path: Path) -> None:
+def test_a_path_that_is_no_file_is_reported(tmp_path: Path) -> None:
     (tmp_path / "quorum-state").mkdir()
     with pytest.raises(KraftlakeError, match="quorum-state can't be read"):
         read_election_state(tmp_path)

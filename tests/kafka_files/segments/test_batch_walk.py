@@ -20,7 +20,7 @@ BATCHES = [encode_batch(no_ops(offset, 2, timestamp=-1 if offset % 4 else 5)) fo
 
 
 @given(garbage=st.binary(max_size=200), at=st.integers(0, 9))
-def test_the_walk_goes_on_at_the_next_whole_batch_behind_damage(garbage: bytes, at: int) -> None:
+def test_the_walk_continues_at_the_next_whole_batch_after_damage(garbage: bytes, at: int) -> None:
     content = b"".join(BATCHES[:at]) + garbage + b"".join(BATCHES[at:])
 
     steps = list(walk(file_of(content)))
@@ -31,7 +31,7 @@ def test_the_walk_goes_on_at_the_next_whole_batch_behind_damage(garbage: bytes, 
     assert damages == ([(begin, begin + len(garbage))] if garbage else [])
 
 
-def test_a_whole_batch_is_found_behind_runs_of_the_bytes_that_mark_it() -> None:
+def test_a_whole_batch_is_found_after_runs_of_the_bytes_that_mark_it() -> None:
     for run in (13, 14, 100, BLOCK_SIZE - 30, 2 * BLOCK_SIZE + 7):
         content = BATCHES[0] + b"\xff" * run + BATCHES[1]
 
@@ -41,7 +41,7 @@ def test_a_whole_batch_is_found_behind_runs_of_the_bytes_that_mark_it() -> None:
         assert [step.end for step in steps][-1] == len(content)
 
 
-def test_a_whole_batch_is_found_behind_a_long_run_of_zeros() -> None:
+def test_a_whole_batch_is_found_after_a_long_run_of_zeros() -> None:
     marker = BATCHES[1][: len(BATCHES[1]) // 2]
     for zeros in (100, BLOCK_SIZE - 10, 3 * BLOCK_SIZE):
         content = BATCHES[0] + bytes(zeros) + BATCHES[1] + bytes(zeros) + marker

@@ -65,7 +65,7 @@ def test_each_offset_is_either_read_as_it_was_or_named_as_lost(
     assert sorted(told) == list(range(5737))
 
 
-def test_of_two_batches_at_an_offset_the_first_is_taken_and_the_other_told(tmp_path: Path) -> None:
+def test_of_two_batches_at_an_offset_the_first_is_taken_and_the_other_reported(tmp_path: Path) -> None:
     write_segment(tmp_path / f"{0:020d}.log", [no_ops(0, 5), no_ops(5, 5)])
     write_segment(tmp_path / f"{7:020d}.log", [no_ops(7, 3), no_ops(10, 3)])
 

@@ -48,7 +48,7 @@ def refusal(path: Path) -> str:
 
 
 @pytest.mark.parametrize("sample", ["kafka-4.4", "crash-torn", "legacy-33"])
-def test_every_file_of_the_samples_is_told_by_its_content(sample: str, tmp_path: Path) -> None:
+def test_every_file_of_the_samples_is_recognised_by_its_content(sample: str, tmp_path: Path) -> None:
     folder = SAMPLES / sample / "log" / "__cluster_metadata-0"
     kinds = {".log": SourceKind.SEGMENT, ".checkpoint": SourceKind.SNAPSHOT}
     assert sniff(folder) is SourceKind.DIRECTORY
@@ -77,7 +77,7 @@ def test_any_other_delta_table_is_no_lake(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", [".tar", ".tar.gz", ".zip"])
-def test_an_archive_is_told_by_its_content(tmp_path: Path, suffix: str) -> None:
+def test_an_archive_is_recognised_by_its_content(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / "bundle"
     if suffix == ".zip":
         with zipfile.ZipFile(path, "w") as archive:

@@ -159,7 +159,7 @@ def test_bulk_replay_makes_no_objects_of_common_records():
 
 
 @pytest.mark.parametrize("at", [0, 60])
-def test_a_metadata_transaction_leaves_the_records_behind_it_to_bulk_replay(at):
+def test_records_after_a_metadata_transaction_are_replayed_in_bulk(at):
     """Every cluster's log begins with one: its bootstrap records."""
     marks = [ApiMessageAndVersion(BeginTransactionRecord(), 0), ApiMessageAndVersion(EndTransactionRecord(), 0)]
     records = [*MANY[:at], marks[0], *MANY[at : at + 3], marks[1], *MANY[at + 3 :]]
@@ -225,7 +225,7 @@ def test_batches_that_are_compressed_or_of_control_records_come_one_by_one():
 
 
 @pytest.mark.parametrize("at", [16, 20, 30, 60, 100, -10])
-def test_damaged_batches_are_left_to_the_reader_that_tells_what_is_wrong(at):
+def test_damaged_batches_are_left_to_the_reader_that_reports_the_fault(at):
     data = bytearray(b"".join(encode_batch(batch) for batch in batches_of(MANY[:20], [10])))
     data[at] ^= 0x10
     parts = list(read_values(memoryview(data), file="f", position=0))

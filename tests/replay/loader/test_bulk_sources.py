@@ -91,7 +91,7 @@ def test_bulk_replay_takes_nearly_all_batches_of_a_source(tmp_path):
 
 
 @pytest.mark.parametrize("where", [0.2, 0.5, 0.9])
-def test_damage_is_told_in_the_same_words(tmp_path, monkeypatch, always_bulk, where):
+def test_damage_raises_the_same_message(tmp_path, monkeypatch, always_bulk, where):
     shutil.copytree(LOGS[0], tmp_path / "log")
     segment = max((tmp_path / "log").glob("*.log"), key=lambda file: file.stat().st_size)
     data = bytearray(segment.read_bytes())

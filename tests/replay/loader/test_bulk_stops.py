@@ -32,7 +32,7 @@ UNUSUAL = {
 
 
 @pytest.mark.parametrize("unusual", UNUSUAL.values(), ids=list(UNUSUAL))
-def test_what_is_unusual_is_replayed_as_it_would_be_record_by_record(unusual: list[ApiMessageAndVersion]) -> None:
+def test_unusual_records_in_bulk_give_the_same_as_record_by_record(unusual: list[ApiMessageAndVersion]) -> None:
     plain = [topic("plain", 8), partition(0, 1, 2, 3, topic=8)]
     after = [topic("after", 9), partition(0, 3, 2, 1, topic=9)]
     batches = batches_of([*plain, *unusual, *after], (3,))
@@ -43,7 +43,7 @@ def test_what_is_unusual_is_replayed_as_it_would_be_record_by_record(unusual: li
 
 
 @pytest.mark.parametrize("compression", ["gzip", "zstd"])
-def test_compressed_batches_are_read_one_by_one_and_those_behind_them_in_bulk(compression: str) -> None:
+def test_compressed_batches_are_read_one_by_one_and_the_following_ones_in_bulk(compression: str) -> None:
     batches = batches_of([topic("a", 1), *[partition(number, 1, 2, topic=1) for number in range(8)]], (3,))
     compressions = ("none", compression, "none")
     data = b"".join(map(encode_batch, batches, compressions))

@@ -182,7 +182,7 @@ def test_columns_of_a_snapshot_without_a_checksum_are_not_used(lake):
     assert image_cache.load_cached(lake, attrs.evolve(snapshot, checksum=None)) is None
 
 
-def test_records_are_not_read_where_columns_stand_for_them(lake, read_from_cache, monkeypatch):
+def test_the_records_of_a_snapshot_with_cached_columns_are_not_read(lake, read_from_cache, monkeypatch):
     end = kraftlake.open(lake).snapshots[-1].end_offset
     expected = kraftlake.open(lake).image(end - 1)
     monkeypatch.setattr(LakeSnapshot, "_rows", None)

@@ -112,7 +112,7 @@ def test_what_the_tail_has_by_then_is_one_change(lake: Path) -> None:
     assert run.publisher.offsets == [1, 4]
 
 
-def test_compiled_replay_is_what_a_new_publisher_is_told_of(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_publisher_gets_the_image_of_the_compiled_replay(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chunks, "BULK_FROM", 1)
     batches = log_of(1, [metadata_version()], *([topic(n), partition(n)] for n in range(1, 9)), [topic(20)])
     run = fed(lake_of(lake, *batches))
@@ -153,7 +153,7 @@ def test_a_lake_whose_log_starts_late_starts_from_its_snapshot(lake: Path) -> No
     assert run.loader.metrics.handle_load_snapshot_count == 1
 
 
-def test_a_loader_that_the_log_was_trimmed_past_is_told_the_newest_snapshot(lake: Path) -> None:
+def test_a_loader_that_the_log_was_trimmed_past_loads_the_newest_snapshot(lake: Path) -> None:
     batches = small_log()
     log = lake_of(lake, *batches[:4])
     run = fed(log)
@@ -194,7 +194,7 @@ def test_a_poison_record_in_the_tail_or_at_the_start_stops_it(lake: Path) -> Non
     assert lenient.publisher.manifests[-1].num_skipped == 1
 
 
-def test_a_lake_that_can_not_be_read_stops_the_feed_and_somebody_is_told(lake: Path) -> None:
+def test_a_lake_that_can_not_be_read_stops_the_feed_and_reaches_the_fault_handler(lake: Path) -> None:
     log = lake_of(lake, *log_of(1, [metadata_version()]))
     run = fed(log)
     log.append([no_op(2)])

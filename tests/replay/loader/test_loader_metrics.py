@@ -22,7 +22,7 @@ def test_offset_time_and_lag_are_those_of_the_last_image() -> None:
     assert registry.value("kafka.server:type=MetadataLoader,name=FinalizedLevel,featureName=metadataVersion") == 25
 
 
-def test_what_is_counted_is_shown() -> None:
+def test_the_registry_shows_the_counted_values() -> None:
     metrics, registry = MetadataLoaderMetrics(), MetricsRegistry()
     metrics.register(registry, ManualClock())
     metrics.load_errors, metrics.apply_errors, metrics.skipped_records = 1, 2, 3
@@ -35,6 +35,6 @@ def test_what_is_counted_is_shown() -> None:
     assert registry.value("kafka.server:type=MetadataLoader,name=AvgIdleRatio") == 0.25
 
 
-def test_a_leader_is_who_the_epoch_says() -> None:
+def test_a_leader_is_the_node_that_the_epoch_names() -> None:
     assert LeaderAndEpoch(leader_id=3, epoch=1).is_leader(3)
     assert not LeaderAndEpoch.UNKNOWN.is_leader(3)

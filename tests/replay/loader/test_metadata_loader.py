@@ -192,7 +192,7 @@ def test_a_record_that_is_left_out_is_counted_once_whatever_comes_after_it() -> 
     assert [skip.offset for skip in rig.loader.skipped] == [2]
 
 
-def test_a_lenient_loader_tells_publishers_of_no_change_that_is_not_in_the_image() -> None:
+def test_a_lenient_loader_publishes_no_change_that_is_not_in_the_image() -> None:
     rig, publisher = Rig(lenient=True), Recorder()
     rig.install(publisher)
     for batch in log_of(1, [metadata_version()], [topic(1)], [topic(2, "topic-1"), topic(3)], [topic(4)]):
@@ -202,7 +202,7 @@ def test_a_lenient_loader_tells_publishers_of_no_change_that_is_not_in_the_image
     assert [(skip.offset, skip.type) for skip in rig.loader.skipped] == [(3, "TOPIC_RECORD")]
 
 
-def test_what_nobody_foresaw_stops_it_before_the_batch_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unexpected_error_stops_the_loader_before_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     rig, publisher = Rig(), Recorder()
     rig.install(publisher)
     replay = MetadataDelta.replay
@@ -255,7 +255,7 @@ def test_nothing_is_published_before_the_high_watermark_is_reached() -> None:
     assert publisher.offsets == [3, 4], "it has caught up once and for all"
 
 
-def test_a_high_watermark_that_can_not_be_told_for_a_while_keeps_no_publisher_from_its_first_update() -> None:
+def test_a_high_watermark_that_fails_for_a_while_only_delays_a_publishers_first_update() -> None:
     class Failing(Rig):
         @property
         def high_watermark(self) -> int | None:
@@ -340,7 +340,7 @@ def test_elapsed_time_is_that_of_replaying() -> None:
     assert loader.metrics.batch_processing_time_ns > publisher.manifests[-1].elapsed_ns
 
 
-def test_a_publisher_that_fails_is_named_and_the_others_are_told() -> None:
+def test_a_publisher_that_fails_is_named_and_the_others_are_called() -> None:
     rig = Rig()
     first, broken, last = Recorder("first"), Recorder("broken", lambda offset: offset == 3), Recorder("last")
     rig.install(first, broken, last)
@@ -364,7 +364,7 @@ def test_a_publisher_that_fails_when_it_is_new_is_left_out() -> None:
 
 
 @given(metadata_logs(), st.integers(0, 60))
-def test_a_publisher_that_is_added_late_is_told_everything(batches: list[RecordBatch], after: int) -> None:
+def test_a_publisher_that_is_added_late_gets_the_whole_image(batches: list[RecordBatch], after: int) -> None:
     rig, early, late = Rig(), Recorder("early"), Recorder("late")
     rig.install(early)
     for number, batch in enumerate(batches):
@@ -378,7 +378,7 @@ def test_a_publisher_that_is_added_late_is_told_everything(batches: list[RecordB
     assert late.leaders[-1] == early.leaders[-1]
 
 
-def test_leaders_are_told_once_and_to_new_publishers_at_once() -> None:
+def test_each_leader_is_published_once_and_to_new_publishers_at_once() -> None:
     rig, early, late = Rig(), Recorder("early"), Recorder("late")
     rig.install(early)
     rig.commit(*log_of(1, [metadata_version()], 2, [topic(1)]))
@@ -392,7 +392,7 @@ def test_leaders_are_told_once_and_to_new_publishers_at_once() -> None:
     assert rig.loader.metrics.current_controller_id == -1
 
 
-def test_a_removed_publisher_is_closed_and_told_nothing_more() -> None:
+def test_a_removed_publisher_is_closed_and_not_called_again() -> None:
     rig, publisher, other = Rig(), Recorder("gone"), Recorder("other")
     rig.install(publisher, other)
     rig.commit(*log_of(1, [metadata_version()]))

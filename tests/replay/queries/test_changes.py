@@ -60,7 +60,7 @@ def test_a_transaction_is_one_change_at_its_end_and_an_aborted_one_changes_nothi
     assert topics == {0: set(), 5: {"topic-1", "topic-2"}, 8: {"topic-1", "topic-2"}}
 
 
-def test_a_change_tells_who_was_elected_since_the_one_before() -> None:
+def test_a_change_names_the_leader_elected_since_the_one_before() -> None:
     log = MadeLog(records=tuple(log_of(1, [topic(1)], 2, [topic(2)])))
     assert [(change.offset, change.elected) for change in LogChanges(log)] == [
         (0, 3000), (1, None), (2, 3000), (3, None),
@@ -99,7 +99,7 @@ def test_a_range_that_runs_backwards_and_a_snapshot_file_are_refused() -> None:
         kraftlake.open(LOG / "00000000000000004593-0000000002.checkpoint").changes()
 
 
-def test_a_lenient_walk_tells_what_it_left_out(tmp_path: Path) -> None:
+def test_a_lenient_replay_lists_the_records_it_skipped(tmp_path: Path) -> None:
     changes = kraftlake.open(unreplayable_log(tmp_path)).changes(lenient=True)
     assert [change.offset for change in changes] == [0, 1, 2]
     assert [record.offset for record in changes.skipped] == [2]

@@ -60,20 +60,20 @@ def as_values(batches: list[RecordBatch]) -> list[BatchValues | RecordBatch]:
 
 
 @given(RECORDS, st.integers(1, 5))
-def test_many_batches_at_once_tell_what_each_of_them_tells(records: list[tuple[Any, int]], size: int) -> None:
+def test_many_batches_at_once_give_the_same_leaders_as_each_of_them(records: list[tuple[Any, int]], size: int) -> None:
     batches = [batch_of(at, records[at : at + size]) for at in range(0, len(records), size)]
     assert [*leaders_named(as_values(batches), KEYS)] == [*leaders_named(batches, KEYS)]
 
 
 @pytest.mark.parametrize("isr", [None, (), (1,), tuple(range(31)), tuple(range(32)), tuple(range(200))])
-def test_a_leader_is_found_behind_an_isr_of_any_length(isr: tuple[int, ...] | None) -> None:
+def test_a_leader_is_found_after_an_isr_of_any_length(isr: tuple[int, ...] | None) -> None:
     change = r.PartitionChangeRecord(topic_id=log.uuid_of(1), partition_id=0, isr=isr, leader=7)
     silent = r.PartitionChangeRecord(topic_id=log.uuid_of(1), partition_id=0, isr=isr, replicas=(1, 2))
     batches = [batch_of(5, [(silent, 0), (change, 2)])]
     assert [*leaders_named(as_values(batches), KEYS)] == [(key_of(log.uuid_of(1), 0), 7, 6, log.TIME + 6)]
 
 
-def test_what_is_of_an_unknown_version_or_too_short_tells_nothing() -> None:
+def test_records_of_unknown_versions_or_too_short_name_no_leader() -> None:
     change = r.PartitionChangeRecord(topic_id=log.uuid_of(1), partition_id=0, leader=7)
     (value,) = batch_of(0, [(change, 0)]).values
     newer = UnknownRecord(change.API_KEY, 3, value[:2] + b"\x03" + value[3:])
@@ -82,7 +82,7 @@ def test_what_is_of_an_unknown_version_or_too_short_tells_nothing() -> None:
     assert [*leaders_named(as_values(batches), KEYS)] == [*leaders_named(batches, KEYS)]
 
 
-def test_a_transaction_that_spans_parts_takes_effect_at_its_end() -> None:
+def test_a_transaction_that_spans_chunks_takes_effect_at_its_end() -> None:
     lost = r.PartitionChangeRecord(topic_id=log.uuid_of(1), partition_id=0, leader=-1)
     batches = log.log_of([log.begin()], [lost], [log.end()], [log.begin()], [lost], [log.abort()], [lost])
     told = [(log.TIME + 2, 2), (log.TIME + 6, 6)]

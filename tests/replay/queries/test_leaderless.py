@@ -97,7 +97,7 @@ def test_a_log_whose_beginning_is_gone_knows_leaders_from_its_snapshot(
 
 
 @pytest.mark.usefixtures("any_way")
-def test_a_log_that_is_broken_on_the_way_tells_what_is_behind_its_newest_snapshot(tmp_path: Path) -> None:
+def test_of_a_damaged_log_only_the_records_after_its_newest_snapshot_count(tmp_path: Path) -> None:
     source = copied(tmp_path, "*0000.log", "*3532.log", "*5488.log", "*.checkpoint")
     assert found(source, 5736) == found(kraftlake.open(DIRECTORY), 5736)
 

@@ -96,7 +96,7 @@ def test_the_voters_whose_log_a_majority_does_not_exceed_can_be_elected(tmp_path
     assert [node["behind"] for node in report.to_json()["nodes"]] == [0, 0, 11]
 
 
-def test_a_majority_may_elect_who_is_not_furthest(tmp_path: Path) -> None:
+def test_a_majority_may_elect_a_voter_that_is_not_the_furthest(tmp_path: Path) -> None:
     start = [elected(0, 1, 1, 2, 3)]
     report = describe_quorum([node_at(tmp_path, node, start + no_ops(3, 10 + node)) for node in (1, 2, 3)])
     assert (report.electable, report.on_majority) == ((2, 3), 12)
@@ -139,7 +139,7 @@ def test_a_broker_has_no_vote_but_its_log_may_go_furthest(tmp_path: Path) -> Non
     assert report.electable == ()
 
 
-def test_what_a_deposed_leader_wrote_is_told_with_its_first_offset(tmp_path: Path) -> None:
+def test_the_first_offset_of_a_deposed_leaders_own_records_is_reported(tmp_path: Path) -> None:
     start = [elected(0, 1, 1, 2, 3), *no_ops(3, 9)]
     deposed = node_at(tmp_path, 1, start + no_ops(10, 30))
     others = [node_at(tmp_path, node, [*start, elected(10, 2, 1, 2, 3), *no_ops(13, 14, 2)]) for node in (2, 3)]
@@ -164,7 +164,7 @@ def test_the_voters_are_found_in_a_snapshot_where_the_log_before_it_is_gone(tmp_
     assert (report.furthest.position, roles(report)) == ((2, 4593), [Role.UNKNOWN])
 
 
-def test_a_broken_copy_is_told_and_has_no_vote(tmp_path: Path) -> None:
+def test_a_broken_copy_is_reported_and_has_no_vote(tmp_path: Path) -> None:
     log = [elected(0, 1, 1, 2, 3), *no_ops(3, 9)]
     sources = [node_at(tmp_path, node, log) for node in (1, 2, 3)]
     broken = Path(sources[1]) / "__cluster_metadata-0" / "00000000000000000000.log"

@@ -21,7 +21,7 @@ def offsets(told: Told, phase: str, end: int) -> list[int]:
 
 
 @pytest.mark.parametrize("in_bulk", [True, False])
-def test_a_replay_tells_each_part_up_to_its_end(monkeypatch: pytest.MonkeyPatch, in_bulk: bool) -> None:
+def test_a_replay_reports_progress_after_each_chunk(monkeypatch: pytest.MonkeyPatch, in_bulk: bool) -> None:
     if in_bulk and not kernels.available():
         pytest.skip("numba is missing")
     monkeypatch.setattr(chunks, "BULK_FROM", 1 if in_bulk else 1 << 30)
@@ -35,7 +35,7 @@ def test_a_replay_tells_each_part_up_to_its_end(monkeypatch: pytest.MonkeyPatch,
     assert replay.image == source.image(4000, from_snapshot=False)
 
 
-def test_local_changes_tell_of_their_snapshot_and_both_offsets() -> None:
+def test_local_changes_report_progress_of_their_snapshot_and_both_offsets() -> None:
     told: Told = []
     source = open_source(DIRECTORY)
     changes = source.local_changes(1, 4600, 4700, progress=lambda *args: told.append(args))
@@ -47,7 +47,7 @@ def test_local_changes_tell_of_their_snapshot_and_both_offsets() -> None:
 
 
 @pytest.mark.parametrize("directory", [DIRECTORY, TORN])
-def test_a_verification_tells_of_the_files_then_of_the_replay(directory: object) -> None:
+def test_a_verification_reports_progress_of_the_files_then_of_the_replay(directory: object) -> None:
     told: Told = []
     source = open_source(str(directory))
     report = source.verify(progress=lambda *args: told.append(args))
@@ -60,6 +60,6 @@ def test_a_verification_tells_of_the_files_then_of_the_replay(directory: object)
     assert phases == ["checking", "loading", "replaying"]
 
 
-def test_where_nobody_listens_the_parts_are_given_as_they_are() -> None:
+def test_without_a_progress_callback_the_chunks_are_returned_unchanged() -> None:
     parts = [no_op(offset) for offset in range(3)]
     assert with_progress(parts, None, "replaying", 3) is parts

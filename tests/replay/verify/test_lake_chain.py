@@ -36,7 +36,7 @@ def problems(lake: Path, at_least: str | None = None) -> str:
     return "\n".join(map(str, report.problems))
 
 
-def test_an_import_prints_a_link_to_which_the_lake_and_a_later_import_can_be_held(tmp_path: Path) -> None:
+def test_an_import_prints_a_link_that_later_verifications_compare_with(tmp_path: Path) -> None:
     short, whole = copy_of("kafka-4.4", tmp_path / "short"), directory_of("kafka-4.4")
     max(short.glob("*.log")).unlink()
     first = import_source(short, tmp_path / "lake")
@@ -61,7 +61,7 @@ def test_a_lake_whose_last_commit_was_lost_is_sound_by_itself_but_less_than_it_w
         assert "the log once went to offset 4, and ends before 4 now" in problems(tmp_path / "lake", told)
 
 
-def test_a_lake_of_another_log_is_told_by_the_hash(tmp_path: Path) -> None:
+def test_a_lake_of_another_log_is_recognised_by_the_hash(tmp_path: Path) -> None:
     log = lake_of(tmp_path / "lake", 5)
     found = problems(tmp_path / "lake", "3:00000000000000ff")
     assert re.search(r"offset 3: the rows up to offset 3 are others .* not 00000000000000ff", found)
@@ -100,7 +100,7 @@ def test_a_trimmed_lake_is_held_to_the_hash_of_what_was_trimmed(tmp_path: Path) 
         assert len(told.splitlines()) <= 1
 
 
-def test_a_hash_of_what_was_trimmed_away_can_not_be_told(tmp_path: Path) -> None:
+def test_a_hash_at_a_trimmed_offset_is_reported_as_unknown(tmp_path: Path) -> None:
     log = lake_of(tmp_path / "lake", 5, start=7)
     assert log.chain_base == 0
     assert "the hash at offset 5 can't be told any more: the log's chain starts at 7" in problems(

@@ -344,7 +344,7 @@ def test_two_snapshots_of_the_same_offsets_are_found() -> None:
     assert report.first_bad_offset == 8
 
 
-def test_snapshots_behind_a_record_that_failed_are_not_compared() -> None:
+def test_snapshots_after_a_record_that_failed_are_not_compared() -> None:
     log = trimmed(small_log(), 0, 15)
     spoiled = (log.records[0], data(1, begin(), UNKNOWN, end()), *log.records[2:])
     report = verified(attrs.evolve(log, records=spoiled))

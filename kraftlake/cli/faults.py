@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -41,16 +41,10 @@ def orderly_ends() -> Iterator[None]:
     def end(number: int, _frame: FrameType | None) -> None:
         raise TerminatedError(number)
 
-    before = {}
-    if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            if signal.getsignal(number) is signal.SIG_DFL:
-                before[number] = signal.signal(number, end)
-    try:
+    in_main = threading.current_thread() is threading.main_thread()
+    numbers = (signal.SIGTERM, signal.SIGHUP) if in_main else ()
+    with _handled_by(end, [number for number in numbers if signal.getsignal(number) is signal.SIG_DFL]):
         yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 @contextmanager
@@ -66,14 +60,20 @@ def stop_at_signals() -> Iterator[threading.Event]:
         received.append(number)
         stop.set()
 
-    before = [(number, signal.signal(number, end)) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
-    try:
+    with _handled_by(end, [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]):
         yield stop
-    finally:
-        for number, handler in before:
-            signal.signal(number, handler)
     if received:
         raise TerminatedError(received[0])
+
+
+@contextmanager
+def _handled_by(handler: Callable[[int, FrameType | None], None], numbers: Sequence[int]) -> Iterator[None]:
+    before = [(number, signal.signal(number, handler)) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, earlier in before:
+            signal.signal(number, earlier)
 
 
 def open_closed_streams() -> None:

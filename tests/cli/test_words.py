@@ -19,7 +19,7 @@ from kraftlake.cli.output.terminal import Terminal
 from kraftlake.cli.output.theme import Style
 from kraftlake.cli.output.visible import visible
 from kraftlake.cli.output.words import amount, counted, moment, size
-from kraftlake.cli.selection.image_parts import PARTS, cut
+from kraftlake.cli.selection.image_parts import PARTS, ImageSelection
 from kraftlake.cli.selection.log_names import Names
 from kraftlake.cli.views.log_view import fit
 from kraftlake.cli.views.record_summary import summary
@@ -137,7 +137,7 @@ def test_a_record_is_summed_up(type_: str, data: object, words: str) -> None:
 def test_the_parts_of_an_image_are_all_its_keys() -> None:
     image = unzipped_json(SAMPLE / "expected" / "image-4592.json.gz")
     assert {key for keys in PARTS.values() for key in keys} == set(image) - {"offset", "epoch"}
-    assert cut(image, parts=PARTS) == image == cut(image)
+    assert ImageSelection(parts=PARTS).cut(image) == image == ImageSelection().cut(image)
 
 
 def test_logs_go_to_stderr_when_asked_for() -> None:

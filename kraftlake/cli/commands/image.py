@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,7 +12,7 @@ from kraftlake.cli.options.command import Example, option
 from kraftlake.cli.options.parameters import BROKER
 from kraftlake.cli.options.sections import LOOK
 from kraftlake.cli.options.shared import SAMPLE, Call, command, topic_ids_option, topics_option
-from kraftlake.cli.selection.image_parts import PARTITIONS, PARTS, cut, keys_of, topics_to_read
+from kraftlake.cli.selection.image_parts import PARTITIONS, PARTS, ImageSelection, may_lead
 from kraftlake.cli.selection.topic_names import any_matches
 
 if TYPE_CHECKING:
@@ -89,17 +89,16 @@ def image(
     replay = call.replay(opened, call.at)
     troubles = [kind for kind in PARTITIONS if only[kind.replace("-", "_")]]
     topics += tuple(_name_of(replay.image, id_) for id_ in topic_ids)
-    asked: dict[str, Any] = {"topics": topics, "broker": broker, "partitions": troubles}
+    asked = ImageSelection(parts, topics, broker, troubles)
     detailed = everything or bool(topics or troubles)
-    keys = keys_of(parts=parts, **asked)
-    read: Collection[str] | None = () if keys and "topics" not in keys else topics_to_read(replay.image, **asked)
+    read = asked.topics_to_read(replay.image)
     overview = None
     if read is None and not (call.as_json or detailed):
         overview = _overview(replay.image)
         read = None if overview is None else overview.worst
     whole = replay.image.to_json(show_secrets=call.show_secrets, only_topics=read)
     min_isr = functools.cache(functools.partial(min_insync_replicas, replay.image))  # many partitions of one topic
-    form = replay.image.provenance.to_json() | cut(whole, parts=parts, min_isr=min_isr, **asked)
+    form = replay.image.provenance.to_json() | asked.cut(whole, min_isr)
     if replay.diverged:
         import attrs
 
@@ -155,7 +154,6 @@ def _name_of(image: MetadataImage, topic_id: str) -> str:
 
 def _add_leaderless(source: Source, form: dict[str, Any], brokers: dict[str, Any]) -> None:
     """Add to the form since when each partition has had no leader, its last leader, and why it has none."""
-    from kraftlake.cli.selection.image_parts import may_lead
     from kraftlake.records.uuid import Uuid
     from kraftlake.replay.queries.leaderless import leaderless_since
 

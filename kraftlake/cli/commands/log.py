@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from kraftlake.cli.options.command import Example, option
 from kraftlake.cli.options.parameters import RECORD_TYPE
 from kraftlake.cli.options.sections import LOOK
 from kraftlake.cli.options.shared import SAMPLE, Call, command, from_option, to_option, topic_ids_option, topics_option
-
-if TYPE_CHECKING:
-    from kraftlake.records.log_record import LogRecord
+from kraftlake.cli.selection.topic_names import matches
 
 NO_OP = "NO_OP_RECORD"
 
@@ -70,39 +66,26 @@ def log(
     """
     opened = call.open(source)
     from kraftlake.cli.selection.log_names import Names, names_before, of_topics
-    from kraftlake.cli.selection.topic_names import matches
+    from kraftlake.cli.views.log_view import LogView
+    from kraftlake.records.redaction import redact_record_json
 
     begin, end = opened.offset_range(first, last)
     records = opened.records(begin, end, types=types or None)
     if no_noop:
-        records = _without_noops(records)
+        records = (record for record in records if record.type != NO_OP)
     names = names_before(opened, begin) if topics or topic_ids or not call.as_json else Names()
     if topics or topic_ids:
         records = of_topics(records, topics, names, ids=topic_ids)
-    if call.as_json:
-        _as_json(call, records)
-    else:
-        from kraftlake.cli.views.log_view import LogView
-
-        view = LogView(call.terminal, names, show_secrets=call.show_secrets)
-        for record in records:
-            view.show(record)
+    view = LogView(call.terminal, names)
+    for record in records:
+        form = record.to_json()
+        shown = form["data"] if call.show_secrets else redact_record_json(form["type"], form["data"])
+        if call.as_json:
+            call.terminal.json(form | {"data": shown})
+        else:
+            view.show(form, shown)
     if topics and not any(matches(name, topics) for name in names.topics.values()):
         call.terminal.warn(f"no topic matches {', '.join(topics)} up to there")
     for id_ in topic_ids:
         if id_ not in names.topics:
             call.terminal.warn(f"no topic has the id {id_} up to there")
-
-
-def _as_json(call: Call, records: Iterable[LogRecord]) -> None:
-    from kraftlake.records.redaction import redact_record_json
-
-    for record in records:
-        form = record.to_json()
-        if not call.show_secrets:
-            form["data"] = redact_record_json(form["type"], form["data"])
-        call.terminal.json(form)
-
-
-def _without_noops(records: Iterator[LogRecord]) -> Iterator[LogRecord]:
-    return (record for record in records if record.type != NO_OP)

@@ -131,12 +131,12 @@ class ReplaySteps:
     # looking
 
     def _image(self, topic: str) -> None:
-        from kraftlake.cli.selection.image_parts import cut
+        from kraftlake.cli.selection.image_parts import ImageSelection
         from kraftlake.cli.views.image_view import draw_image
 
         image = self._now()
         head = image.provenance.to_json() | {"clusterId": self._replay.source.cluster_id}
-        form = cut(image.to_json(show_secrets=self._show_secrets), topics=(topic,) if topic else ())
+        form = ImageSelection(topics=[topic] if topic else []).cut(image.to_json(show_secrets=self._show_secrets))
         self._terminal.render(draw_image(form | head, everything=bool(topic)))
 
     def _state(self, name: str) -> None:

@@ -86,8 +86,8 @@ argument = functools.partial(click.argument, cls=Argument)
 """`click.argument` that makes an `Argument`."""
 
 
-class Command(click.Command):
-    """A command with examples; negative numbers on its command line are offsets, not options."""
+class _Explained(click.Command):
+    """What commands and groups have in common: the section of `--help` that lists them, and examples at their end."""
 
     context_class = Context
 
@@ -95,6 +95,18 @@ class Command(click.Command):
         super().__init__(*args, **extra)
         self.examples = tuple(examples)
         self.section = section
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """Write the section of examples: each a line of what for, and the command below it, never wrapped."""
+        if self.examples:
+            with formatter.section("Examples"):
+                for purpose, command in self.examples:
+                    formatter.write(f"{'':{formatter.current_indent}}{_paint('# ' + purpose, Style.QUIET)}\n")
+                    formatter.write(f"{'':{formatter.current_indent}}{command}\n")
+
+
+class Command(_Explained):
+    """A command; negative numbers on its command line are offsets, not options."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse; a leading blank keeps click from reading `-1` as an option, and `int` ignores it.
@@ -125,20 +137,9 @@ class Command(click.Command):
             with formatter.section(heading):
                 formatter.write_dl(rows)
 
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """Write the examples."""
-        write_examples(self.examples, formatter)
 
-
-class Group(click.Group):
+class Group(_Explained, click.Group):
     """A group of commands, listed in `--help` by section; the root one turns faults into exit codes."""
-
-    context_class = Context
-
-    def __init__(self, *args: Any, examples: Sequence[Example] = (), section: str = "Commands", **extra: Any) -> None:
-        super().__init__(*args, **extra)
-        self.examples = tuple(examples)
-        self.section = section
 
     def main(  # type: ignore[override]
         self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
@@ -184,10 +185,6 @@ class Group(click.Group):
             with formatter.section(heading):
                 formatter.write_dl(rows)
 
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """Write the examples."""
-        write_examples(self.examples, formatter)
-
 
 def _takes_one(option: click.Option) -> bool:
     """Whether a second value of an option contradicts the first: a flag that can only be set says the same again."""
@@ -197,16 +194,6 @@ def _takes_one(option: click.Option) -> bool:
 def _names(option: click.Option) -> str:
     """How a message calls an option: `--broker`, `--strict/--lenient`."""
     return "/".join(names[-1] for names in (option.opts, option.secondary_opts) if names)
-
-
-def write_examples(examples: Sequence[Example], formatter: click.HelpFormatter) -> None:
-    """Write the section of examples: each a line of what for, and the command below it, never wrapped."""
-    if not examples:
-        return
-    with formatter.section("Examples"):
-        for purpose, command in examples:
-            formatter.write(f"{'':{formatter.current_indent}}{_paint('# ' + purpose, Style.QUIET)}\n")
-            formatter.write(f"{'':{formatter.current_indent}}{command}\n")
 
 
 def _paint(text: str, style: Style) -> str:

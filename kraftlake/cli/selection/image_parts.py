@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kraftlake.cli.selection.topic_names import matches
 
@@ -35,37 +35,66 @@ PARTITIONS: dict[str, Callable[[dict[str, Any], int], bool]] = {
 min.insync.replicas is for the topic."""
 
 
-def cut(
-    image: dict[str, Any],
-    *,
-    parts: Iterable[str] = (),
-    topics: Sequence[str] = (),
-    broker: int | None = None,
-    partitions: Collection[str] = (),
-    min_isr: Callable[[str], int] = lambda _: 1,
-) -> dict[str, Any]:
-    """The image with the asked-for parts, topics (shell patterns allowed) and what broker `broker` hosts only.
+class ImageSelection(NamedTuple):
+    """What is asked for of an image; what is empty or None asks for all.
 
-    Topics asked for without parts mean their partitions and configs; a broker alone its registration, its configs
-    and the partitions that it has replicas of; `partitions` (of PARTITIONS) those that are any of these, without
-    configs; `min_isr` says what min.insync.replicas is for a topic. Offset and epoch always stay.
+    `parts` are keys of PARTS, `topics` names or shell patterns, `partitions` kinds of PARTITIONS. Topics without parts
+    mean their partitions and configs; a broker alone its registration, its configs and the partitions that it has
+    replicas of; `partitions` those that are of any of these kinds, without configs.
     """
-    keys = keys_of(parts=parts, topics=topics, broker=broker, partitions=partitions) or set(image)
-    made = {key: value for key, value in image.items() if key in keys or key in ("offset", "epoch")}
-    if topics and "topics" in made:
-        made["topics"] = {name: topic for name, topic in image["topics"].items() if matches(name, topics)}
-    if partitions and "topics" in made:
-        made["topics"] = _with(
-            made["topics"], lambda one, topic: any(PARTITIONS[kind](one, min_isr(topic)) for kind in partitions)
-        )
-    if broker is not None:
-        if "topics" in made:
-            made["topics"] = _with(made["topics"], lambda one, _: broker in one["replicas"])
-        if "brokers" in made:
-            made["brokers"] = {id_: value for id_, value in image["brokers"].items() if id_ == str(broker)}
-    if "configs" in made and (topics or broker is not None):
-        made["configs"] = _configs_of(image["configs"], topics, broker)
-    return made
+
+    parts: Collection[str] = ()
+    topics: Sequence[str] = ()
+    broker: int | None = None
+    partitions: Collection[str] = ()
+
+    def keys(self) -> set[str]:
+        """The keys of the JSON form that are asked for; none where all are."""
+        wanted = list(self.parts)
+        if not wanted and self.partitions:
+            wanted = ["topics"]
+        if not wanted and (self.topics or self.broker is not None):
+            wanted = ["topics", "configs"] + (["brokers"] if self.broker is not None else [])
+        return {key for part in wanted for key in PARTS[part]}
+
+    def topics_to_read(self, image: MetadataImage) -> Collection[str] | None:
+        """The names of all topics that `cut` may leave anything of, from columns; None: it has to look at each."""
+        if (keys := self.keys()) and "topics" not in keys:
+            return ()
+        if not image.topics.is_large or not (self.topics or self.broker is not None or self.partitions):
+            return None
+        from kraftlake.image import topics_overview
+
+        rows = image.topics.rows()
+        names: Collection[str] = rows.table.names
+        if self.partitions:
+            names = topics_overview.topics_in_trouble(image, self.partitions)
+        if self.broker is not None:
+            names = topics_overview.topics_hosted(rows, self.broker).intersection(names)
+        return [name for name in names if matches(name, self.topics)] if self.topics else names
+
+    def cut(self, image: dict[str, Any], min_isr: Callable[[str], int] = lambda _: 1) -> dict[str, Any]:
+        """A JSON form with only what is asked for, its offset and its epoch.
+
+        `min_isr` gives min.insync.replicas of a topic.
+        """
+        keys = self.keys() or set(image)
+        made = {key: value for key, value in image.items() if key in keys or key in ("offset", "epoch")}
+        if self.topics and "topics" in made:
+            made["topics"] = {name: topic for name, topic in image["topics"].items() if matches(name, self.topics)}
+        if self.partitions and "topics" in made:
+            made["topics"] = _with(
+                made["topics"],
+                lambda one, topic: any(PARTITIONS[kind](one, min_isr(topic)) for kind in self.partitions),
+            )
+        if self.broker is not None:
+            if "topics" in made:
+                made["topics"] = _with(made["topics"], lambda one, _: self.broker in one["replicas"])
+            if "brokers" in made:
+                made["brokers"] = {id_: value for id_, value in image["brokers"].items() if id_ == str(self.broker)}
+        if "configs" in made and (self.topics or self.broker is not None):
+            made["configs"] = _configs_of(image["configs"], self.topics, self.broker)
+        return made
 
 
 MAY_LEAD = ("isr", "elr", "lastKnownElr")
@@ -102,39 +131,6 @@ def _is_of_topic(change: EntryChange, topics: Sequence[str]) -> bool:
     if change.part in ("topics", "partitions"):
         return matches(change.path[0], topics)
     return change.part == "configs" and change.path[0] == "TOPIC" and matches(change.path[1], topics)
-
-
-def keys_of(
-    *,
-    parts: Iterable[str] = (),
-    topics: Sequence[str] = (),
-    broker: int | None = None,
-    partitions: Collection[str] = (),
-) -> set[str]:
-    """The keys of the JSON form that `cut` leaves; none where it leaves all."""
-    wanted = list(parts)
-    if not wanted and partitions:
-        wanted = ["topics"]
-    if not wanted and (topics or broker is not None):
-        wanted = ["topics", "configs"] + (["brokers"] if broker is not None else [])
-    return {key for part in wanted for key in PARTS[part]}
-
-
-def topics_to_read(
-    image: MetadataImage, *, topics: Sequence[str] = (), broker: int | None = None, partitions: Collection[str] = ()
-) -> Collection[str] | None:
-    """The names of all topics that `cut` may leave anything of, from columns; None where it has to look at each."""
-    if not image.topics.is_large or not (topics or broker is not None or partitions):
-        return None
-    from kraftlake.image import topics_overview
-
-    rows = image.topics.rows()
-    names: Collection[str] = rows.table.names
-    if partitions:
-        names = topics_overview.topics_in_trouble(image, partitions)
-    if broker is not None:
-        names = topics_overview.topics_hosted(rows, broker).intersection(names)
-    return [name for name in names if matches(name, topics)] if topics else names
 
 
 def _with(topics: dict[str, Any], wanted: Callable[[dict[str, Any], str], bool]) -> dict[str, Any]:

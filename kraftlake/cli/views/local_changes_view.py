@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from kraftlake.cli.output.drawing import table, text
 from kraftlake.cli.output.theme import Piece, Style
-from kraftlake.cli.output.words import NONE, counted, numbers
-from kraftlake.cli.views.topics_view import leader, replicas, troubles
+from kraftlake.cli.output.words import NONE, counted
+from kraftlake.cli.views.topics_view import state_cells, troubles
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -32,7 +32,8 @@ def draw_local_changes(changes: dict[str, Any], *, everything: bool) -> list[Ren
     drawn = table("", "partition", "leader", "in sync", "replicas", "epochs", "", right=("leader",), whole="partition")
     shown = rows if everything or len(rows) <= FIRST else rows[:FIRST]
     for action, name, partition, directory in shown:
-        drawn.add_row(text(action), text((name, Style.NAME)), *_state(partition), text(*_remarks(partition, directory)))
+        state = state_cells(partition) if partition else [text((NONE, Style.QUIET))] * 4
+        drawn.add_row(text(action), text((name, Style.NAME)), *state, text(*_remarks(partition, directory)))
     drawing = [title, _summary(changes), text(), drawn]
     if len(shown) < len(rows):
         drawing.append(text((f"… {len(rows) - FIRST:,} more partitions: --all shows them", Style.QUIET)))
@@ -75,14 +76,3 @@ def _remarks(partition: dict[str, Any] | None, directory: str) -> list[Piece]:
     if directory:
         pieces += [", " if pieces else "", (f"log directory {directory}", Style.QUIET)]
     return pieces
-
-
-def _state(partition: dict[str, Any] | None) -> list[RenderableType]:
-    if partition is None:
-        return [text((NONE, Style.QUIET))] * 4
-    return [
-        leader(partition),
-        text(numbers(partition["isr"])),
-        replicas(partition),
-        text((f"{partition['leaderEpoch']}/{partition['partitionEpoch']}", Style.QUIET)),
-    ]

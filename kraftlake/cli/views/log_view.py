@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kraftlake.cli.output.terminal import Terminal
 from kraftlake.cli.output.theme import Piece, Style, paint, styled
 from kraftlake.cli.selection.log_names import Names
 from kraftlake.cli.views.line_times import LineTimes
 from kraftlake.cli.views.record_summary import summary
-
-if TYPE_CHECKING:
-    from kraftlake.records.log_record import LogRecord
 
 _TYPE_WIDTH = 19
 _ENDINGS = {"REMOVE": Style.BAD, "UNREGISTER": Style.BAD, "ABORT": Style.BAD}
@@ -25,20 +22,15 @@ class LogView:
     Lines are cut to a terminal's width, never when stdout is piped.
     """
 
-    def __init__(self, terminal: Terminal, names: Names, *, show_secrets: bool) -> None:
+    def __init__(self, terminal: Terminal, names: Names) -> None:
         self._terminal = terminal
-        self._show_secrets = show_secrets
         self._names = names
         self._times = LineTimes(terminal)
 
-    def show(self, record: LogRecord) -> None:
-        """Write the line of one record."""
-        from kraftlake.records.redaction import redact_record_json
-
-        form = record.to_json()
-        type_, data = form["type"], form["data"]
-        self._names.learn(type_, data)
-        shown = data if self._show_secrets else redact_record_json(type_, data)
+    def show(self, form: dict[str, Any], shown: Any) -> None:
+        """Write the line of one record in its JSON form, with `shown` in place of its data."""
+        type_ = form["type"]
+        self._names.learn(type_, form["data"])
         words = summary(type_, shown, self._names)
         room = self._terminal.width if self._terminal.interactive else None
         line = fit(_line(form, type_, self._times.of(form["timestamp"]), words), room, colour=self._terminal.colour)

@@ -84,23 +84,18 @@ def partition_table(partitions: dict[str, Any], brokers: dict[str, Any] | None, 
     """A row for each partition of {name or number: PARTITION}, in the order given."""
     rows = table(heading, "leader", "in sync", "replicas", "epochs", "", right=("#", "leader"), whole=heading)
     for name, partition in partitions.items():
-        rows.add_row(
-            text((name, Style.NAME)),
-            leader(partition),
-            text(numbers(partition["isr"])),
-            replicas(partition),
-            text((f"{partition['leaderEpoch']}/{partition['partitionEpoch']}", Style.QUIET)),
-            text(*troubles(partition, brokers)),
-        )
+        rows.add_row(text((name, Style.NAME)), *state_cells(partition), text(*troubles(partition, brokers)))
     return rows
 
 
-def leader(partition: dict[str, Any]) -> Text:
-    """The leader of a PARTITION."""
-    return text(("none", Style.BAD)) if partition["leader"] < 0 else text((str(partition["leader"]), Style.STRONG))
+def state_cells(partition: dict[str, Any]) -> list[Text]:
+    """The leader, the ISR, the replicas and the epochs of a PARTITION."""
+    leader: Piece = ("none", Style.BAD) if partition["leader"] < 0 else (str(partition["leader"]), Style.STRONG)
+    epochs = f"{partition['leaderEpoch']}/{partition['partitionEpoch']}"
+    return [text(leader), text(numbers(partition["isr"])), _replicas(partition), text((epochs, Style.QUIET))]
 
 
-def replicas(partition: dict[str, Any]) -> Text:
+def _replicas(partition: dict[str, Any]) -> Text:
     """The replicas of a PARTITION, those out of sync marked: `✗`, or `~` if they may still lead (ELR)."""
     pieces: list[Piece] = []
     for replica in partition["replicas"]:

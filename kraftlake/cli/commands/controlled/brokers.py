@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import click
-
-from kraftlake.cli.commands.controlled.change import Change, changing
-from kraftlake.cli.options.command import Example, Group, argument, option
+from kraftlake.cli.commands.controlled.change import Change, change_group, changing
+from kraftlake.cli.options.command import Example, argument, option
 from kraftlake.cli.options.parameters import BROKER, CountParameter
-from kraftlake.cli.options.sections import CHANGE
 
 if TYPE_CHECKING:
     from kraftlake.controller.cluster.brokers import BrokerHeartbeatReply
@@ -17,15 +14,12 @@ if TYPE_CHECKING:
 _ID = argument("broker", type=BROKER, metavar="ID", help="The broker's id.")
 
 
-@click.group(
+brokers = change_group(
     "brokers",
-    cls=Group,
-    section=CHANGE,
-    short_help="Register, fence, unfence, shut down and unregister brokers.",
-    examples=(Example("a broker that leads from the start", "kraftlake brokers register 1 --unfence --lake cluster"),),
+    "Register, fence, unfence, shut down and unregister brokers.",
+    "Act for brokers: send the requests that they would send, without a broker process.",
+    Example("a broker that leads from the start", "kraftlake brokers register 1 --unfence --lake cluster"),
 )
-def brokers() -> None:
-    """Act for brokers: send the requests that they would send, without a broker process."""
 
 
 @changing(

@@ -10,6 +10,7 @@ import click
 
 from kraftlake.cli.options.command import Command, Example, Group, Option
 from kraftlake.cli.options.parameters import LAKE
+from kraftlake.cli.options.sections import CHANGE
 from kraftlake.cli.options.shared import Call, command
 from kraftlake.cli.output.theme import Piece, Style
 
@@ -76,6 +77,11 @@ def _plain(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return str(value)
+
+
+def change_group(name: str, question: str, text: str, *examples: Example) -> Group:
+    """A group of commands that change a controlled lake; `text` is its help."""
+    return Group(name, section=CHANGE, short_help=question, help=text, examples=examples)
 
 
 def changing(

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kraftlake.cli.commands.controlled.change import Change, changing, key_values
-from kraftlake.cli.options.command import Example, Group, argument, option
-from kraftlake.cli.options.sections import CHANGE
+from kraftlake.cli.commands.controlled.change import Change, change_group, changing, key_values
+from kraftlake.cli.options.command import Example, argument, option
 
 if TYPE_CHECKING:
     from kraftlake.image import ConfigResource
@@ -22,15 +21,12 @@ _OPERATIONS = (
 )  # fmt: skip
 
 
-@click.group(
+configs = change_group(
     "configs",
-    cls=Group,
-    section=CHANGE,
-    short_help="Change the configs of topics, brokers, groups and client metrics.",
-    examples=(Example("of a topic", "kraftlake configs alter topic:payments --set retention.ms=60000 --lake cluster"),),
+    "Change the configs of topics, brokers, groups and client metrics.",
+    "Change dynamic configs, checked as Kafka checks them.",
+    Example("of a topic", "kraftlake configs alter topic:payments --set retention.ms=60000 --lake cluster"),
 )
-def configs() -> None:
-    """Change dynamic configs, checked as Kafka checks them."""
 
 
 @changing(
@@ -75,15 +71,12 @@ def _resource(text: str) -> ConfigResource:
     return ConfigResource(_TYPES[kind], name)
 
 
-@click.group(
+quotas = change_group(
     "quotas",
-    cls=Group,
-    section=CHANGE,
-    short_help="Change the quotas of users, client ids and addresses.",
-    examples=(Example("of a user", "kraftlake quotas alter --user bob --set producer_byte_rate=1e6 --lake cluster"),),
+    "Change the quotas of users, client ids and addresses.",
+    "Change client quotas.",
+    Example("of a user", "kraftlake quotas alter --user bob --set producer_byte_rate=1e6 --lake cluster"),
 )
-def quotas() -> None:
-    """Change client quotas."""
 
 
 @changing(
@@ -131,20 +124,15 @@ def alter_quotas(
         change.result(found.text, error, quotas=sorted(image.quotas) if image is not None else [])
 
 
-@click.group(
+acls = change_group(
     "acls",
-    cls=Group,
-    section=CHANGE,
-    short_help="Add and remove ACLs.",
-    examples=(
-        Example(
-            "alice may read a topic",
-            "kraftlake acls add --principal User:alice --operation read --topic payments --lake cluster",
-        ),
+    "Add and remove ACLs.",
+    "Add and remove ACLs: which principal may do which operation.",
+    Example(
+        "alice may read a topic",
+        "kraftlake acls add --principal User:alice --operation read --topic payments --lake cluster",
     ),
 )
-def acls() -> None:
-    """Add and remove ACLs: which principal may do which operation."""
 
 
 def _acl_options(function: Any) -> Any:
@@ -234,15 +222,12 @@ def remove(change: Change, **options: Any) -> None:
     change.result(fields["principal"], deleted.error, removed=len(deleted.acls))
 
 
-@click.group(
+features = change_group(
     "features",
-    cls=Group,
-    section=CHANGE,
-    short_help="Upgrade and downgrade features.",
-    examples=(Example("a feature", "kraftlake features update share.version=1 --downgrade --lake cluster"),),
+    "Upgrade and downgrade features.",
+    "Change feature levels, metadata.version among them.",
+    Example("a feature", "kraftlake features update share.version=1 --downgrade --lake cluster"),
 )
-def features() -> None:
-    """Change feature levels, metadata.version among them."""
 
 
 @changing(

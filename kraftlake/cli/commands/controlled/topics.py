@@ -6,9 +6,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kraftlake.cli.commands.controlled.change import Change, broker_ids, changing, key_values, partition_of
-from kraftlake.cli.options.command import Example, Group, argument, option
-from kraftlake.cli.options.sections import CHANGE
+from kraftlake.cli.commands.controlled.change import (
+    Change,
+    broker_ids,
+    change_group,
+    changing,
+    key_values,
+    partition_of,
+)
+from kraftlake.cli.options.command import Example, argument, option
 
 if TYPE_CHECKING:
     from kraftlake.controller import Errors
@@ -19,15 +25,12 @@ _PARTITION = argument("partition", metavar="NAME-PARTITION", help="A partition, 
 _PARTITIONS = argument("partitions", metavar="NAME-PARTITION…", nargs=-1, help="Partitions; all where none is named.")
 
 
-@click.group(
+topics = change_group(
     "topics",
-    cls=Group,
-    section=CHANGE,
-    short_help="Create, delete, grow and reassign topics, and elect leaders.",
-    examples=(Example("a topic", "kraftlake topics create payments --partitions 3 --lake cluster"),),
+    "Create, delete, grow and reassign topics, and elect leaders.",
+    "Change topics and partitions, with Kafka's rules and errors.",
+    Example("a topic", "kraftlake topics create payments --partitions 3 --lake cluster"),
 )
-def topics() -> None:
-    """Change topics and partitions, with Kafka's rules and errors."""
 
 
 @changing(

@@ -12,7 +12,7 @@ import click
 import pytest
 
 from kraftlake.cli.output.terminal import Terminal
-from kraftlake.cli.views.run_view import show_run
+from kraftlake.cli.views.reports import show_run
 from kraftlake.records import metadata_records as r
 from tests.cli.made_logs import batch_of, directory_of, unreplayable_log
 from tests.cli.running import DIRECTORY, commands, fault, run

@@ -21,7 +21,7 @@ from kraftlake.cli.output.visible import visible
 from kraftlake.cli.output.words import amount, counted, moment, size
 from kraftlake.cli.selection.image_parts import PARTS, ImageSelection
 from kraftlake.cli.selection.log_names import Names
-from kraftlake.cli.views.log_view import fit
+from kraftlake.cli.views.lines import fit
 from kraftlake.cli.views.record_summary import summary
 from kraftlake.replay import RECORD_TYPES
 from tests.cli.running import DIRECTORY, ROOT, SAMPLE, run, unzipped_json

@@ -9,8 +9,7 @@ import click
 
 from kraftlake.cli.options.command import Example, argument, option
 from kraftlake.cli.options.parameters import MOMENT_OR_EMPTY, SOURCE
-from kraftlake.cli.options.sections import LOOK
-from kraftlake.cli.options.shared import SAMPLE, Call, command, topics_option
+from kraftlake.cli.options.shared import LOOK, SAMPLE, Call, command, topics_option
 from kraftlake.cli.selection.image_parts import of_topics
 from kraftlake.cli.selection.topic_names import any_matches
 

@@ -10,12 +10,18 @@ import click
 
 from kraftlake.cli.options.command import Example, option
 from kraftlake.cli.options.parameters import BROKER, EVENT_KIND
-from kraftlake.cli.options.sections import LOOK
-from kraftlake.cli.options.shared import SAMPLE, Call, command, from_option, to_option, topic_ids_option, topics_option
+from kraftlake.cli.options.shared import (
+    LOOK,
+    SAMPLE,
+    Call,
+    command,
+    from_option,
+    to_option,
+    topic_ids_option,
+    topics_option,
+)
 from kraftlake.cli.output.theme import Style
 from kraftlake.cli.selection.events import Wanted
-from kraftlake.cli.selection.topic_names import any_matches
-from kraftlake.cli.views.events_view import EventsView
 
 if TYPE_CHECKING:
     from kraftlake.image import MetadataImage
@@ -78,6 +84,7 @@ def events(
         if not _PARTITION.fullmatch(name):
             raise click.UsageError(f"{name!r} is not a partition: give its topic and its number, as in foo-3.")
     from kraftlake.api.events import rows_of
+    from kraftlake.cli.views.lines import EventsView
     from kraftlake.tables.events.log_events import form_of
 
     opened = call.open(source)
@@ -102,9 +109,8 @@ def _warn_unknown_names(call: Call, image: MetadataImage, wanted: Wanted) -> Non
     """Warn where what nothing happened to is not there either: its name looks like a mistake."""
     from kraftlake.records.uuid import Uuid
 
+    call.warn_unknown_names(image, topics=wanted.topics, broker=wanted.broker)
     where = f"at offset {image.offset}"
-    if wanted.topics and not any_matches(image.topics, wanted.topics):
-        call.terminal.warn(f"no topic matches {', '.join(wanted.topics)} {where}")
     for id_ in wanted.topic_ids:
         if image.topics.get_topic_by_id(Uuid.from_string(id_)) is None:
             call.terminal.warn(f"no topic has the id {id_} {where}")
@@ -112,5 +118,3 @@ def _warn_unknown_names(call: Call, image: MetadataImage, wanted: Wanted) -> Non
         topic = image.topics.get_topic(name.rpartition("-")[0])
         if topic is None or int(name.rpartition("-")[2]) not in topic.partitions:
             call.terminal.warn(f"there is no partition {name} {where}")
-    if wanted.broker is not None:
-        call.warn_unregistered(wanted.broker, image.cluster.brokers, where=where)

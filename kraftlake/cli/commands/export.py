@@ -8,9 +8,8 @@ import click
 
 from kraftlake.cli.options.command import Example, argument, option
 from kraftlake.cli.options.parameters import OUTPUT
-from kraftlake.cli.options.sections import MOVE
-from kraftlake.cli.options.shared import SAMPLE, Call, command
-from kraftlake.cli.views.export_view import show_export_report
+from kraftlake.cli.options.shared import MOVE, SAMPLE, Call, command
+from kraftlake.cli.views.reports import show_export_report
 
 
 @command(

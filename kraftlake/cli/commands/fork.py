@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from kraftlake.cli.options.command import Example, argument
 from kraftlake.cli.options.parameters import LAKE
-from kraftlake.cli.options.sections import ENGINE
-from kraftlake.cli.options.shared import SAMPLE, Call, command
-from kraftlake.cli.views.lake_view import show_fork_report
+from kraftlake.cli.options.shared import ENGINE, SAMPLE, Call, command
+from kraftlake.cli.views.reports import show_fork_report
 
 
 @command(

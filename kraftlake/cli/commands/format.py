@@ -7,9 +7,8 @@ import click
 from kraftlake.cli.commands.controlled.change import key_values
 from kraftlake.cli.options.command import Example, argument, option
 from kraftlake.cli.options.parameters import LAKE
-from kraftlake.cli.options.sections import ENGINE
-from kraftlake.cli.options.shared import Call, command
-from kraftlake.cli.views.lake_view import show_formatted
+from kraftlake.cli.options.shared import ENGINE, Call, command
+from kraftlake.cli.views.reports import show_formatted
 
 
 @command(

@@ -10,8 +10,7 @@ import click
 
 from kraftlake.cli.options.command import Example, argument, option
 from kraftlake.cli.options.parameters import LAKE, TIME, CountParameter
-from kraftlake.cli.options.sections import ENGINE
-from kraftlake.cli.options.shared import Call, command
+from kraftlake.cli.options.shared import ENGINE, Call, command
 
 _COUNT = CountParameter(min=1)
 _PATTERNS = ("rolling-restart", "zone-outage", "isr-flaps", "reassignment-storm", "topic-churn", "config-changes")

@@ -10,10 +10,8 @@ import click
 
 from kraftlake.cli.options.command import Example, option
 from kraftlake.cli.options.parameters import BROKER
-from kraftlake.cli.options.sections import LOOK
-from kraftlake.cli.options.shared import SAMPLE, Call, command, topic_ids_option, topics_option
+from kraftlake.cli.options.shared import LOOK, SAMPLE, Call, command, topic_ids_option, topics_option
 from kraftlake.cli.selection.image_parts import PARTITIONS, PARTS, ImageSelection, may_lead
-from kraftlake.cli.selection.topic_names import any_matches
 
 if TYPE_CHECKING:
     from kraftlake.api import Source
@@ -103,7 +101,7 @@ def image(
         import attrs
 
         form["skippedRecords"] = [attrs.asdict(record) for record in replay.skipped]
-    _warn_unknown_names(call, replay.image, topics, None if troubles or form.get("topics") else broker)
+    call.warn_unknown_names(replay.image, topics=topics, broker=None if troubles or form.get("topics") else broker)
     if "unavailable" in troubles:
         _add_leaderless(opened, form, whole["brokers"])
     if any("min-isr" in kind for kind in troubles):
@@ -123,15 +121,6 @@ def image(
             no_topics=f"no partition is {' or '.join(map(_in_words, troubles))}" if troubles else "none",
         )
     )
-
-
-def _warn_unknown_names(call: Call, image: MetadataImage, topics: tuple[str, ...], broker: int | None) -> None:
-    """Warn of topics that no name matches, and of a broker that is not registered: probably typing errors."""
-    where = f"at offset {image.offset}"
-    if topics and not any_matches(image.topics, topics):
-        call.terminal.warn(f"no topic matches {', '.join(topics)} {where}")
-    if broker is not None:
-        call.warn_unregistered(broker, image.cluster.brokers, where=where)
 
 
 def _overview(image: MetadataImage) -> TopicsOverview | None:

@@ -9,10 +9,9 @@ import click
 from kraftlake.cli.faults import stop_at_signals
 from kraftlake.cli.options.command import Example, argument, option
 from kraftlake.cli.options.parameters import LAKE, MeasureParameter
-from kraftlake.cli.options.sections import MOVE
-from kraftlake.cli.options.shared import SAMPLE, Call, command
+from kraftlake.cli.options.shared import MOVE, SAMPLE, Call, command
 from kraftlake.cli.output.words import counted
-from kraftlake.cli.views.import_view import show_import_report
+from kraftlake.cli.views.reports import show_import_report
 
 if TYPE_CHECKING:
     from kraftlake.protocol import QuorumClient, QuorumWatch

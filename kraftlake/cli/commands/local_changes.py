@@ -6,8 +6,7 @@ from datetime import datetime
 
 from kraftlake.cli.options.command import Example, option
 from kraftlake.cli.options.parameters import BROKER, MOMENT, MOMENT_OR_EMPTY
-from kraftlake.cli.options.sections import LOOK
-from kraftlake.cli.options.shared import SAMPLE, Call, command
+from kraftlake.cli.options.shared import LOOK, SAMPLE, Call, command
 
 
 @command(

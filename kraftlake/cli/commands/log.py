@@ -6,8 +6,16 @@ from datetime import datetime
 
 from kraftlake.cli.options.command import Example, option
 from kraftlake.cli.options.parameters import RECORD_TYPE
-from kraftlake.cli.options.sections import LOOK
-from kraftlake.cli.options.shared import SAMPLE, Call, command, from_option, to_option, topic_ids_option, topics_option
+from kraftlake.cli.options.shared import (
+    LOOK,
+    SAMPLE,
+    Call,
+    command,
+    from_option,
+    to_option,
+    topic_ids_option,
+    topics_option,
+)
 from kraftlake.cli.selection.topic_names import matches
 
 NO_OP = "NO_OP_RECORD"
@@ -66,7 +74,7 @@ def log(
     """
     opened = call.open(source)
     from kraftlake.cli.selection.log_names import Names, names_before, of_topics
-    from kraftlake.cli.views.log_view import LogView
+    from kraftlake.cli.views.lines import LogView
     from kraftlake.records.redaction import redact_record_json
 
     begin, end = opened.offset_range(first, last)

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from kraftlake.cli.options.command import Example, argument, option
 from kraftlake.cli.options.parameters import LAKE, OFFSET, MeasureParameter
-from kraftlake.cli.options.sections import UPKEEP
-from kraftlake.cli.options.shared import Call, command
+from kraftlake.cli.options.shared import UPKEEP, Call, command
 from kraftlake.cli.output.words import counted
 
 if TYPE_CHECKING:

@@ -6,8 +6,7 @@ from typing import Any
 
 from kraftlake.cli.options.command import Example, option
 from kraftlake.cli.options.parameters import BROKER
-from kraftlake.cli.options.sections import LOOK
-from kraftlake.cli.options.shared import SAMPLE, Call, command
+from kraftlake.cli.options.shared import LOOK, SAMPLE, Call, command
 
 
 @command(
@@ -38,7 +37,7 @@ def metrics(call: Call, source: str, *, broker: int | None) -> None:
     if broker is not None:
         lists = fields_as_json(partitions_of(image, broker))
         if not any(lists.values()):
-            call.warn_unregistered(broker, image.cluster.brokers, where=f"at offset {image.offset}")
+            call.warn_unknown_names(image, broker=broker)
         form = image.provenance.to_json() | {"broker": broker}
         form |= {kind: [f"{n}-{p}" for n, p in names] for kind, names in lists.items()}
     else:

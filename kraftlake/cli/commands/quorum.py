@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from kraftlake.cli.options.command import Example, argument
 from kraftlake.cli.options.parameters import SOURCE
-from kraftlake.cli.options.sections import LOOK
-from kraftlake.cli.options.shared import SAMPLE, Call, command
+from kraftlake.cli.options.shared import LOOK, SAMPLE, Call, command
 
 
 @command(

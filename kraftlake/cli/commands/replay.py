@@ -10,8 +10,7 @@ import click
 
 from kraftlake.cli.options.command import Example, option
 from kraftlake.cli.options.parameters import BROKER, MOMENT, CountParameter, PathParameter
-from kraftlake.cli.options.sections import LOOK
-from kraftlake.cli.options.shared import SAMPLE, Call, command, to_option
+from kraftlake.cli.options.shared import LOOK, SAMPLE, Call, command, to_option
 
 if TYPE_CHECKING:
     from kraftlake.replica_manager import BrokerReplay
@@ -137,7 +136,7 @@ def _warn_unknown_names(call: Call, driven: BrokerReplay, listener: str | None) 
     """Warn of an unknown broker id or listener name."""
     broker, image = driven.broker, driven.broker.image
     if not any(broker.roles()):
-        call.warn_unregistered(broker.broker_id, image.cluster.brokers, where=f"at offset {image.offset}")
+        call.warn_unknown_names(image, broker=broker.broker_id)
     names = sorted({name for known in image.cluster.brokers.values() for name in known.listeners})
     if listener is not None and names and listener not in names:
         call.terminal.warn(

@@ -83,11 +83,7 @@ class ReplaySteps:
         place = self._at - 1
         while place >= 0 and not self._steps[place].transitions:
             place -= 1
-        self._at = max(place, -1)
-        if place < 0:
-            self._say("this is where the replay begins")
-        else:
-            self._show(self._steps[place])
+        self._back_to(place)
 
     def _to_partition(self, name: str) -> None:
         if not name:
@@ -105,14 +101,17 @@ class ReplaySteps:
             return
         wanted = int(word)
         if wanted < self._now().offset:
-            before = [place for place, step in enumerate(self._steps) if step.offset <= wanted]
-            self._at = max(before, default=-1)
-            if self._at < 0:
-                self._say("this is where the replay begins")
-            else:
-                self._show(self._steps[self._at])
-            return
-        self._forward(lambda step: step.offset >= wanted)
+            self._back_to(max((at for at, step in enumerate(self._steps) if step.offset <= wanted), default=-1))
+        else:
+            self._forward(lambda step: step.offset >= wanted)
+
+    def _back_to(self, place: int) -> None:
+        """Go back to a place in `_steps`, −1 being the start."""
+        self._at = place
+        if place < 0:
+            self._say("this is where the replay begins")
+        else:
+            self._show(self._steps[place])
 
     def _forward(self, found: Callable[[ReplayStep], bool]) -> None:
         """Go on to the next step that is wanted, or stay at the last one."""

@@ -8,10 +8,9 @@ import click
 
 from kraftlake.cli.options.command import Argument, Command, Example, Group, Option, argument, option
 from kraftlake.cli.options.parameters import LAKE, OFFSET, OUTPUT, CountParameter
-from kraftlake.cli.options.sections import ENGINE
-from kraftlake.cli.options.shared import Call, command
+from kraftlake.cli.options.shared import ENGINE, Call, command
 from kraftlake.cli.output.progress import progress_bars
-from kraftlake.cli.views.run_view import show_run, show_snapshot
+from kraftlake.cli.views.reports import show_run, show_snapshot
 from kraftlake.runtime.process_setup import configure_process
 from kraftlake.spark_jobs.run_named_job import run_job
 from kraftlake.tables.jobs import JOBS, REPLAY, Job

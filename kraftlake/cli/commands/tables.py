@@ -10,10 +10,9 @@ import click
 from kraftlake.cli.faults import stop_at_signals
 from kraftlake.cli.options.command import Example, argument, option
 from kraftlake.cli.options.parameters import LAKE, MOMENT, MeasureParameter
-from kraftlake.cli.options.sections import ENGINE, UPKEEP
-from kraftlake.cli.options.shared import Call, command
+from kraftlake.cli.options.shared import ENGINE, UPKEEP, Call, command
 from kraftlake.cli.output.words import counted
-from kraftlake.cli.views.run_view import show_run
+from kraftlake.cli.views.reports import show_run
 from kraftlake.runtime.process_setup import configure_process
 
 if TYPE_CHECKING:

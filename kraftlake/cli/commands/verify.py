@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kraftlake.cli.options.command import Example, option
-from kraftlake.cli.options.sections import LOOK
-from kraftlake.cli.options.shared import SAMPLE, Call, command
+from kraftlake.cli.options.shared import LOOK, SAMPLE, Call, command
 from kraftlake.cli.views.verify_view import show_verify_report
 from kraftlake.runtime.errors import UsageError
 

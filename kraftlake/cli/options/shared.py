@@ -14,14 +14,23 @@ from kraftlake.cli.options.command import SHARED_SECTION, Argument, Command, Exa
 from kraftlake.cli.options.parameters import MOMENT, OFFSET, SOURCE, TIME, TOPIC_ID
 from kraftlake.cli.output.terminal import Terminal
 from kraftlake.cli.output.words import counted, moment
+from kraftlake.cli.selection.topic_names import any_matches
 from kraftlake.runtime.errors import CorruptDataError, OffsetError, ReplayError, UnknownRecordError
 from kraftlake.runtime.moments import iso
 
 if TYPE_CHECKING:
     from kraftlake.api import Source
     from kraftlake.cli.output.progress import Progress
+    from kraftlake.image import MetadataImage
     from kraftlake.replay.loader.fold import Replay
     from kraftlake.replay.loader.manifest import SkippedRecord
+
+# the headings under which `kraftlake --help` lists the commands
+LOOK = "What do you want to know?"
+MOVE = "Bring a log in, take a snapshot out"
+UPKEEP = "Keep a lake in order"
+ENGINE = "Make a lake and its tables"
+CHANGE = "Change a controlled lake, as its controller"
 
 SAMPLE = "samples/kafka-4.4/log/__cluster_metadata-0"
 """The source in every example: a real log that lies in the repository."""
@@ -136,6 +145,16 @@ class Call:
                 f"{source.name} ends at {iso(last)}, before the time asked for, {iso(at)}: what is shown is its end, "
                 f"offset {source.last_image_offset}"
             )
+
+    def warn_unknown_names(
+        self, image: MetadataImage, *, topics: Sequence[str] = (), broker: int | None = None
+    ) -> None:
+        """Warn of topics that no name matches, and of a broker that is not registered: probably typing errors."""
+        where = f"at offset {image.offset}"
+        if topics and not any_matches(image.topics, topics):
+            self.terminal.warn(f"no topic matches {', '.join(topics)} {where}")
+        if broker is not None:
+            self.warn_unregistered(broker, image.cluster.brokers, where=where)
 
     def warn_unregistered(self, broker: int, registered: Iterable[int], *, where: str) -> None:
         """Warn where nothing is found of a broker that is not registered: its id looks like a mistake."""

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from rich.console import RenderableType
 
 from kraftlake.cli.output.drawing import table, text
 from kraftlake.cli.output.theme import Piece, Style
 from kraftlake.cli.output.words import NONE, counted
 from kraftlake.cli.views.topics_view import state_cells, troubles
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
 
 FIRST = 12
 """How many partitions are drawn unless all are asked for."""

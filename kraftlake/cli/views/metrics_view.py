@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from rich.console import RenderableType
 
 from kraftlake.cli.output.drawing import table, text
 from kraftlake.cli.output.theme import Style
 from kraftlake.cli.output.words import NONE, moment
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
 
 FIRST = 12
 """How many partitions of a kind are named."""

@@ -123,12 +123,48 @@ def grouped(transitions: Sequence[tuple[Transition, Cause | None]]) -> Iterator[
 
 def told(group: Sequence[Transition]) -> list[Piece]:
     """What has happened to a partition, a fetcher or the broker, as one line."""
-    told_first = next((t for t in group if t.kind.value in _LEADING), group[0])
-    pieces = list(_LEADING.get(told_first.kind.value, _other)(told_first))
+    first = next((transition for transition in group if _leading(transition)), group[0])
+    pieces = _leading(first) or _other(first)
     for transition in group:
-        if transition is not told_first:
+        if transition is not first:
             pieces += _also(transition)
     return pieces
+
+
+def _leading(t: Transition) -> list[Piece]:
+    """How a line about a transition begins; empty for a kind that is only a part of other lines."""
+    where = f" ({t.directory})" if t.directory else ""
+    match t.kind.value:
+        case "became-leader":
+            return list(_became_leader(t))
+        case "became-follower":
+            return list(_became_follower(t))
+        case "leader-updated" | "follower-updated":
+            return list(_updated(t))
+        case "fetcher-started" | "fetcher-stopped":
+            return list(_fetcher(t))
+        case "log-deleted":
+            return [("log deleted", Style.WARNING), " of ", _name(t), f": {t.reason}"]
+        case "log-delete-failed":
+            return [_name(t), (" could not be deleted", Style.BAD), f": {t.reason}{where}"]
+        case "replica-stopped":
+            return [("stopped", Style.WARNING), " ", _name(t), f": {t.reason}"]
+        case "replica-failed":
+            return [_name(t), (" failed", Style.BAD), f": {t.reason}{where}"]
+        case "partition-offline":
+            return [_name(t), (" is offline", Style.BAD), f": {t.reason}{where}"]
+        case "broker-started":
+            return [("the broker started", Style.EVENT), _detail(t)]
+        case "controlled-shutdown-begun":
+            return [("the broker began to shut down", Style.EVENT), _detail(t)]
+        case "directory-failed":
+            return [("a log directory failed", Style.BAD), _detail(t)]
+    return []
+
+
+def _detail(t: Transition) -> str:
+    detail = t.directory or t.reason
+    return f" ({detail})" if detail else ""
 
 
 def _became_leader(t: Transition) -> Iterator[Piece]:
@@ -180,34 +216,9 @@ def _fetcher(t: Transition) -> Iterator[Piece]:
     yield f": {t.reason}" if t.reason else ""
 
 
-def _log_deleted(t: Transition) -> Iterator[Piece]:
-    yield from (("log deleted", Style.WARNING), " of ", _name(t), f": {t.reason}")
-
-
-def _stopped(t: Transition) -> Iterator[Piece]:
-    yield from (("stopped", Style.WARNING), " ", _name(t), f": {t.reason}")
-
-
-def _bad(words: str) -> _Teller:
-    def tell(t: Transition) -> Iterator[Piece]:
-        where = f" ({t.directory})" if t.directory else ""
-        yield from (_name(t), (f" {words}", Style.BAD), f": {t.reason}{where}")
-
-    return tell
-
-
-def _broker(words: str, style: Style) -> _Teller:
-    def tell(t: Transition) -> Iterator[Piece]:
-        detail = t.directory or t.reason
-        yield from ((words, style), f" ({detail})" if detail else "")
-
-    return tell
-
-
-def _other(t: Transition) -> Iterator[Piece]:
+def _other(t: Transition) -> list[Piece]:
     first, *rest = _also(t)
-    yield from ((_name(t), first) if isinstance(first, str) and t.partition else (first,))
-    yield from rest
+    return [_name(t), first, *rest] if isinstance(first, str) and t.partition else [first, *rest]
 
 
 def _also(t: Transition) -> list[Piece]:
@@ -229,7 +240,7 @@ def _also(t: Transition) -> list[Piece]:
         case "stale-epoch-ignored":
             return [", ", (f"ignored: {t.reason}", Style.WARNING)]
         case _:
-            return [", ", *_LEADING[t.kind.value](t)]
+            return [", ", *_leading(t)]
 
 
 def _fetched_by(name: FetcherName) -> str:
@@ -246,28 +257,3 @@ def _after(leader: int) -> str:
 
 def _name(t: Transition) -> Piece:
     return (str(t.partition), Style.STRONG)
-
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import TypeAlias
-
-    _Teller: TypeAlias = Callable[[Transition], Iterable[Piece]]
-
-_LEADING: dict[str, _Teller] = {
-    "became-leader": _became_leader,
-    "became-follower": _became_follower,
-    "leader-updated": _updated,
-    "follower-updated": _updated,
-    "log-deleted": _log_deleted,
-    "log-delete-failed": _bad("could not be deleted"),
-    "replica-stopped": _stopped,
-    "replica-failed": _bad("failed"),
-    "partition-offline": _bad("is offline"),
-    "fetcher-started": _fetcher,
-    "fetcher-stopped": _fetcher,
-    "broker-started": _broker("the broker started", Style.EVENT),
-    "controlled-shutdown-begun": _broker("the broker began to shut down", Style.EVENT),
-    "directory-failed": _broker("a log directory failed", Style.BAD),
-}
-"""How a line about each kind of transition begins; the other kinds are parts of such a line."""

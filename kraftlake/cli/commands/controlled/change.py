@@ -10,8 +10,7 @@ import click
 
 from kraftlake.cli.options.command import Command, Example, Group, Option
 from kraftlake.cli.options.parameters import LAKE
-from kraftlake.cli.options.sections import CHANGE
-from kraftlake.cli.options.shared import Call, command
+from kraftlake.cli.options.shared import CHANGE, Call, command
 from kraftlake.cli.output.theme import Piece, Style
 
 if TYPE_CHECKING:

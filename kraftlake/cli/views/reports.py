@@ -1,0 +1,114 @@
+"""What the commands that write have written: import, export, format, fork, and runs over tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kraftlake.cli.output.terminal import Terminal
+from kraftlake.cli.output.theme import Piece, Style
+from kraftlake.cli.output.words import counted, size
+
+
+def show_import_report(terminal: Terminal, report: dict[str, Any]) -> None:
+    """Write what an import did: what is new, what the lake holds now, how far it is known to be committed."""
+    lines = [_new(report), _lake(report), _committed(report)]
+    if report["beforeLake"]:
+        words = counted(report["beforeLake"], "record")
+        lines.append(("left out", [f"{words} below the lake's first offset, {report['startOffset']}"]))
+    if report["chain"]:
+        lines.append(("chain", [(report["chain"], Style.NAME), ", for `kraftlake verify --at-least` later"]))
+    for heading, pieces in lines:
+        terminal.line((f"{heading:<10}", Style.HEADING), *pieces)
+
+
+def _new(report: dict[str, Any]) -> tuple[str, list[Piece]]:
+    if not report["records"] and not report["snapshots"]:
+        return "imported", [("nothing: the lake is already up to date", Style.GOOD)]
+    pieces: list[Piece] = []
+    if report["records"]:
+        batches = counted(report["batches"], "batch", "batches")
+        pieces += [(counted(report["records"], "record"), Style.GOOD)]
+        pieces.append(f" in {batches}, offsets {report['from']} to {report['to']}")
+    if report["snapshots"]:
+        pieces += [", " if pieces else "", (counted(report["snapshots"], "snapshot"), Style.GOOD)]
+    if report["alreadyThere"]:
+        pieces.append(f"; {counted(report['alreadyThere'], 'record')} already there")
+    return "imported", pieces
+
+
+def _lake(report: dict[str, Any]) -> tuple[str, list[Piece]]:
+    made = " (new)" if report["created"] else ""
+    cluster = f"cluster {report['clusterId']}" if report["clusterId"] else "a cluster of unknown id"
+    begin, end = report["startOffset"], report["endOffset"]
+    held = f"offsets {begin} to {end - 1} of {cluster}" if begin < end else f"no log yet, snapshots alone, of {cluster}"
+    return "lake", [(report["lake"], Style.NAME), f"{made}: {held}"]
+
+
+def _committed(report: dict[str, Any]) -> tuple[str, list[Piece]]:
+    committed, end = report["committed_to"], report["endOffset"]
+    if committed >= end:
+        return "committed", ["every offset is known to be committed"]
+    tail = counted(end - max(committed, report["startOffset"]), "record")
+    if committed <= report["startOffset"]:
+        return "committed", [("nothing here tells which offsets were committed", Style.WARNING)]
+    return "committed", [f"offsets below {committed}; nothing here tells of the last {tail}"]
+
+
+def show_export_report(terminal: Terminal, report: dict[str, Any]) -> None:
+    """Write where the file is, what it holds, and the name that Kafka would look for."""
+    lost = f"; {counted(len(report['losses']), 'thing')} left out" if report["losses"] else ""
+    held = f": {size(report['sizeInBytes'])}, the image at offset {report['offset']}{lost}"
+    terminal.line((report["path"], Style.NAME), held)
+    name = report["suggestedName"]
+    if not report["path"].endswith(name):
+        terminal.line((f"Kafka looks for it under the name {name}", Style.QUIET))
+
+
+def show_formatted(terminal: Terminal, report: dict[str, Any]) -> None:
+    """Write where the new lake is, and of which cluster."""
+    terminal.line((report["lake"], Style.NAME), f": an empty controlled lake of cluster {report['clusterId']}")
+
+
+def show_fork_report(terminal: Terminal, report: dict[str, Any]) -> None:
+    """Write what a fork holds, and the epoch that a controller goes on from."""
+    cluster = f"cluster {report['clusterId']}" if report["clusterId"] else "a cluster of unknown id"
+    held = f"offsets {report['startOffset']} to {report['endOffset'] - 1}, {counted(report['snapshots'], 'snapshot')}"
+    terminal.line((report["lake"], Style.NAME), f": a controlled lake of {cluster}, {held}, epoch {report['epoch']}")
+
+
+def show_run(terminal: Terminal, summary: dict[str, Any]) -> None:
+    """Write what a run read and wrote."""
+    heading = ("replayed  ", Style.HEADING)
+    if summary["offset"] <= summary["from"]:
+        terminal.line(heading, ("nothing: all was replayed before", Style.GOOD))
+        return
+    taken = [counted(summary["batches"], "batch", "batches")]
+    if summary["deltas"]:
+        taken.append(counted(summary["deltas"], "metadata delta"))
+    terminal.line(heading, f"offsets {summary['firstOffset']} to {summary['offset']}: {', '.join(taken)}")
+    rows: dict[str, int] = summary["rows"]
+    width = max(len(table) for table in rows) + 1 if rows else 0
+    still_so: dict[str, int] = summary["openRows"]
+    wrote = [f"{table + '/':{width}}  {_rows(count, still_so.get(table))}" for table, count in rows.items()]
+    if summary["snapshots"]:
+        wrote.append(f"{'snapshots/':{width}}  {len(summary['snapshots']):,}")
+    for number, line in enumerate(wrote):
+        terminal.line((f"{'' if number else 'wrote':10}", Style.HEADING), line)
+
+
+def _rows(count: int, still_so: int | None) -> str:
+    """The rows of a table; one of states keeps those that are still so beside those that ended in this run."""
+    if still_so is None:
+        return counted(count, "row")
+    return f"{counted(count, 'state')} ended, {still_so:,} still so"
+
+
+def show_snapshot(terminal: Terminal, built: dict[str, Any]) -> None:
+    """Write which snapshot the lake has now."""
+    if not built["written"]:
+        terminal.line(("snapshot  ", Style.HEADING), f"{built['name']} was there already")
+        return
+    begin = "the log from its start" if built["from"] is None else f"from {built['from']}"
+    terminal.line(("folded    ", Style.HEADING), f"{begin} to offset {built['offset']}")
+    held = f"{counted(built['topics'] or 0, 'topic')}, {counted(built['partitions'] or 0, 'partition')}"
+    terminal.line(("wrote     ", Style.HEADING), f"{built['name']}: {held}")

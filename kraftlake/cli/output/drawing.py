@@ -35,13 +35,16 @@ class LightTable(Table):
         texts = ["\n".join([str(column.header), *map(str, column.cells)]) for column in self.columns]
         natural = [max(map(cell_len, lines.splitlines()), default=0) for lines in texts]
         longest_words = [max(map(cell_len, lines.split()), default=0) for lines in texts]
-        narrowest = [
-            full if column.header == self.whole else word
-            for column, full, word in zip(self.columns, natural, longest_words, strict=True)
-        ]
-        left = options.max_width - _BETWEEN_COLUMNS * (len(self.columns) - 1) - sum(narrowest)
-        for column, width, full in zip(self.columns, _shared_out(narrowest, natural, left), natural, strict=True):
-            column.no_wrap = column.header == self.whole and left >= 0
+        whole = [column.header == self.whole for column in self.columns]
+        widths = zip(whole, natural, longest_words, strict=True)
+        narrowest = [full if is_whole else word for is_whole, full, word in widths]
+        room = options.max_width - _BETWEEN_COLUMNS * (len(self.columns) - 1)
+        if sum(narrowest) > room:
+            whole, narrowest = [False] * len(whole), longest_words
+        left = room - sum(narrowest)
+        for index, (width, full) in enumerate(zip(_shared_out(narrowest, natural, left), natural, strict=True)):
+            column = self.columns[index]
+            column.no_wrap = whole[index]
             column.width = width if left >= 0 and sum(natural) - sum(narrowest) > left and full else None
         return super().__rich_console__(console, options)
 

@@ -139,6 +139,8 @@ def _fields(kind: str, fields: dict[str, Any], *, everything: bool) -> list[Piec
 
 
 def _value(name: str, value: Any) -> str:
+    if value is None and name == "cordonedDirectories":
+        return "unknown"  # a broker of an earlier release: its registration does not have the field
     if value is None or value in ([], {}):
         return NONE
     if isinstance(value, bool) or name == "leaderRecoveryState":

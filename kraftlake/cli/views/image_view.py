@@ -94,7 +94,8 @@ def _add_brokers(root: Tree, brokers: dict[str, Any]) -> None:
     for state, style in sorted(dict.fromkeys(states)):  # by name: active, fenced, shutting down
         summary += [", ", (f"{states.count((state, style))} {state}", style)]
     node = branch(root, "brokers", *summary)
-    rows = table("id", "state", "rack", "epoch", "listeners", "log directories", right=("id", "epoch"))
+    headings = ("id", "state", "rack", "epoch", "listeners", "log dirs")
+    rows = table(*headings, right=("id", "epoch"), whole="listeners")
     for id_, broker in sorted(brokers.items(), key=_number):
         cordoned = len(broker["cordonedDirectories"] or ())
         directories: list[Piece] = [str(len(broker["directories"]))]

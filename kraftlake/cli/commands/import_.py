@@ -112,7 +112,7 @@ def _warn_unreplayable(call: Call, lake: str) -> None:
 
 
 def _follow(call: Call, source: str, lake: str, *, include_uncommitted: bool, quorum: str | None, poll: float) -> None:
-    """Follow until interrupted, with the lake's upkeep beside it."""
+    """Follow until interrupted; the lake's upkeep runs in a thread."""
     import sys
 
     from kraftlake.metadata_log import Upkeep, UpkeepThread

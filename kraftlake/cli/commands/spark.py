@@ -37,7 +37,7 @@ def spark() -> None:
 
 
 def _parameters() -> list[click.Parameter]:
-    """What all jobs are asked with, in the order of their help."""
+    """The arguments and options of all jobs, in the order of their help."""
     return [
         Argument(["lake"], type=LAKE, required=True, help="The folder of a lake that `kraftlake import` made."),
         Option(

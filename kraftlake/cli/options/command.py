@@ -97,7 +97,7 @@ class _Explained(click.Command):
         self.section = section
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """Write the section of examples: each a line of what for, and the command below it, never wrapped."""
+        """Write the examples: the purpose of each, and below it the command, never wrapped."""
         if self.examples:
             with formatter.section("Examples"):
                 for purpose, command in self.examples:

@@ -102,7 +102,7 @@ class Call:
         return opened
 
     def progress(self) -> AbstractContextManager[Progress | None]:
-        """What to tell of work that may take long; see `late_progress_bars`."""
+        """A callback for the progress of work that may take long; see `late_progress_bars`."""
         from kraftlake.cli.output.progress import late_progress_bars
 
         return late_progress_bars(self.terminal)
@@ -136,7 +136,7 @@ class Call:
             raise click.ClickException(f"{sentence}: {before}--lenient goes on without it.") from None
 
     def warn_past_end(self, source: Source, at: int | datetime | None) -> None:
-        """Warn where an image is asked for at a time after the last batch: it is not known to be of that time."""
+        """Warn where the time of an image is after the last batch: the log does not reach that time."""
         if not isinstance(at, datetime):
             return
         last = source.last_time

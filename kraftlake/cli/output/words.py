@@ -10,7 +10,7 @@ from kraftlake.cli.output.theme import Piece
 from kraftlake.runtime.moments import EPOCH, iso
 
 NONE = "–"
-"""What stands for an empty list or an absent value."""
+"""Shown for an empty list or an absent value."""
 
 
 def listed(pieces: Sequence[Piece]) -> list[Piece]:

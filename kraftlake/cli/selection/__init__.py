@@ -1,1 +1,1 @@
-"""Which part of an answer a command line asks for: parts of an image, records and events of topics."""
+"""The part of an answer that a command line selects: parts of an image, records and events of topics."""

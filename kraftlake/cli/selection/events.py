@@ -1,4 +1,4 @@
-"""The events that are asked for: of topics, partitions, a broker, kinds."""
+"""The events that a command line selects: by topic, partition, broker and kind."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Wanted(NamedTuple):
-    """Which events are asked for; what is empty or None asks for all."""
+    """The events that a command line selects; an empty or None field selects all."""
 
     topics: tuple[str, ...] = ()
     topic_ids: tuple[str, ...] = ()
@@ -21,7 +21,7 @@ class Wanted(NamedTuple):
     kinds: tuple[str, ...] = ()
 
     def among(self, rows: pa.Table) -> pa.Table:
-        """Those rows of `events/` that are asked for: of any of the topics or partitions, the broker and the kinds."""
+        """The selected rows of `events/`: of any of the topics or partitions, of the broker, of any of the kinds."""
         import pyarrow.compute as pc
 
         if self.topics or self.topic_ids or self.partitions:

@@ -22,7 +22,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "scram": ("scram",),
     "tokens": ("delegationTokens",),
 }
-"""What --part takes, and the keys of the JSON form that it stands for."""
+"""The values of --part, and the keys of the JSON form that each selects."""
 
 
 PARTITIONS: dict[str, Callable[[dict[str, Any], int], bool]] = {
@@ -31,12 +31,12 @@ PARTITIONS: dict[str, Callable[[dict[str, Any], int], bool]] = {
     "under-min-isr": lambda partition, min_isr: partition["leader"] < 0 or len(partition["isr"]) < min_isr,
     "at-min-isr": lambda partition, min_isr: len(partition["isr"]) == min_isr,
 }
-"""Which partitions can be asked for, by what they are, as by Kafka's own tool for topics; the second argument is what
-min.insync.replicas is for the topic."""
+"""The kinds of unhealthy partitions that can be selected, as by Kafka's TopicCommand; the second argument is
+min.insync.replicas of the topic."""
 
 
 class ImageSelection(NamedTuple):
-    """What is asked for of an image; what is empty or None asks for all.
+    """The part of an image that a command line selects; an empty or None field selects all.
 
     `parts` are keys of PARTS, `topics` names or shell patterns, `partitions` kinds of PARTITIONS. Topics without parts
     mean their partitions and configs; a broker alone its registration, its configs and the partitions that it has
@@ -49,7 +49,7 @@ class ImageSelection(NamedTuple):
     partitions: Collection[str] = ()
 
     def keys(self) -> set[str]:
-        """The keys of the JSON form that are asked for; none where all are."""
+        """The keys of the JSON form that are selected; empty for all."""
         wanted = list(self.parts)
         if not wanted and self.partitions:
             wanted = ["topics"]
@@ -58,7 +58,7 @@ class ImageSelection(NamedTuple):
         return {key for part in wanted for key in PARTS[part]}
 
     def topics_to_read(self, image: MetadataImage) -> Collection[str] | None:
-        """The names of all topics that `cut` may leave anything of, from columns; None: it has to look at each."""
+        """The names of the topics that `cut` may keep, found in columns; None where it must read each topic."""
         if (keys := self.keys()) and "topics" not in keys:
             return ()
         if not image.topics.is_large or not (self.topics or self.broker is not None or self.partitions):
@@ -74,7 +74,7 @@ class ImageSelection(NamedTuple):
         return [name for name in names if matches(name, self.topics)] if self.topics else names
 
     def cut(self, image: dict[str, Any], min_isr: Callable[[str], int] = lambda _: 1) -> dict[str, Any]:
-        """A JSON form with only what is asked for, its offset and its epoch.
+        """The selected part of a JSON form, with its offset and epoch.
 
         `min_isr` gives min.insync.replicas of a topic.
         """

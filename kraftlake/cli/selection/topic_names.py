@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def any_matches(image: TopicsImage, patterns: Sequence[str]) -> bool:
-    """Whether there is a topic that is asked for."""
+    """Whether any topic of the image matches."""
     names: Iterable[str] = image.rows().table.names if image.is_large else image.topics_by_name()
     return any(matches(name, patterns) for name in names)
 

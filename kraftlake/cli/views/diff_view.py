@@ -14,7 +14,7 @@ from kraftlake.cli.output.words import NONE, amount, counted, moment
 from kraftlake.image.kafka_names import acl_words, quota_entity_words
 
 FIRST = 20
-"""How many changes of a part are drawn unless all are asked for."""
+"""The number of changes of a part that are drawn without --all."""
 
 _MARKS = {"added": ("+ ", Style.GOOD), "removed": ("- ", Style.BAD), "changed": ("~ ", Style.WARNING)}
 _TITLES = {

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kraftlake.image.topics_overview import TopicsOverview
 
 FIRST = 6
-"""How many entries of a long part are drawn unless all are asked for."""
+"""The number of entries of a long part that are drawn without --all."""
 
 FIRST_TOPICS = 12
 

@@ -12,11 +12,11 @@ from kraftlake.cli.output.words import NONE, counted
 from kraftlake.cli.views.topics_view import state_cells, troubles
 
 FIRST = 12
-"""How many partitions are drawn unless all are asked for."""
+"""The number of partitions that are drawn without --all."""
 
 
 def draw_local_changes(changes: dict[str, Any], *, everything: bool) -> list[RenderableType]:
-    """A line that says what was asked for, a line that sums up the answer, and a table of partitions."""
+    """A title, a line that sums up the changes, and a table of partitions."""
     title = text(
         ("broker ", Style.STRONG),
         (str(changes["broker"]), Style.HEADING),

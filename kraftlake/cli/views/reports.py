@@ -1,4 +1,4 @@
-"""What the commands that write have written: import, export, format, fork, and runs over tables."""
+"""Reports of the commands that write: import, export, format, fork, and runs over tables."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def show_run(terminal: Terminal, summary: dict[str, Any]) -> None:
 
 
 def _rows(count: int, still_so: int | None) -> str:
-    """The rows of a table; one of states keeps those that are still so beside those that ended in this run."""
+    """The rows that a run appended; of a history also the states that still hold."""
     if still_so is None:
         return counted(count, "row")
     return f"{counted(count, 'state')} ended, {still_so:,} still so"

@@ -142,7 +142,7 @@ def troubles(partition: dict[str, Any], brokers: dict[str, Any] | None = None) -
 
 
 def _of_min_isr(partition: dict[str, Any]) -> list[Piece]:
-    """How many of a led PARTITION are in sync beside the number that is asked for: all of its replicas always do."""
+    """A remark where the ISR of a PARTITION with a leader has no more than min.insync.replicas."""
     in_sync, replicas, asked = len(partition["isr"]), len(partition["replicas"]), partition["minIsr"]
     if replicas < asked:
         return [(f"min ISR {asked} is more than its {counted(replicas, 'replica')}", Style.WARNING)]

@@ -30,7 +30,7 @@ def fork(call: Call, source: str, lake: str) -> None:
     report = fork_source(call.open(source), lake, call.at).to_json()
     if report["uncommitted"]:
         call.terminal.warn(
-            f"nothing in {source} tells that its last {report['uncommitted']} records below offset "
+            f"{source} does not show that its last {report['uncommitted']} records below offset "
             f"{report['endOffset']} were committed; the fork takes them as they are"
         )
     call.answer(report, show_fork_report)

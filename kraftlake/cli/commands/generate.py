@@ -65,10 +65,10 @@ def _size(name: str, default: int, text: str) -> Callable[[Callable[..., None]],
 def generate(
     call: Call, lake: str, *, patterns: tuple[str, ...], quiet: int, start: datetime | None, **options: Any
 ) -> None:
-    """Make LAKE a controlled lake whose log tells the made-up history of a cluster, as a controller would write it.
+    """Make LAKE a controlled lake whose log is the made-up history of a cluster, as a controller would write it.
 
-    Brokers are restarted one after the other, a zone goes dark, followers fall behind, replicas move, topics come and
-    go. What it prints tells at which offsets, so that `diff`, `image` and `local-changes` can look at them.
+    Brokers are restarted one after the other, a zone fails, followers fall behind, replicas move, topics are created
+    and deleted. It prints the offsets of each of these, for `diff`, `image` and `local-changes`.
     """
     from kraftlake.cli.output.progress import progress_bars
     from kraftlake.cli.views.generate_view import draw_generated

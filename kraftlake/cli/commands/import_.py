@@ -34,7 +34,7 @@ _UPKEEP_SECONDS = 60.0
             "kraftlake import --follow /var/lib/kafka/__cluster_metadata-0 lake",
         ),
         Example(
-            "the same without being late: the quorum tells what is committed",
+            "the same up to the high watermark of the quorum",
             "kraftlake import --follow --quorum localhost:9093 /var/lib/kafka/__cluster_metadata-0 lake",
         ),
     ),
@@ -49,8 +49,8 @@ _UPKEEP_SECONDS = 60.0
 @option(
     "--quorum",
     metavar="HOST:PORT",
-    help="With --follow: take what the quorum has committed, as any of these nodes of the cluster, brokers or "
-    "controllers, tells (several with commas between them; PLAINTEXT listeners).",
+    help="With --follow: take what the quorum has committed, by asking these nodes of the cluster, brokers or "
+    "controllers (several with commas between them; PLAINTEXT listeners).",
 )
 @option(
     "--poll",
@@ -73,9 +73,10 @@ def import_(
     Importing twice is the same as once. Where SOURCE disagrees with the lake (a gap, another epoch, other bytes, or
     another cluster) the command changes nothing and names the first such offset.
 
-    With --follow it takes what the log itself tells is committed, which is late: up to the newest snapshot or change
-    of leader. With --quorum it takes up to the high watermark, as soon as the directory has it; while nobody can be
-    asked it waits. With --include-uncommitted it takes all, and ends at the first offset that a new leader replaced.
+    With --follow it takes what the log itself shows to be committed: up to the newest snapshot or change of leader.
+    With --quorum it takes the offsets up to the high watermark as soon as the directory has them, and waits while no
+    node answers. With --include-uncommitted it takes everything, and ends at the first offset that a new leader
+    replaced.
     """
     if include_uncommitted and quorum:
         raise click.UsageError("--quorum takes what is committed, --include-uncommitted everything: give one of them.")
@@ -133,8 +134,8 @@ def _follow(call: Call, source: str, lake: str, *, include_uncommitted: bool, qu
         nonlocal late
         if late:
             call.terminal.warn(
-                "only what the log itself tells is committed is taken, up to the newest snapshot or change of leader: "
-                "the lake is that late (--quorum HOST:PORT asks the quorum)"
+                "only what the log itself shows to be committed is taken, up to the newest snapshot or change of "
+                "leader (--quorum HOST:PORT asks the quorum for more)"
             )
             late = False
         if not upkeep and step.committed_to >= 0:

@@ -28,12 +28,10 @@ _MINUTE_MS = 60_000
 )
 @argument("lake", type=LAKE, help=_LAKE_HELP)
 def log_compact(call: Call, lake: str) -> None:
-    """Make the small files of LAKE into large ones in offset order, checkpoint its tables, clean up old commits.
+    """Merge the small files of LAKE in offset order, checkpoint its tables, clean up old commits.
 
-    That is the log, and what the Spark jobs have made of it.
-
-    No row changes, and writers, readers and streams continue meanwhile. Commits that a stream within
-    the declared lag may still have to read stay.
+    Its tables are the log and the derived tables. No row changes, and writers, readers and streams continue meanwhile.
+    Commits that a stream within the declared lag may still have to read stay.
     """
     from kraftlake.metadata_log import Upkeep, UpkeepPolicy
 

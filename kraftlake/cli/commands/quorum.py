@@ -28,11 +28,11 @@ from kraftlake.cli.options.shared import LOOK, SAMPLE, Call, command
 def quorum(call: Call, sources: tuple[str, ...]) -> None:
     """Show the quorum as the directories of its nodes have it: who votes, how far each log goes and in which epoch.
 
-    Name the metadata directories of all controllers that are left, of brokers too, or copies of them. It tells whether
-    these voters can elect a leader and which of them, whether all that was ever committed is among them, and what a
-    node would lose that wrote for a leader whom the others left. No node needs to run, and nothing is written.
+    Name the metadata directories of all controllers that are left, of brokers too, or copies of them. The command shows
+    which of these voters can be elected, whether their logs hold everything that was committed, and which offsets of a
+    deposed leader a node would lose. No node needs to run, and nothing is written.
 
-    A node's id, its directory's id and its votes stand in meta.properties beside its directory and quorum-state in it.
+    meta.properties beside a directory has the ids of the node and the directory, quorum-state in it the node's votes.
     """
     from kraftlake.replay import describe_quorum
 

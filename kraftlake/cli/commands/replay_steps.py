@@ -54,7 +54,7 @@ class ReplaySteps:
             name, _, argument = words.partition(" ")
             action = self._commands.get(name)
             if action is None:
-                self._say(f"{name!r} is no command: h tells which there are")
+                self._say(f"{name!r} is no command: h lists them")
             else:
                 action(argument.strip())
 

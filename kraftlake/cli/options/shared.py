@@ -205,7 +205,7 @@ def shared_options(*, source: bool, replays: bool, at: bool, secrets: bool) -> l
         (True, shared(["--json", "as_json"], is_flag=True, help="Print JSON, nothing else.")),
         (secrets, shared(["--show-secrets"], is_flag=True, help="Show keys and sensitive configs as they are.")),
         (source and replays, shared(["--strict/--lenient", "strict"], default=True, help=strict)),
-        (source, shared(["--cluster-id"], metavar="ID", help="The cluster's id, where no meta.properties tells it.")),
+        (source, shared(["--cluster-id"], metavar="ID", help="The cluster's id, if no meta.properties has it.")),
         (True, shared(["--color"], type=ways, default="auto", help=colours)),
         (True, shared(["-v", "--verbose"], count=True, help="Log to stderr what is done; -vv in every detail.")),
     )

@@ -30,5 +30,5 @@ def draw_generated(form: dict[str, Any]) -> list[RenderableType]:
             text(episode["what"]),
         )
     more = len(form["episodes"]) - FIRST
-    rest = [text((f"… and {counted(more, 'episode')} more: --json tells them all", Style.QUIET))] if more > 0 else []
+    rest = [text((f"… and {counted(more, 'episode')} more: --json has all", Style.QUIET))] if more > 0 else []
     return [title, text(), episodes, *rest]

@@ -116,7 +116,7 @@ _MAY_LEAD = {"isr": "last in sync", "elr": "eligible to lead", "lastKnownElr": "
 def troubles(partition: dict[str, Any], brokers: dict[str, Any] | None = None) -> list[Piece]:
     """The problems of a PARTITION in words; with the image's `brokers` also why it has no leader.
 
-    Its keys tell more where it has them: `leaderless` since when, `minIsr` what min.insync.replicas asks for.
+    Its optional keys add more: `leaderless` since when, `minIsr` the min.insync.replicas of the topic.
     """
     pieces: list[Piece] = []
     told: list[int] = []

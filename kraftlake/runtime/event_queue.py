@@ -1,4 +1,4 @@
-"""One thread for everything that a part does: events run one after the other, at once or at their time."""
+"""Events that one thread runs one after the other, at once or at their deadline."""
 
 from __future__ import annotations
 
@@ -8,35 +8,13 @@ from collections.abc import Callable
 import attrs
 
 from kraftlake.runtime.clock import Clock
-from kraftlake.runtime.event_order import (
-    Deadline,
-    Event,
-    EventOrder,
-    EventQueueClosedError,
-    EventTimeoutError,
-    Place,
-    Turn,
-    earliest,
-    latest,
-)
+from kraftlake.runtime.event_order import Deadline, Event, EventOrder, Turn
 from kraftlake.runtime.log import get_logger
-
-__all__ = [
-    "Deadline",
-    "Event",
-    "EventQueue",
-    "EventQueueClosedError",
-    "EventTimeoutError",
-    "FunctionEvent",
-    "KafkaEventQueue",
-    "earliest",
-    "latest",
-]
 
 
 @attrs.frozen
 class FunctionEvent:
-    """An event made of functions; without `on_error` a fault is logged by the queue."""
+    """An event made of functions; without `on_error` the queue logs a fault."""
 
     function: Callable[[], None]
     on_error: Callable[[Exception], None] | None = None
@@ -46,17 +24,17 @@ class FunctionEvent:
         self.function()
 
     def handle_exception(self, error: Exception) -> None:
-        """Hand the fault on; raises it where nobody is to be told."""
+        """Pass the fault to `on_error`; raise it if there is none."""
         if self.on_error is None:
             raise error
         self.on_error(error)
 
 
 class EventQueue:
-    """Events that run one at a time, in the order of `EventOrder`, whenever `run_ready` is called.
+    """Events that run one at a time, in the order of `EventOrder`, when `run_ready` is called.
 
-    Any thread may add events. An event that is refused (QueueFullError, EventQueueClosedError) is told so in
-    `handle_exception` on the thread that adds it, and the call gives False.
+    Any thread may add events. The methods that add one return whether it was accepted; a refused event gets the reason
+    (QueueFullError, EventQueueClosedError) by `handle_exception`, on the thread that adds it.
     """
 
     def __init__(self, clock: Clock, name: str, *, limit: int | None = None) -> None:
@@ -68,34 +46,34 @@ class EventQueue:
 
     @property
     def size(self) -> int:
-        """How many events wait."""
+        """The number of waiting events."""
         with self._changed:
             return len(self._order)
 
     @property
     def shutting_down(self) -> bool:
-        """Whether nothing is taken any more."""
+        """Whether new events are refused."""
         return self._order.shutting_down
 
-    def append(self, event: Event, *, tag: str | None = None, deadline_ns: Deadline | None = None) -> bool:
-        """Run `event` after what waits; by `deadline_ns` or not at all."""
-        return self._add(event, Place.APPEND, tag, deadline_ns)
+    def append(self, event: Event, *, deadline_ns: int | None = None) -> bool:
+        """Run `event` after the waiting ones; if its turn does not come by `deadline_ns`, it times out."""
+        return self._add(event, lambda: self._order.append(event, deadline_ns))
 
-    def prepend(self, event: Event, *, tag: str | None = None, deadline_ns: Deadline | None = None) -> bool:
-        """Run `event` before what waits; by `deadline_ns` or not at all."""
-        return self._add(event, Place.PREPEND, tag, deadline_ns)
+    def prepend(self, event: Event) -> bool:
+        """Run `event` before the waiting ones."""
+        return self._add(event, lambda: self._order.prepend(event))
 
     def schedule_deferred(self, tag: str, deadline_ns: Deadline, event: Event) -> bool:
-        """Run `event` when the clock reads `deadline_ns`, in place of the one that waits under the same tag."""
-        return self._add(event, Place.DEFERRED, tag, deadline_ns)
+        """Run `event` when the clock reads `deadline_ns`, in place of the tag's waiting event."""
+        return self._add(event, lambda: self._order.defer(event, tag, deadline_ns))
 
     def cancel_deferred(self, tag: str) -> bool:
-        """Drop the event of that tag; gives whether there was one."""
+        """Remove the waiting event of a tag; returns whether there was one."""
         with self._changed:
             return self._order.cancel(tag)
 
     def run_ready(self) -> int:
-        """Run on this thread what can run now, and what that adds, until nothing is ready; gives how many ran."""
+        """Run all ready events on this thread, also those that they add; returns the number of events."""
         ran = 0
         while (turn := self._next_turn()) is not None:
             self._run(turn)
@@ -103,26 +81,25 @@ class EventQueue:
         return ran
 
     def wake_up(self) -> None:
-        """Look at the clock again: for clocks that are turned by hand."""
+        """Read the clock again: for clocks that are advanced by hand."""
         with self._changed:
             self._changed.notify_all()
 
     def begin_shutdown(self) -> None:
-        """Take no more events; returns at once."""
+        """Refuse new events; returns at once."""
         with self._changed:
             self._order.begin_shutdown()
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Take no more events, and return when those that waited have run or were told why not."""
+        """Refuse new events, and return when the waiting ones have run or were told why not."""
         self.begin_shutdown()
         self.run_ready()
 
-    def _add(self, event: Event, place: Place, tag: str | None, deadline: Deadline | None) -> bool:
+    def _add(self, event: Event, add: Callable[[], Exception | None]) -> bool:
         with self._changed:
-            refusal = self._order.add(event, place, tag=tag, deadline=deadline)
-            if refusal is None:
-                self._changed.notify_all()
+            refusal = add()
+            self._changed.notify_all()
         if refusal is not None:
             self._tell(event, refusal)
         return refusal is None
@@ -136,7 +113,7 @@ class EventQueue:
         if error is None:
             try:
                 turn.event.run()
-            except Exception as fault:  # whatever it is, the event's owner is told
+            except Exception as fault:  # every fault goes to the event's owner
                 error = fault
         if error is not None:
             self._tell(turn.event, error)
@@ -149,10 +126,10 @@ class EventQueue:
 
 
 class KafkaEventQueue(EventQueue):
-    """An event queue with a thread of its own, which runs `cleanup` last of all.
+    """An event queue with its own thread, which runs `cleanup` at its end.
 
-    `on_idle` is told, on that thread, how many ns it has waited for an event, and when that ended. It holds the queue's
-    lock, so it must not wait. Source: org.apache.kafka.queue.KafkaEventQueue.
+    `on_idle` is called on that thread with the ns that it has waited for an event and the clock's ns at the end of the
+    wait. The caller holds the queue's lock, so it must not block. Source: org.apache.kafka.queue.KafkaEventQueue.
     """
 
     def __init__(
@@ -170,18 +147,13 @@ class KafkaEventQueue(EventQueue):
         self._thread = threading.Thread(target=self._handle_events, name=f"{name}-event-handler", daemon=True)
         self._thread.start()
 
-    @property
-    def on_own_thread(self) -> bool:
-        """Whether the caller is an event of this queue."""
-        return threading.current_thread() is self._thread
-
     def close(self) -> None:
-        """Take no more events, and return when the thread has ended.
+        """Refuse new events, and return when the thread has ended.
 
-        An event of the queue itself must not wait for it: there this is `begin_shutdown`.
+        On the queue's own thread this is `begin_shutdown`: an event can't wait for its own end.
         """
         self.begin_shutdown()
-        if not self.on_own_thread:
+        if threading.current_thread() is not self._thread:
             self._thread.join()
 
     def _handle_events(self) -> None:
@@ -191,7 +163,7 @@ class KafkaEventQueue(EventQueue):
             self._run(Turn(FunctionEvent(self._cleanup), None))
 
     def _wait_for_turn(self) -> Turn | None:
-        """The next event; None when there will be none."""
+        """The next event; None when there will be no more."""
         with self._changed:
             while True:
                 turn = self._order.next_turn(self.clock.nanoseconds())

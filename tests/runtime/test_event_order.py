@@ -1,4 +1,4 @@
-"""The order of events, against a model that sorts lists, and what each way out of the queue tells an event."""
+"""The order of events, compared with a model that sorts lists, and the errors that an event is told."""
 
 from __future__ import annotations
 
@@ -8,14 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kraftlake.runtime.errors import QueueFullError
-from kraftlake.runtime.event_order import (
-    EventOrder,
-    EventQueueClosedError,
-    EventTimeoutError,
-    Place,
-    earliest,
-    latest,
-)
+from kraftlake.runtime.event_order import EventOrder, EventQueueClosedError, EventTimeoutError, earliest
 
 
 @attrs.frozen
@@ -39,131 +32,137 @@ def names(order: EventOrder, now_ns: int = 0) -> list[str]:
     return [name for name, _ in turns(order, now_ns)]
 
 
-def test_what_is_appended_comes_in_order_and_what_is_prepended_before_it() -> None:
+def test_appended_events_run_in_order_and_prepended_events_before_them() -> None:
     order = EventOrder()
     for name in ("a", "b"):
-        order.add(Named(name), Place.APPEND)
+        order.append(Named(name))
     for name in ("c", "d"):
-        order.add(Named(name), Place.PREPEND)
+        order.prepend(Named(name))
 
     assert len(order) == 4
     assert names(order) == ["d", "c", "a", "b"]
     assert len(order) == 0
 
 
-def test_a_deferred_event_waits_for_its_time_and_then_comes_first() -> None:
+def test_a_deferred_event_waits_for_its_deadline_and_then_runs_first() -> None:
     order = EventOrder()
-    order.add(Named("later"), Place.DEFERRED, tag="t", deadline=100)
+    order.defer(Named("later"), "t", 100)
     assert (order.next_turn(99), order.wait_ns(40)) == (None, 60)
 
-    order.add(Named("now"), Place.APPEND)
+    order.append(Named("now"))
 
     assert order.wait_ns(40) == 0
     assert names(order, 100) == ["later", "now"]
     assert order.wait_ns(100) is None
 
 
-def test_events_deferred_to_the_same_time_come_in_the_order_of_their_adding() -> None:
+def test_events_with_the_same_deadline_run_in_the_order_in_which_they_were_added() -> None:
     order = EventOrder()
     for name in "abc":
-        order.add(Named(name), Place.DEFERRED, tag=name, deadline=5)
+        order.defer(Named(name), name, 5)
     assert names(order, 5) == ["a", "b", "c"]
 
 
-def test_a_tag_has_one_event_the_last_one() -> None:
+def test_a_later_event_of_a_tag_replaces_the_waiting_one() -> None:
     order = EventOrder()
-    order.add(Named("old"), Place.DEFERRED, tag="t", deadline=10)
-    order.add(Named("new"), Place.DEFERRED, tag="t", deadline=20)
+    order.defer(Named("old"), "t", 10)
+    order.defer(Named("new"), "t", 20)
     assert len(order) == 1
     assert names(order, 10) == []
     assert names(order, 20) == ["new"]
 
 
-@pytest.mark.parametrize(("function", "kept"), [(earliest(20), 10), (latest(20), 20)])
-def test_a_deadline_can_be_moved_one_way_only(function: object, kept: int) -> None:
+@pytest.mark.parametrize(("later", "kept"), [(5, 5), (10, 10), (20, 10)])
+def test_the_earlier_of_two_deadlines_of_a_tag_is_kept(later: int, kept: int) -> None:
     order = EventOrder()
-    order.add(Named("old"), Place.DEFERRED, tag="t", deadline=10)
-    order.add(Named("new"), Place.DEFERRED, tag="t", deadline=function)  # type: ignore[arg-type]
-    assert order.wait_ns(0) == kept
+    order.defer(Named("old"), "t", earliest(10))
+    order.defer(Named("new"), "t", earliest(later))
+    assert (len(order), order.wait_ns(0)) == (1, kept)
 
 
-def test_a_cancelled_event_has_no_turn() -> None:
+def test_a_cancelled_event_does_not_run() -> None:
     order = EventOrder()
-    order.add(Named("a"), Place.DEFERRED, tag="t", deadline=10)
+    order.defer(Named("a"), "t", 10)
     assert order.cancel("t")
     assert not order.cancel("t")
     assert (len(order), names(order, 10)) == (0, [])
 
 
-def test_an_event_that_misses_its_deadline_is_told() -> None:
+def test_an_event_that_misses_its_deadline_times_out() -> None:
     order = EventOrder()
-    order.add(Named("late"), Place.APPEND, deadline=10)
-    order.add(Named("in time"), Place.APPEND, deadline=11)
+    order.append(Named("late"), 10)
+    order.append(Named("in time"), 11)
     assert turns(order, 10) == [("late", EventTimeoutError), ("in time", None)]
 
 
-def test_more_than_the_limit_is_refused_and_makes_room_again_when_taken() -> None:
+def test_an_appended_event_above_the_limit_is_refused_until_a_turn_makes_room() -> None:
     order = EventOrder(limit=2)
-    assert order.add(Named("a"), Place.APPEND, tag="t") is None
-    assert order.add(Named("b"), Place.APPEND) is None
+    assert order.append(Named("a")) is None
+    assert order.append(Named("b")) is None
 
-    refusal = order.add(Named("c"), Place.APPEND)
+    refusal = order.append(Named("c"))
 
     assert isinstance(refusal, QueueFullError)
     assert "2 events wait already" in str(refusal)
-    assert order.add(Named("a again"), Place.APPEND, tag="t") is None, "it takes the place of another"
-    assert order.add(Named("mine"), Place.PREPEND) is None, "the owner's own are not refused"
-    assert order.add(Named("timer"), Place.DEFERRED, tag="x", deadline=0) is None
-    assert names(order) == ["timer", "mine", "b", "a again"]
-    assert order.add(Named("c"), Place.APPEND) is None
+    assert order.prepend(Named("mine")) is None, "the owner's events are not refused"
+    assert order.defer(Named("timer"), "x", 0) is None
+    assert names(order) == ["timer", "mine", "a", "b"]
+    assert order.append(Named("c")) is None
 
 
-def test_a_shutdown_lets_the_queue_run_dry_and_tells_those_that_wait_for_a_time() -> None:
+def test_a_shutdown_runs_the_queued_events_and_refuses_the_deferred_ones() -> None:
     order = EventOrder()
-    order.add(Named("queued"), Place.APPEND)
-    order.add(Named("timer"), Place.DEFERRED, tag="t", deadline=100)
-    order.add(Named("due"), Place.DEFERRED, tag="d", deadline=1)
+    order.append(Named("queued"))
+    order.defer(Named("timer"), "t", 100)
+    order.defer(Named("due"), "d", 1)
     order.begin_shutdown()
 
-    assert isinstance(order.add(Named("x"), Place.APPEND), EventQueueClosedError)
+    assert isinstance(order.append(Named("x")), EventQueueClosedError)
     assert turns(order, 1) == [("due", None), ("timer", EventQueueClosedError), ("queued", None)]
 
 
-adding = st.tuples(st.sampled_from(list(Place)), st.none() | st.sampled_from("abc"), st.integers(0, 9), st.booleans())
+deadlines = st.integers(0, 9)
+steps = st.lists(
+    st.tuples(st.just("append"), st.none() | deadlines)
+    | st.tuples(st.just("prepend"), st.none())
+    | st.tuples(st.sampled_from("abc"), deadlines | st.none())
+    | st.tuples(st.just("wait"), st.integers(0, 3))
+)
 
 
-@given(st.lists(adding | st.sampled_from("abc") | st.integers(0, 3)))
-def test_it_gives_what_a_model_of_sorted_lists_gives(
-    steps: list[tuple[Place, str | None, int, bool] | str | int],
-) -> None:
+@given(steps)
+def test_the_order_is_that_of_a_model_with_sorted_lists(steps: list[tuple[str, int | None]]) -> None:
+    """A step with a tag (a, b or c) defers an event, or cancels the tag's event where it has no deadline."""
     order, now = EventOrder(), 0
-    waiting: list[tuple[str, Place, str | None, int | None]] = []
-    for number, step in enumerate(steps):
-        if isinstance(step, int):
-            now += step
+    waiting: list[tuple[str, str, int | None]] = []
+    for number, (how, at) in enumerate(steps):
+        event = Named(str(number))
+        if how == "wait":
+            now += at or 0
             assert turns(order, now) == model_turns(waiting, now)
-        elif isinstance(step, str):
-            order.cancel(step)
-            waiting = [entry for entry in waiting if entry[2] != step]
+            continue
+        if how == "append":
+            assert order.append(event, at) is None
+        elif how == "prepend":
+            assert order.prepend(event) is None
         else:
-            place, tag, deadline, timed = step
-            at = deadline if timed or place is Place.DEFERRED else None
-            waiting = [entry for entry in waiting if tag is None or entry[2] != tag]
-            waiting.append((str(number), place, tag, at))
-            assert order.add(Named(str(number)), place, tag=tag, deadline=at) is None
+            waiting = [entry for entry in waiting if entry[1] != how]
+            if at is None:
+                order.cancel(how)
+                continue
+            assert order.defer(event, how, at) is None
+        waiting.append((event.name, how, at))
         assert len(order) == len(waiting)
 
 
-def model_turns(
-    waiting: list[tuple[str, Place, str | None, int | None]], now: int
-) -> list[tuple[str, type[Exception] | None]]:
-    """Takes out of `waiting` what has its turn."""
+def model_turns(waiting: list[tuple[str, str, int | None]], now: int) -> list[tuple[str, type[Exception] | None]]:
+    """Take out of `waiting` the events whose turn has come."""
     due = sorted(
-        (entry for entry in waiting if entry[3] is not None and entry[3] <= now), key=lambda entry: entry[3] or 0
+        (entry for entry in waiting if entry[2] is not None and entry[2] <= now), key=lambda entry: entry[2] or 0
     )
-    told = [(entry[0], None if entry[1] is Place.DEFERRED else EventTimeoutError) for entry in due]
+    told = [(name, EventTimeoutError if how == "append" else None) for name, how, _ in due]
     rest = [entry for entry in waiting if entry not in due]
-    queue = [entry for entry in rest if entry[1] is Place.PREPEND][::-1]
-    queue += [entry for entry in rest if entry[1] is Place.APPEND]
+    queue = [entry for entry in rest if entry[1] == "prepend"][::-1]
+    queue += [entry for entry in rest if entry[1] == "append"]
     waiting[:] = [entry for entry in rest if entry not in queue]
-    return told + [(entry[0], None) for entry in queue]
+    return told + [(name, None) for name, _, _ in queue]

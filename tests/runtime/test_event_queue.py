@@ -1,4 +1,4 @@
-"""The thread around the order: events run one at a time, faults go to their owner, and a close loses nobody."""
+"""The thread of an event queue: events run one at a time, faults go to their owner, and `close` loses no event."""
 
 from __future__ import annotations
 
@@ -9,17 +9,13 @@ from structlog.testing import capture_logs
 
 from kraftlake.runtime.clock import ManualClock, SystemClock
 from kraftlake.runtime.errors import QueueFullError
-from kraftlake.runtime.event_queue import (
-    EventQueue,
-    EventQueueClosedError,
-    FunctionEvent,
-    KafkaEventQueue,
-)
+from kraftlake.runtime.event_order import EventQueueClosedError
+from kraftlake.runtime.event_queue import EventQueue, FunctionEvent, KafkaEventQueue
 
 PATIENCE = 30
 
 
-def test_a_queue_without_a_thread_runs_what_is_ready_when_told_to() -> None:
+def test_a_queue_without_a_thread_runs_ready_events_when_it_is_called() -> None:
     clock, ran = ManualClock(), list[str]()
     queue = EventQueue(clock, "q")
     queue.append(FunctionEvent(lambda: ran.append("first")))
@@ -31,7 +27,7 @@ def test_a_queue_without_a_thread_runs_what_is_ready_when_told_to() -> None:
     assert ran == ["first", "later"]
 
 
-def test_what_an_event_raises_goes_to_its_owner_and_the_next_one_runs() -> None:
+def test_an_exception_goes_to_the_owner_of_the_event_and_the_next_event_runs() -> None:
     faults: list[Exception] = []
     queue = EventQueue(ManualClock(), "q")
     fault = ValueError("broken")
@@ -46,10 +42,10 @@ def test_what_an_event_raises_goes_to_its_owner_and_the_next_one_runs() -> None:
     with capture_logs() as logs:
         assert queue.run_ready() == 3
     assert faults == [fault]
-    assert [entry["cause"] for entry in logs] == ["ValueError: broken"], "nobody took it, so it is logged"
+    assert [entry["cause"] for entry in logs] == ["ValueError: broken"], "a fault without an owner is logged"
 
 
-def test_a_refused_event_is_told_by_whom_it_was_refused() -> None:
+def test_a_refused_event_is_told_why() -> None:
     faults: list[Exception] = []
     queue = EventQueue(ManualClock(), "q", limit=1)
     assert queue.append(FunctionEvent(lambda: None))
@@ -94,7 +90,7 @@ def test_the_thread_wakes_for_a_deferred_event() -> None:
     queue.close()
 
 
-def test_a_clock_turned_by_hand_brings_the_deferred_event() -> None:
+def test_a_deferred_event_runs_when_the_clock_is_advanced_by_hand() -> None:
     clock = ManualClock()
     queue = KafkaEventQueue(clock, "q")
     ran: SimpleQueue[str] = SimpleQueue()
@@ -105,7 +101,7 @@ def test_a_clock_turned_by_hand_brings_the_deferred_event() -> None:
     queue.close()
 
 
-def test_closing_runs_what_waits_and_tells_the_timers_and_cleans_up_last() -> None:
+def test_close_runs_queued_events_refuses_deferred_ones_and_cleans_up_last() -> None:
     seen: list[str] = []
     queue = KafkaEventQueue(SystemClock(), "q", cleanup=lambda: seen.append("cleanup"))
     gate = threading.Event()

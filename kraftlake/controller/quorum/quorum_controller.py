@@ -26,7 +26,8 @@ from kraftlake.metadata_log import GroupCommit, MetadataLog
 from kraftlake.metadata_log.append.commit_queue import PendingAppend
 from kraftlake.runtime.clock import Clock, SystemClock
 from kraftlake.runtime.errors import KraftlakeError, LakeError
-from kraftlake.runtime.event_queue import EventQueueClosedError, EventTimeoutError, FunctionEvent, KafkaEventQueue
+from kraftlake.runtime.event_order import EventQueueClosedError, EventTimeoutError
+from kraftlake.runtime.event_queue import FunctionEvent, KafkaEventQueue
 from kraftlake.runtime.fault_handler import FaultHandler, LoggingFaultHandler
 from kraftlake.runtime.log import get_logger
 

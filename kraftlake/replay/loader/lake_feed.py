@@ -10,7 +10,8 @@ from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.replay.reading.replay_base import choose_base
 from kraftlake.runtime.clock import Clock
 from kraftlake.runtime.errors import KraftlakeError, OffsetError
-from kraftlake.runtime.event_queue import FunctionEvent, earliest
+from kraftlake.runtime.event_order import earliest
+from kraftlake.runtime.event_queue import FunctionEvent
 from kraftlake.runtime.fault_handler import FaultHandler
 
 if TYPE_CHECKING:

@@ -24,7 +24,8 @@ from kraftlake.replay.loader.quorum_state import QuorumState
 from kraftlake.replay.reading.replay_base import choose_base, images_end
 from kraftlake.runtime.clock import Clock
 from kraftlake.runtime.errors import KraftlakeError, QueueFullError, ReplayError, UsageError
-from kraftlake.runtime.event_queue import EventQueue, EventQueueClosedError, FunctionEvent, KafkaEventQueue, earliest
+from kraftlake.runtime.event_order import EventQueueClosedError, earliest
+from kraftlake.runtime.event_queue import EventQueue, FunctionEvent, KafkaEventQueue
 from kraftlake.runtime.fault_handler import FaultHandler
 
 if TYPE_CHECKING:

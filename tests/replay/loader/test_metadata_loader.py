@@ -17,7 +17,8 @@ from kraftlake.replay import LogDeltaManifest, MetadataLoader, MetadataPublisher
 from kraftlake.replay.loader.manifest import LeaderAndEpoch, LoaderManifest, SnapshotManifest
 from kraftlake.runtime.clock import ManualClock
 from kraftlake.runtime.errors import CorruptDataError, KraftlakeError, QueueFullError, ReplayError, UsageError
-from kraftlake.runtime.event_queue import EventQueue, EventQueueClosedError
+from kraftlake.runtime.event_order import EventQueueClosedError
+from kraftlake.runtime.event_queue import EventQueue
 from tests.metadata_logs import metadata_logs
 from tests.replay.made_logs import (
     TIME,

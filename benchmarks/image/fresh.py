@@ -16,10 +16,7 @@ from pathlib import Path
 
 def private_bytes() -> int:
     """Memory that is this process's alone, after giving back what is free."""
-    from kraftlake.runtime.array_pool import give_back
-
     gc.collect()
-    give_back()
     with contextlib.suppress(OSError, AttributeError):  # another C library keeps what it keeps
         ctypes.CDLL("libc.so.6").malloc_trim(0)
     for line in Path("/proc/self/smaps_rollup").read_text("ascii").splitlines():

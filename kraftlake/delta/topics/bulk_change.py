@@ -17,7 +17,6 @@ from kraftlake.kernels.replay import local_changes as local
 from kraftlake.kernels.replay import row_lists, topic_records
 from kraftlake.kernels.replay.change_state import GROW, N_FRESH, N_ODD, N_OTHERS, N_TOPICS, N_TOUCHED, STOPPED, TOUCHED
 from kraftlake.records.uuid import Uuid
-from kraftlake.runtime import array_pool
 
 
 class BulkChange(BulkState):
@@ -121,7 +120,7 @@ class BulkChange(BulkState):
         if count * PATCHES_BELOW <= base.partition_count:
             order = np.argsort(touched, kind="stable")
             return PackedTopics(rows=base.rows, patched=touched[order], patches=values[order], **common)
-        rows = array_pool.copy_of(base.rows)
+        rows = base.rows.copy()
         row_lists.scatter(rows, touched, values, count)
         return PackedTopics(rows=rows, **common)
 
@@ -174,7 +173,7 @@ class BulkChange(BulkState):
         if len(self.state.dense_flags):
             return self.state.dense_rows
         count = int(self.state.counts[N_TOUCHED])
-        rows = array_pool.copy_of(self.packed.rows)
+        rows = self.packed.rows.copy()
         row_lists.scatter(rows, self.state.touched[:count], self.state.touched_rows[:count], count)
         return rows
 

@@ -13,7 +13,6 @@ from kraftlake.kernels import record_types
 from kraftlake.kernels.aot.arguments import Flattened
 from kraftlake.kernels.replay import change_state, indexes, row_lists, topic_records
 from kraftlake.records.uuid import Uuid
-from kraftlake.runtime import array_pool
 
 _SAMPLES = 1024
 """Number of records sampled to estimate the memory that all need."""
@@ -84,10 +83,10 @@ class BulkState:
         """Copy the rows that are shared with an immutable image, before they change."""
         self._gathered = None
         if self.fresh_rows_are_shared:
-            self.replace(fresh_rows=array_pool.copy_of(self.state.fresh_rows))
+            self.replace(fresh_rows=self.state.fresh_rows.copy())
             self.fresh_rows_are_shared = False
         if self.dense_rows_are_shared:
-            self.replace(dense_rows=array_pool.copy_of(self.state.dense_rows))
+            self.replace(dense_rows=self.state.dense_rows.copy())
             self.dense_rows_are_shared = False
 
     def count(self, which: int) -> int:
@@ -228,7 +227,7 @@ class BulkState:
         state = self.state
         count = self.count(change_state.N_TOUCHED)
         touched, info = state.touched[:count], state.touched_info[:count]
-        rows = array_pool.copy_of(self.packed.rows)
+        rows = self.packed.rows.copy()
         if count:
             row_lists.scatter(rows, touched, state.touched_rows[:count], count)
         flags, elections = np.zeros(len(rows), np.uint8), np.zeros((len(rows), 2), np.int32)
@@ -317,7 +316,7 @@ class BulkState:
         for name in names:
             array = getattr(self.state, name)
             if size > len(array):
-                larger = array_pool.empty((size, *array.shape[1:]), array.dtype)
+                larger = np.empty((size, *array.shape[1:]), array.dtype)
                 larger[: len(array)] = array
                 self.replace(**{name: larger})
 

@@ -19,7 +19,7 @@ from kraftlake.controller.configs.config_schema import (
 from kraftlake.controller.errors import ControllerApiError, Errors
 from kraftlake.controller.result import ControllerResult
 from kraftlake.image import BrokerRegistration, ImageWriterOptions, MetadataImage, TopicImage
-from kraftlake.image.topics.directory_id import LOST, MIGRATING, UNASSIGNED
+from kraftlake.image.topics.directory_id import MIGRATING, UNASSIGNED
 from kraftlake.records.metadata_version import MetadataVersion
 from kraftlake.records.uuid import Uuid
 
@@ -79,7 +79,7 @@ class ControllerState:
     def has_online_dir(self, broker_id: int, directory: Uuid) -> bool:
         """Whether the broker can serve what lies in `directory`, as far as it has said."""
         broker = self.registration(broker_id)
-        return broker is not None and is_online(broker, directory)
+        return broker is not None and broker.has_online_dir(directory)
 
     def default_dir(self, broker_id: int) -> Uuid:
         """Where a new replica on the broker goes: its only directory, else it is left to the broker."""
@@ -131,17 +131,3 @@ class ControllerState:
 
 Command: TypeAlias = Callable[[ControllerState], ControllerResult[T]]
 """Everything that a controller does: a function of its state, without I/O, clock or thread of its own."""
-
-
-def is_online(broker: BrokerRegistration, directory: Uuid) -> bool:
-    """Whether a replica in `directory` can be served by the broker (org.apache.kafka.common.DirectoryId.isOnline)."""
-    if directory in (UNASSIGNED, MIGRATING):
-        return True
-    return directory != LOST and (not broker.directories or directory in broker.directories)
-
-
-def has_uncordoned_dirs(broker: BrokerRegistration) -> bool:
-    """Whether a new replica may go to the broker."""
-    if not broker.directories or broker.cordoned_directories is None:
-        return True
-    return not set(broker.directories) <= set(broker.cordoned_directories)

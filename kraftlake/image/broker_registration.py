@@ -6,6 +6,7 @@ import attrs
 from rpds import HashTrieMap
 
 from kraftlake.image.endpoint import Endpoint, VersionRange, features_of, listeners_of
+from kraftlake.image.topics.directory_id import LOST, MIGRATING, UNASSIGNED
 from kraftlake.image.writer_options import ImageWriterOptions
 from kraftlake.records.metadata_records import BrokerEndpoint, BrokerFeature, RegisterBrokerRecord
 from kraftlake.records.serde import ApiMessageAndVersion
@@ -36,6 +37,19 @@ class BrokerRegistration(Value):
     is_migrating_zk_broker: bool = False
     directories: tuple[Uuid, ...] = attrs.field(default=(), converter=_sorted)
     cordoned_directories: tuple[Uuid, ...] | None = None
+
+    def has_online_dir(self, directory: Uuid) -> bool:
+        """Whether the broker can serve a replica in `directory`, which may be a reserved id."""
+        if directory in (UNASSIGNED, MIGRATING):
+            return True
+        return directory != LOST and (not self.directories or directory in self.directories)
+
+    @property
+    def has_uncordoned_dirs(self) -> bool:
+        """Whether new replicas may be placed on the broker."""
+        if not self.directories or self.cordoned_directories is None:
+            return True
+        return not set(self.directories) <= set(self.cordoned_directories)
 
     @classmethod
     def from_record(cls, record: RegisterBrokerRecord) -> BrokerRegistration:

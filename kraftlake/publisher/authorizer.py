@@ -11,7 +11,7 @@ import attrs
 from kraftlake.delta import MetadataDelta
 from kraftlake.image import AclOperation, AclPermissionType, MetadataImage, PatternType, StandardAcl
 from kraftlake.publisher.acl_cache import WILDCARD, AclCache
-from kraftlake.replay import LoaderManifest
+from kraftlake.replay import LoaderManifest, MetadataPublisher
 from kraftlake.replay.loader.manifest import SnapshotManifest
 from kraftlake.runtime import KraftlakeError, UsageError
 from kraftlake.runtime.inet_address import AddressRange
@@ -69,7 +69,7 @@ class AuthorizerConfig:
         return cls(super_users=frozenset(users), allow_everyone_if_no_acl_found=everyone)
 
 
-class StandardAuthorizer:
+class StandardAuthorizer(MetadataPublisher):
     """Decides by the latest ACLs; an update replaces an immutable cache, so that decisions take no lock.
 
     A super user is always allowed. Otherwise the ACLs of the resource decide: those of its name, of prefixes of it and

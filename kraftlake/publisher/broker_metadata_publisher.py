@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from functools import partial
+from typing import Final
 
 import attrs
 
 from kraftlake.delta import MetadataDelta, TopicDelta
 from kraftlake.delta.topics.local_replica_changes import GatheredChanges
 from kraftlake.image import MetadataImage, TopicImage, TopicsImage
+from kraftlake.image.topics.topic_names import GROUP_METADATA_TOPIC, SHARE_GROUP_STATE_TOPIC, TRANSACTION_STATE_TOPIC
 from kraftlake.publisher.driven import Coordinator, GroupCoordinator, LogManager, ReplicaManager, ShareCoordinator
 from kraftlake.publisher.metadata_cache import MetadataCache
-from kraftlake.publisher.topic_names import (
-    GROUP_METADATA_TOPIC,
-    SHARE_GROUP_STATE_TOPIC,
-    TRANSACTION_STATE_TOPIC,
-)
 from kraftlake.records.uuid import Uuid
-from kraftlake.replay import LeaderAndEpoch, LoaderManifest
+from kraftlake.replay import LoaderManifest, MetadataPublisher
 from kraftlake.runtime import get_logger
 from kraftlake.runtime.fault_handler import FaultHandler
 
@@ -26,19 +23,6 @@ SHARE_VERSION: Final = "share.version"
 """The feature that turns share groups on."""
 DEFAULT_STATE_TOPIC_PARTITIONS: Final = 50
 """Kafka's default of offsets.topic.num.partitions and similar configs."""
-
-
-class MetadataPart(Protocol):
-    """A part of the broker that updates itself from images: configs, quotas, credentials, ACLs, features."""
-
-    @property
-    def name(self) -> str:
-        """Its name in messages."""
-        ...
-
-    def on_metadata_update(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
-        """Take a new image; see MetadataPublisher."""
-        ...
 
 
 @attrs.frozen(kw_only=True)
@@ -57,11 +41,11 @@ class BrokerParts:
     transaction_coordinator: Coordinator
     share_coordinator: ShareCoordinator | None = None
     on_share_version: Callable[[int], None] | None = None
-    followers: Sequence[MetadataPart] = ()
+    followers: Sequence[MetadataPublisher] = ()
     state_topic_partitions: dict[str, int] = attrs.field(factory=dict)
 
 
-class BrokerMetadataPublisher:
+class BrokerMetadataPublisher(MetadataPublisher):
     """Passes each new image to the parts of one broker.
 
     The first image initialises the managers: the log manager recovers logs and separates strays, the replica manager
@@ -103,54 +87,32 @@ class BrokerMetadataPublisher:
             if first:
                 self._log.info("publishing initial metadata", offset=new_image.offset)
                 self._initialize_managers(new_image)
+            parts = self._parts
             if delta.topics_delta is not None:
-                topics_delta = delta.topics_delta
-                self._guard(
-                    f"applying the topics delta of {where}",
-                    lambda: self._parts.replica_manager.apply_delta(topics_delta, new_image),
-                )
+                what = f"applying the topics delta of {where}"
+                self._guard(what, parts.replica_manager.apply_delta, delta.topics_delta, new_image)
                 for kind, topic, coordinator in self._coordinators():
-                    self._guard(
-                        f"updating the {kind} coordinator with local changes of {where}",
-                        lambda t=topic, c=coordinator: self._update_coordinator(t, c, delta, new_image),  # type: ignore[misc]
-                    )
+                    what = f"updating the {kind} coordinator with local changes of {where}"
+                    self._guard(what, self._update_coordinator, topic, coordinator, delta, new_image)
                 if deleted:
-                    self._guard(
-                        f"updating the group coordinator with deleted partitions of {where}",
-                        lambda: self._parts.group_coordinator.on_partitions_deleted(deleted),
-                    )
-            for part in self._parts.followers:
-                self._guard(
-                    f"updating {part.name} with {where}",
-                    lambda p=part: p.on_metadata_update(delta, new_image, manifest),  # type: ignore[misc]
-                )
-            self._guard(
-                f"giving the group coordinator the new image of {where}",
-                lambda: self._parts.group_coordinator.on_metadata_update(delta, new_image),
-            )
-            share_coordinator = self._parts.share_coordinator
-            if share_coordinator is not None:
-                self._guard(
-                    f"giving the share coordinator the new image of {where}",
-                    lambda: share_coordinator.on_metadata_update(delta, new_image),
-                )
+                    what = f"updating the group coordinator with deleted partitions of {where}"
+                    self._guard(what, parts.group_coordinator.on_partitions_deleted, deleted)
+            for part in parts.followers:
+                self._guard(f"updating {part.name} with {where}", part.on_metadata_update, delta, new_image, manifest)
+            what = f"giving the group coordinator the new image of {where}"
+            self._guard(what, parts.group_coordinator.on_metadata_update, delta, new_image)
+            if parts.share_coordinator is not None:
+                what = f"giving the share coordinator the new image of {where}"
+                self._guard(what, parts.share_coordinator.on_metadata_update, delta, new_image)
             if first:
-                self._guard(
-                    "starting the high watermark checkpoints",
-                    self._parts.replica_manager.start_high_watermark_check_point_thread,
-                )
+                start = parts.replica_manager.start_high_watermark_check_point_thread
+                self._guard("starting the high watermark checkpoints", start)
             if delta.features_delta is not None:
-                self._guard(f"telling of share.version in {where}", lambda: self._update_share_version(new_image))
+                self._guard(f"telling of share.version in {where}", self._update_share_version, new_image)
         except Exception as fault:
             self._fault_handler.handle_fault(f"publishing broker metadata of {where}", fault)
         finally:
             self.first_publish_done = True
-
-    def on_controller_change(self, leader_and_epoch: LeaderAndEpoch) -> None:
-        """Does nothing: a broker's channel finds the controller itself."""
-
-    def close(self) -> None:
-        """Does nothing."""
 
     def _initialize_managers(self, image: MetadataImage) -> None:
         parts = self._parts
@@ -165,11 +127,8 @@ class BrokerMetadataPublisher:
         self._guard("starting the log manager", start_logs, fatal=True)
         self._guard("starting the replica manager", parts.replica_manager.startup, fatal=True)
         for kind, topic, coordinator in self._coordinators():
-            self._guard(
-                f"starting the {kind} coordinator",
-                lambda t=topic, c=coordinator: c.startup(lambda: self._partition_count(t)),  # type: ignore[misc]
-                fatal=True,
-            )
+            partition_count = partial(self._partition_count, topic)
+            self._guard(f"starting the {kind} coordinator", coordinator.startup, partition_count, fatal=True)
 
     def _update_share_version(self, image: MetadataImage) -> None:
         level = image.features.finalized_versions.get(SHARE_VERSION, 0)
@@ -217,10 +176,10 @@ class BrokerMetadataPublisher:
         for follower, info in changes.followers.items():
             coordinator.on_resignation(follower.partition, info.partition.leader_epoch)
 
-    def _guard(self, what: str, function: Callable[[], object], *, fatal: bool = False) -> None:
+    def _guard(self, what: str, function: Callable[..., object], *arguments: object, fatal: bool = False) -> None:
         """Call a part; a fault goes to the fault handler."""
         try:
-            function()
+            function(*arguments)
         except Exception as fault:
             (self._fatal_fault_handler if fatal else self._fault_handler).handle_fault(what, fault)
 

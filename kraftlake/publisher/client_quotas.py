@@ -10,7 +10,7 @@ import attrs
 
 from kraftlake.delta import MetadataDelta
 from kraftlake.image import ClientQuotaEntity, MetadataImage
-from kraftlake.replay import LoaderManifest
+from kraftlake.replay import LoaderManifest, MetadataPublisher
 from kraftlake.runtime import UsageError, get_logger
 from kraftlake.runtime.inet_address import inet_address
 
@@ -103,7 +103,7 @@ class QuotaOverrides:
         return QuotaOverrides(values if value is None else {**values, key: value})
 
 
-class ClientQuotas:
+class ClientQuotas(MetadataPublisher):
     """The current quotas. An update replaces immutable maps, so that readers take no lock.
 
     Source: kafka.server.metadata.ClientQuotaMetadataManager, org.apache.kafka.server.quota.ClientQuotaManager.

@@ -8,9 +8,9 @@ from random import Random
 import attrs
 
 from kraftlake.image import BrokerRegistration, MetadataImage
+from kraftlake.image.topics.topic_names import INTERNAL_TOPICS
 from kraftlake.publisher.metadata_responses import Node
 from kraftlake.publisher.partition_metadata import node_of, offline_replicas
-from kraftlake.publisher.topic_names import is_internal
 
 
 @attrs.frozen(kw_only=True)
@@ -55,7 +55,7 @@ def cluster_of(image: MetadataImage, cluster_id: str, random: Random) -> Cluster
     internal: set[str] = set()
     for name, topic in image.topics.topics_by_name().items():
         for number, state in sorted(topic.partitions.items()):
-            if state.leader in nodes and is_internal(name):
+            if state.leader in nodes and name in INTERNAL_TOPICS:
                 internal.add(name)
             partitions += [
                 PartitionInfo(

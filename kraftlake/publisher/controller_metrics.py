@@ -9,7 +9,7 @@ import attrs
 from kraftlake.delta import MetadataDelta, TopicDelta
 from kraftlake.image import BrokerRegistration, ClusterCounts, MetadataImage, PartitionRegistration, count_cluster
 from kraftlake.image.cluster_counts import is_imbalanced, is_offline
-from kraftlake.replay import LeaderAndEpoch, LoaderManifest, SnapshotManifest
+from kraftlake.replay import LoaderManifest, MetadataPublisher, SnapshotManifest
 from kraftlake.runtime.metrics import MetricName, MetricsRegistry, Tags
 
 _NONE = ClusterCounts(
@@ -23,7 +23,7 @@ _NONE = ClusterCounts(
 )
 
 
-class ControllerMetadataMetrics:
+class ControllerMetadataMetrics(MetadataPublisher):
     """A publisher that counts brokers, topics, partitions, and leader elections since the start.
 
     An update costs as much as the change; a snapshot is counted as a whole.
@@ -47,12 +47,6 @@ class ControllerMetadataMetrics:
             self._count_change(delta, new_image)
         brokers = new_image.cluster.brokers.values()
         self._registrations = {broker.id: _registration_state(broker) for broker in brokers}
-
-    def on_controller_change(self, leader_and_epoch: LeaderAndEpoch) -> None:
-        """Does nothing."""
-
-    def close(self) -> None:
-        """Does nothing."""
 
     def register(self, registry: MetricsRegistry) -> None:
         """Register the counts as gauges."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from kraftlake.delta import MetadataDelta
 from kraftlake.image import DelegationTokenData, DelegationTokenImage, MetadataImage, ScramCredentialData, ScramImage
-from kraftlake.replay import LoaderManifest
+from kraftlake.replay import LoaderManifest, MetadataPublisher
 
 
-class CredentialProvider:
+class CredentialProvider(MetadataPublisher):
     """SCRAM credentials by mechanism (1: SCRAM-SHA-256, 2: SCRAM-SHA-512) and user.
 
     Source: org.apache.kafka.metadata.publisher.ScramPublisher, org.apache.kafka.security.CredentialProvider.
@@ -29,7 +29,7 @@ class CredentialProvider:
         self._image = new_image.scram
 
 
-class DelegationTokenCache:
+class DelegationTokenCache(MetadataPublisher):
     """Delegation tokens by id and by owner; expired ones stay until the controller removes them.
 
     Source: org.apache.kafka.metadata.publisher.DelegationTokenPublisher,

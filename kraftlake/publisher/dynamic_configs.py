@@ -8,7 +8,7 @@ from enum import IntEnum
 from kraftlake.delta import MetadataDelta
 from kraftlake.image import ConfigResource, ConfigurationsImage, MetadataImage
 from kraftlake.publisher.driven import DynamicConfigHandler
-from kraftlake.replay import LoaderManifest
+from kraftlake.replay import LoaderManifest, MetadataPublisher
 from kraftlake.runtime import get_logger
 from kraftlake.runtime.fault_handler import FaultHandler
 
@@ -26,7 +26,7 @@ DEFAULT_NAME = ""
 """The name of the default entity of a type; for brokers, the cluster-wide configs."""
 
 
-class DynamicConfigPublisher:
+class DynamicConfigPublisher(MetadataPublisher):
     """Calls the handler of the type with all configs of each changed resource.
 
     Of broker resources, only this broker and the default are handled. A handler's fault is reported with the resource's

@@ -6,11 +6,11 @@ from kraftlake.delta import MetadataDelta
 from kraftlake.image import MetadataImage
 from kraftlake.publisher.metadata_cache import finalized_features
 from kraftlake.publisher.metadata_responses import FinalizedFeatures
-from kraftlake.replay import LoaderManifest
+from kraftlake.replay import LoaderManifest, MetadataPublisher
 from kraftlake.runtime import get_logger
 
 
-class FeaturesPublisher:
+class FeaturesPublisher(MetadataPublisher):
     """Holds the latest levels and their offset. Source: org.apache.kafka.metadata.publisher."""
 
     name = "FeaturesPublisher"

@@ -9,6 +9,7 @@ from typing import ClassVar
 import attrs
 
 from kraftlake.image import LeaderRecoveryState
+from kraftlake.image.topics.topic_names import INTERNAL_TOPICS
 from kraftlake.records.metadata_version import MetadataVersion
 from kraftlake.records.uuid import Uuid
 
@@ -78,8 +79,12 @@ class TopicMetadata:
     error: MetadataError = MetadataError.NONE
     name: str
     topic_id: Uuid
-    is_internal: bool
     partitions: tuple[PartitionMetadata, ...] = ()
+
+    @property
+    def is_internal(self) -> bool:
+        """Whether it is a state topic of Kafka itself."""
+        return self.name in INTERNAL_TOPICS
 
 
 @attrs.frozen

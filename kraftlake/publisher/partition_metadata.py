@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from kraftlake.image import BrokerRegistration, MetadataImage, PartitionRegistration
-from kraftlake.image.topics.directory_id import LOST, MIGRATING, UNASSIGNED
+from kraftlake.image.topics.topic_names import problem_of_name
 from kraftlake.publisher.metadata_responses import (
     Cursor,
     DescribedTopics,
@@ -14,7 +14,6 @@ from kraftlake.publisher.metadata_responses import (
     PartitionMetadata,
     TopicMetadata,
 )
-from kraftlake.publisher.topic_names import is_internal, is_valid
 from kraftlake.records.uuid import Uuid
 
 
@@ -44,7 +43,7 @@ def topic_metadata(
         )
         for number, partition in sorted(topic.partitions.items())
     )
-    return TopicMetadata(name=name, topic_id=topic.id, is_internal=is_internal(name), partitions=partitions)
+    return TopicMetadata(name=name, topic_id=topic.id, partitions=partitions)
 
 
 def describe_topics(
@@ -65,18 +64,16 @@ def describe_topics(
         topic = image.topics.get_topic(name)
         if topic is None:
             if not ignore_errors:
-                error = (
-                    MetadataError.UNKNOWN_TOPIC_OR_PARTITION
-                    if is_valid(name)
-                    else MetadataError.INVALID_TOPIC_EXCEPTION
-                )
-                topics.append(TopicMetadata(error=error, name=name, topic_id=Uuid.ZERO, is_internal=is_internal(name)))
+                error = MetadataError.UNKNOWN_TOPIC_OR_PARTITION
+                if problem_of_name(name) is not None:
+                    error = MetadataError.INVALID_TOPIC_EXCEPTION
+                topics.append(TopicMetadata(error=error, name=name, topic_id=Uuid.ZERO))
             continue
         first = start_index(name)
         last = min(len(topic.partitions), first + remaining)
         numbered = ((number, topic.partitions.get(number)) for number in range(first, last))
         partitions = tuple(_described(image, number, p, listener) for number, p in numbered if p is not None)
-        topics.append(TopicMetadata(name=name, topic_id=topic.id, is_internal=is_internal(name), partitions=partitions))
+        topics.append(TopicMetadata(name=name, topic_id=topic.id, partitions=partitions))
         if last < len(topic.partitions):
             return DescribedTopics(tuple(topics), Cursor(name, last))
         remaining -= len(partitions)
@@ -88,9 +85,7 @@ def _is_offline(image: MetadataImage, partition: PartitionRegistration, replica:
     if broker is None or broker.fenced or (listener is not None and listener not in broker.listeners):
         return True
     directory = partition.directory(replica)
-    if directory in (UNASSIGNED, MIGRATING):
-        return False
-    return directory == LOST or bool(broker.directories and directory not in broker.directories)
+    return directory is None or not broker.has_online_dir(directory)
 
 
 def _reachable(image: MetadataImage, replicas: tuple[int, ...], listener: str) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ import attrs
 from kraftlake.delta import MetadataDelta
 from kraftlake.image import MetadataImage
 from kraftlake.metadata_log import Location, MetadataLog, SinceSnapshot, SnapshotPolicy
-from kraftlake.replay import LeaderAndEpoch, LoaderManifest, QuorumState, SnapshotManifest
+from kraftlake.replay import LoaderManifest, MetadataPublisher, QuorumState, SnapshotManifest
 from kraftlake.replay.imports.kept_snapshot import keep_snapshot
 from kraftlake.runtime import Clock, get_logger
 from kraftlake.runtime.event_queue import EventQueue, FunctionEvent, KafkaEventQueue
@@ -76,7 +76,7 @@ class LakeSnapshotEmitter:
         self._log.info("wrote a snapshot", snapshot=name, bytes=written)
 
 
-class SnapshotGenerator:
+class SnapshotGenerator(MetadataPublisher):
     """Decides by `policy` when a snapshot is due, and emits it on another thread, one at a time.
 
     Only images at a batch's end become snapshots; none is published inside a metadata transaction. Loading a snapshot
@@ -123,9 +123,6 @@ class SnapshotGenerator:
             self._log.error("no snapshot is made", although=reason, because=self.disabled_reason)
         elif manifest.provenance.batch_aligned:
             self._schedule(new_image, self._quorum(), reason)
-
-    def on_controller_change(self, leader_and_epoch: LeaderAndEpoch) -> None:
-        """Does nothing: every node makes its own snapshots."""
 
     def close(self) -> None:
         """Finish the current snapshot; no other one is started."""

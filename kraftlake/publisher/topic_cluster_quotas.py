@@ -9,7 +9,7 @@ from typing import Protocol
 from kraftlake.delta import MetadataDelta
 from kraftlake.image import MetadataImage
 from kraftlake.publisher.cluster_view import Cluster, cluster_of
-from kraftlake.replay import LeaderAndEpoch, LoaderManifest
+from kraftlake.replay import LoaderManifest, MetadataPublisher
 
 
 class ClientQuotaCallback(Protocol):
@@ -20,7 +20,7 @@ class ClientQuotaCallback(Protocol):
         ...
 
 
-class DynamicTopicClusterQuotaPublisher:
+class DynamicTopicClusterQuotaPublisher(MetadataPublisher):
     """Calls `callback` with the cluster after each change of topics or brokers, and `on_change` if a quota may change.
 
     Source: org.apache.kafka.metadata.publisher.DynamicTopicClusterQuotaPublisher.
@@ -48,9 +48,3 @@ class DynamicTopicClusterQuotaPublisher:
             return
         if self._callback.update_cluster_metadata(cluster_of(new_image, self._cluster_id, self._random)):
             self._on_change()
-
-    def on_controller_change(self, leader_and_epoch: LeaderAndEpoch) -> None:
-        """Does nothing."""
-
-    def close(self) -> None:
-        """Does nothing."""

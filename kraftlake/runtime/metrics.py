@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 
 import attrs
 
@@ -66,12 +66,6 @@ class MetricsRegistry:
             if name in self._gauges:
                 raise ValueError(f"there is a metric {name} already")
             self._gauges[name] = (read, description)
-
-    def remove(self, names: Iterable[MetricName]) -> None:
-        """Show them no longer; names that are not there do no harm."""
-        with self._lock:
-            for name in names:
-                self._gauges.pop(name, None)
 
     def samples(self) -> list[Sample]:
         """All values, by name; a gauge that raises is logged and left out."""

@@ -14,7 +14,7 @@ from kraftlake.publisher.broker_metadata_publisher import is_stray_replica
 from kraftlake.publisher.coordinator_recorder import Elected, NewImage, PartitionsDeleted, Resigned, Started
 from kraftlake.publisher.driven import StrayCheck
 from kraftlake.records import metadata_records as r
-from kraftlake.replay import LeaderAndEpoch, LoaderManifest, SnapshotManifest
+from kraftlake.replay import LeaderAndEpoch, LoaderManifest, MetadataPublisher, SnapshotManifest
 from tests.publisher.updates import Cluster, broker, cluster, new_leader, topic_of
 from tests.replay.loader.test_metadata_loader import Faults
 from tests.replay.made_logs import topic, uuid_of
@@ -64,7 +64,7 @@ class Replicas:
 
 
 @attrs.frozen
-class Follower:
+class Follower(MetadataPublisher):
     parts: Parts
     name: str
 

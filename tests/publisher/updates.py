@@ -6,11 +6,10 @@ import attrs
 
 from kraftlake.delta import MetadataDelta, delta_from_empty
 from kraftlake.image import MetadataImage, MetadataProvenance
-from kraftlake.publisher.broker_metadata_publisher import MetadataPart
 from kraftlake.records import metadata_records as r
 from kraftlake.records.schema import Message
 from kraftlake.records.uuid import Uuid
-from kraftlake.replay import LogDeltaManifest, SnapshotManifest
+from kraftlake.replay import LogDeltaManifest, MetadataPublisher, SnapshotManifest
 from tests.replay.made_logs import TIME, metadata_version, uuid_of
 
 DIRECTORY = Uuid((77).to_bytes(16, "big"))
@@ -18,9 +17,9 @@ DIRECTORY = Uuid((77).to_bytes(16, "big"))
 
 @attrs.define
 class Cluster:
-    """An image that records change, told to parts each time."""
+    """An image that records change, passed to the publishers each time."""
 
-    parts: tuple[MetadataPart, ...] = ()
+    parts: tuple[MetadataPublisher, ...] = ()
     image: MetadataImage = MetadataImage.EMPTY
 
     def change(self, *messages: Message) -> MetadataDelta:
@@ -35,14 +34,14 @@ class Cluster:
             part.on_metadata_update(delta, self.image, manifest)
         return delta
 
-    def introduce(self, part: MetadataPart) -> None:
+    def introduce(self, part: MetadataPublisher) -> None:
         """Tell a new part of everything, and of changes from now on."""
         manifest = SnapshotManifest(provenance=self.image.provenance)
         part.on_metadata_update(delta_from_empty(self.image), self.image, manifest)
         self.parts = (*self.parts, part)
 
 
-def cluster(*messages: Message, parts: tuple[MetadataPart, ...] = ()) -> Cluster:
+def cluster(*messages: Message, parts: tuple[MetadataPublisher, ...] = ()) -> Cluster:
     """A cluster of some records, its metadata.version first."""
     made = Cluster(parts)
     made.change(metadata_version(25), *messages)

@@ -33,14 +33,12 @@ def test_a_gauge_that_raises_hides_no_other() -> None:
         assert [(sample.name, sample.value) for sample in registry.samples()] == [(LEVEL, 5)]
 
 
-def test_a_name_is_given_once_until_it_is_removed() -> None:
+def test_a_name_can_be_registered_only_once() -> None:
     registry = MetricsRegistry()
     registry.gauge(OFFSET, "", lambda: 1)
     with pytest.raises(ValueError, match="last-applied-record-offset already"):
         registry.gauge(OFFSET, "", lambda: 2)
-    registry.remove([OFFSET, LEVEL])
-    registry.gauge(OFFSET, "", lambda: 2)
-    assert [sample.value for sample in registry.samples()] == [2]
+    assert [sample.value for sample in registry.samples()] == [1]
 
 
 def test_prometheus_gets_one_word() -> None:

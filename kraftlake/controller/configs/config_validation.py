@@ -22,9 +22,9 @@ from kraftlake.controller.configs.config_schema import BROKER_LISTS, TOPIC_CONFI
 from kraftlake.controller.configs.group_configs import GROUP_CONFIGS, problem_of_group
 from kraftlake.controller.configs.topic_combinations import problem_of_topic
 from kraftlake.controller.errors import ControllerApiError, Errors
-from kraftlake.controller.replication.topic_names import problem_of_name
 from kraftlake.image import ConfigResource
 from kraftlake.image.configurations_image import BROKER_RESOURCE, TOPIC_RESOURCE
+from kraftlake.image.topics.topic_names import problem_of_name
 from kraftlake.records.java_values import parse_integer
 
 CLIENT_METRICS_RESOURCE: Final = 16

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from kraftlake.controller.errors import ControllerApiError, Errors
 from kraftlake.controller.replication.placement import UsableBroker, place_replicas
-from kraftlake.controller.state import ControllerState, has_uncordoned_dirs
+from kraftlake.controller.state import ControllerState
 from kraftlake.image import LeaderRecoveryState, PartitionRegistration
 
 
@@ -19,7 +19,7 @@ def check_manual_assignment(state: ControllerState, replicas: Sequence[int], rep
         registration = state.registration(broker_id)
         if registration is None:
             problem = f"broker {broker_id} is not registered"
-        elif not has_uncordoned_dirs(registration):
+        elif not registration.has_uncordoned_dirs:
             problem = f"all log directories of broker {broker_id} are cordoned"
         elif broker_id == before:
             problem = f"it names broker {broker_id} twice"
@@ -38,7 +38,7 @@ def place(state: ControllerState, *, partitions: int, replication_factor: int) -
     usable = []
     for broker_id, heartbeat in state.heartbeats.items():
         registration = state.registration(broker_id)
-        if registration is not None and not heartbeat.shutting_down and has_uncordoned_dirs(registration):
+        if registration is not None and not heartbeat.shutting_down and registration.has_uncordoned_dirs:
             usable.append(UsableBroker(broker_id, registration.rack, heartbeat.fenced))
     return place_replicas(
         usable,

@@ -10,7 +10,7 @@ from kraftlake.controller.replication.leader_and_isr import change_context, lead
 from kraftlake.controller.replication.partition_change import TargetState, build_partition_change
 from kraftlake.controller.replication.partitions import Found
 from kraftlake.controller.result import ControllerResult
-from kraftlake.controller.state import ControllerState, is_online
+from kraftlake.controller.state import ControllerState
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.records.uuid import Uuid
 
@@ -37,7 +37,7 @@ def assign_replicas_to_dirs(
         for place in places:
             error, found = _assign(state, broker_id, directory, place, records)
             answers[directory, place] = error
-            if found is not None and not is_online(registration, directory):
+            if found is not None and not registration.has_online_dir(directory):
                 offline[place] = found
     records += leader_and_isr_updates(state, offline.values(), remove=broker_id)
     return ControllerResult(records, answers)

@@ -1,4 +1,4 @@
-"""What a topic may be called. Source: org.apache.kafka.common.internals.Topic."""
+"""Topic names that metrics can't tell apart. Source: org.apache.kafka.common.internals.Topic.hasCollision."""
 
 from __future__ import annotations
 
@@ -6,23 +6,8 @@ import itertools
 import re
 from collections.abc import Collection
 
-MAX_LENGTH = 249
 _SEPARATORS = re.compile("[._]")
 _MAX_LOOKED_UP = 12
-_LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
-
-
-def problem_of_name(name: str) -> str | None:
-    """Why a topic can't be called that; None when it can."""
-    if not name:
-        return "A topic's name can't be empty."
-    if name in (".", ".."):
-        return "A topic can't be called . or .. ."
-    if len(name) > MAX_LENGTH:
-        return f"The name has {len(name)} characters; {MAX_LENGTH} is the most."
-    if not _LEGAL.fullmatch(name):
-        return f"The name {name!r} has characters other than letters, digits, '.', '_' and '-'."
-    return None
 
 
 def unified(name: str) -> str:

@@ -14,12 +14,13 @@ import attrs
 from kraftlake.controller.configs.alter_configs import ConfigOperation, OpType, alter_config_resource, clear_elr_records
 from kraftlake.controller.errors import ApiError, ControllerApiError, Errors
 from kraftlake.controller.replication.assignments import all_fenced, check_manual_assignment, new_partition, place
-from kraftlake.controller.replication.topic_names import colliding_topic, problem_of_name
+from kraftlake.controller.replication.topic_names import colliding_topic
 from kraftlake.controller.result import MAX_RECORDS_PER_BATCH, ControllerResult
 from kraftlake.controller.result_limit import check_records
 from kraftlake.controller.state import ControllerState
 from kraftlake.image import PartitionRegistration
 from kraftlake.image.configurations_image import TOPIC_RESOURCE, ConfigResource
+from kraftlake.image.topics.topic_names import problem_of_name
 from kraftlake.records.metadata_records import RemoveTopicRecord, TopicRecord
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.records.uuid import Uuid

@@ -35,9 +35,7 @@ class MetadataPublisher(Protocol):
         ...
 
     def on_controller_change(self, leader_and_epoch: LeaderAndEpoch) -> None:
-        """Take in the quorum's leader."""
-        ...
+        """Take in the quorum's leader; does nothing by default."""
 
     def close(self) -> None:
-        """There will be no more calls."""
-        ...
+        """There will be no more calls; does nothing by default."""

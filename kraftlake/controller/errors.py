@@ -19,7 +19,6 @@ class Errors(IntEnum):
     NOT_LEADER_OR_FOLLOWER = 6
     REQUEST_TIMED_OUT = 7
     INVALID_TOPIC_EXCEPTION = 17
-    TOPIC_AUTHORIZATION_FAILED = 29
     UNSUPPORTED_SASL_MECHANISM = 33
     UNSUPPORTED_VERSION = 35
     TOPIC_ALREADY_EXISTS = 36
@@ -30,11 +29,9 @@ class Errors(IntEnum):
     NOT_CONTROLLER = 41
     INVALID_REQUEST = 42
     POLICY_VIOLATION = 44
-    SECURITY_DISABLED = 54
     DELEGATION_TOKEN_AUTH_DISABLED = 61
     DELEGATION_TOKEN_NOT_FOUND = 62
     DELEGATION_TOKEN_OWNER_MISMATCH = 63
-    DELEGATION_TOKEN_AUTHORIZATION_FAILED = 65
     DELEGATION_TOKEN_EXPIRED = 66
     INVALID_PRINCIPAL_TYPE = 67
     FENCED_LEADER_EPOCH = 74
@@ -43,7 +40,6 @@ class Errors(IntEnum):
     ELIGIBLE_LEADERS_NOT_AVAILABLE = 83
     ELECTION_NOT_NEEDED = 84
     NO_REASSIGNMENT_IN_PROGRESS = 85
-    THROTTLING_QUOTA_EXCEEDED = 89
     RESOURCE_NOT_FOUND = 91
     DUPLICATE_RESOURCE = 92
     UNACCEPTABLE_CREDENTIAL = 93
@@ -90,7 +86,8 @@ class ControllerApiError(KraftlakeError):
         return ApiError(self.error, self.message)
 
 
-def not_controller(active: int | None = None) -> ControllerApiError:
-    """The answer of a controller that isn't the active one, or is no longer."""
-    where = "there is no active controller" if active is None else f"the active controller is node {active}"
-    return ControllerApiError(Errors.NOT_CONTROLLER, f"This node is not the active controller; {where}.")
+def not_controller() -> ControllerApiError:
+    """The refusal of every command by a controller that is not active."""
+    return ControllerApiError(
+        Errors.NOT_CONTROLLER, "This node is not the active controller; there is no active controller."
+    )

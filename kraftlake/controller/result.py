@@ -1,22 +1,24 @@
-"""What a command comes to: records for the log, and an answer that is given once they are in it."""
+"""The result of a command: records for the log, and the response, which is given once they are durable."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Generic, TypeVar
 
 import attrs
 
+from kraftlake.controller.errors import ApiError, ControllerApiError, Errors
 from kraftlake.records.serde import ApiMessageAndVersion
 
+K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
 MAX_RECORDS_PER_BATCH = 10_000
-"""How many records one batch holds at most (Kafka's MAX_RECORDS_PER_USER_OP and its batches)."""
+"""The largest number of records in one batch (QuorumController.MAX_RECORDS_PER_USER_OP)."""
 
 
 @attrs.frozen
 class ControllerResult(Generic[T]):
-    """`records` are appended, all in one batch where they are `atomic`; then `response` is the answer.
+    """`records` are appended, all in one batch if they are `atomic`; then `response` is given.
 
     Source: org.apache.kafka.controller.ControllerResult.
     """
@@ -24,3 +26,27 @@ class ControllerResult(Generic[T]):
     records: Sequence[ApiMessageAndVersion]
     response: T
     atomic: bool = False
+
+
+def answer_each(
+    changes: Iterable[tuple[K, T]], records_of: Callable[[K, T], Iterable[ApiMessageAndVersion]]
+) -> tuple[list[ApiMessageAndVersion], dict[K, ApiError]]:
+    """The records of all changes, and an answer by key: none, or the refusal that `records_of` raised for it."""
+    records: list[ApiMessageAndVersion] = []
+    answers: dict[K, ApiError] = {}
+    for key, change in changes:
+        try:
+            records += records_of(key, change)
+            answers[key] = ApiError.NONE
+        except ControllerApiError as refusal:
+            answers[key] = refusal.api_error
+    return records, answers
+
+
+def check_records(records: Sequence[object]) -> None:
+    """Refuse a command that would write more records than one batch holds."""
+    if len(records) > MAX_RECORDS_PER_BATCH:
+        raise ControllerApiError(
+            Errors.POLICY_VIOLATION,
+            f"The request would write {len(records)} records; {MAX_RECORDS_PER_BATCH} are the most that one may.",
+        )

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from kraftlake.controller.configs.client_metrics_configs import CLIENT_METRICS_CONFIGS
 from kraftlake.controller.configs.config_keys import ConfigKey
-from kraftlake.controller.configs.config_schema import BROKER_LISTS, TOPIC_CONFIGS, TOPIC_SYNONYMS
+from kraftlake.controller.configs.config_schema import BROKER_LISTS, TOPIC_CONFIGS
 from kraftlake.controller.configs.group_configs import GROUP_CONFIGS
 
 SET, DELETE, APPEND, SUBTRACT = range(4)
@@ -24,7 +24,7 @@ _CONFIGS = {
     2: [*TOPIC_CONFIGS.items(), *_UNKNOWN],
     4: [
         *((name, ConfigKey("LIST", default)) for name, default in BROKER_LISTS.items()),
-        *((synonym, TOPIC_CONFIGS[name]) for name, synonyms in TOPIC_SYNONYMS.items() for synonym, _ in synonyms),
+        *((synonym, key) for key in TOPIC_CONFIGS.values() for synonym in key.synonyms),
         *(("min.insync.replicas", TOPIC_CONFIGS["min.insync.replicas"]),) * 5,
         *(("cordoned.log.dirs", ConfigKey("LIST", "")),) * 5,
         *_UNKNOWN,

@@ -10,8 +10,7 @@ from typing import Final
 import attrs
 
 from kraftlake.controller.errors import ApiError, ControllerApiError, Errors
-from kraftlake.controller.result import MAX_RECORDS_PER_BATCH, ControllerResult
-from kraftlake.controller.result_limit import check_records
+from kraftlake.controller.result import ControllerResult, answer_each, check_records
 from kraftlake.controller.state import ControllerState
 from kraftlake.image import ClientQuotaEntity, ClientQuotaImage
 from kraftlake.records.metadata_records import ClientQuotaRecord, EntityData
@@ -43,18 +42,17 @@ def alter_client_quotas(
     state: ControllerState, alterations: Sequence[QuotaAlteration], *, validate_only: bool = False
 ) -> ControllerResult[dict[ClientQuotaEntity, ApiError]]:
     """Change the quotas of entities, each as a whole or not at all; an entity may be named once."""
-    answers: dict[ClientQuotaEntity, ApiError] = {}
-    records: list[ApiMessageAndVersion] = []
-    for alteration in alterations:
-        entity = ClientQuotaEntity(tuple(sorted(alteration.entity, key=lambda entry: entry[0])))
-        try:
-            if entity in answers:
-                raise _invalid("an entity can be named only once in a request")
-            records += _alter(state, entity, alteration.ops)
-            answers[entity] = ApiError.NONE
-        except ControllerApiError as refusal:
-            answers[entity] = refusal.api_error
-    check_records(records, MAX_RECORDS_PER_BATCH)
+    named: set[ClientQuotaEntity] = set()
+
+    def alter(entity: ClientQuotaEntity, ops: Sequence[tuple[str, float | None]]) -> list[ApiMessageAndVersion]:
+        if entity in named:
+            raise _invalid("an entity can be named only once in a request")
+        named.add(entity)
+        return _alter(state, entity, ops)
+
+    changes = ((ClientQuotaEntity(tuple(sorted(a.entity, key=lambda entry: entry[0]))), a.ops) for a in alterations)
+    records, answers = answer_each(changes, alter)
+    check_records(records)
     return ControllerResult(() if validate_only else records, answers, atomic=True)
 
 

@@ -5,16 +5,15 @@ Source: org.apache.kafka.controller.ConfigurationControlManager and kafka.server
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from enum import Enum
-from typing import TypeVar
 
 import attrs
 
 from kraftlake.controller.configs.config_schema import MIN_ISR
 from kraftlake.controller.configs.config_validation import default_list, is_list, is_supported, validate_configs
 from kraftlake.controller.errors import ApiError, ControllerApiError, Errors
-from kraftlake.controller.result import ControllerResult
+from kraftlake.controller.result import ControllerResult, answer_each
 from kraftlake.controller.state import ControllerState
 from kraftlake.image import ConfigResource
 from kraftlake.image.configurations_image import BROKER_RESOURCE, TOPIC_RESOURCE
@@ -24,7 +23,6 @@ from kraftlake.records.serde import ApiMessageAndVersion
 
 CORDONED_LOG_DIRS = "cordoned.log.dirs"
 MAX_VALUE_LENGTH = 32_767
-T = TypeVar("T")
 
 
 class OpType(Enum):
@@ -53,13 +51,15 @@ def incremental_alter_configs(
 ) -> ControllerResult[dict[ConfigResource, ApiError]]:
     """Change configs of resources; each resource is changed as a whole or, with its error, not at all.
 
-    `forwarded` says that a broker has seen the request: only then may log directories be cordoned.
+    `forwarded` says that a broker has validated the request: only then may log directories be cordoned.
     """
 
     def alter(resource: ConfigResource, operations: Mapping[str, ConfigOperation]) -> list[ApiMessageAndVersion]:
         return alter_config_resource(state, resource, operations, forwarded=forwarded)
 
-    return _alter_each(state, changes, alter, validate_only=validate_only)
+    records, answers = answer_each(changes.items(), alter)
+    records += clear_elr_records(state, records)
+    return ControllerResult(() if validate_only else records, answers, atomic=True)
 
 
 def legacy_alter_configs(
@@ -69,35 +69,15 @@ def legacy_alter_configs(
     validate_only: bool = False,
     forwarded: bool = True,
 ) -> ControllerResult[dict[ConfigResource, ApiError]]:
-    """Give resources exactly these configs: what isn't named, or has no value, is deleted."""
+    """Give resources exactly these configs: configs that are not named, or have no value, are deleted."""
 
     def alter(resource: ConfigResource, wanted: Mapping[str, str | None]) -> list[ApiMessageAndVersion]:
         current = current_configs(state, resource)
         changed = {n: v for n, v in wanted.items() if current.get(n) != v or resource.type == BROKER_RESOURCE}
         deleted = {name: None for name in sorted(current) if name not in wanted}
-        altered: dict[str, str | None] = {**changed, **deleted}
-        _validate(state, resource, altered, newly_created=False, forwarded=forwarded)
-        return _records(resource, altered)
+        return _validated_records(state, resource, {**changed, **deleted}, newly_created=False, forwarded=forwarded)
 
-    return _alter_each(state, configs, alter, validate_only=validate_only)
-
-
-def _alter_each(
-    state: ControllerState,
-    wanted: Mapping[ConfigResource, T],
-    alter: Callable[[ConfigResource, T], list[ApiMessageAndVersion]],
-    *,
-    validate_only: bool,
-) -> ControllerResult[dict[ConfigResource, ApiError]]:
-    """The records of `alter` for each resource, and its answer: the error where it raises one."""
-    answers: dict[ConfigResource, ApiError] = {}
-    records: list[ApiMessageAndVersion] = []
-    for resource, what in wanted.items():
-        try:
-            records += alter(resource, what)
-            answers[resource] = ApiError.NONE
-        except ControllerApiError as refusal:
-            answers[resource] = refusal.api_error
+    records, answers = answer_each(configs.items(), alter)
     records += clear_elr_records(state, records)
     return ControllerResult(() if validate_only else records, answers, atomic=True)
 
@@ -121,8 +101,7 @@ def alter_config_resource(
         after = _after(resource, name, before, operation)
         if after != before or resource.type == BROKER_RESOURCE:
             altered[name] = after
-    _validate(state, resource, altered, newly_created=newly_created, forwarded=forwarded)
-    return _records(resource, altered)
+    return _validated_records(state, resource, altered, newly_created=newly_created, forwarded=forwarded)
 
 
 def current_configs(state: ControllerState, resource: ConfigResource) -> dict[str, str]:
@@ -153,15 +132,6 @@ def _after(resource: ConfigResource, name: str, before: str | None, operation: C
     return ",".join(members)
 
 
-def _records(resource: ConfigResource, altered: Mapping[str, str | None]) -> list[ApiMessageAndVersion]:
-    return [
-        ApiMessageAndVersion(
-            ConfigRecord(resource_type=resource.type, resource_name=resource.name, name=name, value=value), 0
-        )
-        for name, value in altered.items()
-    ]
-
-
 def clear_elr_records(state: ControllerState, records: list[ApiMessageAndVersion]) -> list[ApiMessageAndVersion]:
     """What else a change of `min.insync.replicas` needs: eligible leaders were chosen by the old value."""
     if not state.elr_enabled:
@@ -175,14 +145,14 @@ def clear_elr_records(state: ControllerState, records: list[ApiMessageAndVersion
     return cleared
 
 
-def _validate(
+def _validated_records(
     state: ControllerState,
     resource: ConfigResource,
     altered: Mapping[str, str | None],
     *,
     newly_created: bool,
     forwarded: bool,
-) -> None:
+) -> list[ApiMessageAndVersion]:
     current = current_configs(state, resource)
     after = dict(current)
     for name, value in altered.items():
@@ -200,6 +170,11 @@ def _validate(
     validate_configs(state.config, resource, current, after)
     if not newly_created:
         _check_exists(state, resource)
+    records = (
+        ConfigRecord(resource_type=resource.type, resource_name=resource.name, name=name, value=value)
+        for name, value in altered.items()
+    )
+    return [ApiMessageAndVersion(record, 0) for record in records]
 
 
 def _validate_broker_config(

@@ -30,11 +30,15 @@ _BY_DURATION: Final = "by_duration:"
 
 @attrs.frozen
 class ConfigKey:
-    """A config: its type (BOOLEAN, INT, LONG, DOUBLE, STRING, LIST), default (None: there is none) and validator."""
+    """A config: its type (BOOLEAN, INT, LONG, DOUBLE, STRING, LIST), default (None: there is none) and validator.
+
+    `synonyms` are the broker configs that a topic config falls back on; the first one that is set counts.
+    """
 
     type: str
     default: str | None
     check: Check | None = None
+    synonyms: tuple[str, ...] = ()
 
     def parse(self, text: str) -> Any:
         """The value of the config's type; ValueError with the reason where the config can't have it."""

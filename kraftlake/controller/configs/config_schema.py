@@ -28,90 +28,60 @@ MIN_ISR: Final = "min.insync.replicas"
 _LARGEST_LONG: Final = str((1 << 63) - 1)
 
 TOPIC_CONFIGS: Final[Mapping[str, ConfigKey]] = {
-    "cleanup.policy": ConfigKey("LIST", "delete", members("compact", "delete")),
-    "compression.gzip.level": ConfigKey("INT", "-1", gzip_level),
-    "compression.lz4.level": ConfigKey("INT", "9", between(1, 17)),
+    "cleanup.policy": ConfigKey("LIST", "delete", members("compact", "delete"), ("log.cleanup.policy",)),
+    "compression.gzip.level": ConfigKey("INT", "-1", gzip_level, ("compression.gzip.level",)),
+    "compression.lz4.level": ConfigKey("INT", "9", between(1, 17), ("compression.lz4.level",)),
     "compression.type": ConfigKey(
-        "STRING", "producer", one_of("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
+        "STRING", "producer", one_of("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"), ("compression.type",)
     ),
-    "compression.zstd.level": ConfigKey("INT", "3", between(-131072, 22)),
-    "delete.retention.ms": ConfigKey("LONG", "86400000", at_least(0)),
+    "compression.zstd.level": ConfigKey("INT", "3", between(-131072, 22), ("compression.zstd.level",)),
+    "delete.retention.ms": ConfigKey("LONG", "86400000", at_least(0), ("log.cleaner.delete.retention.ms",)),
     "errors.deadletterqueue.group.enable": ConfigKey("BOOLEAN", "false"),
-    "file.delete.delay.ms": ConfigKey("LONG", "60000", at_least(0)),
-    "flush.messages": ConfigKey("LONG", _LARGEST_LONG, at_least(1)),
-    "flush.ms": ConfigKey("LONG", _LARGEST_LONG, at_least(0)),
+    "file.delete.delay.ms": ConfigKey("LONG", "60000", at_least(0), ("log.segment.delete.delay.ms",)),
+    "flush.messages": ConfigKey("LONG", _LARGEST_LONG, at_least(1), ("log.flush.interval.messages",)),
+    "flush.ms": ConfigKey(
+        "LONG", _LARGEST_LONG, at_least(0), ("log.flush.interval.ms", "log.flush.scheduler.interval.ms")
+    ),
     "follower.replication.throttled.replicas": ConfigKey("LIST", "", throttled_replicas),
-    "index.interval.bytes": ConfigKey("INT", "4096", at_least(0)),
+    "index.interval.bytes": ConfigKey("INT", "4096", at_least(0), ("log.index.interval.bytes",)),
     "internal.segment.bytes": ConfigKey("INT", None),
     "leader.replication.throttled.replicas": ConfigKey("LIST", "", throttled_replicas),
-    "local.retention.bytes": ConfigKey("LONG", "-2", at_least(-2)),
-    "local.retention.ms": ConfigKey("LONG", "-2", at_least(-2)),
-    "max.compaction.lag.ms": ConfigKey("LONG", _LARGEST_LONG, at_least(1)),
-    "max.decompressed.message.bytes": ConfigKey("INT", "2147483639", between(1, 2147483639)),
-    "max.message.bytes": ConfigKey("INT", "1048588", at_least(0)),
-    "message.timestamp.after.max.ms": ConfigKey("LONG", "3600000", at_least(0)),
-    "message.timestamp.before.max.ms": ConfigKey("LONG", _LARGEST_LONG, at_least(0)),
-    "message.timestamp.type": ConfigKey("STRING", "CreateTime", one_of("CreateTime", "LogAppendTime")),
-    "min.cleanable.dirty.ratio": ConfigKey("DOUBLE", "0.5", between(0, 1)),
-    "min.compaction.lag.ms": ConfigKey("LONG", "0", at_least(0)),
-    "min.insync.replicas": ConfigKey("INT", "1", at_least(1)),
-    "preallocate": ConfigKey("BOOLEAN", "false"),
-    "remote.copy.lag.bytes": ConfigKey("LONG", "-1", at_least(-1)),
-    "remote.copy.lag.ms": ConfigKey("LONG", "0", at_least(-1)),
+    "local.retention.bytes": ConfigKey("LONG", "-2", at_least(-2), ("log.local.retention.bytes",)),
+    "local.retention.ms": ConfigKey("LONG", "-2", at_least(-2), ("log.local.retention.ms",)),
+    "max.compaction.lag.ms": ConfigKey("LONG", _LARGEST_LONG, at_least(1), ("log.cleaner.max.compaction.lag.ms",)),
+    "max.decompressed.message.bytes": ConfigKey(
+        "INT", "2147483639", between(1, 2147483639), ("max.decompressed.message.bytes",)
+    ),
+    "max.message.bytes": ConfigKey("INT", "1048588", at_least(0), ("message.max.bytes",)),
+    "message.timestamp.after.max.ms": ConfigKey(
+        "LONG", "3600000", at_least(0), ("log.message.timestamp.after.max.ms",)
+    ),
+    "message.timestamp.before.max.ms": ConfigKey(
+        "LONG", _LARGEST_LONG, at_least(0), ("log.message.timestamp.before.max.ms",)
+    ),
+    "message.timestamp.type": ConfigKey(
+        "STRING", "CreateTime", one_of("CreateTime", "LogAppendTime"), ("log.message.timestamp.type",)
+    ),
+    "min.cleanable.dirty.ratio": ConfigKey("DOUBLE", "0.5", between(0, 1), ("log.cleaner.min.cleanable.ratio",)),
+    "min.compaction.lag.ms": ConfigKey("LONG", "0", at_least(0), ("log.cleaner.min.compaction.lag.ms",)),
+    "min.insync.replicas": ConfigKey("INT", "1", at_least(1), ("min.insync.replicas",)),
+    "preallocate": ConfigKey("BOOLEAN", "false", synonyms=("log.preallocate",)),
+    "remote.copy.lag.bytes": ConfigKey("LONG", "-1", at_least(-1), ("log.remote.copy.lag.bytes",)),
+    "remote.copy.lag.ms": ConfigKey("LONG", "0", at_least(-1), ("log.remote.copy.lag.ms",)),
     "remote.log.copy.disable": ConfigKey("BOOLEAN", "false"),
     "remote.log.delete.on.disable": ConfigKey("BOOLEAN", "false"),
     "remote.storage.enable": ConfigKey("BOOLEAN", "false"),
-    "retention.bytes": ConfigKey("LONG", "-1"),
-    "retention.ms": ConfigKey("LONG", "604800000", at_least(-1)),
-    "segment.bytes": ConfigKey("INT", "1073741824", at_least(1048576)),
-    "segment.index.bytes": ConfigKey("INT", "10485760", at_least(4)),
-    "segment.jitter.ms": ConfigKey("LONG", "0", at_least(0)),
-    "segment.ms": ConfigKey("LONG", "604800000", at_least(1)),
-    "unclean.leader.election.enable": ConfigKey("BOOLEAN", "false"),
-}
-"""Every config of a topic."""
-
-_MINUTES: Final = 60_000
-_HOURS: Final = 3_600_000
-
-TOPIC_SYNONYMS: Final[Mapping[str, tuple[tuple[str, int], ...]]] = {
-    "cleanup.policy": (("log.cleanup.policy", 1),),
-    "compression.gzip.level": (("compression.gzip.level", 1),),
-    "compression.lz4.level": (("compression.lz4.level", 1),),
-    "compression.type": (("compression.type", 1),),
-    "compression.zstd.level": (("compression.zstd.level", 1),),
-    "delete.retention.ms": (("log.cleaner.delete.retention.ms", 1),),
-    "file.delete.delay.ms": (("log.segment.delete.delay.ms", 1),),
-    "flush.messages": (("log.flush.interval.messages", 1),),
-    "flush.ms": (("log.flush.interval.ms", 1), ("log.flush.scheduler.interval.ms", 1)),
-    "index.interval.bytes": (("log.index.interval.bytes", 1),),
-    "local.retention.bytes": (("log.local.retention.bytes", 1),),
-    "local.retention.ms": (("log.local.retention.ms", 1),),
-    "max.compaction.lag.ms": (("log.cleaner.max.compaction.lag.ms", 1),),
-    "max.decompressed.message.bytes": (("max.decompressed.message.bytes", 1),),
-    "max.message.bytes": (("message.max.bytes", 1),),
-    "message.timestamp.after.max.ms": (("log.message.timestamp.after.max.ms", 1),),
-    "message.timestamp.before.max.ms": (("log.message.timestamp.before.max.ms", 1),),
-    "message.timestamp.type": (("log.message.timestamp.type", 1),),
-    "min.cleanable.dirty.ratio": (("log.cleaner.min.cleanable.ratio", 1),),
-    "min.compaction.lag.ms": (("log.cleaner.min.compaction.lag.ms", 1),),
-    "min.insync.replicas": (("min.insync.replicas", 1),),
-    "preallocate": (("log.preallocate", 1),),
-    "remote.copy.lag.bytes": (("log.remote.copy.lag.bytes", 1),),
-    "remote.copy.lag.ms": (("log.remote.copy.lag.ms", 1),),
-    "retention.bytes": (("log.retention.bytes", 1),),
-    "retention.ms": (
-        ("log.retention.ms", 1),
-        ("log.retention.minutes", _MINUTES),
-        ("log.retention.hours", _HOURS),
+    "retention.bytes": ConfigKey("LONG", "-1", synonyms=("log.retention.bytes",)),
+    "retention.ms": ConfigKey(
+        "LONG", "604800000", at_least(-1), ("log.retention.ms", "log.retention.minutes", "log.retention.hours")
     ),
-    "segment.bytes": (("log.segment.bytes", 1),),
-    "segment.index.bytes": (("log.index.size.max.bytes", 1),),
-    "segment.jitter.ms": (("log.roll.jitter.ms", 1), ("log.roll.jitter.hours", _HOURS)),
-    "segment.ms": (("log.roll.ms", 1), ("log.roll.hours", _HOURS)),
-    "unclean.leader.election.enable": (("unclean.leader.election.enable", 1),),
+    "segment.bytes": ConfigKey("INT", "1073741824", at_least(1048576), ("log.segment.bytes",)),
+    "segment.index.bytes": ConfigKey("INT", "10485760", at_least(4), ("log.index.size.max.bytes",)),
+    "segment.jitter.ms": ConfigKey("LONG", "0", at_least(0), ("log.roll.jitter.ms", "log.roll.jitter.hours")),
+    "segment.ms": ConfigKey("LONG", "604800000", at_least(1), ("log.roll.ms", "log.roll.hours")),
+    "unclean.leader.election.enable": ConfigKey("BOOLEAN", "false", synonyms=("unclean.leader.election.enable",)),
 }
-"""The broker configs that a topic config falls back on, the first that is set, and what to multiply a number with."""
+"""Every config of a topic, with the broker configs that it falls back on."""
 
 BROKER_LISTS: Final[Mapping[str, str | None]] = {
     "advertised.listeners": None,
@@ -195,21 +165,26 @@ def parse_static(key: ConfigKey, name: str, value: str) -> Any:
 
 
 def _fallbacks(sources: tuple[Mapping[str, str], ...], name: str) -> Iterator[str]:
-    synonyms = TOPIC_SYNONYMS.get(name, ())
-    for source in sources:
-        for synonym, factor in synonyms if source else ():
-            value = source.get(synonym)
-            if value is not None:
-                yield value if factor == 1 else _milliseconds(value, factor)
-                break
     key = TOPIC_CONFIGS.get(name)
-    if key is not None and key.default is not None:
+    if key is None:
+        return
+    for source in sources:
+        synonym = next((synonym for synonym in key.synonyms if synonym in source), None)
+        if synonym is not None:
+            yield _in_milliseconds(synonym, source[synonym])
+    if key.default is not None:
         yield key.default
 
 
-def _milliseconds(value: str, factor: int) -> str:
-    """Hours or minutes in milliseconds; what is no number counts as 0 (ConfigSynonym.valueToInt)."""
+def _in_milliseconds(synonym: str, value: str) -> str:
+    """The value, as milliseconds if its unit is hours or minutes; a value that is no number is 0 then.
+
+    Source: org.apache.kafka.server.config.ConfigSynonym (HOURS_TO_MILLISECONDS, valueToInt).
+    """
+    milliseconds = {"hours": 3_600_000, "minutes": 60_000}.get(synonym.rpartition(".")[2])
+    if milliseconds is None:
+        return value
     try:
-        return str(parse_integer(trim(value), 32) * factor)
+        return str(parse_integer(trim(value), 32) * milliseconds)
     except ValueError:
         return "0"

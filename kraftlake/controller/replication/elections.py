@@ -12,8 +12,7 @@ from kraftlake.controller.errors import ApiError, Errors
 from kraftlake.controller.replication.leader_and_isr import change_context
 from kraftlake.controller.replication.partition_change import Election, TargetState, build_partition_change
 from kraftlake.controller.replication.partitions import without_leader, without_preferred_leader
-from kraftlake.controller.result import MAX_RECORDS_PER_BATCH, ControllerResult
-from kraftlake.controller.result_limit import check_records
+from kraftlake.controller.result import ControllerResult, check_records
 from kraftlake.controller.state import ControllerState
 from kraftlake.image.topics.partition_registration import NO_LEADER
 from kraftlake.records.serde import ApiMessageAndVersion
@@ -41,7 +40,7 @@ def elect_leaders(
                 error = elect_leader(state, name, number, election_type, records)
                 if error.error is not Errors.ELECTION_NOT_NEEDED:
                     answers[name, number] = error
-    check_records(records, MAX_RECORDS_PER_BATCH)
+    check_records(records)
     return ControllerResult(records, answers)
 
 

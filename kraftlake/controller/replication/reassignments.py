@@ -16,7 +16,7 @@ from kraftlake.controller.replication.leader_and_isr import change_context, elec
 from kraftlake.controller.replication.partition_change import TargetState, build_partition_change
 from kraftlake.controller.replication.partitions import reassigning
 from kraftlake.controller.replication.reassignment import Reassignment, Revert, is_reassigning
-from kraftlake.controller.result import ControllerResult
+from kraftlake.controller.result import ControllerResult, answer_each
 from kraftlake.controller.state import ControllerState
 from kraftlake.image import MetadataImage, PartitionRegistration, TopicImage
 from kraftlake.records.serde import ApiMessageAndVersion
@@ -40,22 +40,17 @@ def alter_partition_reassignments(
     allow_replication_factor_change: bool = True,
 ) -> ControllerResult[dict[PartitionName, ApiError]]:
     """Begin to move each partition to its target replicas, or with None, take a move back."""
-    records: list[ApiMessageAndVersion] = []
-    answers: dict[PartitionName, ApiError] = {}
-    for (name, number), replicas in targets:
-        try:
-            record = _alter(state, name, number, replicas, allow_replication_factor_change)
-            answers[name, number] = ApiError.NONE
-            if record is not None:
-                records.append(record)
-        except ControllerApiError as refusal:
-            answers[name, number] = refusal.api_error
+
+    def alter(partition: PartitionName, replicas: Sequence[int] | None) -> list[ApiMessageAndVersion]:
+        return _alter(state, *partition, replicas, allow_replication_factor_change)
+
+    records, answers = answer_each(targets, alter)
     return ControllerResult(records, answers, atomic=True)
 
 
 def _alter(
     state: ControllerState, name: str, number: int, replicas: Sequence[int] | None, allow_factor_change: bool
-) -> ApiMessageAndVersion | None:
+) -> list[ApiMessageAndVersion]:
     topic = state.topic(name)
     partition = None if topic is None else topic.partitions.get(number)
     if topic is None or partition is None:
@@ -64,7 +59,8 @@ def _alter(
         target = _cancel(state, topic, number, partition)
     else:
         target = _begin(state, partition, replicas, allow_factor_change)
-    return build_partition_change(partition, change_context(state, topic, number, partition), target)
+    record = build_partition_change(partition, change_context(state, topic, number, partition), target)
+    return [] if record is None else [record]
 
 
 def _cancel(state: ControllerState, topic: TopicImage, number: int, partition: PartitionRegistration) -> TargetState:

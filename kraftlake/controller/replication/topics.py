@@ -15,8 +15,7 @@ from kraftlake.controller.configs.alter_configs import ConfigOperation, OpType, 
 from kraftlake.controller.errors import ApiError, ControllerApiError, Errors
 from kraftlake.controller.replication.assignments import all_fenced, check_manual_assignment, new_partition, place
 from kraftlake.controller.replication.topic_names import colliding_topic
-from kraftlake.controller.result import MAX_RECORDS_PER_BATCH, ControllerResult
-from kraftlake.controller.result_limit import check_records
+from kraftlake.controller.result import MAX_RECORDS_PER_BATCH, ControllerResult, answer_each, check_records
 from kraftlake.controller.state import ControllerState
 from kraftlake.image import PartitionRegistration
 from kraftlake.image.configurations_image import TOPIC_RESOURCE, ConfigResource
@@ -92,7 +91,7 @@ def create_topics(
             records += _create_topic(state, topic, answers)
         except ControllerApiError as refusal:
             answers[topic.name] = CreatedTopic(error=refusal.api_error)
-    check_records(records, MAX_RECORDS_PER_BATCH)
+    check_records(records)
     return ControllerResult(() if validate_only else records, answers, atomic=True)
 
 
@@ -237,8 +236,8 @@ def create_partitions(
     state: ControllerState, topics: Sequence[NewPartitions], *, validate_only: bool = False
 ) -> ControllerResult[dict[str, ApiError]]:
     """Add partitions to topics; each is answered for itself, and one that is named twice is refused."""
-    answers = _duplicates((topic.name for topic in topics), "topic name")
-    topics = [topic for topic in topics if topic.name not in answers]
+    refused = _duplicates((topic.name for topic in topics), "topic name")
+    topics = [topic for topic in topics if topic.name not in refused]
     total = 0
     for topic in topics:
         image = state.topic(topic.name)
@@ -249,14 +248,10 @@ def create_partitions(
             Errors.POLICY_VIOLATION,
             f"The request adds {total} partitions; {MAX_RECORDS_PER_BATCH} are the most that one may.",
         )
-    records: list[ApiMessageAndVersion] = []
-    for topic in topics:
-        try:
-            records += _add_partitions(state, topic)
-            answers[topic.name] = ApiError.NONE
-        except ControllerApiError as refusal:
-            answers[topic.name] = refusal.api_error
-    return ControllerResult(() if validate_only else records, answers, atomic=True)
+    records, answers = answer_each(
+        ((topic.name, topic) for topic in topics), lambda _, topic: _add_partitions(state, topic)
+    )
+    return ControllerResult(() if validate_only else records, {**refused, **answers}, atomic=True)
 
 
 def _add_partitions(state: ControllerState, topic: NewPartitions) -> list[ApiMessageAndVersion]:

@@ -8,7 +8,7 @@ import pytest
 
 from kraftlake.controller.cluster import features
 from kraftlake.controller.cluster.supported_features import FEATURES, default_level
-from kraftlake.controller.configs.config_schema import TOPIC_SYNONYMS
+from kraftlake.controller.configs.config_schema import TOPIC_CONFIGS, _in_milliseconds
 from kraftlake.controller.errors import Errors
 from kraftlake.records import metadata_version as mv
 from tests.interop.kafka_controllers import ask_kafka
@@ -21,8 +21,12 @@ def test_the_error_codes_are_kafkas() -> None:
     assert {error.name: int(error) for error in Errors} == {name: codes.get(name) for name in Errors.__members__}
 
 
-def test_what_topic_configs_fall_back_on_is_kafkas() -> None:
-    ours = {name: [[synonym, str(factor)] for synonym, factor in of] for name, of in TOPIC_SYNONYMS.items()}
+def test_the_synonyms_of_topic_configs_are_kafkas() -> None:
+    ours = {
+        name: [[synonym, _in_milliseconds(synonym, "1")] for synonym in key.synonyms]
+        for name, key in TOPIC_CONFIGS.items()
+        if key.synonyms
+    }
     assert ours == ask_kafka("synonyms")
 
 

@@ -18,7 +18,7 @@ from kraftlake.controller.configs.config_schema import (
 )
 from kraftlake.controller.errors import ControllerApiError, Errors
 from kraftlake.controller.result import ControllerResult
-from kraftlake.image import BrokerRegistration, ImageWriterOptions, MetadataImage, TopicImage
+from kraftlake.image import BrokerRegistration, ImageWriterOptions, MetadataImage, PartitionRegistration, TopicImage
 from kraftlake.image.topics.directory_id import MIGRATING, UNASSIGNED
 from kraftlake.records.metadata_version import MetadataVersion
 from kraftlake.records.uuid import Uuid
@@ -106,6 +106,14 @@ class ControllerState:
     def topic(self, name: str) -> TopicImage | None:
         """A topic by its name."""
         return self.image.topics.get_topic(name)
+
+    def partition(self, topic: str, number: int) -> tuple[TopicImage, PartitionRegistration]:
+        """A topic and its partition; ControllerApiError(UNKNOWN_TOPIC_OR_PARTITION) if there is none."""
+        image = self.topic(topic)
+        partition = None if image is None else image.partitions.get(number)
+        if image is None or partition is None:
+            raise ControllerApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION, f"There is no partition {topic}-{number}.")
+        return image, partition
 
     def topic_config(self, topic: str, name: str) -> str | None:
         """The effective value of a topic's config; None for an unknown name."""

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from kraftlake.controller.errors import ControllerApiError, Errors
-from kraftlake.controller.replication.leader_and_isr import change_context, leader_and_isr_updates
-from kraftlake.controller.replication.partition_change import TargetState, build_partition_change
+from kraftlake.controller.replication.leader_and_isr import change_records, leader_and_isr_updates
+from kraftlake.controller.replication.partition_change import TargetState
 from kraftlake.controller.replication.partitions import Found
 from kraftlake.controller.result import ControllerResult
 from kraftlake.controller.state import ControllerState
@@ -58,8 +58,5 @@ def _assign(
         return Errors.UNKNOWN_TOPIC_OR_PARTITION, None
     if broker_id not in partition.replicas:
         return Errors.NOT_LEADER_OR_FOLLOWER, None
-    context = change_context(state, topic, place[1], partition)
-    record = build_partition_change(partition, context, TargetState(directories={broker_id: directory}))
-    if record is not None:
-        records.append(record)
+    records += change_records(state, topic, place[1], partition, TargetState(directories={broker_id: directory}))
     return Errors.NONE, (topic.name, place[1], partition)

@@ -48,6 +48,18 @@ def change_context(
     )
 
 
+def change_records(
+    state: ControllerState,
+    topic: TopicImage,
+    partition_id: int,
+    partition: PartitionRegistration,
+    target: TargetState,
+) -> list[ApiMessageAndVersion]:
+    """The record that brings the partition as near to `target` as possible; none if nothing changes."""
+    record = build_partition_change(partition, change_context(state, topic, partition_id, partition), target)
+    return [] if record is None else [record]
+
+
 def election_of(state: ControllerState, topic: str) -> Election:
     """How a leader that is lost is replaced: with data loss if the topic's config allows it."""
     return Election.UNCLEAN if state.unclean_election_enabled(topic) else Election.ONLINE

@@ -12,8 +12,8 @@ import attrs
 
 from kraftlake.controller.errors import ApiError, ControllerApiError, Errors
 from kraftlake.controller.replication.assignments import check_manual_assignment
-from kraftlake.controller.replication.leader_and_isr import change_context, election_of
-from kraftlake.controller.replication.partition_change import TargetState, build_partition_change
+from kraftlake.controller.replication.leader_and_isr import change_records, election_of
+from kraftlake.controller.replication.partition_change import TargetState
 from kraftlake.controller.replication.partitions import reassigning
 from kraftlake.controller.replication.reassignment import Reassignment, Revert, is_reassigning
 from kraftlake.controller.result import ControllerResult, answer_each
@@ -51,16 +51,12 @@ def alter_partition_reassignments(
 def _alter(
     state: ControllerState, name: str, number: int, replicas: Sequence[int] | None, allow_factor_change: bool
 ) -> list[ApiMessageAndVersion]:
-    topic = state.topic(name)
-    partition = None if topic is None else topic.partitions.get(number)
-    if topic is None or partition is None:
-        raise ControllerApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION, f"There is no partition {name}-{number}.")
+    topic, partition = state.partition(name, number)
     if replicas is None:
         target = _cancel(state, topic, number, partition)
     else:
         target = _begin(state, partition, replicas, allow_factor_change)
-    record = build_partition_change(partition, change_context(state, topic, number, partition), target)
-    return [] if record is None else [record]
+    return change_records(state, topic, number, partition, target)
 
 
 def _cancel(state: ControllerState, topic: TopicImage, number: int, partition: PartitionRegistration) -> TargetState:

@@ -43,10 +43,9 @@ def answer_each(
     return records, answers
 
 
-def check_records(records: Sequence[object]) -> None:
-    """Refuse a command that would write more records than one batch holds."""
-    if len(records) > MAX_RECORDS_PER_BATCH:
+def check_limit(count: int, what: str) -> None:
+    """Refuse a command with more records, or partitions, than one batch holds; `what` is the predicate of the error."""
+    if count > MAX_RECORDS_PER_BATCH:
         raise ControllerApiError(
-            Errors.POLICY_VIOLATION,
-            f"The request would write {len(records)} records; {MAX_RECORDS_PER_BATCH} are the most that one may.",
+            Errors.POLICY_VIOLATION, f"The request {what}; {MAX_RECORDS_PER_BATCH} are the most that one may."
         )

@@ -19,6 +19,7 @@ from kraftlake.controller.configs.config_schema import (
 from kraftlake.controller.errors import ControllerApiError, Errors
 from kraftlake.controller.result import ControllerResult
 from kraftlake.image import BrokerRegistration, ImageWriterOptions, MetadataImage, PartitionRegistration, TopicImage
+from kraftlake.image.features_image import KRAFT_VERSION, METADATA_VERSION
 from kraftlake.image.topics.directory_id import MIGRATING, UNASSIGNED
 from kraftlake.records.metadata_version import MetadataVersion
 from kraftlake.records.uuid import Uuid
@@ -58,6 +59,12 @@ class ControllerState:
         return version
 
     @property
+    def finalized_levels(self) -> dict[str, int]:
+        """The finalized level of each feature, with metadata.version and kraft.version."""
+        levels = dict(self.image.features.finalized_versions.items())
+        return {**levels, METADATA_VERSION: self.metadata_version.level, KRAFT_VERSION: self.kraft_version}
+
+    @property
     def elr_enabled(self) -> bool:
         """Whether eligible leader replicas are kept (KIP-966)."""
         return self.image.features.is_elr_enabled
@@ -92,8 +99,8 @@ class ControllerState:
             return MIGRATING
         return broker.directories[0] if len(broker.directories) == 1 else UNASSIGNED
 
-    def check_broker_epoch(self, broker_id: int, broker_epoch: int) -> None:
-        """Refuse what a broker of another life sends."""
+    def check_broker_epoch(self, broker_id: int, broker_epoch: int) -> BrokerRegistration:
+        """The registration of a broker; ControllerApiError(STALE_BROKER_EPOCH) if there is none of that epoch."""
         broker = self.registration(broker_id)
         if broker is None:
             raise ControllerApiError(Errors.STALE_BROKER_EPOCH, f"Broker {broker_id} is not registered.")
@@ -102,6 +109,7 @@ class ControllerState:
                 Errors.STALE_BROKER_EPOCH,
                 f"Broker {broker_id} has the epoch {broker.epoch}, the request {broker_epoch}.",
             )
+        return broker
 
     def topic(self, name: str) -> TopicImage | None:
         """A topic by its name."""

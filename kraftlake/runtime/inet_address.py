@@ -7,6 +7,7 @@ and the classes SubnetUtils and SubnetUtils6 of Apache Commons Net that it calls
 from __future__ import annotations
 
 import re
+from ipaddress import IPv6Address
 from typing import Final
 
 import attrs
@@ -18,7 +19,7 @@ _LARGEST_ZONE: Final = 2**31 - 1
 _MAPPED_PREFIX: Final = bytes(10) + b"\xff\xff"
 _DOTTED: Final = re.compile(r"([0-9]{1,3})\.([0-9]{1,3})\.([0-9]{1,3})\.([0-9]{1,3})")
 _DIGITS: Final = re.compile(r"[0-9]+")
-_GROUP: Final = re.compile(r"0*[0-9A-Fa-f]{1,4}")
+_LEADING_ZEROS: Final = re.compile(r"\b0+(?=[0-9A-Fa-f])")
 _PREFIX_LENGTH: Final = re.compile(r"[+-]?\d+")
 
 
@@ -58,29 +59,14 @@ def _ipv4(text: str) -> bytes | None:
 
 
 def _ipv6(text: str) -> bytes | None:
-    head, double_colon, tail = text.partition("::")
-    first = _groups(head, ends_here=not double_colon)
-    second = _groups(tail, ends_here=True)
-    if first is None or second is None:
+    last = text.rpartition(":")[2]
+    if "." in last and len(last) > _LONGEST_IPV4:
         return None
-    zeros = _IPV6_BYTES - len(first) - len(second)
-    if zeros < 0 or bool(zeros) != bool(double_colon):
+    try:
+        # Java allows leading zeros, Python does not.
+        return IPv6Address(_LEADING_ZEROS.sub("", text)).packed
+    except ValueError:
         return None
-    return first + bytes(zeros) + second
-
-
-def _groups(text: str, *, ends_here: bool) -> bytes | None:
-    """The bytes of groups between colons; where the address ends with them, the last one may be an IPv4 address."""
-    address = b""
-    groups = text.split(":") if text else []
-    for number, group in enumerate(groups, start=1):
-        if _GROUP.fullmatch(group):
-            address += int(group, 16).to_bytes(2, "big")
-        elif ends_here and number == len(groups) and group.count(".") == 3 and (dotted := _ipv4(group)) is not None:
-            address += dotted
-        else:
-            return None
-    return address
 
 
 @attrs.frozen

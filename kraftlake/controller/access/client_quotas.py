@@ -10,7 +10,7 @@ from typing import Final
 import attrs
 
 from kraftlake.controller.errors import ApiError, ControllerApiError, Errors
-from kraftlake.controller.result import ControllerResult, answer_each, check_records
+from kraftlake.controller.result import ControllerResult, answer_each, check_limit
 from kraftlake.controller.state import ControllerState
 from kraftlake.image import ClientQuotaEntity, ClientQuotaImage
 from kraftlake.records.metadata_records import ClientQuotaRecord, EntityData
@@ -52,7 +52,7 @@ def alter_client_quotas(
 
     changes = ((ClientQuotaEntity(tuple(sorted(a.entity, key=lambda entry: entry[0]))), a.ops) for a in alterations)
     records, answers = answer_each(changes, alter)
-    check_records(records)
+    check_limit(len(records), f"would write {len(records)} records")
     return ControllerResult(() if validate_only else records, answers, atomic=True)
 
 

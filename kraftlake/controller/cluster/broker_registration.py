@@ -6,7 +6,7 @@ import attrs
 
 from kraftlake.controller.errors import ControllerApiError, Errors
 from kraftlake.controller.state import ControllerState
-from kraftlake.image.features_image import KRAFT_VERSION, METADATA_VERSION
+from kraftlake.image.features_image import METADATA_VERSION
 from kraftlake.image.topics.directory_id import LOST, MIGRATING, UNASSIGNED
 from kraftlake.records.metadata_records import BrokerEndpoint, BrokerFeature
 from kraftlake.records.uuid import Uuid
@@ -78,9 +78,7 @@ def _check_directories(state: ControllerState, request: BrokerRegistrationReques
 
 def _checked_features(state: ControllerState, request: BrokerRegistrationRequest) -> tuple[BrokerFeature, ...]:
     """Every finalized level must be supported; a feature that the broker doesn't name is one that it lacks."""
-    finalized = dict(state.image.features.finalized_versions.items())
-    finalized[METADATA_VERSION] = state.metadata_version.level
-    finalized[KRAFT_VERSION] = state.kraft_version
+    finalized = state.finalized_levels
     named = {feature.name for feature in request.features}
     for feature in request.features:
         _check_level(feature, finalized.get(feature.name, 0))

@@ -5,6 +5,8 @@ Source: org.apache.kafka.controller.ClusterControlManager and ReplicationControl
 
 from __future__ import annotations
 
+from typing import Any
+
 import attrs
 
 from kraftlake.controller.cluster.broker_registration import BrokerRegistrationRequest, check_registration
@@ -20,6 +22,7 @@ from kraftlake.controller.replication.partitions import (
 )
 from kraftlake.controller.result import ControllerResult
 from kraftlake.controller.state import ControllerState
+from kraftlake.image import BrokerRegistration
 from kraftlake.records.metadata_records import (
     BrokerRegistrationChangeRecord,
     RegisterBrokerRecord,
@@ -141,7 +144,7 @@ def process_heartbeat(
         raise ControllerApiError(
             Errors.STALE_BROKER_EPOCH, f"Broker {broker_id} sends heartbeats but never registered."
         )
-    state.check_broker_epoch(broker_id, epoch)
+    registration = state.check_broker_epoch(broker_id, epoch)
     current, then = state.heartbeats.next_state(
         broker_id,
         want_fence=request.want_fence,
@@ -150,12 +153,12 @@ def process_heartbeat(
         registration_offset=registered_at,
         has_leaderships=lambda: leads_any(state.image.topics, broker_id),
     )
-    records = [] if current is then else _change_state(state, broker_id, then)
+    records = [] if current is then else _change_state(state, registration, then)
     state.heartbeats.touch(broker_id, fenced=then.fenced, metadata_offset=request.current_metadata_offset)
     if state.metadata_version.is_directory_assignment_supported:
-        records += _directories_offline(state, broker_id, request.offline_log_dirs)
+        records += _directories_offline(state, registration, request.offline_log_dirs)
     if state.metadata_version.is_cordoned_log_dirs_supported:
-        records += _directories_cordoned(state, broker_id, request.cordoned_log_dirs)
+        records += _directories_cordoned(registration, request.cordoned_log_dirs)
     if then is BrokerControlState.CONTROLLED_SHUTDOWN:
         last_offset = state.next_offset + len(records) - 1
         state.heartbeats.begin_controlled_shutdown(broker_id, last_offset)
@@ -168,70 +171,51 @@ def process_heartbeat(
     return ControllerResult(records, reply)
 
 
-def _change_state(state: ControllerState, broker_id: int, then: BrokerControlState) -> list[ApiMessageAndVersion]:
+def _change_state(
+    state: ControllerState, broker: BrokerRegistration, then: BrokerControlState
+) -> list[ApiMessageAndVersion]:
     if then is BrokerControlState.UNFENCED:
-        return _unfence(state, broker_id)
-    if then is BrokerControlState.CONTROLLED_SHUTDOWN:
-        return _enter_controlled_shutdown(state, broker_id)
-    return fence(state, broker_id)
-
-
-def fence(state: ControllerState, broker_id: int) -> list[ApiMessageAndVersion]:
-    """The records that take a broker out of all ISRs and leaderships, and fence it."""
-    updates = leader_and_isr_updates(state, with_broker_in_isr(state.image.topics, broker_id), remove=broker_id)
-    return [*updates, _change(state, broker_id, 0, fenced=FENCE)]
-
-
-def _unfence(state: ControllerState, broker_id: int) -> list[ApiMessageAndVersion]:
-    change = _change(state, broker_id, 0, fenced=UNFENCE)
-    return [change, *leader_and_isr_updates(state, without_leader(state.image.topics), add=broker_id)]
-
-
-def _enter_controlled_shutdown(state: ControllerState, broker_id: int) -> list[ApiMessageAndVersion]:
-    registration = state.registration(broker_id)
+        change = _change(broker, 0, fenced=UNFENCE)
+        return [change, *leader_and_isr_updates(state, without_leader(state.image.topics), add=broker.id)]
+    if then is not BrokerControlState.CONTROLLED_SHUTDOWN:
+        return _fence(state, broker)
     records = []
-    if registration is not None and not registration.in_controlled_shutdown:
-        records.append(_change(state, broker_id, 1, in_controlled_shutdown=IN_CONTROLLED_SHUTDOWN))
-    found = with_broker_in_isr(state.image.topics, broker_id)
-    return [*records, *leader_and_isr_updates(state, found, remove=broker_id)]
+    if not broker.in_controlled_shutdown:
+        records.append(_change(broker, 1, in_controlled_shutdown=IN_CONTROLLED_SHUTDOWN))
+    found = with_broker_in_isr(state.image.topics, broker.id)
+    return [*records, *leader_and_isr_updates(state, found, remove=broker.id)]
+
+
+def _fence(state: ControllerState, broker: BrokerRegistration) -> list[ApiMessageAndVersion]:
+    """The records that remove a broker from all ISRs and leaderships, and fence it."""
+    updates = leader_and_isr_updates(state, with_broker_in_isr(state.image.topics, broker.id), remove=broker.id)
+    return [*updates, _change(broker, 0, fenced=FENCE)]
 
 
 def _directories_offline(
-    state: ControllerState, broker_id: int, offline: tuple[Uuid, ...]
+    state: ControllerState, broker: BrokerRegistration, offline: tuple[Uuid, ...]
 ) -> list[ApiMessageAndVersion]:
-    registration = state.registration(broker_id)
-    assert registration is not None, "its epoch was checked"
-    failed = [directory for directory in registration.directories if directory in offline]
+    failed = [directory for directory in broker.directories if directory in offline]
     if not failed:
         return []
     records = []
     for directory in failed:
-        found = in_directory(state.image.topics, broker_id, directory)
-        records += leader_and_isr_updates(state, found, remove=broker_id)
-    online = tuple(directory for directory in registration.directories if directory not in offline)
-    return [*records, _change(state, broker_id, 2, log_dirs=online)]
+        found = in_directory(state.image.topics, broker.id, directory)
+        records += leader_and_isr_updates(state, found, remove=broker.id)
+    online = tuple(directory for directory in broker.directories if directory not in offline)
+    return [*records, _change(broker, 2, log_dirs=online)]
 
 
-def _directories_cordoned(
-    state: ControllerState, broker_id: int, cordoned: tuple[Uuid, ...] | None
-) -> list[ApiMessageAndVersion]:
-    registration = state.registration(broker_id)
-    assert registration is not None, "its epoch was checked"
-    before = registration.cordoned_directories
+def _directories_cordoned(broker: BrokerRegistration, cordoned: tuple[Uuid, ...] | None) -> list[ApiMessageAndVersion]:
+    before = broker.cordoned_directories
     if cordoned is None or (before is not None and set(before) == set(cordoned)):
         return []
-    return [_change(state, broker_id, 3, cordoned_log_dirs=cordoned)]
+    return [_change(broker, 3, cordoned_log_dirs=cordoned)]
 
 
-def _change(state: ControllerState, broker_id: int, version: int, **changes: object) -> ApiMessageAndVersion:
+def _change(broker: BrokerRegistration, version: int, **changes: Any) -> ApiMessageAndVersion:
     """A BrokerRegistrationChangeRecord, in the lowest version that can hold the change, as Kafka writes it."""
-    registration = state.registration(broker_id)
-    assert registration is not None, "only registered brokers change"
-    record = BrokerRegistrationChangeRecord(
-        broker_id=broker_id,
-        broker_epoch=registration.epoch,
-        **changes,  # type: ignore[arg-type]
-    )
+    record = BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, **changes)
     return ApiMessageAndVersion(record, version)
 
 
@@ -247,6 +231,6 @@ def maybe_fence_stale_broker(state: ControllerState) -> ControllerResult[bool]:
         return ControllerResult((), True)
     if registration.epoch != epoch:
         return ControllerResult((), True)
-    records = fence(state, broker_id)
+    records = _fence(state, registration)
     state.heartbeats.fence(broker_id)
     return ControllerResult(records, True)

@@ -47,9 +47,7 @@ def update_features(
     With eligible leader replicas `min.insync.replicas` becomes the cluster's alone: where it is not set, it is, and
     brokers' own ones are removed.
     """
-    proposed = dict(state.image.features.finalized_versions.items())
-    proposed[METADATA_VERSION] = state.metadata_version.level
-    proposed.update({name: update.level for name, update in updates.items()})
+    proposed = state.finalized_levels | {name: update.level for name, update in updates.items()}
     records: list[ApiMessageAndVersion] = []
     try:
         for name, update in updates.items():
@@ -67,7 +65,7 @@ def update_features(
 def _update(
     state: ControllerState, name: str, update: FeatureUpdate, proposed: Mapping[str, int]
 ) -> list[ApiMessageAndVersion]:
-    current = _current(state, name)
+    current = state.finalized_levels.get(name, 0)
     if update.level < 0:
         raise _invalid(name, update, "a level can't be below 0")
     reason = next(_reasons_not_supported(state, name, update.level), None)
@@ -93,14 +91,6 @@ def _update(
         if need is not None:
             raise _invalid(name, update, need)
     return [ApiMessageAndVersion(FeatureLevelRecord(name=name, feature_level=update.level), 0)]
-
-
-def _current(state: ControllerState, name: str) -> int:
-    if name == METADATA_VERSION:
-        return state.metadata_version.level
-    if name == KRAFT_VERSION:
-        return state.kraft_version
-    return state.image.features.finalized_versions.get(name, 0)
 
 
 def _invalid(name: str, update: FeatureUpdate, reason: str) -> ControllerApiError:

@@ -13,7 +13,7 @@ import attrs
 
 from kraftlake.controller.quorum.activation import activate
 from kraftlake.controller.quorum.bootstrap import BootstrapMetadata
-from kraftlake.controller.result import MAX_RECORDS_PER_BATCH, ControllerResult, check_records
+from kraftlake.controller.result import MAX_RECORDS_PER_BATCH, ControllerResult, check_limit
 from kraftlake.controller.state import Command, ControllerState
 from kraftlake.delta import MetadataDelta
 from kraftlake.image import MetadataImage, MetadataProvenance
@@ -153,6 +153,6 @@ def _batches(result: ControllerResult[T]) -> Iterator[Sequence[ApiMessageAndVers
     """The records in batches: one where they are atomic, else of the largest size that there is."""
     records = result.records
     if result.atomic:
-        check_records(records)
+        check_limit(len(records), f"would write {len(records)} records")
     for start in range(0, len(records), MAX_RECORDS_PER_BATCH):
         yield records[start : start + MAX_RECORDS_PER_BATCH]

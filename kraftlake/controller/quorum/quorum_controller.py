@@ -81,7 +81,7 @@ class QuorumController:
         self._queue = KafkaEventQueue(
             self._clock,
             f"quorum-controller-{config.node_id}",
-            cleanup=self._end,
+            cleanup=self._step_down,
             on_idle=self.metrics.idle.record,
         )
         self._queue.append(FunctionEvent(self._follow, self._follow_failed))
@@ -99,20 +99,13 @@ class QuorumController:
 
     def submit(self, command: Command[T], *, timeout_ms: float | None = None) -> Future[T]:
         """Run a command; its answer, or ControllerApiError: the refusal, NOT_CONTROLLER, REQUEST_TIMED_OUT."""
-        future: Future[T] = Future()
-        future.set_running_or_notify_cancel()
         asked_ns = self._clock.nanoseconds()
-        deadline = None if timeout_ms is None else asked_ns + round(timeout_ms * 1e6)
-        event = FunctionEvent(partial(self._run, command, future, asked_ns), partial(self._fail, future))
-        self._queue.append(event, deadline_ns=deadline)
-        return future
+        deadline_ns = None if timeout_ms is None else asked_ns + round(timeout_ms * 1e6)
+        return self._enqueue(partial(self._run, command, asked_ns), deadline_ns)
 
     def read(self, question: Callable[[MetadataImage], T]) -> Future[T]:
         """Ask something of the committed image."""
-        future: Future[T] = Future()
-        future.set_running_or_notify_cancel()
-        self._queue.append(FunctionEvent(partial(self._read, question, future), partial(self._fail, future)))
-        return future
+        return self._enqueue(partial(self._read, question))
 
     def heartbeat(
         self, request: BrokerHeartbeatRequest, *, timeout_ms: float | None = None
@@ -133,24 +126,25 @@ class QuorumController:
 
     def resign(self) -> Future[None]:
         """Lead no longer, once what was appended is durable; follow the log again."""
-        future: Future[None] = Future()
-        future.set_running_or_notify_cancel()
 
-        def event() -> None:
+        def event(future: Future[None]) -> None:
             self._step_down()
             future.set_result(None)
 
-        self._queue.append(FunctionEvent(event, partial(self._fail, future)))
-        return future
+        return self._enqueue(event)
 
     def close(self) -> None:
         """End both threads; what was appended is committed first."""
         self._queue.close()
 
-    # What follows runs on the queue's thread.
+    def _enqueue(self, run: Callable[[Future[T]], None], deadline_ns: int | None = None) -> Future[T]:
+        """The future that `run` completes on the queue's thread; it fails at the deadline or when the queue closes."""
+        future: Future[T] = Future()
+        future.set_running_or_notify_cancel()
+        self._queue.append(FunctionEvent(partial(run, future), partial(self._fail, future)), deadline_ns=deadline_ns)
+        return future
 
-    def _end(self) -> None:
-        self._step_down()
+    # What follows runs on the queue's thread.
 
     def _draw_patience(self) -> int:
         return round(self.config.quorum_fetch_timeout_ms * 1e6 * self._draws.uniform(1, 2))
@@ -232,7 +226,7 @@ class QuorumController:
     def _execute(self, active: ActiveController, command: Command[T]) -> Executed[T]:
         return active.execute(command, now_ms=self._clock.milliseconds(), now_ns=self._clock.nanoseconds())
 
-    def _run(self, command: Command[T], future: Future[T], asked_ns: int) -> None:
+    def _run(self, command: Command[T], asked_ns: int, future: Future[T]) -> None:
         active, began_ns = self._active, self._clock.nanoseconds()
         if active is None:
             raise not_controller()
@@ -255,8 +249,14 @@ class QuorumController:
         self._answer(active, at, Answer(give, partial(future.set_exception, not_controller()), records))
 
     def _fail(self, future: Future[Any], fault: Exception) -> None:
+        """Complete a future with a fault, in Kafka's words if it has some."""
         self.metrics.operations_timed_out += isinstance(fault, EventTimeoutError)
-        _fail(future, fault)
+        if isinstance(fault, EventTimeoutError):
+            fault = ControllerApiError(Errors.REQUEST_TIMED_OUT, "The controller had no time for the request.")
+        elif isinstance(fault, EventQueueClosedError):
+            fault = not_controller()
+        if not future.done():
+            future.set_exception(fault)
 
     def _read(self, question: Callable[[MetadataImage], T], future: Future[T]) -> None:
         active = self._active
@@ -330,7 +330,7 @@ class QuorumController:
 
     def _leading_failed(self, fault: Exception) -> None:
         if isinstance(fault, EventQueueClosedError):
-            return  # `_end` answers all who wait
+            return  # the queue's cleanup answers all that wait
         self._faults.handle_fault("leading the quorum", fault)
         self._step_down()
 
@@ -346,11 +346,11 @@ class QuorumController:
         if self._active is None or group is None:
             return
         active, self._active = self._active, None
-        fault = _close(group)
+        group.close()
         self.metrics.active, self.metrics.last_contacts = False, dict
         self.metrics.last_applied_offset = active.durable_offset
         for answer in self._waiting.take_all():
-            answer.give() if fault is None and answer.records else answer.fail()
+            answer.give() if group.fault is None and answer.records else answer.fail()
         for task in periodic_tasks(self.config):
             self._queue.cancel_deferred(task.name)
         self._log.info("leads no longer", epoch=active.epoch)
@@ -358,19 +358,3 @@ class QuorumController:
         self._news_at_ns, self._patience_ns = self._clock.nanoseconds(), self._draw_patience()
         if not self._queue.shutting_down:
             self._follow_after(POLL_MS)
-
-
-def _close(group: GroupCommit) -> KraftlakeError | None:
-    """End a group commit; what kept it from committing all."""
-    group.close()
-    return group.fault
-
-
-def _fail(future: Future[Any], fault: Exception) -> None:
-    """Answer with a fault, in Kafka's words where it has some."""
-    if isinstance(fault, EventTimeoutError):
-        fault = ControllerApiError(Errors.REQUEST_TIMED_OUT, "The controller had no time for the request.")
-    elif isinstance(fault, EventQueueClosedError):
-        fault = not_controller()
-    if not future.done():
-        future.set_exception(fault)

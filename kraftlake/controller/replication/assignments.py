@@ -48,11 +48,16 @@ def place(state: ControllerState, *, partitions: int, replication_factor: int) -
     )
 
 
-def new_partition(state: ControllerState, replicas: Sequence[int]) -> PartitionRegistration | None:
-    """A partition as it begins: active replicas are in sync, the first of them leads. None where none is active."""
+def new_partition(
+    state: ControllerState, replicas: Sequence[int], *, error: Errors, refusal: str
+) -> PartitionRegistration:
+    """The first state of a partition: the active replicas are in sync, the first of them is the leader.
+
+    Raises ControllerApiError(`error`) that begins with `refusal` if no replica is active.
+    """
     isr = tuple(broker_id for broker_id in replicas if state.is_active(broker_id))
     if not isr:
-        return None
+        raise ControllerApiError(error, f"{refusal}: all of its brokers are fenced or shutting down.")
     return PartitionRegistration(
         replicas=tuple(replicas),
         directories=tuple(state.default_dir(broker_id) for broker_id in replicas),
@@ -62,8 +67,3 @@ def new_partition(state: ControllerState, replicas: Sequence[int]) -> PartitionR
         leader_epoch=0,
         partition_epoch=0,
     )
-
-
-def all_fenced(error: Errors, what: str) -> ControllerApiError:
-    """The refusal where no replica could lead."""
-    return ControllerApiError(error, f"{what}: all of its brokers are fenced or shutting down.")

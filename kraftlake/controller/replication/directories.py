@@ -27,9 +27,7 @@ def assign_replicas_to_dirs(
     """Note where replicas of the broker lie; one in a directory that is offline leaves the ISR."""
     if not state.metadata_version.is_directory_assignment_supported:
         raise ControllerApiError(Errors.UNSUPPORTED_VERSION, "Directory assignment needs metadata.version 3.7-IV2.")
-    state.check_broker_epoch(broker_id, broker_epoch)
-    registration = state.registration(broker_id)
-    assert registration is not None, "its epoch was checked"
+    registration = state.check_broker_epoch(broker_id, broker_epoch)
     records: list[ApiMessageAndVersion] = []
     answers: dict[tuple[Uuid, ReplicaPlace], Errors] = {}
     offline: dict[ReplicaPlace, Found] = {}

@@ -12,7 +12,7 @@ from kraftlake.controller.errors import ApiError, ControllerApiError, Errors
 from kraftlake.controller.replication.leader_and_isr import change_records
 from kraftlake.controller.replication.partition_change import Election, TargetState
 from kraftlake.controller.replication.partitions import Found, without_leader, without_preferred_leader
-from kraftlake.controller.result import ControllerResult, answer_each, check_records
+from kraftlake.controller.result import ControllerResult, answer_each, check_limit
 from kraftlake.controller.state import ControllerState
 from kraftlake.image.topics.partition_registration import NO_LEADER
 from kraftlake.records.serde import ApiMessageAndVersion
@@ -35,7 +35,7 @@ def elect_leaders(
         ((partition, election_type) for partition in partitions),
         lambda partition, kind: _election(state, *partition, kind),
     )
-    check_records(records)
+    check_limit(len(records), f"would write {len(records)} records")
     return ControllerResult(records, answers)
 
 

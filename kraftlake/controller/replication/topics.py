@@ -13,9 +13,9 @@ import attrs
 
 from kraftlake.controller.configs.alter_configs import ConfigOperation, OpType, alter_config_resource, clear_elr_records
 from kraftlake.controller.errors import ApiError, ControllerApiError, Errors
-from kraftlake.controller.replication.assignments import all_fenced, check_manual_assignment, new_partition, place
+from kraftlake.controller.replication.assignments import check_manual_assignment, new_partition, place
 from kraftlake.controller.replication.topic_names import colliding_topic
-from kraftlake.controller.result import MAX_RECORDS_PER_BATCH, ControllerResult, answer_each, check_records
+from kraftlake.controller.result import ControllerResult, answer_each, check_limit
 from kraftlake.controller.state import ControllerState
 from kraftlake.image import PartitionRegistration
 from kraftlake.image.configurations_image import TOPIC_RESOURCE, ConfigResource
@@ -80,18 +80,14 @@ def create_topics(
     topics, refused = _without_forbidden(topics)
     answers.update({name: CreatedTopic(error=error) for name, error in refused.items()})
     total = sum(_partition_count(state, topic) for topic in topics)
-    if total > MAX_RECORDS_PER_BATCH:
-        raise ControllerApiError(
-            Errors.POLICY_VIOLATION,
-            f"The request creates {total} partitions; {MAX_RECORDS_PER_BATCH} are the most that one may.",
-        )
+    check_limit(total, f"creates {total} partitions")
     for topic in topics:
         try:
             _check_name(topic.name, names)
             records += _create_topic(state, topic, answers)
         except ControllerApiError as refusal:
             answers[topic.name] = CreatedTopic(error=refusal.api_error)
-    check_records(records)
+    check_limit(len(records), f"would write {len(records)} records")
     return ControllerResult(() if validate_only else records, answers, atomic=True)
 
 
@@ -153,7 +149,7 @@ def _create_topic(
         topic_id=topic_id,
         num_partitions=len(partitions),
         replication_factor=len(partitions[0].replicas),
-        configs=_effective_configs(state, topic),
+        configs={**state.fallback_topic_configs(), **topic.configs},
     )
     options = state.writer_options
     return [
@@ -161,10 +157,6 @@ def _create_topic(
         *configs,
         *(partition.to_record(topic_id, number, options) for number, partition in enumerate(partitions)),
     ]
-
-
-def _effective_configs(state: ControllerState, topic: CreatableTopic) -> dict[str, str | None]:
-    return {**state.fallback_topic_configs(), **topic.configs}
 
 
 def _assigned(state: ControllerState, topic: CreatableTopic) -> list[PartitionRegistration]:
@@ -185,10 +177,9 @@ def _assigned(state: ControllerState, topic: CreatableTopic) -> list[PartitionRe
             )
         check_manual_assignment(state, replicas, factor)
         factor = len(replicas)
-        partition = new_partition(state, replicas)
-        if partition is None:
-            raise all_fenced(Errors.INVALID_REPLICA_ASSIGNMENT, f"Partition {number} can't be assigned")
-        partitions[number] = partition
+        refusal = f"Partition {number} can't be assigned"
+        error = Errors.INVALID_REPLICA_ASSIGNMENT
+        partitions[number] = new_partition(state, replicas, error=error, refusal=refusal)
     if sorted(partitions) != list(range(len(partitions))):
         raise ControllerApiError(
             Errors.INVALID_REPLICA_ASSIGNMENT, "The partitions must be numbered from 0 on without a gap."
@@ -208,13 +199,11 @@ def _placed(state: ControllerState, topic: CreatableTopic) -> list[PartitionRegi
     config = state.config
     factor = config.default_replication_factor if topic.replication_factor == DEFAULT else topic.replication_factor
     count = config.num_partitions if topic.num_partitions == DEFAULT else topic.num_partitions
-    partitions = []
-    for replicas in place(state, partitions=count, replication_factor=factor):
-        partition = new_partition(state, replicas)
-        if partition is None:
-            raise all_fenced(Errors.INVALID_REPLICATION_FACTOR, f"{factor} replicas can't be placed")
-        partitions.append(partition)
-    return partitions
+    refusal = f"{factor} replicas can't be placed"
+    return [
+        new_partition(state, replicas, error=Errors.INVALID_REPLICATION_FACTOR, refusal=refusal)
+        for replicas in place(state, partitions=count, replication_factor=factor)
+    ]
 
 
 def delete_topics(state: ControllerState, ids: Sequence[Uuid]) -> ControllerResult[dict[Uuid, ApiError]]:
@@ -243,11 +232,7 @@ def create_partitions(
         image = state.topic(topic.name)
         if image is not None and topic.count >= 0:
             total += max(0, topic.count - len(image.partitions))
-    if total > MAX_RECORDS_PER_BATCH:
-        raise ControllerApiError(
-            Errors.POLICY_VIOLATION,
-            f"The request adds {total} partitions; {MAX_RECORDS_PER_BATCH} are the most that one may.",
-        )
+    check_limit(total, f"adds {total} partitions")
     records, answers = answer_each(
         ((topic.name, topic) for topic in topics), lambda _, topic: _add_partitions(state, topic)
     )
@@ -280,8 +265,6 @@ def _add_partitions(state: ControllerState, topic: NewPartitions) -> list[ApiMes
         chosen = place(state, partitions=additional, replication_factor=factor)
     records = []
     for number, replicas in enumerate(chosen, start=first):
-        partition = new_partition(state, replicas)
-        if partition is None:
-            raise all_fenced(error, f"Partition {number} can't be added")
+        partition = new_partition(state, replicas, error=error, refusal=f"Partition {number} can't be added")
         records.append(partition.to_record(image.id, number, state.writer_options))
     return records

@@ -18,7 +18,7 @@ from kraftlake.generate.rows import BatchRows
 from kraftlake.generate.unfinished import unfinished
 from kraftlake.generate.writer import NO_OP_MS, HistoryWriter
 from kraftlake.metadata_log import MetadataLog
-from kraftlake.runtime import LakeError, UsageError
+from kraftlake.runtime import LakeError, UsageError, fields_as_json
 from kraftlake.runtime.arguments import instance, path_text
 
 NODE_ID = 3000
@@ -38,13 +38,7 @@ class Episode:
 
     def to_json(self) -> dict[str, Any]:
         """The JSON form."""
-        return {
-            "name": self.name,
-            "firstOffset": self.first_offset,
-            "lastOffset": self.last_offset,
-            "timestamp": self.timestamp,
-            "what": self.what,
-        }
+        return fields_as_json(self)
 
 
 @attrs.frozen(kw_only=True)
@@ -61,15 +55,7 @@ class GenerateReport:
 
     def to_json(self) -> dict[str, Any]:
         """The JSON form."""
-        return {
-            "lake": self.lake,
-            "clusterId": self.cluster_id,
-            "endOffset": self.end_offset,
-            "partitions": self.partitions,
-            "firstTimestamp": self.first_timestamp,
-            "lastTimestamp": self.last_timestamp,
-            "episodes": [episode.to_json() for episode in self.episodes],
-        }
+        return fields_as_json(self) | {"episodes": [episode.to_json() for episode in self.episodes]}
 
 
 def generate_lake(

@@ -13,7 +13,8 @@ import attrs
 from kraftlake.controller.errors import ApiError, ControllerApiError, Errors
 from kraftlake.controller.result import MAX_RECORDS_PER_BATCH, ControllerResult
 from kraftlake.controller.state import ControllerState
-from kraftlake.image import StandardAcl
+from kraftlake.image import PatternType, ResourceType, StandardAcl
+from kraftlake.image.kafka_names import OPERATIONS, PATTERN_TYPES, PERMISSIONS, RESOURCE_TYPES
 from kraftlake.records.metadata_records import RemoveAccessControlEntryRecord
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.records.uuid import Uuid
@@ -21,15 +22,8 @@ from kraftlake.runtime.inet_address import AddressRange
 
 UNKNOWN: Final = 0
 ANY: Final = 1
-MATCH: Final = 2
-LITERAL: Final = 3
-PREFIXED: Final = 4
 WILDCARD: Final = "*"
-CLUSTER: Final = 4
 CLUSTER_NAME: Final = "kafka-cluster"
-_RESOURCE_TYPES: Final = frozenset(range(2, 8))
-_OPERATIONS: Final = frozenset(range(2, 16))
-_PERMISSIONS: Final = frozenset((2, 3))
 
 
 @attrs.frozen(kw_only=True)
@@ -60,15 +54,15 @@ class AclFilter:
         )
 
     def _matches_name(self, acl: StandardAcl) -> bool:
-        if self.pattern_type not in (ANY, MATCH, acl.pattern_type):
+        if self.pattern_type not in (ANY, PatternType.MATCH, acl.pattern_type):
             return False
         if self.resource_name is None or self.resource_name == acl.resource_name:
             return True
-        if self.pattern_type != MATCH:
+        if self.pattern_type != PatternType.MATCH:
             return False
-        if acl.pattern_type == LITERAL:
+        if acl.pattern_type == PatternType.LITERAL:
             return acl.resource_name == WILDCARD
-        return acl.pattern_type == PREFIXED and self.resource_name.startswith(acl.resource_name)
+        return acl.pattern_type == PatternType.PREFIXED and self.resource_name.startswith(acl.resource_name)
 
 
 def create_acls(state: ControllerState, acls: Sequence[StandardAcl]) -> ControllerResult[list[ApiError]]:
@@ -96,17 +90,17 @@ def _new_id(state: ControllerState) -> Uuid:
 
 
 def _check(state: ControllerState, acl: StandardAcl) -> None:
-    for what, value, allowed in (
-        ("resource type", acl.resource_type, _RESOURCE_TYPES),
-        ("pattern type", acl.pattern_type, (LITERAL, PREFIXED)),
-        ("operation", acl.operation, _OPERATIONS),
-        ("permission type", acl.permission_type, _PERMISSIONS),
+    for what, value, names in (
+        ("resource type", acl.resource_type, RESOURCE_TYPES),
+        ("pattern type", acl.pattern_type, PATTERN_TYPES),
+        ("operation", acl.operation, OPERATIONS),
+        ("permission type", acl.permission_type, PERMISSIONS),
     ):
-        if value not in allowed:
+        if value not in names or names[value] in ("UNKNOWN", "ANY", "MATCH"):
             raise ControllerApiError(Errors.INVALID_REQUEST, f"An ACL can't have the {what} {value}.")
     if not acl.resource_name:
         raise ControllerApiError(Errors.INVALID_REQUEST, "The name of an ACL's resource can't be empty.")
-    if acl.resource_type == CLUSTER and acl.resource_name != CLUSTER_NAME:
+    if acl.resource_type == ResourceType.CLUSTER and acl.resource_name != CLUSTER_NAME:
         raise ControllerApiError(
             Errors.INVALID_REQUEST, f"The cluster's name in an ACL is {CLUSTER_NAME!r}, not {acl.resource_name!r}."
         )

@@ -1,8 +1,8 @@
 """The controller: turns commands into validated records, appends them, and answers when they are durable.
 
 The logic is pure: a command is a function of `ControllerState`, and `ActiveController` runs the commands of one epoch
-against the pending image. `QuorumController` gives it threads and an election, `EmbeddedController` a moment. What is
-re-exported here is imported when it is first asked for, so that naming the room costs nothing.
+against the pending image. `QuorumController` adds threads and an election; `EmbeddedController` runs a few commands in
+a tool. The exported names are imported when they are first used.
 """
 
 from __future__ import annotations

@@ -10,12 +10,12 @@ from rpds import HashTrieMap
 
 @attrs.frozen(kw_only=True)
 class ControllerConfig:
-    """How a controller behaves. Times end in their unit.
+    """The settings of a controller; names of times end in their unit.
 
-    `static_configs` are what the node's property file would hold: what a topic's effective configs fall back on.
-    `quorum_node_ids` are the controllers that a feature change must hear from, the node itself alone by default.
-    `max_idle_interval_ms` None writes no no-op records; `leader_imbalance_check_interval_seconds` None never
-    balances leaders (Kafka's `auto.leader.rebalance.enable=false`).
+    `static_configs` are the configs of the node's property file, which a topic's effective configs fall back on.
+    `quorum_node_ids` are the controllers that must support a new feature level, by default only the node itself.
+    Without `max_idle_interval_ms` no no-op records are written; without `leader_imbalance_check_interval_seconds`
+    leaders are never balanced (Kafka's `auto.leader.rebalance.enable=false`).
     """
 
     node_id: int
@@ -37,5 +37,5 @@ class ControllerConfig:
 
     @property
     def fence_interval_ms(self) -> float:
-        """How often stale brokers are looked for: an eighth of a session, 1 ms at least."""
+        """The interval between two checks for stale brokers: an eighth of the session timeout, at least 1 ms."""
         return max(1.0, self.broker_session_timeout_ms / 8)

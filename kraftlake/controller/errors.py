@@ -1,4 +1,4 @@
-"""How a command is refused: Kafka's error codes, and a refusal with its reason."""
+"""Kafka's error codes, and the refusal of a command with its reason."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kraftlake.runtime.errors import KraftlakeError
 
 
 class Errors(IntEnum):
-    """The errors that a controller answers with, by Kafka's code. Source: org.apache.kafka.common.protocol.Errors."""
+    """The errors of a controller, with Kafka's codes. Source: org.apache.kafka.common.protocol.Errors."""
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0
@@ -56,7 +56,7 @@ class Errors(IntEnum):
 
 @attrs.frozen
 class ApiError:
-    """What became of a part of a command: an error (or none) and its reason."""
+    """The outcome of one part of a command: an error (or none) and its reason."""
 
     NONE: ClassVar[ApiError]
 
@@ -65,7 +65,7 @@ class ApiError:
 
     @property
     def is_failure(self) -> bool:
-        """Whether it is an error at all."""
+        """Whether there is an error."""
         return self.error is not Errors.NONE
 
 
@@ -73,7 +73,7 @@ ApiError.NONE = ApiError(Errors.NONE)
 
 
 class ControllerApiError(KraftlakeError):
-    """A command, or one part of it, is refused; nothing of it is in the log (Kafka's ApiException)."""
+    """A command, or a part of it, is refused: none of its records are in the log (Kafka's ApiException)."""
 
     def __init__(self, error: Errors, message: str | None = None) -> None:
         super().__init__(f"{error.name}: {message}" if message else error.name)

@@ -1,4 +1,4 @@
-"""What a command is validated against: the pending image, the soft state beside it, and the moment."""
+"""The input of every command: the pending image, the soft state of brokers, the configuration and the time."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ T = TypeVar("T")
 class ControllerState:
     """The state of an active controller as a command sees it.
 
-    `image` is the pending one: what is in the log, and what was appended but is not durable yet. `next_offset` is
-    where the command's first record goes. `registration_offsets` holds where each broker's last RegisterBrokerRecord
-    lies; `kraft_version` is what the log's control records say. `now_ms` (wall clock) and `now_ns` (monotonic) are
-    the moment of the command; `random` and `new_id` are its only sources of chance.
+    `image` is the pending image: it includes records that were appended and are not durable yet. `next_offset` is the
+    offset of the command's first record. `registration_offsets` has the offset of each broker's last
+    RegisterBrokerRecord; `kraft_version` comes from the control records of the log. `now_ms` (wall clock) and `now_ns`
+    (monotonic) are the time of the command; `random` and `new_id` are its only sources of randomness.
     """
 
     config: ControllerConfig
@@ -53,7 +53,7 @@ class ControllerState:
 
     @property
     def metadata_version(self) -> MetadataVersion:
-        """What records may be written; there is one from the first activation on."""
+        """The finalized metadata.version; the first activation writes one."""
         version = self.image.features.metadata_version
         assert version is not None, "activation writes the metadata.version before any command runs"
         return version
@@ -66,12 +66,12 @@ class ControllerState:
 
     @property
     def elr_enabled(self) -> bool:
-        """Whether eligible leader replicas are kept (KIP-966)."""
+        """Whether partitions have eligible leader replicas (KIP-966)."""
         return self.image.features.is_elr_enabled
 
     @property
     def writer_options(self) -> ImageWriterOptions:
-        """How the state of a new partition is written."""
+        """The options for writing the state of a new partition."""
         return ImageWriterOptions(metadata_version=self.metadata_version, elr_enabled=self.elr_enabled)
 
     def registration(self, broker_id: int) -> BrokerRegistration | None:
@@ -84,12 +84,12 @@ class ControllerState:
         return broker is not None and not broker.fenced and not broker.in_controlled_shutdown
 
     def has_online_dir(self, broker_id: int, directory: Uuid) -> bool:
-        """Whether the broker can serve what lies in `directory`, as far as it has said."""
+        """Whether the broker has reported `directory` as online; reserved ids count as online, but for LOST."""
         broker = self.registration(broker_id)
         return broker is not None and broker.has_online_dir(directory)
 
     def default_dir(self, broker_id: int) -> Uuid:
-        """Where a new replica on the broker goes: its only directory, else it is left to the broker."""
+        """The directory of a new replica on the broker: its only one; UNASSIGNED if the broker has to choose."""
         if not self.metadata_version.is_directory_assignment_supported:
             return MIGRATING
         broker = self.registration(broker_id)
@@ -128,14 +128,14 @@ class ControllerState:
         return effective_topic_config(self.image.configs, self.config, topic, name)
 
     def fallback_topic_configs(self) -> Mapping[str, str | None]:
-        """What counts for a topic that says nothing, by name; worked out anew when what it rests on has changed."""
+        """The effective configs of a topic without own ones, by name; cached until one of their sources changes."""
         sources = fallback_sources(self.image.configs, self.config)
         if self._fallback is None or self._fallback[0] != sources:
             self._fallback = (sources, fallback_topic_configs(sources))
         return self._fallback[1]
 
     def effective_min_isr(self, topic: TopicImage) -> int:
-        """`min.insync.replicas` of a topic, its replication factor at most."""
+        """`min.insync.replicas` of a topic, at most its replication factor."""
         min_isr = effective_min_isr(self.image.configs, self.config, topic.name)
         return min(min_isr, len(topic.partitions[0].replicas))
 
@@ -146,4 +146,4 @@ class ControllerState:
 
 
 Command: TypeAlias = Callable[[ControllerState], ControllerResult[T]]
-"""Everything that a controller does: a function of its state, without I/O, clock or thread of its own."""
+"""A command of the controller: a function of its state, without I/O, clock or threads."""

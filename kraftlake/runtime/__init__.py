@@ -1,4 +1,4 @@
-"""What every room stands on: the error tree, moments of a log, the doors of rooms, tables for notebooks."""
+"""What all rooms use: errors, clocks, event queues, metrics, logging, moments of a log, tables for notebooks."""
 
 from __future__ import annotations
 

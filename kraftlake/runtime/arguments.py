@@ -1,6 +1,6 @@
-"""What callers give to public functions, checked at the door: a value of the wrong kind is a UsageError that shows it.
+"""Checks of arguments of public functions: a value of the wrong type is a UsageError that shows the value.
 
-What a value means (whether an offset is in the log, a path leads anywhere) is checked by whoever uses it.
+The functions that use a value check its meaning: whether an offset is in the log, or a path exists.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _BITS = 63
 
 
 def whole(given: Any, what: str = "an offset", *, least: int | None = None) -> int:
-    """A whole number that fits Kafka's 64 bits, numpy's integers too; `least` is the lowest that is allowed."""
+    """A whole number, also one of numpy's, that fits into Kafka's 64 bits; `least` is the lowest allowed value."""
     try:
         number = operator.index(given)
     except TypeError:
@@ -32,7 +32,7 @@ def whole(given: Any, what: str = "an offset", *, least: int | None = None) -> i
 
 
 def whole_or_none(given: Any, what: str = "an offset", *, least: int | None = None) -> int | None:
-    """As `whole`; None stays None."""
+    """As `whole`, but None is allowed."""
     return None if given is None else whole(given, what, least=least)
 
 
@@ -42,7 +42,7 @@ def text(given: Any, what: str) -> str:
 
 
 def path_text(given: str | os.PathLike[str], what: str = "a path") -> str:
-    """A path or URI as text: not empty, and without the null character that no file's name has."""
+    """A path or URI as text: not empty, and without a null character."""
     try:
         path = os.fspath(given)
     except TypeError:
@@ -53,12 +53,12 @@ def path_text(given: str | os.PathLike[str], what: str = "a path") -> str:
 
 
 def path_texts(given: Iterable[str | os.PathLike[str]], what: str = "a path") -> tuple[str, ...]:
-    """Some paths; a single one is no list of paths."""
+    """A list of paths; a single path is not allowed."""
     return tuple(path_text(path, what) for path in _several(given, f"a list of which each is {what}"))
 
 
 def texts(given: Iterable[str], what: str) -> tuple[str, ...]:
-    """Some strings; a single one is no list of strings."""
+    """A list of strings; a single string is not allowed."""
     return tuple(text(one, what) for one in _several(given, f"a list of which each is {what}"))
 
 
@@ -67,7 +67,7 @@ def instance(given: Any, kind: type[T], what: str) -> T: ...
 @overload
 def instance(given: Any, kind: tuple[type[Any], ...], what: str) -> Any: ...
 def instance(given: Any, kind: Any, what: str) -> Any:
-    """An object of a class, or of one of some classes."""
+    """An instance of a class, or of one of several classes."""
     if not isinstance(given, kind):
         raise _refused(given, what)
     return given

@@ -1,4 +1,4 @@
-"""pyarrow's compute functions and Parquet files, imported when they are first used: together they take 25 ms."""
+"""pyarrow's compute and parquet modules, imported at their first use: together the imports take 25 ms."""
 
 from __future__ import annotations
 

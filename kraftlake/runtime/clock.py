@@ -1,4 +1,4 @@
-"""Time, passed in: what reads a clock takes it as an argument, so that a simulator can turn the hands."""
+"""Clocks. Code that needs the time takes a clock as an argument, so that simulations and tests control the time."""
 
 from __future__ import annotations
 
@@ -7,45 +7,45 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Two readings of time, as org.apache.kafka.common.utils.Time has them."""
+    """Wall-clock and monotonic time. Source: org.apache.kafka.common.utils.Time."""
 
     def milliseconds(self) -> int:
-        """Wall-clock time, milliseconds since the epoch: for what is written down."""
+        """Wall-clock time, milliseconds since the epoch: for timestamps."""
         ...
 
     def nanoseconds(self) -> int:
-        """A reading that never goes back, in nanoseconds from anywhere: for deadlines and durations."""
+        """Monotonic time in nanoseconds, with any origin: for deadlines and durations."""
         ...
 
 
 class SystemClock:
-    """The machine's own time."""
+    """The time of the machine."""
 
     def milliseconds(self) -> int:
         """Wall-clock time, milliseconds since the epoch."""
         return time.time_ns() // 1_000_000
 
     def nanoseconds(self) -> int:
-        """A monotonic reading, in nanoseconds."""
+        """Monotonic time, in nanoseconds."""
         return time.monotonic_ns()
 
 
 class ManualClock:
-    """Time that stands still until `advance` is called: for simulations and tests."""
+    """A clock that only `advance` changes, for simulations and tests."""
 
     def __init__(self, now_ms: int = 0) -> None:
         self._now_ns = now_ms * 1_000_000
 
     def milliseconds(self) -> int:
-        """The time that was set, in milliseconds."""
+        """The current time, in milliseconds."""
         return self._now_ns // 1_000_000
 
     def nanoseconds(self) -> int:
-        """The time that was set, in nanoseconds."""
+        """The current time, in nanoseconds."""
         return self._now_ns
 
     def advance(self, milliseconds: float) -> None:
-        """Let time pass; ValueError for less than nothing."""
+        """Add to the time; ValueError for a negative duration."""
         if milliseconds < 0:
             raise ValueError(f"time can't go back by {-milliseconds} ms")
         self._now_ns += round(milliseconds * 1_000_000)

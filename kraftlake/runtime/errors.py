@@ -1,33 +1,33 @@
-"""The exceptions of kraftlake: one tree under `KraftlakeError`, each saying where the fault is and the way out."""
+"""The exceptions of kraftlake, all `KraftlakeError`: their messages have the place of the fault and a remedy."""
 
 from __future__ import annotations
 
 
 class KraftlakeError(Exception):
-    """A fault that its reader can act on: one clear sentence, with the offset, file, table or option at fault.
+    """A fault that the user can act on: one clear sentence, with the offset, file, table or option at fault.
 
-    The command line prints the message and exits with `exit_code`; anything else that escapes is a bug of ours.
+    The command line prints the message and exits with `exit_code`; any other exception that reaches it is a bug.
     """
 
     exit_code = 1
 
 
 class UsageError(KraftlakeError):
-    """What was asked for makes no sense whatever the data holds: a wrong option or argument."""
+    """A wrong option or argument, independent of the data."""
 
     exit_code = 2
 
 
 class NotASourceError(KraftlakeError):
-    """The path is missing, or is nothing that holds a metadata log; the message says what it is instead."""
+    """The path does not exist, or does not hold a metadata log; the message says what it is."""
 
 
 class CorruptDataError(KraftlakeError):
-    """Bytes that can't be what they should be: a bad CRC, a broken batch or record, a limit exceeded."""
+    """Invalid bytes: a wrong CRC, a malformed batch or record, an exceeded limit."""
 
 
 class UnknownRecordError(KraftlakeError):
-    """A record of a type or version that this release can't replay; `offset` is None where nobody gave it."""
+    """A record of a type or version that this release can't replay; `offset` is None if it is unknown."""
 
     def __init__(self, message: str, *, offset: int | None = None) -> None:
         super().__init__(message)
@@ -35,7 +35,7 @@ class UnknownRecordError(KraftlakeError):
 
 
 class ReplayError(KraftlakeError):
-    """A record that contradicts the image it is replayed on; `offset` is its own, None where nobody gave it."""
+    """A record that contradicts the image on which it is replayed; `offset` is its offset, None if it is unknown."""
 
     def __init__(self, message: str, *, offset: int | None = None) -> None:
         super().__init__(message)
@@ -43,19 +43,19 @@ class ReplayError(KraftlakeError):
 
 
 class OffsetError(KraftlakeError):
-    """An offset or time outside of what the source can answer for."""
+    """An offset or time outside of the range that the source covers."""
 
 
 class ImportConflictError(KraftlakeError):
-    """What is imported disagrees with the lake: a gap, another epoch or other bytes, another cluster."""
+    """Imported data contradicts the lake: a gap, another epoch, other bytes, another cluster."""
 
 
 class LakeError(KraftlakeError):
-    """A lake that is missing, in the way, of another schema, or being written by somebody else."""
+    """A lake does not exist, exists already, has another schema, or has another writer."""
 
 
 class FencedEpochError(LakeError):
-    """A writer of an epoch after which another was claimed: nothing of it is, or will be, in the log."""
+    """A later epoch than the writer's was claimed; none of the append is, or will be, in the log."""
 
     def __init__(self, epoch: int, current_epoch: int) -> None:
         super().__init__(
@@ -66,7 +66,7 @@ class FencedEpochError(LakeError):
 
 
 class EndOffsetError(LakeError):
-    """A writer of the current epoch that is wrong about where the log ends; nothing of it is in the log."""
+    """The writer expects another end of the log; none of the append is in the log."""
 
     def __init__(self, expected: int, actual: int) -> None:
         super().__init__(
@@ -77,7 +77,7 @@ class EndOffsetError(LakeError):
 
 
 class QueueFullError(KraftlakeError):
-    """More is waiting than may wait; nothing of what was refused will be done."""
+    """A queue is full; the refused item will not be processed."""
 
 
 class UnwritableMetadataError(KraftlakeError):
@@ -85,4 +85,4 @@ class UnwritableMetadataError(KraftlakeError):
 
 
 class EnvironmentFaultError(KraftlakeError):
-    """Something outside is missing: Java, a package, a permission."""
+    """The environment lacks something: Java, a package, a permission."""

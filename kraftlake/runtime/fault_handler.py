@@ -1,4 +1,4 @@
-"""What becomes of a fault in a part that runs on its own: somebody is told, by name, and decides."""
+"""Handlers of faults in parts that run in the background."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from kraftlake.runtime.log import get_logger
 
 
 class FaultHandler(Protocol):
-    """Takes what went wrong. Source: org.apache.kafka.server.fault.FaultHandler."""
+    """Handles faults. Source: org.apache.kafka.server.fault.FaultHandler."""
 
     def handle_fault(self, what: str, cause: BaseException | None = None) -> None:
-        """Take a fault: `what` says in a few words which part failed at what, `cause` is the exception, if any."""
+        """Handle a fault: `what` names the action that failed, `cause` is the exception, if there is one."""
         ...
 
 
@@ -21,9 +21,9 @@ class LoggingFaultHandler:
     def __init__(self, name: str) -> None:
         self._log = get_logger().bind(fault_handler=name)
         self.faults = 0
-        """How many were handled."""
+        """The number of handled faults."""
 
     def handle_fault(self, what: str, cause: BaseException | None = None) -> None:
-        """Log and count."""
+        """Log and count the fault."""
         self.faults += 1
         self._log.error("fault", what=what, cause=None if cause is None else f"{type(cause).__name__}: {cause}")

@@ -1,4 +1,4 @@
-"""What objects show of themselves in a notebook: small tables, every text escaped."""
+"""HTML tables for notebooks; all text is escaped."""
 
 from __future__ import annotations
 

@@ -26,9 +26,9 @@ _PREFIX_LENGTH: Final = re.compile(r"[+-]?\d+")
 def inet_address(text: str) -> bytes | None:
     """The bytes of an address literal, 4 or 16; None for anything else, such as a host name.
 
-    As in Java, an IPv4 address may have one to four numbers (`10.1` is 10.0.0.1), all decimal; an IPv6 address may
-    stand in brackets and have a zone; an IPv6 address that maps an IPv4 one is that IPv4 address. The name of a zone is
-    not looked for among the network interfaces.
+    As in Java, an IPv4 address may have one to four numbers (`10.1` is 10.0.0.1), all decimal; an IPv6 address may be
+    in brackets and have a zone; an IPv4-mapped IPv6 address is returned as the IPv4 address. The name of a zone is not
+    checked against the network interfaces.
     """
     bracketed = text.startswith("[") and text.endswith("]")
     if bracketed:
@@ -38,7 +38,7 @@ def inet_address(text: str) -> bytes | None:
         if address is not None:
             return address
     literal, percent, zone = text.partition("%")
-    # Python refuses to read thousands of digits; eleven are above the largest zone already.
+    # Python refuses to parse thousands of digits; a number of eleven digits is above the largest zone.
     if percent and (not zone or (_DIGITS.fullmatch(zone) and int(zone.lstrip("0")[:11] or "0") > _LARGEST_ZONE)):
         return None
     address = _ipv6(literal)

@@ -1,4 +1,4 @@
-"""The names that a package exports, imported when they are first used."""
+"""Exports of a package that are imported when they are first used."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _IMPORT = re.compile(r"^    from (\S+) import (\([^)]*\)|[^\n#]*)", re.MULTILINE
 def lazy_exports(package: str, exported: Sequence[str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """`__getattr__, __dir__ = lazy_exports(__name__, __all__)`, at the end of a package's `__init__`.
 
-    Each name comes from the module that the package imports it from under `if TYPE_CHECKING:`: type checkers and the
-    interpreter read the same lines. `dir`, `help` and completion list all names that are `exported`. A name whose
-    module imports a package that only an extra installs raises EnvironmentFaultError.
+    The package imports each name under `if TYPE_CHECKING:`, so that type checkers and the interpreter read the same
+    lines. `dir`, `help` and completion list all `exported` names. A name whose module needs a package that only an
+    extra installs raises EnvironmentFaultError.
     """
 
     @cache
@@ -45,7 +45,7 @@ def lazy_exports(package: str, exported: Sequence[str]) -> tuple[Callable[[str],
 
 
 def exported_homes(source: str) -> dict[str, tuple[str, str]]:
-    """The module that each name comes from, and its name there, by the indented imports in a package's source."""
+    """The module of each name and its name there, by the indented imports in a package's source."""
     found = {}
     for module, names in _IMPORT.findall(source):
         for imported in filter(None, map(str.strip, names.strip("()").split(","))):

@@ -1,4 +1,4 @@
-"""A module that is imported when something in it is first asked for."""
+"""A module that is imported at the first access to an attribute."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class LazyModule:
-    """Stands for the module `name`; once an attribute was asked for, it is as quick as one of its own."""
+    """A proxy of the module `name`; it keeps each attribute after the first access."""
 
     def __init__(self, name: str) -> None:
         self.__name__ = name

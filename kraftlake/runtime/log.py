@@ -1,4 +1,4 @@
-"""Where the rooms log to: structlog, with bound context."""
+"""Loggers of structlog, with bound context."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 def get_logger(*names: str) -> Any:
-    """A structlog logger, which is made when it is first needed: structlog's import takes 60 ms.
+    """A structlog logger that is created at its first use, since the import of structlog takes 60 ms.
 
-    Who has not configured structlog gets warnings and errors on stderr, where they are in nobody's way: stdout, its own
-    default, is for answers. Configuring it, before or later, decides otherwise.
+    If structlog is not configured, warnings and errors go to stderr; its own default, stdout, is for results. Any
+    configuration of structlog, before or after, has precedence.
     """
     return _LaterLogger(names)
 
 
 @contextmanager
 def without_logs() -> Iterator[None]:
-    """Nothing is logged meanwhile but what is critical; then structlog is as it was before, be it that nobody chose."""
+    """Log only critical events within the context, and restore the configuration of structlog after it."""
     import structlog
 
     before = structlog.get_config() if structlog.is_configured() else None
@@ -37,7 +37,7 @@ def without_logs() -> Iterator[None]:
 
 
 class _LaterLogger:
-    """Stands for a structlog logger. What is below a warning wants no structlog that nobody has imported."""
+    """A proxy of a structlog logger. Events below a warning are dropped while structlog is not imported."""
 
     __slots__ = ("_context", "_names")
 
@@ -46,16 +46,16 @@ class _LaterLogger:
         self._context = context
 
     def bind(self, **values: Any) -> _LaterLogger:
-        """The same with more context."""
+        """The logger with more context."""
         return _LaterLogger(self._names, {**self._context, **values})
 
     def debug(self, *event: Any, **values: Any) -> None:
-        """Log it, where somebody may want that."""
+        """Log the event if structlog is imported."""
         if "structlog" in sys.modules:
             self._logger().debug(*event, **values)
 
     def info(self, *event: Any, **values: Any) -> None:
-        """Log it, where somebody may want that."""
+        """Log the event if structlog is imported."""
         if "structlog" in sys.modules:
             self._logger().info(*event, **values)
 

@@ -1,4 +1,4 @@
-"""Metrics under Kafka's names: gauges that are read when somebody asks."""
+"""Metrics under Kafka's names: gauges that are read on request."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Tags = tuple[tuple[str, str], ...]
 
 @attrs.frozen
 class MetricName:
-    """A metric as JMX has it: `group:type=…,name=…,tag=…`; `attribute` for those that are attributes of their bean.
+    """The JMX name of a metric: `group:type=…,name=…,tag=…`.
 
     Source: com.yammer.metrics.core.MetricName, org.apache.kafka.common.MetricName.
     """
@@ -32,14 +32,14 @@ class MetricName:
 
     @property
     def prometheus_name(self) -> str:
-        """What Kafka's usual JMX exporter makes of it: all in lower case, with underscores."""
+        """The name in Kafka's usual JMX exporter: lower case, with underscores."""
         parts = f"{self.group}_{self.type}_{self.name}".lower()
         return "".join(c if c.isalnum() else "_" for c in parts)
 
 
 @attrs.frozen
 class Sample:
-    """A metric's value at the time of asking; `description` is one line for people."""
+    """The current value of a metric; `description` is one line of text."""
 
     name: MetricName
     value: float
@@ -47,11 +47,11 @@ class Sample:
 
 
 Gauge = Callable[[], float | Mapping[Tags, float]]
-"""Reads a value, or the values by tags where there is one for each of something."""
+"""Returns a value, or values by tags."""
 
 
 class MetricsRegistry:
-    """The metrics of a process. Any thread may ask; each gauge reads what its owner has set, without a lock.
+    """The metrics of a process, for any thread; gauges read the values of their owners without a lock.
 
     Source: com.yammer.metrics.core.MetricsRegistry.
     """
@@ -61,14 +61,14 @@ class MetricsRegistry:
         self._lock = threading.Lock()
 
     def gauge(self, name: MetricName, description: str, read: Gauge) -> None:
-        """Show what `read` gives under `name`; ValueError when the name is taken."""
+        """Register the gauge `read` under `name`; ValueError if the name is taken."""
         with self._lock:
             if name in self._gauges:
                 raise ValueError(f"there is a metric {name} already")
             self._gauges[name] = (read, description)
 
     def samples(self) -> list[Sample]:
-        """All values, by name; a gauge that raises is logged and left out."""
+        """All values, sorted by name; a gauge that raises is logged and left out."""
         with self._lock:
             gauges = sorted(self._gauges.items(), key=lambda item: str(item[0]))
         samples: list[Sample] = []
@@ -76,13 +76,13 @@ class MetricsRegistry:
             try:
                 value = read()
                 values = sorted(value.items()) if isinstance(value, Mapping) else [((), value)]
-            except Exception as fault:  # the owner may be changing what it reads: the others are shown
+            except Exception as fault:  # a fault of one owner must not hide the other metrics
                 _log.error("gauge_failed", metric=str(name), cause=f"{type(fault).__name__}: {fault}")
                 continue
             samples += [Sample(attrs.evolve(name, tags=(*name.tags, *tags)), at, description) for tags, at in values]
         return samples
 
     def value(self, text: str) -> float:
-        """The value of the metric whose name reads so; KeyError when there is none."""
+        """The value of the metric with that full name; KeyError if there is none."""
         values = {str(sample.name): sample.value for sample in self.samples()}
         return values[text]

@@ -1,4 +1,4 @@
-"""Metrics over HTTP, in the text form that Prometheus scrapes."""
+"""Metrics over HTTP, in the text format of Prometheus."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kraftlake.runtime.metrics import MetricsRegistry
 
 
 class _Samples(Collector):
-    """The registry's samples as Prometheus has them: one family a name and set of tags."""
+    """The samples as Prometheus metric families: one family for each name and set of tag keys."""
 
     def __init__(self, registry: MetricsRegistry) -> None:
         self._registry = registry
@@ -33,10 +33,10 @@ class _Samples(Collector):
 
 
 class MetricsServer:
-    """Serves a registry at `http://HOST:PORT/metrics` until `close`, on threads of its own.
+    """Serves a registry at `http://HOST:PORT/metrics` until `close`, on its own threads.
 
-    It shows names of brokers and features to whoever asks, so another than a loopback address is refused with
-    UsageError unless `insecure`. `port` 0 takes a free one. EnvironmentFaultError when the port is taken.
+    Everyone who reaches the address can read the metrics, so an address that is not loopback is refused with UsageError
+    unless `insecure`. Port 0 takes a free port. EnvironmentFaultError if the port is taken.
     """
 
     def __init__(
@@ -58,12 +58,12 @@ class MetricsServer:
 
     @property
     def url(self) -> str:
-        """Where the metrics are."""
+        """The URL of the metrics."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"http://{host}:{self.port}/metrics"
 
     def close(self) -> None:
-        """Serve no more."""
+        """Stop the server."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()

@@ -1,4 +1,4 @@
-"""Moments of a log as callers name them: an int is an offset, text or a datetime is a time."""
+"""Moments of a log in arguments: an int is an offset, text or a datetime is a time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kraftlake.runtime.arguments import whole
 from kraftlake.runtime.errors import UsageError
 
 Moment: TypeAlias = int | str | datetime
-"""An offset, or a time in ISO 8601 or as a datetime, in UTC unless it names a zone."""
+"""An offset, or a time as ISO 8601 or a datetime, in UTC unless it has a time zone."""
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _WHOLE_NUMBER = re.compile(r"\s*[+-]?\d+\s*")
@@ -18,12 +18,12 @@ _NO_TIME = "not a time: give ISO 8601 (2026-11-21T08:00:00Z) or milliseconds sin
 
 
 def is_whole_number(text: str) -> bool:
-    """Whether a text is an offset or milliseconds, not ISO 8601 (which `datetime` would read 20261121 as)."""
+    """Whether a text is an offset or milliseconds; `datetime` would read 20261121 as ISO 8601."""
     return _WHOLE_NUMBER.fullmatch(text) is not None
 
 
 def offset_or_time(given: Any) -> int | datetime:
-    """An offset as an int, or a time as an aware datetime in UTC. Raises UsageError for what is neither."""
+    """An offset as an int, or a time as an aware datetime in UTC. Raises UsageError for any other value."""
     if isinstance(given, datetime):
         return _in_utc(given)
     if isinstance(given, str):
@@ -36,7 +36,7 @@ def offset_or_time(given: Any) -> int | datetime:
 def time_of(given: Any) -> datetime:
     """A time as an aware datetime in UTC: milliseconds since 1970 (also as text), ISO 8601 or a datetime.
 
-    Raises UsageError for what is none.
+    Raises UsageError for any other value.
     """
     if isinstance(given, datetime):
         return _in_utc(given)
@@ -49,7 +49,7 @@ def time_of(given: Any) -> datetime:
 
 
 def moment_of(at: Any, at_time: Any) -> int | datetime | None:
-    """The moment that either of two arguments names; None where neither is given, UsageError where both are."""
+    """The moment in one of two arguments; None if both are None, UsageError if both are given."""
     if at_time is None:
         return None if at is None else offset_or_time(at)
     if at is not None:

@@ -1,4 +1,4 @@
-"""The items of an iterator, each made on another thread while the one before it is in use."""
+"""Items of an iterator that another thread makes while the previous item is in use."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ T = TypeVar("T")
 
 @contextmanager
 def prefetch(items: Iterable[T]) -> Iterator[Iterator[T]]:
-    """`with prefetch(items) as made: for item in made: …`, for items whose making leaves the GIL to others.
+    """`with prefetch(items) as made: for item in made: …`, for items whose making releases the GIL.
 
-    At most one is made before somebody asks for it. What the making raises comes where its item would. Leaving the
-    `with` waits for the item that is being made, and closes `items` where that can be. Where there is one processor
-    only, no thread is started.
+    At most one item is made ahead. An exception is raised in place of its item. The end of the `with` block waits for
+    the item in progress, and closes `items` if it has a `close`. With a single processor no thread is started.
     """
     if _processors() < 2:
         yield iter(items)
@@ -32,13 +31,13 @@ def prefetch(items: Iterable[T]) -> Iterator[Iterator[T]]:
 
 
 def _processors() -> int:
-    """How many of them this process may use, where the system tells."""
+    """The number of processors that this process may use, if the system has that number."""
     allowed = getattr(os, "sched_getaffinity", None)
     return (os.cpu_count() or 1) if allowed is None else len(allowed(0))
 
 
 class _Maker(threading.Thread):
-    """Makes an item for each permit; an exception stands for the end."""
+    """Makes an item for each permit; the last result is an exception, StopIteration at the end."""
 
     def __init__(self, items: Iterable[T]) -> None:
         super().__init__(name="one-ahead", daemon=True)
@@ -60,7 +59,7 @@ class _Maker(threading.Thread):
                 close()
 
     def taken(self) -> Iterator[T]:
-        """The items as they come."""
+        """Yield the items."""
         while True:
             item, fault = self._made.get()
             if isinstance(fault, StopIteration):
@@ -71,7 +70,7 @@ class _Maker(threading.Thread):
             self._permits.release()
 
     def stop(self) -> None:
-        """Make no more, and wait until nothing is made."""
+        """Stop, and wait for the thread's end."""
         self._stopped = True
         self._permits.release()
         self.join()

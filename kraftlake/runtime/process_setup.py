@@ -1,4 +1,4 @@
-"""The setup of a process that works on columns and that kraftlake starts itself: memory, threads and pandas."""
+"""The setup of processes that kraftlake starts to work on columns: memory, threads and pandas."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _M_TOP_PAD: Final = -2
 _M_MMAP_THRESHOLD: Final = -3
 _MIB: Final = 1 << 20
 _SETTINGS: Final = {
-    _M_MMAP_THRESHOLD: 32 * _MIB,  # the most that glibc takes
+    _M_MMAP_THRESHOLD: 32 * _MIB,  # the maximum of glibc
     _M_TRIM_THRESHOLD: 512 * _MIB,
     _M_TOP_PAD: 16 * _MIB,
 }
@@ -26,12 +26,11 @@ _PANDAS: Final = "pandas"
 
 
 def configure_process() -> None:
-    """Keep freed memory, keep pyarrow from importing pandas, and let numpy start no threads.
+    """Keep freed memory, prevent pyarrow's import of pandas, and let numpy start no threads.
 
-    numpy's library for matrices starts a thread for each further core, which waits for work in a loop and takes the
-    core from other threads; kraftlake multiplies no matrices. A variable of the environment has precedence, and numpy
-    itself where it is imported already. Commands and benchmarks call this before they import numpy or pyarrow and
-    start threads.
+    numpy's matrix library starts a thread for each further core, which waits in a loop and takes processor time from
+    other threads; kraftlake multiplies no matrices. Environment variables have precedence. Commands and benchmarks call
+    this before they import numpy or pyarrow and start threads; it has no effect on a numpy that is already imported.
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     keep_freed_memory()
@@ -39,13 +38,12 @@ def configure_process() -> None:
 
 
 def keep_freed_memory() -> bool:
-    """Keep freed memory for the next allocations; returns whether the process does so now.
+    """Keep freed memory for the next allocations; returns whether the setting is active.
 
-    Work on columns allocates and frees arrays of some megabytes all the time. By default each of them is mapped anew,
-    and the kernel clears its pages each time. The peak of memory stays the same, but up to half a GiB of it is not
-    returned to the system before the process ends. The C library then serves numpy's arrays and Arrow's, whose own pool
-    returns memory after milliseconds. Does nothing without glibc, and nothing against an environment variable of
-    glibc's or Arrow's.
+    Work on columns allocates and frees many arrays of some megabytes. By default each array is mapped separately, and
+    the kernel clears its pages. Peak memory stays the same, but up to half a GiB is not returned to the system before
+    the process ends. Arrow then also allocates from the C library, since Arrow's own pool returns memory after
+    milliseconds. Does nothing without glibc. Environment variables of glibc and Arrow have precedence.
     """
     if any(name in os.environ for name in _CHOSEN_BY_USER):
         return False
@@ -60,12 +58,12 @@ def keep_freed_memory() -> bool:
 
 
 def skip_pandas() -> None:
-    """Keep pyarrow from importing pandas at its first conversion of a Python object.
+    """Prevent pyarrow's import of pandas at its first conversion of a Python object.
 
-    The import takes a quarter of a second of CPU, as long as a hundred thousand records; pyarrow tries it once and
-    remembers the result. `import pandas` and pyarrow's `to_pandas` work as before, but `pa.array` takes a Series for
-    any other sequence, and pandas' NA for an unknown object: call this only in a process that makes neither, before it
-    starts threads. Does nothing where pandas is imported already.
+    The import takes a quarter of a second of CPU time, as much as a hundred thousand records; pyarrow tries it once and
+    remembers the result. `import pandas` and `to_pandas` still work, but `pa.array` treats a Series like any other
+    sequence, and the NA of pandas as an unknown object: call this only in a process without either, before it starts
+    threads. Does nothing if pandas is already imported.
     """
     if _PANDAS in sys.modules:
         return
@@ -74,7 +72,7 @@ def skip_pandas() -> None:
     unseen = _Unseen()
     sys.meta_path.insert(0, unseen)
     try:
-        pa.array([0]).to_numpy()  # there are two that look, one for either way
+        pa.array([0]).to_numpy()  # the conversions to and from Python each try the import
     finally:
         sys.meta_path.remove(unseen)
 

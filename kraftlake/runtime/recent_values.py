@@ -1,4 +1,4 @@
-"""The newest of many values, and their quantiles: a histogram for metrics."""
+"""The most recent values of a series, and their quantiles: a histogram for metrics."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ QUANTILES = (0.5, 0.95, 0.99, 0.999)
 
 
 class RecentValues:
-    """One thread adds, any may ask. The last 1028 values are kept: as many as in a histogram of Kafka's.
+    """The last 1028 values, as in Kafka's histograms; one thread adds values, any thread may read.
 
     Source: com.yammer.metrics.core.Histogram.
     """
@@ -22,12 +22,12 @@ class RecentValues:
         self.count = 0
 
     def add(self, value: float) -> None:
-        """Take a value in; the oldest goes where there are too many."""
+        """Add a value, in place of the oldest one if there are 1028."""
         self._values.append(value)
         self.count += 1
 
     def quantiles(self) -> Mapping[Tags, float]:
-        """The values below which half, 95, 99 and 99.9 % of those kept lie, tagged as Prometheus does; 0 for none."""
+        """The quantiles 0.5, 0.95, 0.99 and 0.999 of the kept values, tagged as in Prometheus; 0 without values."""
         values = sorted(self._values.copy())
         last = len(values) - 1
         return {(("quantile", str(part)),): values[round(part * last)] if values else 0.0 for part in QUANTILES}

@@ -1,4 +1,4 @@
-"""Tasks at their time, once or again and again, on the thread of an event queue."""
+"""Delayed and periodic tasks on the thread of an event queue."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _log = get_logger(__name__)
 
 @attrs.define(kw_only=True, eq=False)
 class ScheduledTask:
-    """A task that waits for its time; `cancel` forgets it."""
+    """A scheduled task."""
 
     name: str
     is_cancelled: bool = False
@@ -27,35 +27,35 @@ class ScheduledTask:
     _queue: EventQueue = attrs.field(alias="queue", repr=False)
 
     def cancel(self) -> None:
-        """Do not run it any more; a run that is under way ends."""
+        """Do not run the task again; a run in progress ends normally."""
         self.is_cancelled = True
         self._queue.cancel_deferred(self._tag)
 
     def wait(self) -> None:
-        """Let it wait in the queue."""
+        """Add the task to the queue."""
         self._queue.schedule_deferred(self._tag, self._due_ns, self)
 
     def run(self) -> None:
-        """Its time has come. A fault is logged by the task's name, and a periodic one comes again all the same."""
+        """Run the task; a fault is logged with the task's name, and a periodic task runs again."""
         if self.is_cancelled:
             return
         try:
             self._run()
-        except Exception as fault:  # a task is not to stop the others
+        except Exception as fault:  # a faulty task must not stop the others
             _log.error("task_failed", task=self.name, cause=f"{type(fault).__name__}: {fault}")
         if self._period_ns is not None and not self.is_cancelled:
-            # what was missed while others took their time is not made up for
+            # missed runs are skipped
             self._due_ns = max(self._due_ns + self._period_ns, self._queue.clock.nanoseconds())
             self.wait()
 
     def handle_exception(self, error: Exception) -> None:
-        """It will not run any more: the scheduler ends."""
+        """Ignore the end of the queue."""
         if not isinstance(error, EventQueueClosedError):
             raise error
 
 
 class Scheduler:
-    """Runs tasks one at a time on `queue`: a thread's, or one that a test turns.
+    """Runs tasks one at a time on `queue`.
 
     Source: org.apache.kafka.server.util.KafkaScheduler.
     """
@@ -67,9 +67,9 @@ class Scheduler:
     def schedule(
         self, name: str, task: Callable[[], None], *, delay_ms: float = 0, period_ms: float | None = None
     ) -> ScheduledTask:
-        """Run `task` in `delay_ms`, and then every `period_ms`, or once; `name` is what it is called in messages.
+        """Run `task` after `delay_ms`, and then every `period_ms` if that is given; `name` is its name in messages.
 
-        Nothing happens after `shutdown`. ValueError for a period that is not above 0.
+        No task runs after `shutdown`. ValueError for a period that is not above 0.
         """
         if period_ms is not None and period_ms <= 0:
             raise ValueError(f"task {name} can't run every {period_ms} ms")
@@ -85,9 +85,9 @@ class Scheduler:
         return scheduled
 
     def after(self, delay_ms: float, task: Callable[[], None]) -> None:
-        """Run `task` once, in `delay_ms`."""
+        """Run `task` once, after `delay_ms`."""
         self.schedule("once", task, delay_ms=delay_ms)
 
     def shutdown(self) -> None:
-        """Run nothing any more; returns when what is running has ended."""
+        """Run no more tasks; returns when the running task has ended."""
         self.queue.close()

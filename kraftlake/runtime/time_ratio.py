@@ -1,4 +1,4 @@
-"""How much of the time something took, as a share of all time since it was last asked."""
+"""The share of time that an activity takes."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import threading
 
 
 class TimeRatio:
-    """Durations are recorded by whoever spends the time; `measure` gives their share, and begins anew.
+    """Sums recorded durations; `measure` returns their share of the time and restarts the sum.
 
-    The share is that of the time between the last recording before the last `measure` (or the first recording, which
-    only marks the beginning) and the newest one. Where nothing was recorded in between it is `default`. Any thread may
-    ask. Source: org.apache.kafka.server.metrics.TimeRatio.
+    The time is that from the last recording before the previous `measure` (or the first recording, which only marks the
+    start) to the newest one. Without a recording in between, the share is `default`. For any thread. Source:
+    org.apache.kafka.server.metrics.TimeRatio.
     """
 
     def __init__(self, default: float) -> None:
@@ -22,7 +22,7 @@ class TimeRatio:
         self._total_ns = 0
 
     def record(self, duration_ns: int, now_ns: int) -> None:
-        """`duration_ns` were spent up to `now_ns`."""
+        """Add a duration that ended at `now_ns`."""
         with self._lock:
             if self._from_ns is None:
                 self._from_ns = now_ns
@@ -31,7 +31,7 @@ class TimeRatio:
                 self._to_ns = now_ns
 
     def measure(self) -> float:
-        """The share, 0 to 1, since it was last measured."""
+        """The share, 0 to 1, since the previous call."""
         with self._lock:
             if self._from_ns is None or self._to_ns is None:
                 return self._default

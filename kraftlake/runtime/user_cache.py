@@ -1,6 +1,6 @@
-"""Where kraftlake keeps what it can make again: Spark's jars and compiled code. Any of it can be deleted at any time.
+"""The cache folders of a user, for Spark's jars and compiled code. They can be deleted at any time.
 
-Code that lies there is run, so each folder belongs to the user alone (mode 0700).
+Their code is executed, so each folder belongs to the user alone (mode 0700).
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from kraftlake.runtime.errors import EnvironmentFaultError
 
 
 def user_cache() -> Path:
-    """kraftlake's cache folder of this user, made when missing, for nobody else to read (0700).
+    """The cache folder of this user, created if missing, with mode 0700.
 
     `$KRAFTLAKE_CACHE`, else `kraftlake` under `$XDG_CACHE_HOME`, else `~/.cache/kraftlake`. Raises
-    EnvironmentFaultError where it can't be made, or belongs to another user.
+    EnvironmentFaultError if it can't be created, or belongs to another user.
     """
     try:
         cache = _user_cache_path()
         cache.mkdir(mode=0o700, parents=True, exist_ok=True)
         if stat.S_IMODE(cache.stat().st_mode) != 0o700:
             cache.chmod(0o700)
-    except (OSError, RuntimeError) as fault:  # the latter: there is no home folder
+    except (OSError, RuntimeError) as fault:  # RuntimeError: there is no home folder
         place, reason = (fault.filename, fault.strerror) if isinstance(fault, OSError) else ("~/.cache", fault)
         raise EnvironmentFaultError(
             f"the cache folder {place} can't be used ({reason}): set KRAFTLAKE_CACHE to a folder of yours"
@@ -39,20 +39,20 @@ def _user_cache_path() -> Path:
 
 
 def temporary_cache() -> Path:
-    """A folder of this user alone under `$TMPDIR`, else /tmp, made when missing: for what `user_cache` can't hold.
+    """A private folder under `$TMPDIR`, else /tmp, created if missing: in place of an unusable `user_cache`.
 
-    Raises OSError where it can't be made or belongs to another user.
+    Raises OSError if it can't be created or belongs to another user.
     """
     return private_folder(temporary_cache_path())
 
 
 def temporary_cache_path() -> Path:
-    """The path of `temporary_cache`, which need not exist."""
+    """The path of `temporary_cache`, which may not exist."""
     return Path(os.environ.get("TMPDIR") or "/tmp") / f"kraftlake-{os.getuid()}"  # noqa: S108 - its owner is checked
 
 
 def private_folder(folder: Path) -> Path:
-    """`folder`, made when missing, of mode 0700; raises OSError where it is a link or belongs to another user."""
+    """Create `folder` if missing, with mode 0700; OSError if it is a link or belongs to another user."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode):

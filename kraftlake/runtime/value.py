@@ -1,4 +1,4 @@
-"""Equality, hash and repr of data classes, written once instead of compiled for each of them."""
+"""Equality, hash and repr of data classes, defined once for all of them."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import attrs
 
 
 class Value:
-    """Base of attrs classes with `eq=False, repr=False`: they are equal, hashed and shown as attrs would have it.
+    """Base of attrs classes with `eq=False, repr=False`, with the same results as the methods that attrs generates.
 
-    attrs compiles these functions for each class when it is made, which is most of what it takes to make one: for the
-    classes of a process that reads a lake a twentieth of the time until its first image.
+    attrs compiles these methods for each class at import, which takes half of the time to create a class: 9 ms for the
+    classes of a process that reads a lake.
     """
 
     __slots__ = ()

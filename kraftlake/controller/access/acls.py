@@ -1,4 +1,4 @@
-"""ACLs are created and deleted.
+"""Creation and deletion of ACLs.
 
 Sources: org.apache.kafka.controller.AclControlManager and kafka.server.AclApis of Kafka 4.4.
 """
@@ -28,10 +28,10 @@ CLUSTER_NAME: Final = "kafka-cluster"
 
 @attrs.frozen(kw_only=True)
 class AclFilter:
-    """Which ACLs are meant; None, or ANY (1) for a code, matches all.
+    """A filter of ACLs; None, or ANY (1) for a code, matches all.
 
-    The pattern type MATCH (2) means every ACL that would say something about a resource of that name: of the name
-    itself, a prefix of it, or all.
+    The pattern type MATCH (2) matches every ACL that applies to a resource of that name: by the literal name, a prefix
+    or the wildcard.
     """
 
     resource_type: int = ANY
@@ -43,7 +43,7 @@ class AclFilter:
     permission_type: int = ANY
 
     def matches(self, acl: StandardAcl) -> bool:
-        """Whether the ACL is meant."""
+        """Whether the filter matches an ACL."""
         return (
             self.resource_type in (ANY, acl.resource_type)
             and self._matches_name(acl)
@@ -66,7 +66,7 @@ class AclFilter:
 
 
 def create_acls(state: ControllerState, acls: Sequence[StandardAcl]) -> ControllerResult[list[ApiError]]:
-    """Create the ACLs that aren't there yet; each is answered, in order."""
+    """Create the ACLs that do not exist yet; the response has one answer for each, in order."""
     existing = set(state.image.acls.acls.values())
     answers = []
     records = []
@@ -123,16 +123,16 @@ def _check_range(state: ControllerState, host: str) -> None:
 
 @attrs.frozen
 class DeletedAcls:
-    """What a filter has deleted."""
+    """The ACLs that one filter has deleted."""
 
     error: ApiError
     acls: tuple[StandardAcl, ...] = ()
 
 
 def delete_acls(state: ControllerState, filters: Sequence[AclFilter]) -> ControllerResult[list[DeletedAcls]]:
-    """Delete all ACLs that the filters mean; an ACL that two of them mean is in both answers.
+    """Delete all ACLs that the filters match; an ACL that two filters match is in both answers.
 
-    Raises ControllerApiError(INVALID_REQUEST) for more than 10,000 at once.
+    Raises ControllerApiError(INVALID_REQUEST) for more than 10,000 ACLs.
     """
     answers = []
     removed: dict[Uuid, None] = {}

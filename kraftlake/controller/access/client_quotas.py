@@ -1,4 +1,4 @@
-"""Client quotas are set and removed. Source: org.apache.kafka.controller.ClientQuotaControlManager of Kafka 4.4."""
+"""Changes of client quotas. Source: org.apache.kafka.controller.ClientQuotaControlManager of Kafka 4.4."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ USER_AND_CLIENT_KEYS: Final[Mapping[str, str]] = {
 IP_KEYS: Final[Mapping[str, str]] = {"connection_creation_rate": "INT"}
 _HOST_NAME: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?")
 _NUMBER: Final = re.compile(r"0[xX][0-9A-Fa-f]*|[0-9]+")
-"""What the last label of a host's name is not: it would be taken for an IPv4 address (RFC 1123, 2.1)."""
+"""The last label of a host name can't match this: it would be read as an IPv4 address (RFC 1123, 2.1)."""
 
 
 @attrs.frozen(kw_only=True)
 class QuotaAlteration:
-    """The entity as (type, name) pairs, a name of None being the default, and its quotas: a value of None removes."""
+    """An entity as (type, name) pairs, None for the default, and its new quotas; a value of None removes a quota."""
 
     entity: tuple[tuple[str, str | None], ...]
     ops: Sequence[tuple[str, float | None]]
@@ -41,7 +41,7 @@ class QuotaAlteration:
 def alter_client_quotas(
     state: ControllerState, alterations: Sequence[QuotaAlteration], *, validate_only: bool = False
 ) -> ControllerResult[dict[ClientQuotaEntity, ApiError]]:
-    """Change the quotas of entities, each as a whole or not at all; an entity may be named once."""
+    """Change the quotas of entities, each as a whole or not at all; an entity may be named only once."""
     named: set[ClientQuotaEntity] = set()
 
     def alter(entity: ClientQuotaEntity, ops: Sequence[tuple[str, float | None]]) -> list[ApiMessageAndVersion]:
@@ -105,7 +105,7 @@ def _keys_of(entity: ClientQuotaEntity) -> Mapping[str, str]:
 
 
 def _is_address(text: str) -> bool:
-    """Whether it is an address as Java reads one, or could be the name of a host; names are not looked up here."""
+    """Whether the text is an address as Java reads it, or a possible host name; names are not resolved."""
     if inet_address(text) is not None:
         return True
     return _HOST_NAME.fullmatch(text) is not None and _NUMBER.fullmatch(text.rpartition(".")[2]) is None

@@ -1,4 +1,4 @@
-"""Delegation tokens are created, renewed and expired. Source: DelegationTokenControlManager of Kafka 4.4."""
+"""Creation, renewal and expiration of delegation tokens. Source: DelegationTokenControlManager of Kafka 4.4."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LARGEST_LONG = (1 << 63) - 1
 
 @attrs.frozen(kw_only=True)
 class CreatedToken:
-    """A token: the record is in the log, the HMAC is its password and nowhere."""
+    """A token and its HMAC, the password, which is not in the log."""
 
     token: DelegationTokenData
     hmac: bytes = attrs.field(repr=False)
@@ -34,7 +34,7 @@ def create_delegation_token(
     renewers: Sequence[str] = (),
     max_lifetime_ms: int = -1,
 ) -> ControllerResult[CreatedToken]:
-    """A token for `owner` (by default the requester); principals are TYPE:NAME, renewers users.
+    """Create a token for `owner` (by default the requester); principals are TYPE:NAME, renewers are users.
 
     Raises ControllerApiError: DELEGATION_TOKEN_AUTH_DISABLED without a secret key, INVALID_PRINCIPAL_TYPE.
     """
@@ -63,7 +63,7 @@ def create_delegation_token(
 def renew_delegation_token(
     state: ControllerState, *, principal: str, token_hmac: bytes, renew_period_ms: int = -1
 ) -> ControllerResult[int]:
-    """Let a token live on; when it expires then."""
+    """Extend a token's lifetime; the response is its new expiry time in epoch ms."""
     token = _token(state, principal, token_hmac, allow_expired=False, check_first=False)
     period = state.config.delegation_token_expiry_time_ms
     if renew_period_ms > 0:
@@ -74,7 +74,7 @@ def renew_delegation_token(
 def expire_delegation_token(
     state: ControllerState, *, principal: str, token_hmac: bytes, expiry_time_period_ms: int = -1
 ) -> ControllerResult[int]:
-    """Let a token expire after a time, or, where that is below 0, remove it at once; when it expires."""
+    """Set a token's expiry time, or remove it if the period is negative; the response is the time in epoch ms."""
     token = _token(state, principal, token_hmac, allow_expired=expiry_time_period_ms < 0, check_first=True)
     if expiry_time_period_ms < 0:
         removal = RemoveDelegationTokenRecord(token_id=token.token_id)
@@ -119,7 +119,7 @@ def _is_expired(state: ControllerState, token: DelegationTokenData) -> bool:
 def _token(
     state: ControllerState, principal: str, token_hmac: bytes, *, allow_expired: bool, check_first: bool
 ) -> DelegationTokenData:
-    """The token with that HMAC; `check_first` says whether its owner is looked at before its time."""
+    """The token with that HMAC; with `check_first` the principal is checked before the expiry time."""
     key = _secret_key(state)
     tokens = state.image.delegation_tokens.tokens
     found = [t for token_id, t in tokens.items() if hmac.compare_digest(_hmac(key, token_id), token_hmac)]

@@ -1,4 +1,4 @@
-"""SCRAM credentials are set and removed. Source: org.apache.kafka.controller.ScramControlManager of Kafka 4.4."""
+"""Changes of SCRAM credentials. Source: org.apache.kafka.controller.ScramControlManager of Kafka 4.4."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _HASHES: Final = {1: "sha256", 2: "sha512"}
 
 @attrs.frozen(kw_only=True)
 class ScramDeletion:
-    """A user's credential of a mechanism (1: SCRAM-SHA-256, 2: SCRAM-SHA-512) is to go."""
+    """The removal of a user's credential of a mechanism (1: SCRAM-SHA-256, 2: SCRAM-SHA-512)."""
 
     name: str
     mechanism: int
@@ -31,7 +31,7 @@ class ScramDeletion:
 
 @attrs.frozen(kw_only=True)
 class ScramUpsertion:
-    """A user is to have a credential; `salted_password` is PBKDF2 of the password with the salt and iterations."""
+    """A user's new credential; `salted_password` is PBKDF2 of the password with the salt and iterations."""
 
     name: str
     mechanism: int
@@ -41,12 +41,12 @@ class ScramUpsertion:
 
     @classmethod
     def of_password(cls, name: str, mechanism: int, password: str, salt: bytes, iterations: int) -> ScramUpsertion:
-        """From a password, as a client does it before it asks."""
+        """The upsertion for a password, as a client computes it."""
         salted = hashlib.pbkdf2_hmac(_HASHES[mechanism], password.encode(), salt, iterations)
         return cls(name=name, mechanism=mechanism, iterations=iterations, salt=salt, salted_password=salted)
 
     def to_record(self) -> ApiMessageAndVersion:
-        """The credential; the password can't be had from it (RFC 5802)."""
+        """The record of the credential, from which the password can't be computed (RFC 5802)."""
         name = _HASHES[self.mechanism]
         client_key = hmac.digest(self.salted_password, b"Client Key", name)
         record = UserScramCredentialRecord(
@@ -63,7 +63,7 @@ class ScramUpsertion:
 def alter_user_scram_credentials(
     state: ControllerState, deletions: Sequence[ScramDeletion], upsertions: Sequence[ScramUpsertion]
 ) -> ControllerResult[dict[str, ApiError]]:
-    """Change credentials; each user is answered, and one that is named twice is refused."""
+    """Change credentials; the response has an answer for each user, and a user that is named twice is refused."""
     answers: dict[str, ApiError] = {}
     changes: dict[str, ScramDeletion | ScramUpsertion] = {}
     wanted: list[ScramDeletion | ScramUpsertion] = [*deletions, *upsertions]

@@ -18,9 +18,9 @@ _KEYS = frozenset(("name", "password", "salt", "iterations", "saltedpassword"))
 
 
 def scram_record(text: str, version: MetadataVersion) -> ApiMessageAndVersion:
-    """The credential's record. Without a salt it gets a random one; salts and salted passwords are base64.
+    """The record of a credential; the default salt is random. Salts and salted passwords are base64.
 
-    Raises UsageError for what is none, or where `version` has no SCRAM.
+    Raises UsageError for a malformed argument, and if `version` has no SCRAM.
     """
     form = _FORM.fullmatch(text)
     mechanisms = {name: number for number, name in SCRAM_MECHANISMS.items() if number}

@@ -1,4 +1,4 @@
-"""What a broker registers with, and why it may be refused."""
+"""The registration request of a broker, and its validation."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from kraftlake.records.metadata_records import BrokerEndpoint, BrokerFeature
 from kraftlake.records.uuid import Uuid
 
 RESERVED_DIRECTORIES = frozenset(Uuid(number.to_bytes(16, "big")) for number in range(100))
-"""Ids that never name a directory."""
+"""Ids that are never directory ids."""
 assert {MIGRATING, UNASSIGNED, LOST} <= RESERVED_DIRECTORIES
 
 
 @attrs.frozen(kw_only=True)
 class BrokerRegistrationRequest:
-    """A broker process: `features` are the levels that it supports, `previous_broker_epoch` that of a clean shutdown.
+    """A broker process: `features` are the levels that it supports.
 
-    `previous_broker_epoch` is -1 where the broker can't tell.
+    `previous_broker_epoch` is the broker epoch at its last clean shutdown, -1 if unknown.
     """
 
     broker_id: int
@@ -35,7 +35,7 @@ class BrokerRegistrationRequest:
 
 
 def check_registration(state: ControllerState, request: BrokerRegistrationRequest) -> tuple[BrokerFeature, ...]:
-    """The features as they are recorded; raises ControllerApiError with what is wrong."""
+    """The features to record; ControllerApiError if the request is invalid."""
     if request.cluster_id != state.config.cluster_id:
         raise ControllerApiError(
             Errors.INCONSISTENT_CLUSTER_ID,
@@ -77,7 +77,7 @@ def _check_directories(state: ControllerState, request: BrokerRegistrationReques
 
 
 def _checked_features(state: ControllerState, request: BrokerRegistrationRequest) -> tuple[BrokerFeature, ...]:
-    """Every finalized level must be supported; a feature that the broker doesn't name is one that it lacks."""
+    """Check that the broker supports every finalized level; it lacks the features that it does not name."""
     finalized = state.finalized_levels
     named = {feature.name for feature in request.features}
     for feature in request.features:

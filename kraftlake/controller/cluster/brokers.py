@@ -38,16 +38,16 @@ IN_CONTROLLED_SHUTDOWN = 1
 
 @attrs.frozen(kw_only=True)
 class BrokerRegistrationReply:
-    """The epoch under which the broker speaks from now on."""
+    """The broker epoch, which the broker sends with its requests."""
 
     broker_epoch: int
 
 
 @attrs.frozen(kw_only=True)
 class BrokerHeartbeatRequest:
-    """What a broker says regularly. `current_metadata_offset` is the last offset that it has applied.
+    """A periodic request of a broker. `current_metadata_offset` is the last offset that it has applied.
 
-    `cordoned_log_dirs` is None where the broker doesn't say.
+    `cordoned_log_dirs` is None if the broker does not report them.
     """
 
     broker_id: int
@@ -72,11 +72,11 @@ class BrokerHeartbeatReply:
 def register_broker(
     state: ControllerState, request: BrokerRegistrationRequest
 ) -> ControllerResult[BrokerRegistrationReply]:
-    """A broker process registers; a new incarnation takes the place of the old one, whose replicas leave their ISRs.
+    """Register a broker process; a new incarnation replaces the old one, whose replicas leave their ISRs.
 
-    The same incarnation may register again, to amend what it said, under the same epoch. Refused: another cluster's
-    id, a second live process of one id, features that don't fit, directories that are reserved, repeated or another
-    broker's.
+    The same incarnation may register again with other values, under the same epoch. A request is refused if it has
+    another cluster's id, the id of another live process, unsupported feature levels, or directories that are reserved,
+    repeated or registered by another broker.
     """
     existing = state.registration(request.broker_id)
     features = check_registration(state, request)
@@ -115,7 +115,7 @@ def _shut_down(state: ControllerState, broker_id: int, *, clean: bool) -> list[A
 
 
 def unregister_broker(state: ControllerState, broker_id: int) -> ControllerResult[None]:
-    """Remove a broker for good; what it led or was eligible for is left to others."""
+    """Unregister a broker; its replicas leave all ISRs and sets of eligible leader replicas."""
     registration = state.registration(broker_id)
     if registration is None:
         raise ControllerApiError(Errors.BROKER_ID_NOT_REGISTERED, f"Broker {broker_id} is not registered.")
@@ -133,7 +133,7 @@ def unregister_broker(state: ControllerState, broker_id: int) -> ControllerResul
 def process_heartbeat(
     state: ControllerState, request: BrokerHeartbeatRequest
 ) -> ControllerResult[BrokerHeartbeatReply]:
-    """A broker is alive, and may change its state: see `BrokerHeartbeats.next_state`.
+    """Note that a broker is alive, and change its state (see `BrokerHeartbeats.next_state`).
 
     A broker that begins a controlled shutdown loses its leaderships in the same batch.
     """
@@ -220,7 +220,7 @@ def _change(broker: BrokerRegistration, version: int, **changes: Any) -> ApiMess
 
 
 def maybe_fence_stale_broker(state: ControllerState) -> ControllerResult[bool]:
-    """Fence one broker whose session is over; the answer says whether to look again at once."""
+    """Fence one broker whose session has expired; the response says whether to check again at once."""
     expired = state.heartbeats.remove_expired(state.now_ns)
     if expired is None:
         return ControllerResult((), False)

@@ -1,4 +1,4 @@
-"""Controllers register with what they support, and are unregistered when they are gone for good (KIP-919)."""
+"""Registration of controllers, and their unregistration (KIP-919)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ControllerRegistrationRequest:
 
 
 def register_controller(state: ControllerState, request: ControllerRegistrationRequest) -> ControllerResult[None]:
-    """Note a controller, in place of its last incarnation."""
+    """Register a controller, in place of its last incarnation."""
     if not state.metadata_version.is_controller_registration_supported:
         raise ControllerApiError(Errors.UNSUPPORTED_VERSION, "Controllers register from metadata.version 3.7-IV0 on.")
     record = RegisterControllerRecord(
@@ -42,7 +42,7 @@ def register_controller(state: ControllerState, request: ControllerRegistrationR
 
 
 def unregister_controller(state: ControllerState, controller_id: int) -> ControllerResult[None]:
-    """Forget a controller; the active one can't forget itself."""
+    """Unregister a controller; the active controller can't unregister itself."""
     if controller_id == state.config.node_id:
         raise ControllerApiError(Errors.INVALID_REQUEST, "The active controller can't unregister itself.")
     if not state.metadata_version.is_controller_unregistration_supported:

@@ -1,4 +1,4 @@
-"""Feature levels are raised and lowered. Source: org.apache.kafka.controller.FeatureControlManager of Kafka 4.4."""
+"""Changes of feature levels. Source: org.apache.kafka.controller.FeatureControlManager of Kafka 4.4."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from kraftlake.records.metadata_version import from_feature_level
 from kraftlake.records.serde import ApiMessageAndVersion
 
 METADATA_CHANGES = frozenset({7, 8, 11, 13, 14, 15, 17, 23, 30, 32, 33})
-"""The levels of metadata.version that brought new records or fields: going back below one would lose them."""
+"""The levels of metadata.version that added records or fields; a downgrade below such a level would lose them."""
 
 
 class UpgradeType(Enum):
-    """What a change may be (FeatureUpdate.UpgradeType)."""
+    """The allowed direction of a change (FeatureUpdate.UpgradeType)."""
 
     UPGRADE = 1
     SAFE_DOWNGRADE = 2
@@ -33,7 +33,7 @@ class UpgradeType(Enum):
 
 @attrs.frozen
 class FeatureUpdate:
-    """A feature is to have that level."""
+    """The new level of a feature."""
 
     level: int
     upgrade_type: UpgradeType = UpgradeType.UPGRADE
@@ -42,10 +42,10 @@ class FeatureUpdate:
 def update_features(
     state: ControllerState, updates: Mapping[str, FeatureUpdate], *, validate_only: bool = False
 ) -> ControllerResult[ApiError]:
-    """Change feature levels, all of them or none; what every broker and controller supports, and nothing is lost by.
+    """Change all of the feature levels or none: every node must support them, and a downgrade must lose no metadata.
 
-    With eligible leader replicas `min.insync.replicas` becomes the cluster's alone: where it is not set, it is, and
-    brokers' own ones are removed.
+    Eligible leader replicas need one `min.insync.replicas` for the whole cluster: it is set if it is not, and the
+    values of single brokers are removed.
     """
     proposed = state.finalized_levels | {name: update.level for name, update in updates.items()}
     records: list[ApiMessageAndVersion] = []
@@ -98,7 +98,7 @@ def _invalid(name: str, update: FeatureUpdate, reason: str) -> ControllerApiErro
 
 
 def _reasons_not_supported(state: ControllerState, name: str, level: int) -> Iterator[str]:
-    """Who does not support the level: this controller, the brokers, the other controllers."""
+    """The nodes that do not support the level, in words: this controller, then brokers, then other controllers."""
     disabled = VersionRange(0, 0)
     yield from _unless_in(SUPPORTED.get(name, disabled), level, f"controller {state.config.node_id}")
     for broker_id, broker in sorted(state.image.cluster.brokers.items()):

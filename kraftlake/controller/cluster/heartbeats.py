@@ -1,7 +1,7 @@
-"""The soft state of brokers: when each was heard of last, how far it has read, and whether it is shutting down.
+"""The soft state of brokers: last contact, metadata offset, and controlled shutdown.
 
-Nothing of it is in the log; a new controller begins anew. Source: org.apache.kafka.controller.BrokerHeartbeatManager
-and BrokerHeartbeatTracker.
+None of it is in the log; every new controller starts without it. Source:
+org.apache.kafka.controller.BrokerHeartbeatManager and BrokerHeartbeatTracker.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ NO_OFFSET = -1
 
 
 class BrokerControlState(Enum):
-    """What a broker is, and what a heartbeat makes of it."""
+    """The states of a broker."""
 
     FENCED = "fenced"
     UNFENCED = "unfenced"
@@ -26,15 +26,16 @@ class BrokerControlState(Enum):
 
     @property
     def fenced(self) -> bool:
-        """Whether it takes no part in the cluster."""
+        """Whether the broker is fenced in this state."""
         return self in (BrokerControlState.FENCED, BrokerControlState.SHUTDOWN_NOW)
 
 
 @attrs.define(kw_only=True)
 class BrokerHeartbeat:
-    """One broker: `metadata_offset` is what it has applied, `controlled_shutdown_offset` where its leaders had moved.
+    """The state of one broker.
 
-    Both are -1 while unknown.
+    `metadata_offset` is the last offset that it has applied, `controlled_shutdown_offset` the offset at which its
+    leaderships had moved. Both are -1 while unknown.
     """
 
     fenced: bool
@@ -48,16 +49,16 @@ class BrokerHeartbeat:
 
     @property
     def state(self) -> BrokerControlState:
-        """As heartbeats see it."""
+        """The current state."""
         if self.shutting_down:
             return BrokerControlState.CONTROLLED_SHUTDOWN
         return BrokerControlState.FENCED if self.fenced else BrokerControlState.UNFENCED
 
 
 class BrokerHeartbeats:
-    """The brokers that have registered, by id, and the times of contact of each id and broker epoch.
+    """The registered brokers by id, and the last contact of each broker id and epoch.
 
-    Times are nanoseconds of one monotonic clock, passed in.
+    Times are nanoseconds of one monotonic clock, given by the caller.
     """
 
     def __init__(self, session_timeout_ns: int) -> None:
@@ -69,7 +70,7 @@ class BrokerHeartbeats:
     def of(
         cls, registrations: Iterable[BrokerRegistration], *, session_timeout_ns: int, now_ns: int
     ) -> BrokerHeartbeats:
-        """What a controller begins with: each unfenced broker counts as heard of just now."""
+        """The first state in a new controller: `now_ns` counts as the last contact of every unfenced broker."""
         heartbeats = cls(session_timeout_ns)
         for registration in registrations:
             heartbeats.register(registration.id, fenced=registration.fenced)
@@ -78,15 +79,15 @@ class BrokerHeartbeats:
         return heartbeats
 
     def get(self, broker_id: int) -> BrokerHeartbeat | None:
-        """A broker's state; None when it has not registered."""
+        """A broker's state; None if it is not registered."""
         return self._brokers.get(broker_id)
 
     def items(self) -> Iterable[tuple[int, BrokerHeartbeat]]:
-        """All of them by id, in the order of ids."""
+        """All brokers with their ids, in the order of ids."""
         return sorted(self._brokers.items())
 
     def register(self, broker_id: int, *, fenced: bool) -> None:
-        """A record has registered it, or changed whether it is fenced."""
+        """Note a record that registers a broker, or changes whether it is fenced."""
         broker = self._brokers.get(broker_id)
         offset = NO_OFFSET
         if broker is None:
@@ -96,7 +97,7 @@ class BrokerHeartbeats:
         self.touch(broker_id, fenced=fenced, metadata_offset=offset)
 
     def touch(self, broker_id: int, *, fenced: bool, metadata_offset: int) -> None:
-        """Note what a heartbeat says; a fenced broker is in no controlled shutdown."""
+        """Note the values of a heartbeat; fencing ends a controlled shutdown."""
         broker = self._brokers[broker_id]
         broker.fenced = fenced
         broker.metadata_offset = metadata_offset
@@ -104,32 +105,32 @@ class BrokerHeartbeats:
             broker.controlled_shutdown_offset = NO_OFFSET
 
     def remove(self, broker_id: int) -> None:
-        """It has unregistered, or a new incarnation takes its place."""
+        """Remove a broker that has unregistered, or that a new incarnation replaces."""
         self._brokers.pop(broker_id, None)
 
     def fence(self, broker_id: int) -> None:
-        """Its session is over."""
+        """Fence a broker whose session has expired."""
         if broker_id in self._brokers:
             self._brokers[broker_id].fenced = True
 
     def begin_controlled_shutdown(self, broker_id: int, offset: int) -> None:
-        """Its leaders move with the record at `offset`, which the others must have applied before it may go."""
+        """Begin a shutdown; leaderships move by the record at `offset`, which all active brokers must apply first."""
         broker = self._brokers[broker_id]
         assert not broker.fenced, "a fenced broker leads nothing"
         if not broker.shutting_down:
             broker.controlled_shutdown_offset = offset
 
     def lowest_active_offset(self) -> int | None:
-        """What every active broker has applied at least; None when there is no active one."""
+        """The lowest offset that every active broker has applied; None without an active broker."""
         active = (b.metadata_offset for b in self._brokers.values() if not b.fenced and not b.shutting_down)
         return min(active, default=None)
 
     def touch_contact(self, broker_id: int, epoch: int, now_ns: int) -> None:
-        """A heartbeat of that broker epoch has arrived: also one that is refused later."""
+        """Note a heartbeat of that broker epoch, also one that is refused later."""
         self._contacts[broker_id, epoch] = now_ns
 
     def last_contacts(self) -> dict[int, int]:
-        """When each registered broker was heard of last, by id, for any thread; none for one whose session is over."""
+        """The last contact of each registered broker by id, without expired sessions. For any thread."""
         latest: dict[int, int] = {}
         for (broker_id, _), contact in list(self._contacts.items()):
             if broker_id in self._brokers:
@@ -137,13 +138,13 @@ class BrokerHeartbeats:
         return latest
 
     def has_valid_session(self, broker_id: int, epoch: int, now_ns: int) -> bool:
-        """Whether it was heard of within the session timeout."""
+        """Whether the last contact is within the session timeout."""
         contact = self._contacts.get((broker_id, epoch))
         return contact is not None and not self._is_expired(contact, now_ns)
 
     def remove_expired(self, now_ns: int) -> tuple[int, int] | None:
-        """Forget one contact that is older than a session, and tell which: broker id and epoch."""
-        for key, contact in list(self._contacts.items()):  # other threads note contacts meanwhile
+        """Remove one expired contact; returns its broker id and epoch."""
+        for key, contact in list(self._contacts.items()):  # other threads may note contacts
             if self._is_expired(contact, now_ns):
                 del self._contacts[key]
                 return key
@@ -162,10 +163,10 @@ class BrokerHeartbeats:
         registration_offset: int,
         has_leaderships: Callable[[], bool],
     ) -> tuple[BrokerControlState, BrokerControlState]:
-        """What the broker is, and what a heartbeat makes of it.
+        """The current state of a broker, and its state after a heartbeat.
 
-        A fenced one is unfenced when it has read its own registration; a shutdown is granted when it leads nothing
-        any more and all active brokers have read that.
+        A fenced broker is unfenced when it has applied its own registration. A shutdown is granted when the broker
+        leads no partition and all active brokers have applied that.
         """
         broker = self._brokers[broker_id]
         now = broker.state

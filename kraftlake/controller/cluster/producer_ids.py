@@ -1,4 +1,4 @@
-"""Producer ids are handed out in blocks. Source: org.apache.kafka.controller.ProducerIdControlManager."""
+"""Allocation of producer ids in blocks. Source: org.apache.kafka.controller.ProducerIdControlManager."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BLOCK_SIZE = 1_000
 
 @attrs.frozen(kw_only=True)
 class ProducerIdsBlock:
-    """Ids from `first` on, `size` of them, for one broker alone."""
+    """`size` ids that start with `first`, for one broker."""
 
     first: int
     size: int = BLOCK_SIZE
@@ -24,7 +24,7 @@ class ProducerIdsBlock:
 def allocate_producer_ids(
     state: ControllerState, broker_id: int, broker_epoch: int
 ) -> ControllerResult[ProducerIdsBlock]:
-    """The next block for a broker."""
+    """Allocate the next block to a broker."""
     state.check_broker_epoch(broker_id, broker_epoch)
     first = max(0, state.image.producer_ids.next_producer_id)
     if first > (1 << 63) - 1 - BLOCK_SIZE:

@@ -1,4 +1,4 @@
-"""The features of Kafka 4.4 and their levels: what each needs, and what a new cluster of a release begins with.
+"""The features of Kafka 4.4: their levels, the dependencies of each level, and the defaults of a new cluster.
 
 Source: org.apache.kafka.server.common.Feature and QuorumFeatures.defaultSupportedFeatureMap.
 """
@@ -18,7 +18,7 @@ from kraftlake.runtime.errors import UsageError
 
 @attrs.frozen(kw_only=True)
 class FeatureLevel:
-    """One level: `since` is the metadata.version level from which on new clusters begin with it; `needs` others."""
+    """One level: it is the default from metadata.version level `since` on; `needs` are the levels that it requires."""
 
     level: int
     since: int
@@ -32,23 +32,23 @@ FEATURES: Final[Mapping[str, tuple[FeatureLevel, ...]]] = {
     "streams.version": (FeatureLevel(level=1, since=29),),
     "transaction.version": (FeatureLevel(level=1, since=24), FeatureLevel(level=2, since=24)),
 }
-"""Every feature but metadata.version and kraft.version, by name; level 0 is off."""
+"""The levels of every feature but metadata.version and kraft.version, by name; level 0 is off."""
 
 SUPPORTED: Final[Mapping[str, VersionRange]] = {
     METADATA_VERSION: VersionRange(MINIMUM_OF_KAFKA_4.level, LATEST_PRODUCTION.level),
     KRAFT_VERSION: VersionRange(0, 1),
     **{name: VersionRange(0, levels[-1].level) for name, levels in FEATURES.items()},
 }
-"""What a controller of ours supports."""
+"""The levels that this controller supports."""
 
 
 def default_level(name: str, version: MetadataVersion) -> int:
-    """The level of a feature that a new cluster of that metadata.version begins with."""
+    """The default level of a feature in a new cluster of that metadata.version."""
     return max((level.level for level in FEATURES[name] if level.since <= version.level), default=0)
 
 
 def missing_need(name: str, level: int, levels: Mapping[str, int]) -> str | None:
-    """What else a level needs that `levels` don't have, in words."""
+    """The first dependency of a level that `levels` do not meet, in words; None if they meet all."""
     for known in FEATURES.get(name, ()):
         for other, wanted in known.needs.items() if known.level == level else ():
             if levels.get(other, 0) < wanted:

@@ -1,4 +1,4 @@
-"""Dynamic configs: set, delete, append to and subtract from lists, validated against what Kafka knows.
+"""Changes of dynamic configs: set, delete, append to and subtract from lists, validated by Kafka's definitions.
 
 Source: org.apache.kafka.controller.ConfigurationControlManager and kafka.server.ControllerConfigurationValidator.
 """
@@ -26,7 +26,7 @@ MAX_VALUE_LENGTH = 32_767
 
 
 class OpType(Enum):
-    """What is done to a config (AlterConfigOp.OpType)."""
+    """The operation on a config (AlterConfigOp.OpType)."""
 
     SET = 0
     DELETE = 1
@@ -36,7 +36,7 @@ class OpType(Enum):
 
 @attrs.frozen
 class ConfigOperation:
-    """An operation and its value; a DELETE has none."""
+    """An operation and its value; None for DELETE."""
 
     op_type: OpType
     value: str | None = attrs.field(default=None, repr=False)
@@ -92,7 +92,7 @@ def alter_config_resource(
 ) -> list[ApiMessageAndVersion]:
     """The ConfigRecords of one resource; raises ControllerApiError.
 
-    What a broker has already is written again, as Kafka does: the broker may hold another value in its file.
+    An unchanged config of a broker is written again, as Kafka does: the broker's file may have another value.
     """
     current = current_configs(state, resource)
     altered: dict[str, str | None] = {}
@@ -105,13 +105,13 @@ def alter_config_resource(
 
 
 def current_configs(state: ControllerState, resource: ConfigResource) -> dict[str, str]:
-    """What is set for a resource, without what Kafka 4.4 has no config for and skips in the log."""
+    """The configs of a resource, without those that Kafka 4.4 does not support and ignores in the log."""
     found = state.image.configs.config_map(resource)
     return {name: value for name, value in found.items() if is_supported(resource, name)}
 
 
 def _after(resource: ConfigResource, name: str, before: str | None, operation: ConfigOperation) -> str | None:
-    """The value after an operation; a list that is not set begins as its definition's default."""
+    """The value after an operation; a list that is not set starts with the default of its definition."""
     if operation.op_type is OpType.SET:
         return operation.value
     if operation.op_type is OpType.DELETE:
@@ -133,7 +133,7 @@ def _after(resource: ConfigResource, name: str, before: str | None, operation: C
 
 
 def clear_elr_records(state: ControllerState, records: list[ApiMessageAndVersion]) -> list[ApiMessageAndVersion]:
-    """What else a change of `min.insync.replicas` needs: eligible leaders were chosen by the old value."""
+    """The ClearElrRecords for changes of `min.insync.replicas`: eligible leaders were chosen by the old value."""
     if not state.elr_enabled:
         return []
     cleared = []

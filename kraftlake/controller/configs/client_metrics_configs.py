@@ -1,4 +1,4 @@
-"""The configs of client metrics subscriptions: which metrics, how often, of which clients.
+"""The configs of client metrics subscriptions: the metrics, the interval and the selected clients.
 
 Source: org.apache.kafka.server.metrics.ClientMetricsConfigs.
 """
@@ -34,7 +34,7 @@ CLIENT_METRICS_CONFIGS: Final[Mapping[str, ConfigKey]] = {
 
 
 def problem_of_match(selectors: list[str]) -> str | None:
-    """Why a subscription can't select clients so: each member is PARAMETER=PATTERN, a regular expression of Java's."""
+    """The reason why selectors are invalid, or None: each is PARAMETER=PATTERN with a regular expression of Java."""
     for selector in selectors:
         parts = selector.rstrip("=").split("=")
         if len(parts) != 2 or trim(parts[0]) not in _PARAMETERS:

@@ -1,4 +1,4 @@
-"""A config's definition: its type, its default, its validator; values are read and refused as Kafka does.
+"""The definition of a config: type, default and validator; values are parsed and refused as in Kafka.
 
 Source: org.apache.kafka.common.config.ConfigDef (parseType, Range, ValidString, ValidList), the validators of
 LogConfig and GroupConfig.
@@ -22,7 +22,7 @@ from kraftlake.records.java_values import (
 )
 
 Check: TypeAlias = Callable[[Any], str | None]
-"""A validator: why a parsed value is refused, None where it is not."""
+"""A validator: the reason why a parsed value is refused, or None."""
 
 _THROTTLED: Final = re.compile(r"(?:[0-9]+:[0-9]+)?")
 _BY_DURATION: Final = "by_duration:"
@@ -30,7 +30,7 @@ _BY_DURATION: Final = "by_duration:"
 
 @attrs.frozen
 class ConfigKey:
-    """A config: its type (BOOLEAN, INT, LONG, DOUBLE, STRING, LIST), default (None: there is none) and validator.
+    """A config: its type (BOOLEAN, INT, LONG, DOUBLE, STRING, LIST), its default (or None) and its validator.
 
     `synonyms` are the broker configs that a topic config falls back on; the first one that is set counts.
     """
@@ -41,7 +41,7 @@ class ConfigKey:
     synonyms: tuple[str, ...] = ()
 
     def parse(self, text: str) -> Any:
-        """The value of the config's type; ValueError with the reason where the config can't have it."""
+        """Parse a value; ValueError with the reason if the config can't have it."""
         value = self._parse(trim(text))
         problem = None if self.check is None else self.check(value)
         if problem is not None:
@@ -65,7 +65,7 @@ class ConfigKey:
 
 
 def at_least(low: int) -> Check:
-    """A number of at least `low`; NaN, which no comparison holds for, passes."""
+    """A number of at least `low`; NaN passes, since every comparison with it is false."""
     return lambda value: f"it is below {low}" if value < low else None
 
 
@@ -79,7 +79,7 @@ def between(low: int, high: int) -> Check:
 
 
 def gzip_level(value: int) -> str | None:
-    """A compression level of gzip: -1 is its default."""
+    """A compression level of gzip: 1 to 9, or -1 for its default."""
     return None if value == -1 else between(1, 9)(value)
 
 
@@ -89,7 +89,7 @@ def one_of(*values: str) -> Check:
 
 
 def members(*values: str) -> Check:
-    """A list without empty members, of these alone where any are named; duplicates count once."""
+    """A list without empty members, all of `values` if any are given."""
 
     def check(value: list[str]) -> str | None:
         for member in value:
@@ -103,7 +103,7 @@ def members(*values: str) -> Check:
 
 
 def throttled_replicas(value: list[str]) -> str | None:
-    """Pairs partition:broker, or * for all; empty members don't count."""
+    """Pairs partition:broker, or * for all replicas; empty members are ignored."""
     trimmed = [trim(member) for member in value]
     if "".join(trimmed) == "*":
         return None
@@ -112,7 +112,7 @@ def throttled_replicas(value: list[str]) -> str | None:
 
 
 def auto_offset_reset(value: str) -> str | None:
-    """Where a share group starts: earliest, latest or by_duration: and an ISO 8601 duration that is not negative."""
+    """The start of a share group: earliest, latest, or by_duration: with an ISO 8601 duration that is not negative."""
     if value in ("earliest", "latest"):
         return None
     if not value.startswith(_BY_DURATION):

@@ -1,7 +1,7 @@
-"""What Kafka 4.4 knows of the configs of topics and brokers: definitions, lists, and what a topic falls back on.
+"""Kafka 4.4's definitions of topic configs, its list configs of brokers, and the effective configs of a topic.
 
-Source: LogConfig, KafkaConfig, ServerTopicConfigSynonyms and org.apache.kafka.metadata.KafkaConfigSchema; a test holds
-the tables against Kafka's own.
+Source: LogConfig, KafkaConfig, ServerTopicConfigSynonyms and org.apache.kafka.metadata.KafkaConfigSchema; a test
+compares the tables with Kafka's own.
 """
 
 from __future__ import annotations
@@ -109,16 +109,16 @@ BROKER_LISTS: Final[Mapping[str, str | None]] = {
     "ssl.cipher.suites": "",
     "ssl.enabled.protocols": "TLSv1.2,TLSv1.3",
 }
-"""The broker configs that are lists, with their defaults; None where there is none."""
+"""The broker configs that are lists, with their defaults (or None)."""
 
 
 def effective_topic_config(configs: ConfigurationsImage, node: ControllerConfig, topic: str, name: str) -> str | None:
-    """The value that counts for a topic: its own, else the controller's, the cluster's, the file's, the default."""
+    """The effective value: the topic's, else that of the controller, the cluster, the property file or the default."""
     return next(_topic_config_values(configs, node, topic, name), None)
 
 
 def effective_min_isr(configs: ConfigurationsImage, node: ControllerConfig, topic: str) -> int:
-    """`min.insync.replicas` of a topic; a value that is no number is passed over for the next one that counts."""
+    """`min.insync.replicas` of a topic; a value that is no number is skipped for the next source."""
     for value in _topic_config_values(configs, node, topic, MIN_ISR):
         try:
             return parse_integer(trim(value), 32)
@@ -135,7 +135,7 @@ def _topic_config_values(configs: ConfigurationsImage, node: ControllerConfig, t
 
 
 def fallback_sources(configs: ConfigurationsImage, node: ControllerConfig) -> tuple[Mapping[str, str], ...]:
-    """Where to look: the controller's own dynamic configs, the cluster's, its property file."""
+    """The sources below a topic: the dynamic configs of the controller, those of the cluster, the property file."""
     return (
         configs.config_map(ConfigResource(BROKER_RESOURCE, str(node.node_id))),
         configs.config_map(ConfigResource(BROKER_RESOURCE, "")),
@@ -144,18 +144,18 @@ def fallback_sources(configs: ConfigurationsImage, node: ControllerConfig) -> tu
 
 
 def fallback_topic_configs(sources: tuple[Mapping[str, str], ...]) -> dict[str, str | None]:
-    """What counts for a topic that says nothing, by name, for every config that clients are shown."""
+    """The effective configs of a topic without own ones, by name, without Kafka's internal configs."""
     return {name: next(_fallbacks(sources, name), None) for name in TOPIC_CONFIGS if not name.startswith("internal.")}
 
 
 def static_topic_config(node: ControllerConfig, name: str) -> Any:
-    """A topic config's parsed value by the controller's property file and the default alone."""
+    """The parsed value of a topic config by the property file and the default alone."""
     value = next(_fallbacks((node.static_configs,), name))
     return parse_static(ConfigKey(TOPIC_CONFIGS[name].type, None), name, value)
 
 
 def parse_static(key: ConfigKey, name: str, value: str) -> Any:
-    """A value of the controller's property file; ControllerApiError where it is malformed."""
+    """Parse a value of the controller's property file; ControllerApiError if it is malformed."""
     try:
         return key.parse(value)
     except ValueError as problem:
@@ -177,7 +177,7 @@ def _fallbacks(sources: tuple[Mapping[str, str], ...], name: str) -> Iterator[st
 
 
 def _in_milliseconds(synonym: str, value: str) -> str:
-    """The value, as milliseconds if its unit is hours or minutes; a value that is no number is 0 then.
+    """The value of a synonym, converted from hours or minutes to ms; 0 for hours or minutes that are no number.
 
     Source: org.apache.kafka.server.config.ConfigSynonym (HOURS_TO_MILLISECONDS, valueToInt).
     """

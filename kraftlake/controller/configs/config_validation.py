@@ -1,4 +1,4 @@
-"""Whether a resource may have its configs: names, values, and the combinations that Kafka refuses.
+"""Validation of the configs of a resource: names, values, and combinations that Kafka refuses.
 
 Source: kafka.server.ControllerConfigurationValidator, LogConfig.validate, GroupConfig and ClientMetricsConfigs.
 """
@@ -38,7 +38,7 @@ _KEYS: Final[Mapping[int, Mapping[str, ConfigKey]]] = {
 
 
 def is_list(resource: ConfigResource, name: str) -> bool:
-    """Whether a config can be appended to and subtracted from: lists of topics and brokers.
+    """Whether a config of a topic or broker is a list, which APPEND and SUBTRACT need.
 
     The schema that Kafka's controller asks holds no definitions of groups and client metrics
     (kafka.server.KafkaRaftServer.configSchema, KafkaConfigSchema.isSplittable).
@@ -49,12 +49,12 @@ def is_list(resource: ConfigResource, name: str) -> bool:
 
 
 def default_list(resource: ConfigResource, name: str) -> str | None:
-    """The default of a list by its definition; None where there is none (KafkaConfigSchema.getDefault)."""
+    """The default of a list, or None (KafkaConfigSchema.getDefault)."""
     return BROKER_LISTS[name] if resource.type == BROKER_RESOURCE else TOPIC_CONFIGS[name].default
 
 
 def is_supported(resource: ConfigResource, name: str) -> bool:
-    """Whether Kafka 4.4 has such a config: what an older one has left in the log counts as not set.
+    """Whether Kafka 4.4 supports a config; an unsupported one that an older version has set counts as not set.
 
     Source: org.apache.kafka.server.config.DefaultSupportedConfigChecker.
     """
@@ -64,7 +64,7 @@ def is_supported(resource: ConfigResource, name: str) -> bool:
 def validate_configs(
     node: ControllerConfig, resource: ConfigResource, before: Mapping[str, str], after: Mapping[str, str]
 ) -> None:
-    """Refuse a resource that can't have configs, or can't have those that it would have `after` the change."""
+    """Raise ControllerApiError if the resource can't have the configs that it would have `after` the change."""
     match resource.type:
         case 2:
             _check_name(resource, "Topics have")

@@ -1,4 +1,4 @@
-"""The configs of groups: their definitions, and the bounds that the controller's own settings give them.
+"""The configs of groups: their definitions, and their bounds by the controller's property file.
 
 Source: org.apache.kafka.coordinator.group.GroupConfig, GroupCoordinatorConfig and ShareGroupConfig.
 """
@@ -78,7 +78,7 @@ BROKER_BOUNDS: Final[Mapping[str, str]] = {
     "group.streams.min.task.offset.interval.ms": "15000",
     "group.streams.session.timeout.ms": "45000",
 }
-"""The broker configs, with their defaults, that bound or replace those of groups."""
+"""The broker configs that bound group configs or are their defaults, with their own defaults."""
 
 _OTHER_BOUNDS: Final[Mapping[str, tuple[str | None, str | None]]] = {
     "streams.num.standby.replicas": (None, "group.streams.max.standby.replicas"),
@@ -93,9 +93,9 @@ _DEAD_LETTERS: Final = "errors.deadletterqueue.topic.name"
 
 
 def problem_of_group(node: ControllerConfig, parsed: Mapping[str, Any]) -> str | None:
-    """Why a group can't have these configs, by the bounds of the controller's property file; None where it can.
+    """The reason why a group can't have these configs by the bounds of the property file, or None.
 
-    An assignor that the property file names by its class is known by that name only: the class is not loaded.
+    An assignor that the property file names by its class is known by that class name only: the class is not loaded.
     """
     for name, value in parsed.items():
         low, high = _bounds(name)
@@ -126,7 +126,7 @@ def problem_of_group(node: ControllerConfig, parsed: Mapping[str, Any]) -> str |
 
 
 def _bounds(name: str) -> tuple[str | None, str | None]:
-    """The broker configs that are the least and the largest value of a group's config."""
+    """The names of the broker configs with the lowest and highest value of a group config, or None."""
     if name in _OTHER_BOUNDS:
         return _OTHER_BOUNDS[name]
     kind, _, rest = name.partition(".")

@@ -1,7 +1,7 @@
 """The combinations of a topic's configs that Kafka refuses.
 
-Source: LogConfig.validate, which sees a topic's own configs over the controller's property file: what is set
-dynamically for the cluster or a broker doesn't count.
+Source: LogConfig.validate, which reads a topic's own configs and the controller's property file, but no dynamic
+configs of the cluster or a broker.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _AS_RETENTION: Final = -2
 
 
 def problem_of_topic(node: ControllerConfig, before: Mapping[str, str], parsed: Mapping[str, Any]) -> str | None:
-    """Why a topic that had the values `before` can't have the `parsed` ones together; None where it can."""
+    """The reason why a topic with the values `before` can't have the combination of `parsed` values, or None."""
 
     def value(name: str) -> Any:
         return parsed[name] if name in parsed else static_topic_config(node, name)

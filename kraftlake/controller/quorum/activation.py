@@ -25,11 +25,11 @@ FAILOVER = "Controller failover"
 def activate(
     state: ControllerState, bootstrap: BootstrapMetadata, transaction_begin_offset: int | None
 ) -> ControllerResult[None]:
-    """The records that a new controller writes before it answers requests.
+    """The records that a new active controller writes before it answers requests.
 
-    A metadata transaction that a dead controller left open is aborted. A log without a metadata.version (an empty one,
-    or one whose bootstrap was not finished) gets the bootstrap records, in a transaction where their metadata.version
-    supports transactions. Raises LakeError for an open transaction that can't be aborted.
+    They abort a metadata transaction that an earlier controller left open. A log without a metadata.version (an empty
+    log, or one whose bootstrap was not finished) gets the bootstrap records, in a transaction if their metadata.version
+    supports it. Raises LakeError for an open transaction that can't be aborted.
     """
     version = state.image.features.metadata_version
     if version is None:

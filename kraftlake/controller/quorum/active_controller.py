@@ -1,4 +1,4 @@
-"""One epoch of an active controller: commands against the pending image, answers when the log has gone on. No I/O.
+"""One epoch of an active controller: commands run against the pending image; answers wait for durability. No I/O.
 
 Source: org.apache.kafka.controller.QuorumController and OffsetControlManager.
 """
@@ -32,10 +32,10 @@ T = TypeVar("T")
 
 @attrs.frozen(kw_only=True)
 class Executed(Generic[T]):
-    """What a command has come to: batches that are to be appended at `base_offset`, and an answer for later.
+    """The result of a command: batches to append at `base_offset`, and a response.
 
-    `answer_at` is the offset that must be durable before the answer is given: the last one of the batches, or, for
-    a command without records, of all that was appended before it and is not durable yet; -1 when nothing is.
+    `answer_at` is the offset that must be durable before the response is given: the last offset of the batches or, for
+    a command without records, the last appended offset; -1 if all appended records are durable.
     """
 
     base_offset: int
@@ -45,10 +45,10 @@ class Executed(Generic[T]):
 
 
 class ActiveController:
-    """The state of a controller from the claim of `epoch` on.
+    """The state of a controller since it claimed `epoch`.
 
-    `committed` is the image that is in the log for good: what reads answer from. The pending image is
-    `state.image`. Invariant: the images of what is appended and not durable yet lie between the two, in order.
+    `committed` is the image of the durable records, which reads use; `state.image` is the pending image. The images of
+    the batches in between are kept in order.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class ActiveController:
         self.committed = state.image
         self._begin_offset = transaction_begin_offset
         self._transaction: list[tuple[int, AnyMessage]] | None = None
-        """The records of the open metadata transaction; those that another controller left are aborted unread."""
+        """Offsets and records of the open metadata transaction, None without one."""
         self._appended: deque[tuple[int, MetadataImage]] = deque()
 
     @property
@@ -73,7 +73,7 @@ class ActiveController:
 
     @property
     def last_appended(self) -> int:
-        """The last offset that was appended, durable or not; -1 where all of it is durable."""
+        """The last appended offset; -1 if all appended records are durable."""
         return self._appended[-1][0] if self._appended else -1
 
     def activate(self, bootstrap: BootstrapMetadata, *, now_ms: int, now_ns: int) -> Executed[None]:
@@ -82,9 +82,9 @@ class ActiveController:
         return self.execute(lambda state: activate(state, bootstrap, begin_offset), now_ms=now_ms, now_ns=now_ns)
 
     def execute(self, command: Command[T], *, now_ms: int, now_ns: int) -> Executed[T]:
-        """Validate a command against the pending image, and take its records into it.
+        """Run a command against the pending image, and replay its records on that image.
 
-        Raises ControllerApiError where the command as a whole is refused; nothing has changed then.
+        Raises ControllerApiError, without any change, if the command as a whole is refused.
         """
         state = self.state
         state.now_ms, state.now_ns = now_ms, now_ns
@@ -96,7 +96,7 @@ class ActiveController:
         return Executed(base_offset=base, batches=batches, response=result.response, answer_at=self.last_appended)
 
     def committed_up_to(self, offset: int) -> None:
-        """Everything up to `offset`, which ends a batch, is durable."""
+        """Note that all records up to `offset`, the last one of a batch, are durable."""
         while self._appended and self._appended[0][0] <= offset:
             _, self.committed = self._appended.popleft()
 
@@ -112,7 +112,7 @@ class ActiveController:
         self._appended.append((last, state.image))
 
     def _replay(self, delta: MetadataDelta, offset: int, message: AnyMessage) -> None:
-        """As MetadataBatchLoader: what is in a metadata transaction takes effect at its end."""
+        """Replay a record; records of a metadata transaction take effect at its end, as in MetadataBatchLoader."""
         match message:
             case BeginTransactionRecord():
                 assert self._transaction is None, "one transaction at a time"
@@ -132,7 +132,7 @@ class ActiveController:
                 self._note(offset, message)
 
     def _note(self, offset: int, message: AnyMessage) -> None:
-        """Soft state that follows the log."""
+        """Update the soft state of brokers by a record."""
         heartbeats, offsets = self.state.heartbeats, self.state.registration_offsets
         match message:
             case RegisterBrokerRecord():
@@ -150,7 +150,7 @@ class ActiveController:
 
 
 def _batches(result: ControllerResult[T]) -> Iterator[Sequence[ApiMessageAndVersion]]:
-    """The records in batches: one where they are atomic, else of the largest size that there is."""
+    """The records in batches: a single one if they are atomic, else batches of the maximum size."""
     records = result.records
     if result.atomic:
         check_limit(len(records), f"would write {len(records)} records")

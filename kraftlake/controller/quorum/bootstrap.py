@@ -1,6 +1,6 @@
-"""What a cluster begins with: the records that a controller puts at the head of an empty log.
+"""The bootstrap records of a cluster, which a controller writes first to an empty log.
 
-They lie in the lake as the snapshot that ends at offset 0, as Kafka has them in 0…0-0….checkpoint. Source:
+The lake stores them as the snapshot that ends at offset 0, like Kafka's 0…0-0….checkpoint. Source:
 org.apache.kafka.metadata.storage.Formatter and BootstrapMetadata.
 """
 
@@ -23,7 +23,7 @@ from kraftlake.runtime.errors import LakeError, UsageError
 
 @attrs.frozen
 class BootstrapMetadata:
-    """The records of a beginning; one of them gives the metadata.version."""
+    """The bootstrap records; one of them sets the metadata.version."""
 
     records: Sequence[ApiMessageAndVersion]
 
@@ -34,7 +34,7 @@ class BootstrapMetadata:
         features: Mapping[str, int] | None = None,
         more: Sequence[ApiMessageAndVersion] = (),
     ) -> BootstrapMetadata:
-        """Feature levels: the release's but for what `features` says, then `more`. UsageError for no such level."""
+        """The default levels of a release, changed by `features`, and `more` records; UsageError for unknown levels."""
         levels = {name: default_level(name, version) for name in FEATURES}
         for name, level in (features or {}).items():
             if name not in FEATURES:
@@ -55,14 +55,14 @@ class BootstrapMetadata:
 
     @property
     def metadata_version(self) -> MetadataVersion:
-        """What the records begin with; LakeError when they don't say."""
+        """The metadata.version that the records set; LakeError if they set none."""
         level = self.feature_level(METADATA_VERSION)
         if not level:
             raise LakeError("The bootstrap records of the lake give no metadata.version: make it anew with format.")
         return from_feature_level(level)
 
     def feature_level(self, name: str) -> int:
-        """The level of a feature, 0 where it isn't set."""
+        """The level of a feature, 0 if it is not set."""
         level = 0
         for record in self.records:
             if isinstance(record.message, FeatureLevelRecord) and record.message.name == name:
@@ -72,7 +72,7 @@ class BootstrapMetadata:
 
 @attrs.frozen(kw_only=True)
 class BootstrapSnapshot(SnapshotFacts):
-    """The records as the snapshot that a lake keeps of them."""
+    """The bootstrap records as a snapshot of the lake."""
 
     metadata: BootstrapMetadata
     timestamp: int

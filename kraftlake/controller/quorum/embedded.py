@@ -1,4 +1,4 @@
-"""A controller for a moment: it claims a lake, runs a few commands, and is gone. For tools that build histories."""
+"""A controller inside a tool: it claims a lake, runs commands, and ends with the process."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from kraftlake.runtime.errors import LakeError
 
 T = TypeVar("T")
 EMBEDDED_NODE_ID: Final = 0x7FFF_FFFF
-"""The node that an embedded controller is: the lake of one is free, since it never stays."""
+"""The node id of embedded controllers: after such a claim the lake is free, since they do not stay."""
 WATCH_SECONDS: Final = 2.0
-"""An active controller writes several times within this."""
+"""How long the log is watched for another controller, which writes several times in that time."""
 
 
 class EmbeddedController:
-    """The active controller of a lake from the moment it is made until another one claims. For one thread."""
+    """The active controller of a lake, until another controller claims it. For one thread."""
 
     def __init__(
         self,
@@ -36,10 +36,10 @@ class EmbeddedController:
         draws: random.Random | None = None,
         watch_seconds: float = WATCH_SECONDS,
     ) -> None:
-        """Claim `log`, and write what a new epoch begins with.
+        """Claim `log`, and write the first records of the epoch.
 
-        Raises LakeError for an imported lake, and, unless `take_over`, for one that another controller writes to:
-        where the last claim was not an embedded one's, the log is watched for a while.
+        Raises LakeError for an imported lake and, unless `take_over`, for a lake that another controller writes to: if
+        the last claim was not that of an embedded controller, the log is watched for `watch_seconds`.
         """
         if log.role != "controlled":
             raise LakeError(
@@ -68,18 +68,18 @@ class EmbeddedController:
 
     @property
     def image(self) -> MetadataImage:
-        """The cluster as the log has it."""
+        """The image of the durable records."""
         return self._active.committed
 
     @property
     def state(self) -> ControllerState:
-        """What commands are validated against."""
+        """The state that commands run against."""
         return self._active.state
 
     def run(self, command: Command[T]) -> T:
-        """Run a command; its answer, once its records are durable.
+        """Run a command; returns its response when its records are durable.
 
-        Raises ControllerApiError where it is refused, FencedEpochError when another controller has claimed meanwhile.
+        Raises ControllerApiError if it is refused, FencedEpochError if another controller has claimed the lake.
         """
         executed = self._active.execute(command, now_ms=self._clock.milliseconds(), now_ns=self._clock.nanoseconds())
         self._append(executed)

@@ -1,4 +1,4 @@
-"""The log of a controlled lake as a controller follows it: what it must know to take over."""
+"""The log of a controlled lake, replayed by a controller that may take over."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from kraftlake.runtime.errors import OffsetError
 
 
 class FollowedLog:
-    """`log` is a handle of its own, for reading; `loader` has replayed it up to `loader.last_offset`."""
+    """`log` is a separate handle for reading; `loader` has replayed it up to `loader.last_offset`."""
 
     def __init__(self, log: MetadataLog) -> None:
         self.log = log
@@ -32,7 +32,7 @@ class FollowedLog:
         self._read()
 
     def catch_up(self) -> bool:
-        """Replay what was committed since; whether anything was."""
+        """Replay new commits; returns whether there were any."""
         if not self.log.refresh():
             return False
         return self._read()
@@ -42,24 +42,24 @@ class FollowedLog:
             return False
         try:
             self._replay()
-        except OffsetError:  # it was trimmed while it was read
+        except OffsetError:  # the log was trimmed during the read
             self.log.refresh()
             self._replay()
         return True
 
     def _replay(self) -> None:
-        """Go on to the log's end; from the newest snapshot at first, and where the log was trimmed past the loader."""
+        """Replay up to the log's end, from the newest snapshot at first and if the log was trimmed past the loader."""
         reader, end = LakeReader(self.log), self.log.end_offset
         first = self.loader.last_offset + 1
         trimmed = first < reader.start_offset
-        self.loader.take_image()  # what was replayed before a fault
+        self.loader.take_image()  # discards what a failed read has left
         base = choose_base(reader, end - 1, from_snapshot=trimmed or None) if first == 0 or trimmed else None
         if base is not None:
             first, self._base_offset = base.end_offset, base.end_offset - 1
             self._registration_offsets.clear()
         self._note_registrations(first, end - 1)
         extend(self.loader, reader, end - 1, base=base)
-        self.loader.take_image()  # records are kept until then
+        self.loader.take_image()  # the loader keeps records until then
 
     def _note_registrations(self, low: int, high: int) -> None:
         rows = self.log.rows(low, high, ["offset", "api_key", "control", "payload"])
@@ -71,7 +71,7 @@ class FollowedLog:
                 self._registration_offsets[message.broker_id] = offset
 
     def bootstrap(self) -> BootstrapMetadata:
-        """What `format` left for the beginning of the log; a current release's levels where it left nothing."""
+        """The bootstrap records that `format` has stored; those of the current release if it has stored none."""
         for snapshot in self.log.snapshots():
             if snapshot.bootstrap:
                 records = [record for batch in snapshot.batches() if not batch.control for record in batch.messages()]
@@ -79,9 +79,9 @@ class FollowedLog:
         return BootstrapMetadata.of()
 
     def take_over(self, config: ControllerConfig, epoch: int, *, now_ns: int, draws: random.Random) -> ActiveController:
-        """The state of a controller that has claimed `epoch`, at the end of what was replayed.
+        """The state of a controller that has claimed `epoch`, at the end of the replayed log.
 
-        Of a broker whose registration lies before the snapshot that the replay began with, only that is known.
+        A registration before the snapshot at which the replay began counts as that snapshot's last offset.
         """
         return take_over(
             self.loader,
@@ -102,9 +102,9 @@ def take_over(
     now_ns: int,
     draws: random.Random,
 ) -> ActiveController:
-    """The state of a controller that has claimed `epoch` at the end of what `loader` has replayed.
+    """The state of a controller that has claimed `epoch`, at the last offset that `loader` has replayed.
 
-    `registered_at` gives the offset of a broker's last RegisterBrokerRecord.
+    `registered_at` returns the offset of a broker's last RegisterBrokerRecord.
     """
     image = loader.take_image()
     state = ControllerState(

@@ -1,4 +1,4 @@
-"""What an active controller does unasked. Source: org.apache.kafka.controller.PeriodicTaskControlManager."""
+"""The periodic tasks of an active controller. Source: org.apache.kafka.controller.PeriodicTaskControlManager."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ AGAIN_AFTER_MS = 10
 
 @attrs.frozen(kw_only=True)
 class PeriodicTask:
-    """A command that runs each `period_ms`, or after 10 ms again where its answer is True: there is more to do."""
+    """A command that runs every `period_ms`, or again after 10 ms if its response is True: more is left to do."""
 
     name: str
     period_ms: float
@@ -29,12 +29,12 @@ class PeriodicTask:
 
 
 def write_no_op(_: ControllerState) -> ControllerResult[bool]:
-    """A record that says nothing, so that everybody sees that the controller lives."""
+    """Write a no-op record, which shows other controllers that this one is alive."""
     return ControllerResult((ApiMessageAndVersion(NoOpRecord(), 0),), False)
 
 
 def periodic_tasks(config: ControllerConfig) -> Sequence[PeriodicTask]:
-    """The tasks that a configuration asks for."""
+    """The tasks of a configuration."""
     tasks = [
         PeriodicTask(
             name="maybeFenceStaleBroker", period_ms=config.fence_interval_ms, command=maybe_fence_stale_broker

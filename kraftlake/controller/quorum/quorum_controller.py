@@ -1,7 +1,7 @@
 """The controller of a process: it follows the log until no other controller writes, claims it, and runs commands.
 
-One thread runs all events in order; a second one commits the appended batches in groups. Source:
-org.apache.kafka.controller.QuorumController; the election is a compare-and-set of the log instead of Raft's.
+One thread runs all events in order; a second thread commits appended batches in groups. Source:
+org.apache.kafka.controller.QuorumController; elections use a compare-and-set of the log in place of Raft.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ from kraftlake.runtime.log import get_logger
 
 T = TypeVar("T")
 POLL_MS = 20
-"""How often a standby looks for a new version of the log."""
+"""The interval at which a standby checks for a new version of the log."""
 _FOLLOW = "followLog"
 
 
 class QuorumController:
-    """A standby at first; the active controller from the moment it has claimed the log and written its first records.
+    """A standby at first; the active controller after it has claimed the log and written its first records.
 
-    A standby claims when it has seen no new version for `quorum_fetch_timeout_ms` (and up to as much again, drawn at
-    random, so that two don't claim at once). What the active one writes each `max_idle_interval_ms` keeps standbys
-    from that. Commands get NOT_CONTROLLER from a standby, and from an active controller that is fenced while they
-    wait. An answer that is not in the log itself is given only within the fetch timeout of the last commit: later
-    another might lead, so one more commit is made first.
+    A standby claims when the log has had no new version for one to two times `quorum_fetch_timeout_ms`; the time is
+    random, so that two standbys rarely claim together. The active controller prevents claims by a no-op record every
+    `max_idle_interval_ms`. Commands fail with NOT_CONTROLLER on a standby, and on an active controller that is fenced
+    while they wait. A response that does not depend on records in the log is given only within the fetch timeout of the
+    last commit: after that another controller may lead, so one more commit is made first.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class QuorumController:
         self._draws = draws or random.Random()  # noqa: S311 - where replicas go is no secret
         self._path = log.path
         self._writer: MetadataLog | None = log
-        """A handle to claim by; None where the last one was used up."""
+        """The handle for the next claim; None after a claim has used the last one."""
         self._followed = FollowedLog(MetadataLog.open(log.path))
         self._active: ActiveController | None = None
         self._group: GroupCommit | None = None
@@ -88,29 +88,29 @@ class QuorumController:
 
     @property
     def epoch(self) -> int:
-        """The epoch that it leads, -1 while it doesn't."""
+        """The claimed epoch; -1 on a standby."""
         active = self._active
         return -1 if active is None else active.epoch
 
     @property
     def is_active(self) -> bool:
-        """Whether it leads, as far as it knows."""
+        """Whether this controller is active, as far as it knows."""
         return self._active is not None
 
     def submit(self, command: Command[T], *, timeout_ms: float | None = None) -> Future[T]:
-        """Run a command; its answer, or ControllerApiError: the refusal, NOT_CONTROLLER, REQUEST_TIMED_OUT."""
+        """Run a command; the future has its response or ControllerApiError (also NOT_CONTROLLER, REQUEST_TIMED_OUT)."""
         asked_ns = self._clock.nanoseconds()
         deadline_ns = None if timeout_ms is None else asked_ns + round(timeout_ms * 1e6)
         return self._enqueue(partial(self._run, command, asked_ns), deadline_ns)
 
     def read(self, question: Callable[[MetadataImage], T]) -> Future[T]:
-        """Ask something of the committed image."""
+        """Apply a function to the committed image."""
         return self._enqueue(partial(self._read, question))
 
     def heartbeat(
         self, request: BrokerHeartbeatRequest, *, timeout_ms: float | None = None
     ) -> Future[BrokerHeartbeatReply]:
-        """As `submit(process_heartbeat)`; that the broker lives is noted at once, however long the queue is."""
+        """Submit `process_heartbeat`; the contact is noted at once, before the event waits in the queue."""
         active = self._active
         if active is not None:
             now_ns = self._clock.nanoseconds()
@@ -125,7 +125,7 @@ class QuorumController:
         self.metrics.timed_out_heartbeats += late
 
     def resign(self) -> Future[None]:
-        """Lead no longer, once what was appended is durable; follow the log again."""
+        """Become a standby when all appended records are durable."""
 
         def event(future: Future[None]) -> None:
             self._step_down()
@@ -134,7 +134,7 @@ class QuorumController:
         return self._enqueue(event)
 
     def close(self) -> None:
-        """End both threads; what was appended is committed first."""
+        """Commit the appended records and end both threads."""
         self._queue.close()
 
     def _enqueue(self, run: Callable[[Future[T]], None], deadline_ns: int | None = None) -> Future[T]:
@@ -144,7 +144,7 @@ class QuorumController:
         self._queue.append(FunctionEvent(partial(run, future), partial(self._fail, future)), deadline_ns=deadline_ns)
         return future
 
-    # What follows runs on the queue's thread.
+    # The methods below run on the queue's thread unless they say otherwise.
 
     def _draw_patience(self) -> int:
         return round(self.config.quorum_fetch_timeout_ms * 1e6 * self._draws.uniform(1, 2))
@@ -162,7 +162,7 @@ class QuorumController:
             self._follow_after(POLL_MS)
 
     def _note_followed(self) -> None:
-        """A standby has replayed the log to its end; another may lead there."""
+        """Update the metrics after a standby has replayed the log to its end."""
         image, epoch = self._followed.loader.image, self._followed.log.epoch
         self.metrics.applied(image.provenance.offset, image.provenance.timestamp)
         self.metrics.last_committed_offset = image.provenance.offset
@@ -189,7 +189,7 @@ class QuorumController:
         self._note_followed()
         self._news_at_ns, self._patience_ns = started_ns, self._draw_patience()
         if self._followed.log.epoch != epoch:
-            return  # another controller has claimed meanwhile
+            return  # another controller has claimed the log after this one
         self._active = active = self._followed.take_over(
             self.config, epoch, now_ns=self._clock.nanoseconds(), draws=self._draws
         )
@@ -236,7 +236,7 @@ class QuorumController:
         try:
             executed = self._execute(active, command)
         except ControllerApiError as refusal:
-            # it may rest on what is not durable yet, or on what another controller has changed
+            # the refusal may depend on records that are not durable yet, or on those of another controller
             give, at, records = partial(future.set_exception, refusal), active.last_appended, False
         else:
             self._append(executed)
@@ -266,14 +266,14 @@ class QuorumController:
         def give() -> None:
             try:
                 future.set_result(question(active.committed))
-            except Exception as fault:  # it is the asker's question
+            except Exception as fault:  # a fault of the caller's function
                 future.set_exception(fault)
 
         fail = partial(future.set_exception, not_controller())
         self._answer(active, self._activated_at, Answer(give, fail, records=False))
 
     def _answer(self, active: ActiveController, at: int, answer: Answer) -> None:
-        """Give an answer now, or when offset `at` is durable, or after one more commit where the last is too old."""
+        """Give an answer now, when offset `at` is durable, or after one more commit if the last one is too old."""
         if self._active is not active:
             answer.fail()
         elif at > active.durable_offset:
@@ -285,12 +285,12 @@ class QuorumController:
             self._answer(active, active.last_appended, answer)
 
     def _leads(self) -> bool:
-        """Whether no other controller can have claimed: a standby waits longer than this after the last commit."""
+        """Whether no other controller can have claimed: standbys wait longer than this after the last commit."""
         return self._clock.nanoseconds() - self._lease_from_ns < self.config.quorum_fetch_timeout_ms * 1_000_000
 
     def _append(self, executed: Executed[Any]) -> None:
         group = self._group
-        assert group is not None, "an active controller has one"
+        assert group is not None, "an active controller has a group commit"
         offset = executed.base_offset
         for batch in executed.batches:
             now_ns = self._clock.nanoseconds()
@@ -299,13 +299,13 @@ class QuorumController:
             except KraftlakeError as fault:
                 self._renounce(group, fault)
                 return
-            assert pending.base_offset == offset, "the pending image knows where its records lie"
+            assert pending.base_offset == offset, "the pending image has the offsets of its records"
             offset = pending.last_offset + 1
             self.metrics.applied(pending.last_offset, self._clock.milliseconds())
             pending.done.add_done_callback(partial(self._appended, group, pending, now_ns))
 
     def _appended(self, group: GroupCommit, pending: PendingAppend, since_ns: int, done: Future[int]) -> None:
-        """On the committing thread: a batch is durable, or won't be."""
+        """Runs on the committing thread: a batch is durable, or has failed."""
         if done.exception() is None:
             durable = partial(self._durable, group, pending.last_offset, since_ns)
             self._queue.append(FunctionEvent(durable, self._leading_failed))
@@ -320,12 +320,12 @@ class QuorumController:
         for answer in self._waiting.take_up_to(offset):
             try:
                 self._answer(active, offset, answer)
-            except Exception as fault:  # the others are answered
+            except Exception as fault:  # the other answers are still given
                 self._faults.handle_fault("answering a command", fault)
                 answer.fail()
 
     def _commit_failed(self, fault: KraftlakeError) -> None:
-        """On the committing thread."""
+        """Runs on the committing thread."""
         self._queue.prepend(FunctionEvent(partial(self._renounce, self._group, fault), self._leading_failed))
 
     def _leading_failed(self, fault: Exception) -> None:
@@ -335,7 +335,7 @@ class QuorumController:
         self._step_down()
 
     def _renounce(self, group: GroupCommit | None, fault: KraftlakeError) -> None:
-        """Resign: drop pending records and fail the waiting requests."""
+        """Become a standby: drop pending records and fail the waiting requests."""
         if self._active is None or group is not self._group:
             return
         self._log.warning("lost the metadata log", epoch=self._active.epoch, cause=str(fault))

@@ -1,4 +1,4 @@
-"""What a controller process says of itself, under Kafka's names."""
+"""The metrics of a controller process, under Kafka's names."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from kraftlake.runtime.time_ratio import TimeRatio
 class QuorumControllerMetrics:
     """Plain values that the controller's thread sets and any thread may read.
 
-    Applied means in the pending image: appended by an active controller, replayed by a standby. Queue and processing
-    times are in ms. On an active controller `last_contacts` has the time of each broker's last heartbeat by id, in ns
-    of the controller's clock.
+    Applied records are in the pending image: an active controller has appended them, a standby has replayed them. Queue
+    and processing times are in ms. On an active controller `last_contacts` returns the time of each broker's last
+    heartbeat by broker id, in ns of the controller's clock.
     Source: org.apache.kafka.controller.metrics.QuorumControllerMetrics.
     """
 
@@ -36,11 +36,11 @@ class QuorumControllerMetrics:
     idle: TimeRatio = attrs.field(factory=lambda: TimeRatio(1.0))
 
     def applied(self, offset: int, timestamp: int) -> None:
-        """Records up to `offset` are in the pending image; `timestamp` in epoch ms."""
+        """Note that records up to `offset` are in the pending image; `timestamp` is in epoch ms."""
         self.last_applied_offset, self.last_applied_timestamp = offset, timestamp
 
     def register(self, registry: MetricsRegistry, clock: Clock, *, session_timeout_ms: int) -> None:
-        """Show the values in `registry`; ages are counted from `clock`, those of contacts end with the session."""
+        """Register the gauges; ages are measured by `clock`, and heartbeat ages are at most the session timeout."""
 
         def since_contact() -> dict[Tags, float]:
             now_ns = clock.nanoseconds()

@@ -1,4 +1,4 @@
-"""Answers that wait until the log has gone on. Source: org.apache.kafka.deferred.DeferredEventQueue."""
+"""Answers that wait until an offset is durable. Source: org.apache.kafka.deferred.DeferredEventQueue."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import attrs
 
 @attrs.frozen
 class Answer:
-    """`give` sends the answer, `fail` sends that this controller is no longer active.
+    """`give` sends the answer; `fail` sends NOT_CONTROLLER.
 
-    An answer with `records` is true once they are in the log, under any leader; others are true only while this
-    controller leads.
+    An answer with `records` is valid when they are durable, under any leader; an answer without records is valid only
+    while this controller is the leader.
     """
 
     give: Callable[[], None]
@@ -22,7 +22,7 @@ class Answer:
 
 
 class WaitingAnswers:
-    """Answers by the offset that must be durable before; offsets never go down."""
+    """Answers with the offset that must be durable first, in the order of offsets."""
 
     def __init__(self) -> None:
         self._waiting: deque[tuple[int, Answer]] = deque()
@@ -31,19 +31,19 @@ class WaitingAnswers:
         return len(self._waiting)
 
     def add(self, offset: int, answer: Answer) -> None:
-        """Wait for `offset`."""
+        """Add an answer that waits for `offset`."""
         assert not self._waiting or self._waiting[-1][0] <= offset, "answers come in the order of the log"
         self._waiting.append((offset, answer))
 
     def take_up_to(self, offset: int) -> list[Answer]:
-        """Those whose time has come, in order."""
+        """Remove and return the answers that wait for `offset` or an earlier one, in order."""
         due = []
         while self._waiting and self._waiting[0][0] <= offset:
             due.append(self._waiting.popleft()[1])
         return due
 
     def take_all(self) -> list[Answer]:
-        """All of them."""
+        """Remove and return all answers, in order."""
         due = [answer for _, answer in self._waiting]
         self._waiting.clear()
         return due

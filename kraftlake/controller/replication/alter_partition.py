@@ -1,4 +1,4 @@
-"""AlterPartition: a leader asks for another ISR. Source: ReplicationControlManager.alterPartition of Kafka 4.4."""
+"""AlterPartition: a leader requests a new ISR. Source: ReplicationControlManager.alterPartition of Kafka 4.4."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ANY_EPOCH = -1
 
 @attrs.frozen(kw_only=True)
 class IsrChange:
-    """What the leader of one partition asks for: brokers of the new ISR with the epochs it knows them by (-1: any)."""
+    """The request for one partition: the new ISR as pairs of broker id and broker epoch (-1: any)."""
 
     topic_id: Uuid
     partition_id: int
@@ -34,7 +34,7 @@ class IsrChange:
 
 @attrs.frozen(kw_only=True)
 class IsrAnswer:
-    """What became of it; without an error, the partition as it is then."""
+    """The answer for one partition: an error, or the new state of the partition."""
 
     topic_id: Uuid
     partition_id: int
@@ -45,10 +45,10 @@ class IsrAnswer:
 def alter_partition(
     state: ControllerState, broker_id: int, broker_epoch: int, changes: Sequence[IsrChange]
 ) -> ControllerResult[list[IsrAnswer]]:
-    """Change ISRs as their leader, a broker of that epoch, requests.
+    """Change ISRs at the request of their leader, a broker of that broker epoch.
 
-    A request with an old epoch or from another broker is refused, and so is a replica that is fenced, shutting down or
-    of another epoch. NEW_LEADER_ELECTED where the change completed a reassignment and moved the leader.
+    A request with an old epoch or from another broker is refused, as is a replica that is fenced, shutting down or of
+    another broker epoch. NEW_LEADER_ELECTED means that the change completed a reassignment and moved the leader.
     """
     state.check_broker_epoch(broker_id, broker_epoch)
     records: list[ApiMessageAndVersion] = []
@@ -96,7 +96,7 @@ def _alter(
 
 def _problem(state: ControllerState, broker_id: int, partition: PartitionRegistration, change: IsrChange) -> Errors:
     if change.leader_epoch > partition.leader_epoch or change.partition_epoch > partition.partition_epoch:
-        return Errors.NOT_CONTROLLER  # the leader has heard from a later controller
+        return Errors.NOT_CONTROLLER  # the leader knows a later controller
     if change.leader_epoch < partition.leader_epoch:
         return Errors.FENCED_LEADER_EPOCH
     if broker_id != partition.leader:

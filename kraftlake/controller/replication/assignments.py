@@ -1,4 +1,4 @@
-"""New partitions: where their replicas go, chosen by hand or by the placer, and the records they begin with."""
+"""New partitions: manual assignments, automatic placement, and the first state."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kraftlake.image import LeaderRecoveryState, PartitionRegistration
 
 
 def check_manual_assignment(state: ControllerState, replicas: Sequence[int], replication_factor: int | None) -> None:
-    """Refuse an assignment that is empty, names a broker twice, an unknown one, or is of another length."""
+    """Refuse an assignment that is empty, repeats a broker, has an unknown broker, or has another length."""
     problem = None
     if not replicas:
         problem = "it has no replicas"
@@ -34,7 +34,7 @@ def check_manual_assignment(state: ControllerState, replicas: Sequence[int], rep
 
 
 def place(state: ControllerState, *, partitions: int, replication_factor: int) -> list[tuple[int, ...]]:
-    """The placer's choice; raises ControllerApiError(INVALID_REPLICATION_FACTOR)."""
+    """Place the replicas of new partitions; raises ControllerApiError(INVALID_REPLICATION_FACTOR)."""
     usable = []
     for broker_id, heartbeat in state.heartbeats.items():
         registration = state.registration(broker_id)

@@ -1,4 +1,4 @@
-"""AssignReplicasToDirs: a broker says in which log directory each of its replicas lies (KIP-858)."""
+"""AssignReplicasToDirs: a broker reports the log directories of its replicas (KIP-858)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.records.uuid import Uuid
 
 ReplicaPlace: TypeAlias = tuple[Uuid, int]
-"""A topic's id and a partition's."""
+"""A topic id and a partition id."""
 
 
 def assign_replicas_to_dirs(
@@ -24,7 +24,7 @@ def assign_replicas_to_dirs(
     broker_epoch: int,
     directories: Mapping[Uuid, Sequence[ReplicaPlace]],
 ) -> ControllerResult[dict[tuple[Uuid, ReplicaPlace], Errors]]:
-    """Note where replicas of the broker lie; one in a directory that is offline leaves the ISR."""
+    """Record the directories of replicas; a replica in an offline directory leaves the ISR."""
     if not state.metadata_version.is_directory_assignment_supported:
         raise ControllerApiError(Errors.UNSUPPORTED_VERSION, "Directory assignment needs metadata.version 3.7-IV2.")
     registration = state.check_broker_epoch(broker_id, broker_epoch)

@@ -1,4 +1,4 @@
-"""Requested elections, and those that the controller starts itself: preferred leaders and unclean elections.
+"""Leader elections by request, and the controller's periodic elections of preferred and unclean leaders.
 
 Source: ReplicationControlManager of Kafka 4.4.
 """
@@ -19,7 +19,7 @@ from kraftlake.records.serde import ApiMessageAndVersion
 
 
 class ElectionType(Enum):
-    """What is asked for (org.apache.kafka.common.ElectionType)."""
+    """The type of a requested election (org.apache.kafka.common.ElectionType)."""
 
     PREFERRED = 0
     UNCLEAN = 1

@@ -1,4 +1,4 @@
-"""Leaders and ISRs when brokers come, go and fail: the changes of all partitions that one event concerns."""
+"""Changes of leaders and ISRs when a broker starts, stops or fails."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def change_context(
     partition: PartitionRegistration,
     is_acceptable: Callable[[int], bool] | None = None,
 ) -> PartitionContext:
-    """What a change of the partition depends on; a leader must be active, and its directory online.
+    """The context of a change of the partition; a leader must be active, and its directory online.
 
-    `is_acceptable` replaces "active" where the change comes together with one of the brokers.
+    `is_acceptable` replaces the check for active brokers when the state of a broker changes with the partition.
     """
     acceptable = is_acceptable or state.is_active
 
@@ -61,7 +61,7 @@ def change_records(
 
 
 def election_of(state: ControllerState, topic: str) -> Election:
-    """How a leader that is lost is replaced: with data loss if the topic's config allows it."""
+    """The election that replaces a lost leader: an unclean one if the topic's config allows it."""
     return Election.UNCLEAN if state.unclean_election_enabled(topic) else Election.ONLINE
 
 
@@ -73,7 +73,7 @@ def leader_and_isr_updates(
     add: int = NO_BROKER,
     unclean_shutdown: int = NO_BROKER,
 ) -> list[ApiMessageAndVersion]:
-    """The changes of the partitions `found` when a broker goes, comes, or came back without a clean shutdown.
+    """The changes of the partitions `found` when a broker is removed, is added, or had an unclean shutdown.
 
     Source: ReplicationControlManager.generateLeaderAndIsrUpdates.
     """

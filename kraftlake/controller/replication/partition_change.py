@@ -1,4 +1,4 @@
-"""From what a partition is and should become to the record of the change: leader election, ISR, ELR, reassignment.
+"""The record that changes a partition to a target state: leader election, ISR, ELR, reassignment.
 
 Source: org.apache.kafka.controller.PartitionChangeBuilder of Kafka 4.4.
 """
@@ -21,10 +21,10 @@ from kraftlake.records.uuid import Uuid
 
 
 class Election(Enum):
-    """Who may become the leader.
+    """The choice of a leader.
 
-    ONLINE keeps the leader if it may stay, PREFERRED wants the first replica, UNCLEAN takes a replica that is not in
-    sync where there is no other.
+    ONLINE keeps the current leader if possible, PREFERRED prefers the first replica, UNCLEAN allows a replica that is
+    not in sync if there is no other.
     """
 
     PREFERRED = "preferred"
@@ -34,9 +34,9 @@ class Election(Enum):
 
 @attrs.frozen(kw_only=True)
 class PartitionContext:
-    """What a change of one partition depends on beside its state.
+    """The inputs of a change besides the state of the partition.
 
-    `is_acceptable_leader` says of a broker id whether it may lead; `default_dir` where a new replica on it goes.
+    `is_acceptable_leader` returns whether a broker id may lead, `default_dir` the directory of a new replica on it.
     """
 
     topic_id: Uuid
@@ -50,10 +50,10 @@ class PartitionContext:
 
 @attrs.frozen(kw_only=True)
 class TargetState:
-    """What a partition should become; None leaves it as it is.
+    """The wanted state of a partition; None means unchanged.
 
-    `unclean_shutdown` is a broker that came back without having shut down cleanly: it can't be an ELR member.
-    `directories` moves replicas, by broker.
+    `unclean_shutdown` is a broker that restarted after an unclean shutdown: it can't be an eligible leader replica.
+    `directories` has new directories by broker.
     """
 
     isr: tuple[int, ...] | None = None
@@ -69,10 +69,10 @@ class TargetState:
 def build_partition_change(
     partition: PartitionRegistration, context: PartitionContext, target: TargetState
 ) -> ApiMessageAndVersion | None:
-    """The PartitionChangeRecord that brings a partition as near to `target` as it may come; None changes nothing.
+    """The PartitionChangeRecord that brings a partition as near to `target` as possible; None if nothing changes.
 
-    A reassignment whose new replicas are in the ISR is completed with it; a partition whose leader may not stay gets
-    another, or none; where the ISR is below `min_isr`, who leaves it becomes an eligible leader replica.
+    It also completes a reassignment whose new replicas are in the ISR, and replaces a leader that can't stay, possibly
+    by none. A replica that leaves an ISR below `min_isr` becomes an eligible leader replica.
     """
     return _Change(partition, context, target).build()
 
@@ -95,7 +95,7 @@ class _Change:
         if context.elr_enabled:
             self._populate_elr()
         self._elect()
-        # replicas that go away would otherwise not hear that they are no longer asked to follow
+        # a new leader epoch tells removed replicas to stop following
         if "leader" not in fields and not set(self._replicas) >= set(partition.replicas):
             fields["leader"] = partition.leader
         self._set_elr()
@@ -119,7 +119,7 @@ class _Change:
             self._removing = self._adding = ()
 
     def _populate_elr(self) -> None:
-        """A replica that leaves an ISR below the minimum becomes an eligible leader: it has all committed records."""
+        """A replica that leaves an ISR below the minimum is an eligible leader: it has all committed records."""
         if len(self._isr) >= self._context.min_isr:
             self._elr = ()
             return
@@ -141,7 +141,7 @@ class _Change:
                 self._fields["leader_recovery_state"] = int(LeaderRecoveryState.RECOVERING)
 
     def _elected(self) -> tuple[int, bool]:
-        """The leader, and whether it may lack what was committed."""
+        """The leader, and whether it may lack committed records."""
         current = self._partition.leader
         wanted = [current, *self._replicas]
         if self._target.election is Election.PREFERRED:
@@ -209,9 +209,9 @@ class _Change:
 
 
 def hash_set_order(first: Sequence[int], then: Iterable[int]) -> list[int]:
-    """The members in the order of a Java HashSet that is made of `first` and gets `then` added: Kafka writes that one.
+    """The members in the order of a Java HashSet of `first` to which `then` is added: Kafka writes that order.
 
-    Broker ids are below 65,536 there; others come in some order too.
+    The order is Java's for broker ids below 65,536, and another fixed one for larger ids.
     """
     members = dict.fromkeys(first)
     buckets = 16

@@ -1,4 +1,4 @@
-"""Which partitions a change of a broker concerns. Scans the image, on columns where it is packed; keeps no index."""
+"""Queries for partitions, mostly of one broker. They scan the image, by columns if it is packed; there is no index."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ Found: TypeAlias = tuple[str, int, PartitionRegistration]
 
 
 def with_broker_in_isr(topics: TopicsImage, broker: int) -> list[Found]:
-    """The partitions that the broker is in sync with, by topic name and id."""
+    """The partitions with the broker in the ISR, sorted by topic name and partition id like all results below."""
     return _sorted(found for found in hosted_partitions(topics, broker) if broker in found[2].isr)
 
 
 def with_broker_in_elr(topics: TopicsImage, broker: int) -> list[Found]:
-    """The partitions that the broker is an eligible leader of, of some of which it may no longer be a replica."""
+    """The partitions with the broker among the eligible leader replicas; it may no longer be a replica."""
     return _sorted(found for found in partitions_with_elr(topics) if broker in found[2].elr)
 
 
@@ -40,7 +40,7 @@ def without_leader(topics: TopicsImage) -> list[Found]:
 
 
 def without_preferred_leader(topics: TopicsImage) -> list[Found]:
-    """The partitions that another replica than the first leads, or none."""
+    """The partitions whose leader is not the first replica, also those without a leader."""
     return _sorted(found for found in _all(topics) if found[2].leader != found[2].replicas[0])
 
 

@@ -1,4 +1,4 @@
-"""Where the replicas of new partitions go: striped over racks, then over the brokers of each.
+"""The placement of new replicas: striped over racks, then over the brokers of each rack.
 
 Source: org.apache.kafka.metadata.placement.StripedReplicaPlacer, with its order of random draws.
 """
@@ -13,12 +13,12 @@ import attrs
 from kraftlake.controller.errors import ControllerApiError, Errors
 
 NextInt: TypeAlias = Callable[[int], int]
-"""A random number from 0 to below its argument."""
+"""Returns a random number from 0 to below its argument."""
 
 
 @attrs.frozen
 class UsableBroker:
-    """A broker that may get replicas, if need be although it is fenced."""
+    """A broker that may get replicas; unfenced brokers are preferred."""
 
     id: int
     rack: str | None
@@ -28,11 +28,11 @@ class UsableBroker:
 def place_replicas(
     brokers: Iterable[UsableBroker], *, partitions: int, replication_factor: int, next_int: NextInt
 ) -> list[tuple[int, ...]]:
-    """The replicas of each new partition; the first of each, its leader, is not fenced.
+    """The replicas of each new partition; the first one, the leader, is on an unfenced broker.
 
-    The first replicas of successive partitions are on successive racks, the others on the racks that follow, each
-    rack in turn; within a rack brokers take turns; a fenced one comes behind those of its rack that are not. Raises
-    ControllerApiError(INVALID_REPLICATION_FACTOR) for more replicas than brokers, or without an unfenced one.
+    The leaders of successive partitions are on successive racks, the other replicas on the racks that follow, one rack
+    after the other. Within a rack brokers take turns, unfenced ones first. Raises
+    ControllerApiError(INVALID_REPLICATION_FACTOR) for more replicas than brokers, or without an unfenced broker.
     """
     racks = _Racks(brokers, next_int)
     if replication_factor <= 0:
@@ -51,7 +51,7 @@ def _invalid(reason: str) -> ControllerApiError:
 
 
 class _Brokers:
-    """Brokers that take turns; each epoch, which is one partition, begins one further."""
+    """Brokers that take turns; the first broker moves by one with each epoch, which is one partition."""
 
     def __init__(self) -> None:
         self.ids: list[int] = []
@@ -116,7 +116,7 @@ class _Racks:
             first = (first + 1) % len(self._names)
             leader = self._racks[self._names[first]].unfenced.next(self._epoch)
         replicas = [leader]
-        skip: int | None = first  # the leader's rack has had its turn in the first round
+        skip: int | None = first  # the first round skips the rack of the leader
         place = self._offset
         while len(replicas) < replication_factor:
             broker = None

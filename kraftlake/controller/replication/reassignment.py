@@ -1,4 +1,4 @@
-"""The arithmetic of a partition reassignment: what is added and removed, when it is complete, how it is taken back.
+"""The arithmetic of a partition reassignment: its start, its completion, its cancellation.
 
 Source: org.apache.kafka.controller.PartitionReassignmentReplicas and PartitionReassignmentRevert.
 """
@@ -18,7 +18,7 @@ Replicas: TypeAlias = tuple[int, ...]
 
 @attrs.frozen(kw_only=True)
 class Reassignment:
-    """A move that has begun: `replicas` are the target, in its order, and behind it those that will be `removing`."""
+    """The start of a reassignment: `replicas` are the target replicas in order, followed by the `removing` ones."""
 
     replicas: Replicas
     removing: Replicas
@@ -40,10 +40,10 @@ def is_reassigning(partition: PartitionRegistration) -> bool:
 def complete_reassignment(
     removing: Replicas, adding: Replicas, replicas: Replicas, isr: Replicas
 ) -> tuple[Replicas, Replicas] | None:
-    """Replicas and ISR once the reassignment is complete; None while it isn't, or where there is none.
+    """Replicas and ISR after a complete reassignment; None if it is not complete, or if there is none.
 
-    It is complete when all new replicas are in the ISR, something of the ISR stays, and, where more replicas go than
-    come, all that stay are in sync.
+    It is complete when all new replicas are in the ISR, a member of the ISR remains and, if more replicas are removed
+    than added, all remaining replicas are in the ISR.
     """
     if not removing and not adding:
         return None
@@ -60,7 +60,7 @@ def complete_reassignment(
 
 @attrs.frozen(kw_only=True)
 class Revert:
-    """The state after a cancelled reassignment; `unclean` where no replica in sync is left and any may lead."""
+    """The state after a cancelled reassignment; `unclean` if no replica in sync is left."""
 
     replicas: Replicas
     isr: Replicas
@@ -68,7 +68,7 @@ class Revert:
 
     @classmethod
     def of(cls, partition: PartitionRegistration) -> Revert:
-        """Back to the replicas before it began."""
+        """The state with the replicas from before the reassignment; ControllerApiError if there were none."""
         adding = partition.adding_replicas
         replicas = tuple(replica for replica in partition.replicas if replica not in adding)
         isr = tuple(replica for replica in partition.isr if replica not in adding)

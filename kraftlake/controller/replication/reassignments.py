@@ -1,4 +1,4 @@
-"""Partitions are moved to other brokers: started, taken back, and listed.
+"""Reassignments of partitions: start, cancellation and listing.
 
 Source: ReplicationControlManager.alterPartitionReassignments of Kafka 4.4.
 """
@@ -26,7 +26,7 @@ PartitionName: TypeAlias = tuple[str, int]
 
 @attrs.frozen(kw_only=True)
 class OngoingReassignment:
-    """A partition that is being moved."""
+    """The reassignment of a partition that is in progress."""
 
     replicas: tuple[int, ...]
     adding_replicas: tuple[int, ...]
@@ -39,7 +39,7 @@ def alter_partition_reassignments(
     *,
     allow_replication_factor_change: bool = True,
 ) -> ControllerResult[dict[PartitionName, ApiError]]:
-    """Begin to move each partition to its target replicas, or with None, take a move back."""
+    """Start a reassignment of each partition to its target replicas, or cancel one, for None."""
 
     def alter(partition: PartitionName, replicas: Sequence[int] | None) -> list[ApiMessageAndVersion]:
         return _alter(state, *partition, replicas, allow_replication_factor_change)
@@ -100,7 +100,7 @@ def _begin(
 def list_partition_reassignments(
     image: MetadataImage, partitions: Sequence[PartitionName] | None = None
 ) -> dict[PartitionName, OngoingReassignment]:
-    """What is being moved, of all partitions or of those named; a read, of the committed image."""
+    """The reassignments in progress, of all partitions or of the given ones; for the committed image."""
     if partitions is None:
         found = {(name, number): partition for name, number, partition in reassigning(image.topics)}
     else:

@@ -11,14 +11,14 @@ _MAX_LOOKED_UP = 12
 
 
 def unified(name: str) -> str:
-    """The name as metrics see it: two topics must not share it."""
+    """The name in metrics, which must be unique."""
     return name.replace(".", "_")
 
 
 def colliding_topic(name: str, others: Collection[str]) -> str | None:
-    """One of `others` that differs from `name` in '.' and '_' only, or is the same and has one of them.
+    """A name of `others` that differs from `name` only in '.' and '_', or is equal and has one of them; or None.
 
-    Looks the names up that `name` could be confused with, where that are fewer than `others`.
+    Looks up the possible colliding names if there are fewer of them than of `others`.
     """
     parts = _SEPARATORS.split(name)
     if len(parts) == 1:

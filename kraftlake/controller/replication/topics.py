@@ -1,4 +1,4 @@
-"""Topics are created, deleted, and get more partitions.
+"""Creation and deletion of topics, and of additional partitions.
 
 Sources: org.apache.kafka.controller.ReplicationControlManager and kafka.server.ControllerApis of Kafka 4.4.
 """
@@ -45,7 +45,7 @@ class CreatableTopic:
 
 @attrs.frozen(kw_only=True)
 class CreatedTopic:
-    """The answer for one topic; all but `error` is what was, or would have been, created.
+    """The answer for one topic; the other fields describe the topic that was, or would be, created.
 
     `configs` are the effective values by name.
     """
@@ -59,7 +59,7 @@ class CreatedTopic:
 
 @attrs.frozen(kw_only=True)
 class NewPartitions:
-    """A topic is to have `count` partitions in all; `assignments` has one list of brokers for each that is new."""
+    """The new number of partitions of a topic; `assignments` has the brokers of each additional partition."""
 
     name: str
     count: int
@@ -69,9 +69,9 @@ class NewPartitions:
 def create_topics(
     state: ControllerState, topics: Sequence[CreatableTopic], *, validate_only: bool = False
 ) -> ControllerResult[dict[str, CreatedTopic]]:
-    """Create topics: those that can be, in one batch; each of the others is answered with why not.
+    """Create the valid topics in one batch; the answer of each other topic has the reason.
 
-    A name that the request has twice is refused, as is `__cluster_metadata`. Raises
+    A name that is repeated is refused, as is `__cluster_metadata`. Raises
     ControllerApiError(POLICY_VIOLATION) for more than 10,000 partitions, or records, with `validate_only` as well.
     """
     names = state.image.topics.topics_by_name()
@@ -92,7 +92,7 @@ def create_topics(
 
 
 def _without_forbidden(topics: Sequence[CreatableTopic]) -> tuple[list[CreatableTopic], dict[str, ApiError]]:
-    """The topics that may be asked for, and why the others may not, by name."""
+    """The topics that a request may create, and the refusals of the others by name."""
     refused = _duplicates((topic.name for topic in topics), "topic name")
     if any(topic.name == CLUSTER_METADATA_TOPIC for topic in topics):
         reason = f"A topic can't be called {CLUSTER_METADATA_TOPIC}: that is the metadata log itself."
@@ -101,7 +101,7 @@ def _without_forbidden(topics: Sequence[CreatableTopic]) -> tuple[list[Creatable
 
 
 def _duplicates(keys: Iterable[K], what: str) -> dict[K, ApiError]:
-    """The refusal of each key that comes more than once."""
+    """The refusal of each key that occurs more than once."""
     return {
         key: ApiError(Errors.INVALID_REQUEST, f"The request has the {what} {key} {count} times.")
         for key, count in Counter(keys).items()
@@ -207,7 +207,7 @@ def _placed(state: ControllerState, topic: CreatableTopic) -> list[PartitionRegi
 
 
 def delete_topics(state: ControllerState, ids: Sequence[Uuid]) -> ControllerResult[dict[Uuid, ApiError]]:
-    """Delete topics by id; UNKNOWN_TOPIC_ID for one that isn't there, INVALID_REQUEST for one that is named twice."""
+    """Delete topics by id; UNKNOWN_TOPIC_ID for an unknown id, INVALID_REQUEST for a repeated one."""
     answers = _duplicates(ids, "topic id")
     records = []
     for topic_id in ids:
@@ -224,7 +224,7 @@ def delete_topics(state: ControllerState, ids: Sequence[Uuid]) -> ControllerResu
 def create_partitions(
     state: ControllerState, topics: Sequence[NewPartitions], *, validate_only: bool = False
 ) -> ControllerResult[dict[str, ApiError]]:
-    """Add partitions to topics; each is answered for itself, and one that is named twice is refused."""
+    """Add partitions to topics; each topic has its own answer, and a repeated one is refused."""
     refused = _duplicates((topic.name for topic in topics), "topic name")
     topics = [topic for topic in topics if topic.name not in refused]
     total = 0

@@ -48,7 +48,7 @@ def run_random_command(draw: Any, cluster: ControlledCluster) -> str:
 
 
 @given(clusters(), st.data())
-def test_what_holds_after_every_command(cluster: ControlledCluster, data: st.DataObject) -> None:
+def test_the_invariants_hold_after_every_command(cluster: ControlledCluster, data: st.DataObject) -> None:
     for _ in range(30):
         before, end = cluster.image, cluster.state.next_offset
         run_random_command(data.draw, cluster)

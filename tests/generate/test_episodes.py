@@ -18,7 +18,7 @@ WHOLE_HISTORIES = max(20, settings.default.max_examples // 10)
 
 @settings(max_examples=WHOLE_HISTORIES)
 @given(plan=plans(), patterns=st.lists(st.sampled_from(PATTERNS), max_size=4))
-def test_the_records_tell_what_happened_to_the_cluster(plan: Plan, patterns: list[str]) -> None:
+def test_the_records_agree_with_the_state_of_the_generated_cluster(plan: Plan, patterns: list[str]) -> None:
     history = MadeUp(plan)
     history.assert_same(history.loader.image)
     for pattern in patterns:
@@ -28,7 +28,7 @@ def test_the_records_tell_what_happened_to_the_cluster(plan: Plan, patterns: lis
 
 @settings(max_examples=WHOLE_HISTORIES)
 @given(plan=plans(), data=st.data())
-def test_whatever_happens_to_brokers_the_leader_is_alive_and_in_sync(plan: Plan, data: st.DataObject) -> None:
+def test_after_any_events_of_brokers_the_leader_is_alive_and_in_sync(plan: Plan, data: st.DataObject) -> None:
     history = MadeUp(plan)
     cluster = history.cluster
     for _ in range(data.draw(st.integers(1, 8))):
@@ -44,11 +44,11 @@ def test_whatever_happens_to_brokers_the_leader_is_alive_and_in_sync(plan: Plan,
         assert cluster.in_sync.any(1).all()
 
 
-def test_every_episode_is_one_that_can_be_asked_for() -> None:
+def test_every_pattern_has_an_episode() -> None:
     assert tuple(EPISODES) == PATTERNS
 
 
-def test_in_an_outage_the_zone_leads_nothing_and_afterwards_all_is_as_before() -> None:
+def test_during_an_outage_the_zone_leads_nothing_and_afterwards_the_cluster_is_as_before() -> None:
     history = MadeUp(Plan(brokers=6, racks=3, topics=5, seed=3))
     before, first = history.cluster.leader.copy(), len(history.batches)
     image = history.tell(EPISODES["zone-outage"])
@@ -86,7 +86,7 @@ def test_replicas_move_by_way_of_adding_and_removing() -> None:
 
 
 @pytest.mark.parametrize(("duration", "count"), [(0, 0), (499, 0), (500, 1), (2_250, 4)])
-def test_while_nothing_happens_there_is_a_no_op_each_half_second(duration: int, count: int) -> None:
+def test_in_quiet_time_there_is_a_no_op_record_every_half_second(duration: int, count: int) -> None:
     history = MadeUp(Plan(topics=1))
     before, began = len(history.batches), history.writer.now_ms
     history.tell(lambda writer: writer.quiet(duration))

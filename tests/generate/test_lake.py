@@ -21,7 +21,7 @@ WHOLE_HISTORIES = max(20, settings.default.max_examples // 10)
 
 @settings(max_examples=WHOLE_HISTORIES)
 @given(plan=plans())
-def test_a_made_up_lake_is_sound_and_has_the_length_that_was_asked_for(
+def test_a_generated_lake_is_sound_and_has_the_planned_length(
     plan: Plan, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     lake = tmp_path_factory.mktemp("made-up") / "lake"
@@ -64,14 +64,14 @@ def test_how_much_goes_into_a_commit_does_not_change_the_log(tmp_path: Path, mon
     assert one.rows() == many.rows()
 
 
-def test_a_controller_can_go_on_with_it(tmp_path: Path) -> None:
+def test_a_controller_can_continue_a_generated_lake(tmp_path: Path) -> None:
     generate_lake(tmp_path / "lake", Plan(records=0))
     log = MetadataLog.open(tmp_path / "lake")
     assert (log.role, log.epoch) == ("controlled", 1)
     assert log.claim(3001) == 2
 
 
-def test_it_takes_an_empty_folder_and_nothing_else(tmp_path: Path) -> None:
+def test_a_lake_is_generated_only_in_an_empty_or_new_folder(tmp_path: Path) -> None:
     plan = Plan(topics=1, records=0, patterns=())
     (tmp_path / "empty").mkdir()
     generate_lake(tmp_path / "empty", plan)
@@ -88,7 +88,7 @@ def test_it_takes_an_empty_folder_and_nothing_else(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {"empty", "full"}
 
 
-def test_what_is_not_finished_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_an_interrupted_run_leaves_no_files(tmp_path: Path) -> None:
     def give_up(done: int) -> None:
         raise KeyboardInterrupt(done)
 
@@ -97,7 +97,7 @@ def test_what_is_not_finished_leaves_nothing_behind(tmp_path: Path) -> None:
     assert not [*tmp_path.iterdir()]
 
 
-def test_without_patterns_nothing_happens_for_as_long_as_it_takes(tmp_path: Path) -> None:
+def test_without_patterns_the_history_has_only_no_op_records(tmp_path: Path) -> None:
     report = generate_lake(tmp_path / "lake", Plan(topics=1, records=1_000, patterns=()))
     assert report.end_offset == 1_000
     assert [episode.name for episode in report.episodes] == ["set-up"]
@@ -112,13 +112,15 @@ def test_without_patterns_nothing_happens_for_as_long_as_it_takes(tmp_path: Path
         ({"records": 10**18}, "1,000,000,000,000,000,000 records takes at least 50,000,000.0 GB, and .* fewer --rec"),
     ],
 )
-def test_what_no_machine_has_room_for_is_refused_at_once(options: dict[str, int], said: str, tmp_path: Path) -> None:
+def test_a_plan_that_exceeds_memory_or_disk_is_refused_at_once(
+    options: dict[str, int], said: str, tmp_path: Path
+) -> None:
     with pytest.raises(UsageError, match=said):
         generate_lake(tmp_path / "lake", Plan(**options))
     assert not [*tmp_path.iterdir()]
 
 
-def test_a_log_of_nothing_but_no_ops_takes_more_than_the_least_disk(tmp_path: Path) -> None:
+def test_a_log_of_only_no_op_records_takes_more_than_the_minimum_disk_space(tmp_path: Path) -> None:
     plan = Plan(topics=1, partitions=1, records=300_000, patterns=())
     generate_lake(tmp_path / "lake", plan)
     assert sum(file.stat().st_size for file in (tmp_path / "lake").rglob("*.parquet")) > plan.least_disk

@@ -21,12 +21,12 @@ from kraftlake.runtime.errors import UsageError
         ({"records": -1}, "records can't be negative"),
     ],
 )
-def test_a_plan_that_makes_no_sense_names_the_option(options: dict[str, Any], said: str) -> None:
+def test_an_invalid_plan_names_the_option(options: dict[str, Any], said: str) -> None:
     with pytest.raises(UsageError, match=said):
         Plan(**options).check()
 
 
-def test_a_plan_as_it_comes_makes_sense() -> None:
+def test_the_default_plan_is_valid() -> None:
     plan = Plan()
     plan.check()
     assert plan.partition_count == 600

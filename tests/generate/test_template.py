@@ -63,11 +63,11 @@ def test_texts_and_long_numbers_have_gaps_too() -> None:
     assert value.tobytes() == encode_value(RegisterBrokerRecord(**fixed, broker_epoch=2**40), 3)
 
 
-def test_each_gap_wants_its_column() -> None:
+def test_each_gap_needs_a_column() -> None:
     topic = RecordTemplate(TopicRecord, 0, {"name": ("text", 5)}, {"topic_id": Uuid.ZERO})
     with pytest.raises(AssertionError, match="each gap"):
         topic.fill(1, {})
 
 
-def test_a_kind_is_what_the_log_says_of_a_record() -> None:
+def test_the_kind_of_a_record_matches_the_columns_of_the_log() -> None:
     assert RecordKind.of(TopicRecord, 0) == RecordKind(name="TOPIC_RECORD", api_key=2, version=0)

@@ -26,7 +26,7 @@ with unfinished(Path(sys.argv[1])) as folder:
 """
 
 
-def test_a_killed_run_leaves_what_the_next_one_removes(tmp_path: Path) -> None:
+def test_the_next_run_removes_the_folder_of_a_killed_run(tmp_path: Path) -> None:
     lake = tmp_path / "[a] lake*"
     with subprocess.Popen([sys.executable, "-c", HANGS, str(lake)], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -39,7 +39,7 @@ def test_a_killed_run_leaves_what_the_next_one_removes(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == [lake.name]
 
 
-def test_what_is_left_of_another_lake_stays(tmp_path: Path) -> None:
+def test_the_remains_of_another_lake_are_not_removed(tmp_path: Path) -> None:
     for name in (".other.1.unfinished", ".lake.1.discarded", "lake.1.unfinished", ".lake.1.unfinished"):
         (tmp_path / name).mkdir()
     with unfinished(tmp_path / "lake"):
@@ -51,7 +51,7 @@ def test_what_is_left_of_another_lake_stays(tmp_path: Path) -> None:
     }
 
 
-def test_a_folder_that_another_run_took_for_left_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_another_run_removed_is_created_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Path] = []
 
     def taken_once(self: Path, mode: int = 0o777) -> None:

@@ -15,6 +15,6 @@ def test_several_addresses_are_taken_each_once() -> None:
 @pytest.mark.parametrize(
     "text", ["", "host", "host:", ":9092", "host:x", "host:0", "host:65536", "::1:9092", "host:-1", "a:1,", "host:²"]
 )
-def test_what_is_no_address_is_named(text: str) -> None:
+def test_the_error_names_an_invalid_address(text: str) -> None:
     with pytest.raises(UsageError, match=r"HOST:PORT|ports go"):
         parse_addresses(text)

@@ -49,13 +49,13 @@ def test_a_frame_is_answered_by_a_frame() -> None:
         (b"\0\0\0\x05abc", "closed the connection instead of answering"),
     ],
 )
-def test_what_is_no_kafka_node_is_named(said: bytes, told: str) -> None:
+def test_the_error_names_an_address_that_is_no_kafka_node(said: bytes, told: str) -> None:
     with pytest.raises(NodeError, match=rf"^127\.0\.0\.1:\d+ .*{told}"):
         answer_to_hello(says(said))
 
 
 @given(said=st.binary(max_size=40))
-def test_whatever_a_stranger_says_is_one_error_or_a_frame(said: bytes) -> None:
+def test_any_bytes_of_a_peer_are_a_frame_or_one_error(said: bytes) -> None:
     size = int.from_bytes(said[:4], "big", signed=True)
     if len(said) >= 4 and 0 <= size <= len(said) - 4:
         assert answer_to_hello(says(said)) == said[4 : 4 + size]
@@ -70,7 +70,7 @@ def test_a_frame_above_the_limit_is_not_received() -> None:
         answer_to_hello(says(frame(b"x" * 101)), max_response_bytes=100)
 
 
-def test_one_who_says_nothing_is_not_waited_for_longer_than_was_asked_for() -> None:
+def test_a_silent_node_times_out() -> None:
     def silent(connection: socket.socket) -> None:
         connection.recv(1000)
         connection.recv(1)
@@ -82,7 +82,7 @@ def test_one_who_says_nothing_is_not_waited_for_longer_than_was_asked_for() -> N
             connection.exchange(b"again")
 
 
-def test_one_who_says_little_again_and_again_stretches_nothing() -> None:
+def test_a_slow_trickle_of_bytes_does_not_extend_the_timeout() -> None:
     clock = ManualClock()
 
     def trickle(connection: socket.socket) -> None:
@@ -101,7 +101,7 @@ def test_one_who_says_little_again_and_again_stretches_nothing() -> None:
         connection.exchange(b"hello")
 
 
-def test_where_nobody_listens_is_named() -> None:
+def test_the_error_names_an_address_without_a_listener() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     with pytest.raises(NodeError, match=f"127.0.0.1:{port} refuses connections"):

@@ -20,7 +20,7 @@ def asking(*addresses: Address) -> QuorumClient:
     return QuorumClient(addresses, cluster_id=CLUSTER_ID)
 
 
-def test_one_connection_answers_again_and_again() -> None:
+def test_one_connection_serves_several_requests() -> None:
     node = FakeController()
     with serving(node) as address, asking(address) as client:
         assert client.describe() == HERE
@@ -29,7 +29,7 @@ def test_one_connection_answers_again_and_again() -> None:
         assert node.connections == 1
 
 
-def test_the_next_address_is_asked_where_one_fails_and_all_are_named_where_all_do() -> None:
+def test_the_next_address_is_tried_if_one_fails_and_the_error_names_all_if_all_fail() -> None:
     node = FakeController()
     with serving(node) as address, asking(NOWHERE, address) as client:
         assert client.describe() == HERE
@@ -37,7 +37,7 @@ def test_the_next_address_is_asked_where_one_fails_and_all_are_named_where_all_d
         asking(NOWHERE, address).describe()
 
 
-def test_a_node_that_was_restarted_is_connected_to_anew() -> None:
+def test_a_restarted_node_gets_a_new_connection() -> None:
     node = FakeController()
     with serving(node) as address, asking(address) as client:
         client.describe()
@@ -48,7 +48,7 @@ def test_a_node_that_was_restarted_is_connected_to_anew() -> None:
         assert client.describe() == HERE
 
 
-def test_a_controller_that_does_not_lead_names_the_one_that_does() -> None:
+def test_a_controller_that_does_not_lead_names_the_leader() -> None:
     leading, following = FakeController(), FakeController()
     following.quorum_error = ErrorCode.not_leader_or_follower
     with serving(leading) as leader, serving(following) as follower, asking(follower) as client:
@@ -65,7 +65,7 @@ def test_a_controller_that_does_not_lead_names_the_one_that_does() -> None:
         assert client.describe() == HERE, "the lead changed hands"
 
 
-def test_a_broker_that_waits_for_a_controller_itself_knows_no_leader() -> None:
+def test_a_broker_that_waits_for_a_controller_counts_as_a_node_without_a_leader() -> None:
     broker = FakeController()
     broker.silent_apis.add(55)
     with serving(broker) as address, QuorumClient([address], cluster_id=CLUSTER_ID, timeout=0.2) as client:
@@ -80,7 +80,7 @@ def test_a_broker_that_waits_for_a_controller_itself_knows_no_leader() -> None:
         assert not isinstance(caught.value, NoLeaderError), "it may be of any cluster"
 
 
-def test_a_node_of_another_cluster_is_never_asked_further() -> None:
+def test_a_node_of_another_cluster_gets_no_further_requests() -> None:
     node = FakeController()
     node.cluster_id = "anotherTestClusterBB"
     told = "is a node of cluster anotherTestClusterBB, but the directory"
@@ -96,14 +96,14 @@ def test_a_node_of_another_cluster_is_never_asked_further() -> None:
         ({18: (0, 4), 55: (7, 9), 60: (0, 1)}, "offers only versions 7 to 9 of DescribeQuorum"),
     ],
 )
-def test_a_node_without_the_question_is_named(versions: dict[int, tuple[int, int]], told: str) -> None:
+def test_the_error_names_a_node_without_the_api(versions: dict[int, tuple[int, int]], told: str) -> None:
     node = FakeController()
     node.versions = versions
     with serving(node) as address, asking(address) as client, pytest.raises(NodeError, match=told):
         client.describe()
 
 
-def test_an_error_of_the_node_is_told_in_words() -> None:
+def test_the_message_has_the_error_of_the_node_in_words() -> None:
     node = FakeController()
     node.quorum_error = ErrorCode.cluster_authorization_failed
     with serving(node) as address, asking(address) as client:

@@ -21,7 +21,7 @@ class Quorum:
         return QuorumPosition(leader_id=1, leader_epoch=1, high_watermark=self.high_watermark)
 
 
-def test_the_first_fault_is_raised_since_nobody_may_ever_have_listened_there() -> None:
+def test_a_fault_of_the_first_request_is_raised_since_the_address_may_be_wrong() -> None:
     quorum, told = Quorum(), list[str]()
     quorum.fault = NodeError("nobody is there.")
     watch = QuorumWatch(quorum, told.append, clock=ManualClock())
@@ -30,7 +30,7 @@ def test_the_first_fault_is_raised_since_nobody_may_ever_have_listened_there() -
     assert not told
 
 
-def test_a_quorum_that_can_not_be_asked_is_told_once_and_asked_ever_more_rarely() -> None:
+def test_an_unreachable_quorum_is_reported_once_and_retried_with_longer_pauses() -> None:
     quorum, told, clock = Quorum(), list[str](), ManualClock()
     watch = QuorumWatch(quorum, told.append, clock=clock)
     assert watch.position().high_watermark == 1
@@ -54,7 +54,7 @@ def test_a_quorum_that_can_not_be_asked_is_told_once_and_asked_ever_more_rarely(
     assert len(told) == 3
 
 
-def test_a_cluster_that_elects_a_leader_at_the_start_is_waited_for_and_nothing_known_meanwhile() -> None:
+def test_the_watch_waits_for_a_cluster_that_elects_a_leader_at_the_start() -> None:
     quorum, told, clock = Quorum(), list[str](), ManualClock()
     quorum.fault = NoLeaderError("nobody leads.")
     watch = QuorumWatch(quorum, told.append, clock=clock)

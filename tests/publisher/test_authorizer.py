@@ -57,7 +57,7 @@ def allowed(
     return authorizer.authorize(principal, host, action).allowed
 
 
-def test_an_acl_allows_what_it_names_and_nothing_else() -> None:
+def test_an_acl_allows_its_operation_and_nothing_else() -> None:
     authorizer = authorizer_of(acl(1))
     assert allowed(authorizer)
     assert not allowed(authorizer, "food")
@@ -70,7 +70,7 @@ def test_an_acl_allows_what_it_names_and_nothing_else() -> None:
     [acl(2, allow=False), acl(2, "fo", pattern=PatternType.PREFIXED, allow=False), acl(2, "*", allow=False),
      acl(2, allow=False, operation=AclOperation.ALL), acl(2, allow=False, principal="User:*")],
 )  # fmt: skip
-def test_one_that_denies_beats_all_that_allow(denying: r.AccessControlEntryRecord) -> None:
+def test_one_deny_acl_overrides_all_allow_acls(denying: r.AccessControlEntryRecord) -> None:
     authorizer = authorizer_of(acl(1), denying)
     assert not allowed(authorizer)
     decision = authorizer.authorize(
@@ -100,7 +100,9 @@ def test_prefixes_and_the_wildcard_match() -> None:
         (AclOperation.ALL, AclOperation.WRITE),
     ],
 )
-def test_allowing_implies_and_denying_does_not(granted: AclOperation, implied: AclOperation) -> None:
+def test_an_allow_acl_implies_other_operations_and_a_deny_acl_does_not(
+    granted: AclOperation, implied: AclOperation
+) -> None:
     assert allowed(authorizer_of(acl(1, operation=granted)), operation=implied)
     denied = authorizer_of(acl(1, operation=AclOperation.ALL), acl(2, operation=granted, allow=False))
     assert allowed(denied, operation=implied) == (granted is not AclOperation.ALL)
@@ -144,7 +146,7 @@ def test_a_resource_without_acls_is_denied_unless_everyone_is_allowed() -> None:
     assert not allowed(everyone, "other", AclOperation.WRITE), "it has one"
 
 
-def test_what_is_wrong_is_said() -> None:
+def test_the_error_says_what_is_wrong() -> None:
     with pytest.raises(UsageError, match="names 'admin', which is no principal"):
         AuthorizerConfig.of({"super.users": "admin"})
     assert AuthorizerConfig.of({"allow.everyone.if.no.acl.found": " TRUE "}).allow_everyone_if_no_acl_found
@@ -153,7 +155,7 @@ def test_what_is_wrong_is_said() -> None:
         authorizer_of().authorize(ALICE, HOST, action)
 
 
-def test_acls_come_and_go_while_it_runs() -> None:
+def test_acl_changes_apply_to_later_decisions() -> None:
     authorizer = StandardAuthorizer()
     made = cluster(acl(1))
     made.introduce(authorizer)

@@ -191,19 +191,19 @@ def test_a_coordinator_leads_the_partitions_of_its_topic_that_this_broker_leads(
     assert heard(broker_.transaction) == heard(broker_.share) == []
 
 
-def test_a_leader_that_changes_nothing_of_its_epoch_is_not_elected_again() -> None:
+def test_a_change_without_a_new_leader_epoch_does_not_notify_the_coordinator() -> None:
     broker_, made = running(*OFFSETS)
     made.change(r.PartitionChangeRecord(topic_id=uuid_of(1), partition_id=0, isr=(ME,)))
     assert heard(broker_.group) == []
 
 
-def test_a_replica_that_is_moved_away_resigns_without_an_epoch() -> None:
+def test_a_removed_replica_resigns_without_an_epoch() -> None:
     broker_, made = running(*OFFSETS)
     made.change(new_leader(1, 0, 2, replicas=(2, 3), isr=(2, 3)))
     assert heard(broker_.group) == [Resigned(0, None)]
 
 
-def test_a_deleted_state_topic_resigns_what_this_broker_led_and_groups_hear_of_its_partitions() -> None:
+def test_deleting_a_state_topic_resigns_its_partitions_and_notifies_the_group_coordinator() -> None:
     broker_, made = running(*OFFSETS)
     made.change(r.RemoveTopicRecord(topic_id=uuid_of(1)))
     assert heard(broker_.group) == [
@@ -212,7 +212,7 @@ def test_a_deleted_state_topic_resigns_what_this_broker_led_and_groups_hear_of_i
     ]
 
 
-def test_a_state_topic_that_is_deleted_and_made_again_at_once_resigns_then_leads() -> None:
+def test_a_state_topic_that_is_deleted_and_created_again_at_once_resigns_then_leads() -> None:
     broker_, made = running(*OFFSETS)
     made.change(
         r.RemoveTopicRecord(topic_id=uuid_of(1)), *topic_of("__consumer_offsets", 9, (ME, (ME,)), leader_epoch=4)
@@ -221,21 +221,21 @@ def test_a_state_topic_that_is_deleted_and_made_again_at_once_resigns_then_leads
 
 
 @pytest.mark.parametrize(("topic", "kind"), [("__transaction_state", "transaction"), ("__share_group_state", "share")])
-def test_each_coordinator_hears_of_its_own_topic(topic: str, kind: str) -> None:
+def test_each_coordinator_is_notified_of_its_own_topic(topic: str, kind: str) -> None:
     broker_, made = running()
     made.change(*topic_of(topic, 3, (ME, (ME,)), leader_epoch=2))
     recorders = {"group": broker_.group, "transaction": broker_.transaction, "share": broker_.share}
     assert {name: heard(recorder) for name, recorder in recorders.items() if heard(recorder)} == {kind: [Elected(0, 2)]}
 
 
-def test_without_share_groups_nobody_hears_of_their_topic() -> None:
+def test_without_share_groups_their_topic_notifies_no_coordinator() -> None:
     broker_, made = running(share=False)
     made.change(*topic_of("__share_group_state", 3, (ME, (ME,))))
     assert heard(broker_.share) == []
     assert broker_.faults.told == broker_.fatal.told == []
 
 
-def test_groups_hear_of_the_deleted_partitions_of_every_topic() -> None:
+def test_the_group_coordinator_is_notified_of_the_deleted_partitions_of_every_topic() -> None:
     broker_, made = running(*topic_of("foo", 5, (2, (2,)), (2, (2,))))
     made.change(r.RemoveTopicRecord(topic_id=uuid_of(5)))
     assert heard(broker_.group) == [PartitionsDeleted((TopicPartition("foo", 0), TopicPartition("foo", 1)))]
@@ -253,7 +253,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("failing", FAULTS)
-def test_a_part_that_fails_is_named_and_the_others_still_run(failing: str) -> None:
+def test_a_failing_part_is_reported_by_name_and_the_others_are_still_updated(failing: str) -> None:
     broker_, whole = started(failing), started()
     made = cluster(broker(ME), *OFFSETS)
     made.introduce(broker_.publisher)
@@ -274,7 +274,7 @@ def test_a_manager_that_does_not_start_is_fatal_and_the_others_still_start(faili
     assert broker_.faults.told == []
 
 
-def test_a_log_is_a_stray_where_the_image_does_not_place_it_here() -> None:
+def test_a_log_is_stray_if_the_image_does_not_assign_it_to_this_broker() -> None:
     made = cluster(*topic_of("foo", 1, (1, (1, 2))))
     topics = made.image.topics
     assert not is_stray_replica(2, topics, uuid_of(1), 0)

@@ -31,7 +31,7 @@ LADDER = [
 """From the strongest to the weakest."""
 
 
-def test_the_strongest_entity_wins_and_the_next_one_when_it_goes() -> None:
+def test_the_entity_with_the_highest_precedence_wins_and_the_next_one_after_its_removal() -> None:
     quotas = ClientQuotas()
     made = cluster(parts=(quotas,))
     made.change(*(quota(number + 1, **entity) for number, entity in enumerate(LADDER)))
@@ -52,7 +52,7 @@ def test_others_get_the_defaults() -> None:
     assert quotas.limit(KEY, user="bob", client_id="other") is None
 
 
-def test_each_key_is_resolved_on_its_own() -> None:
+def test_each_quota_key_is_resolved_separately() -> None:
     quotas = ClientQuotas()
     cluster(parts=(quotas,)).change(quota(1, user="alice"), quota(2, key="request_percentage", user=None))
     assert quotas.limit(KEY, user="alice") == 1
@@ -75,7 +75,7 @@ def test_an_address_has_its_own_rate_or_the_default() -> None:
     assert quotas.connection_rate("10.0.0.1") is None
 
 
-def test_what_brokers_do_not_know_is_logged_and_passed_over() -> None:
+def test_unknown_entities_and_keys_are_logged_and_ignored() -> None:
     quotas = ClientQuotas()
     with capture_logs() as logs:
         cluster(parts=(quotas,)).change(

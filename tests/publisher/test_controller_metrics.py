@@ -47,7 +47,7 @@ def test_kafkas_names_show_the_counts() -> None:
     metrics.close()
 
 
-def test_a_deleted_topic_takes_its_partitions_out_of_every_count() -> None:
+def test_deleting_a_topic_subtracts_its_partitions_from_every_count() -> None:
     metrics = ControllerMetadataMetrics()
     made = cluster(*topic_of("foo", 1, (-1, (1, 2)), (2, (1, 2))), *topic_of("bar", 2, (1, (1,))), parts=(metrics,))
     assert (metrics.counts.offline_partitions_count, metrics.counts.preferred_replica_imbalance_count) == (1, 2)

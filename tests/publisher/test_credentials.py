@@ -46,7 +46,7 @@ def test_tokens_are_found_by_id_and_owner_until_they_expire() -> None:
     assert cache.token("b") is None
 
 
-def test_features_are_kept_with_the_offset_from_which_they_hold() -> None:
+def test_features_are_stored_with_the_offset_of_their_image() -> None:
     features = FeaturesPublisher()
     made = cluster(parts=(features,))
     made.change(r.FeatureLevelRecord(name="group.version", feature_level=1))

@@ -61,13 +61,13 @@ def test_a_failing_handler_is_named_without_values_and_the_next_resource_is_hand
     assert [what for what, _ in faults.told] == ["updating topic foo with new configs of MetadataDelta up to 2"]
 
 
-def test_a_type_without_a_handler_is_nobodys_business() -> None:
+def test_a_resource_type_without_a_handler_is_ignored() -> None:
     faults = Faults()
     cluster(parts=(DynamicConfigPublisher(3, {}, faults),)).change(config(2, "foo", "a", "1"))
     assert faults.told == []
 
 
-def test_own_configs_stand_over_the_default_entitys_and_those_over_static_ones() -> None:
+def test_own_configs_override_those_of_the_default_entity_which_override_static_ones() -> None:
     kept = DynamicConfigs()
     made = cluster(parts=(DynamicConfigPublisher(3, {ConfigType.BROKER: kept}, Faults()),))
     made.change(config(4, "", "a", "default"), config(4, "", "b", "default"), config(4, "3", "a", "own"))

@@ -71,7 +71,7 @@ def test_brokers_are_alive_fenced_or_unknown() -> None:
     assert MetadataCache(1).random_alive_broker_id() is None
 
 
-def test_a_broker_in_controlled_shutdown_is_known_as_such() -> None:
+def test_the_cache_knows_brokers_in_controlled_shutdown() -> None:
     made = cluster(broker(1))
     made.change(r.BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=101, in_controlled_shutdown=1))
     cache = MetadataCache(2)
@@ -169,7 +169,7 @@ def test_topics_are_described_page_by_page() -> None:
     assert len(cache.describe_topics(["nobody"], "PLAINTEXT", ignore_errors=True).topics) == 0
 
 
-def test_an_update_gives_the_partitions_that_are_gone() -> None:
+def test_an_update_returns_the_deleted_partitions() -> None:
     made, cache = cluster(*topic_of("foo", 1, (1, (1,)), (1, (1,))), *topic_of("bar", 2, (1, (1,)))), MetadataCache(1)
     assert cache.update(made.image) == []
     delta = made.change(r.RemoveTopicRecord(topic_id=uuid_of(1)))
@@ -241,7 +241,7 @@ def test_quotas_are_described_by_a_filter() -> None:
         (FilterComponent("user", Match.SPECIFIED), FilterComponent("ip", Match.SPECIFIED)),
     ],
 )
-def test_a_filter_that_makes_no_sense_is_refused(components: tuple[FilterComponent, ...]) -> None:
+def test_a_contradictory_filter_is_refused(components: tuple[FilterComponent, ...]) -> None:
     with pytest.raises(UsageError, match="quota filter"):
         MetadataCache(1).describe_client_quotas(QuotaFilter(components))
 

@@ -67,7 +67,7 @@ class Rig:
         self.generator.on_metadata_update(delta, attrs.evolve(self.made.image, provenance=at), manifest)
 
 
-def test_a_snapshot_is_due_after_so_many_bytes() -> None:
+def test_a_snapshot_is_due_after_the_maximum_number_of_bytes() -> None:
     rig = Rig(max_bytes=100)
     rig.log_delta(99)
     rig.queue.run_ready()
@@ -81,7 +81,7 @@ def test_a_snapshot_is_due_after_so_many_bytes() -> None:
     assert rig.emitted.offsets == [2], "the count began anew"
 
 
-def test_a_snapshot_is_due_after_so_long_when_something_comes() -> None:
+def test_a_snapshot_is_due_after_the_maximum_time_at_the_next_record() -> None:
     rig = Rig(max_interval_ms=1_000)
     rig.log_delta(1)
     rig.clock.advance(1_000)
@@ -92,7 +92,7 @@ def test_a_snapshot_is_due_after_so_long_when_something_comes() -> None:
     assert rig.emitted.offsets == [2]
 
 
-def test_never_two_at_once_and_the_next_one_is_counted_from_the_beginning_of_the_last() -> None:
+def test_snapshots_do_not_overlap_and_counting_restarts_at_the_start_of_a_snapshot() -> None:
     rig = Rig(max_bytes=100)
     for _ in range(3):
         rig.log_delta(100)
@@ -104,7 +104,7 @@ def test_never_two_at_once_and_the_next_one_is_counted_from_the_beginning_of_the
     assert rig.emitted.offsets == [1, 4], "200 bytes came while the first was being made"
 
 
-def test_only_images_at_the_end_of_a_batch() -> None:
+def test_only_images_at_the_end_of_a_batch_become_snapshots() -> None:
     rig = Rig(max_bytes=100)
     rig.log_delta(100, aligned=False)
     assert rig.queue.size == 0
@@ -113,7 +113,7 @@ def test_only_images_at_the_end_of_a_batch() -> None:
     assert rig.emitted.offsets == [2]
 
 
-def test_what_comes_from_a_snapshot_starts_the_count_anew() -> None:
+def test_loading_a_snapshot_resets_the_counts() -> None:
     rig = Rig(max_bytes=100)
     rig.log_delta(99)
     rig.generator.on_metadata_update(
@@ -135,7 +135,7 @@ def test_a_fault_is_reported_and_the_next_snapshot_is_tried() -> None:
     assert len(rig.faults.told) == 2
 
 
-def test_none_is_made_when_it_is_disabled_or_closed() -> None:
+def test_a_disabled_or_closed_generator_makes_no_snapshot() -> None:
     rig = Rig(max_bytes=100)
     rig.generator.disabled_reason = "the disk is nearly full"
     rig.log_delta(100)
@@ -150,7 +150,7 @@ def test_none_is_made_when_it_is_disabled_or_closed() -> None:
     assert rig.faults.told == []
 
 
-def test_a_lake_gets_snapshots_by_itself_and_each_is_the_image_of_its_offset(lake: Path) -> None:
+def test_the_generator_writes_snapshots_and_each_is_the_image_of_its_offset(lake: Path) -> None:
     clock, faults = ManualClock(TIME), Faults()
     log = MetadataLog.create(lake, "cluster", disk=DISK)
     feed = LakeFeed(log, clock, faults)
@@ -192,7 +192,7 @@ def test_a_lake_gets_snapshots_by_itself_and_each_is_the_image_of_its_offset(lak
     assert metrics.generated == len(kept), "the lake has that one"
 
 
-def test_it_has_a_thread_of_its_own(lake: Path) -> None:
+def test_the_generator_has_its_own_thread(lake: Path) -> None:
     log = MetadataLog.create(lake, "cluster", disk=DISK)
     batches = [*log_of(1, [metadata_version()]), data(2, topic(1))]
     log.append(batches)

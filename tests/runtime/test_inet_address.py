@@ -33,7 +33,7 @@ def test_an_address_is_read_as_java_reads_it(text: str, address: str) -> None:
      ":::", "1:2:3:4:5:6:7:8::",
      "[10.0.0.1]", "::ffff:10.0.0.1%1", "٣.0.0.1"],
 )  # fmt: skip
-def test_what_is_no_address_is_none(text: str) -> None:
+def test_an_invalid_address_is_none(text: str) -> None:
     assert inet_address(text) is None
 
 
@@ -65,5 +65,5 @@ def test_a_range_that_kafka_refuses_is_refused_with_the_part_at_fault(pattern: s
         ("10.0.0.1", "::/0", False),
     ],
 )
-def test_a_host_lies_in_a_range_where_it_does_in_kafka(host: str, pattern: str, inside: bool) -> None:
+def test_a_host_is_in_a_range_if_it_is_in_kafka(host: str, pattern: str, inside: bool) -> None:
     assert (host in AddressRange.parse(pattern)) == inside

@@ -46,6 +46,6 @@ def test_a_name_that_is_not_exported_is_refused_with_the_package(package: Module
         getattr(package, name)
 
 
-def test_what_is_there_and_what_is_exported_is_listed(package: ModuleType) -> None:
+def test_dir_lists_existing_and_exported_names(package: ModuleType) -> None:
     assert {"already", "__name__", *package.__all__} <= set(dir(package))
     assert dir(package) == sorted(dir(package))

@@ -10,7 +10,7 @@ import pytest
 from kraftlake.runtime.lazy_module import LazyModule
 
 
-def test_what_a_lazy_module_gives_is_what_the_module_has() -> None:
+def test_a_lazy_module_has_the_attributes_of_the_module() -> None:
     import colorsys
 
     lazy = LazyModule("colorsys")
@@ -20,7 +20,7 @@ def test_what_a_lazy_module_gives_is_what_the_module_has() -> None:
         _ = lazy.no_such_thing
 
 
-def test_nothing_is_imported_before_it_is_asked_for() -> None:
+def test_a_name_is_imported_at_its_first_use() -> None:
     script = (
         "import sys; from kraftlake.runtime.lazy_module import LazyModule\n"
         "lazy = LazyModule('colorsys'); assert 'colorsys' not in sys.modules, repr(lazy)\n"

@@ -31,13 +31,13 @@ def test_warnings_go_to_stderr_and_nothing_to_stdout() -> None:
     assert "unasked" not in stderr
 
 
-def test_who_configures_structlog_decides() -> None:
+def test_an_existing_configuration_of_structlog_has_precedence() -> None:
     stdout, stderr = said("import structlog; structlog.configure(logger_factory=structlog.PrintLoggerFactory())")
     assert stderr == ""
     assert "careful" in stdout
 
 
-def test_structlog_is_imported_when_somebody_has_to_be_told() -> None:
+def test_structlog_is_imported_at_the_first_warning() -> None:
     count = "import sys\ndef there(): print('structlog' in sys.modules)\n"
     told = said(count + "there(); logger.debug('unasked'); logger.bind(epoch=1).info('unasked'); there()")[0]
     assert told.split() == ["False", "False"]
@@ -45,13 +45,13 @@ def test_structlog_is_imported_when_somebody_has_to_be_told() -> None:
     assert "ValueError" in said("try:\n    int('x')\nexcept ValueError:\n    logger.exception('careful')")[1]
 
 
-def test_who_configures_structlog_later_is_told_what_lies_below_a_warning() -> None:
+def test_a_later_configuration_of_structlog_enables_events_below_a_warning() -> None:
     before = "bound = logger.bind(epoch=3)\nimport structlog\nstructlog.configure()\nbound.info('asked', at=9)"
     stdout, _ = said(before)
     assert all(word in stdout for word in ("asked", "epoch", "at", "unasked"))
 
 
-def test_who_is_quiet_for_a_while_leaves_what_was_chosen_before() -> None:
+def test_without_logs_restores_the_previous_configuration() -> None:
     quiet = "with without_logs():\n    logger.error('unheard')\n"
     stdout, stderr = said("from kraftlake.runtime.log import without_logs\n" + quiet)
     assert stdout == ""

@@ -7,7 +7,7 @@ OFFSET = MetricName("kafka.server", "broker-metadata-metrics", "last-applied-rec
 LEVEL = MetricName("kafka.server", "MetadataLoader", "FinalizedLevel")
 
 
-def test_a_gauge_is_read_when_somebody_asks() -> None:
+def test_a_gauge_is_read_on_request() -> None:
     registry, offsets = MetricsRegistry(), [7]
     registry.gauge(OFFSET, "The last offset that was applied.", lambda: offsets[-1])
     assert registry.value("kafka.server:type=broker-metadata-metrics,name=last-applied-record-offset") == 7
@@ -16,7 +16,7 @@ def test_a_gauge_is_read_when_somebody_asks() -> None:
     assert (name, value, description) == (OFFSET, 8, "The last offset that was applied.")
 
 
-def test_a_gauge_of_many_things_has_a_value_for_each() -> None:
+def test_a_gauge_with_tags_has_a_value_for_each() -> None:
     registry = MetricsRegistry()
     registry.gauge(LEVEL, "Levels.", lambda: {(("featureName", "b"),): 2, (("featureName", "a"),): 1})
     assert [(str(sample.name), sample.value) for sample in registry.samples()] == [
@@ -25,7 +25,7 @@ def test_a_gauge_of_many_things_has_a_value_for_each() -> None:
     ]
 
 
-def test_a_gauge_that_raises_hides_no_other() -> None:
+def test_a_gauge_that_raises_does_not_hide_other_gauges() -> None:
     registry = MetricsRegistry()
     registry.gauge(OFFSET, "", lambda: 1 / 0)
     registry.gauge(LEVEL, "", lambda: 5)
@@ -41,5 +41,5 @@ def test_a_name_can_be_registered_only_once() -> None:
     assert [sample.value for sample in registry.samples()] == [1]
 
 
-def test_prometheus_gets_one_word() -> None:
+def test_the_prometheus_name_is_one_word() -> None:
     assert OFFSET.prometheus_name == "kafka_server_broker_metadata_metrics_last_applied_record_offset"

@@ -33,17 +33,17 @@ def test_metrics_are_served_in_prometheus_form_on_loopback() -> None:
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.1", "example.org"])
-def test_another_than_a_loopback_address_must_be_asked_for(host: str) -> None:
+def test_an_address_that_is_not_loopback_needs_insecure(host: str) -> None:
     with pytest.raises(UsageError, match="is not a loopback address"):
         MetricsServer(registry(), host=host)
 
 
-def test_it_can_be_asked_for_as_insecure() -> None:
+def test_insecure_allows_any_address() -> None:
     with MetricsServer(registry(), host="0.0.0.0", insecure=True) as server:
         assert server.port > 0
 
 
-def test_a_taken_port_is_named() -> None:
+def test_the_error_names_a_port_that_is_taken() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

@@ -37,18 +37,18 @@ def test_an_int_is_an_offset_and_milliseconds_only_where_a_time_is_asked_for() -
 
 
 @pytest.mark.parametrize("given", ["458", " -1", "20261121", "yesterday", "", 1.5, True, b"1", 2**70])
-def test_what_could_be_either_or_is_neither_is_refused(given: object) -> None:
+def test_values_that_are_ambiguous_or_neither_offset_nor_time_are_refused(given: object) -> None:
     with pytest.raises(UsageError, match=r"is (not an offset|neither an offset nor a time)"):
         offset_or_time(given)
 
 
 @pytest.mark.parametrize("given", ["soon", True, 1.5, 2**62, "9" * 5000, datetime.max.replace(tzinfo=timezone.min)])
-def test_what_is_no_time_is_refused(given: object) -> None:
+def test_invalid_times_are_refused(given: object) -> None:
     with pytest.raises(UsageError, match="is not a time"):
         time_of(given)
 
 
-def test_two_moments_for_one_question_are_refused() -> None:
+def test_an_offset_and_a_time_together_are_refused() -> None:
     with pytest.raises(UsageError, match="not both"):
         moment_of(458, TIME)
 

@@ -32,7 +32,7 @@ def test_the_items_come_in_their_order(items: list[int | None]) -> None:
 
 
 @given(st.integers(0, 5))
-def test_a_fault_comes_where_its_item_would(good: int) -> None:
+def test_an_exception_is_raised_in_place_of_its_item(good: int) -> None:
     def items() -> Iterator[int]:
         yield from range(good)
         raise ValueError("the next one")
@@ -44,7 +44,7 @@ def test_a_fault_comes_where_its_item_would(good: int) -> None:
     assert not ours()
 
 
-def test_no_more_than_one_is_made_before_somebody_asks(processors: int) -> None:
+def test_at_most_one_item_is_made_ahead(processors: int) -> None:
     made_so_far: list[int] = []
     second = threading.Event()
 
@@ -62,7 +62,7 @@ def test_no_more_than_one_is_made_before_somebody_asks(processors: int) -> None:
         assert made_so_far == list(range(processors))
 
 
-def test_who_leaves_early_leaves_nothing_running() -> None:
+def test_leaving_the_context_early_stops_the_thread() -> None:
     closed: list[bool] = []
 
     def items() -> Iterator[int]:
@@ -84,7 +84,7 @@ def test_items_are_made_on_another_thread_where_there_is_a_processor_for_it(proc
         assert (set(made) == {threading.get_ident()}) == (processors == 1)
 
 
-def test_a_system_that_does_not_tell_the_processors_of_a_process_has_those_of_the_machine(
+def test_without_the_affinity_of_the_process_the_processors_of_the_machine_count(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delattr(os, "sched_getaffinity")

@@ -56,7 +56,7 @@ def test_arrays_take_the_memory_of_those_before_them() -> None:
 
 
 @pytest.mark.parametrize("name", ["MALLOC_TRIM_THRESHOLD_", "GLIBC_TUNABLES"])
-def test_what_the_user_has_chosen_stays(name: str) -> None:
+def test_settings_of_the_user_have_precedence(name: str) -> None:
     value = "1048576" if name.startswith("MALLOC") else "glibc.malloc.trim_threshold=1048576"
     kept, faults, pool = told(**{name: value})
     assert not kept

@@ -26,16 +26,16 @@ assert "pandas" not in sys.modules
 """
 
 
-def test_pyarrow_converts_what_is_pythons_without_it() -> None:
+def test_pyarrow_converts_python_objects_without_pandas() -> None:
     _told(LEFT_OUT)
 
 
-def test_who_asks_for_it_gets_it() -> None:
+def test_an_explicit_import_of_pandas_works() -> None:
     code = LEFT_OUT + "print(list(pa.table({'x': [5, 6]}).to_pandas()['x']), len(__import__('pandas').Series([1])))"
     assert _told(code) == "[5, 6] 1"
 
 
-def test_where_it_is_there_pyarrow_knows_it() -> None:
+def test_with_pandas_imported_pyarrow_uses_it() -> None:
     code = (
         "import pandas\n"
         "from kraftlake.runtime.process_setup import skip_pandas\n"

@@ -30,7 +30,7 @@ def told(**environment: str) -> list[str]:
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="threads are counted in Linux's /proc")
-def test_nothing_is_imported_or_started_that_nobody_uses() -> None:
+def test_configure_process_imports_no_pandas_and_starts_no_threads() -> None:
     pandas, pool, threads = told()
     assert pandas == "False"
     assert pool == "system" or platform.libc_ver()[0] != "glibc"

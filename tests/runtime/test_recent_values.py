@@ -5,7 +5,7 @@ from __future__ import annotations
 from kraftlake.runtime.recent_values import KEPT, RecentValues
 
 
-def test_quantiles_are_of_the_newest_values_and_the_count_of_all() -> None:
+def test_quantiles_are_those_of_the_newest_values_and_the_count_is_that_of_all() -> None:
     values = RecentValues()
     assert set(values.quantiles().values()) == {0.0}
     for value in [1_000_000.0] * 50 + [float(n) for n in range(KEPT)]:

@@ -33,7 +33,7 @@ class Turned:
         return self.ran
 
 
-def test_a_task_runs_once_when_its_time_has_come() -> None:
+def test_a_task_runs_once_after_its_delay() -> None:
     turned = Turned()
     turned.scheduler.schedule("t", turned.task, delay_ms=10)
     turned.scheduler.after(10, lambda: turned.task("after"))
@@ -48,7 +48,7 @@ def test_a_periodic_task_runs_at_once_and_then_every_period() -> None:
     assert [len(turned.pass_time(passed)) for passed in (0, 9, 1, 10)] == [1, 0, 1, 1]
 
 
-def test_what_was_missed_is_not_made_up_for() -> None:
+def test_missed_runs_are_skipped() -> None:
     turned = Turned()
     turned.scheduler.schedule("t", turned.task, period_ms=10)
     turned.pass_time(0)
@@ -56,7 +56,7 @@ def test_what_was_missed_is_not_made_up_for() -> None:
     assert [len(turned.pass_time(passed)) for passed in (9, 1)] == [0, 1]
 
 
-def test_a_cancelled_task_runs_no_more_even_if_it_cancels_itself() -> None:
+def test_a_cancelled_task_does_not_run_again_even_if_it_cancels_itself() -> None:
     turned = Turned()
     task = turned.scheduler.schedule("t", lambda: (turned.task(), task.cancel()), period_ms=10)  # type: ignore[func-returns-value]
     other = turned.scheduler.schedule("t", turned.task, delay_ms=5)
@@ -66,7 +66,7 @@ def test_a_cancelled_task_runs_no_more_even_if_it_cancels_itself() -> None:
     assert turned.queue.size == 0
 
 
-def test_a_fault_is_named_and_the_task_comes_again() -> None:
+def test_a_fault_is_logged_with_the_task_name_and_the_task_runs_again() -> None:
     turned = Turned()
 
     def fails() -> None:
@@ -82,12 +82,12 @@ def test_a_fault_is_named_and_the_task_comes_again() -> None:
     assert turned.pass_time(10) == ["task"]
 
 
-def test_a_period_has_to_be_some_time() -> None:
+def test_a_period_must_be_above_zero() -> None:
     with pytest.raises(ValueError, match="every 0 ms"):
         Turned().scheduler.schedule("t", lambda: None, period_ms=0)
 
 
-def test_after_a_shutdown_nothing_runs_and_nobody_is_told() -> None:
+def test_after_a_shutdown_no_task_runs_and_no_fault_is_logged() -> None:
     turned = Turned()
     turned.scheduler.schedule("t", turned.task, period_ms=10)
     turned.scheduler.shutdown()
@@ -97,7 +97,7 @@ def test_after_a_shutdown_nothing_runs_and_nobody_is_told() -> None:
     assert logs == []
 
 
-def test_with_a_thread_tasks_run_by_themselves_until_it_is_shut_down() -> None:
+def test_on_a_queue_with_a_thread_tasks_run_until_shutdown() -> None:
     scheduler = Scheduler(KafkaEventQueue(SystemClock(), "scheduler"))
     ran = threading.Semaphore(0)
     scheduler.schedule("t", ran.release, period_ms=1)

@@ -9,14 +9,14 @@ from kraftlake.runtime.time_ratio import TimeRatio
 SECOND = 1_000_000_000
 
 
-def test_it_is_the_default_until_something_was_recorded() -> None:
+def test_the_ratio_is_the_default_without_recordings() -> None:
     ratio = TimeRatio(1.0)
     assert ratio.measure() == 1.0
     ratio.record(SECOND, 5 * SECOND)  # of a time before it looked
     assert ratio.measure() == 1.0
 
 
-def test_each_measurement_begins_anew() -> None:
+def test_each_measurement_restarts_the_sum() -> None:
     ratio = TimeRatio(1.0)
     ratio.record(0, 0)
     ratio.record(SECOND, 2 * SECOND)
@@ -27,14 +27,14 @@ def test_each_measurement_begins_anew() -> None:
     assert ratio.measure() == 1.0, "nothing was recorded since"
 
 
-def test_it_is_never_more_than_all_of_the_time() -> None:
+def test_the_ratio_is_at_most_one() -> None:
     ratio = TimeRatio(0.0)
     ratio.record(0, 0)
     ratio.record(3 * SECOND, 2 * SECOND)
     assert ratio.measure() == 1.0
 
 
-def test_a_queue_tells_how_long_it_waited() -> None:
+def test_a_queue_reports_its_waiting_time() -> None:
     waits: list[tuple[int, int]] = []
     queue = KafkaEventQueue(SystemClock(), "q", on_idle=lambda *wait: waits.append(wait))
     queue.schedule_deferred("t", SystemClock().nanoseconds() + 1_000_000, FunctionEvent(lambda: None))

@@ -18,7 +18,7 @@ from kraftlake.runtime.user_cache import temporary_cache, user_cache
         ({"HOME": "home"}, "home/.cache/kraftlake"),
     ],
 )
-def test_the_cache_lies_where_the_environment_says_and_is_for_its_user_alone(
+def test_the_environment_chooses_the_cache_folder_which_only_its_user_can_read(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, variables: dict[str, str], place: str
 ) -> None:
     for name in ("KRAFTLAKE_CACHE", "XDG_CACHE_HOME", "HOME"):
@@ -30,7 +30,7 @@ def test_the_cache_lies_where_the_environment_says_and_is_for_its_user_alone(
     assert stat.S_IMODE(user_cache().stat().st_mode) == 0o700
 
 
-def test_a_cache_that_cannot_be_made_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_error_names_a_cache_folder_that_cannot_be_created(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("KRAFTLAKE_CACHE", str(tmp_path / "file" / "cache"))
     with pytest.raises(EnvironmentFaultError, match=f"the cache folder {tmp_path}/file/cache can't be used"):

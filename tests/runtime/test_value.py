@@ -42,7 +42,7 @@ FIELDS = st.fixed_dictionaries({"number": FEW, "text": FEW.map(str), "secret": F
 
 
 @given(FIELDS, FIELDS)
-def test_it_is_equal_where_attrs_would_have_it_so_and_hashed_accordingly(one, other):
+def test_equality_and_hash_match_those_of_attrs(one, other):
     ours, theirs = [Ours(**one), Ours(**other)], [Theirs(**one), Theirs(**other)]
     assert (ours[0] == ours[1]) is (theirs[0] == theirs[1])
     assert (ours[0] != ours[1]) is (theirs[0] != theirs[1])
@@ -64,12 +64,12 @@ def test_objects_of_other_classes_are_not_equal():
     assert Ours(**fields) != "a"
 
 
-def test_what_cannot_be_hashed_makes_the_whole_unhashable():
+def test_a_value_with_an_unhashable_field_is_unhashable():
     with pytest.raises(TypeError, match="unhashable"):
         hash(Alone([]))
 
 
-def test_it_has_no_more_room_than_its_fields():
+def test_a_value_has_no_instance_dict():
     with pytest.raises(AttributeError):
         Alone(1).another = 2
     assert not hasattr(Alone(1), "__dict__")

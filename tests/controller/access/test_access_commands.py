@@ -61,20 +61,20 @@ def test_a_quota_is_set_once_changed_and_removed() -> None:
         (ALICE, [("producer_byte_rate", 1.0), ("producer_byte_rate", 2.0)]),
     ],
 )
-def test_a_quota_that_can_not_be_is_refused(entity: Any, ops: Any) -> None:
+def test_an_invalid_quota_is_refused(entity: Any, ops: Any) -> None:
     cluster = ControlledCluster()
     assert alter_quota(cluster, entity, *ops) is Errors.INVALID_REQUEST
     assert cluster.added == []
 
 
 @pytest.mark.parametrize("address", ["1.2.3.4", "10.1", "[::1]", "::ffff:1.2.3.4", "broker-1.example.org", "localhost"])
-def test_the_quota_of_an_address_takes_each_form_that_java_does(address: str) -> None:
+def test_an_address_quota_accepts_every_form_that_java_accepts(address: str) -> None:
     cluster = ControlledCluster()
     assert alter_quota(cluster, (("ip", address),), ("connection_creation_rate", 1.0)) is Errors.NONE
 
 
 @pytest.mark.parametrize("address", ["1.2.3.256", "1.2.3.4.5", "0x7f.1", "a.0x1f", "[10.0.0.1]", "::1%", "1:2"])
-def test_the_quota_of_what_java_takes_for_no_address_is_refused(address: str) -> None:
+def test_a_quota_of_an_invalid_address_is_refused(address: str) -> None:
     cluster = ControlledCluster()
     assert alter_quota(cluster, (("ip", address),), ("connection_creation_rate", 1.0)) is Errors.INVALID_REQUEST
 
@@ -87,7 +87,7 @@ def test_more_quotas_than_a_batch_holds_are_refused_even_if_only_validated() -> 
     assert refusal.value.error is Errors.POLICY_VIOLATION
 
 
-def test_of_an_entity_that_is_named_twice_only_the_first_counts_but_the_answer_is_the_refusal() -> None:
+def test_a_repeated_entity_applies_its_first_alteration_and_is_answered_with_the_refusal() -> None:
     cluster = ControlledCluster()
     twice = [QuotaAlteration(entity=ALICE, ops=[("request_percentage", value)]) for value in (1.5, 2.5)]
     answers = cluster.run(lambda state: alter_client_quotas(state, twice))
@@ -136,7 +136,7 @@ def test_an_acl_is_created_once_and_deleted_by_filters() -> None:
         ({"host": "[fe80::]/32"}, Errors.NONE),
     ],
 )
-def test_an_acl_that_can_not_be_is_refused(changes: dict[str, Any], error: Errors) -> None:
+def test_an_invalid_acl_is_refused(changes: dict[str, Any], error: Errors) -> None:
     cluster = ControlledCluster()
     (answer,) = cluster.run(lambda state: create_acls(state, [acl(**changes)]))
     assert answer.error is error
@@ -182,9 +182,7 @@ def test_a_scram_credential_without_a_salted_password_is_refused_as_kafka_does()
         (None, 16385, Errors.UNACCEPTABLE_CREDENTIAL),
     ],
 )
-def test_a_credential_that_can_not_be_is_refused(
-    deletion: ScramDeletion | None, upsertion: int | None, error: Errors
-) -> None:
+def test_an_invalid_credential_is_refused(deletion: ScramDeletion | None, upsertion: int | None, error: Errors) -> None:
     cluster = ControlledCluster()
     deletions = [] if deletion is None else [deletion]
     upsertions = (

@@ -25,7 +25,7 @@ def without_elr(**config: int) -> ControlledCluster:
     return ControlledCluster(features={"eligible.leader.replicas.version": 0}, **config)
 
 
-def test_a_broker_is_fenced_until_it_has_read_its_registration() -> None:
+def test_a_broker_is_fenced_until_it_has_applied_its_registration() -> None:
     cluster = ControlledCluster()
     epoch = cluster.register(1)
     assert epoch == cluster.state.next_offset - 1, "the epoch is the offset of the record"
@@ -36,7 +36,7 @@ def test_a_broker_is_fenced_until_it_has_read_its_registration() -> None:
     assert cluster.added == [BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=epoch, fenced=-1)]
 
 
-def test_a_new_incarnation_waits_until_the_session_of_the_old_one_is_over() -> None:
+def test_a_new_incarnation_is_refused_until_the_old_session_has_expired() -> None:
     cluster = ControlledCluster()
     cluster.start(1)
     with pytest.raises(ControllerApiError) as refused:
@@ -48,7 +48,7 @@ def test_a_new_incarnation_waits_until_the_session_of_the_old_one_is_over() -> N
     assert (registration.epoch, registration.fenced) == (epoch, True)
 
 
-def test_the_same_incarnation_amends_its_registration_and_keeps_its_epoch() -> None:
+def test_the_same_incarnation_can_change_its_registration_and_keeps_its_epoch() -> None:
     cluster = ControlledCluster()
     cluster.start(1)
     epoch = cluster.image.cluster.brokers[1].epoch
@@ -88,9 +88,7 @@ def request(**changes: object) -> BrokerRegistrationRequest:
         ),
     ],
 )
-def test_a_registration_that_does_not_fit_is_refused_and_leaves_no_record(
-    changes: dict[str, object], error: Errors
-) -> None:
+def test_an_invalid_registration_is_refused_without_a_record(changes: dict[str, object], error: Errors) -> None:
     cluster = ControlledCluster()
     cluster.start(1)
     end = cluster.state.next_offset
@@ -100,7 +98,7 @@ def test_a_registration_that_does_not_fit_is_refused_and_leaves_no_record(
     assert cluster.state.next_offset == end
 
 
-def test_a_session_ends_behind_its_timeout_and_not_at_it() -> None:
+def test_a_session_expires_after_its_timeout_and_not_at_it() -> None:
     """As in Kafka's BrokerHeartbeatTracker: a heartbeat exactly at the timeout comes in time."""
     cluster = without_elr()
     cluster.start(1)
@@ -112,7 +110,7 @@ def test_a_session_ends_behind_its_timeout_and_not_at_it() -> None:
     assert cluster.image.cluster.brokers[1].fenced
 
 
-def test_a_broker_that_says_nothing_for_a_session_is_fenced_and_loses_its_leaderships() -> None:
+def test_a_broker_without_heartbeats_for_a_session_is_fenced_and_loses_its_leaderships() -> None:
     cluster = without_elr()
     cluster.start(1, 2, 3)
     cluster.assigned("orders", (1, 2, 3), (2, 3, 1))
@@ -131,7 +129,7 @@ def test_a_broker_that_says_nothing_for_a_session_is_fenced_and_loses_its_leader
     assert cluster.image.cluster.brokers[1].fenced
 
 
-def test_the_last_replica_in_sync_stays_in_the_isr_and_leads_again_when_it_is_back() -> None:
+def test_the_last_replica_in_sync_stays_in_the_isr_and_leads_again_after_a_restart() -> None:
     cluster = without_elr()
     cluster.start(1)
     cluster.assigned("orders", (1,))
@@ -141,7 +139,7 @@ def test_the_last_replica_in_sync_stays_in_the_isr_and_leads_again_when_it_is_ba
     assert cluster.partition("orders").leader == 1
 
 
-def test_a_controlled_shutdown_moves_leaders_first_and_ends_when_all_others_know() -> None:
+def test_a_controlled_shutdown_moves_leaders_first_and_ends_when_all_active_brokers_have_applied_that() -> None:
     cluster = without_elr()
     cluster.start(1, 2)
     cluster.assigned("orders", (1, 2))
@@ -166,14 +164,14 @@ def test_a_broker_that_leads_nothing_may_shut_down_at_once() -> None:
     assert cluster.heartbeat(1, want_shut_down=True).should_shut_down
 
 
-def test_a_heartbeat_of_an_epoch_that_is_over_is_refused() -> None:
+def test_a_heartbeat_of_an_old_broker_epoch_is_refused() -> None:
     cluster = ControlledCluster()
     with pytest.raises(ControllerApiError) as refused:
         cluster.heartbeat(1)
     assert refused.value.error is Errors.STALE_BROKER_EPOCH
 
 
-def test_a_directory_that_fails_takes_its_replicas_out_of_their_isrs() -> None:
+def test_the_replicas_of_a_failed_directory_leave_their_isrs() -> None:
     cluster = without_elr()
     cluster.register(1, dirs=2)
     cluster.heartbeat(1)
@@ -191,7 +189,7 @@ def test_a_directory_that_fails_takes_its_replicas_out_of_their_isrs() -> None:
     assert answers["orders", 1].error is Errors.PREFERRED_LEADER_NOT_AVAILABLE
 
 
-def test_an_unregistered_broker_is_gone_and_so_are_its_leaderships() -> None:
+def test_an_unregistered_broker_loses_its_leaderships() -> None:
     cluster = without_elr()
     cluster.start(1, 2)
     cluster.assigned("orders", (1, 2))

@@ -40,11 +40,11 @@ def test_metadata_version_is_raised_and_lowered_where_nothing_is_lost() -> None:
 @pytest.mark.parametrize(
     ("name", "level"), [("metadata.version", 34), ("group.version", 2), ("nonsense", 1), ("nonsense", 0), (ELR, -1)]
 )
-def test_what_nobody_supports_is_refused(name: str, level: int) -> None:
+def test_an_unsupported_level_is_refused(name: str, level: int) -> None:
     assert update(ControlledCluster(), name, level) is Errors.INVALID_UPDATE_VERSION
 
 
-def test_a_broker_that_does_not_support_a_level_keeps_the_cluster_from_it() -> None:
+def test_a_level_that_a_broker_does_not_support_is_refused() -> None:
     cluster = ControlledCluster(version=from_feature_level(27))
     cluster.start(1)
     old = attrs.evolve(
@@ -75,7 +75,7 @@ def test_all_features_of_a_request_change_or_none() -> None:
     assert cluster.added == []
 
 
-def test_controllers_register_and_are_heard_before_a_feature_changes() -> None:
+def test_a_feature_change_needs_the_registration_of_every_controller() -> None:
     cluster = ControlledCluster(version=from_feature_level(27), quorum_node_ids=(100, 101))
     assert update(cluster, "metadata.version", 28) is Errors.INVALID_UPDATE_VERSION, "101 has not registered"
     features = (ControllerFeature(name="metadata.version", min_supported_version=7, max_supported_version=28),)
@@ -110,7 +110,7 @@ def test_a_controller_is_unregistered() -> None:
     assert not cluster.image.cluster.controllers
 
 
-def test_producer_ids_are_given_in_blocks_to_the_broker_that_is_who_it_says() -> None:
+def test_producer_ids_are_allocated_in_blocks_to_brokers_with_a_valid_epoch() -> None:
     cluster = ControlledCluster()
     cluster.start(1)
     epoch = cluster.image.cluster.brokers[1].epoch
@@ -121,7 +121,7 @@ def test_producer_ids_are_given_in_blocks_to_the_broker_that_is_who_it_says() ->
     assert refused.value.error is Errors.STALE_BROKER_EPOCH
 
 
-def test_a_release_gives_a_beginning_its_levels() -> None:
+def test_the_bootstrap_records_have_the_levels_of_the_release() -> None:
     begins = BootstrapMetadata.of(version_of_release("4.0"), {"group.version": 0})
     assert {record.message.name: record.message.feature_level for record in begins.records} == {  # type: ignore[union-attr]
         "metadata.version": 25, "transaction.version": 2,

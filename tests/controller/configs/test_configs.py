@@ -53,7 +53,7 @@ def test_configs_are_set_and_deleted(cluster: ControlledCluster) -> None:
     assert values(cluster, ORDERS) == {"retention.ms": "1000"}
 
 
-def test_what_a_broker_has_is_written_again(cluster: ControlledCluster) -> None:
+def test_an_unchanged_config_of_a_broker_is_written_again(cluster: ControlledCluster) -> None:
     for _ in range(2):
         alter(cluster, BROKER, log_retention_ms=(OpType.SET, "1000"))
         assert len(cluster.added) == 1
@@ -146,9 +146,7 @@ def test_a_number_that_only_python_reads_is_refused(cluster: ControlledCluster, 
         ("compression.type", " lz4 "),
     ],
 )
-def test_a_value_that_only_java_reads_is_kept_as_it_was_given(
-    cluster: ControlledCluster, name: str, value: str
-) -> None:
+def test_a_value_that_only_java_parses_is_stored_unchanged(cluster: ControlledCluster, name: str, value: str) -> None:
     assert alter(cluster, ORDERS, **{name.replace(".", "_"): (OpType.SET, value)}) is Errors.NONE
     assert values(cluster, ORDERS) == {name: value}
 
@@ -169,7 +167,7 @@ def test_a_value_that_only_java_reads_is_kept_as_it_was_given(
         ("ssl.enabled.protocols", "TLSv1.2,TLSv1.3"),
     ],
 )
-def test_a_brokers_list_that_is_not_set_begins_as_its_default(
+def test_a_list_of_a_broker_that_is_not_set_starts_with_its_default(
     cluster: ControlledCluster, name: str, default: str
 ) -> None:
     assert alter(cluster, CLUSTER, **{name.replace(".", "_"): (OpType.APPEND, "more")}) is Errors.NONE
@@ -178,13 +176,15 @@ def test_a_brokers_list_that_is_not_set_begins_as_its_default(
     assert values(cluster, BROKER)[name] == ",".join(default.split(",")[1:])
 
 
-def test_a_topics_list_that_is_not_set_begins_as_its_default_not_as_the_clusters(cluster: ControlledCluster) -> None:
+def test_a_list_of_a_topic_that_is_not_set_starts_with_its_default_not_with_that_of_the_cluster(
+    cluster: ControlledCluster,
+) -> None:
     alter(cluster, CLUSTER, log_cleanup_policy=(OpType.SET, "compact"))
     assert alter(cluster, ORDERS, cleanup_policy=(OpType.APPEND, "compact")) is Errors.NONE
     assert values(cluster, ORDERS) == {"cleanup.policy": "delete,compact"}
 
 
-def test_empty_strings_at_the_end_of_what_is_appended_do_not_count(cluster: ControlledCluster) -> None:
+def test_trailing_empty_strings_of_an_appended_value_are_ignored(cluster: ControlledCluster) -> None:
     assert alter(cluster, ORDERS, cleanup_policy=(OpType.APPEND, "compact,,")) is Errors.NONE
     assert values(cluster, ORDERS) == {"cleanup.policy": "delete,compact"}
     assert alter(cluster, ORDERS, cleanup_policy=(OpType.SUBTRACT, "delete,")) is Errors.NONE
@@ -207,7 +207,7 @@ def test_lists_may_have_duplicates_and_throttled_replicas_empty_members(
     assert alter(cluster, ORDERS, **{name.replace(".", "_"): (OpType.SET, value)}) is Errors.NONE
 
 
-def test_a_malformed_default_of_the_cluster_breaks_no_later_command(cluster: ControlledCluster) -> None:
+def test_a_malformed_cluster_default_does_not_break_later_commands(cluster: ControlledCluster) -> None:
     alter(cluster, CLUSTER, log_cleaner_min_compaction_lag_ms=(OpType.SET, "soon"))
     assert alter(cluster, CLUSTER, log_retention_hours=(OpType.SET, "soon")) is Errors.NONE
     assert alter(cluster, ORDERS, flush_ms=(OpType.SET, "5")) is Errors.NONE
@@ -215,7 +215,7 @@ def test_a_malformed_default_of_the_cluster_breaks_no_later_command(cluster: Con
     assert (created.error.error, created.configs["retention.ms"]) == (Errors.NONE, "0"), "as Kafka's conversion has it"
 
 
-def test_a_malformed_minimum_of_the_cluster_is_passed_over(cluster: ControlledCluster) -> None:
+def test_a_malformed_min_isr_of_the_cluster_is_skipped(cluster: ControlledCluster) -> None:
     cluster.start(2)
     cluster.assigned("pair", (1, 2), configs={"min.insync.replicas": " 2 "})
     cluster.assigned("plain", (1, 2))
@@ -225,7 +225,7 @@ def test_a_malformed_minimum_of_the_cluster_is_passed_over(cluster: ControlledCl
     assert cluster.partition("pair").isr == (1,)
 
 
-def test_a_topics_compaction_lag_is_compared_with_the_property_file_not_with_the_clusters() -> None:
+def test_the_compaction_lag_of_a_topic_is_compared_with_the_property_file_not_with_the_cluster() -> None:
     cluster = ControlledCluster(static_configs={"log.cleaner.min.compaction.lag.ms": "100"})
     cluster.start(1)
     cluster.assigned("orders", (1,))
@@ -234,7 +234,7 @@ def test_a_topics_compaction_lag_is_compared_with_the_property_file_not_with_the
     assert alter(cluster, ORDERS, max_compaction_lag_ms=(OpType.SET, "99")) is Errors.INVALID_CONFIG
 
 
-def test_a_malformed_value_of_the_property_file_is_named() -> None:
+def test_the_error_names_a_malformed_value_of_the_property_file() -> None:
     cluster = ControlledCluster(static_configs={"log.cleaner.min.compaction.lag.ms": "soon"})
     cluster.start(1)
     answer = cluster.create("orders", assignments=[(0, (1,))], configs={"retention.ms": "1"}).error
@@ -244,7 +244,7 @@ def test_a_malformed_value_of_the_property_file_is_named() -> None:
     )
 
 
-def test_configs_that_kafka_no_longer_has_count_as_not_set(cluster: ControlledCluster) -> None:
+def test_configs_that_kafka_has_removed_count_as_not_set(cluster: ControlledCluster) -> None:
     old = ConfigRecord(resource_type=2, resource_name="orders", name="message.format.version", value="2.8")
     cluster.run(lambda state: ControllerResult([ApiMessageAndVersion(old, 0)], None))
     assert alter(cluster, ORDERS, retention_ms=(OpType.SET, "1000")) is Errors.NONE
@@ -340,11 +340,13 @@ def test_lists_of_groups_and_client_metrics_cannot_be_appended_to(
         ("\u0661", Errors.NONE),
     ],
 )
-def test_a_brokers_name_is_a_number_of_javas(cluster: ControlledCluster, name: str, error: Errors) -> None:
+def test_the_name_of_a_broker_resource_is_an_integer_as_java_parses_it(
+    cluster: ControlledCluster, name: str, error: Errors
+) -> None:
     assert alter(cluster, ConfigResource(4, name), log_retention_ms=(OpType.SET, "1")) is error
 
 
-def test_a_values_length_is_counted_in_utf_16(cluster: ControlledCluster) -> None:
+def test_the_length_of_a_value_is_counted_in_utf_16_units(cluster: ControlledCluster) -> None:
     assert alter(cluster, CLUSTER, any_name=(OpType.SET, "\U0001f980" * 16_383)) is Errors.NONE
     assert alter(cluster, CLUSTER, any_name=(OpType.SET, "\U0001f980" * 16_384)) is Errors.INVALID_CONFIG
 
@@ -363,7 +365,7 @@ def test_validating_changes_nothing(cluster: ControlledCluster) -> None:
     assert cluster.added == []
 
 
-def test_with_elr_the_minimum_is_the_clusters_or_a_topics_and_clears_what_was_eligible() -> None:
+def test_with_elr_min_isr_is_set_for_the_cluster_or_a_topic_and_a_change_clears_eligible_leaders() -> None:
     cluster = ControlledCluster()
     cluster.start(1)
     cluster.assigned("orders", (1,))

@@ -19,11 +19,11 @@ INVALID = (
 
 
 @pytest.mark.parametrize("text", VALID)
-def test_what_java_compiles_is_a_pattern(text: str) -> None:
+def test_a_pattern_that_java_compiles_is_valid(text: str) -> None:
     check_pattern(text)
 
 
 @pytest.mark.parametrize("text", INVALID)
-def test_what_java_does_not_compile_is_no_pattern(text: str) -> None:
+def test_a_pattern_that_java_refuses_is_invalid(text: str) -> None:
     with pytest.raises(ValueError, match=r"\w"):
         check_pattern(text)

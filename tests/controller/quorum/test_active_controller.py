@@ -38,7 +38,7 @@ def set_configs(controller: ActiveController) -> tuple[int, int]:
     return len(committed), len(pending)
 
 
-def test_a_command_sees_what_is_pending_and_a_reader_what_is_committed(controller: ActiveController) -> None:
+def test_a_command_sees_the_pending_image_and_a_reader_the_committed_one(controller: ActiveController) -> None:
     (before, _), base = set_configs(controller), controller.state.next_offset
     first = controller.execute(configs(2, atomic=True), now_ms=1, now_ns=1)
     assert (first.base_offset, first.answer_at, set_configs(controller)) == (base, base + 1, (before, before + 2))
@@ -69,6 +69,6 @@ def test_a_result_that_is_not_atomic_is_split_and_one_that_is_and_too_large_is_r
     assert set_configs(controller)[0] == 10_001, "with min.insync.replicas"
 
 
-def test_nothing_is_written_at_the_beginning_of_an_epoch_that_goes_on(controller: ActiveController) -> None:
+def test_a_new_epoch_of_a_complete_log_writes_no_bootstrap_records(controller: ActiveController) -> None:
     executed = controller.activate(BootstrapMetadata.of(), now_ms=1, now_ns=1)
     assert list(executed.batches) == []

@@ -42,7 +42,7 @@ def test_the_bootstrap_records_are_those_of_the_lake(tmp_path: Path) -> None:
     assert FollowedLog(bare).bootstrap().metadata_version.level == 33
 
 
-def test_registrations_are_found_in_what_was_there_and_in_what_comes(tmp_path: Path) -> None:
+def test_registrations_are_found_in_the_existing_log_and_in_new_commits(tmp_path: Path) -> None:
     lake = new_lake(tmp_path / "lake")
     followed = FollowedLog(MetadataLog.open(lake))
     assert not followed.catch_up()
@@ -59,7 +59,7 @@ def test_registrations_are_found_in_what_was_there_and_in_what_comes(tmp_path: P
 
 
 @pytest.mark.parametrize("when", ["trimmed", "and cleaned up", "while it reads"])
-def test_a_standby_that_the_log_was_trimmed_past_goes_on_from_a_snapshot(tmp_path: Path, when: str) -> None:
+def test_a_standby_behind_a_trimmed_log_continues_from_a_snapshot(tmp_path: Path, when: str) -> None:
     lake = new_lake(tmp_path / "lake")
     run("brokers", "register", 1, "--unfence", "--lake", lake)
     run("brokers", "register", 2, "--unfence", "--lake", lake)

@@ -114,7 +114,7 @@ def test_an_empty_log_begins_with_its_bootstrap_records_in_a_transaction(lake: P
     assert image_of(lake).features.is_elr_enabled
 
 
-def test_what_was_answered_is_in_the_log(lake: Path) -> None:
+def test_every_answered_command_is_in_the_log(lake: Path) -> None:
     with controller(lake) as made:
         eventually(lambda: start_broker(made, 1))
         assert [create(made, name) for name in ("a", "b", "a")] == [
@@ -140,7 +140,7 @@ def test_many_commands_are_committed_together_and_answered_in_order(lake: Path) 
     assert set(image_of(lake).topics.topics_by_name()) == set(names)
 
 
-def test_a_standby_takes_over_when_the_active_controller_is_gone(lake: Path) -> None:
+def test_a_standby_takes_over_when_the_active_controller_stops(lake: Path) -> None:
     with controller(lake, 1) as first:
         eventually(lambda: start_broker(first, 1))
         with controller(lake, 2, at_once=False) as second:
@@ -156,7 +156,7 @@ def test_a_standby_takes_over_when_the_active_controller_is_gone(lake: Path) -> 
     assert set(image_of(lake).topics.topics_by_name()) == {"a", "b"}
 
 
-def test_a_fenced_controller_stops_at_once_and_says_so(lake: Path) -> None:
+def test_a_fenced_controller_becomes_a_standby_at_once(lake: Path) -> None:
     with controller(lake, max_idle_interval_ms=None, quorum_fetch_timeout_ms=60_000) as made:
         eventually(lambda: start_broker(made, 1))
         MetadataLog.open(lake).claim(7)
@@ -170,7 +170,7 @@ def test_a_fenced_controller_stops_at_once_and_says_so(lake: Path) -> None:
     assert image_of(lake).topics.is_empty()
 
 
-def test_all_who_wait_are_told_when_an_append_fails_and_nothing_pending_stays(lake: Path) -> None:
+def test_a_failed_append_fails_all_waiting_commands_and_drops_the_pending_records(lake: Path) -> None:
     with controller(lake, max_idle_interval_ms=None, quorum_fetch_timeout_ms=60_000) as made:
         eventually(lambda: start_broker(made, 1))
         MetadataLog.open(lake).claim(7)
@@ -185,7 +185,7 @@ def test_all_who_wait_are_told_when_an_append_fails_and_nothing_pending_stays(la
     assert image_of(lake).topics.is_empty()
 
 
-def test_a_lake_that_can_not_be_opened_for_a_while_ends_no_controller_for_good(
+def test_a_controller_recovers_when_its_lake_cannot_be_opened_for_a_while(
     lake: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with controller(lake) as made:
@@ -205,7 +205,7 @@ def test_a_lake_that_can_not_be_opened_for_a_while_ends_no_controller_for_good(
         assert made.epoch > epoch
 
 
-def test_a_fault_while_answers_are_given_leaves_no_command_without_one(
+def test_a_fault_while_answers_are_given_leaves_no_command_without_an_answer(
     lake: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with controller(lake) as made:
@@ -267,7 +267,7 @@ def test_a_request_that_waits_too_long_times_out(lake: Path) -> None:
         assert (made.metrics.operations_timed_out, made.metrics.timed_out_heartbeats) == (1, 0)
 
 
-def test_an_answer_beside_the_log_needs_a_commit_within_the_fetch_timeout(lake: Path) -> None:
+def test_a_response_without_records_needs_a_commit_within_the_fetch_timeout(lake: Path) -> None:
     """Nobody has claimed, so the commit that it waits for is made; had somebody, it would not be."""
     clock = ManualClock(1_700_000_000_000)
     with controller(lake, clock=clock, max_idle_interval_ms=None, quorum_fetch_timeout_ms=1_000) as made:
@@ -285,7 +285,7 @@ def test_an_answer_beside_the_log_needs_a_commit_within_the_fetch_timeout(lake: 
         assert refused.value.error is Errors.NOT_CONTROLLER
 
 
-def test_a_resigned_controller_follows_and_may_lead_again(lake: Path) -> None:
+def test_a_resigned_controller_follows_and_can_become_active_again(lake: Path) -> None:
     with controller(lake) as made:
         eventually(lambda: start_broker(made, 1))
         made.resign().result(PATIENCE)
@@ -293,7 +293,7 @@ def test_a_resigned_controller_follows_and_may_lead_again(lake: Path) -> None:
         assert made.epoch == 2
 
 
-def test_of_two_who_claim_at_the_same_time_the_later_one_leads(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_two_concurrent_claims_the_later_one_wins(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log, others = MetadataLog.open(lake, durability="os"), MetadataLog.open(lake, durability="os")
     claim = log.claim
 
@@ -315,7 +315,7 @@ def test_of_two_who_claim_at_the_same_time_the_later_one_leads(lake: Path, monke
     assert [batch.epoch for batch in MetadataLog.open(lake).batches()] == [1, 2], "and nothing else was written"
 
 
-def test_a_transaction_that_a_dead_controller_left_open_is_aborted(lake: Path) -> None:
+def test_a_transaction_that_an_earlier_controller_left_open_is_aborted(lake: Path) -> None:
     with controller(lake) as made:
         eventually(lambda: topic_names(made))
     log = MetadataLog.open(lake)
@@ -340,7 +340,7 @@ def test_an_imported_lake_has_no_controller(tmp_path: Path) -> None:
         QuorumController(log, ControllerConfig(node_id=1, cluster_id=CLUSTER_ID))
 
 
-def test_an_old_metadata_version_begins_without_a_transaction() -> None:
+def test_with_an_old_metadata_version_the_bootstrap_records_are_in_no_transaction() -> None:
     cluster = ControlledCluster(version=from_feature_level(7))
     (begin,) = [batch for batch in cluster.log if not batch.control]
     assert [record.message for record in begin.messages()] == [
@@ -368,7 +368,7 @@ with t.controller(Path(sys.argv[1]), 1) as made:
 """
 
 
-def test_a_controller_that_was_stopped_past_anothers_claim_commits_and_answers_nothing_more(lake: Path) -> None:
+def test_a_controller_that_sleeps_through_another_claim_commits_and_answers_nothing_afterwards(lake: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", _PAUSED, str(lake)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     )

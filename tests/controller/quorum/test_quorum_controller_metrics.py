@@ -17,7 +17,7 @@ CONTROLLER = "kafka.controller:type=KafkaController,name="
 QUEUE = "kafka.controller:type=ControllerEventManager,name="
 
 
-def test_a_controller_counts_what_it_does(lake: Path) -> None:
+def test_an_active_controller_updates_its_metrics(lake: Path) -> None:
     registry = MetricsRegistry()
     with controller(lake, max_idle_interval_ms=None) as made:
         made.metrics.register(registry, SystemClock(), session_timeout_ms=9_000)
@@ -41,7 +41,7 @@ def test_a_controller_counts_what_it_does(lake: Path) -> None:
         assert not [s for s in registry.samples() if "TimeSinceLastHeartbeat" in s.name.name]
 
 
-def test_a_standby_counts_what_it_follows(lake: Path) -> None:
+def test_a_standby_updates_its_metrics(lake: Path) -> None:
     with controller(lake, quorum_fetch_timeout_ms=600_000, max_idle_interval_ms=None) as leader:
         eventually(lambda: leader.read(lambda _: None).result(PATIENCE))
         with controller(lake, 2, at_once=False, quorum_fetch_timeout_ms=600_000) as standby:
@@ -60,7 +60,7 @@ def eventually_equal(question: Callable[[], int], expected: int) -> None:
         threading.Event().wait(0.01)
 
 
-def test_ages_are_counted_from_the_clock() -> None:
+def test_ages_are_measured_by_the_clock() -> None:
     clock, metrics, registry = ManualClock(1_000), QuorumControllerMetrics(), MetricsRegistry()
     metrics.register(registry, clock, session_timeout_ms=900)
     assert registry.value(CONTROLLER + "LastAppliedRecordLagMs") == 0, "nothing yet"

@@ -130,7 +130,7 @@ def test_eligible_leader_replicas(
     assert change(partition, target, **options) == expected, rule
 
 
-def test_the_last_known_leader_recovers_for_it_may_lack_what_was_committed() -> None:
+def test_the_last_known_leader_recovers_since_it_may_lack_committed_records() -> None:
     lost = PartitionRegistration(
         replicas=(1, 2), directories=(DIRECTORY,) * 2, isr=(), last_known_elr=(2,), leader=NO_LEADER, leader_epoch=5,
         partition_epoch=7,

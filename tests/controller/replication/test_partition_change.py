@@ -204,19 +204,19 @@ def change(
     return record.message
 
 
-def test_a_leader_that_is_gone_is_replaced_by_the_next_replica_in_sync() -> None:
+def test_a_lost_leader_is_replaced_by_the_next_replica_in_sync() -> None:
     record = change(three_replicas(), TargetState(isr=(2, 3)), 2, 3)
     assert record is not None
     assert (record.leader, record.isr) == (2, (2, 3))
 
 
-def test_a_partition_whose_only_replica_in_sync_is_gone_keeps_its_isr_without_elr() -> None:
+def test_without_elr_a_partition_keeps_its_isr_when_the_only_replica_in_sync_is_lost() -> None:
     record = change(three_replicas(isr=(1,)), TargetState(isr=()), 2, 3)
     assert record is not None
     assert (record.leader, record.isr) == (NO_LEADER, None)
 
 
-def test_with_elr_the_last_of_the_isr_becomes_eligible_and_is_elected_when_it_is_back() -> None:
+def test_with_elr_the_last_isr_member_becomes_eligible_and_is_elected_after_a_restart() -> None:
     record = change(three_replicas(isr=(1,)), TargetState(isr=()), 2, 3, min_isr=2, elr=True)
     assert record is not None
     assert (record.leader, record.isr, record.eligible_leader_replicas, record.last_known_elr) == (
@@ -228,7 +228,7 @@ def test_with_elr_the_last_of_the_isr_becomes_eligible_and_is_elected_when_it_is
     assert (back.leader, back.isr, back.eligible_leader_replicas, back.last_known_elr) == (1, (1,), (), ())
 
 
-def test_an_unclean_election_leaves_its_leader_alone_and_recovering() -> None:
+def test_after_an_unclean_election_the_isr_is_the_recovering_leader() -> None:
     record = change(three_replicas(isr=(1,)), TargetState(election=Election.UNCLEAN), 3)
     assert record is not None
     assert (record.leader, record.isr, record.leader_recovery_state) == (3, (3,), LeaderRecoveryState.RECOVERING)
@@ -246,7 +246,7 @@ def test_a_reassignment_is_completed_by_the_isr_that_has_all_new_replicas() -> N
     assert record.leader == 1, "who no longer follows hears of it by a new leader epoch"
 
 
-def test_what_changes_nothing_makes_no_record() -> None:
+def test_a_change_without_effect_has_no_record() -> None:
     assert change(three_replicas(), TargetState(), 1, 2, 3) is None
 
 

@@ -76,14 +76,14 @@ def test_a_leader_shrinks_and_expands_its_isr(cluster: ControlledCluster) -> Non
         ({"new_isr": ((1, -1), (2, 99))}, 1, Errors.INELIGIBLE_REPLICA),
     ],
 )
-def test_an_isr_that_can_not_be_is_refused(
+def test_an_invalid_isr_is_refused(
     cluster: ControlledCluster, changes: dict[str, Any], broker: int, error: Errors
 ) -> None:
     assert alter(cluster, wish(cluster, 1, 2, **changes), broker).error is error
     assert cluster.added == []
 
 
-def test_a_fenced_replica_does_not_get_back_into_the_isr(cluster: ControlledCluster) -> None:
+def test_a_fenced_replica_cannot_join_the_isr(cluster: ControlledCluster) -> None:
     cluster.heartbeat(3, want_fence=True)
     assert alter(cluster, wish(cluster, 1, 2, 3)).error is Errors.INELIGIBLE_REPLICA
 
@@ -110,13 +110,13 @@ def test_a_reassignment_is_complete_when_the_new_replica_is_in_sync(cluster: Con
     assert list_partition_reassignments(cluster.image, [("orders", 0)]) == {}
 
 
-def test_a_leader_that_is_moved_away_hears_that_another_was_elected(cluster: ControlledCluster) -> None:
+def test_a_leader_that_a_reassignment_removes_gets_new_leader_elected(cluster: ControlledCluster) -> None:
     assert move(cluster, (2, 3, 4)) is Errors.NONE
     assert alter(cluster, wish(cluster, 1, 2, 3, 4)).error is Errors.NEW_LEADER_ELECTED
     assert cluster.partition("orders").leader == 2
 
 
-def test_a_reassignment_is_taken_back(cluster: ControlledCluster) -> None:
+def test_a_reassignment_is_cancelled(cluster: ControlledCluster) -> None:
     assert move(cluster, None) is Errors.NO_REASSIGNMENT_IN_PROGRESS
     move(cluster, (1, 2, 4))
     assert move(cluster, None) is Errors.NONE
@@ -124,7 +124,7 @@ def test_a_reassignment_is_taken_back(cluster: ControlledCluster) -> None:
     assert cluster.partition("orders").adding_replicas == ()
 
 
-def test_an_eligible_leader_that_was_moved_away_is_none_once_its_broker_goes() -> None:
+def test_a_moved_eligible_leader_is_removed_when_its_broker_unregisters() -> None:
     cluster = ControlledCluster()
     cluster.start(1, 2)
     cluster.assigned("orders", (1, 2), configs={"min.insync.replicas": "2"})
@@ -135,13 +135,13 @@ def test_an_eligible_leader_that_was_moved_away_is_none_once_its_broker_goes() -
     assert cluster.partition("orders").elr == ()
 
 
-def test_a_move_to_nowhere_is_refused(cluster: ControlledCluster) -> None:
+def test_a_reassignment_to_no_replicas_is_refused(cluster: ControlledCluster) -> None:
     assert move(cluster, ()) is Errors.INVALID_REPLICA_ASSIGNMENT
     assert move(cluster, (1, 9)) is Errors.INVALID_REPLICA_ASSIGNMENT
     assert move(cluster, (1, 2), allow_replication_factor_change=False) is Errors.INVALID_REPLICATION_FACTOR
 
 
-def test_the_preferred_leader_is_given_back(cluster: ControlledCluster) -> None:
+def test_the_preferred_leader_is_elected_again(cluster: ControlledCluster) -> None:
     cluster.heartbeat(1, want_fence=True)
     assert cluster.partition("orders").leader == 2
     elect = lambda state: elect_leaders(state, ElectionType.PREFERRED, [("orders", 0), ("orders", 1)])  # noqa: E731
@@ -155,7 +155,7 @@ def test_the_preferred_leader_is_given_back(cluster: ControlledCluster) -> None:
     assert cluster.run(elect)["orders", 0].error is Errors.ELECTION_NOT_NEEDED
 
 
-def test_balancing_does_so_many_at_a_time() -> None:
+def test_balancing_elects_a_limited_number_of_leaders_at_a_time() -> None:
     cluster = ControlledCluster(max_elections_per_imbalance=2)
     cluster.start(1, 2)
     cluster.assigned("orders", (1, 2), (1, 2), (1, 2))
@@ -173,7 +173,7 @@ def test_balancing_does_so_many_at_a_time() -> None:
     assert cluster.run(maybe_balance_leaders) is False
 
 
-def test_an_unclean_election_is_made_where_it_is_asked_for_or_configured(cluster: ControlledCluster) -> None:
+def test_an_unclean_election_is_held_on_request_or_by_config(cluster: ControlledCluster) -> None:
     alter(cluster, wish(cluster, 1))
     cluster.assigned("risky", (1, 2), configs={"unclean.leader.election.enable": "true"})
     cluster.heartbeat(1, want_fence=True)

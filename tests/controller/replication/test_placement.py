@@ -86,7 +86,7 @@ def test_every_partition_is_led_by_an_unfenced_broker_and_spread_over_racks(
         ([UsableBroker(1, None, False)], 0),
     ],
 )
-def test_more_replicas_than_brokers_or_none_alive_is_refused(brokers: list[UsableBroker], factor: int) -> None:
+def test_more_replicas_than_brokers_or_no_unfenced_broker_is_refused(brokers: list[UsableBroker], factor: int) -> None:
     with pytest.raises(ControllerApiError) as refused:
         place_replicas(brokers, partitions=1, replication_factor=factor, next_int=lambda _: 0)
     assert refused.value.error is Errors.INVALID_REPLICATION_FACTOR

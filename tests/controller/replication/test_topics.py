@@ -33,7 +33,7 @@ def cluster() -> ControlledCluster:
     return cluster
 
 
-def test_a_topic_is_its_record_its_configs_and_its_partitions(cluster: ControlledCluster) -> None:
+def test_a_new_topic_has_a_topic_record_config_records_and_partition_records(cluster: ControlledCluster) -> None:
     created = cluster.create("orders", assignments=[(0, (1, 2)), (1, (2, 3))], configs={"retention.ms": "1000"})
     assert (created.num_partitions, created.replication_factor) == (2, 2)
     topic, config, first, second = cluster.added
@@ -59,7 +59,7 @@ def test_fenced_replicas_are_not_in_sync(cluster: ControlledCluster) -> None:
     assert (cluster.partition("orders").leader, cluster.partition("orders").isr) == (2, (2,))
 
 
-def test_with_elr_a_topic_of_its_own_minimum_clears_what_was_eligible_by_another(cluster: ControlledCluster) -> None:
+def test_with_elr_a_new_topic_with_its_own_min_isr_clears_eligible_leaders(cluster: ControlledCluster) -> None:
     cluster.assigned("orders", (1, 2), configs={"min.insync.replicas": "2"})
     assert ClearElrRecord(topic_name="orders") in cluster.added
 
@@ -91,7 +91,7 @@ REFUSED: list[tuple[dict[str, Any], Errors]] = [
 
 
 @pytest.mark.parametrize(("topic", "error"), REFUSED)
-def test_a_topic_that_can_not_be_is_refused_alone(
+def test_an_invalid_topic_is_refused_and_the_others_are_created(
     cluster: ControlledCluster, topic: dict[str, Any], error: Errors
 ) -> None:
     cluster.create("taken")
@@ -139,7 +139,7 @@ def test_a_deleted_topic_takes_its_configs_with_it(cluster: ControlledCluster) -
     assert cluster.image.configs.config_map(ConfigResource(2, "orders")) == {}
 
 
-def test_partitions_are_added_behind_those_that_are_there(cluster: ControlledCluster) -> None:
+def test_partitions_are_added_after_the_existing_ones(cluster: ControlledCluster) -> None:
     cluster.assigned("orders", (1, 2))
     more = NewPartitions(name="orders", count=3, assignments=[(2, 3), (3, 1)])
     assert not cluster.run(lambda state: create_partitions(state, [more]))["orders"].is_failure
@@ -157,7 +157,7 @@ def test_partitions_are_added_behind_those_that_are_there(cluster: ControlledClu
         (NewPartitions(name="orders", count=2, assignments=[(1, 9)]), Errors.INVALID_REPLICA_ASSIGNMENT),
     ],
 )
-def test_partitions_that_can_not_be_added_are_refused(
+def test_invalid_additional_partitions_are_refused(
     cluster: ControlledCluster, more: NewPartitions, error: Errors
 ) -> None:
     cluster.assigned("orders", (1, 2))
@@ -175,7 +175,7 @@ def test_a_topic_that_a_request_creates_twice_is_refused_and_the_others_are_crea
     assert [type(message) for message in cluster.added] == [TopicRecord, PartitionRecord]
 
 
-def test_a_topic_that_a_request_deletes_or_grows_twice_is_refused_and_stays(cluster: ControlledCluster) -> None:
+def test_a_topic_that_a_request_names_twice_is_neither_deleted_nor_extended(cluster: ControlledCluster) -> None:
     topic_id = cluster.create("orders", assignments=[(0, (1,))]).topic_id
     other = cluster.create("bills", assignments=[(0, (1,))]).topic_id
     answers = cluster.run(lambda state: delete_topics(state, [topic_id, other, topic_id]))

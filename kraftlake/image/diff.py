@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from itertools import chain
 from operator import attrgetter
 from typing import Any, Final, Generic, Literal, TypeVar
 
@@ -14,25 +15,27 @@ from kraftlake.image.client_quotas_image import ClientQuotaEntity, ClientQuotaIm
 from kraftlake.image.configurations_image import ConfigResource, ConfigurationImage
 from kraftlake.image.controller_registration import ControllerRegistration
 from kraftlake.image.delegation_token_image import DelegationTokenData
-from kraftlake.image.features_image import FeaturesImage
+from kraftlake.image.features_image import METADATA_VERSION
 from kraftlake.image.json_form import (
     Json,
+    JsonForm,
     acl_json,
     broker_json,
     controller_json,
     delegation_token_json,
+    json_value,
     metadata_version_json,
     partition_json,
     scram_json,
 )
 from kraftlake.image.metadata_image import MetadataImage
-from kraftlake.image.producer_ids_image import ProducerIdsImage
-from kraftlake.image.scram_image import ScramCredentialData, ScramImage, mechanism_name
+from kraftlake.image.scram_image import ScramCredentialData, mechanism_name
 from kraftlake.image.short_repr import counted
 from kraftlake.image.topics.packed_partitions import ids_that_may_differ
 from kraftlake.image.topics.partition_registration import PartitionRegistration
 from kraftlake.image.topics.topic_image import TopicImage
 from kraftlake.image.topics.topics_image import TopicsImage
+from kraftlake.records.metadata_version import MetadataVersion
 from kraftlake.records.redaction import REDACTED, SCRAM_SECRETS, TOKEN_ID, is_sensitive_config
 from kraftlake.records.uuid import Uuid
 
@@ -121,18 +124,28 @@ class ImageDiff:
 
 @attrs.frozen(kw_only=True)
 class _Entries(Generic[K, V]):
-    """How the entries of a part are named, shown and redacted."""
+    """How the entries of a part are found in an image, named, shown and redacted."""
 
     part: str
-    path: Callable[[K], tuple[str, ...]]
+    of: str = ""
+    """Where an image has the entries by key, as `attrgetter` takes it."""
+    path: Callable[[K], tuple[str, ...]] = lambda key: (str(key),)
     form: Callable[[V], Json]
     separator: str = ""
-    is_secret: Callable[[K, str], bool] | None = None
-    fields_changed: Callable[[V, V], tuple[FieldChange, ...]] | None = None
-    """The changed fields of two present values, where they can be found without making both forms."""
+    is_secret: Callable[[K, str], bool] = lambda _key, _field: False
+
+    def diff(self, before: MetadataImage, after: MetadataImage) -> Iterator[EntryChange]:
+        """The changes between two images."""
+        held = attrgetter(self.of)
+        return self.changes(held(before), held(after))
 
     def changes(
-        self, olds: Mapping[K, V], news: Mapping[K, V], *, within: tuple[str, ...] = (), keys: Iterable[K] | None = None
+        self,
+        olds: Mapping[K, V | None],
+        news: Mapping[K, V | None],
+        *,
+        within: tuple[str, ...] = (),
+        keys: Iterable[K] | None = None,
     ) -> Iterator[EntryChange]:
         """The changes between two maps, with paths that begin with `within`; `keys`, if given, has all that may differ.
 
@@ -144,107 +157,59 @@ class _Entries(Generic[K, V]):
             old, new = olds.get(key), news.get(key)
             if old is new:
                 continue
-            if self.fields_changed is not None and old is not None and new is not None:
-                fields = self.fields_changed(old, new)
-                if fields:
-                    path = (*within, *self.path(key))
-                    key_text = self.separator.join(path)
-                    yield EntryChange(part=self.part, kind="changed", path=path, key=key_text, fields=fields)
+            kind: Kind = "added" if old is None else "removed" if new is None else "changed"
+            fields = self._fields(old, new)
+            if kind == "changed" and not fields:
                 continue
-            before, after = None if old is None else self.form(old), None if new is None else self.form(new)
-            if before == after:
-                continue
-            secret = frozenset[str]()
-            if self.is_secret is not None:
-                secret = frozenset(name for name in (before or {}) | (after or {}) if self.is_secret(key, name))
             path = (*within, *self.path(key))
-            yield _entry(self.part, path, before, after, separator=self.separator, secret=secret)
+            secret = frozenset(change.field for change in fields if self.is_secret(key, change.field))
+            yield EntryChange(
+                part=self.part, kind=kind, path=path, key=self.separator.join(path), fields=fields, secret=secret
+            )
 
-
-def _entry(
-    part: str,
-    path: tuple[str, ...],
-    old: Json | None,
-    new: Json | None,
-    *,
-    separator: str = "",
-    secret: frozenset[str] = frozenset(),
-) -> EntryChange:
-    if old is None or new is None:
-        kind: Kind = "added" if old is None else "removed"
-        before, after = old or {}, new or {}
-        fields = [FieldChange(name, before.get(name), after.get(name)) for name in before | after]
-    else:
-        kind = "changed"
-        names = old if old.keys() == new.keys() else old | new
-        fields = [FieldChange(n, old.get(n), new.get(n)) for n in names if old.get(n) != new.get(n)]
-    return EntryChange(part=part, kind=kind, path=path, key=separator.join(path), fields=tuple(fields), secret=secret)
+    def _fields(self, old: V | None, new: V | None) -> tuple[FieldChange, ...]:
+        """The fields that differ, or all of an entry that was added or removed."""
+        if old is None or new is None:
+            before, after = ({} if value is None else self.form(value) for value in (old, new))
+            return tuple([FieldChange(name, before.get(name), after.get(name)) for name in before | after])
+        if isinstance(self.form, JsonForm):  # without making the forms of the fields that are equal
+            return tuple([FieldChange(*change) for change in self.form.changes(old, new)])
+        before, after = self.form(old), self.form(new)
+        names = before if before.keys() == after.keys() else before | after
+        return tuple([FieldChange(n, before.get(n), after.get(n)) for n in names if before.get(n) != after.get(n)])
 
 
 def diff_images(before: MetadataImage, after: MetadataImage) -> ImageDiff:
     """The changes between two images. Objects that both images share are not compared."""
-    changes: list[EntryChange] = []
-    for diff, held in _SOURCES:
-        old, new = getattr(before, held), getattr(after, held)
-        if old is not new:
-            changes += diff(old, new)
+    changes = chain.from_iterable(diff(before, after) for diff in _DIFFS)
     return ImageDiff(from_offset=before.offset, to_offset=after.offset, changes=tuple(changes))
 
 
-def _features(before: FeaturesImage, after: FeaturesImage) -> Iterator[EntryChange]:
-    old, new = metadata_version_json(before), metadata_version_json(after)
-    if old != new:
-        yield _entry("features", ("metadata.version",), old, new)
-    yield from _FEATURES.changes(before.finalized_versions, after.finalized_versions)
+_METADATA_VERSION = _Entries[str, MetadataVersion](part="features", form=metadata_version_json)
+_FEATURES = _Entries[str, int](part="features", of="features.finalized_versions", form=lambda level: {"level": level})
 
 
-_FEATURES = _Entries[str, int](part="features", path=lambda name: (name,), form=lambda level: {"level": level})
+def _metadata_version(before: MetadataImage, after: MetadataImage) -> Iterator[EntryChange]:
+    olds, news = ({METADATA_VERSION: image.features.metadata_version} for image in (before, after))
+    return _METADATA_VERSION.changes(olds, news)
 
 
-_BROKERS = _Entries[int, BrokerRegistration](part="brokers", path=lambda id_: (str(id_),), form=broker_json)
+_BROKERS = _Entries[int, BrokerRegistration](part="brokers", of="cluster.brokers", form=broker_json)
+_CONTROLLERS = _Entries[int, ControllerRegistration](part="controllers", of="cluster.controllers", form=controller_json)
+_TOPICS = _Entries[str, TopicImage](part="topics", form=lambda topic: {"id": str(topic.id)})
+_PARTITIONS = _Entries[int, PartitionRegistration](part="partitions", form=partition_json, separator="-")
 
 
-_CONTROLLERS = _Entries[int, ControllerRegistration](
-    part="controllers", path=lambda id_: (str(id_),), form=controller_json
-)
-
-
-def _topics(before: TopicsImage, after: TopicsImage) -> Iterator[EntryChange]:
+def _topics(before: MetadataImage, after: MetadataImage) -> Iterator[EntryChange]:
     """The topics added and removed, then the changes of partitions."""
-    changed = _changed_topics(before, after)
+    changed = _changed_topics(before.topics, after.topics)
     for name, old, new in changed:
         if old is None or new is None:
-            before_form, after_form = (None if topic is None else {"id": str(topic.id)} for topic in (old, new))
-            yield _entry("topics", (name,), before_form, after_form)
+            yield from _TOPICS.changes({name: old}, {name: new})
     for name, old, new in changed:
         olds: Mapping[int, PartitionRegistration] = {} if old is None else old.partitions
         news: Mapping[int, PartitionRegistration] = {} if new is None else new.partitions
         yield from _PARTITIONS.changes(olds, news, within=(name,), keys=ids_that_may_differ(olds, news))
-
-
-def _partition_fields_changed(old: PartitionRegistration, new: PartitionRegistration) -> tuple[FieldChange, ...]:
-    values = zip(_PARTITION_FIELDS, _partition_values(old), _partition_values(new), strict=True)
-    return tuple([FieldChange(name, form(one), form(two)) for (name, form), one, two in values if one != two])
-
-
-_PARTITION_FIELDS: Final[tuple[tuple[str, Callable[[Any], Any]], ...]] = (
-    ("replicas", list), ("isr", list), ("elr", list), ("lastKnownElr", list), ("removingReplicas", list),
-    ("addingReplicas", list), ("leader", int), ("leaderEpoch", int), ("partitionEpoch", int),
-    ("leaderRecoveryState", int), ("directories", lambda ids: list(map(str, ids))),
-)  # fmt: skip
-"""The fields of `partition_json`, each with the function that makes its form."""
-_partition_values = attrgetter(
-    "replicas", "isr", "elr", "last_known_elr", "removing_replicas", "adding_replicas", "leader", "leader_epoch",
-    "partition_epoch", "leader_recovery_state", "directories",
-)  # fmt: skip
-
-_PARTITIONS = _Entries[int, PartitionRegistration](
-    part="partitions",
-    path=lambda id_: (str(id_),),
-    form=partition_json,
-    separator="-",
-    fields_changed=_partition_fields_changed,
-)
 
 
 def _changed_topics(before: TopicsImage, after: TopicsImage) -> list[tuple[str, TopicImage | None, TopicImage | None]]:
@@ -263,46 +228,42 @@ def _changed_topics(before: TopicsImage, after: TopicsImage) -> list[tuple[str, 
 
 _CONFIGS = _Entries[ConfigResource, ConfigurationImage](
     part="configs",
+    of="configs.resource_data",
     path=lambda resource: (resource.type_name, resource.name),
-    form=lambda image: dict(sorted(image.data.items())),
+    form=lambda image: json_value(image.data),
     separator=":",
     is_secret=lambda resource, name: is_sensitive_config(resource.type, name),
 )
-
-
 _CLIENT_QUOTAS = _Entries[ClientQuotaEntity, ClientQuotaImage](
-    part="clientQuotas", path=lambda entity: (entity.text,), form=lambda image: dict(sorted(image.quotas.items()))
+    part="clientQuotas",
+    of="client_quotas.entities",
+    path=lambda entity: (entity.text,),
+    form=lambda image: json_value(image.quotas),
+)
+_PRODUCER_IDS = _Entries[str, int](part="producerIds", form=lambda id_: {"nextProducerId": id_})
+
+
+def _producer_ids(before: MetadataImage, after: MetadataImage) -> Iterator[EntryChange]:
+    olds, news = ({"nextProducerId": image.producer_ids.next_producer_id} for image in (before, after))
+    return _PRODUCER_IDS.changes(olds, news)
+
+
+_ACLS = _Entries[Uuid, StandardAcl](part="acls", of="acls.acls", form=acl_json)
+_SCRAM = _Entries[str, ScramCredentialData](
+    part="scram", form=scram_json, separator=":", is_secret=lambda _, name: name in SCRAM_SECRETS
 )
 
 
-def _producer_ids(before: ProducerIdsImage, after: ProducerIdsImage) -> Iterator[EntryChange]:
-    old, new = before.next_producer_id, after.next_producer_id
-    if old != new:
-        yield _entry("producerIds", ("nextProducerId",), {"nextProducerId": old}, {"nextProducerId": new})
-
-
-_ACLS = _Entries[Uuid, StandardAcl](part="acls", path=lambda id_: (str(id_),), form=acl_json)
-
-
-def _scram(before: ScramImage, after: ScramImage) -> Iterator[EntryChange]:
-    olds, news = before.mechanisms, after.mechanisms
+def _scram(before: MetadataImage, after: MetadataImage) -> Iterator[EntryChange]:
+    olds, news = before.scram.mechanisms, after.scram.mechanisms
     for mechanism in sorted({*olds, *news}):
         name = mechanism_name(mechanism)
         yield from _SCRAM.changes(olds.get(mechanism) or {}, news.get(mechanism) or {}, within=(name,))
 
 
-_SCRAM = _Entries[str, ScramCredentialData](
-    part="scram",
-    path=lambda user: (user,),
-    form=scram_json,
-    separator=":",
-    is_secret=lambda _, name: name in SCRAM_SECRETS,
-)
-
-
 _DELEGATION_TOKENS = _Entries[str, DelegationTokenData](
     part="delegationTokens",
-    path=lambda id_: (id_,),
+    of="delegation_tokens.tokens",
     form=delegation_token_json,
     is_secret=lambda _, name: name != TOKEN_ID,
 )
@@ -314,24 +275,11 @@ PARTS: Final = (
 """The parts of a diff in their order."""
 
 
-def _of(entries: _Entries[Any, Any], name: str) -> Callable[[Any, Any], Iterator[EntryChange]]:
-    """Finds the changes of the entries that two images of a part hold under `name`."""
-    return lambda before, after: entries.changes(getattr(before, name), getattr(after, name))
-
-
-_SOURCES: tuple[tuple[Callable[[Any, Any], Iterator[EntryChange]], str], ...] = (
-    (_features, "features"),
-    (_of(_BROKERS, "brokers"), "cluster"),
-    (_of(_CONTROLLERS, "controllers"), "cluster"),
-    (_topics, "topics"),
-    (_of(_CONFIGS, "resource_data"), "configs"),
-    (_of(_CLIENT_QUOTAS, "entities"), "client_quotas"),
-    (_producer_ids, "producer_ids"),
-    (_of(_ACLS, "acls"), "acls"),
-    (_scram, "scram"),
-    (_of(_DELEGATION_TOKENS, "tokens"), "delegation_tokens"),
-)
-"""The functions that find the changes of PARTS, each with the attribute of the image that it compares."""
+_DIFFS: tuple[Callable[[MetadataImage, MetadataImage], Iterator[EntryChange]], ...] = (
+    _metadata_version, _FEATURES.diff, _BROKERS.diff, _CONTROLLERS.diff, _topics, _CONFIGS.diff, _CLIENT_QUOTAS.diff,
+    _producer_ids, _ACLS.diff, _scram, _DELEGATION_TOKENS.diff,
+)  # fmt: skip
+"""The functions that find the changes of PARTS."""
 
 
 _WITH_AN_ORDER: Final = (int, str, ConfigResource)

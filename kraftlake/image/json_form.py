@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+from rpds import HashTrieMap
 
 from kraftlake.image.acls_image import StandardAcl
 from kraftlake.image.broker_registration import BrokerRegistration
@@ -12,12 +16,14 @@ from kraftlake.image.configurations_image import ConfigResource, ConfigurationIm
 from kraftlake.image.controller_registration import ControllerRegistration
 from kraftlake.image.delegation_token_image import DelegationTokenData
 from kraftlake.image.endpoint import Endpoint, VersionRange
-from kraftlake.image.features_image import FeaturesImage
 from kraftlake.image.scram_image import ScramCredentialData, mechanism_name
-from kraftlake.image.topics.partition_registration import PartitionRegistration
+from kraftlake.image.topics.partition_registration import LeaderRecoveryState
 from kraftlake.image.topics.topic_image import TopicImage
 from kraftlake.image.topics.topics_image import TopicsImage
+from kraftlake.records.metadata_version import MetadataVersion
 from kraftlake.records.redaction import redact_config, redact_delegation_token, redact_scram
+from kraftlake.records.schema import json_name
+from kraftlake.records.uuid import Uuid
 
 if TYPE_CHECKING:
     from kraftlake.image.metadata_image import MetadataImage
@@ -33,12 +39,13 @@ def image_to_json(
     Secrets (see `records.redaction`) are `(redacted)` unless `show_secrets`. `only_topics`, if given, has the
     names of the topics to show; configs of all topics are shown.
     """
+    version = image.features.metadata_version
     scram, token = (scram_json, delegation_token_json) if show_secrets else (_redacted_scram, _redacted_token)
     return {
         "offset": image.provenance.offset,
         "epoch": image.provenance.epoch,
-        "metadataVersion": metadata_version_json(image.features),
-        "features": dict(sorted(image.features.finalized_versions.items())),
+        "metadataVersion": None if version is None else metadata_version_json(version),
+        "features": json_value(image.features.finalized_versions),
         "elrEnabled": image.features.is_elr_enabled,
         "brokers": {str(id_): broker_json(broker) for id_, broker in sorted(image.cluster.brokers.items())},
         "controllers": {str(id_): controller_json(c) for id_, c in sorted(image.cluster.controllers.items())},
@@ -74,94 +81,64 @@ def _topics(topics: TopicsImage, only: Iterable[str] | None) -> Iterator[tuple[s
             yield name, topic
 
 
-def metadata_version_json(features: FeaturesImage) -> Json | None:
-    """Level and name of the metadata.version; None if there is none."""
-    version = features.metadata_version
-    return None if version is None else {"level": version.level, "name": version.name}
+class JsonForm:
+    """Makes JSON objects of the named attributes of objects, in this order; keys are the names in camel case."""
+
+    def __init__(self, *names: str) -> None:
+        self._keys = tuple(_KEYS.get(name) or json_name(name) for name in names)
+        self._values = attrgetter(*names)
+
+    @classmethod
+    def of(cls, type_: type, *, without: Collection[str] = ()) -> JsonForm:
+        """The form with all attributes of an attrs class but those `without`, in the order of the class."""
+        return cls(*(field.name for field in attrs.fields(type_) if field.name not in without))
+
+    def __call__(self, shown: Any) -> Json:
+        """The JSON object of an object."""
+        return dict(zip(self._keys, map(json_value, self._values(shown)), strict=True))
+
+    def changes(self, old: Any, new: Any) -> list[tuple[str, Any, Any]]:
+        """Key, old and new JSON value of each attribute in which two objects differ."""
+        values = zip(self._keys, self._values(old), self._values(new), strict=True)
+        return [(key, json_value(one), json_value(two)) for key, one, two in values if one != two]
 
 
-def partition_json(partition: PartitionRegistration) -> Json:
-    """One partition's state."""
-    return {
-        "replicas": list(partition.replicas),
-        "isr": list(partition.isr),
-        "elr": list(partition.elr),
-        "lastKnownElr": list(partition.last_known_elr),
-        "removingReplicas": list(partition.removing_replicas),
-        "addingReplicas": list(partition.adding_replicas),
-        "leader": partition.leader,
-        "leaderEpoch": partition.leader_epoch,
-        "partitionEpoch": partition.partition_epoch,
-        "leaderRecoveryState": int(partition.leader_recovery_state),
-        "directories": [str(directory) for directory in partition.directories],
-    }
+_KEYS: Final = {"supported_features": "features"}
+"""The keys of attributes that have another name in JSON."""
 
 
-def broker_json(broker: BrokerRegistration) -> Json:
-    """One broker's registration."""
-    cordoned = broker.cordoned_directories
-    return {
-        "epoch": broker.epoch,
-        "incarnationId": str(broker.incarnation_id),
-        "listeners": _listeners_json(broker.listeners),
-        "features": _features_json(broker.supported_features),
-        "rack": broker.rack,
-        "fenced": broker.fenced,
-        "inControlledShutdown": broker.in_controlled_shutdown,
-        "directories": [str(directory) for directory in broker.directories],
-        "cordonedDirectories": None if cordoned is None else [str(directory) for directory in cordoned],
-    }
+def json_value(value: Any) -> Any:
+    """The JSON form of an attribute of an entry: ids as text, bytes in hex, maps sorted by key."""
+    make = _MAKERS.get(type(value))
+    return value if make is None else make(value)
 
 
-def controller_json(controller: ControllerRegistration) -> Json:
-    """One controller's registration."""
-    return {
-        "incarnationId": str(controller.incarnation_id),
-        "zkMigrationReady": controller.zk_migration_ready,
-        "listeners": _listeners_json(controller.listeners),
-        "features": _features_json(controller.supported_features),
-    }
+_MAKERS: Final[Mapping[type, Callable[[Any], Any]]] = {
+    tuple: lambda values: list(map(json_value, values)),
+    HashTrieMap: lambda held: {key: json_value(value) for key, value in sorted(held.items())},
+    Uuid: str,
+    bytes: bytes.hex,
+    LeaderRecoveryState: int,
+    Endpoint: JsonForm.of(Endpoint),
+    VersionRange: lambda levels: [levels.min, levels.max],
+}
+
+metadata_version_json: Final = JsonForm.of(MetadataVersion)
+broker_json: Final = JsonForm.of(BrokerRegistration, without=("id", "is_migrating_zk_broker"))
+controller_json: Final = JsonForm.of(ControllerRegistration, without=("id",))
+partition_json: Final = JsonForm(
+    "replicas", "isr", "elr", "last_known_elr", "removing_replicas", "adding_replicas", "leader", "leader_epoch",
+    "partition_epoch", "leader_recovery_state", "directories",
+)  # fmt: skip
+acl_json: Final = JsonForm.of(StandardAcl)
+scram_json: Final = JsonForm.of(ScramCredentialData)
+delegation_token_json: Final = JsonForm.of(DelegationTokenData)
+"""One entry of each part; enums are Kafka's numbers."""
 
 
 def client_quota_json(entity: ClientQuotaEntity, image: ClientQuotaImage) -> Json:
     """The quotas of one entity."""
-    return {"entity": dict(entity.entries), "quotas": dict(sorted(image.quotas.items()))}
-
-
-def acl_json(acl: StandardAcl) -> Json:
-    """One rule, enums as Kafka's codes."""
-    return {
-        "resourceType": acl.resource_type,
-        "resourceName": acl.resource_name,
-        "patternType": acl.pattern_type,
-        "principal": acl.principal,
-        "host": acl.host,
-        "operation": acl.operation,
-        "permissionType": acl.permission_type,
-    }
-
-
-def scram_json(credential: ScramCredentialData) -> Json:
-    """One credential, salt and keys in hex."""
-    return {
-        "salt": credential.salt.hex(),
-        "storedKey": credential.stored_key.hex(),
-        "serverKey": credential.server_key.hex(),
-        "iterations": credential.iterations,
-    }
-
-
-def delegation_token_json(token: DelegationTokenData) -> Json:
-    """One token."""
-    return {
-        "tokenId": token.token_id,
-        "owner": token.owner,
-        "requester": token.requester,
-        "renewers": list(token.renewers),
-        "issueTimestamp": token.issue_timestamp,
-        "maxTimestamp": token.max_timestamp,
-        "expiryTimestamp": token.expiry_timestamp,
-    }
+    return {"entity": dict(entity.entries), "quotas": json_value(image.quotas)}
 
 
 def _redacted_scram(credential: ScramCredentialData) -> Json:
@@ -180,14 +157,3 @@ def _configs_json(resource_data: Mapping[ConfigResource, ConfigurationImage], sh
             for name, value in sorted(image.data.items())
         }
     return by_type
-
-
-def _listeners_json(listeners: Mapping[str, Endpoint]) -> Json:
-    return {
-        name: {"host": e.host, "port": e.port, "securityProtocol": e.security_protocol}
-        for name, e in sorted(listeners.items())
-    }
-
-
-def _features_json(features: Mapping[str, VersionRange]) -> Json:
-    return {name: [levels.min, levels.max] for name, levels in sorted(features.items())}

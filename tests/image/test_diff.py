@@ -18,7 +18,6 @@ from kraftlake.image import (
     diff_images,
     image_to_json,
 )
-from kraftlake.image.diff import _partition_fields_changed
 from kraftlake.image.json_form import partition_json
 from kraftlake.records import metadata_records as r
 from tests.histories import split_histories, uuid_of
@@ -218,6 +217,6 @@ partitions = st.builds(
 
 @given(partitions, partitions)
 def test_of_a_partition_those_fields_have_changed_whose_json_differs(old, new):
-    found = [(change.field, change.before, change.after) for change in _partition_fields_changed(old, new)]
+    found = partition_json.changes(old, new)
     forms = zip(partition_json(old).items(), partition_json(new).values(), strict=True)
     assert found == [(name, before, after) for (name, before), after in forms if before != after]

@@ -133,6 +133,8 @@ class LiveFiles(Mapping[str, AddFile]):
 
     def values(self) -> list[AddFile]:  # type: ignore[override]
         """Every file as an object."""
+        if self._load is None and not self._columns:  # columns of objects would make pyarrow import pandas
+            return list(self._newest.values())
         return [_add(fields) for fields in self._table().to_pylist()]
 
     def items(self) -> list[tuple[str, AddFile]]:  # type: ignore[override]

@@ -23,7 +23,6 @@ from kraftlake.image.json_form import (
     broker_json,
     controller_json,
     delegation_token_json,
-    json_value,
     metadata_version_json,
     partition_json,
     scram_json,
@@ -132,7 +131,7 @@ class _Entries(Generic[K, V]):
     path: Callable[[K], tuple[str, ...]] = lambda key: (str(key),)
     form: Callable[[V], Json]
     separator: str = ""
-    is_secret: Callable[[K, str], bool] = lambda _key, _field: False
+    is_secret: Callable[[K, str], bool] | None = None
 
     def diff(self, before: MetadataImage, after: MetadataImage) -> Iterator[EntryChange]:
         """The changes between two images."""
@@ -162,7 +161,9 @@ class _Entries(Generic[K, V]):
             if kind == "changed" and not fields:
                 continue
             path = (*within, *self.path(key))
-            secret = frozenset(change.field for change in fields if self.is_secret(key, change.field))
+            secret = frozenset[str]()
+            if self.is_secret is not None:
+                secret = frozenset(change.field for change in fields if self.is_secret(key, change.field))
             yield EntryChange(
                 part=self.part, kind=kind, path=path, key=self.separator.join(path), fields=fields, secret=secret
             )
@@ -173,7 +174,7 @@ class _Entries(Generic[K, V]):
             before, after = ({} if value is None else self.form(value) for value in (old, new))
             return tuple([FieldChange(name, before.get(name), after.get(name)) for name in before | after])
         if isinstance(self.form, JsonForm):  # without making the forms of the fields that are equal
-            return tuple([FieldChange(*change) for change in self.form.changes(old, new)])
+            return tuple([FieldChange(name, one, two) for name, one, two in self.form.changes(old, new)])
         before, after = self.form(old), self.form(new)
         names = before if before.keys() == after.keys() else before | after
         return tuple([FieldChange(n, before.get(n), after.get(n)) for n in names if before.get(n) != after.get(n)])
@@ -230,7 +231,7 @@ _CONFIGS = _Entries[ConfigResource, ConfigurationImage](
     part="configs",
     of="configs.resource_data",
     path=lambda resource: (resource.type_name, resource.name),
-    form=lambda image: json_value(image.data),
+    form=lambda image: dict(sorted(image.data.items())),
     separator=":",
     is_secret=lambda resource, name: is_sensitive_config(resource.type, name),
 )
@@ -238,7 +239,7 @@ _CLIENT_QUOTAS = _Entries[ClientQuotaEntity, ClientQuotaImage](
     part="clientQuotas",
     of="client_quotas.entities",
     path=lambda entity: (entity.text,),
-    form=lambda image: json_value(image.quotas),
+    form=lambda image: dict(sorted(image.quotas.items())),
 )
 _PRODUCER_IDS = _Entries[str, int](part="producerIds", form=lambda id_: {"nextProducerId": id_})
 

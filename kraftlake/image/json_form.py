@@ -7,7 +7,6 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
-from rpds import HashTrieMap
 
 from kraftlake.image.acls_image import StandardAcl
 from kraftlake.image.broker_registration import BrokerRegistration
@@ -17,7 +16,7 @@ from kraftlake.image.controller_registration import ControllerRegistration
 from kraftlake.image.delegation_token_image import DelegationTokenData
 from kraftlake.image.endpoint import Endpoint, VersionRange
 from kraftlake.image.scram_image import ScramCredentialData, mechanism_name
-from kraftlake.image.topics.partition_registration import LeaderRecoveryState
+from kraftlake.image.topics.partition_registration import PartitionRegistration
 from kraftlake.image.topics.topic_image import TopicImage
 from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.records.metadata_version import MetadataVersion
@@ -45,7 +44,7 @@ def image_to_json(
         "offset": image.provenance.offset,
         "epoch": image.provenance.epoch,
         "metadataVersion": None if version is None else metadata_version_json(version),
-        "features": json_value(image.features.finalized_versions),
+        "features": dict(sorted(image.features.finalized_versions.items())),
         "elrEnabled": image.features.is_elr_enabled,
         "brokers": {str(id_): broker_json(broker) for id_, broker in sorted(image.cluster.brokers.items())},
         "controllers": {str(id_): controller_json(c) for id_, c in sorted(image.cluster.controllers.items())},
@@ -82,63 +81,79 @@ def _topics(topics: TopicsImage, only: Iterable[str] | None) -> Iterator[tuple[s
 
 
 class JsonForm:
-    """Makes JSON objects of the named attributes of objects, in this order; keys are the names in camel case."""
+    """Makes JSON objects of objects of an attrs class: their attributes in order, under their names in camel case.
 
-    def __init__(self, *names: str) -> None:
-        self._keys = tuple(_KEYS.get(name) or json_name(name) for name in names)
+    `names` are the attributes, all of the class if None, but those `without`.
+    """
+
+    def __init__(self, cls: type, names: Collection[str] | None = None, *, without: Collection[str] = ()) -> None:
+        types = {field.name: str(field.type) for field in attrs.fields(cls) if field.name not in without}
+        names = types if names is None else names
+        self._fields = tuple((_KEYS.get(name) or json_name(name), _MAKERS[types[name]]) for name in names)
         self._values = attrgetter(*names)
-
-    @classmethod
-    def of(cls, type_: type, *, without: Collection[str] = ()) -> JsonForm:
-        """The form with all attributes of an attrs class but those `without`, in the order of the class."""
-        return cls(*(field.name for field in attrs.fields(type_) if field.name not in without))
 
     def __call__(self, shown: Any) -> Json:
         """The JSON object of an object."""
-        return dict(zip(self._keys, map(json_value, self._values(shown)), strict=True))
+        values = zip(self._fields, self._values(shown), strict=True)
+        return {key: value if make is None else make(value) for (key, make), value in values}
 
     def changes(self, old: Any, new: Any) -> list[tuple[str, Any, Any]]:
         """Key, old and new JSON value of each attribute in which two objects differ."""
-        values = zip(self._keys, self._values(old), self._values(new), strict=True)
-        return [(key, json_value(one), json_value(two)) for key, one, two in values if one != two]
+        values = zip(self._fields, self._values(old), self._values(new), strict=True)
+        return [
+            (key, one, two) if make is None else (key, make(one), make(two))
+            for (key, make), one, two in values
+            if one != two
+        ]
 
 
 _KEYS: Final = {"supported_features": "features"}
 """The keys of attributes that have another name in JSON."""
 
 
-def json_value(value: Any) -> Any:
-    """The JSON form of an attribute of an entry: ids as text, bytes in hex, maps sorted by key."""
-    make = _MAKERS.get(type(value))
-    return value if make is None else make(value)
+def _ids_json(ids: Iterable[Uuid]) -> list[str]:
+    return list(map(str, ids))
 
 
-_MAKERS: Final[Mapping[type, Callable[[Any], Any]]] = {
-    tuple: lambda values: list(map(json_value, values)),
-    HashTrieMap: lambda held: {key: json_value(value) for key, value in sorted(held.items())},
-    Uuid: str,
-    bytes: bytes.hex,
-    LeaderRecoveryState: int,
-    Endpoint: JsonForm.of(Endpoint),
-    VersionRange: lambda levels: [levels.min, levels.max],
+def _listeners_json(listeners: Mapping[str, Endpoint]) -> Json:
+    return {name: _endpoint_json(endpoint) for name, endpoint in sorted(listeners.items())}
+
+
+def _features_json(features: Mapping[str, VersionRange]) -> Json:
+    return {name: [levels.min, levels.max] for name, levels in sorted(features.items())}
+
+
+_MAKERS: Final[Mapping[str, Callable[[Any], Any] | None]] = {
+    **dict.fromkeys(("int", "str", "bool", "str | None"), None),
+    "bytes": bytes.hex,
+    "Uuid": str,
+    "LeaderRecoveryState": int,
+    "tuple[int, ...]": list,
+    "tuple[str, ...]": list,
+    "tuple[Uuid, ...]": _ids_json,
+    "tuple[Uuid, ...] | None": lambda ids: None if ids is None else _ids_json(ids),
+    "HashTrieMap[str, Endpoint]": _listeners_json,
+    "HashTrieMap[str, VersionRange]": _features_json,
 }
+"""By the type of an attribute: what makes its JSON form, None where the value itself is that."""
 
-metadata_version_json: Final = JsonForm.of(MetadataVersion)
-broker_json: Final = JsonForm.of(BrokerRegistration, without=("id", "is_migrating_zk_broker"))
-controller_json: Final = JsonForm.of(ControllerRegistration, without=("id",))
-partition_json: Final = JsonForm(
+_endpoint_json: Final = JsonForm(Endpoint)
+metadata_version_json: Final = JsonForm(MetadataVersion)
+broker_json: Final = JsonForm(BrokerRegistration, without=("id", "is_migrating_zk_broker"))
+controller_json: Final = JsonForm(ControllerRegistration, without=("id",))
+partition_json: Final = JsonForm(PartitionRegistration, (
     "replicas", "isr", "elr", "last_known_elr", "removing_replicas", "adding_replicas", "leader", "leader_epoch",
     "partition_epoch", "leader_recovery_state", "directories",
-)  # fmt: skip
-acl_json: Final = JsonForm.of(StandardAcl)
-scram_json: Final = JsonForm.of(ScramCredentialData)
-delegation_token_json: Final = JsonForm.of(DelegationTokenData)
+))  # fmt: skip
+acl_json: Final = JsonForm(StandardAcl)
+scram_json: Final = JsonForm(ScramCredentialData)
+delegation_token_json: Final = JsonForm(DelegationTokenData)
 """One entry of each part; enums are Kafka's numbers."""
 
 
 def client_quota_json(entity: ClientQuotaEntity, image: ClientQuotaImage) -> Json:
     """The quotas of one entity."""
-    return {"entity": dict(entity.entries), "quotas": json_value(image.quotas)}
+    return {"entity": dict(entity.entries), "quotas": dict(sorted(image.quotas.items()))}
 
 
 def _redacted_scram(credential: ScramCredentialData) -> Json:

@@ -49,4 +49,5 @@ def styled(piece: Piece) -> tuple[str, Style]:
 
 def painted(*pieces: Piece, colour: bool) -> str:
     """The pieces in a row, safe to show, each within the ANSI codes of its style where `colour` is on."""
-    return "".join([paint(*styled(piece), colour=colour) for piece in pieces])
+    shown = map(styled, pieces)
+    return "".join([paint(content, style, colour=True) if colour else content for content, style in shown])

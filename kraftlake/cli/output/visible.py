@@ -14,7 +14,7 @@ _UNSAFE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 def visible(text: str) -> str:
     """`text` with every character that a terminal would act on, or not show, written as an escape (`\\x1b`)."""
-    return _SUSPECT.sub(_escape, text)
+    return text if text.isascii() and text.isprintable() else _SUSPECT.sub(_escape, text)
 
 
 def _escape(match: re.Match[str]) -> str:

@@ -8,19 +8,9 @@ import attrs
 
 from kraftlake.delta import MetadataDelta, TopicDelta
 from kraftlake.image import BrokerRegistration, ClusterCounts, MetadataImage, PartitionRegistration, count_cluster
-from kraftlake.image.cluster_counts import is_imbalanced, is_offline
+from kraftlake.image.cluster_counts import count_brokers, is_imbalanced, is_offline
 from kraftlake.replay import LoaderManifest, MetadataPublisher, SnapshotManifest
 from kraftlake.runtime.metrics import MetricName, MetricsRegistry, Tags
-
-_NONE = ClusterCounts(
-    active_broker_count=0,
-    fenced_broker_count=0,
-    controlled_shutdown_broker_count=0,
-    global_topic_count=0,
-    global_partition_count=0,
-    offline_partitions_count=0,
-    preferred_replica_imbalance_count=0,
-)
 
 
 class ControllerMetadataMetrics(MetadataPublisher):
@@ -34,7 +24,7 @@ class ControllerMetadataMetrics(MetadataPublisher):
     """Kafka's name of the publisher."""
 
     def __init__(self) -> None:
-        self.counts = _NONE
+        self.counts: ClusterCounts = count_cluster(MetadataImage.EMPTY)
         self.unclean_leader_elections = 0
         self.elections_from_eligible_leader_replicas = 0
         self._registrations: dict[int, int] = {}
@@ -50,7 +40,7 @@ class ControllerMetadataMetrics(MetadataPublisher):
 
     def register(self, registry: MetricsRegistry) -> None:
         """Register the counts as gauges."""
-        for name in _NONE.by_metric():
+        for name in self.counts.by_metric():
             registry.gauge(
                 MetricName("kafka.controller", "KafkaController", name),
                 "As the controller counts it.",
@@ -76,8 +66,7 @@ class ControllerMetadataMetrics(MetadataPublisher):
         return {(("broker", str(broker)),): state for broker, state in self._registrations.items()}
 
     def _count_change(self, delta: MetadataDelta, new_image: MetadataImage) -> None:
-        brokers = list(new_image.cluster.brokers.values())
-        fenced = sum(broker.fenced for broker in brokers)
+        fenced, shutting_down = count_brokers(new_image.cluster)
         partitions = offline = imbalanced = 0
         topics = delta.topics_delta
         if topics is not None:
@@ -96,9 +85,9 @@ class ControllerMetadataMetrics(MetadataPublisher):
                 self._count_elections(change)
         self.counts = attrs.evolve(
             self.counts,
-            active_broker_count=len(brokers) - fenced,
+            active_broker_count=len(new_image.cluster.brokers) - fenced,
             fenced_broker_count=fenced,
-            controlled_shutdown_broker_count=sum(broker.in_controlled_shutdown for broker in brokers),
+            controlled_shutdown_broker_count=shutting_down,
             global_topic_count=new_image.topics.topic_count,
             global_partition_count=self.counts.global_partition_count + partitions,
             offline_partitions_count=self.counts.offline_partitions_count + offline,

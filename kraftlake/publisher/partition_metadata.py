@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+import attrs
+
 from kraftlake.image import BrokerRegistration, MetadataImage, PartitionRegistration
 from kraftlake.image.topics.topic_names import problem_of_name
 from kraftlake.publisher.metadata_responses import (
@@ -130,14 +132,6 @@ def _partition_metadata(  # noqa: PLR0917 - private, all arguments of one reques
 
 
 def _described(image: MetadataImage, number: int, partition: PartitionRegistration, listener: str) -> PartitionMetadata:
-    leader = _leader(image, partition, listener)
-    return PartitionMetadata(
-        partition_index=number,
-        leader_id=-1 if leader is None else leader.id,
-        leader_epoch=partition.leader_epoch,
-        replica_nodes=partition.replicas,
-        isr_nodes=partition.isr,
-        offline_replicas=offline_replicas(image, partition, listener),
-        eligible_leader_replicas=partition.elr,
-        last_known_elr=partition.last_known_elr,
-    )
+    plain = _partition_metadata(image, number, partition, listener, error_endpoints=False, error_listeners=False)
+    elr, last_known_elr = partition.elr, partition.last_known_elr
+    return attrs.evolve(plain, error=MetadataError.NONE, eligible_leader_replicas=elr, last_known_elr=last_known_elr)

@@ -72,9 +72,9 @@ class ControlledCluster:
             random=random.Random(11),
             new_id=lambda: Uuid(b"id" + ids.randbytes(14)),
         )
-        self.controller = ActiveController(self.state, epoch=EPOCH)
+        self.controller = ActiveController(self.state, epoch=EPOCH, clock=self.clock)
         bootstrap = BootstrapMetadata.of(version or from_feature_level(33), features)
-        self._append(self.controller.activate(bootstrap, now_ms=self.clock.milliseconds(), now_ns=0))
+        self._append(self.controller.activate(bootstrap))
 
     @property
     def image(self) -> MetadataImage:
@@ -84,7 +84,7 @@ class ControlledCluster:
     def run(self, command: Command[T]) -> T:
         """Execute a command; its answer, once its records are committed. Raises ControllerApiError."""
         self.added = []
-        executed = self.controller.execute(command, now_ms=self.clock.milliseconds(), now_ns=self.clock.nanoseconds())
+        executed = self.controller.execute(command)
         self._append(executed)
         return executed.response
 

@@ -106,19 +106,17 @@ class Node(ControlledCluster):
                 if isinstance(record.message, RegisterBrokerRecord):
                     registered[record.message.broker_id] = batch.base_offset + number
         draws = random.Random(epoch)
-        now_ns = self.clock.nanoseconds()
-        self.leading = take_over(loader, registered.__getitem__, self.config, epoch, now_ns=now_ns, draws=draws)
+        self.leading = take_over(loader, registered.__getitem__, self.config, epoch, clock=self.clock, draws=draws)
         self.state = self.leading.state
         self.state.new_id = lambda: Uuid(b"id" + self._ids.randbytes(14))
         bootstrap = BootstrapMetadata.of(from_feature_level(33))
-        self._wait_for(self.leading.activate(bootstrap, now_ms=self.clock.milliseconds(), now_ns=now_ns))
+        self._wait_for(self.leading.activate(bootstrap))
 
     def run(self, command: Command[T]) -> T:
         """Execute a command; what it would answer, which nobody is told before it is durable."""
         assert self.leading is not None
         self.added = []
-        now_ns = self.clock.nanoseconds()
-        executed = self.leading.execute(command, now_ms=self.clock.milliseconds(), now_ns=now_ns)
+        executed = self.leading.execute(command)
         self._wait_for(executed)
         self.added = [record.message for records in executed.batches for record in records]
         return executed.response

@@ -26,6 +26,7 @@ from kraftlake.records.metadata_records import (
     UnregisterBrokerRecord,
 )
 from kraftlake.records.serde import AnyMessage, ApiMessageAndVersion
+from kraftlake.runtime.clock import Clock
 
 T = TypeVar("T")
 
@@ -56,10 +57,12 @@ class ActiveController:
         state: ControllerState,
         *,
         epoch: int,
+        clock: Clock,
         transaction_begin_offset: int | None = None,
     ) -> None:
         self.state = state
         self.epoch = epoch
+        self._clock = clock
         self.committed = state.image
         self._begin_offset = transaction_begin_offset
         self._transaction: list[tuple[int, AnyMessage]] | None = None
@@ -76,23 +79,22 @@ class ActiveController:
         """The last appended offset; -1 if all appended records are durable."""
         return self._appended[-1][0] if self._appended else -1
 
-    def activate(self, bootstrap: BootstrapMetadata, *, now_ms: int, now_ns: int) -> Executed[None]:
+    def activate(self, bootstrap: BootstrapMetadata) -> Executed[None]:
         """The first command of the epoch: see `activation.activate`."""
-        begin_offset = self._begin_offset
-        return self.execute(lambda state: activate(state, bootstrap, begin_offset), now_ms=now_ms, now_ns=now_ns)
+        return self.execute(lambda state: activate(state, bootstrap, self._begin_offset))
 
-    def execute(self, command: Command[T], *, now_ms: int, now_ns: int) -> Executed[T]:
+    def execute(self, command: Command[T]) -> Executed[T]:
         """Run a command against the pending image, and replay its records on that image.
 
         Raises ControllerApiError, without any change, if the command as a whole is refused.
         """
         state = self.state
-        state.now_ms, state.now_ns = now_ms, now_ns
+        state.now_ms, state.now_ns = self._clock.milliseconds(), self._clock.nanoseconds()
         result = command(state)
         base = state.next_offset
         batches = list(_batches(result))
         for batch in batches:
-            self._take(batch, now_ms)
+            self._take(batch)
         return Executed(base_offset=base, batches=batches, response=result.response, answer_at=self.last_appended)
 
     def committed_up_to(self, offset: int) -> None:
@@ -100,13 +102,13 @@ class ActiveController:
         while self._appended and self._appended[0][0] <= offset:
             _, self.committed = self._appended.popleft()
 
-    def _take(self, batch: Sequence[ApiMessageAndVersion], now_ms: int) -> None:
+    def _take(self, batch: Sequence[ApiMessageAndVersion]) -> None:
         state = self.state
         delta = MetadataDelta(state.image)
         for offset, record in enumerate(batch, start=state.next_offset):
             self._replay(delta, offset, record.message)
         last = state.next_offset + len(batch) - 1
-        provenance = MetadataProvenance(offset=last, epoch=self.epoch, timestamp=now_ms)
+        provenance = MetadataProvenance(offset=last, epoch=self.epoch, timestamp=state.now_ms)
         state.image = delta.apply(provenance)
         state.next_offset = last + 1
         self._appended.append((last, state.image))

@@ -8,7 +8,6 @@ from typing import Final, TypeVar
 
 from kraftlake.controller.config import ControllerConfig
 from kraftlake.controller.quorum.active_controller import Executed
-from kraftlake.controller.quorum.bootstrap import BootstrapMetadata
 from kraftlake.controller.quorum.followed_log import FollowedLog
 from kraftlake.controller.state import Command, ControllerState
 from kraftlake.image import MetadataImage
@@ -55,16 +54,9 @@ class EmbeddedController:
         self.epoch = log.claim(EMBEDDED_NODE_ID, timestamp=self._clock.milliseconds())
         followed.catch_up()
         config = ControllerConfig(node_id=EMBEDDED_NODE_ID, cluster_id=log.cluster_id or "")
-        self._active = followed.take_over(
-            config,
-            self.epoch,
-            now_ns=self._clock.nanoseconds(),
-            draws=draws or random.Random(),  # noqa: S311 - where replicas go is no secret
-        )
-        bootstrap: BootstrapMetadata = followed.bootstrap()
-        self._append(
-            self._active.activate(bootstrap, now_ms=self._clock.milliseconds(), now_ns=self._clock.nanoseconds())
-        )
+        draws = draws or random.Random()  # noqa: S311 - where replicas go is no secret
+        self._active = followed.take_over(config, self.epoch, clock=self._clock, draws=draws)
+        self._append(self._active.activate(followed.bootstrap()))
 
     @property
     def image(self) -> MetadataImage:
@@ -81,7 +73,7 @@ class EmbeddedController:
 
         Raises ControllerApiError if it is refused, FencedEpochError if another controller has claimed the lake.
         """
-        executed = self._active.execute(command, now_ms=self._clock.milliseconds(), now_ns=self._clock.nanoseconds())
+        executed = self._active.execute(command)
         self._append(executed)
         return executed.response
 

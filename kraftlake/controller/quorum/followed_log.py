@@ -18,6 +18,7 @@ from kraftlake.records.serde import decode_value
 from kraftlake.replay import LakeReader, MetadataBatchLoader
 from kraftlake.replay.loader.fold import extend
 from kraftlake.replay.reading.replay_base import choose_base
+from kraftlake.runtime.clock import Clock
 from kraftlake.runtime.errors import OffsetError
 
 
@@ -78,19 +79,18 @@ class FollowedLog:
                 return BootstrapMetadata(records)
         return BootstrapMetadata.of()
 
-    def take_over(self, config: ControllerConfig, epoch: int, *, now_ns: int, draws: random.Random) -> ActiveController:
+    def take_over(
+        self, config: ControllerConfig, epoch: int, *, clock: Clock, draws: random.Random
+    ) -> ActiveController:
         """The state of a controller that has claimed `epoch`, at the end of the replayed log.
 
         A registration before the snapshot at which the replay began counts as that snapshot's last offset.
         """
-        return take_over(
-            self.loader,
-            lambda broker: self._registration_offsets.get(broker, self._base_offset),
-            config,
-            epoch,
-            now_ns=now_ns,
-            draws=draws,
-        )
+
+        def registered_at(broker: int) -> int:
+            return self._registration_offsets.get(broker, self._base_offset)
+
+        return take_over(self.loader, registered_at, config, epoch, clock=clock, draws=draws)
 
 
 def take_over(
@@ -99,7 +99,7 @@ def take_over(
     config: ControllerConfig,
     epoch: int,
     *,
-    now_ns: int,
+    clock: Clock,
     draws: random.Random,
 ) -> ActiveController:
     """The state of a controller that has claimed `epoch`, at the last offset that `loader` has replayed.
@@ -114,10 +114,10 @@ def take_over(
         heartbeats=BrokerHeartbeats.of(
             (registration for _, registration in sorted(image.cluster.brokers.items())),
             session_timeout_ns=config.broker_session_timeout_ms * 1_000_000,
-            now_ns=now_ns,
+            now_ns=clock.nanoseconds(),
         ),
         registration_offsets={broker: registered_at(broker) for broker in image.cluster.brokers},
         kraft_version=loader.quorum.kraft_version,
         random=draws,
     )
-    return ActiveController(state, epoch=epoch, transaction_begin_offset=loader.transaction_begin_offset)
+    return ActiveController(state, epoch=epoch, clock=clock, transaction_begin_offset=loader.transaction_begin_offset)

@@ -190,15 +190,11 @@ class QuorumController:
         self._news_at_ns, self._patience_ns = started_ns, self._draw_patience()
         if self._followed.log.epoch != epoch:
             return  # another controller has claimed the log after this one
-        self._active = active = self._followed.take_over(
-            self.config, epoch, now_ns=self._clock.nanoseconds(), draws=self._draws
-        )
+        self._active = active = self._followed.take_over(self.config, epoch, clock=self._clock, draws=self._draws)
         self._lease_from_ns = started_ns
         self._group = GroupCommit(writer, epoch, on_failure=self._commit_failed)
         self._log.info("claimed the metadata log", epoch=epoch, offset=active.durable_offset)
-        executed = active.activate(
-            self._followed.bootstrap(), now_ms=self._clock.milliseconds(), now_ns=self._clock.nanoseconds()
-        )
+        executed = active.activate(self._followed.bootstrap())
         self._activated_at = executed.answer_at
         self.metrics.active, self.metrics.last_contacts = True, active.state.heartbeats.last_contacts
         self._append(executed)
@@ -213,7 +209,7 @@ class QuorumController:
     def _run_task(self, task: PeriodicTask) -> None:
         if self._active is None:
             return
-        executed = self._execute(self._active, task.command)
+        executed = self._active.execute(task.command)
         self._append(executed)
         self._schedule(task, AGAIN_AFTER_MS if executed.response else task.period_ms)
 
@@ -223,9 +219,6 @@ class QuorumController:
         self._faults.handle_fault(f"the periodic task {task.name}", fault)
         self._schedule(task, task.period_ms)
 
-    def _execute(self, active: ActiveController, command: Command[T]) -> Executed[T]:
-        return active.execute(command, now_ms=self._clock.milliseconds(), now_ns=self._clock.nanoseconds())
-
     def _run(self, command: Command[T], asked_ns: int, future: Future[T]) -> None:
         active, began_ns = self._active, self._clock.nanoseconds()
         if active is None:
@@ -234,7 +227,7 @@ class QuorumController:
         self.metrics.queue_time_ms.add((began_ns - asked_ns) / 1e6)
         give: Callable[[], None]
         try:
-            executed = self._execute(active, command)
+            executed = active.execute(command)
         except ControllerApiError as refusal:
             # the refusal may depend on records that are not durable yet, or on those of another controller
             give, at, records = partial(future.set_exception, refusal), active.last_appended, False
@@ -281,7 +274,7 @@ class QuorumController:
         elif answer.records or self._leads():
             answer.give()
         else:
-            self._append(self._execute(active, write_no_op))
+            self._append(active.execute(write_no_op))
             self._answer(active, active.last_appended, answer)
 
     def _leads(self) -> bool:

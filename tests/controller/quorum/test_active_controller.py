@@ -40,18 +40,16 @@ def set_configs(controller: ActiveController) -> tuple[int, int]:
 
 def test_a_command_sees_the_pending_image_and_a_reader_the_committed_one(controller: ActiveController) -> None:
     (before, _), base = set_configs(controller), controller.state.next_offset
-    first = controller.execute(configs(2, atomic=True), now_ms=1, now_ns=1)
+    first = controller.execute(configs(2, atomic=True))
     assert (first.base_offset, first.answer_at, set_configs(controller)) == (base, base + 1, (before, before + 2))
-    looked = controller.execute(
-        lambda state: ControllerResult((), len(state.image.configs.resource_data)), now_ms=1, now_ns=1
-    )
+    looked = controller.execute(lambda state: ControllerResult((), len(state.image.configs.resource_data)))
     assert (looked.response, looked.answer_at) == (1, base + 1), "it waits for what it has seen"
-    second = controller.execute(configs(3, atomic=True), now_ms=1, now_ns=1)
+    second = controller.execute(configs(3, atomic=True))
     controller.committed_up_to(first.answer_at)
     assert set_configs(controller) == (before + 2, before + 3)
     controller.committed_up_to(second.answer_at)
     assert set_configs(controller) == (before + 3, before + 3)
-    assert controller.execute(lambda _: ControllerResult((), None), now_ms=1, now_ns=1).answer_at == -1
+    assert controller.execute(lambda _: ControllerResult((), None)).answer_at == -1
 
 
 def test_a_result_that_is_not_atomic_is_split_and_one_that_is_and_too_large_is_refused(
@@ -59,10 +57,10 @@ def test_a_result_that_is_not_atomic_is_split_and_one_that_is_and_too_large_is_r
 ) -> None:
     end = controller.state.next_offset
     with pytest.raises(ControllerApiError) as refused:
-        controller.execute(configs(10_001, atomic=True), now_ms=1, now_ns=1)
+        controller.execute(configs(10_001, atomic=True))
     assert refused.value.error is Errors.POLICY_VIOLATION
     assert controller.state.next_offset == end
-    split = controller.execute(configs(25_000, atomic=False), now_ms=1, now_ns=1)
+    split = controller.execute(configs(25_000, atomic=False))
     assert [len(batch) for batch in split.batches] == [10_000, 10_000, 5_000]
     assert split.answer_at == end + 24_999
     controller.committed_up_to(end + 9_999)
@@ -70,5 +68,5 @@ def test_a_result_that_is_not_atomic_is_split_and_one_that_is_and_too_large_is_r
 
 
 def test_a_new_epoch_of_a_complete_log_writes_no_bootstrap_records(controller: ActiveController) -> None:
-    executed = controller.activate(BootstrapMetadata.of(), now_ms=1, now_ns=1)
+    executed = controller.activate(BootstrapMetadata.of())
     assert list(executed.batches) == []

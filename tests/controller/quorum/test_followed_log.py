@@ -16,6 +16,7 @@ from kraftlake.metadata_log.append.creation import Contents
 from kraftlake.records.metadata_version import from_feature_level
 from kraftlake.replay import LakeReader
 from kraftlake.replay.loader.fold import image_at
+from kraftlake.runtime.clock import ManualClock
 from tests.cli.running import run
 from tests.controller.controlled_cluster import CLUSTER_ID
 from tests.metadata_log.log_batches import UnsyncedDisk
@@ -32,7 +33,7 @@ def new_lake(path: Path) -> Path:
 def taken_over(followed: FollowedLog) -> dict[int, int]:
     """Where each broker has registered, as a controller that takes over sees it."""
     config = ControllerConfig(node_id=1, cluster_id=CLUSTER_ID)
-    return followed.take_over(config, 9, now_ns=0, draws=random.Random(1)).state.registration_offsets
+    return followed.take_over(config, 9, clock=ManualClock(), draws=random.Random(1)).state.registration_offsets
 
 
 def test_the_bootstrap_records_are_those_of_the_lake(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import ClassVar
 import attrs
 from rpds import HashTrieMap
 
+from kraftlake.image.common_fields import common_fields
 from kraftlake.image.short_repr import short_repr
 from kraftlake.records.metadata_records import AccessControlEntryRecord
 from kraftlake.records.serde import ApiMessageAndVersion
@@ -33,19 +34,13 @@ class StandardAcl(Value):
     @classmethod
     def from_record(cls, record: AccessControlEntryRecord) -> StandardAcl:
         """The rule that a record holds."""
-        return cls(
-            resource_type=record.resource_type,
-            resource_name=record.resource_name,
-            pattern_type=record.pattern_type,
-            principal=record.principal,
-            host=record.host,
-            operation=record.operation,
-            permission_type=record.permission_type,
-        )
+        return cls(**common_fields(record, cls))
 
     def to_record(self, acl_id: Uuid) -> ApiMessageAndVersion:
         """The AccessControlEntryRecord with this rule."""
-        return ApiMessageAndVersion(AccessControlEntryRecord(id=acl_id, **attrs.asdict(self)), 0)
+        return ApiMessageAndVersion(
+            AccessControlEntryRecord(id=acl_id, **common_fields(self, AccessControlEntryRecord)), 0
+        )
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)

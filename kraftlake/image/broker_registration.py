@@ -5,7 +5,15 @@ from __future__ import annotations
 import attrs
 from rpds import HashTrieMap
 
-from kraftlake.image.endpoint import Endpoint, VersionRange, features_of, listeners_of
+from kraftlake.image.common_fields import common_fields
+from kraftlake.image.endpoint import (
+    Endpoint,
+    VersionRange,
+    end_points_of,
+    feature_levels_of,
+    features_of,
+    listeners_of,
+)
 from kraftlake.image.topics.directory_id import LOST, MIGRATING, UNASSIGNED
 from kraftlake.image.writer_options import ImageWriterOptions
 from kraftlake.records.metadata_records import BrokerEndpoint, BrokerFeature, RegisterBrokerRecord
@@ -57,15 +65,11 @@ class BrokerRegistration(Value):
         if any(not end_point.name for end_point in record.end_points):
             raise ReplayError(f"broker {record.broker_id} registers a listener without a name.")
         return cls(
+            **common_fields(record, cls),
             id=record.broker_id,
             epoch=record.broker_epoch,
-            incarnation_id=record.incarnation_id,
             listeners=listeners_of(record.end_points),
             supported_features=features_of(record.features),
-            rack=record.rack,
-            fenced=record.fenced,
-            in_controlled_shutdown=record.in_controlled_shutdown,
-            is_migrating_zk_broker=record.is_migrating_zk_broker,
             directories=record.log_dirs,
             cordoned_directories=record.cordoned_log_dirs,
         )
@@ -90,14 +94,8 @@ class BrokerRegistration(Value):
             is_migrating_zk_broker=migrating,
             incarnation_id=self.incarnation_id,
             broker_epoch=self.epoch,
-            end_points=tuple(
-                BrokerEndpoint(name=name, host=e.host, port=e.port, security_protocol=e.security_protocol)
-                for name, e in sorted(self.listeners.items())
-            ),
-            features=tuple(
-                BrokerFeature(name=name, min_supported_version=levels.min, max_supported_version=levels.max)
-                for name, levels in sorted(self.supported_features.items())
-            ),
+            end_points=end_points_of(self.listeners, BrokerEndpoint),
+            features=feature_levels_of(self.supported_features, BrokerFeature),
             rack=self.rack,
             fenced=self.fenced,
             in_controlled_shutdown=self.in_controlled_shutdown,

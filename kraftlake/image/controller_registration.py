@@ -5,7 +5,14 @@ from __future__ import annotations
 import attrs
 from rpds import HashTrieMap
 
-from kraftlake.image.endpoint import Endpoint, VersionRange, features_of, listeners_of
+from kraftlake.image.endpoint import (
+    Endpoint,
+    VersionRange,
+    end_points_of,
+    feature_levels_of,
+    features_of,
+    listeners_of,
+)
 from kraftlake.image.kafka_names import SECURITY_PROTOCOLS
 from kraftlake.records.metadata_records import ControllerEndpoint, ControllerFeature, RegisterControllerRecord
 from kraftlake.records.serde import ApiMessageAndVersion
@@ -46,13 +53,7 @@ class ControllerRegistration(Value):
             controller_id=self.id,
             incarnation_id=self.incarnation_id,
             zk_migration_ready=self.zk_migration_ready,
-            end_points=tuple(
-                ControllerEndpoint(name=name, host=e.host, port=e.port, security_protocol=e.security_protocol)
-                for name, e in sorted(self.listeners.items())
-            ),
-            features=tuple(
-                ControllerFeature(name=name, min_supported_version=levels.min, max_supported_version=levels.max)
-                for name, levels in sorted(self.supported_features.items())
-            ),
+            end_points=end_points_of(self.listeners, ControllerEndpoint),
+            features=feature_levels_of(self.supported_features, ControllerFeature),
         )
         return ApiMessageAndVersion(record, 0)

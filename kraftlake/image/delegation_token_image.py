@@ -8,6 +8,7 @@ from typing import ClassVar
 import attrs
 from rpds import HashTrieMap
 
+from kraftlake.image.common_fields import common_fields
 from kraftlake.image.short_repr import short_repr
 from kraftlake.image.writer_options import ImageWriterOptions
 from kraftlake.records.metadata_records import DelegationTokenRecord
@@ -33,27 +34,12 @@ class DelegationTokenData(Value):
         for principal in (record.owner, record.requester, *record.renewers):
             if ":" not in principal:
                 raise ReplayError(f"delegation token {record.token_id!r}: {principal!r} is no principal (Type:name).")
-        return cls(
-            token_id=record.token_id,
-            owner=record.owner,
-            requester=record.requester,
-            renewers=record.renewers,
-            issue_timestamp=record.issue_timestamp,
-            max_timestamp=record.max_timestamp,
-            expiry_timestamp=record.expiration_timestamp,
-        )
+        return cls(**common_fields(record, cls), expiry_timestamp=record.expiration_timestamp)
 
     def to_record(self) -> ApiMessageAndVersion:
         """The DelegationTokenRecord with this token."""
-        record = DelegationTokenRecord(
-            owner=self.owner,
-            requester=self.requester,
-            renewers=self.renewers,
-            issue_timestamp=self.issue_timestamp,
-            max_timestamp=self.max_timestamp,
-            expiration_timestamp=self.expiry_timestamp,
-            token_id=self.token_id,
-        )
+        token = common_fields(self, DelegationTokenRecord)
+        record = DelegationTokenRecord(**token, expiration_timestamp=self.expiry_timestamp)
         return ApiMessageAndVersion(record, 0)
 
 

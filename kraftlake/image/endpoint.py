@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
 
 import attrs
 from rpds import HashTrieMap
 
 from kraftlake.runtime import Value
+
+E = TypeVar("E", bound=Any)
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
@@ -32,6 +34,19 @@ def listeners_of(end_points: Iterable[Any]) -> HashTrieMap[str, Endpoint]:
     """The listeners by name from a record's BrokerEndpoint or ControllerEndpoint structs; the last of a name counts."""
     return HashTrieMap(
         {e.name: Endpoint(host=e.host, port=e.port, security_protocol=e.security_protocol) for e in end_points}
+    )
+
+
+def end_points_of(listeners: Mapping[str, Endpoint], cls: type[E]) -> tuple[E, ...]:
+    """The listeners by name as the structs of a record; the inverse of `listeners_of`."""
+    return tuple(cls(name=name, **attrs.asdict(endpoint)) for name, endpoint in sorted(listeners.items()))
+
+
+def feature_levels_of(features: Mapping[str, VersionRange], cls: type[E]) -> tuple[E, ...]:
+    """The supported features by name as the structs of a record; the inverse of `features_of`."""
+    return tuple(
+        cls(name=name, min_supported_version=levels.min, max_supported_version=levels.max)
+        for name, levels in sorted(features.items())
     )
 
 

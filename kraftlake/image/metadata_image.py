@@ -88,17 +88,8 @@ class MetadataImage(Value):
 
     def is_empty(self) -> bool:
         """Whether all parts are empty, at any offset."""
-        return (
-            self.features.is_empty()
-            and self.cluster.is_empty()
-            and self.topics.is_empty()
-            and self.configs.is_empty()
-            and self.client_quotas.is_empty()
-            and self.producer_ids.is_empty()
-            and self.acls.is_empty()
-            and self.scram.is_empty()
-            and self.delegation_tokens.is_empty()
-        )
+        parts = (getattr(self, field.name) for field in attrs.fields(MetadataImage) if field.name != "provenance")
+        return all(part.is_empty() for part in parts)
 
     def write(self, options: ImageWriterOptions | None = None) -> Iterator[ApiMessageAndVersion]:
         """The records that make this image from the empty one, as in a snapshot, in a fixed order.

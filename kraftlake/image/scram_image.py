@@ -8,6 +8,7 @@ from typing import ClassVar
 import attrs
 from rpds import HashTrieMap
 
+from kraftlake.image.common_fields import common_fields
 from kraftlake.image.kafka_names import SCRAM_MECHANISMS
 from kraftlake.image.short_repr import short_repr
 from kraftlake.image.writer_options import ImageWriterOptions
@@ -33,23 +34,12 @@ class ScramCredentialData(Value):
     @classmethod
     def from_record(cls, record: UserScramCredentialRecord) -> ScramCredentialData:
         """The credential that a record holds."""
-        return cls(
-            salt=record.salt,
-            stored_key=record.stored_key,
-            server_key=record.server_key,
-            iterations=record.iterations,
-        )
+        return cls(**common_fields(record, cls))
 
     def to_record(self, user: str, mechanism: int) -> ApiMessageAndVersion:
         """The UserScramCredentialRecord with this credential."""
-        record = UserScramCredentialRecord(
-            name=user,
-            mechanism=mechanism,
-            salt=self.salt,
-            stored_key=self.stored_key,
-            server_key=self.server_key,
-            iterations=self.iterations,
-        )
+        credential = common_fields(self, UserScramCredentialRecord)
+        record = UserScramCredentialRecord(name=user, mechanism=mechanism, **credential)
         return ApiMessageAndVersion(record, 0)
 
 

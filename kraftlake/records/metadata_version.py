@@ -20,6 +20,16 @@ _NAMES = (
 )  # fmt: skip
 
 
+class _From:
+    """An attribute of MetadataVersion that is true from a level on."""
+
+    def __init__(self, level: int) -> None:
+        self._level = level
+
+    def __get__(self, version: MetadataVersion, _: type) -> bool:
+        return version.level >= self._level
+
+
 @attrs.frozen(order=True)
 class MetadataVersion:
     """A level of metadata.version and its name; ordered by level."""
@@ -30,80 +40,52 @@ class MetadataVersion:
     def __str__(self) -> str:
         return self.name
 
-    @property
-    def is_in_controlled_shutdown_state_supported(self) -> bool:
-        """Broker registrations say whether a broker is shutting down (3.3-IV3)."""
-        return self.level >= 7
+    is_in_controlled_shutdown_state_supported = _From(7)
+    """Broker registrations say whether a broker is shutting down (3.3-IV3)."""
 
-    @property
-    def is_no_ops_supported(self) -> bool:
-        """NoOpRecord (3.3-IV1)."""
-        return self.level >= 5
+    is_no_ops_supported = _From(5)
+    """NoOpRecord (3.3-IV1)."""
 
-    @property
-    def is_leader_recovery_supported(self) -> bool:
-        """Partitions have a leader recovery state (3.2-IV0)."""
-        return self.level >= 3
+    is_leader_recovery_supported = _From(3)
+    """Partitions have a leader recovery state (3.2-IV0)."""
 
-    @property
-    def is_broker_registration_change_record_supported(self) -> bool:
-        """BrokerRegistrationChangeRecord instead of Fence/UnfenceBrokerRecord (3.3-IV2)."""
-        return self.level >= 6
+    is_broker_registration_change_record_supported = _From(6)
+    """BrokerRegistrationChangeRecord instead of Fence/UnfenceBrokerRecord (3.3-IV2)."""
 
-    @property
-    def is_migration_supported(self) -> bool:
-        """Migration from ZooKeeper (3.4-IV0)."""
-        return self.level >= 8
+    is_migration_supported = _From(8)
+    """Migration from ZooKeeper (3.4-IV0)."""
 
-    @property
-    def is_scram_supported(self) -> bool:
-        """SCRAM credentials (3.5-IV2)."""
-        return self.level >= 11
+    is_scram_supported = _From(11)
+    """SCRAM credentials (3.5-IV2)."""
 
     @property
     def is_leader_epoch_bump_required_on_isr_shrink(self) -> bool:
         """Whether a smaller ISR raises the leader epoch (before 3.6-IV0)."""
         return self.level < 12
 
-    @property
-    def is_metadata_transaction_supported(self) -> bool:
-        """Metadata transactions (3.6-IV1)."""
-        return self.level >= 13
+    is_metadata_transaction_supported = _From(13)
+    """Metadata transactions (3.6-IV1)."""
 
-    @property
-    def is_delegation_token_supported(self) -> bool:
-        """Delegation tokens (3.6-IV2)."""
-        return self.level >= 14
+    is_delegation_token_supported = _From(14)
+    """Delegation tokens (3.6-IV2)."""
 
-    @property
-    def is_controller_registration_supported(self) -> bool:
-        """RegisterControllerRecord (3.7-IV0)."""
-        return self.level >= 15
+    is_controller_registration_supported = _From(15)
+    """RegisterControllerRecord (3.7-IV0)."""
 
-    @property
-    def is_directory_assignment_supported(self) -> bool:
-        """Replicas are assigned to log directories (3.7-IV2)."""
-        return self.level >= 17
+    is_directory_assignment_supported = _From(17)
+    """Replicas are assigned to log directories (3.7-IV2)."""
 
-    @property
-    def is_elr_supported(self) -> bool:
-        """Eligible leader replicas (4.0-IV1)."""
-        return self.level >= 23
+    is_elr_supported = _From(23)
+    """Eligible leader replicas (4.0-IV1)."""
 
-    @property
-    def is_cordoned_log_dirs_supported(self) -> bool:
-        """Log directories can be cordoned (4.3-IV0)."""
-        return self.level >= 30
+    is_cordoned_log_dirs_supported = _From(30)
+    """Log directories can be cordoned (4.3-IV0)."""
 
-    @property
-    def is_cidr_acl_supported(self) -> bool:
-        """ACLs whose host is a CIDR range (4.4-IV1)."""
-        return self.level >= 32
+    is_cidr_acl_supported = _From(32)
+    """ACLs whose host is a CIDR range (4.4-IV1)."""
 
-    @property
-    def is_controller_unregistration_supported(self) -> bool:
-        """UnregisterControllerRecord (4.4-IV2)."""
-        return self.level >= 33
+    is_controller_unregistration_supported = _From(33)
+    """UnregisterControllerRecord (4.4-IV2)."""
 
     @property
     def register_broker_record_version(self) -> int:

@@ -1,0 +1,13 @@
+"""The attributes that an entry of an image and its record have under the same name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+
+def common_fields(source: Any, target: type) -> dict[str, Any]:
+    """The values of the attributes of an attrs object that the attrs class `target` has, too, by name."""
+    names = {field.name for field in attrs.fields(target)}
+    return {field.name: getattr(source, field.name) for field in attrs.fields(type(source)) if field.name in names}

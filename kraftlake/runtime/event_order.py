@@ -54,7 +54,7 @@ class _Entry:
 
 @attrs.frozen
 class Turn:
-    """The next event: to be run, or to be told `error`."""
+    """The next event: to be run, or to get `error`."""
 
     event: Event
     error: Exception | None
@@ -65,13 +65,13 @@ class EventOrder:
 
     Deferred events that are due come first, by deadline; then the prepended ones, the last one first; then the appended
     ones, in order. A tag has at most one deferred event: a later event with the same tag replaces it. An appended event
-    that misses its deadline is told EventTimeoutError.
+    that misses its deadline gets EventTimeoutError.
 
     An appended event is refused with QueueFullError while `limit` events wait for their turn. Events that are prepended
     or deferred come from the owner of the queue and are not refused; the number of tags bounds the deferred ones.
 
     After `begin_shutdown` every new event is refused; waiting events without a deadline still run, and those with a
-    deadline are told EventQueueClosedError. Source: org.apache.kafka.queue.KafkaEventQueue.
+    deadline get EventQueueClosedError. Source: org.apache.kafka.queue.KafkaEventQueue.
     """
 
     def __init__(self, limit: int | None = None) -> None:

@@ -1,4 +1,4 @@
-"""The same commands at a real Kafka 4.4 controller and at ours: brokers are stood in for, in both by the same words."""
+"""The same commands for a real Kafka 4.4 controller and for ours; the tests stand in for the brokers of both."""
 
 from __future__ import annotations
 

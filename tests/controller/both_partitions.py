@@ -1,4 +1,4 @@
-"""Topics and partitions at a real Kafka controller and at ours."""
+"""Commands on topics and partitions for a real Kafka controller and for ours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings at a real Kafka controller and at ours: configs, quotas, ACLs, SCRAM, features."""
+"""Commands on configs, quotas, ACLs, SCRAM and features for a real Kafka controller and for ours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real Kafka 4.4 controller and ours, side by side: what both are told, and where they have not done the same."""
+"""A real Kafka 4.4 controller and ours: the commands for both, and the differences between them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Delegation tokens at a real Kafka controller and at ours; users are told apart by SASL there."""
+"""Commands on delegation tokens for a real Kafka controller and for ours; Kafka identifies users by SASL."""
 
 from __future__ import annotations
 

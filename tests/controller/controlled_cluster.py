@@ -1,4 +1,4 @@
-"""A controller without a disk: what it appends is durable at once, and time stands still until a test turns it."""
+"""A controller without a disk: appended records are durable at once, and only a test advances the clock."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def incarnation(broker: int, number: int = 0) -> Uuid:
 
 
 class ControlledCluster:
-    """`log` are all batches, from the LeaderChange on; `added` the messages of the last command's records."""
+    """`log` has all batches since the LeaderChange, `added` the messages of the last command's records."""
 
     def __init__(
         self,
@@ -78,11 +78,11 @@ class ControlledCluster:
 
     @property
     def image(self) -> MetadataImage:
-        """What is committed."""
+        """The image of the durable records."""
         return self.controller.committed
 
     def run(self, command: Command[T]) -> T:
-        """Execute a command; its answer, once its records are committed. Raises ControllerApiError."""
+        """Run a command; returns its response when its records are durable. Raises ControllerApiError."""
         self.added = []
         executed = self.controller.execute(command)
         self._append(executed)

@@ -1,4 +1,4 @@
-"""Kafka's RPCs at a node, one after the other, for tests that stand in for brokers and for Admin clients."""
+"""Kafka's RPCs to a node, one after the other, for tests that stand in for brokers and Admin clients."""
 
 from __future__ import annotations
 

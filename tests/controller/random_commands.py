@@ -1,4 +1,4 @@
-"""Random commands at a controlled cluster, sensible ones and others, for the properties of histories."""
+"""Random valid and invalid commands for a controlled cluster, for property tests of histories."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random values and changes of configs: what is sensible, what is at a bound, and what Java and Python read apart."""
+"""Random values and changes of configs: usual values, bounds, and values that Java and Python parse differently."""
 
 from __future__ import annotations
 

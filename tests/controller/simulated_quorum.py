@@ -1,4 +1,4 @@
-"""Controllers on one log in memory, under a clock that is turned by hand: claims, appends that lag, and fencing."""
+"""Controllers on one log in memory with a manual clock: claims, delayed appends, and fencing."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class Node(ControlledCluster):
         return self.leading.committed
 
     def claim(self) -> None:
-        """Make the next epoch, replay the log to its end, and run the first command of the epoch."""
+        """Claim the next epoch, replay the log to its end, and run the first command of the epoch."""
         assert self.leading is None
         epoch = self.shared.claim(self.node_id, self.clock.milliseconds())
         loader, registered = MetadataBatchLoader(), {}
@@ -113,7 +113,7 @@ class Node(ControlledCluster):
         self._wait_for(self.leading.activate(bootstrap))
 
     def run(self, command: Command[T]) -> T:
-        """Execute a command; what it would answer, which nobody is told before it is durable."""
+        """Run a command; returns its response, which is not valid before its records are durable."""
         assert self.leading is not None
         self.added = []
         executed = self.leading.execute(command)

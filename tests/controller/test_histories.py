@@ -1,4 +1,4 @@
-"""Random histories of commands: what holds after each of them, and what Kafka's own classes make of the log."""
+"""Random histories of commands: invariants after each command, and the image that Kafka's own classes read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real Kafka 4.4 controller and ours, given the same commands: the same answers, the same records."""
+"""A real Kafka 4.4 controller and ours give the same answers and write the same records for the same commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans of small clusters, and a history in memory with the cluster that it leads to."""
+"""Plans of small clusters, and a history in memory with its resulting cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a killed run has left is removed by the next one in its place, and nobody else's folder is."""
+"""The next run of the same lake removes the folder of a killed run, and no other folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Servers on loopback that answer as they are told, one connection after the other."""
+"""Servers on loopback with scripted answers, one connection after the other."""
 
 from __future__ import annotations
 

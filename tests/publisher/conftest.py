@@ -1,4 +1,4 @@
-"""What the tests of publishers share."""
+"""Fixtures for the tests of publishers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a broker's publisher tells its parts: in which order, what a coordinator hears, and what a fault stops."""
+"""The updates of a broker's parts: their order, the calls of coordinators, and the effect of a fault."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Follower(MetadataPublisher):
 
 
 class Noting(CoordinatorRecorder):
-    """A recorder that notes in the parts' order too."""
+    """A recorder that also records its calls among those of the other parts."""
 
     def __init__(self, parts: Parts, kind: str) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What request handlers are answered: topics, partitions, brokers, quotas, credentials and features."""
+"""The answers of the metadata cache: topics, partitions, brokers, quotas, credentials and features."""
 
 from __future__ import annotations
 

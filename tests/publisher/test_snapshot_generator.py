@@ -1,4 +1,4 @@
-"""When snapshots are made, and that they are whole: from a policy on a turned clock to files in a lake."""
+"""The time and the content of snapshots: the policy with a manual clock, and snapshots in a lake."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A quota plug-in is told of topics and brokers, and of nothing else."""
+"""A quota plug-in is called for changes of topics and brokers only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes as publishers are told of them, made of records."""
+"""Deltas and images for publishers, made from records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables for notebooks: escaped, and small whatever they are given."""
+"""Tables for notebooks: escaped, with long texts cut."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Addresses and ranges as Kafka's Java reads them; tests/interop puts Java itself beside it."""
+"""Addresses and ranges as Kafka's Java reads them; tests/interop compares them with Java itself."""
 
 from __future__ import annotations
 

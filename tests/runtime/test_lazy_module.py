@@ -1,4 +1,4 @@
-"""A module that stands for another until it is needed."""
+"""A module that is imported at its first use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is logged without anybody having said where to."""
+"""Logging without a configuration of structlog."""
 
 from __future__ import annotations
 

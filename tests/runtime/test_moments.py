@@ -1,4 +1,4 @@
-"""An int is an offset, text or a datetime is a time, milliseconds are given apart."""
+"""An int is an offset, text or a datetime is a time, milliseconds have their own argument."""
 
 from __future__ import annotations
 

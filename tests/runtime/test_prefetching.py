@@ -1,4 +1,4 @@
-"""Items that are made ahead of their use: the same ones, the same faults, and nothing is left running."""
+"""Prefetched items: the same items and exceptions as without prefetching, and no thread is left."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memory that is freed stays in a process of kraftlake's own."""
+"""A process that kraftlake starts keeps freed memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""pyarrow without pandas in a process of kraftlake's own."""
+"""pyarrow does not import pandas in a process that kraftlake starts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A process of kraftlake's own is set up once, before it works."""
+"""The setup of a process that kraftlake starts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 TELL = """
 import sys
 from kraftlake.runtime.process_setup import configure_process
-assert not {"numpy", "pyarrow"} & set(sys.modules), "or they would have begun by themselves"
+assert not {"numpy", "pyarrow"} & set(sys.modules), "they would start threads at their import"
 configure_process()
 import os, pyarrow as pa
 print("pandas" in sys.modules, pa.default_memory_pool().backend_name, len(os.listdir("/proc/self/task")))

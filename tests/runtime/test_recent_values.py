@@ -1,4 +1,4 @@
-"""The quantiles of what came last."""
+"""The quantiles of the most recent values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tasks at their time."""
+"""Delayed and periodic tasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What share of the time something took."""
+"""The share of time that an activity takes."""
 
 from __future__ import annotations
 

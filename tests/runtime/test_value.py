@@ -1,4 +1,4 @@
-"""Equality, hash and repr of data classes are those that attrs would write for each."""
+"""Equality, hash and repr of data classes match the methods that attrs generates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Quotas, ACLs, SCRAM credentials and delegation tokens: what is written and what is refused."""
+"""Quotas, ACLs, SCRAM credentials and delegation tokens: records and refusals."""
 
 from __future__ import annotations
 

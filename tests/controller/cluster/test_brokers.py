@@ -1,4 +1,4 @@
-"""Brokers register, live and go: what they are told and what it means to their partitions."""
+"""Registration, heartbeats and unregistration of brokers, and the effect on their partitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Features, and what goes with them: upgrades, downgrades, controllers, producer ids, the beginning of a cluster."""
+"""Feature levels, registration of controllers, producer ids, and the bootstrap records of a cluster."""
 
 from __future__ import annotations
 

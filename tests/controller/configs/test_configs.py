@@ -1,4 +1,4 @@
-"""Configs: operations, what falls back on what, and what is refused."""
+"""Configs: operations, effective values, and refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The syntax of Java's regular expressions; `test_kafka_configs_agree.py` holds more of it against a JVM."""
+"""The syntax of Java's regular expressions; `test_kafka_configs_agree.py` compares random patterns with a JVM."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kafka's own ConfigurationControlManager and ours, given the same values and the same random changes of configs."""
+"""Kafka's own ConfigurationControlManager and ours agree on the same values and random changes of configs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables that were taken from Kafka 4.4, held against Kafka's own classes."""
+"""The tables from Kafka 4.4, compared with Kafka's own classes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One epoch of a controller: what is pending, what is committed, and what one batch may hold."""
+"""One epoch of a controller: pending and committed images, and the limit of one batch."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def controller() -> ActiveController:
 
 
 def set_configs(controller: ActiveController) -> tuple[int, int]:
-    """How many configs the cluster has as it is committed, and as it is pending."""
+    """The numbers of configs in the committed and in the pending image."""
     from kraftlake.image import ConfigResource
 
     resource = ConfigResource(4, "")
@@ -43,7 +43,7 @@ def test_a_command_sees_the_pending_image_and_a_reader_the_committed_one(control
     first = controller.execute(configs(2, atomic=True))
     assert (first.base_offset, first.answer_at, set_configs(controller)) == (base, base + 1, (before, before + 2))
     looked = controller.execute(lambda state: ControllerResult((), len(state.image.configs.resource_data)))
-    assert (looked.response, looked.answer_at) == (1, base + 1), "it waits for what it has seen"
+    assert (looked.response, looked.answer_at) == (1, base + 1), "it waits for the records that it has seen"
     second = controller.execute(configs(3, atomic=True))
     controller.committed_up_to(first.answer_at)
     assert set_configs(controller) == (before + 2, before + 3)

@@ -1,4 +1,4 @@
-"""What a controller knows when it takes over: the image, and where each broker has registered."""
+"""The state of a controller that takes over: the image, and the offset of each broker's registration."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def new_lake(path: Path) -> Path:
 
 
 def taken_over(followed: FollowedLog) -> dict[int, int]:
-    """Where each broker has registered, as a controller that takes over sees it."""
+    """The offset of each broker's registration, in a controller that takes over."""
     config = ControllerConfig(node_id=1, cluster_id=CLUSTER_ID)
     return followed.take_over(config, 9, clock=ManualClock(), draws=random.Random(1)).state.registration_offsets
 

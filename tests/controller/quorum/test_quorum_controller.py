@@ -1,4 +1,4 @@
-"""Controllers on a lake: claiming, answering, being fenced, and taking over."""
+"""Controllers on a lake: claims, answers, fencing and takeovers."""
 
 from __future__ import annotations
 

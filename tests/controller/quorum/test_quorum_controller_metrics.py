@@ -1,4 +1,4 @@
-"""What a controller process shows of itself."""
+"""The metrics of a controller process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Three controllers, one log, any order of commands, commits, claims and time: what always holds."""
+"""The invariants of three controllers on one log, for any order of commands, commits, claims and time."""
 
 from __future__ import annotations
 

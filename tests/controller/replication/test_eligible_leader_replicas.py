@@ -1,4 +1,4 @@
-"""The rules of eligible leader replicas (KIP-966) one by one; test_partition_change asks Kafka's own class as well."""
+"""The rules of eligible leader replicas (KIP-966); test_partition_change compares them with Kafka's own class."""
 
 from __future__ import annotations
 

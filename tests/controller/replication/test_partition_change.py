@@ -1,4 +1,4 @@
-"""The record of a partition change: Kafka's own PartitionChangeBuilder makes the same one of every state and target."""
+"""The record of a partition change is that of Kafka's own PartitionChangeBuilder for every state and target."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What leaders and operators ask of partitions: ISR changes, elections, reassignments."""
+"""Commands on partitions: ISR changes, elections, reassignments."""
 
 from __future__ import annotations
 

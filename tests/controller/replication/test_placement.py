@@ -1,4 +1,4 @@
-"""Where replicas go: as Kafka's striped placer with the same draws, and over racks as it promises."""
+"""The placement of replicas: the same as in Kafka's StripedReplicaPlacer with the same random numbers."""
 
 from __future__ import annotations
 

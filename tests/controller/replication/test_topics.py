@@ -1,4 +1,4 @@
-"""Topics are created, deleted and grow: what is written, and what is refused with which error."""
+"""Creation and deletion of topics, and additional partitions: records and errors."""
 
 from __future__ import annotations
 

@@ -247,11 +247,8 @@ class MetadataCache:
         for user in dict.fromkeys(names):
             found = {m: c[user].iterations for m, c in sorted(mechanisms.items()) if user in c}
             if names.count(user) > 1:
-                descriptions.append(
-                    ScramDescription(
-                        user, {}, MetadataError.DUPLICATE_RESOURCE, f"User {user!r} is named twice in one request."
-                    )
-                )
+                message = f"User {user!r} is named twice in one request."
+                descriptions.append(ScramDescription(user, {}, MetadataError.DUPLICATE_RESOURCE, message))
             elif found:
                 descriptions.append(ScramDescription(user, found))
             else:

@@ -72,14 +72,10 @@ def _alter(
         if key in seen:
             raise _invalid(f"{key} is named twice")
         seen.add(key)
-        if value is None:
-            if key in current:
-                record = ClientQuotaRecord(entity=data, key=key, value=0.0, remove=True)
-                records.append(ApiMessageAndVersion(record, 0))
-            continue
-        _check_value(keys, key, value)
+        if value is not None:
+            _check_value(keys, key, value)
         if current.get(key) != value:
-            record = ClientQuotaRecord(entity=data, key=key, value=value, remove=False)
+            record = ClientQuotaRecord(entity=data, key=key, value=value or 0.0, remove=value is None)
             records.append(ApiMessageAndVersion(record, 0))
     return records
 

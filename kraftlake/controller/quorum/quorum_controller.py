@@ -233,11 +233,8 @@ class QuorumController:
             give, at, records = partial(future.set_exception, refusal), active.last_appended, False
         else:
             self._append(executed)
-            give, at, records = (
-                partial(future.set_result, executed.response),
-                executed.answer_at,
-                bool(executed.batches),
-            )
+            give = partial(future.set_result, executed.response)
+            at, records = executed.answer_at, bool(executed.batches)
         self.metrics.processing_time_ms.add((self._clock.nanoseconds() - began_ns) / 1e6)
         self._answer(active, at, Answer(give, partial(future.set_exception, not_controller()), records))
 

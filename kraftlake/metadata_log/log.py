@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -10,7 +10,7 @@ import pyarrow as pa
 from kraftlake.metadata_log.append.appendable import check_batches, checked_rows, leader_change
 from kraftlake.metadata_log.append.chain import hash_before
 from kraftlake.metadata_log.append.creation import Contents, create_lake
-from kraftlake.metadata_log.append.extent_check import check_rows, keeps_rows_in_place
+from kraftlake.metadata_log.append.extent_check import check_rows
 from kraftlake.metadata_log.append.log_file import LogFile
 from kraftlake.metadata_log.append.protocol import (
     LogWentOnError,
@@ -43,7 +43,6 @@ from kraftlake.runtime.arguments import whole
 from kraftlake.runtime.errors import LakeError
 
 if TYPE_CHECKING:
-    from kraftlake.metadata_log.delta_table.actions import Commit
     from kraftlake.metadata_log.reading.tail import LogTail
     from kraftlake.records.batch_values import BatchValues
 
@@ -254,11 +253,10 @@ class MetadataLog(ReadableLog):
         raise LakeError(f"{self._path} is a controlled lake: an append states the epoch that its writer claimed.")
 
     def _check_to_write(self) -> None:
-        """Check, before the first write of this handle, that no version was lost, that the newest rows are those that
-        were appended, and that no other writer's rows are in the way.
+        """Check that no other writer's rows are in the way, and, before the first write of this handle, that no version
+        was lost and that the newest rows are those that were appended.
 
-        Raises LakeError, CorruptDataError. Later commits of others are checked when they are applied: an append lists
-        nothing.
+        Raises LakeError, CorruptDataError. Rows are checked again after commits of others; an append lists nothing.
         """
         if self._checked_to_write == self._state.version:
             return
@@ -267,12 +265,6 @@ class MetadataLog(ReadableLog):
             check_newest_link(self._state)
         check_rows(self._state)
         self._checked_to_write = self._state.version
-
-    def _took(self, commits: Sequence[Commit]) -> None:
-        if self._checked_to_write + len(commits) == self._state.version and all(
-            keeps_rows_in_place(commit) for commit in commits
-        ):
-            self._checked_to_write = self._state.version
 
     def _check_claimed(self, epoch: int, expected_end_offset: int) -> None:
         """Check against the newest state if this one doesn't agree: another handle may have claimed, or appended."""

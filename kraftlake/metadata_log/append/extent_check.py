@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from kraftlake.metadata_log.delta_table.actions import Commit
-from kraftlake.metadata_log.delta_table.data_files import integer_bounds, offset_span, open_live
+from kraftlake.metadata_log.delta_table.data_files import integer_bounds, open_live
 from kraftlake.metadata_log.delta_table.live_files import Extent
 from kraftlake.metadata_log.delta_table.table_state import TableState
-from kraftlake.metadata_log.log_facts import END_OFFSET, START_OFFSET, LogEnd
+from kraftlake.metadata_log.log_facts import START_OFFSET, LogEnd
 from kraftlake.runtime.errors import CorruptDataError
 
 
@@ -34,19 +33,6 @@ def misplaced_rows(state: TableState) -> str | None:
             f"something else than kraftlake wrote to it."
         )
     return None
-
-
-def keeps_rows_in_place(commit: Commit) -> bool:
-    """Whether a commit adds rows as appends of a log do, where it says that the log ends; or none, and takes none."""
-    if not commit.changes_data:
-        return True
-    end = commit.transactions.get(END_OFFSET)
-    spans = [offset_span(add) for add in commit.adds]
-    return (
-        end is not None
-        and not commit.removes
-        and all(s.low >= 0 and s.high is not None and s.high < end for s in spans)
-    )
 
 
 def _whole_extent(state: TableState) -> Extent:

@@ -22,7 +22,7 @@ from kraftlake.metadata_log.delta_table.commit import (
     removed_unless_committed,
     write_data_file,
 )
-from kraftlake.metadata_log.delta_table.data_files import DataFileGoneError, offset_span, open_parquet, read_row_groups
+from kraftlake.metadata_log.delta_table.data_files import DataFileGoneError, offset_span, read_rows
 from kraftlake.metadata_log.delta_table.schema import holds_columns
 from kraftlake.metadata_log.delta_table.table_state import TableState, read_commit, read_table
 from kraftlake.metadata_log.log_facts import (
@@ -196,11 +196,10 @@ def check_newest_link(state: TableState) -> None:
             return
         path = state.path / found.adds[0].path
         try:
-            parquet = open_parquet(path)
-            rows = read_row_groups(parquet, path, range(parquet.metadata.num_row_groups), LOG_SCHEMA)
+            rows = read_rows(path, LOG_SCHEMA)
         except DataFileGoneError as gone:
             if found.adds[0].path in state.files:
-                raise CorruptDataError(f"{path} is missing: the lake lost a data file.") from gone
+                raise gone.as_loss() from gone
             return  # compacted and vacuumed since
         if hash_of_rows(rows, before) != chain.hash:
             raise CorruptDataError(

@@ -11,7 +11,6 @@ import json
 from typing import Any
 from urllib.parse import quote
 
-import attrs
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -62,17 +61,7 @@ _ROW_GROUP_ROWS = 65_536
 _UNRESERVED = r"^[A-Za-z0-9._~/-]*$"
 
 
-@attrs.frozen(kw_only=True)
-class WrittenCheckpoint:
-    """A checkpoint as it was written; `files` are the live ones, `removed` those that readers of old versions need."""
-
-    version: int
-    files: int
-    removed: int
-    size_in_bytes: int
-
-
-def write_checkpoint(disk: Disk, state: TableState, *, removed_since: int) -> WrittenCheckpoint:
+def write_checkpoint(disk: Disk, state: TableState, *, removed_since: int) -> None:
     """Write the checkpoint of a state and name it in `_last_checkpoint`; another writer's of that version will do.
 
     Files removed before `removed_since` (epoch ms) are left out: no reader may need them. It is read back before it is
@@ -103,9 +92,6 @@ def write_checkpoint(disk: Disk, state: TableState, *, removed_since: int) -> Wr
         disk.replace(log / "_last_checkpoint", json.dumps(hint, separators=(",", ":")).encode())
     except OSError as fault:
         raise disk_fault(target, fault) from fault
-    return WrittenCheckpoint(
-        version=state.version, files=adds.num_rows, removed=len(removes), size_in_bytes=data.nbytes
-    )
 
 
 def _holds(target: Location, state: TableState, files: int) -> bool:

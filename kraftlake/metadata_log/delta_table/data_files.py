@@ -33,18 +33,23 @@ class DataFileGoneError(Exception):
         super().__init__(str(path))
         self.path = path
 
+    def as_loss(self) -> CorruptDataError:
+        """The error for a file that the table still names."""
+        return CorruptDataError(f"{self.path} is missing: the lake lost a data file.")
+
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
 class OffsetSpan(Value):
-    """A file, the offsets that it may hold, both ends included, and the first batch of which it may hold a part.
+    """A file, the offsets that it may hold, both ends included, the first batch of which it may hold a part, its rows.
 
-    -1 (low, first_batch) and None (high) where its add doesn't say.
+    -1 (low, first_batch) and None (high, rows) where its add doesn't say.
     """
 
     file: AddFile
     low: int
     high: int | None
     first_batch: int
+    rows: int | None
 
     def overlaps(self, low: int, high: int) -> bool:
         """Whether a row of the range [low, high] may be in the file."""
@@ -62,6 +67,7 @@ def offset_span(file: AddFile) -> OffsetSpan:
         low=low if isinstance(low, int) else -1,
         high=high if isinstance(high, int) else None,
         first_batch=batch if isinstance(batch, int) else -1,
+        rows=statistics.record_count if statistics else None,
     )
 
 
@@ -168,7 +174,7 @@ def open_live(path: Location) -> pq.ParquetFile:
     try:
         return open_parquet(path)
     except DataFileGoneError as gone:
-        raise CorruptDataError(f"{gone.path} is missing: the lake lost a data file.") from gone
+        raise gone.as_loss() from gone
 
 
 def integer_bounds(parquet: pq.ParquetFile, column: str) -> list[tuple[int, int] | None]:
@@ -196,6 +202,12 @@ def read_row_groups(parquet: pq.ParquetFile, path: Location, groups: Sequence[in
         return table if table.schema.equals(schema) else table.cast(schema)
     except (pa.ArrowException, OSError, KeyError, ValueError) as fault:
         raise CorruptDataError(f"{path} is damaged, or isn't a data file of this table.") from fault
+
+
+def read_rows(path: Location, schema: pa.Schema) -> pa.Table:
+    """All rows of a data file as `schema`; raises DataFileGoneError or CorruptDataError."""
+    parquet = open_parquet(path)
+    return read_row_groups(parquet, path, range(parquet.metadata.num_row_groups), schema)
 
 
 def is_ascending(column: pa.ChunkedArray) -> bool:

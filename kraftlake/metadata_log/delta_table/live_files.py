@@ -194,9 +194,7 @@ def _with_bounds(table: pa.Table) -> pa.Table:
             "low": [span.low for span in spans],
             "high": [span.high for span in spans],
             "first_batch": [span.first_batch for span in spans],
-            "records": [
-                None if (statistics := span.file.statistics) is None else statistics.record_count for span in spans
-            ],
+            "records": [span.rows for span in spans],
         }
         columns = pa.table(bounds, schema=_BOUNDS).columns
     else:
@@ -222,4 +220,5 @@ def _span(fields: Mapping[str, object]) -> OffsetSpan:
         low=fields["low"],  # type: ignore[arg-type]
         high=fields["high"],  # type: ignore[arg-type]
         first_batch=fields["first_batch"],  # type: ignore[arg-type]
+        rows=fields["records"],  # type: ignore[arg-type]
     )

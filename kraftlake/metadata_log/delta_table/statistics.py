@@ -151,14 +151,3 @@ def may_hold_time_before(file: AddFile, time_ms: int) -> bool:
         return False
     low = epoch_milliseconds(statistics.min_values.get("timestamp"))
     return low is None or low <= time_ms
-
-
-def holds_offsets(file: AddFile, low: int, high: int) -> bool:
-    """Whether the statistics of a file say that it holds exactly the offsets from `low` to `high`."""
-    statistics = file.statistics
-    return (
-        statistics is not None
-        and statistics.record_count == high - low + 1
-        and statistics.min_values.get("offset") == low
-        and statistics.max_values.get("offset") == high
-    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 
 from kraftlake.metadata_log.delta_table.checkpoint import read_checkpoint
-from kraftlake.metadata_log.delta_table.checkpoint_writer import WrittenCheckpoint, write_checkpoint
+from kraftlake.metadata_log.delta_table.checkpoint_writer import write_checkpoint
 from kraftlake.metadata_log.delta_table.commit import disk_fault, now_ms
 from kraftlake.metadata_log.delta_table.table_state import (
     LOG_FOLDER,
@@ -29,21 +29,18 @@ class CleanUp:
     checkpoints: int
 
 
-def checkpoint_if_due(
-    table: Location, disk: Disk, policy: UpkeepPolicy, *, force: bool = False
-) -> WrittenCheckpoint | None:
+def checkpoint_if_due(table: Location, disk: Disk, policy: UpkeepPolicy, *, force: bool = False) -> int | None:
     """Write a checkpoint of the table's newest version if enough was committed since the last one, or with `force`.
 
-    None when none was due. Raises LakeError as `read_table` and `write_checkpoint` do.
+    Returns the version, None when no checkpoint was due. Raises LakeError as `read_table` and `write_checkpoint` do.
     """
     state = read_table(table)
     commits = state.version - max(state.checkpoint_version, 0)
-    if commits == 0 or (not force and commits < policy.checkpoint_after):
-        return None
-    if not force and not policy.checkpoint_is_due(commits, len(state.files)):
+    if commits == 0 or not (force or policy.checkpoint_is_due(commits, len(state.files))):
         return None
     removed_since = now_ms() - max(max_stream_lag_ms(state.metadata.configuration), policy.orphan_age_ms)
-    return write_checkpoint(disk, state, removed_since=removed_since)
+    write_checkpoint(disk, state, removed_since=removed_since)
+    return state.version
 
 
 def clean_up_commits(table: Location, disk: Disk, policy: UpkeepPolicy) -> CleanUp:

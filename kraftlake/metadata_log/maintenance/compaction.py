@@ -7,7 +7,6 @@ only together with at least as many newer rows, so that each row is rewritten a 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TypeAlias
 
 import attrs
 import pyarrow as pa
@@ -39,20 +38,10 @@ from kraftlake.runtime.errors import CorruptDataError
 
 @attrs.frozen(kw_only=True)
 class Compaction:
-    """The result of a compaction: `files` files became `made` files with `rows` rows."""
+    """The result of a compaction: `files` files became `made` files."""
 
     files: int = 0
     made: int = 0
-    rows: int = 0
-
-
-Rows: TypeAlias = Callable[[OffsetSpan], int]
-
-
-def _offsets(span: OffsetSpan) -> int:
-    """The number of offsets that a file spans, which is the number of rows of a file of the log."""
-    assert span.high is not None
-    return span.high - span.low + 1
 
 
 def compact(table: Location, disk: Disk, policy: UpkeepPolicy) -> Compaction:
@@ -70,49 +59,56 @@ def compact_groups(
     disk: Disk,
     state: TableState,
     groups: Iterable[list[OffsetSpan]],
-    compacted: Callable[[Disk, TableState, list[OffsetSpan]], tuple[AddFile, int] | None],
+    compacted: Callable[[Disk, TableState, list[OffsetSpan]], AddFile | None],
 ) -> Compaction:
     """Replace each group of files by the file that `compacted` writes, in a commit of its own.
 
-    `compacted` returns the new file and the number of its rows, None where some of the files are gone: another
-    compaction or a trim took them, and the next upkeep handles the rest. Raises LakeError.
+    `compacted` returns the new file, None where some of the files are gone: another compaction or a trim took them, and
+    the next upkeep handles the rest. Raises LakeError.
     """
     done = Compaction()
     for group in groups:
-        written = compacted(disk, state, group)
-        if written is None or not _replace_files(disk, state, [span.file for span in group], written[0]):
+        add = compacted(disk, state, group)
+        if add is None or not _replace_files(disk, state, [span.file for span in group], add):
             break
-        done = Compaction(files=done.files + len(group), made=done.made + 1, rows=done.rows + written[1])
+        done = Compaction(files=done.files + len(group), made=done.made + 1)
         state = read_table(state.path)
     return done
 
 
 def groups_to_compact(
-    spans: Sequence[OffsetSpan], policy: UpkeepPolicy, *, rows: Rows = _offsets, dense: bool = True
+    spans: Sequence[OffsetSpan], policy: UpkeepPolicy, *, dense: bool = True
 ) -> Iterator[list[OffsetSpan]]:
     """The groups of files to merge: small neighbours by offset, `compact_from` of them or more.
 
-    `rows` counts a file's rows. `dense` files hold every offset, and neighbours leave none out.
+    `dense` files hold every offset, and neighbours leave none out.
     """
-    for run in _runs(spans, policy, rows, dense):
-        left = sum(map(rows, run))
+    for run in _runs(spans, policy, dense):
+        left = sum(map(rows_of, run))
         begin = 0
         # An old file joins once the files after it hold as many rows as it does.
-        while begin < len(run) and rows(run[begin]) > left - rows(run[begin]):
-            left -= rows(run[begin])
+        while begin < len(run) and rows_of(run[begin]) > left - rows_of(run[begin]):
+            left -= rows_of(run[begin])
             begin += 1
         if len(run) - begin >= policy.compact_from:
-            yield from _cut(run[begin:], policy, rows)
+            yield from _cut(run[begin:], policy)
 
 
-def _runs(spans: Sequence[OffsetSpan], policy: UpkeepPolicy, rows: Rows, dense: bool) -> Iterator[list[OffsetSpan]]:
+def rows_of(span: OffsetSpan) -> int:
+    """The number of rows of a file in a group."""
+    assert span.rows is not None, "its add says so"
+    return span.rows
+
+
+def _runs(spans: Sequence[OffsetSpan], policy: UpkeepPolicy, dense: bool) -> Iterator[list[OffsetSpan]]:
     run: list[OffsetSpan] = []
     for span in sorted(spans, key=lambda span: span.low):
         small = (
             span.high is not None
             and span.low >= 0
             and span.file.size < policy.small_bytes // 2
-            and rows(span) < policy.small_rows // 2
+            and span.rows is not None
+            and span.rows < policy.small_rows // 2
         )
         last = run[-1].high if run else None
         follows = last is not None and (span.low == last + 1 if dense else span.low > last)
@@ -125,24 +121,24 @@ def _runs(spans: Sequence[OffsetSpan], policy: UpkeepPolicy, rows: Rows, dense: 
         yield run
 
 
-def _cut(run: Sequence[OffsetSpan], policy: UpkeepPolicy, rows: Rows) -> Iterator[list[OffsetSpan]]:
+def _cut(run: Sequence[OffsetSpan], policy: UpkeepPolicy) -> Iterator[list[OffsetSpan]]:
     """A run in groups of bounded size; one file alone is no group."""
     group: list[OffsetSpan] = []
     size = count = 0
     for span in run:
-        if group and (size + span.file.size > policy.small_bytes or count + rows(span) > policy.small_rows):
+        if group and (size + span.file.size > policy.small_bytes or count + rows_of(span) > policy.small_rows):
             if len(group) > 1:
                 yield group
             group, size, count = [], 0, 0
         group.append(span)
         size += span.file.size
-        count += rows(span)
+        count += rows_of(span)
     if len(group) > 1:
         yield group
 
 
-def _compacted(disk: Disk, state: TableState, group: list[OffsetSpan]) -> tuple[AddFile, int] | None:
-    """One file of a group and the number of its rows, read back before anything relies on it."""
+def _compacted(disk: Disk, state: TableState, group: list[OffsetSpan]) -> AddFile | None:
+    """One file of a group, read back before anything relies on it."""
     low, high = group[0].low, group[-1].high
     assert high is not None
     try:
@@ -156,7 +152,7 @@ def _compacted(disk: Disk, state: TableState, group: list[OffsetSpan]) -> tuple[
     data = encode_parquet(rows)
     if not pq.read_table(pa.BufferReader(data)).cast(LOG_SCHEMA).equals(rows):
         raise CorruptDataError(f"A compacted file of {state.path} doesn't hold the rows of its sources; it isn't used.")
-    add = write_data_file(
+    return write_data_file(
         disk,
         state.path,
         f"{low:020d}",
@@ -165,7 +161,6 @@ def _compacted(disk: Disk, state: TableState, group: list[OffsetSpan]) -> tuple[
         modification_time=youngest(group),
         data_change=False,
     )
-    return add, rows.num_rows
 
 
 def youngest(group: Sequence[OffsetSpan]) -> int:

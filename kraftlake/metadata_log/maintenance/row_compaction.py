@@ -14,7 +14,13 @@ from kraftlake.metadata_log.delta_table.actions import AddFile
 from kraftlake.metadata_log.delta_table.data_files import OffsetSpan
 from kraftlake.metadata_log.delta_table.row_files import write_row_file
 from kraftlake.metadata_log.delta_table.table_state import TableState, read_table
-from kraftlake.metadata_log.maintenance.compaction import Compaction, compact_groups, groups_to_compact, youngest
+from kraftlake.metadata_log.maintenance.compaction import (
+    Compaction,
+    compact_groups,
+    groups_to_compact,
+    rows_of,
+    youngest,
+)
 from kraftlake.metadata_log.maintenance.policy import UpkeepPolicy
 from kraftlake.metadata_log.storage.disk import Disk
 from kraftlake.metadata_log.storage.location import Location, open_parquet_file
@@ -30,18 +36,12 @@ def compact_rows(table: Location, disk: Disk, policy: UpkeepPolicy) -> Compactio
     crash leaves an orphan file at most.
     """
     state = read_table(table)
-    counts = {file.path: statistics.record_count for file in state.files.values() if (statistics := file.statistics)}
-
-    def compacted(disk: Disk, state: TableState, group: list[OffsetSpan]) -> tuple[AddFile, int] | None:
-        return _compacted(disk, state, group, sum(counts[span.file.path] for span in group))
-
-    spans = [span for span in state.files.overlapping(0, 2**63 - 1) if span.file.path in counts]
-    groups = groups_to_compact(spans, policy, rows=lambda span: counts[span.file.path], dense=False)
-    return compact_groups(disk, state, groups, compacted)
+    groups = groups_to_compact(state.files.overlapping(0, 2**63 - 1), policy, dense=False)
+    return compact_groups(disk, state, groups, _compacted)
 
 
-def _compacted(disk: Disk, state: TableState, group: list[OffsetSpan], expected: int) -> tuple[AddFile, int] | None:
-    """One file of a group and the number of its rows, `expected`; None when some of the files are gone."""
+def _compacted(disk: Disk, state: TableState, group: list[OffsetSpan]) -> AddFile | None:
+    """One file of a group; None when some of the files are gone."""
     tables = []
     for span in group:
         path = state.path / span.file.path
@@ -57,7 +57,7 @@ def _compacted(disk: Disk, state: TableState, group: list[OffsetSpan], expected:
     except pa.ArrowException as fault:
         raise CorruptDataError(_damaged(state.path)) from fault
     high = group[-1].high
-    if rows.num_rows != expected or high is None:
+    if rows.num_rows != sum(map(rows_of, group)) or high is None:
         raise CorruptDataError(_damaged(state.path))
     wanted = state.metadata.configuration.get(_STATISTICS_COLUMNS, "offset").split(",")
     add = write_row_file(
@@ -69,7 +69,7 @@ def _compacted(disk: Disk, state: TableState, group: list[OffsetSpan], expected:
         modification_time=youngest(group),
         check=True,
     )
-    return attrs.evolve(add, data_change=False), rows.num_rows
+    return attrs.evolve(add, data_change=False)
 
 
 def _damaged(path: Location) -> str:

@@ -18,7 +18,7 @@ from kraftlake.metadata_log.maintenance.policy import MAX_STREAM_LAG, max_stream
 from kraftlake.metadata_log.storage.disk import Disk
 from kraftlake.metadata_log.storage.location import Location
 from kraftlake.records.rows import BATCH_COLUMNS, LOG_SCHEMA
-from kraftlake.runtime.errors import CorruptDataError, LakeError, OffsetError
+from kraftlake.runtime.errors import LakeError, OffsetError
 
 _MOST_FILES = 1_000
 """The most files that one commit removes: a writer in between has to read it."""
@@ -167,8 +167,8 @@ def _remove(disk: Disk, state: TableState, victims: Sequence[OffsetSpan]) -> int
     try:
         properties = {START_OFFSET: str(last + 1), **_chain_base(state, victims, last)}
     except DataFileGoneError as gone:
-        if any(path == gone.path.name for path in read_table(state.path).files):
-            raise CorruptDataError(f"{gone.path} is missing: the lake lost a data file.") from gone
+        if gone.path.name in read_table(state.path).files:
+            raise gone.as_loss() from gone
         return 0
     removed_at = now_ms()
     removes = [span.file.to_remove(removed_at, data_change=True) for span in victims]

@@ -82,7 +82,7 @@ class Upkeep:
             except NotADeltaTableError:
                 continue
             if written is not None:
-                checkpoints[name] = written.version
+                checkpoints[name] = written
             cleaned_up = clean_up_commits(table, self._disk, self._policy)
             commits += cleaned_up.commits
             old_checkpoints += cleaned_up.checkpoints

@@ -98,7 +98,7 @@ class ReadableLog:
         """Apply the versions committed since; returns their number. Opens files by name, lists nothing."""
         before = self._state.version
         try:
-            self._took(self._state.advance())
+            self._state.advance()
         except LakeError:
             self._hold(read_table(self._path / LOG_TABLE))
         return self._state.version - before
@@ -182,13 +182,9 @@ class ReadableLog:
                 return last
         raise OffsetError(f"The log of {self._path} holds no batch of the time {time_ms} (epoch ms) or before it.")
 
-    def take_in(self, commit: Commit) -> None:
+    def apply(self, commit: Commit) -> None:
         """Apply the next version, which the caller has read."""
         self._state.apply(commit)
-        self._took([commit])
-
-    def _took(self, commits: Sequence[Commit]) -> None:
-        """Called with what others committed, once the handle is at the version after it."""
 
     def _hold(self, state: TableState) -> None:
         """Go on from a state. What was removed is upkeep's to know: a handle would gather it all its life."""
@@ -224,7 +220,7 @@ class ReadableLog:
                 break
             except DataFileGoneError as gone:
                 if not self.refresh():
-                    raise CorruptDataError(f"{gone.path} is missing: the lake lost a data file.") from gone
+                    raise gone.as_loss() from gone
                 if expected < self.start_offset:
                     raise OffsetError(
                         f"Offset {expected} was trimmed from {self._path} while it was read: the first available "

@@ -12,12 +12,10 @@ from collections.abc import AsyncIterator, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
 from kraftlake.metadata_log.delta_table.actions import AddFile
-from kraftlake.metadata_log.delta_table.data_files import DataFileGoneError, open_parquet, read_row_groups
-from kraftlake.metadata_log.delta_table.statistics import holds_offsets
+from kraftlake.metadata_log.delta_table.data_files import DataFileGoneError, offset_span, read_rows
 from kraftlake.metadata_log.delta_table.table_state import LOG_FOLDER, commit_path, hinted_checkpoint, read_commit
+from kraftlake.metadata_log.log_facts import LOG_TABLE
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import LOG_SCHEMA, from_rows
 from kraftlake.runtime.errors import CorruptDataError, OffsetError, UsageError
@@ -66,15 +64,15 @@ class TailCursor:
     def has_news(self) -> bool:
         """Whether `step` may return batches; looks for one file name."""
         behind = self._backlog is not None or self.next_offset < self._log.end_offset
-        if behind or commit_path(self._log.path / "log", self._log.version + 1).exists():
+        if behind or commit_path(self._log.path / LOG_TABLE, self._log.version + 1).exists():
             return True
         return self._was_cleaned_up()
 
     def _next_version(self) -> list[AddFile] | None:
         """Move to the next version, or the newest where that was cleaned up; its new files, None without a version."""
-        commit = read_commit(self._log.path / "log", self._log.version + 1)
+        commit = read_commit(self._log.path / LOG_TABLE, self._log.version + 1)
         if commit is not None:
-            self._log.take_in(commit)
+            self._log.apply(commit)
             return [add for add in commit.adds if add.data_change]
         if self._was_cleaned_up():
             self._log.refresh()
@@ -86,17 +84,18 @@ class TailCursor:
         """Whether the next version is missing because it was cleaned up; checked every `_patience` calls."""
         self._misses += 1
         if self._misses % self._patience == 0:
-            log = self._log.path / "log" / LOG_FOLDER
+            log = self._log.path / LOG_TABLE / LOG_FOLDER
             self._cleaned_up = hinted_checkpoint(log, above=self._log.version) is not None
         return self._cleaned_up
 
     def _read_added(self, added: list[AddFile]) -> list[RecordBatch]:
         """The batches of a version that added one file with all new offsets, the usual case; else an empty list."""
-        log = self._log
-        if len(added) != 1 or not holds_offsets(added[0], self.next_offset, log.end_offset - 1):
+        log, first, end = self._log, self.next_offset, self._log.end_offset
+        spans = [offset_span(add) for add in added]
+        if [(span.low, span.high, span.rows) for span in spans] != [(first, end - 1, end - first)]:
             return []
         try:
-            batches = list(from_rows(_rows_of(log, added[0])))
+            batches = list(from_rows(read_rows(log.path / LOG_TABLE / added[0].path, LOG_SCHEMA)))
         except DataFileGoneError:
             return []  # compacted and vacuumed since: the newest version has the rows elsewhere
         self._check(batches)
@@ -205,9 +204,3 @@ def _check_held(log: ReadableLog, offset: int) -> None:
             f"Offset {offset} is not in {log.path} any more, or never was: the first available offset is "
             f"{log.start_offset}."
         )
-
-
-def _rows_of(log: ReadableLog, add: AddFile) -> pa.Table:
-    path = log.path / "log" / add.path
-    parquet = open_parquet(path)
-    return read_row_groups(parquet, path, range(parquet.metadata.num_row_groups), LOG_SCHEMA)

@@ -178,13 +178,7 @@ class ObjectStoreDisk(Disk):
 
     def unlink(self, path: Location) -> None:
         """Delete an object; a missing one is no error."""
-        import obstore
-
-        from kraftlake.metadata_log.storage.object_path import store_faults
-
-        place = _object(path)
-        with contextlib.suppress(FileNotFoundError), store_faults(place):
-            obstore.delete(place.store, place.key)
+        _object(path).delete()
 
     def put_if_absent(self, path: Location, data: bytes, after: Sequence[Location] = ()) -> None:  # noqa: ARG002
         """As on a disk; a put that timed out may take effect later, so only what can be read back counts."""
@@ -205,21 +199,10 @@ class ObjectStoreDisk(Disk):
 
     def replace(self, path: Location, data: bytes) -> None:
         """Put an object, whatever was there."""
-        import obstore
-
-        from kraftlake.metadata_log.storage.object_path import store_faults
-
-        place = _object(path)
-        with store_faults(place):
-            obstore.put(place.store, place.key, data, use_multipart=False)
+        _object(path).put(data, create=False)
 
     def _put(self, path: ObjectPath, data: bytes) -> None:
-        import obstore
-
-        from kraftlake.metadata_log.storage.object_path import store_faults
-
-        with store_faults(path):
-            obstore.put(path.store, path.key, data, mode="create", use_multipart=False)
+        path.put(data, create=True)
 
 
 def disk_for(place: Location, durability: Durability = "fsync") -> Disk:

@@ -5,6 +5,7 @@ obstore is imported when such a place is first touched. Its threads don't surviv
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import io
 import os
@@ -86,10 +87,18 @@ class ObjectPath(Value):
 
     def read_bytes(self) -> bytes:
         """The whole object; raises FileNotFoundError, OSError when the store refuses."""
-        with store_faults(self):
-            import obstore
-
+        with _requests(self) as obstore:
             return bytes(obstore.get(self.store, self.key).bytes())
+
+    def put(self, data: bytes, *, create: bool) -> None:
+        """Write the whole object; with `create` raises FileExistsError where there is one."""
+        with _requests(self) as obstore:
+            obstore.put(self.store, self.key, data, mode="create" if create else "overwrite", use_multipart=False)
+
+    def delete(self) -> None:
+        """Delete the object; a missing one is no error."""
+        with contextlib.suppress(FileNotFoundError), _requests(self) as obstore:
+            obstore.delete(self.store, self.key)
 
     def exists(self) -> bool:
         """Whether there is an object of this name."""
@@ -101,17 +110,15 @@ class ObjectPath(Value):
 
     def size(self) -> int:
         """The object's length in bytes."""
-        with store_faults(self):
-            import obstore
-
-            return int(obstore.head(self.store, self.key)["size"])
+        return int(self._head()["size"])
 
     def modified_ms(self) -> int:
         """When the object was last written, in epoch ms; raises FileNotFoundError, OSError."""
-        with store_faults(self):
-            import obstore
+        return int(self._head()["last_modified"].timestamp() * 1000)
 
-            return int(obstore.head(self.store, self.key)["last_modified"].timestamp() * 1000)
+    def _head(self) -> Any:
+        with _requests(self) as obstore:
+            return obstore.head(self.store, self.key)
 
     def is_dir(self) -> bool:
         """Whether anything lies below this prefix."""
@@ -125,9 +132,7 @@ class ObjectPath(Value):
 
     def folders(self) -> Iterator[ObjectPath]:
         """The prefixes right below this one."""
-        with store_faults(self):
-            import obstore
-
+        with _requests(self) as obstore:
             below = obstore.list_with_delimiter(self.store, f"{self.key}/" if self.key else None)
             for prefix in below["common_prefixes"]:
                 yield ObjectPath(self.bucket, prefix.rstrip("/"))
@@ -135,9 +140,7 @@ class ObjectPath(Value):
     def walk(self, *, after: str = "") -> Iterator[ObjectPath]:
         """All objects below this prefix whose names, from there on, sort behind `after`."""
         prefix = f"{self.key}/" if self.key else ""
-        with store_faults(self):
-            import obstore
-
+        with _requests(self) as obstore:
             for chunk in obstore.list(self.store, prefix or None, offset=f"{prefix}{after}" if after else None):
                 for entry in chunk:
                     yield ObjectPath(self.bucket, entry["path"])
@@ -172,39 +175,30 @@ class _ObjectFile(io.RawIOBase):
         size = left if size is None or size < 0 else min(size, left)
         if size == 0:
             return b""
-        with store_faults(self._path):
-            import obstore
-
+        with _requests(self._path) as obstore:
             data = bytes(obstore.get_range(self._path.store, self._path.key, start=self._position, length=size))
         self._position += len(data)
         return data
 
-    def readall(self) -> bytes:
-        return self.read(-1)
 
+@contextlib.contextmanager
+def _requests(path: ObjectPath) -> Iterator[Any]:
+    """The module obstore; what it raises becomes the OSError that a disk would raise for the same."""
+    import obstore
+    from obstore.exceptions import AlreadyExistsError, BaseError, PermissionDeniedError, UnauthenticatedError
 
-class store_faults:  # noqa: N801  # a context manager, named as contextlib names its own
-    """Turns what an object store raises into the OSError that a disk would raise for the same."""
-
-    def __init__(self, path: ObjectPath) -> None:
-        self._path = path
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, _kind: Any, fault: BaseException | None, _trace: Any) -> None:
-        if fault is None or isinstance(fault, (OSError, EnvironmentFaultError)):
-            return
-        from obstore.exceptions import AlreadyExistsError, BaseError, PermissionDeniedError, UnauthenticatedError
-
-        if isinstance(fault, AlreadyExistsError):
-            raise FileExistsError(17, "there is such an object already", str(self._path)) from fault
-        if isinstance(fault, (PermissionDeniedError, UnauthenticatedError)):
-            raise PermissionError(13, "the object store denies access", str(self._path)) from fault
-        if isinstance(fault, BaseError):
-            # Without the request's address and the server's page, which is XML.
-            reason = re.sub(r"Error performing .* - |: <\?xml.*", "", str(fault).strip().split("\n", 1)[0])
-            raise OSError(5, f"the object store answers: {reason}", str(self._path)) from fault
+    try:
+        yield obstore
+    except (OSError, EnvironmentFaultError):
+        raise
+    except AlreadyExistsError as fault:
+        raise FileExistsError(17, "there is such an object already", str(path)) from fault
+    except (PermissionDeniedError, UnauthenticatedError) as fault:
+        raise PermissionError(13, "the object store denies access", str(path)) from fault
+    except BaseError as fault:
+        # Without the request's address and the server's page, which is XML.
+        reason = re.sub(r"Error performing .* - |: <\?xml.*", "", str(fault).strip().split("\n", 1)[0])
+        raise OSError(5, f"the object store answers: {reason}", str(path)) from fault
 
 
 @functools.cache

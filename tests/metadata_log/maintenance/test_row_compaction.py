@@ -53,7 +53,7 @@ def test_small_files_become_one_with_the_same_rows_in_their_order(tmp_path: Path
     table = table_of(tmp_path, counts)
     before, state = rows_of(table.path), read_table(table.path)
     done = compact_rows(table.path, DISK, POLICY)
-    assert (done.files, done.made, done.rows) == (7, 1, sum(counts))
+    assert (done.files, done.made) == (7, 1)
     assert rows_of(table.path).equals(before)
     now = read_table(table.path)
     (file,) = now.files.values()

@@ -55,7 +55,7 @@ def assert_readers_agree(log: MetadataLog, before: object, low: int = 0) -> None
 
 def span(low: int, rows: int, size: int = 1000) -> OffsetSpan:
     file = AddFile(path=f"{low}", size=size, modification_time=low)
-    return OffsetSpan(file=file, low=low, high=low + rows - 1, first_batch=low)
+    return OffsetSpan(file=file, low=low, high=low + rows - 1, first_batch=low, rows=rows)
 
 
 def test_small_files_become_one_and_every_reader_sees_the_same(tmp_path: Path) -> None:

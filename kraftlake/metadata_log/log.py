@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from kraftlake.metadata_log.append.appendable import check_batches, checked_rows, leader_change
 from kraftlake.metadata_log.append.chain import hash_before
-from kraftlake.metadata_log.append.creation import Contents, create_lake
+from kraftlake.metadata_log.append.creation import Contents, create_lake, was_begun
 from kraftlake.metadata_log.append.extent_check import check_rows
 from kraftlake.metadata_log.append.log_file import LogFile
 from kraftlake.metadata_log.append.protocol import (
@@ -97,9 +97,7 @@ class MetadataLog(ReadableLog):
         except NotADeltaTableError as fault:
             if not path.exists():
                 raise LakeError(f"There is no lake at {path}; `kraftlake import SOURCE LAKE` makes one.") from fault
-            from kraftlake.metadata_log.storage.lake_folder import was_begun
-
-            if was_begun(path, LOG_TABLE):
+            if was_begun(path):
                 raise LakeError(
                     f"The lake at {path} was begun and never finished, so nothing is in it: make it again, by "
                     "`kraftlake import SOURCE LAKE` for instance."

@@ -26,12 +26,12 @@ from kraftlake.metadata_log.delta_table.commit import (
     create_table,
     now_ms,
 )
-from kraftlake.metadata_log.delta_table.row_files import write_row_file
+from kraftlake.metadata_log.delta_table.row_files import rewrite_row_file, write_row_file
 from kraftlake.metadata_log.delta_table.schema import COMMENT, differing_column, extended_schema
 from kraftlake.metadata_log.delta_table.table_state import NotADeltaTableError, TableState, read_table
 from kraftlake.metadata_log.maintenance.checkpointing import checkpoint_if_due, clean_up_commits
+from kraftlake.metadata_log.maintenance.compaction import compact_rows
 from kraftlake.metadata_log.maintenance.derived_tables import APPEND_ONLY, SOURCE_LOG, app_id_of
-from kraftlake.metadata_log.maintenance.row_compaction import compact_rows
 from kraftlake.metadata_log.maintenance.trimming import set_properties
 from kraftlake.metadata_log.maintenance.vacuum import vacuum
 from kraftlake.metadata_log.storage.disk import disk_for
@@ -322,16 +322,15 @@ class LakeTable:
 
     def _with_column(self, file: AddFile) -> AddFile:
         """A new data file with the rows of another one, and `cluster_id`."""
+        assert self._held is not None, "the table was created"
         with self._reading(file) as parquet:
             rows = parquet.read()
-        return write_row_file(
+        return rewrite_row_file(
             self._disk,
-            self.path,
+            self._held,
             self.with_cluster_id(rows),
             last_offset=self._covered or 0,
-            statistics_columns=self.description.statistics_columns,
             modification_time=file.modification_time,
-            check=True,
         )
 
     @contextlib.contextmanager

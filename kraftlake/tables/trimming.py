@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.delta_table.actions import AddFile
 from kraftlake.metadata_log.delta_table.commit import commit_beside_writers, commit_info, now_ms
-from kraftlake.metadata_log.delta_table.row_files import write_row_file
+from kraftlake.metadata_log.delta_table.row_files import rewrite_row_file
 from kraftlake.metadata_log.delta_table.table_state import NotADeltaTableError, TableState, read_table
 from kraftlake.metadata_log.maintenance.derived_tables import APPEND_ONLY, app_id_of
 from kraftlake.metadata_log.maintenance.trimming import set_properties
@@ -29,8 +29,6 @@ from kraftlake.tables.derived_tables import FIRST_OFFSET, checked_tables, first_
 from kraftlake.tables.history.rows_at import FROM, TO
 from kraftlake.tables.jobs import METRICS, TABLES
 from kraftlake.tables.table_locks import hold_tables
-
-_STATISTICS_COLUMNS = "delta.dataSkippingStatsColumns"
 
 
 def trim_tables(lake: str | Location, before: int, tables: Sequence[str] | None = None) -> dict[str, int]:
@@ -149,7 +147,6 @@ def _replacements(
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]], int]:
     """The removes and adds of a trim, and the number of rows removed; the rows of the adds are in the table already."""
     removes, adds, removed, time = [], [], 0, now_ms()
-    wanted = state.metadata.configuration.get(_STATISTICS_COLUMNS, keeps.column).split(",")
     for file in state.files.values():
         if _keeps_all(file, keeps):
             continue
@@ -160,17 +157,9 @@ def _replacements(
         removed += rows.num_rows - kept.num_rows
         removes.append(file.to_remove(time, data_change=True))
         if kept.num_rows:
-            columns = [name for name in wanted if name in kept.schema.names]
-            add = write_row_file(
-                disk,
-                state.path,
-                kept,
-                last_offset=state.transactions.get(app_id_of(state.path.name), before),
-                statistics_columns=columns,
-                modification_time=file.modification_time,
-                check=True,
-            )
-            adds.append(attrs.evolve(add, data_change=False).to_action())
+            covers = state.transactions.get(app_id_of(state.path.name), before)
+            add = rewrite_row_file(disk, state, kept, last_offset=covers, modification_time=file.modification_time)
+            adds.append(add.to_action())
     return removes, adds, removed
 
 

@@ -15,7 +15,7 @@ from kraftlake.metadata_log.append.chain import FIRST_HASH
 from kraftlake.metadata_log.append.log_file import STATISTICS_COLUMNS, LogFile
 from kraftlake.metadata_log.append.protocol import end_facts, write_log_file
 from kraftlake.metadata_log.delta_table.commit import CommitConflictError, UnknownOutcomeError, create_table, disk_fault
-from kraftlake.metadata_log.delta_table.table_state import NotADeltaTableError, TableState, read_table
+from kraftlake.metadata_log.delta_table.table_state import LOG_FOLDER, NotADeltaTableError, TableState, read_table
 from kraftlake.metadata_log.log_facts import (
     CLUSTER_ID,
     LOG_TABLE,
@@ -27,9 +27,9 @@ from kraftlake.metadata_log.log_facts import (
 )
 from kraftlake.metadata_log.snapshots.snapshot_rows import SnapshotFacts
 from kraftlake.metadata_log.snapshots.snapshot_table import SnapshotTable
-from kraftlake.metadata_log.storage.disk import Disk
-from kraftlake.metadata_log.storage.lake_folder import make_lake_folder
+from kraftlake.metadata_log.storage.disk import FOLDER_MODE, Disk
 from kraftlake.metadata_log.storage.location import Location
+from kraftlake.metadata_log.storage.object_path import ObjectPath
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import LOG_SCHEMA, to_rows
 from kraftlake.runtime.errors import LakeError, UsageError
@@ -70,7 +70,7 @@ def create_lake(
         read_table(path / LOG_TABLE)
         raise LakeError(f"There is a lake at {path} already.")
     was_there = path.exists()
-    make_lake_folder(path, disk, LOG_TABLE)
+    _make_folder(path, disk)
     configuration = {ROLE: role, START_OFFSET: str(start_offset)}
     if cluster_id is not None:
         configuration[CLUSTER_ID] = cluster_id
@@ -117,10 +117,59 @@ def _emptied_on_failure(path: Location, *, keep_folder: bool) -> Iterator[None]:
     except UnknownOutcomeError:
         raise
     except BaseException:
-        if isinstance(path, Path) and not any((path / LOG_TABLE / "_delta_log").glob("*.json")):
+        if isinstance(path, Path) and not any((path / LOG_TABLE / LOG_FOLDER).glob("*.json")):
             for table in (path / LOG_TABLE, path / SNAPSHOTS_TABLE):
                 shutil.rmtree(table, ignore_errors=True)
             if not keep_folder:
                 with contextlib.suppress(OSError):
                     path.rmdir()
         raise
+
+
+def _make_folder(path: Location, disk: Disk) -> None:
+    """Make the folder, or take one that is empty or holds only what an interrupted creation leaves.
+
+    The folder is its owner's alone. Raises LakeError when something else is in the way or the disk refuses.
+    """
+    try:
+        if isinstance(path, ObjectPath):
+            if path.is_dir():
+                raise LakeError(f"{path} is in the way: a new lake needs a prefix that holds nothing.")
+            return
+        table = next((folder for folder in path.absolute().parents if (folder / LOG_FOLDER).is_dir()), None)
+        if table is not None:
+            raise LakeError(
+                f"{path} lies in the Delta table {table}, whose clean-up might delete it: make the lake elsewhere."
+            )
+        if path.is_symlink() or path.exists():
+            if not path.is_dir() or not all(_is_left_over(path, entry) for entry in path.rglob("*")):
+                raise LakeError(f"{path} is in the way: a new lake needs an empty folder, or none.")
+            path.chmod(FOLDER_MODE)
+        elif not path.parent.is_dir():
+            raise LakeError(f"{path} can't be made: {path.parent} is no folder; make it first.")
+        else:
+            disk.make_folder(path)
+        disk.fsync(path.parent)
+    except OSError as fault:
+        raise disk_fault(path, fault) from fault
+
+
+def was_begun(path: Location) -> bool:
+    """Whether a folder holds what an interrupted creation of a lake leaves, and nothing else."""
+    if isinstance(path, ObjectPath) or not path.is_dir():
+        return False
+    entries = list(path.rglob("*"))
+    return bool(entries) and all(_is_left_over(path, entry) for entry in entries)
+
+
+def _is_left_over(lake: Path, entry: Path) -> bool:
+    """Whether a creation that didn't get to its commit may have left this: folders, and commits under other names.
+
+    A creation never leaves a symbolic link; a foreign one would choose where the lake's secrets are written.
+    """
+    delta_log = lake / LOG_TABLE / LOG_FOLDER
+    if entry.is_symlink():
+        return False
+    if entry.is_dir():
+        return entry in (lake / LOG_TABLE, delta_log)
+    return entry.parent == delta_log and entry.name.startswith(".") and entry.suffix == ".tmp"

@@ -19,6 +19,7 @@ from kraftlake.metadata_log.delta_table.actions import SEAL
 from kraftlake.metadata_log.delta_table.checkpoint import VERSION_KEY, checkpoint_seal, read_checkpoint
 from kraftlake.metadata_log.delta_table.commit import disk_fault
 from kraftlake.metadata_log.delta_table.table_state import LOG_FOLDER, TableState, checkpoint_path
+from kraftlake.metadata_log.delta_table.tombstones import REMOVE_SCHEMA
 from kraftlake.metadata_log.storage.disk import Disk
 from kraftlake.metadata_log.storage.location import Location
 from kraftlake.runtime.errors import CorruptDataError, LakeError
@@ -69,7 +70,15 @@ def write_checkpoint(disk: Disk, state: TableState, *, removed_since: int) -> No
     """
     state.check_writable()
     adds = state.files.to_table()
-    removes = state.tombstones.since(removed_since)
+    removed = state.tombstones.since(removed_since).values()
+    removes = pa.table(
+        [
+            [file.path for file in removed],
+            [file.deletion_timestamp for file in removed],
+            [file.size for file in removed],
+        ],
+        schema=REMOVE_SCHEMA,
+    )
     data = _encode(state, adds, removes)
     log = state.path / LOG_FOLDER
     target = checkpoint_path(log, state.version)
@@ -85,7 +94,7 @@ def write_checkpoint(disk: Disk, state: TableState, *, removed_since: int) -> No
             raise LakeError(f"{target} does not hold the state that was written to it; it is not used.")
         hint = {
             "version": state.version,
-            "size": 2 + len(state.transactions) + adds.num_rows + len(removes),
+            "size": 2 + len(state.transactions) + adds.num_rows + removes.num_rows,
             "sizeInBytes": data.nbytes,
             "numOfAddFiles": adds.num_rows,
         }
@@ -99,14 +108,15 @@ def _holds(target: Location, state: TableState, files: int) -> bool:
     return len(content.files) == files and content.transactions == state.transactions
 
 
-def _encode(state: TableState, adds: pa.Table, removes: dict[str, Any]) -> memoryview:
+def _encode(state: TableState, adds: pa.Table, removes: pa.Table) -> memoryview:
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(
         sink, CHECKPOINT_SCHEMA, compression="zstd", use_dictionary=False, store_schema=False, write_page_checksum=True
     ) as writer:
         writer.write_table(pa.Table.from_pylist(_header(state), schema=CHECKPOINT_SCHEMA))
-        for kind, actions in (("add", _adds(adds)), ("remove", _removes(removes))):
-            if len(actions):
+        for kind, files in (("add", adds), ("remove", removes)):
+            if files.num_rows:
+                actions = _actions(kind, files)
                 columns = [actions if f.name == kind else pa.nulls(len(actions), f.type) for f in CHECKPOINT_SCHEMA]
                 writer.write_table(pa.table(columns, schema=CHECKPOINT_SCHEMA), row_group_size=_ROW_GROUP_ROWS)
         seal = checkpoint_seal(state.version, state.protocol, state.metadata, state.transactions)
@@ -126,41 +136,21 @@ def _header(state: TableState) -> list[dict[str, Any]]:
     ]
 
 
-def _adds(adds: pa.Table) -> pa.StructArray:
-    count = adds.num_rows
-    fields = {
-        "path": _encoded_paths(adds.column("path").combine_chunks()),
-        "partitionValues": _no_pairs(count),
-        "size": adds.column("size").combine_chunks(),
-        "modificationTime": adds.column("modificationTime").combine_chunks(),
-        "dataChange": pa.repeat(pa.scalar(False), count),
+def _actions(kind: str, files: pa.Table) -> pa.StructArray:
+    """The actions `kind` of files, which have some of its fields as columns; the others are alike in all of them."""
+    count = files.num_rows
+    nothing = pa.array([], pa.string())
+    no_pairs = pa.MapArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), count + 1), nothing, nothing)
+    columns = {
+        "partitionValues": no_pairs,
         "tags": pa.nulls(count, _STRINGS),
-        "stats": adds.column("stats").combine_chunks(),
+        "extendedFileMetadata": pa.repeat(pa.scalar(True), count),
+        **{name: files.column(name).combine_chunks() for name in files.schema.names},
+        "path": _encoded_paths(files.column("path").combine_chunks()),
+        "dataChange": pa.repeat(pa.scalar(False), count),
     }
-    return _struct("add", fields)
-
-
-def _removes(removes: dict[str, Any]) -> pa.StructArray:
-    files = list(removes.values())
-    fields = {
-        "path": _encoded_paths(pa.array([file.path for file in files], pa.string())),
-        "deletionTimestamp": pa.array([file.deletion_timestamp for file in files], pa.int64()),
-        "dataChange": pa.repeat(pa.scalar(False), len(files)),
-        "extendedFileMetadata": pa.repeat(pa.scalar(True), len(files)),
-        "partitionValues": _no_pairs(len(files)),
-        "size": pa.array([file.size for file in files], pa.int64()),
-    }
-    return _struct("remove", fields)
-
-
-def _struct(kind: str, fields: dict[str, pa.Array]) -> pa.StructArray:
-    wanted = list(CHECKPOINT_SCHEMA.field(kind).type)
-    return pa.StructArray.from_arrays([fields[field.name].cast(field.type) for field in wanted], fields=wanted)
-
-
-def _no_pairs(count: int) -> pa.Array:
-    offsets = pa.repeat(pa.scalar(0, pa.int32()), count + 1)
-    return pa.MapArray.from_arrays(offsets, pa.array([], pa.string()), pa.array([], pa.string()))
+    fields = list(CHECKPOINT_SCHEMA.field(kind).type)
+    return pa.StructArray.from_arrays([columns[field.name].cast(field.type) for field in fields], fields=fields)
 
 
 def _encoded_paths(paths: pa.Array) -> pa.Array:

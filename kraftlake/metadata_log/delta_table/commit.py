@@ -35,6 +35,9 @@ ENGINE = "kraftlake"
 
 ZSTD_SUFFIX = ".zstd.parquet"
 
+STATISTICS_COLUMNS = "delta.dataSkippingStatsColumns"
+"""The table property that names the columns whose bounds each file states, with commas between them."""
+
 _ATTEMPTS = 10_000
 
 SAFE_FROM_VACUUM_MS = LONGEST_COMMIT_MS // 2
@@ -95,7 +98,7 @@ def create_table(
         schema_string=schema_string(schema),
         configuration={
             "delta.appendOnly": "true",
-            "delta.dataSkippingStatsColumns": ",".join(statistics_columns),
+            STATISTICS_COLUMNS: ",".join(statistics_columns),
             **configuration,
         },
         created_time=now_ms(),

@@ -130,7 +130,6 @@ class _RowGroup(Value):
     path: Location
     parquet: pq.ParquetFile
     index: int
-    rows: int
     low: int
     high: int | None
 
@@ -144,18 +143,15 @@ class _RowGroup(Value):
 
 def _row_groups(path: Location) -> list[_RowGroup]:
     parquet = open_parquet(path)
-    metadata = parquet.metadata
-    bounds = integer_bounds(parquet, "offset")
     return [
         _RowGroup(
             path=path,
             parquet=parquet,
             index=index,
-            rows=metadata.row_group(index).num_rows,
             low=-1 if ends is None else ends[0],
             high=None if ends is None else ends[1],
         )
-        for index, ends in enumerate(bounds)
+        for index, ends in enumerate(integer_bounds(parquet, "offset"))
     ]
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import attrs
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kraftlake.metadata_log.delta_table.actions import AddFile
-from kraftlake.metadata_log.delta_table.commit import ZSTD_SUFFIX, write_data_file
+from kraftlake.metadata_log.delta_table.commit import STATISTICS_COLUMNS, ZSTD_SUFFIX, write_data_file
 from kraftlake.metadata_log.delta_table.statistics import file_statistics
+from kraftlake.metadata_log.delta_table.table_state import TableState
 from kraftlake.metadata_log.storage.disk import Disk
 from kraftlake.metadata_log.storage.location import Location
 from kraftlake.runtime.errors import CorruptDataError
@@ -28,22 +30,37 @@ Of any other each row group has nearly all that there is: its bounds tell nothin
 
 
 def write_row_file(
-    disk: Disk,
-    table: Location,
-    rows: pa.Table,
-    *,
-    last_offset: int,
-    statistics_columns: Sequence[str],
-    modification_time: int | None = None,
-    check: bool = False,
+    disk: Disk, table: Location, rows: pa.Table, *, last_offset: int, statistics_columns: Sequence[str]
 ) -> AddFile:
     """Write rows as a data file, durably; it is no part of the table before a commit adds it.
 
     Where their strings are dictionaries these are taken as they are, and numbers go into the file plainly: that takes a
     fraction of the time that looking each of them up does, and zstd makes them as small. The file's name begins with
-    `last_offset`. With `check` the file is read again before it is written, and a CorruptDataError raised where it
-    doesn't hold the rows. Raises LakeError when the disk refuses.
+    `last_offset`. Raises LakeError when the disk refuses.
     """
+    stats = file_statistics(rows, statistics_columns).to_json()
+    return write_encoded(disk, table, _encoded(rows), stats, last_offset=last_offset)
+
+
+def rewrite_row_file(
+    disk: Disk, state: TableState, rows: pa.Table, *, last_offset: int, modification_time: int
+) -> AddFile:
+    """As `write_row_file`, of rows that other files of the table hold: the add says that no data changes.
+
+    `modification_time` (epoch ms) is that of their youngest file. Raises CorruptDataError where the new file, read
+    again, doesn't hold the rows.
+    """
+    data = _encoded(rows)
+    if not pq.read_table(pa.BufferReader(data)).equals(rows):
+        raise CorruptDataError(f"A new file of {state.path} doesn't hold the rows that it was made of; it isn't used.")
+    wanted = state.metadata.configuration.get(STATISTICS_COLUMNS, "offset").split(",")
+    stats = file_statistics(rows, [name for name in wanted if name in rows.schema.names]).to_json()
+    add = write_encoded(disk, state.path, data, stats, last_offset=last_offset, modification_time=modification_time)
+    return attrs.evolve(add, data_change=False)
+
+
+def _encoded(rows: pa.Table) -> memoryview:
+    """A Parquet file of rows."""
     sink = pa.BufferOutputStream()
     texts = dictionary_paths(rows.schema)
     if texts:
@@ -52,11 +69,7 @@ def write_row_file(
         pq.write_table(
             rows, sink, compression="zstd", row_group_size=_ROW_GROUP_ROWS, store_schema=False, write_page_checksum=True
         )
-    data = memoryview(sink.getvalue())
-    if check and not pq.read_table(pa.BufferReader(data)).equals(rows):
-        raise CorruptDataError(f"A new file of {table} doesn't hold the rows that it was made of; it isn't used.")
-    stats = file_statistics(rows, statistics_columns).to_json()
-    return write_encoded(disk, table, data, stats, last_offset=last_offset, modification_time=modification_time)
+    return memoryview(sink.getvalue())
 
 
 def dictionary_paths(schema: pa.Schema) -> list[str]:

@@ -13,7 +13,7 @@ import re
 import time
 from collections.abc import Iterator, Mapping
 from itertools import count, islice
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -244,10 +244,6 @@ def _is_newest(state: TableState) -> bool:
     return False
 
 
-@overload
-def _replay(path: Location, base: TableState) -> TableState: ...
-@overload
-def _replay(path: Location, base: TableState | None, upto: int | None = None) -> TableState | None: ...
 def _replay(path: Location, base: TableState | None, upto: int | None = None) -> TableState | None:
     """`base` moved on by the commits after it, up to version `upto`, as far as they can be opened by name."""
     state = base
@@ -257,17 +253,12 @@ def _replay(path: Location, base: TableState | None, upto: int | None = None) ->
             if commit.protocol is None or commit.metadata is None:
                 raise LakeError(f"Version 0 of the Delta table {path} lacks its protocol or its metadata.")
             _check_readable(path, commit.protocol, commit.metadata)
-            state = TableState(
-                path=path,
-                version=-1,
-                protocol=commit.protocol,
-                metadata=commit.metadata,
-            )
+            state = TableState(path=path, version=-1, protocol=commit.protocol, metadata=commit.metadata)
         state.apply(commit)
     return state
 
 
-def _load_checkpoint(path: Location, version: int, files: CheckpointFiles) -> TableState | None:
+def _load_checkpoint(path: Location, version: int, files: CheckpointFiles) -> TableState:
     from kraftlake.metadata_log.delta_table.checkpoint import read_checkpoint
 
     try:

@@ -1,4 +1,4 @@
-"""Compaction: merges small files of the log into large ones, in offset order, while a writer appends.
+"""Compaction: merges small files of the log, or of a derived table, into large ones in offset order beside a writer.
 
 The rows stay the same; the commit says that no data changed, so that readers and streams skip it. A file is rewritten
 only together with at least as many newer rows, so that each row is rewritten a logarithmic number of times.
@@ -27,11 +27,12 @@ from kraftlake.metadata_log.delta_table.data_files import (
     encode_parquet,
     scan,
 )
+from kraftlake.metadata_log.delta_table.row_files import rewrite_row_file
 from kraftlake.metadata_log.delta_table.statistics import file_statistics
 from kraftlake.metadata_log.delta_table.table_state import TableState, read_table
 from kraftlake.metadata_log.maintenance.policy import UpkeepPolicy
 from kraftlake.metadata_log.storage.disk import Disk
-from kraftlake.metadata_log.storage.location import Location
+from kraftlake.metadata_log.storage.location import Location, open_parquet_file
 from kraftlake.records.rows import LOG_SCHEMA
 from kraftlake.runtime.errors import CorruptDataError
 
@@ -52,10 +53,22 @@ def compact(table: Location, disk: Disk, policy: UpkeepPolicy) -> Compaction:
     """
     state = read_table(table)
     groups = groups_to_compact(state.files.overlapping(0, 2**63 - 1), policy)
-    return compact_groups(disk, state, groups, _compacted)
+    return _compact_groups(disk, state, groups, _compacted)
 
 
-def compact_groups(
+def compact_rows(table: Location, disk: Disk, policy: UpkeepPolicy) -> Compaction:
+    """Compact what the policy calls small in a derived table that grows by offset, a group of files a commit.
+
+    As `compact` does it of the log, whose files hold every offset once: here one offset may have many rows, or none.
+    Raises CorruptDataError for a file that doesn't hold what the table says of it, LakeError when the disk refuses. A
+    crash leaves an orphan file at most.
+    """
+    state = read_table(table)
+    groups = groups_to_compact(state.files.overlapping(0, 2**63 - 1), policy, dense=False)
+    return _compact_groups(disk, state, groups, _compacted_rows)
+
+
+def _compact_groups(
     disk: Disk,
     state: TableState,
     groups: Iterable[list[OffsetSpan]],
@@ -84,17 +97,17 @@ def groups_to_compact(
     `dense` files hold every offset, and neighbours leave none out.
     """
     for run in _runs(spans, policy, dense):
-        left = sum(map(rows_of, run))
+        left = sum(map(_rows_of, run))
         begin = 0
         # An old file joins once the files after it hold as many rows as it does.
-        while begin < len(run) and rows_of(run[begin]) > left - rows_of(run[begin]):
-            left -= rows_of(run[begin])
+        while begin < len(run) and _rows_of(run[begin]) > left - _rows_of(run[begin]):
+            left -= _rows_of(run[begin])
             begin += 1
         if len(run) - begin >= policy.compact_from:
             yield from _cut(run[begin:], policy)
 
 
-def rows_of(span: OffsetSpan) -> int:
+def _rows_of(span: OffsetSpan) -> int:
     """The number of rows of a file in a group."""
     assert span.rows is not None, "its add says so"
     return span.rows
@@ -126,13 +139,13 @@ def _cut(run: Sequence[OffsetSpan], policy: UpkeepPolicy) -> Iterator[list[Offse
     group: list[OffsetSpan] = []
     size = count = 0
     for span in run:
-        if group and (size + span.file.size > policy.small_bytes or count + rows_of(span) > policy.small_rows):
+        if group and (size + span.file.size > policy.small_bytes or count + _rows_of(span) > policy.small_rows):
             if len(group) > 1:
                 yield group
             group, size, count = [], 0, 0
         group.append(span)
         size += span.file.size
-        count += rows_of(span)
+        count += _rows_of(span)
     if len(group) > 1:
         yield group
 
@@ -158,12 +171,38 @@ def _compacted(disk: Disk, state: TableState, group: list[OffsetSpan]) -> AddFil
         f"{low:020d}",
         data,
         file_statistics(rows, STATISTICS_COLUMNS).to_json(),
-        modification_time=youngest(group),
+        modification_time=_youngest(group),
         data_change=False,
     )
 
 
-def youngest(group: Sequence[OffsetSpan]) -> int:
+def _compacted_rows(disk: Disk, state: TableState, group: list[OffsetSpan]) -> AddFile | None:
+    """One file of a group; None when some of the files are gone."""
+    tables = []
+    for span in group:
+        path = state.path / span.file.path
+        try:
+            tables.append(open_parquet_file(path).read())
+        except FileNotFoundError:
+            return None
+        except (pa.ArrowException, OSError, ValueError) as fault:
+            raise CorruptDataError(_damaged(path)) from fault
+    try:
+        # A job may have added columns meanwhile: files from before that lack them.
+        rows = pa.concat_tables(tables, promote_options="default").combine_chunks()
+    except pa.ArrowException as fault:
+        raise CorruptDataError(_damaged(state.path)) from fault
+    high = group[-1].high
+    if rows.num_rows != sum(map(_rows_of, group)) or high is None:
+        raise CorruptDataError(_damaged(state.path))
+    return rewrite_row_file(disk, state, rows, last_offset=high, modification_time=_youngest(group))
+
+
+def _damaged(path: Location) -> str:
+    return f"{path} is damaged, or doesn't hold the rows that the table says: delete the table, its job makes it anew."
+
+
+def _youngest(group: Sequence[OffsetSpan]) -> int:
     """The time (epoch ms) at which the youngest rows of files were appended, which their compacted file keeps.
 
     A stream that begins with the whole table reads files by that time, and a trim compares it with the streams' lag.

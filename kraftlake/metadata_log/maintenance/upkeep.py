@@ -10,10 +10,9 @@ from kraftlake.metadata_log.delta_table.table_state import NotADeltaTableError, 
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.log_facts import LOG_TABLE, SNAPSHOTS_TABLE
 from kraftlake.metadata_log.maintenance.checkpointing import CleanUp, checkpoint_if_due, clean_up_commits
-from kraftlake.metadata_log.maintenance.compaction import Compaction, compact
+from kraftlake.metadata_log.maintenance.compaction import Compaction, compact, compact_rows
 from kraftlake.metadata_log.maintenance.derived_tables import derived_tables
 from kraftlake.metadata_log.maintenance.policy import UpkeepPolicy
-from kraftlake.metadata_log.maintenance.row_compaction import compact_rows
 from kraftlake.metadata_log.maintenance.trimming import (
     Trim,
     check_derived,

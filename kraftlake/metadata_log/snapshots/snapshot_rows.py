@@ -1,4 +1,7 @@
-"""The rows of a lake's table `snapshots`: those of the log's table, with the snapshot's end offset and epoch before."""
+"""The rows of a lake's table `snapshots`, and the files that hold them, each written by one process.
+
+The columns are those of the log's table, preceded by the end offset and epoch of the row's snapshot.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,11 @@ from collections.abc import Iterable, Iterator
 import attrs
 import pyarrow as pa
 
-from kraftlake.metadata_log.delta_table.data_files import integer_bounds, is_ascending, read_row_groups
+from kraftlake.metadata_log.delta_table.actions import AddFile
+from kraftlake.metadata_log.delta_table.commit import ZSTD_SUFFIX, write_data_file
+from kraftlake.metadata_log.delta_table.data_files import encode_parquet, integer_bounds, is_ascending, read_row_groups
+from kraftlake.metadata_log.delta_table.statistics import file_statistics
+from kraftlake.metadata_log.storage.disk import Disk
 from kraftlake.metadata_log.storage.location import Location
 from kraftlake.records.crc32c import crc32c
 from kraftlake.records.rows import LOG_SCHEMA
@@ -27,6 +34,10 @@ SNAPSHOT_SCHEMA = pa.schema(
 def snapshot_name(end_offset: int, epoch: int) -> str:
     """The name of Kafka's file for a snapshot."""
     return f"{end_offset:020d}-{epoch:010d}.checkpoint"
+
+
+STATISTICS_COLUMNS = (END_OFFSET, EPOCH, "offset", "epoch", "timestamp", "batch", "type")
+"""The columns whose bounds every file of the table states."""
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
@@ -98,3 +109,36 @@ def _after_zeros(checksum: int, length: int) -> int:
     for begin in range(0, length, len(_ZEROS)):
         checksum = crc32c(_ZEROS[: length - begin], checksum)
     return checksum
+
+
+@attrs.frozen(kw_only=True)
+class SnapshotPart:
+    """A written file that no commit has added yet; it can be sent to another process.
+
+    `checksum` is the CRC32C of its concatenated values, `payload_bytes` their length.
+    """
+
+    file: AddFile
+    record_count: int
+    payload_bytes: int
+    checksum: int
+
+
+def write_part(disk: Disk, table: Location, rows: pa.Table, end_offset: int, epoch: int) -> SnapshotPart:
+    """Write rows of a snapshot, as `log_rows` gives them, to a file of `table`, durably. Raises LakeError."""
+    columns = [
+        pa.repeat(pa.scalar(end_offset, pa.int64()), rows.num_rows),
+        pa.repeat(pa.scalar(epoch, pa.int32()), rows.num_rows),
+        *rows.columns,
+    ]
+    identified = pa.table(columns, schema=SNAPSHOT_SCHEMA)
+    add = write_data_file(
+        disk,
+        table,
+        snapshot_name(end_offset, epoch).removesuffix(".checkpoint"),
+        encode_parquet(identified),
+        file_statistics(identified, STATISTICS_COLUMNS).to_json(),
+        suffix=ZSTD_SUFFIX,
+    )
+    checksum, payload_bytes = payload_checksum(rows)
+    return SnapshotPart(file=add, record_count=rows.num_rows, payload_bytes=payload_bytes, checksum=checksum)

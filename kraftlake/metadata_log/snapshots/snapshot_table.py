@@ -25,16 +25,18 @@ from kraftlake.metadata_log.delta_table.commit import (
 from kraftlake.metadata_log.delta_table.data_files import is_ascending, open_live
 from kraftlake.metadata_log.delta_table.schema import holds_columns
 from kraftlake.metadata_log.delta_table.table_state import NotADeltaTableError, TableState, read_table
-from kraftlake.metadata_log.snapshots.snapshot_files import STATISTICS_COLUMNS, SnapshotPart, write_part
 from kraftlake.metadata_log.snapshots.snapshot_rows import (
     END_OFFSET,
     SNAPSHOT_SCHEMA,
+    STATISTICS_COLUMNS,
     SnapshotFacts,
+    SnapshotPart,
     groups_with,
     joined_checksum,
     log_rows,
     payload_checksum,
     rows_in_group,
+    write_part,
 )
 from kraftlake.metadata_log.storage.disk import Disk
 from kraftlake.metadata_log.storage.location import Location

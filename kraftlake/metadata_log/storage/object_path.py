@@ -145,8 +145,9 @@ class ObjectPath(Value):
                 for entry in chunk:
                     yield ObjectPath(self.bucket, entry["path"])
 
-    def open(self) -> io.RawIOBase:
+    def open(self, mode: str = "rb") -> io.RawIOBase:
         """The object as a file that reads the ranges that are asked for."""
+        assert mode == "rb", "an object is read as bytes"
         return _ObjectFile(self)
 
 

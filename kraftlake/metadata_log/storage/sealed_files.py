@@ -10,7 +10,6 @@ import errno
 import os
 import re
 import uuid
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kraftlake.metadata_log.storage.object_path import ObjectPath
@@ -31,26 +30,20 @@ def sealed_name(prefix: str, data: bytes | memoryview, suffix: str = ".parquet")
 def checked_source(place: Location) -> Any:
     """What pyarrow reads the file at `place` from; raises FileNotFoundError, OSError where it isn't what it was."""
     found = _SEALED.search(place.name)
-    if found is None:
-        return place.open() if isinstance(place, ObjectPath) else str(place)
-    tail, size = _tail_of(place)
-    if crc32c(tail) != int(found[1], 16):
-        raise OSError(errno.EIO, "its content is not what was written", str(place))
-    if len(tail) == size:
-        import pyarrow as pa
+    if found is not None:
+        tail, size = _tail_of(place)
+        if crc32c(tail) != int(found[1], 16):
+            raise OSError(errno.EIO, "its content is not what was written", str(place))
+        if len(tail) == size:
+            import pyarrow as pa
 
-        return pa.BufferReader(tail)
+            return pa.BufferReader(tail)
     return place.open() if isinstance(place, ObjectPath) else str(place)
 
 
 def _tail_of(place: Location) -> tuple[bytes, int]:
     """The last bytes of a file, and its size."""
-    if isinstance(place, ObjectPath):
-        with place.open() as file:
-            size = file.seek(0, os.SEEK_END)
-            file.seek(max(0, size - _TAIL))
-            return file.read(_TAIL) or b"", size
-    with Path(place).open("rb") as local:
-        size = os.fstat(local.fileno()).st_size
-        local.seek(max(0, size - _TAIL))
-        return local.read(_TAIL), size
+    with place.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - _TAIL))
+        return file.read(_TAIL) or b"", size

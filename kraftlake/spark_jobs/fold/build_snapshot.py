@@ -13,8 +13,7 @@ import attrs
 from kraftlake.image import ImageWriterOptions
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.log_facts import SNAPSHOTS_TABLE
-from kraftlake.metadata_log.snapshots.snapshot_files import write_part
-from kraftlake.metadata_log.snapshots.snapshot_rows import SnapshotFacts
+from kraftlake.metadata_log.snapshots.snapshot_rows import SnapshotFacts, write_part
 from kraftlake.metadata_log.snapshots.snapshot_table import SnapshotTable
 from kraftlake.metadata_log.storage.location import Location, fixed_location
 from kraftlake.runtime.arguments import whole_or_none

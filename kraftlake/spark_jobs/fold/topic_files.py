@@ -17,7 +17,7 @@ from kraftlake.image.topics.topic_values import topic_values, topics_by_name
 from kraftlake.kafka_files.snapshots.batches import MAX_RECORDS_IN_BATCH
 from kraftlake.metadata_log.delta_table.actions import AddFile
 from kraftlake.metadata_log.log_facts import SNAPSHOTS_TABLE
-from kraftlake.metadata_log.snapshots.snapshot_files import SnapshotPart, write_part
+from kraftlake.metadata_log.snapshots.snapshot_rows import SnapshotPart, write_part
 from kraftlake.metadata_log.storage.disk import disk_for
 from kraftlake.metadata_log.storage.location import lake_location
 from kraftlake.records.metadata_records import PartitionRecord, TopicRecord

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kraftlake.metadata_log.delta_table.table_state import read_commit, read_table
-from kraftlake.metadata_log.maintenance import row_compaction
+from kraftlake.metadata_log.maintenance import compaction
+from kraftlake.metadata_log.maintenance.compaction import compact_rows
 from kraftlake.metadata_log.maintenance.policy import UpkeepPolicy
-from kraftlake.metadata_log.maintenance.row_compaction import compact_rows
 from kraftlake.runtime.errors import CorruptDataError
 from kraftlake.tables.lake_table import LakeTable, TableDescription
 from tests.metadata_log.maintenance.test_derived_tables import made_of
@@ -88,7 +88,7 @@ def test_what_others_did_meanwhile_is_theirs_and_no_file_is_left(
 ) -> None:
     table = table_of(tmp_path, [1] * 8)
     before = rows_of(table.path)
-    after_another(monkeypatch, row_compaction, "write_row_file", DeltaTable(table.path).optimize.compact)
+    after_another(monkeypatch, compaction, "rewrite_row_file", DeltaTable(table.path).optimize.compact)
     assert compact_rows(table.path, DISK, POLICY).made == 0
     assert rows_of(table.path).equals(before)
     live = {Path(uri).name for uri in DeltaTable(table.path).file_uris()}
@@ -98,7 +98,7 @@ def test_what_others_did_meanwhile_is_theirs_and_no_file_is_left(
 
 def test_an_append_in_between_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = table_of(tmp_path, [1] * 8)
-    after_another(monkeypatch, row_compaction, "write_row_file", lambda: table.append(rows_at(99, 2), 99))
+    after_another(monkeypatch, compaction, "rewrite_row_file", lambda: table.append(rows_at(99, 2), 99))
     assert compact_rows(table.path, DISK, POLICY).made == 1
     assert rows_of(table.path).num_rows == 10
     assert LakeTable(EVENTS, tmp_path).last_offset() == 99

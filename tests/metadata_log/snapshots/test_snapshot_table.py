@@ -14,7 +14,7 @@ import kraftlake
 from kraftlake.api import open_source
 from kraftlake.metadata_log import SnapshotFacts
 from kraftlake.metadata_log.log import MetadataLog
-from kraftlake.metadata_log.snapshots.snapshot_files import SnapshotPart, write_part
+from kraftlake.metadata_log.snapshots.snapshot_rows import SnapshotPart, write_part
 from kraftlake.metadata_log.snapshots.snapshot_table import SnapshotTable
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import to_rows

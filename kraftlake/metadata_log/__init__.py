@@ -8,10 +8,10 @@ from kraftlake.runtime.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from kraftlake.metadata_log.append.appendable import commit_groups
-    from kraftlake.metadata_log.append.chain import Chain, ChainLink
     from kraftlake.metadata_log.append.commit_queue import GroupLimits
     from kraftlake.metadata_log.append.creation import Contents
     from kraftlake.metadata_log.append.group_commit import GroupCommit
+    from kraftlake.metadata_log.chain import Chain, ChainLink
     from kraftlake.metadata_log.delta_table.commit import UnknownOutcomeError
     from kraftlake.metadata_log.delta_table.table_state import NotADeltaTableError, TableState, read_table
     from kraftlake.metadata_log.log import MetadataLog

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from kraftlake.metadata_log.append.appendable import check_batches, checked_rows, leader_change
-from kraftlake.metadata_log.append.chain import hash_before
 from kraftlake.metadata_log.append.creation import Contents, create_lake, was_begun
 from kraftlake.metadata_log.append.extent_check import check_rows
 from kraftlake.metadata_log.append.log_file import LogFile
@@ -19,6 +18,7 @@ from kraftlake.metadata_log.append.protocol import (
     check_newest_link,
     commit_outcome,
 )
+from kraftlake.metadata_log.chain import hash_before
 from kraftlake.metadata_log.delta_table.actions import transaction
 from kraftlake.metadata_log.delta_table.commit import UnknownOutcomeError, now_ms
 from kraftlake.metadata_log.delta_table.schema import holds_columns
@@ -33,6 +33,7 @@ from kraftlake.metadata_log.log_facts import (
     LogEnd,
 )
 from kraftlake.metadata_log.reading.readable_log import ReadableLog
+from kraftlake.metadata_log.reading.tail import LogTail, tail_async
 from kraftlake.metadata_log.snapshots.snapshot_rows import SnapshotFacts
 from kraftlake.metadata_log.snapshots.snapshot_table import LakeSnapshot, SnapshotTable
 from kraftlake.metadata_log.storage.disk import Disk, Durability, disk_for
@@ -43,7 +44,6 @@ from kraftlake.runtime.arguments import whole
 from kraftlake.runtime.errors import LakeError
 
 if TYPE_CHECKING:
-    from kraftlake.metadata_log.reading.tail import LogTail
     from kraftlake.records.batch_values import BatchValues
 
 _CLAIM_RETRIES = 100
@@ -204,16 +204,12 @@ class MetadataLog(ReadableLog):
         thread. Raises OffsetError, naming the first available offset, where the log was trimmed past it; a
         compaction, a clean-up and a vacuum don't show.
         """
-        from kraftlake.metadata_log.reading.tail import LogTail
-
         return LogTail(MetadataLog.open(self._path), from_offset, timeout=timeout, poll=poll)
 
     def tail_async(
         self, from_offset: int | None = None, *, timeout: float | None = None, poll: float = 0.001
     ) -> AsyncIterator[RecordBatch]:
         """As `tail`, for an event loop; `aclose()` or leaving the loop ends it."""
-        from kraftlake.metadata_log.reading.tail import tail_async
-
         return tail_async(MetadataLog.open(self._path), from_offset, timeout=timeout, poll=poll)
 
     @property

@@ -200,14 +200,14 @@ BUGS = (
         "kraftlake/metadata_log/delta_table/table_state.py",
         "if commit.info.get(CHAIN_BEFORE, chain) != chain:",
         "if commit.info.get(CHAIN_BEFORE, chain) is None:",
-        "tests/metadata_log/append/test_chain.py",
+        "tests/metadata_log/test_chain.py",
     ),
     PlantedBug(
         "the-newest-rows-are-not-compared-with-the-chain",
         "kraftlake/metadata_log/append/protocol.py",
         "if hash_of_rows(rows, before) != chain.hash:",
         "if hash_of_rows(rows, before) == before:",
-        "tests/metadata_log/append/test_chain.py",
+        "tests/metadata_log/test_chain.py",
     ),
     PlantedBug(
         "an-offset-may-be-repeated-in-a-data-file",

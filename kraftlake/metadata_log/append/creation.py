@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import attrs
 
 from kraftlake.metadata_log.append.appendable import checked_rows, commit_groups
-from kraftlake.metadata_log.append.chain import FIRST_HASH
 from kraftlake.metadata_log.append.log_file import STATISTICS_COLUMNS, LogFile
 from kraftlake.metadata_log.append.protocol import end_facts, write_log_file
+from kraftlake.metadata_log.chain import FIRST_HASH
 from kraftlake.metadata_log.delta_table.commit import CommitConflictError, UnknownOutcomeError, create_table, disk_fault
 from kraftlake.metadata_log.delta_table.table_state import LOG_FOLDER, NotADeltaTableError, TableState, read_table
 from kraftlake.metadata_log.log_facts import (

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 import attrs
 import pyarrow as pa
 
-from kraftlake.metadata_log.append.chain import FIRST_HASH, hash_of_columns, hash_of_rows
 from kraftlake.metadata_log.append.one_block_file import encode_one_block, fits_one_block
+from kraftlake.metadata_log.chain import FIRST_HASH, hash_of_columns, hash_of_rows
 from kraftlake.metadata_log.delta_table.data_files import encode_parquet
 from kraftlake.metadata_log.delta_table.statistics import column_statistics, file_statistics
 from kraftlake.records.batch import RecordBatch

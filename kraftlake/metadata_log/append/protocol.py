@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kraftlake.metadata_log.append.chain import FIRST_HASH, Chain, hash_of_rows
 from kraftlake.metadata_log.append.log_file import LogFile
+from kraftlake.metadata_log.chain import FIRST_HASH, Chain, hash_of_rows
 from kraftlake.metadata_log.delta_table.actions import AddFile, Commit, TableMetadata, transaction
 from kraftlake.metadata_log.delta_table.commit import (
     CommitConflictError,

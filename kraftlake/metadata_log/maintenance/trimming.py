@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import attrs
 import pyarrow as pa
 
-from kraftlake.metadata_log.append.chain import Chain, ChainLink, chain_base, hash_of_rows
+from kraftlake.metadata_log.chain import Chain, ChainLink, chain_base, hash_of_rows
 from kraftlake.metadata_log.delta_table.actions import TableMetadata
 from kraftlake.metadata_log.delta_table.commit import commit_beside_writers, commit_info, now_ms
 from kraftlake.metadata_log.delta_table.data_files import DataFileGoneError, OffsetSpan, check_contiguous, scan

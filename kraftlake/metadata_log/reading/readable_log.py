@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from kraftlake.metadata_log.chain import Chain, chain_base
 from kraftlake.metadata_log.delta_table.actions import Commit
 from kraftlake.metadata_log.delta_table.data_files import DataFileGoneError, OffsetSpan, check_contiguous, scan
+from kraftlake.metadata_log.delta_table.statistics import may_hold_time_before
 from kraftlake.metadata_log.delta_table.table_state import TableState, read_table
 from kraftlake.metadata_log.delta_table.tombstones import Tombstones
 from kraftlake.metadata_log.log_facts import CLUSTER_ID, COMMITTED_TO, LOG_TABLE, ROLE, START_OFFSET, LogEnd
@@ -20,7 +22,6 @@ from kraftlake.runtime.arrow import pc
 from kraftlake.runtime.errors import CorruptDataError, LakeError, OffsetError, UsageError
 
 if TYPE_CHECKING:
-    from kraftlake.metadata_log.append.chain import Chain
     from kraftlake.records.batch_values import BatchValues
 
 _LOOK_AHEAD_ROWS = 4_096
@@ -82,16 +83,12 @@ class ReadableLog:
 
     @property
     def chain(self) -> Chain | None:
-        """The chain of hashes over the log's rows: see `kraftlake.metadata_log.append.chain`."""
-        from kraftlake.metadata_log.append.chain import Chain
-
+        """The chain of hashes over the log's rows: see `kraftlake.metadata_log.chain`."""
         return Chain.of(self._state)
 
     @property
     def chain_base(self) -> int | None:
         """The chain's hash before the first row that the log holds of it; None where a trim did not keep it."""
-        from kraftlake.metadata_log.append.chain import chain_base
-
         return chain_base(self._state)
 
     def refresh(self) -> int:
@@ -165,8 +162,6 @@ class ReadableLog:
 
         Batches without a time are passed over. Raises OffsetError when there is no such batch.
         """
-        from kraftlake.metadata_log.delta_table.statistics import may_hold_time_before
-
         time_ms = whole(time_ms, "a time in milliseconds since 1970")
         wanted = _schema_of(["offset", "batch", "timestamp"])
         held = self._spans(self.start_offset, self.end_offset - 1)

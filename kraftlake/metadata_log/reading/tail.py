@@ -5,7 +5,6 @@ The next version is opened by its name, so that waiting costs an attempt to open
 
 from __future__ import annotations
 
-import asyncio
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -176,6 +175,8 @@ async def tail_async(
     poll: float,
 ) -> AsyncIterator[RecordBatch]:
     """As `LogTail`, for an event loop: files are read in a thread, waiting doesn't block; `aclose()` ends it."""
+    import asyncio  # takes 20 ms, which only an event loop is to pay
+
     check_waits(timeout, poll)
     cursor = await asyncio.to_thread(TailCursor, log, from_offset, poll)
     loop = asyncio.get_running_loop()

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from kraftlake.metadata_log.append.chain import FIRST_HASH, hash_of_rows
+from kraftlake.metadata_log.chain import FIRST_HASH, hash_of_rows
 from kraftlake.metadata_log.delta_table import table_state as delta_log
 from kraftlake.metadata_log.delta_table.table_state import NotADeltaTableError, TableState, commit_path, read_table
 from kraftlake.metadata_log.log import MetadataLog

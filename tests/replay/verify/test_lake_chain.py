@@ -16,8 +16,8 @@ from kraftlake.records.rows import LOG_SCHEMA
 from kraftlake.replay import import_source
 from kraftlake.replay.imports.kept_snapshot import keep_snapshot
 from kraftlake.runtime.errors import UsageError
-from tests.metadata_log.append.test_chain import forget_chain
 from tests.metadata_log.log_batches import UnsyncedDisk, data_batch, noop_batch
+from tests.metadata_log.test_chain import forget_chain
 from tests.metadata_log.unsealed import unseal
 from tests.replay.made_logs import reference_image, small_log
 from tests.replay.sample_logs import copy_of, directory_of

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kraftlake.metadata_log import Contents, MetadataLog, SnapshotFacts, Upkeep, UpkeepPolicy
-from kraftlake.metadata_log.append.chain import FIRST_HASH, ChainLink, hash_of_columns, hash_of_rows
+from kraftlake.metadata_log.chain import FIRST_HASH, ChainLink, hash_of_columns, hash_of_rows
 from kraftlake.metadata_log.delta_table.actions import SEAL
 from kraftlake.metadata_log.delta_table.table_state import commit_path
 from kraftlake.records.batch import RecordBatch

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
@@ -13,29 +13,20 @@ from kraftlake.records.rows import LOG_SCHEMA, to_rows
 from kraftlake.runtime.arrow import pc
 from kraftlake.runtime.errors import ImportConflictError, LakeError
 
+if TYPE_CHECKING:
+    from kraftlake.records.batch_values import BatchValues
+
 MAX_COMMIT_ROWS = 200_000
 MAX_COMMIT_BYTES = 64 * 1024 * 1024
 """The bounds of one commit of a bulk import, which is built in memory and read as one micro-batch."""
 
 
-class Appendable(Protocol):
-    """Whole batches: one, or many that follow each other."""
-
-    @property
-    def record_count(self) -> int:
-        """The number of records."""
-
-    @property
-    def payload_bytes(self) -> int:
-        """The size of their values in bytes."""
+BatchesT = TypeVar("BatchesT", bound="RecordBatch | BatchValues")
 
 
-PartT = TypeVar("PartT", bound=Appendable)
-
-
-def commit_groups(parts: Iterable[PartT]) -> Iterator[list[PartT]]:
+def commit_groups(parts: Iterable[BatchesT]) -> Iterator[list[BatchesT]]:
     """Cut batches, in order, into groups for one `append` each; no element is split, however large."""
-    group: list[PartT] = []
+    group: list[BatchesT] = []
     rows = size = 0
     for part in parts:
         if group and (rows + part.record_count > MAX_COMMIT_ROWS or size + part.payload_bytes > MAX_COMMIT_BYTES):

@@ -38,19 +38,18 @@ def misplaced_rows(state: TableState) -> str | None:
 def _whole_extent(state: TableState) -> Extent:
     """What all files hold, those that don't say it by their footers."""
     extent = state.files.extent()
-    lows, highs, records = [], [], extent.records
+    ends, records = [], extent.records
     for path in extent.vague:
         parquet = open_live(state.path / path)
         records += parquet.metadata.num_rows
         for bounds in integer_bounds(parquet, "offset"):
             if bounds is None:
                 raise CorruptDataError(f"{state.path / path} doesn't say which offsets it holds, nor does its commit.")
-            lows.append(bounds[0])
-            highs.append(bounds[1])
+            ends.append(bounds)
     if extent.highest >= 0:
-        lows.append(extent.lowest)
-        highs.append(extent.highest)
-    return Extent(lowest=min(lows, default=-1), highest=max(highs, default=-1), records=records, vague=())
+        ends.append((extent.lowest, extent.highest))
+    lowest, highest = min((low for low, _ in ends), default=-1), max((high for _, high in ends), default=-1)
+    return Extent(lowest=lowest, highest=highest, records=records, vague=())
 
 
 def _sentence(state: TableState, offset: int, but: str) -> str:

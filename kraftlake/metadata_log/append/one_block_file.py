@@ -57,26 +57,19 @@ def _bits(values: Sequence[bool]) -> bytes:
     return sum(bit << at for at, bit in enumerate(values)).to_bytes((len(values) + 7) // 8, "little")
 
 
-def _texts(values: Sequence[bytes]) -> bytes:
-    return b"".join([part for value in values for part in (len(value).to_bytes(4, "little"), value)])
+def _texts(values: Sequence[bytes | str]) -> bytes:
+    encoded = [value.encode() if isinstance(value, str) else value for value in values]
+    return b"".join([part for value in encoded for part in (len(value).to_bytes(4, "little"), value)])
 
 
-def _strings(values: Sequence[str]) -> bytes:
-    return _texts([value.encode() for value in values])
-
-
-_MICROSECONDS_UTC = b"\x8c\x11\x1c\x2c\x00\x00\x00\x00"  # a union's field 8: adjusted to UTC, unit's field 2
+_TIME = b"\x8c\x11\x1c\x2c\x00\x00\x00\x00"  # a union's field 8: adjusted to UTC, its unit microseconds
 _FORMS: dict[pa.DataType, tuple[int, bytes, Callable[[Sequence[Any]], bytes]]] = {
     pa.bool_(): (0, b"", _bits),
     pa.int16(): (1, _field(2, _I32, _number(16)) + _field(4, _STRUCT, b"\xac\x13\x10\x11\x00\x00"), _numbers("i")),
     pa.int32(): (1, b"", _numbers("i")),
     pa.int64(): (2, b"", _numbers("q")),
-    pa.timestamp("us", tz="UTC"): (
-        2,
-        _field(2, _I32, _number(10)) + _field(4, _STRUCT, _MICROSECONDS_UTC),
-        _numbers("q"),
-    ),
-    pa.string(): (6, _field(2, _I32, _number(0)) + _field(4, _STRUCT, b"\x1c\x00\x00"), _strings),
+    pa.timestamp("us", tz="UTC"): (2, _field(2, _I32, _number(10)) + _field(4, _STRUCT, _TIME), _numbers("q")),
+    pa.string(): (6, _field(2, _I32, _number(0)) + _field(4, _STRUCT, b"\x1c\x00\x00"), _texts),
     pa.binary(): (6, b"", _texts),
 }
 """Of each type of a column: Parquet's physical type, converted and logical type in a schema, and the plain form."""
@@ -124,11 +117,8 @@ _PAGE_LEVELS = _field(1, _I32, _number(0)) + _field(1, _I32, _number(3)) + _fiel
 
 def fits_one_block(columns: Mapping[str, list[Any]]) -> bool:
     """Whether rows, column by column, are few and small enough."""
-    rows = len(columns["offset"])
-    return (
-        rows * _ROW_BYTES <= MOST_BYTES
-        and rows * _ROW_BYTES + sum(map(len, columns["payload"])) + sum(map(len, columns["type"])) <= MOST_BYTES
-    )
+    texts = sum(map(len, columns["payload"])) + sum(map(len, columns["type"]))
+    return len(columns["offset"]) * _ROW_BYTES + texts <= MOST_BYTES
 
 
 def encode_one_block(columns: Mapping[str, list[Any]]) -> bytes:

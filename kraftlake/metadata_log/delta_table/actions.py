@@ -6,7 +6,7 @@ Source: the Delta transaction log protocol, sections "Actions" and "Per-file Sta
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -87,9 +87,14 @@ class AddFile(Value):
             raise LakeError(f"{file} deletes rows by a deletion vector, which this release can't read.")
         if fields.get("partitionValues"):
             raise LakeError(f"{file} adds a partitioned file; the tables of a lake have no partitions.")
+        return cls.at(check_data_path(fields["path"], file), fields)
+
+    @classmethod
+    def at(cls, path: str, fields: Mapping[str, Any]) -> AddFile:
+        """From the fields of an add whose decoded path is `path`."""
         return cls(
-            path=check_data_path(fields["path"], file),
-            size=fields["size"],
+            path=path,
+            size=fields["size"] or 0,
             modification_time=fields["modificationTime"] or 0,
             data_change=fields.get("dataChange", True) is not False,
             stats=fields.get("stats"),
@@ -218,18 +223,12 @@ def transaction(app_id: str, version: int, time: int) -> dict[str, Any]:
     return {"txn": {"appId": app_id, "version": version, "lastUpdated": time}}
 
 
-def encode_commit(actions: Iterable[Mapping[str, Any]], table: str, version: int) -> bytes:
+def encode_commit(actions: Sequence[Mapping[str, Any]], table: str, version: int) -> bytes:
     """The content of a commit file: one action a line. A commitInfo seals all others for this version of `table`."""
-    lines: list[str] = []
-    info: Mapping[str, Any] | None = None
-    for action in actions:
-        if "commitInfo" in action:
-            info = action["commitInfo"]
-        else:
-            lines.append(_dumps(action))
-    if info is not None:
-        lines.insert(0, _dumps({"commitInfo": {**info, SEAL: _seal(lines, table, version)}}))
-    return "".join(f"{line}\n" for line in lines).encode()
+    lines = [_dumps(action) for action in actions if "commitInfo" not in action]
+    sealed = {SEAL: _seal(lines, table, version)}
+    infos = [_dumps({"commitInfo": action["commitInfo"] | sealed}) for action in actions if "commitInfo" in action]
+    return "".join(f"{line}\n" for line in [*infos, *lines]).encode()
 
 
 def _seal(lines: Iterable[str], table: str, version: int) -> int:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from kraftlake.metadata_log.delta_table.actions import SEAL, Protocol, TableMetadata, check_data_path
 from kraftlake.metadata_log.delta_table.live_files import ADD_SCHEMA, LiveFiles
 from kraftlake.metadata_log.delta_table.tombstones import REMOVE_SCHEMA, Tombstones
-from kraftlake.metadata_log.storage.location import Location, open_parquet_file
+from kraftlake.metadata_log.storage.location import Location, leaf_paths, open_parquet_file
 from kraftlake.records.crc32c import crc32c
 from kraftlake.runtime.arrow import pc, pq
 from kraftlake.runtime.errors import CorruptDataError, LakeError
@@ -124,8 +124,7 @@ def _actions(parquet: pq.ParquetFile) -> Iterable[tuple[str, dict[str, Any]]]:
 
 def _row_groups_with(parquet: pq.ParquetFile, leaf: str) -> list[int]:
     """The row groups in which a column isn't null everywhere, as far as their statistics say."""
-    metadata = parquet.metadata
-    paths = [metadata.schema.column(index).path for index in range(metadata.num_columns)]
+    metadata, paths = parquet.metadata, leaf_paths(parquet)
     if leaf not in paths:
         return list(range(metadata.num_row_groups))
     position = paths.index(leaf)

@@ -201,7 +201,8 @@ def commit(
     except FileExistsError as fault:
         raise CommitConflictError(state.path, version) from fault
     except UnconfirmedWriteError as fault:
-        raise UnknownOutcomeError(target, commit_id_of(actions), fault) from fault
+        commit_id = next((str(action["commitInfo"]["txnId"]) for action in actions if "commitInfo" in action), "")
+        raise UnknownOutcomeError(target, commit_id, fault) from fault
     except OSError as fault:
         raise disk_fault(target, fault) from fault
     state.apply(commit_of(actions, version, str(target)))
@@ -252,11 +253,6 @@ def _check_there(table: Location, actions: Sequence[Mapping[str, Any]], now: int
         path = table / unquote(add["path"])
         if not path.exists():
             raise VacuumedFileError(path, now - add["modificationTime"])
-
-
-def commit_id_of(actions: Sequence[Mapping[str, Any]]) -> str:
-    """The unique id of a commit; empty for actions without a commitInfo."""
-    return next((str(action["commitInfo"]["txnId"]) for action in actions if "commitInfo" in action), "")
 
 
 def commit_info(operation: str, parameters: Mapping[str, str], *, blind_append: bool = False) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import attrs
 import pyarrow as pa
 
 from kraftlake.metadata_log.delta_table.actions import AddFile
-from kraftlake.metadata_log.storage.location import Location, open_parquet_file
+from kraftlake.metadata_log.storage.location import Location, leaf_paths, open_parquet_file
 from kraftlake.runtime.arrow import pc, pq
 from kraftlake.runtime.errors import CorruptDataError
 from kraftlake.runtime.value import Value
@@ -175,8 +175,7 @@ def open_live(path: Location) -> pq.ParquetFile:
 
 def integer_bounds(parquet: pq.ParquetFile, column: str) -> list[tuple[int, int] | None]:
     """Smallest and largest value of an integer column in each row group, None where the file doesn't say."""
-    metadata = parquet.metadata
-    names = [metadata.schema.column(index).path for index in range(metadata.num_columns)]
+    metadata, names = parquet.metadata, leaf_paths(parquet)
     if column not in names:
         return [None] * metadata.num_row_groups
     position = names.index(column)

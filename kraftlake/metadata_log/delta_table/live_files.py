@@ -7,6 +7,7 @@ the text of all adds at once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import attrs
 import pyarrow as pa
@@ -126,7 +127,7 @@ class LiveFiles(Mapping[str, AddFile]):
         found = table.filter(pc.equal(table.column("path"), path)).to_pylist()
         if not found:
             raise KeyError(path)
-        return _add(found[0])
+        return _file(found[0])
 
     def __iter__(self) -> Iterator[str]:
         yield from self._table().column("path").to_pylist()
@@ -135,7 +136,7 @@ class LiveFiles(Mapping[str, AddFile]):
         """Every file as an object."""
         if self._load is None and not self._columns:  # columns of objects would make pyarrow import pandas
             return list(self._newest.values())
-        return [_add(fields) for fields in self._table().to_pylist()]
+        return [_file(fields) for fields in self._table().to_pylist()]
 
     def items(self) -> list[tuple[str, AddFile]]:  # type: ignore[override]
         """Every file by its path."""
@@ -189,7 +190,7 @@ def _with_bounds(table: pa.Table) -> pa.Table:
     stats = table.column("stats").combine_chunks()
     found = pc.extract_regex(stats, _OWN_STATISTICS)
     if found.null_count:
-        spans = [offset_span(_add(fields)) for fields in table.to_pylist()]
+        spans = [offset_span(_file(fields)) for fields in table.to_pylist()]
         bounds = {
             "low": [span.low for span in spans],
             "high": [span.high for span in spans],
@@ -204,21 +205,15 @@ def _with_bounds(table: pa.Table) -> pa.Table:
     return table
 
 
-def _add(fields: Mapping[str, object]) -> AddFile:
-    return AddFile(
-        path=fields["path"],  # type: ignore[arg-type]
-        size=fields["size"] or 0,  # type: ignore[arg-type]
-        modification_time=fields["modificationTime"] or 0,  # type: ignore[arg-type]
-        data_change=fields["dataChange"] is not False,
-        stats=fields["stats"],  # type: ignore[arg-type]
-    )
-
-
-def _span(fields: Mapping[str, object]) -> OffsetSpan:
+def _span(fields: Mapping[str, Any]) -> OffsetSpan:
     return OffsetSpan(
-        file=_add(fields),
-        low=fields["low"],  # type: ignore[arg-type]
-        high=fields["high"],  # type: ignore[arg-type]
-        first_batch=fields["first_batch"],  # type: ignore[arg-type]
-        rows=fields["records"],  # type: ignore[arg-type]
+        file=_file(fields),
+        low=fields["low"],
+        high=fields["high"],
+        first_batch=fields["first_batch"],
+        rows=fields["records"],
     )
+
+
+def _file(fields: Mapping[str, Any]) -> AddFile:
+    return AddFile.at(fields["path"], fields)

@@ -32,7 +32,7 @@ def vacuum(table: Location, disk: Disk, policy: UpkeepPolicy, *, dry_run: bool =
     """
     try:
         found = [path for path in table.iterdir() if path.suffix == ".parquet"]
-        temporary = [path for path in (table / LOG_FOLDER).iterdir() if _is_temporary(path.name)]
+        found += [path for path in (table / LOG_FOLDER).iterdir() if _is_temporary(path.name)]
     except FileNotFoundError:
         return Vacuum()  # a table that the lake does not have yet
     except OSError as fault:
@@ -56,11 +56,6 @@ def vacuum(table: Location, disk: Disk, policy: UpkeepPolicy, *, dry_run: bool =
             kept += 1
         else:
             (orphans if tombstone is None else removed).append(path)
-    for path in temporary:
-        if _age_of(path, now) < policy.orphan_age_ms:
-            kept += 1
-        else:
-            orphans.append(path)
     if not dry_run:
         _delete(disk, removed)
         # A writer that was suspended for longer than the bound may have gone on, and committed, by now.

@@ -221,9 +221,11 @@ class SnapshotTable:
 
     def rows(self, end_offset: int) -> pa.Table:
         """The rows of one snapshot as LOG_SCHEMA has them, sorted by offset; raises CorruptDataError."""
-        tables = [rows for file in self._files_of(end_offset) for rows in self._read(file, end_offset)]
-        if not tables:
-            return LOG_SCHEMA.empty_table()
+        tables = [LOG_SCHEMA.empty_table()]
+        for file in self._files_of(end_offset):
+            path = self.path / file.path
+            parquet = open_live(path)
+            tables += [rows_in_group(parquet, path, group, end_offset) for group, _ in groups_with(parquet, end_offset)]
         rows = pa.concat_tables(tables)
         return rows if is_ascending(rows.column("offset")) else rows.sort_by("offset")
 
@@ -307,12 +309,6 @@ class SnapshotTable:
                     offsets = pa.schema([LOG_SCHEMA.field("offset")])
                     found += rows_in_group(parquet, path, group, end_offset, offsets).num_rows
         return found
-
-    def _read(self, file: AddFile, end_offset: int) -> Iterator[pa.Table]:
-        path = self.path / file.path
-        parquet = open_live(path)
-        for group, _ in groups_with(parquet, end_offset):
-            yield rows_in_group(parquet, path, group, end_offset)
 
 
 @attrs.frozen

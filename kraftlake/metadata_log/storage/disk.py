@@ -97,10 +97,8 @@ class Disk:
                 self.link(temporary, path)
             except OSError as fault:
                 # A link may report a fault although it was made (a time-out, a lost reply): what is there decides.
-                if (found := _read_back(path, fault)) is None:
+                if not _was_written(path, data, fault):
                     raise
-                if found != data:
-                    raise FileExistsError(*fault.args) from fault
             try:
                 self.fsync(path.parent)
             except OSError as fault:
@@ -188,11 +186,8 @@ class ObjectStoreDisk(Disk):
             except PermissionError:
                 raise
             except OSError as fault:
-                found = _read_back(path, fault)
-                if found == data:
+                if _was_written(path, data, fault):
                     return None
-                if found is not None:
-                    raise FileExistsError(*fault.args) from fault
                 if not tries_left:
                     raise UnconfirmedWriteError(*fault.args) from fault
         return None
@@ -210,18 +205,24 @@ def disk_for(place: Location, durability: Durability = "fsync") -> Disk:
     return ObjectStoreDisk(durability) if isinstance(place, ObjectPath) else ConcurrentDisk(durability)
 
 
-def _read_back(path: Location, fault: OSError) -> bytes | None:
-    """The content of `path` after a write that reported a fault, None without a file."""
+def _was_written(path: Location, data: bytes, fault: OSError) -> bool:
+    """Whether `path` holds `data` after a write that reported a fault; False where nothing is there.
+
+    Raises FileExistsError where another writer's file is there, UnconfirmedWriteError where this can't be read.
+    """
     try:
-        return path.read_bytes()
+        found = path.read_bytes()
     except FileNotFoundError:
-        return None
+        return False
     except OSError:
         raise UnconfirmedWriteError(*fault.args) from fault
+    if found != data:
+        raise FileExistsError(*fault.args) from fault
+    return True
 
 
-def _temporary_beside(path: Location) -> Location:
-    return path.with_name(f".{path.name}.{os.urandom(16).hex()}.tmp")
+def _temporary_beside(path: Location) -> Path:
+    return _local(path).with_name(f".{path.name}.{os.urandom(16).hex()}.tmp")
 
 
 def _local(path: Location) -> Path:

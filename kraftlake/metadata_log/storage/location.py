@@ -1,6 +1,6 @@
 """Where a lake lies: a folder on a disk, or a prefix in an object store. Both are asked by the same names.
 
-What the log uses of either: `/`, `name`, `suffix`, `parent`, `with_name`, `read_bytes`, `exists`, `iterdir`, `str`.
+What the log uses of either: `/`, `name`, `suffix`, `parent`, `read_bytes`, `exists`, `iterdir`, `open`, `str`.
 Writing goes through a `Disk`.
 """
 
@@ -80,7 +80,11 @@ def open_parquet_file(place: Location, *, dictionaries: Collection[str] = ()) ->
     parquet = pq.ParquetFile(source, page_checksum_verification=True)
     if not dictionaries:
         return parquet
-    leaves = parquet.metadata.schema
-    paths = [leaves.column(index).path for index in range(len(leaves))]
-    chosen = [path for path in paths if path.partition(".")[0] in dictionaries]
+    chosen = [path for path in leaf_paths(parquet) if path.partition(".")[0] in dictionaries]
     return pq.ParquetFile(source, metadata=parquet.metadata, read_dictionary=chosen, page_checksum_verification=True)
+
+
+def leaf_paths(parquet: pq.ParquetFile) -> list[str]:
+    """The dotted paths of a file's columns, in their order."""
+    schema = parquet.metadata.schema
+    return [schema.column(index).path for index in range(len(schema))]

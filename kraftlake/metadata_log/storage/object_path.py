@@ -81,10 +81,6 @@ class ObjectPath(Value):
         """The prefix before the last slash."""
         return ObjectPath(self.bucket, self.key.rpartition("/")[0])
 
-    def with_name(self, name: str) -> ObjectPath:
-        """Another name beside this one."""
-        return self.parent / name
-
     def read_bytes(self) -> bytes:
         """The whole object; raises FileNotFoundError, OSError when the store refuses."""
         with _requests(self) as obstore:

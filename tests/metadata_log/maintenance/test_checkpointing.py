@@ -116,7 +116,7 @@ def test_opening_behind_a_checkpoint_lists_nothing_and_reads_no_files(
     )  # fmt: skip
 
 
-def test_a_handle_lists_and_looks_at_the_files_before_its_first_append_only(
+def test_a_handle_lists_before_its_first_append_only_and_looks_at_the_files_again_after_commits_of_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = grown(tmp_path / "lake", 15)
@@ -140,10 +140,12 @@ def test_a_handle_lists_and_looks_at_the_files_before_its_first_append_only(
     monkeypatch.undo()
     other.refresh()
     other.append([data_batch(18)])
+    looked: list[object] = []
     monkeypatch.setattr("kraftlake.metadata_log.delta_table.table_state.list_log", refuse)
-    monkeypatch.setattr("kraftlake.metadata_log.log.check_rows", refuse)
+    monkeypatch.setattr("kraftlake.metadata_log.log.check_rows", looked.append)
     log.refresh()
     log.append([data_batch(19)])
+    assert len(looked) == 1, "another writer's rows are looked at"
     assert MetadataLog.open(log.path).end_offset == 20
 
 

@@ -1,4 +1,4 @@
-"""The chain of hashes over a log's rows, which binds each commit to all rows before it, whatever files hold them.
+"""The chain of hashes over a log's rows, which binds each commit to all rows before it, in any arrangement of files.
 
 The hash after a row depends on every row from the chain's start up to that one, and on nothing else: not on how rows
 were committed, nor on files. It survives compaction and checkpoints as a txn action, and a trim as a table property.

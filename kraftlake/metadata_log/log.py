@@ -89,7 +89,7 @@ class MetadataLog(ReadableLog):
     def open(cls, path: str | Location, *, disk: Disk | None = None, durability: Durability = "fsync") -> MetadataLog:
         """Open the lake at `path`, a folder or a URI.
 
-        Raises LakeError saying what is there instead, CorruptDataError for a torn one.
+        Raises LakeError that names what lies there instead of a lake, CorruptDataError for a torn lake.
         """
         path = lake_location(path)
         try:
@@ -200,7 +200,7 @@ class MetadataLog(ReadableLog):
         """The whole batches from the one that holds `from_offset` on, then each new one when it is committed.
 
         None starts at the end. Looks for the next version each `poll` seconds; ends when nothing came for `timeout`
-        seconds (None: never; 0: at the end of what is there), or by `close`. It has a handle of its own, for one
+        seconds (None: never; 0: at the end of the log), or by `close`. It has a handle of its own, for one
         thread. Raises OffsetError, naming the first available offset, where the log was trimmed past it; a
         compaction, a clean-up and a vacuum don't show.
         """
@@ -228,7 +228,7 @@ class MetadataLog(ReadableLog):
         return () if table is None else table.damaged()
 
     def add_snapshot(self, snapshot: SnapshotFacts, batches: Iterable[RecordBatch | BatchValues]) -> bool:
-        """Keep a snapshot, with all of its batches, control ones too, in one commit of table `snapshots`.
+        """Add a snapshot with all of its batches, control batches too, in one commit of the table `snapshots`.
 
         Returns False when the lake has the same one already. Raises ImportConflictError when it has another one with
         this end offset, LakeError when the disk refuses.

@@ -1,6 +1,6 @@
 """The queue of a group commit: batches with assigned offsets, grouped into commits by size and delay. No I/O.
 
-Times are seconds of any one clock of the caller.
+Times are seconds of one clock, which the caller chooses.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ class PendingAppend:
 class CommitQueue:
     """Batches of one epoch in the order of their offsets, which go on from `end_offset` without a gap.
 
-    What was taken counts as waiting until it is `settled`. Invariant: the waiting are at most the limits' number, and
-    at most their bytes unless one batch alone is larger.
+    A taken batch counts as waiting until its group is settled. Invariant: the waiting batches are within the limits in
+    number, and in bytes unless one batch alone is larger.
     """
 
     def __init__(self, limits: GroupLimits, *, end_offset: int, epoch: int) -> None:
@@ -78,7 +78,7 @@ class CommitQueue:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing waits or is being committed."""
+        """Whether no batch waits or is being committed."""
         return not self._waiting and not self._taken
 
     def offer(self, messages: Sequence[ApiMessageAndVersion], timestamp: int, now: float) -> PendingAppend:
@@ -133,7 +133,7 @@ class CommitQueue:
         return taken
 
     def drop(self) -> list[PendingAppend]:
-        """Forget everything, because the log can't be appended to any more; returns what was waiting, in order."""
+        """Empty the queue, because the log can't be appended to any more; returns the batches in order."""
         dropped = [*self._taken, *self._waiting]
         self._taken = []
         self._waiting.clear()

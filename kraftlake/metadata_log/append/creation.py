@@ -1,4 +1,4 @@
-"""Creating a lake, empty or with contents; a lake exists with all of its contents, or not at all."""
+"""Creating a lake, empty or with contents: it exists with all of its contents, or not at all."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 class Contents:
     """The contents of a new lake: batches that continue from its start offset without a gap, and snapshots.
 
-    Each snapshot comes with all of its batches, control ones too.
+    Each snapshot comes with all of its batches, control batches too.
     """
 
     batches: Iterable[RecordBatch | BatchValues] = ()
@@ -65,7 +65,7 @@ def create_lake(
     """
     if role not in ROLES or start_offset < 0:
         raise UsageError(f"A lake's role is one of {', '.join(ROLES)} and its start offset at least 0.")
-    # Version 0 alone doesn't tell: an old lake's may have been cleaned up behind a checkpoint.
+    # A missing version 0 proves nothing: an old lake's may have been cleaned up behind a checkpoint.
     with contextlib.suppress(NotADeltaTableError):
         read_table(path / LOG_TABLE)
         raise LakeError(f"There is a lake at {path} already.")
@@ -111,7 +111,7 @@ def _written(path: Location, disk: Disk, start_offset: int, contents: Contents) 
 
 @contextlib.contextmanager
 def _emptied_on_failure(path: Location, *, keep_folder: bool) -> Iterator[None]:
-    """Remove what a lake that could not be made would leave on a disk, unless it may have been made after all."""
+    """Remove the files of a lake that could not be made from a disk, unless it may have been made after all."""
     try:
         yield
     except UnknownOutcomeError:
@@ -127,7 +127,7 @@ def _emptied_on_failure(path: Location, *, keep_folder: bool) -> Iterator[None]:
 
 
 def _make_folder(path: Location, disk: Disk) -> None:
-    """Make the folder, or take one that is empty or holds only what an interrupted creation leaves.
+    """Make the folder, or take one that is empty or holds only the leftovers of an interrupted creation.
 
     The folder is its owner's alone. Raises LakeError when something else is in the way or the disk refuses.
     """
@@ -155,7 +155,7 @@ def _make_folder(path: Location, disk: Disk) -> None:
 
 
 def was_begun(path: Location) -> bool:
-    """Whether a folder holds what an interrupted creation of a lake leaves, and nothing else."""
+    """Whether a folder holds leftovers of an interrupted creation of a lake, and nothing else."""
     if isinstance(path, ObjectPath) or not path.is_dir():
         return False
     entries = list(path.rglob("*"))
@@ -163,7 +163,7 @@ def was_begun(path: Location) -> bool:
 
 
 def _is_left_over(lake: Path, entry: Path) -> bool:
-    """Whether a creation that didn't get to its commit may have left this: folders, and commits under other names.
+    """Whether a creation that was interrupted before its commit may have left this: a folder or a temporary file.
 
     A creation never leaves a symbolic link; a foreign one would choose where the lake's secrets are written.
     """

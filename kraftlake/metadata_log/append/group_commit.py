@@ -121,15 +121,15 @@ class GroupCommit:
                 self._changed.wait(None if due is None else due - now)
 
     def _fail(self, fault: BaseException) -> None:
-        told = fault
-        if not isinstance(told, KraftlakeError):
-            told = LakeError(f"Appending to {self._log.path} failed: {fault!r}.")
-            told.__cause__ = fault
+        known = fault
+        if not isinstance(known, KraftlakeError):
+            known = LakeError(f"Appending to {self._log.path} failed: {fault!r}.")
+            known.__cause__ = fault
         with self._changed:
-            self._fault = told
+            self._fault = known
             dropped = self._queue.drop()
             self._changed.notify_all()
         for pending in dropped:
-            pending.done.set_exception(told)
+            pending.done.set_exception(known)
         if self._on_failure is not None:
-            self._on_failure(told)
+            self._on_failure(known)

@@ -1,4 +1,4 @@
-"""Committing to a log with concurrent writers: which commits may come in between, and which fence a writer.
+"""Committing to a log with concurrent writers: which commits of others an append tolerates, and which fence a writer.
 
 Only the compare-and-set on the table's version decides. A writer that loses it reads the commits in between by name:
 maintenance leaves the log's end and epoch as they were, so the append is tried at the next version; anything else means
@@ -111,7 +111,7 @@ def _after_maintenance(state: TableState, version: int) -> TableState:
     """The state after the version that was taken, if that one left everything that an append relies on."""
     between = read_commit(state.path, version)
     if between is None:
-        # Cleaned up behind a checkpoint: what came in between can't be told apart any more, only what came of it.
+        # Cleaned up behind a checkpoint: the commits in between can't be read any more, only the state after them.
         fresh = read_table(state.path)
         same = LogEnd.of(fresh) == LogEnd.of(state) and _is_same_table(fresh.metadata, state)
     else:
@@ -144,7 +144,7 @@ def is_maintenance(commit: Commit, before: TableState) -> bool:
 
 
 def _is_same_table(metadata: TableMetadata, before: TableState) -> bool:
-    """Whether a table kept what makes it this log: id, columns, cluster, role; its start may only have risen."""
+    """Whether a table is still this log: same id, columns, cluster and role; its start offset may only have risen."""
     was, now = before.metadata.configuration, metadata.configuration
     start = now.get(START_OFFSET, "")
     return (
@@ -171,7 +171,9 @@ def commit_outcome(table: Location, fault: UnknownOutcomeError) -> bool | None:
 
 
 def check_newest_link(state: TableState) -> None:
-    """Raise CorruptDataError unless the newest rows continue the log's chain, as far as their commit is still there.
+    """Raise CorruptDataError unless the newest rows continue the log's chain.
+
+    Nothing is checked where their commit was cleaned up.
 
     A writer checks this once: otherwise its rows could be bound to another, or a shortened, log.
     """

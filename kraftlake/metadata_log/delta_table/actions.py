@@ -119,7 +119,7 @@ class AddFile(Value):
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
 class RemoveFile(Value):
-    """A file that is no part of a table any more since `deletion_timestamp` (epoch ms, None where nothing tells)."""
+    """A file that was removed from a table at `deletion_timestamp` (epoch ms, None where unknown)."""
 
     path: str
     deletion_timestamp: int | None

@@ -1,7 +1,7 @@
 """Reading a classic checkpoint of a Delta table: Parquet files, in one or several parts, that hold a whole state.
 
-Opening one reads what it says of the table, which is little whatever the number of its files; those are read when they
-are asked for. Source: the Delta transaction log protocol, "Checkpoints", "V1 Spec".
+Opening one reads protocol, metadata and transactions, a few rows; the files are read when they are first
+needed. Source: the Delta transaction log protocol, "Checkpoints", "V1 Spec".
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from kraftlake.runtime.errors import CorruptDataError, LakeError
 CheckpointFiles = tuple[Location, ...]
 
 VERSION_KEY = "kraftlake.version"
-"""In the footer of a checkpoint of ours: the version of which it is, whatever name a copy gave it."""
+"""In the footer of a checkpoint of ours: its version, by which a copy under another name is found out."""
 
 _FIELDS = {
     "txn": ("appId", "version"),
@@ -39,7 +39,7 @@ _FAULTS = (pa.ArrowException, OSError, KeyError, TypeError, ValueError)
 
 @attrs.frozen(kw_only=True)
 class CheckpointContent:
-    """What a checkpoint says of a table: files by path, transactions by application id."""
+    """The content of a checkpoint: the files by path, the transactions by application id."""
 
     protocol: Protocol
     metadata: TableMetadata
@@ -94,7 +94,7 @@ def read_checkpoint(files: CheckpointFiles, instead: Callable[[], pa.Table] | No
 
 
 def checkpoint_seal(version: int, protocol: Protocol, metadata: TableMetadata, transactions: Mapping[str, int]) -> str:
-    """The checksum of what a checkpoint says of its table, by which no other version's, or a damaged one, is taken."""
+    """The checksum of a checkpoint's version, protocol, metadata and transactions, which detects damage and mix-up."""
     said = [version, protocol.to_action(), metadata.to_action(), sorted(transactions.items())]
     return f"{crc32c(json.dumps(said, sort_keys=True).encode()):08x}"
 
@@ -123,7 +123,7 @@ def _actions(parquet: pq.ParquetFile) -> Iterable[tuple[str, dict[str, Any]]]:
 
 
 def _row_groups_with(parquet: pq.ParquetFile, leaf: str) -> list[int]:
-    """The row groups in which a column isn't null everywhere, as far as their statistics say."""
+    """The row groups in which a column isn't null everywhere, by their statistics."""
     metadata, paths = parquet.metadata, leaf_paths(parquet)
     if leaf not in paths:
         return list(range(metadata.num_row_groups))

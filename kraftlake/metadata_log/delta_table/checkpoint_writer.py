@@ -63,7 +63,7 @@ _UNRESERVED = r"^[A-Za-z0-9._~/-]*$"
 
 
 def write_checkpoint(disk: Disk, state: TableState, *, removed_since: int) -> None:
-    """Write the checkpoint of a state and name it in `_last_checkpoint`; another writer's of that version will do.
+    """Write the checkpoint of a state, unless another writer made it, and name it in `_last_checkpoint`.
 
     Files removed before `removed_since` (epoch ms) are left out: no reader may need them. It is read back before it is
     named. Raises LakeError when the disk refuses, or for a table that asks its writers for more than this one does.
@@ -88,7 +88,7 @@ def write_checkpoint(disk: Disk, state: TableState, *, removed_since: int) -> No
         try:
             whole = _holds(target, state, adds.num_rows)
         except CorruptDataError:
-            disk.replace(target, bytes(data))  # what was there of this version is torn
+            disk.replace(target, bytes(data))  # the checkpoint of this version was torn
             whole = _holds(target, state, adds.num_rows)
         if not whole:
             raise LakeError(f"{target} does not hold the state that was written to it; it is not used.")

@@ -2,7 +2,7 @@
 
 The order makes it safe: Parquet file and its folder first, then the commit, which is whole and durable when it becomes
 visible (on a disk: under a temporary name, then by link(2), then its folder; in an object store: by one put). What is
-visible is therefore whole, and what is acknowledged is durable.
+visible is therefore whole, and an acknowledged commit is durable.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ def write_data_file(
 def removed_unless_committed(disk: Disk, paths: Sequence[Location]) -> Iterator[None]:
     """Delete new data files when the commit that was to add them is surely not made.
 
-    An UnknownOutcomeError leaves them, as does whatever else interrupts: the commit may have been made.
+    An UnknownOutcomeError, or an exception that is no KraftlakeError, leaves them: the commit may have been made.
     """
     try:
         yield

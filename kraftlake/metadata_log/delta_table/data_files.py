@@ -1,7 +1,7 @@
 """The Parquet files of a lake's tables: written sorted and small, read back in offset order with files skipped.
 
 Other writers may have compacted a table: files then overlap nowhere but may hold their rows, and their row groups, in
-any order. What is read here is therefore always sorted, whatever the file says.
+any order. Rows are therefore sorted after they are read.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def encode_parquet(rows: pa.Table) -> memoryview:
 def scan(table: Location, spans: Iterable[OffsetSpan], low: int, high: int, schema: pa.Schema) -> Iterator[pa.Table]:
     """The rows with an offset in [low, high], sorted by it, in tables of which each begins after the one before.
 
-    `schema` is what is wanted of the columns, `offset` among them. Memory is bounded by a few row groups unless files
+    `schema` has the wanted columns, `offset` among them. Memory is bounded by a few row groups unless files
     overlap. Raises DataFileGoneError, and CorruptDataError naming the file for one that can't be read.
     """
     # A heap of what may hold the lowest unread offset: first whole files, by their statistics, then, once a file's

@@ -164,7 +164,7 @@ class LiveFiles(Mapping[str, AddFile]):
         return table
 
     def _fold(self) -> None:
-        """Make columns of what is held as objects."""
+        """Turn the files that are held as objects into columns."""
         if self._gone:
             self._table()
         elif self._newest:

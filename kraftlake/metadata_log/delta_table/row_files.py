@@ -25,7 +25,7 @@ _BOUNDED = (
 )
 """Columns along which rows lie in files, for readers to skip by; topics, which come and go; leaders, as -1 is rare.
 
-Of any other each row group has nearly all that there is: its bounds tell nothing, and take a quarter of the encoding.
+Each row group holds nearly all values of any other column: its bounds skip nothing, and take a quarter of the encoding.
 """
 
 

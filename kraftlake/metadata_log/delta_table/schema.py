@@ -41,7 +41,7 @@ def holds_columns(text: str, schema: pa.Schema, file: str) -> bool:
 def differing_column(text: str, schema: pa.Schema, file: str) -> str | None:
     """The first column of `schema` that a table whose schemaString is `text` lacks, or has with another type.
 
-    Comments and what is nullable don't count. Raises CorruptDataError naming `file` for what is no schemaString.
+    Comments and nullability don't count. Raises CorruptDataError naming `file` where `text` is no schemaString.
     """
     try:
         types = {field["name"]: _plain(field["type"]) for field in json.loads(text)["fields"]}

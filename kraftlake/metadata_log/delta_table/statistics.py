@@ -143,7 +143,7 @@ def epoch_milliseconds(text: object) -> int | None:
 
 
 def may_hold_time_before(file: AddFile, time_ms: int) -> bool:
-    """Whether a row of the file may have a timestamp at or before `time_ms`, as far as its statistics say."""
+    """Whether a row of the file may have a timestamp at or before `time_ms`, by its statistics."""
     statistics = file.statistics
     if statistics is None:
         return True

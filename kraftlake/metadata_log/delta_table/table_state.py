@@ -73,7 +73,7 @@ class TableState:
     checkpoint_version: int = -1
 
     def apply(self, commit: Commit) -> None:
-        """Take the next version in; nothing changes when it can't be read, or continues another log."""
+        """Apply the next version; nothing changes when it can't be read, or continues another log."""
         assert commit.version == self.version + 1
         _check_continues(self, commit)
         if commit.protocol or commit.metadata:
@@ -90,7 +90,7 @@ class TableState:
         self.version = commit.version
 
     def advance(self) -> list[Commit]:
-        """Take in the versions that were made since, opened by name; an empty list when there are none.
+        """Apply the versions made since, opened by name, and return them.
 
         Raises LakeError when they can't be followed one by one because the log was cleaned up: read the table anew.
         """
@@ -141,7 +141,7 @@ def read_commits(table: Location, from_version: int) -> Iterator[Commit]:
 
 
 def read_table(path: Location, *, listed: bool = False) -> TableState:
-    """The newest state of the table at `path`; with `listed` surely so, as far as a listing tells.
+    """The newest state of the table at `path`; with `listed` the newest of which a listing shows a version.
 
     A checkpoint that can't be read is passed over, with a warning, where the commits that it stands for are all there.
 
@@ -176,7 +176,7 @@ def check_none_lost(table: Location, version: int) -> None:
 
 
 def _read_hinted(path: Location) -> TableState | None:
-    """What is reached by name from the checkpoint that `_last_checkpoint` names; None where that can't be read."""
+    """The state reached by name from the checkpoint that `_last_checkpoint` names; None where that can't be read."""
     hint = _read_hint(path / LOG_FOLDER)
     if hint is None:
         return None
@@ -188,7 +188,7 @@ def _read_hinted(path: Location) -> TableState | None:
 
 
 def _read_listed(path: Location) -> TableState:
-    """What is reached by name from the newest checkpoint that can be read, or from version 0."""
+    """The state reached by name from the newest checkpoint that can be read, or from version 0."""
     commits, checkpoints = list_log(path / LOG_FOLDER)
     base, torn = _newest_readable(path, checkpoints)
     state = _replay(path, base)
@@ -215,7 +215,7 @@ def _newest_readable(path: Location, checkpoints: Mapping[int, CheckpointFiles])
 
 
 def _with_all_listed(state: TableState) -> TableState:
-    """The state moved on to the newest version that a listing shows: what can be opened by name was not lost."""
+    """The state advanced to the newest version that a listing shows; one that can be opened by name was not lost."""
     commits, checkpoints = list_log(state.path / LOG_FOLDER, after=state.version)
     newest = max([*commits, *checkpoints], default=-1)
     if newest > state.version:
@@ -226,10 +226,10 @@ def _with_all_listed(state: TableState) -> TableState:
 
 
 def _is_newest(state: TableState) -> bool:
-    """Whether a state that was reached by name is the newest, as far as names tell; it moves on with a fast writer.
+    """Whether a state that was reached by name is the newest, by the names that exist; it advances with a fast writer.
 
     A commit that is still there proves that the next one was never cleaned up, since the oldest go first; a version
-    further on, or a later checkpoint, tells that one was lost. In an object store a listing takes less time than this.
+    further on, or a later checkpoint, shows that one was lost. In an object store a listing takes less time than this.
     """
     if isinstance(state.path, ObjectPath):
         return False
@@ -245,7 +245,7 @@ def _is_newest(state: TableState) -> bool:
 
 
 def _replay(path: Location, base: TableState | None, upto: int | None = None) -> TableState | None:
-    """`base` moved on by the commits after it, up to version `upto`, as far as they can be opened by name."""
+    """`base` advanced by the commits after it that can be opened by name, up to version `upto`."""
     state = base
     begin = 0 if base is None else base.version + 1
     for commit in islice(read_commits(path, begin), None if upto is None else upto + 1 - begin):
@@ -305,7 +305,7 @@ def _warn_of(files: CheckpointFiles) -> None:
 
 
 def hinted_checkpoint(log: Location, *, above: int = -1) -> int | None:
-    """The version that `_last_checkpoint` names if it is later than `above` and that checkpoint is there.
+    """The version that `_last_checkpoint` names if it is later than `above` and that checkpoint exists.
 
     It is a hint only: missing, torn or of a checkpoint that isn't there, it says nothing.
     """

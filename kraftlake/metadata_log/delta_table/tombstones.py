@@ -36,7 +36,7 @@ class Tombstones:
             self._back.add(path)
 
     def since(self, time_ms: int) -> dict[str, RemoveFile]:
-        """Those that were removed at `time_ms` (epoch milliseconds) or later, or at a time that nothing tells."""
+        """Those that were removed at `time_ms` (epoch milliseconds) or later, or at an unknown time."""
         assert self._kept, "a checkpoint names what was removed"
         if self._load is not None:
             older = {

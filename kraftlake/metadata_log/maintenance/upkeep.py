@@ -93,7 +93,7 @@ class Upkeep:
         )
 
     def vacuum(self, *, dry_run: bool = False) -> Vacuum:
-        """Delete what no version needs any more, in all tables; see `vacuum`."""
+        """Delete the files that no version needs any more, in all tables; see `vacuum`."""
         done = Vacuum()
         derived = derived_tables(self._lake, read_table(self._lake / LOG_TABLE))
         for name in (LOG_TABLE, SNAPSHOTS_TABLE, *(table.name for table in derived)):
@@ -110,7 +110,7 @@ class Upkeep:
         """Remove the files that hold offsets below `before` only; see `trim`.
 
         `stream_lag_ms` is declared first, where the log may be trimmed to there at all. Raises as `trim` does, and
-        LakeError where a derived table has still to read what goes, unless `force` says that it may be left behind.
+        LakeError where a derived table has yet to read the removed offsets, unless `force` is given.
         """
         table = self._lake / LOG_TABLE
         snapshots = MetadataLog.open(self._lake, disk=self._disk).snapshots()

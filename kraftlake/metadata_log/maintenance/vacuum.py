@@ -23,7 +23,7 @@ class Vacuum:
 
 
 def vacuum(table: Location, disk: Disk, policy: UpkeepPolicy, *, dry_run: bool = False) -> Vacuum:
-    """Delete the files of a table that it removed longer ago than a stream may lag, and the orphans of crashes.
+    """Delete the files that a table removed longer ago than a stream may lag, and the orphans of crashes.
 
     An orphan is a data file that no version names, or a temporary file, older than the policy's bound: a younger one
     may belong to a commit that is being made. Files are listed before the table is read, so that one which is
@@ -49,7 +49,7 @@ def vacuum(table: Location, disk: Disk, policy: UpkeepPolicy, *, dry_run: bool =
         if path.name in live:
             continue
         tombstone = tombstones.get(path.name)
-        # Without a time of removal, as without a tombstone, the file's own age has to do.
+        # A file without a time of removal, or without a tombstone, is judged by its own age.
         gone_at = None if tombstone is None else tombstone.deletion_timestamp
         bound = policy.orphan_age_ms if tombstone is None else promised
         if (_age_of(path, now) if gone_at is None else now - gone_at) < bound:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def log_pieces(log: ReadableLog, from_offset: int, to_offset: int, rows: int) -> list[tuple[int, int]]:
     """The offsets [from_offset, to_offset] as ranges, both ends included, of about `rows` offsets or fewer.
 
-    Cut where files begin, as far as that goes, so that no row group is read twice. Empty where the range is.
+    Cut where files begin, where possible, so that no row group is read twice. Empty for an empty range.
     """
     begins = sorted({span.low for span in log.files_between(from_offset, to_offset)})
     return list(cut(begins, from_offset, to_offset, rows))

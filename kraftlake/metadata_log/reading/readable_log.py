@@ -28,7 +28,7 @@ _LOOK_AHEAD_ROWS = 4_096
 
 
 class ReadableLog:
-    """A lake's log as it was at `version` of its table; `refresh` takes in what was committed since.
+    """A lake's log at one `version` of its table; `refresh` applies the versions committed since.
 
     Invariants: offsets run from `start_offset` to `end_offset` (exclusive) without a gap; epochs never go down; a
     batch is in one commit or in none. One handle is for one thread.
@@ -182,7 +182,7 @@ class ReadableLog:
         self._state.apply(commit)
 
     def _hold(self, state: TableState) -> None:
-        """Go on from a state. What was removed is upkeep's to know: a handle would gather it all its life."""
+        """Continue from a state. Removed files are not kept: only upkeep needs them, and their number grows."""
         self._state = state
         state.tombstones = Tombstones(kept=False)
 

@@ -114,7 +114,7 @@ class TailCursor:
 class LogTail:
     """An iterator over a log's batches that waits for the next one; also a context manager.
 
-    It ends when nothing was committed for `timeout` seconds (None: never; 0: at the end of what is there), or after
+    It ends when nothing was committed for `timeout` seconds (None: never; 0: at the end of the log), or after
     `close`, which any thread may call. One thread iterates. Raises OffsetError naming the first available offset where
     the log was trimmed past the tail, CorruptDataError as `MetadataLog.batches` does; it has ended then.
     """

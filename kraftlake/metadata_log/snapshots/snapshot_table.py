@@ -175,7 +175,7 @@ class SnapshotTable:
         return tuple((snapshot.name, lacks) for snapshot, lacks in self._counted() if lacks is not None)
 
     def add(self, rows: pa.Table, facts: SnapshotFacts) -> bool:
-        """Commit a snapshot; False when it is there already.
+        """Commit a snapshot; returns False when the table has it already.
 
         Raises ImportConflictError when there is another one with its end offset, LakeError when the disk refuses.
         """
@@ -292,7 +292,7 @@ class SnapshotTable:
         return [file.add for file in self._files() if file.may_hold(end_offset)]
 
     def _count(self, files: Iterable[_SnapshotFile], end_offset: int) -> int:
-        """The number of rows of a snapshot, by the statistics of its files and their footers as far as possible."""
+        """The number of rows of a snapshot, by the statistics of its files, else their footers, else their rows."""
         found = 0
         for file in files:
             path = self.path / file.add.path
@@ -333,5 +333,5 @@ class _SnapshotFile:
 
 
 def _has_size(path: Location, size: int) -> bool:
-    """Whether a file on a disk is there with a size; False in an object store, where asking takes a request."""
+    """Whether a file on a disk is there with a size; False in an object store, where the size takes a request."""
     return isinstance(path, Path) and path.is_file() and path.stat().st_size == size

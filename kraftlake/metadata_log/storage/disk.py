@@ -45,7 +45,7 @@ class Disk:
         self.durability = durability
 
     def make_folder(self, path: Location) -> None:
-        """Make a folder for its owner only; one that is there already is left as it is."""
+        """Make a folder for its owner only; an existing one is left as it is."""
         _local(path).mkdir(mode=FOLDER_MODE, exist_ok=True)
 
     def write(self, path: Location, data: bytes | memoryview) -> None:
@@ -96,7 +96,7 @@ class Disk:
             try:
                 self.link(temporary, path)
             except OSError as fault:
-                # A link may report a fault although it was made (a time-out, a lost reply): what is there decides.
+                # A link may report a fault although it was made (a time-out, a lost reply): the file at `path` decides.
                 if not _was_written(path, data, fault):
                     raise
             try:
@@ -168,7 +168,7 @@ class ObjectStoreDisk(Disk):
         self.put_if_absent(path, bytes(data))
 
     def fsync(self, path: Location) -> None:
-        """What a store has accepted is durable."""
+        """An accepted object is durable already."""
 
     def link(self, source: Location, target: Location) -> None:
         """Not supported: `put_if_absent` is one request."""
@@ -193,7 +193,7 @@ class ObjectStoreDisk(Disk):
         return None
 
     def replace(self, path: Location, data: bytes) -> None:
-        """Put an object, whatever was there."""
+        """Put an object in place of the one that may exist."""
         _object(path).put(data, create=False)
 
     def _put(self, path: ObjectPath, data: bytes) -> None:
@@ -208,7 +208,7 @@ def disk_for(place: Location, durability: Durability = "fsync") -> Disk:
 def _was_written(path: Location, data: bytes, fault: OSError) -> bool:
     """Whether `path` holds `data` after a write that reported a fault; False where nothing is there.
 
-    Raises FileExistsError where another writer's file is there, UnconfirmedWriteError where this can't be read.
+    Raises FileExistsError where another writer's file is there, UnconfirmedWriteError where it can't be read.
     """
     try:
         found = path.read_bytes()

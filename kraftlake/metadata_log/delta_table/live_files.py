@@ -138,10 +138,6 @@ class LiveFiles(Mapping[str, AddFile]):
             return list(self._newest.values())
         return [_file(fields) for fields in self._table().to_pylist()]
 
-    def items(self) -> list[tuple[str, AddFile]]:  # type: ignore[override]
-        """Every file by its path."""
-        return [(file.path, file) for file in self.values()]
-
     def __len__(self) -> int:
         rows: int = self._table().num_rows
         return rows

@@ -12,9 +12,6 @@ import pyarrow as pa
 from kraftlake.metadata_log.delta_table.actions import AddFile, FileStatistics
 from kraftlake.runtime.arrow import pc
 
-_FEW = 16
-"""Up to this number of values Python finds the bounds faster than a call into Arrow."""
-
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST_MS = -62_135_596_800_000
 _LAST_MS = 253_402_300_799_999
@@ -87,29 +84,21 @@ def column_statistics(columns: Mapping[str, Sequence[Any]], names: Sequence[str]
 
 def _statistics(record_count: int, columns: Iterable[tuple[str, int, tuple[Any, Any] | None]]) -> FileStatistics:
     """The statistics of rows from the name, the number of nulls and the bounds (None for none) of each column."""
-    low: dict[str, object] = {}
-    high: dict[str, object] = {}
-    nulls: dict[str, int] = {}
-    for name, null_count, bounds in columns:
-        nulls[name] = null_count
-        if bounds is not None and bounds[0] is not None:
-            low[name], high[name] = bounds
-    return FileStatistics(record_count=record_count, min_values=low, max_values=high, null_counts=nulls)
+    found = [*columns]
+    known = {name: bounds for name, _, bounds in found if bounds is not None and bounds[0] is not None}
+    return FileStatistics(
+        record_count=record_count,
+        min_values={name: low for name, (low, _) in known.items()},
+        max_values={name: high for name, (_, high) in known.items()},
+        null_counts={name: null_count for name, null_count, _ in found},
+    )
 
 
 def _bounds(column: pa.ChunkedArray) -> tuple[Any, Any] | None:
-    if pa.types.is_timestamp(column.type):
-        return _time_bounds(*_ends(column.cast(pa.int64())))
-    return _ends(column)
-
-
-def _ends(column: pa.ChunkedArray) -> tuple[Any, Any]:
-    """Smallest and largest value, None where there is none."""
-    if len(column) <= _FEW:
-        values = [value for value in column.to_pylist() if value is not None]
-        return (min(values), max(values)) if values else (None, None)
-    ends = pc.min_max(column)
-    return ends["min"].as_py(), ends["max"].as_py()
+    is_time = pa.types.is_timestamp(column.type)
+    ends = pc.min_max(column.cast(pa.int64()) if is_time else column)
+    low, high = (end.as_py() for end in ends.values())
+    return _time_bounds(low, high) if is_time else (low, high)
 
 
 def _time_bounds(low_us: int | None, high_us: int | None) -> tuple[str, str] | None:

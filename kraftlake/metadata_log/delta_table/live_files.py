@@ -154,7 +154,7 @@ class LiveFiles(Mapping[str, AddFile]):
             ]
             self._gone = set()
         self._fold()
-        table = pa.concat_tables([_SCHEMA.empty_table(), *self._columns])
+        table = pa.concat_tables(self._columns or [_SCHEMA.empty_table()])
         if len(self._columns) > _MOST_TABLES:
             self._columns = [table := table.combine_chunks()]
         return table

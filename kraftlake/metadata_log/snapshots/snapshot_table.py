@@ -221,12 +221,12 @@ class SnapshotTable:
 
     def rows(self, end_offset: int) -> pa.Table:
         """The rows of one snapshot as LOG_SCHEMA has them, sorted by offset; raises CorruptDataError."""
-        tables = [LOG_SCHEMA.empty_table()]
+        tables = []
         for file in self._files_of(end_offset):
             path = self.path / file.path
             parquet = open_live(path)
             tables += [rows_in_group(parquet, path, group, end_offset) for group, _ in groups_with(parquet, end_offset)]
-        rows = pa.concat_tables(tables)
+        rows = pa.concat_tables(tables or [LOG_SCHEMA.empty_table()])
         return rows if is_ascending(rows.column("offset")) else rows.sort_by("offset")
 
     def data_files(self, end_offset: int) -> tuple[tuple[str, int], ...]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
+
+import attrs
 
 from kraftlake.delta import LocalReplicaChanges, PartitionInfo, TopicIdPartition, TopicPartition, TopicsDelta
 from kraftlake.image import MetadataImage, PartitionRegistration
@@ -18,11 +20,13 @@ from kraftlake.replica_manager.transitions import Transition, TransitionKind
 from kraftlake.runtime.log import get_logger
 
 if TYPE_CHECKING:
+    from kraftlake.replica_manager.broker_context import BrokerContext
     from kraftlake.replica_manager.replica_manager import ReplicaManager
 
 _log = get_logger(__name__)
 
 
+@attrs.define(eq=False, repr=False)
 class DeltaApplication:
     """Applies the local `changes` of a delta, with the replica manager's lock held.
 
@@ -30,15 +34,12 @@ class DeltaApplication:
     Kafka stops applying the delta; here the partition is reported and the others are applied.
     """
 
-    def __init__(
-        self, manager: ReplicaManager, delta: TopicsDelta, new_image: MetadataImage, changes: LocalReplicaChanges
-    ) -> None:
-        self._manager = manager
-        self._context = manager.context
-        self._delta = delta
-        self._image = new_image
-        self._changes = changes
-        self._changed: list[Partition] = []
+    _context: BrokerContext
+    _manager: ReplicaManager
+    _delta: TopicsDelta
+    _image: MetadataImage
+    _changes: LocalReplicaChanges
+    _changed: list[Partition] = attrs.field(factory=list, init=False)
 
     def run(self) -> None:
         """Apply the whole delta."""
@@ -57,6 +58,18 @@ class DeltaApplication:
         if version is not None and version.is_directory_assignment_supported:
             for partition, directory_id in changes.directory_ids.items():
                 self._report_directory(partition, directory_id)
+
+    def _partitions_of(
+        self, changes: Mapping[TopicPartition, PartitionInfo]
+    ) -> Iterator[tuple[TopicPartition, PartitionInfo, Partition, bool]]:
+        """The partitions of changes, and whether each is new to the broker; offline partitions are reported."""
+        for name, info in changes.items():
+            found = self._manager.get_or_create_partition(name, info.topic_id)
+            if found is None:
+                reason = "it lies in a log directory that is offline"
+                self._context.tell(TransitionKind.PARTITION_OFFLINE, name, reason=reason)
+            else:
+                yield name, info, *found
 
     # deletes
 
@@ -83,22 +96,12 @@ class DeltaApplication:
     def _make_leaders(self) -> None:
         manager, leaders = self._manager, self._changes.leaders
         manager.replica_fetchers.remove_fetcher_for_partitions(leaders)
-        for name, info in leaders.items():
-            found = manager.get_or_create_partition(name, info.topic_id)
-            if found is None:
-                self._report_offline(name)
-                continue
-            partition, is_new = found
+        for name, info, partition, is_new in self._partitions_of(leaders):
             epoch, known = partition.leader_epoch, partition.partition_epoch
             try:
                 partition.make_leader(info.partition, is_new=is_new, directory_id=self._directory_of(name, info))
-            except KafkaStorageError as error:
-                _log.info("leader_skipped", partition=str(name), topic_id=str(info.topic_id), reason=str(error))
-                manager.mark_partition_offline(name, str(error))
-                continue
             except Exception as error:
-                _log.error("leader_failed", partition=str(name), reason=describe_error(error))
-                self._context.tell(TransitionKind.REPLICA_FAILED, name, reason=describe_error(error))
+                self._report_failure("leader", partition, error)
                 continue
             self._changed.append(partition)
             elected = info.partition.leader_epoch > epoch
@@ -112,26 +115,15 @@ class DeltaApplication:
         manager = self._manager
         to_fetch: dict[TopicPartition, Partition] = {}
         to_stop: list[StopPartition] = []
-        for name, info in self._changes.followers.items():
-            found = manager.get_or_create_partition(name, info.topic_id)
-            if found is None:
-                self._report_offline(name)
-                continue
-            partition, is_new = found
+        for name, info, partition, is_new in self._partitions_of(self._changes.followers):
             known = partition.partition_epoch
             try:
                 is_new_epoch = partition.make_follower(
                     info.partition, is_new=is_new, directory_id=self._directory_of(name, info)
                 )
-            except KafkaStorageError as error:
-                _log.error("follower_skipped", partition=str(name), topic_id=str(info.topic_id), reason=str(error))
-                manager.replica_fetchers.add_failed_partition(name)
-                manager.mark_partition_offline(name, str(error))
-                continue
             except Exception as error:
-                _log.error("follower_failed", partition=str(name), reason=describe_error(error))
                 manager.replica_fetchers.add_failed_partition(name)
-                self._context.tell(TransitionKind.REPLICA_FAILED, name, reason=describe_error(error))
+                self._report_failure("follower", partition, error)
                 continue
             self._changed.append(partition)
             self._report_role(
@@ -241,8 +233,16 @@ class DeltaApplication:
 
     # reports
 
-    def _report_offline(self, name: TopicPartition) -> None:
-        self._context.tell(TransitionKind.PARTITION_OFFLINE, name, reason="it lies in a log directory that is offline")
+    def _report_failure(self, role: str, partition: Partition, error: Exception) -> None:
+        """Report a partition that could not take a role; a failed log directory takes the partition offline."""
+        name = partition.topic_partition
+        if isinstance(error, KafkaStorageError):
+            log = _log.info if role == "leader" else _log.error
+            log(f"{role}_skipped", partition=str(name), topic_id=str(partition.topic_id), reason=str(error))
+            self._manager.mark_partition_offline(name, str(error))
+        else:
+            _log.error(f"{role}_failed", partition=str(name), reason=describe_error(error))
+            self._context.tell(TransitionKind.REPLICA_FAILED, name, reason=describe_error(error))
 
     def _report_role(self, kind: TransitionKind, info: PartitionInfo, partition: Partition, known_epoch: int) -> None:
         """Report the role that a partition has taken, unless the metadata is older than `known_epoch`."""

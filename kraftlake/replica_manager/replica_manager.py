@@ -19,7 +19,7 @@ from kraftlake.replica_manager.errors import (
 )
 from kraftlake.replica_manager.fetch.fetcher import FetcherFactory
 from kraftlake.replica_manager.fetch.fetcher_manager import FetcherManager
-from kraftlake.replica_manager.partition.hosted_partition import HostedPartition, OfflinePartition, OnlinePartition
+from kraftlake.replica_manager.partition.hosted_partition import HostedPartition, OfflinePartition
 from kraftlake.replica_manager.partition.partition import Partition
 from kraftlake.replica_manager.stop_partition import StopPartition
 from kraftlake.replica_manager.transitions import TransitionKind
@@ -56,7 +56,7 @@ class ReplicaManager:
         self.lock = RLock()
         self._scheduler = scheduler
         self._tasks: dict[str, ScheduledTask] = {}
-        self._partitions: dict[TopicPartition, OnlinePartition | OfflinePartition] = {}
+        self._partitions: dict[TopicPartition, HostedPartition] = {}
 
     # periodic tasks
 
@@ -99,28 +99,28 @@ class ReplicaManager:
         """
         changes = topics_delta.local_changes(self.context.broker_id)
         with self.lock:
-            DeltaApplication(self, topics_delta, new_image, changes).run()
+            DeltaApplication(self.context, self, topics_delta, new_image, changes).run()
 
     # hosted partitions
 
-    def hosted(self, partition: TopicPartition) -> HostedPartition:
-        """Whether and how the broker hosts a partition."""
+    def hosted(self, partition: TopicPartition) -> HostedPartition | None:
+        """A partition that the broker hosts, online or offline; None for any other."""
         return self._partitions.get(partition)
 
-    def hosted_partitions(self) -> dict[TopicPartition, OnlinePartition | OfflinePartition]:
+    def hosted_partitions(self) -> dict[TopicPartition, HostedPartition]:
         """A copy of all hosted partitions."""
         return dict(self._partitions)
 
     def online_partition(self, partition: TopicPartition) -> Partition | None:
         """A partition, if it is hosted and online."""
         hosted = self._partitions.get(partition)
-        return hosted.partition if isinstance(hosted, OnlinePartition) else None
+        return hosted if isinstance(hosted, Partition) else None
 
     def online_partitions(self) -> Iterator[Partition]:
         """All online partitions; changes during the iteration may or may not show."""
         for hosted in list(self._partitions.values()):
-            if isinstance(hosted, OnlinePartition):
-                yield hosted.partition
+            if isinstance(hosted, Partition):
+                yield hosted
 
     def leader_partitions(self) -> Iterator[Partition]:
         """All online partitions that this broker leads."""
@@ -133,8 +133,8 @@ class ReplicaManager:
         UnknownTopicOrPartitionError when it does not exist.
         """
         hosted = self._partitions.get(topic_partition)
-        if isinstance(hosted, OnlinePartition):
-            return hosted.partition
+        if isinstance(hosted, Partition):
+            return hosted
         if isinstance(hosted, OfflinePartition):
             raise KafkaStorageError(f"{topic_partition} lies in a log directory that is offline.")
         if self.context.metadata.contains(topic_partition):
@@ -147,19 +147,19 @@ class ReplicaManager:
         Raises InconsistentTopicIdError when it is hosted for another topic of the same name.
         """
         hosted = self._partitions.get(topic_partition)
-        if isinstance(hosted, OnlinePartition):
-            if hosted.partition.topic_id != topic_id:
+        if isinstance(hosted, Partition):
+            if hosted.topic_id != topic_id:
                 raise InconsistentTopicIdError(
-                    f"{topic_partition} is hosted with topic id {hosted.partition.topic_id}, not {topic_id}."
+                    f"{topic_partition} is hosted with topic id {hosted.topic_id}, not {topic_id}."
                 )
-            return hosted.partition, False
+            return hosted, False
         if isinstance(hosted, OfflinePartition):
             known = hosted.partition
             if known is not None and known.topic_id == topic_id:
                 _log.warning("offline_partition_stays", partition=str(topic_partition), topic_id=str(topic_id))
                 return None
         partition = Partition(topic_partition, topic_id, self.context)
-        self._partitions[topic_partition] = OnlinePartition(partition)
+        self._partitions[topic_partition] = partition
         return partition, True
 
     def stop_partitions(self, stops: Iterable[StopPartition]) -> dict[TopicPartition, Exception]:
@@ -175,10 +175,10 @@ class ReplicaManager:
         to_delete: dict[TopicPartition, StopPartition] = {}
         for stop in stops:
             if stop.delete_local_log:
-                hosted = self._partitions.get(stop.partition)
-                if isinstance(hosted, OnlinePartition):
+                online = self.online_partition(stop.partition)
+                if online is not None:
                     del self._partitions[stop.partition]
-                    hosted.partition.delete()
+                    online.delete()
                 to_delete[stop.partition] = stop
             else:
                 context.tell(TransitionKind.REPLICA_STOPPED, stop.partition, reason=stop.reason)

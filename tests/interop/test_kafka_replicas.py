@@ -26,6 +26,7 @@ from kraftlake.replica_manager.partition.leader import (
     offset_for_timestamp,
     update_follower_fetch_state,
 )
+from kraftlake.replica_manager.partition.replica import FollowerFetch
 from kraftlake.replica_manager.requests import delayed_fetch, log_reads
 from kraftlake.replica_manager.requests.delayed_requests import DelayedRequests
 from kraftlake.replica_manager.requests.request_server import RequestServer
@@ -151,10 +152,11 @@ class Asked:
         led = self.me.partition()
         end = led.local_log.log_end_offset
         at = end if caught_up else led.local_log.high_watermark
-        update_follower_fetch_state(
-            led, led.replica(id_), fetch_offset=at, start_offset=0,
-            fetch_time_ms=self.me.clock.milliseconds(), leader_end_offset=end, broker_epoch=100 + id_,
+        fetch = FollowerFetch(
+            fetch_offset=at, log_start_offset=0, broker_epoch=100 + id_, time_ms=self.me.clock.milliseconds(),
+            leader_end_offset=end,
         )  # fmt: skip
+        update_follower_fetch_state(led, led.replica(id_), fetch)
         return led.local_log.high_watermark
 
     def elect(self) -> None:

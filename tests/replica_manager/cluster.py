@@ -56,7 +56,12 @@ SESSION_SLOTS = 2
 def answer_fetch(leader: Node, request: FetchRequest) -> FetchResponse:
     """The answer of a leader that does not wait for data."""
     answers: list[FetchResponse] = []
-    serve_fetch(leader.server, leader.sessions, attrs.evolve(request, max_wait_ms=0), answers.append)
+    serve_fetch(
+        leader.server,
+        leader.sessions,
+        attrs.evolve(request, params=attrs.evolve(request.params, max_wait_ms=0)),
+        answers.append,
+    )
     (answer,) = answers
     return answer
 

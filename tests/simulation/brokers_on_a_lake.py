@@ -94,7 +94,7 @@ class WaitingEndPoint(EndPoint):
         if not self.closed and leader.up:
             serve_fetch(leader.server, leader.sessions, request, answers.put)
             try:
-                answer = answers.get(timeout=10 * request.max_wait_ms / 1000 + 1)
+                answer = answers.get(timeout=10 * request.params.max_wait_ms / 1000 + 1)
             except Empty:
                 answer = None
             if answer is not None:

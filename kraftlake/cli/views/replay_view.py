@@ -58,11 +58,11 @@ def show_broker(terminal: Terminal, broker: ReplayedBroker, offset: int | None =
 def show_partitions(terminal: Terminal, broker: ReplayedBroker, name: str) -> bool:
     """Write the state of a partition, or of all of a topic; False where the broker hosts none of it."""
     found = False
-    for key, hosted in sorted(broker.manager.hosted_partitions().items()):
+    for key in sorted(broker.manager.hosted_partitions()):
         if name not in (str(key), key.topic):
             continue
         found = True
-        partition = hosted.partition
+        partition = broker.manager.online_partition(key)
         if partition is None or partition.log is None:
             terminal.line((str(key), Style.STRONG), (" is offline", Style.BAD))
             continue

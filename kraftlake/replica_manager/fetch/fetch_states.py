@@ -60,6 +60,9 @@ class FetchStates:
     org.apache.kafka.common.internals.PartitionStates.
     """
 
+    into_future_logs = False
+    """Whether the fetcher writes the future logs of the partitions instead of their logs."""
+
     def __init__(self, leader: BrokerEndPoint, manager: ReplicaManager) -> None:
         self.leader = leader
         self._manager = manager
@@ -92,8 +95,9 @@ class FetchStates:
                 self._move_to_end(name, known)
 
     def _begin(self, name: TopicPartition, initial: InitialFetchState) -> PartitionFetchState:
-        # a leader's answer names a divergence by epochs: a log without epochs is truncated to its high watermark
-        epoch = self._log_of(name).latest_epoch
+        # A leader's answer names a divergence by epochs: a log without epochs is truncated to its high watermark. The
+        # replica may have been truncated while its future log was not copied: the epochs have to be compared first.
+        epoch = None if self.into_future_logs else self._log_of(name).latest_epoch
         return PartitionFetchState(
             topic_id=initial.topic_id,
             fetch_offset=initial.offset,
@@ -127,15 +131,10 @@ class FetchStates:
         with self._lock:
             state = self._states.get(name)
             if state is not None:
-                self._move_to_end(
-                    name,
-                    attrs.evolve(
-                        state,
-                        fetch_offset=min(offset, state.fetch_offset),
-                        state=ReplicaState.TRUNCATING,
-                        last_fetched_epoch=None,
-                    ),
-                )
+                offset = min(offset, state.fetch_offset)
+                truncating = ReplicaState.TRUNCATING
+                marked = attrs.evolve(state, fetch_offset=offset, state=truncating, last_fetched_epoch=None)
+                self._move_to_end(name, marked)
 
     def _delay(self, names: Iterable[TopicPartition]) -> None:
         now = self._clock.nanoseconds()
@@ -153,7 +152,12 @@ class FetchStates:
         return state.state is ReplicaState.FETCHING and state.ready_at_ns <= now_ns
 
     def _log_of(self, name: TopicPartition) -> PartitionLog:
-        return self._manager.partition_or_raise(name).local_log
+        partition = self._manager.partition_or_raise(name)
+        if not self.into_future_logs:
+            return partition.local_log
+        if partition.future_log is None:
+            raise ReplicationError(f"{name} is not being moved to another directory.")
+        return partition.future_log
 
     def _latest_epoch(self, name: TopicPartition) -> int | None:
         try:

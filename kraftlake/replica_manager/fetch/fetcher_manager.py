@@ -55,18 +55,7 @@ class FetcherManager:
                 fetcher = self._fetcher_of(leader, fetcher_id)
                 self.failed_partitions.difference_update(group)
                 fetcher.add_partitions(group)
-                if self._listener is not None:
-                    name = _name((leader.id, fetcher_id), leader)
-                    for partition, state in group.items():
-                        self._listener(
-                            Transition(
-                                kind=TransitionKind.FETCHING_STARTED,
-                                partition=partition,
-                                topic_id=state.topic_id,
-                                fetcher=name,
-                                offset=state.offset,
-                            )
-                        )
+                self._tell_started(group, _name(leader, fetcher_id))
 
     def _fetcher_of(self, leader: BrokerEndPoint, fetcher_id: int) -> Fetcher:
         key = (leader.id, fetcher_id)
@@ -78,7 +67,7 @@ class FetcherManager:
         fetcher = self._factory(fetcher_id, leader)
         fetcher.start()
         self._fetchers[key] = fetcher
-        self._tell(TransitionKind.FETCHER_STARTED, key, leader)
+        self._tell(Transition(kind=TransitionKind.FETCHER_STARTED, fetcher=_name(leader, fetcher_id)))
         return fetcher
 
     def add_failed_partition(self, partition: TopicPartition) -> None:
@@ -93,8 +82,7 @@ class FetcherManager:
             for key, fetcher in self._fetchers.items():
                 removed = fetcher.remove_partitions(wanted)
                 positions.update(removed)
-                if self._listener is not None and removed:
-                    self._tell_removed(removed, key, fetcher.leader)
+                self._tell_stopped(removed, _name(fetcher.leader, key[1]))
             self.failed_partitions.difference_update(wanted)
         return positions
 
@@ -145,21 +133,29 @@ class FetcherManager:
         except Exception as fault:  # an error of one fetcher must not keep the others from ending
             _log.error("fetcher_not_shut_down", leader=key[0], fetcher=key[1], cause=f"{type(fault).__name__}: {fault}")
         self._ending = [one for one in (*self._ending, fetcher) if not one.await_shutdown(0)]
-        self._tell(TransitionKind.FETCHER_STOPPED, key, fetcher.leader, reason)
+        name = _name(fetcher.leader, key[1])
+        self._tell(Transition(kind=TransitionKind.FETCHER_STOPPED, fetcher=name, reason=reason))
 
-    def _tell(self, kind: TransitionKind, key: tuple[int, int], leader: BrokerEndPoint, reason: str = "") -> None:
+    def _tell(self, transition: Transition) -> None:
         if self._listener is not None:
-            self._listener(Transition(kind=kind, fetcher=_name(key, leader), reason=reason))
+            self._listener(transition)
 
-    def _tell_removed(self, removed: Iterable[TopicPartition], key: tuple[int, int], leader: BrokerEndPoint) -> None:
-        assert self._listener is not None
-        name = _name(key, leader)
-        for partition in removed:
-            self._listener(Transition(kind=TransitionKind.FETCHING_STOPPED, partition=partition, fetcher=name))
+    def _tell_started(self, states: Mapping[TopicPartition, InitialFetchState], fetcher: FetcherName) -> None:
+        for partition, state in states.items() if self._listener is not None else ():
+            kind = TransitionKind.FETCHING_STARTED
+            self._tell(
+                Transition(
+                    kind=kind, partition=partition, topic_id=state.topic_id, fetcher=fetcher, offset=state.offset
+                )
+            )
+
+    def _tell_stopped(self, partitions: Iterable[TopicPartition], fetcher: FetcherName) -> None:
+        for partition in partitions if self._listener is not None else ():
+            self._tell(Transition(kind=TransitionKind.FETCHING_STOPPED, partition=partition, fetcher=fetcher))
 
 
-def _name(key: tuple[int, int], leader: BrokerEndPoint) -> FetcherName:
-    return FetcherName(fetcher_id=key[1], leader_id=leader.id, host=leader.host, port=leader.port)
+def _name(leader: BrokerEndPoint, fetcher_id: int) -> FetcherName:
+    return FetcherName(fetcher_id=fetcher_id, leader_id=leader.id, host=leader.host, port=leader.port)
 
 
 @lru_cache(maxsize=65_536)

@@ -11,7 +11,7 @@ from kraftlake.delta import TopicPartition
 from kraftlake.replica_manager.errors import ErrorCode
 from kraftlake.replica_manager.fetch.fetcher import BrokerEndPoint
 from kraftlake.replica_manager.logs.partition_log import OffsetAndEpoch
-from kraftlake.replica_manager.partition.leader import FetchPartition
+from kraftlake.replica_manager.partition.leader import FetchParams, FetchPartition
 from kraftlake.runtime.errors import KraftlakeError
 
 
@@ -27,11 +27,7 @@ class FetchRequest:
     session.
     """
 
-    replica_id: int
-    replica_epoch: int
-    max_wait_ms: int
-    min_bytes: int
-    max_bytes: int
+    params: FetchParams
     partitions: Mapping[TopicPartition, FetchPartition]
     forgotten: tuple[TopicPartition, ...] = ()
     session_id: int = 0

@@ -9,8 +9,8 @@ from kraftlake.delta import TopicPartition
 from kraftlake.replica_manager.errors import error_of
 from kraftlake.replica_manager.fetch.fetcher import BrokerEndPoint
 from kraftlake.replica_manager.fetch.leader_end_point import EpochEndOffset, FetchRequest, FetchResponse
-from kraftlake.replica_manager.logs.partition_log import FetchIsolation, OffsetAndEpoch
-from kraftlake.replica_manager.partition.leader import FetchParams, last_offset_for_leader_epoch
+from kraftlake.replica_manager.logs.partition_log import OffsetAndEpoch
+from kraftlake.replica_manager.partition.leader import last_offset_for_leader_epoch
 from kraftlake.replica_manager.requests.fetch_serving import fetched_of
 from kraftlake.replica_manager.requests.log_reads import read_from_log
 
@@ -32,14 +32,7 @@ class LocalEndPoint:
 
     def fetch(self, request: FetchRequest) -> FetchResponse:
         """Read without waiting."""
-        params = FetchParams(
-            replica_id=request.replica_id,
-            max_wait_ms=0,
-            min_bytes=0,
-            max_bytes=request.max_bytes,
-            isolation=FetchIsolation.LOG_END,
-        )
-        answers = read_from_log(self._manager, params, request.partitions)
+        answers = read_from_log(self._manager, request.params, request.partitions)
         return FetchResponse(partitions={name: fetched_of(answer) for name, answer in answers.items()})
 
     def epoch_end_offsets(

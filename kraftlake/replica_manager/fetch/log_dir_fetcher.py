@@ -13,18 +13,12 @@ import attrs
 
 from kraftlake.delta import TopicIdPartition, TopicPartition
 from kraftlake.records.uuid import Uuid
-from kraftlake.replica_manager.errors import ReplicationError
-from kraftlake.replica_manager.fetch.fetch_states import PartitionFetchState, ReplicaState
+from kraftlake.replica_manager.fetch.fetch_states import PartitionFetchState
 from kraftlake.replica_manager.fetch.fetcher import BrokerEndPoint, InitialFetchState
 from kraftlake.replica_manager.fetch.leader_end_point import FetchedPartition, FetchRequest
 from kraftlake.replica_manager.fetch.local_end_point import LocalEndPoint
 from kraftlake.replica_manager.fetch.replica_fetcher import ReplicaFetcher
 from kraftlake.replica_manager.logs.partition_log import LogAppendInfo, PartitionLog
-from kraftlake.replica_manager.partition.follower import (
-    append_records_to_follower,
-    truncate_fully_and_start_at,
-    truncate_to,
-)
 from kraftlake.replica_manager.partition.leader import FUTURE_REPLICA, FetchPartition
 from kraftlake.replica_manager.partition.partition import Partition
 from kraftlake.replica_manager.partition.replica import NO_BROKER_EPOCH
@@ -58,6 +52,8 @@ class LogDirFetcher(ReplicaFetcher):
     once the controller has accepted the report and if it is still caught up. When a reported move is cancelled, the
     present directory is reported again.
     """
+
+    into_future_logs = True
 
     def __init__(
         self, fetcher_id: int, here: BrokerEndPoint, manager: ReplicaManager, *, quota: ReplicationQuota | None = None
@@ -106,15 +102,6 @@ class LogDirFetcher(ReplicaFetcher):
 
     # copying
 
-    def _begin(self, name: TopicPartition, initial: InitialFetchState) -> PartitionFetchState:  # noqa: ARG002
-        # the replica may have been truncated while the future log was not copied: the epochs tell
-        return PartitionFetchState(
-            topic_id=initial.topic_id,
-            fetch_offset=initial.offset,
-            current_leader_epoch=initial.current_leader_epoch,
-            state=ReplicaState.TRUNCATING,
-        )
-
     def _select(self, now_ns: int) -> list[tuple[TopicPartition, PartitionFetchState]]:
         if self._quota.is_exceeded():
             return []
@@ -130,29 +117,17 @@ class LogDirFetcher(ReplicaFetcher):
         request = super()._request(partitions, forgotten)
         if request is None or not partitions:
             return None
-        return attrs.evolve(
-            request,
-            replica_id=FUTURE_REPLICA,
-            replica_epoch=NO_BROKER_EPOCH,
-            max_wait_ms=0,
-            min_bytes=0,
-            partitions={name: attrs.evolve(fetch, last_fetched_epoch=None) for name, fetch in partitions.items()},
+        params = attrs.evolve(
+            request.params, replica_id=FUTURE_REPLICA, replica_epoch=NO_BROKER_EPOCH, max_wait_ms=0, min_bytes=0
         )
+        return attrs.evolve(request, params=params)
 
     def _append_to_log(
         self, name: TopicPartition, state: PartitionFetchState, fetched: FetchedPartition
     ) -> LogAppendInfo | None:
-        partition = self._manager.partition_or_raise(name)
-        with partition.lock:
-            log = self._log_of(name)
-            if state.fetch_offset != log.log_end_offset:
-                raise ValueError(f"copied offset {state.fetch_offset}, but the copy ends at {log.log_end_offset}")
-            info = append_records_to_follower(partition, fetched.data, state.current_leader_epoch, is_future=True)
-            log.update_high_watermark(fetched.high_watermark)
-            if fetched.log_start_offset > log.log_start_offset:
-                log.maybe_increment_log_start_offset(min(fetched.log_start_offset, log.high_watermark))
+        info = super()._append_to_log(name, state, fetched)
         self._quota.record(len(fetched.data))
-        self._maybe_promote(name, partition)
+        self._maybe_promote(name, self._manager.partition_or_raise(name))
         return info
 
     def _maybe_promote(self, name: TopicPartition, partition: Partition) -> None:
@@ -179,21 +154,6 @@ class LogDirFetcher(ReplicaFetcher):
         with self._lock:
             if self._moves.get(name) is move:
                 move.promotion = Promotion.ACCEPTED
-
-    def _truncate(self, name: TopicPartition, offset: int) -> None:
-        truncate_to(self._manager.partition_or_raise(name), offset, is_future=True)
-
-    def _truncate_fully(self, name: TopicPartition, offset: int) -> None:
-        truncate_fully_and_start_at(self._manager.partition_or_raise(name), offset, is_future=True)
-
-    def _add_failed_partition(self, name: TopicPartition) -> None:
-        self._manager.log_dir_fetchers.add_failed_partition(name)
-
-    def _log_of(self, name: TopicPartition) -> PartitionLog:
-        future = self._manager.partition_or_raise(name).future_log
-        if future is None:
-            raise ReplicationError(f"{name} is not being moved to another directory.")
-        return future
 
     def _directory_of(self, log: PartitionLog | None) -> Uuid | None:
         return None if log is None else self._manager.context.log_manager.directory_id(log.directory)

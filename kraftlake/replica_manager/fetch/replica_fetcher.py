@@ -31,13 +31,13 @@ from kraftlake.replica_manager.fetch.leader_end_point import (
 )
 from kraftlake.replica_manager.fetch.truncation import truncation_offset
 from kraftlake.replica_manager.logs.log_batch import log_batches
-from kraftlake.replica_manager.logs.partition_log import LogAppendInfo, OffsetAndEpoch
+from kraftlake.replica_manager.logs.partition_log import FetchIsolation, LogAppendInfo, OffsetAndEpoch
 from kraftlake.replica_manager.partition.follower import (
     append_records_to_follower,
     truncate_fully_and_start_at,
     truncate_to,
 )
-from kraftlake.replica_manager.partition.leader import FetchPartition
+from kraftlake.replica_manager.partition.leader import FetchParams, FetchPartition
 from kraftlake.replica_manager.replication_quota import ReplicationQuota
 from kraftlake.runtime.log import get_logger
 
@@ -125,7 +125,7 @@ class ReplicaFetcher(FetchStates):
             for name in truncating:
                 epoch = self._latest_epoch(name)
                 if epoch is None:
-                    self._truncate_to_fetch_offset(name)
+                    self._truncate_by(name, None)
                 else:
                     asked[name] = self._states[name]
                     by_epoch[name] = (asked[name].current_leader_epoch, epoch)
@@ -160,7 +160,7 @@ class ReplicaFetcher(FetchStates):
                     log_start_offset=start,
                     max_bytes=self._config.replica_fetch_max_bytes,
                     current_leader_epoch=state.current_leader_epoch,
-                    last_fetched_epoch=state.last_fetched_epoch,
+                    last_fetched_epoch=None if self.into_future_logs else state.last_fetched_epoch,
                 )
             partitions, forgotten = self._session.build(wanted)
             return self._request(partitions, forgotten) if wanted or forgotten else None
@@ -176,12 +176,16 @@ class ReplicaFetcher(FetchStates):
     def _request(
         self, partitions: Mapping[TopicPartition, FetchPartition], forgotten: tuple[TopicPartition, ...]
     ) -> FetchRequest | None:
-        return FetchRequest(
+        params = FetchParams(
             replica_id=self._manager.context.broker_id,
             replica_epoch=self._manager.context.broker_epoch(),
             max_wait_ms=self._config.replica_fetch_wait_max_ms,
             min_bytes=self._config.replica_fetch_min_bytes,
             max_bytes=self._config.replica_fetch_response_max_bytes,
+            isolation=FetchIsolation.LOG_END,
+        )
+        return FetchRequest(
+            params=params,
             partitions=partitions,
             forgotten=forgotten,
             session_id=self._session.session_id,
@@ -276,7 +280,7 @@ class ReplicaFetcher(FetchStates):
     ) -> LogAppendInfo | None:
         partition = self._manager.partition_or_raise(name)
         with partition.lock:
-            log = partition.local_log
+            log = self._log_of(name)
             if state.fetch_offset != log.log_end_offset:
                 raise ValueError(f"fetched offset {state.fetch_offset}, but the log ends at {log.log_end_offset}")
             # a leader before KIP-74 cuts an oversized batch off, and replication does not advance
@@ -286,9 +290,12 @@ class ReplicaFetcher(FetchStates):
                     "oversized_batch_cut_off", partition=str(name), offset=state.fetch_offset, bytes=len(data),
                     help="raise replica.fetch.max.bytes above the topic's max.message.bytes",
                 )  # fmt: skip
-            info = append_records_to_follower(partition, data, state.current_leader_epoch) if data else _NOTHING
+            info: LogAppendInfo | None = _NOTHING
+            if data:
+                epoch, is_future = state.current_leader_epoch, self.into_future_logs
+                info = append_records_to_follower(partition, data, epoch, is_future=is_future)
             before = log.high_watermark
-            if log.update_high_watermark(fetched.high_watermark) != before:
+            if log.update_high_watermark(fetched.high_watermark) != before and not self.into_future_logs:
                 self._raised.add(name)
             if fetched.log_start_offset > log.log_start_offset:
                 log.maybe_increment_log_start_offset(min(fetched.log_start_offset, log.high_watermark))
@@ -348,16 +355,22 @@ class ReplicaFetcher(FetchStates):
         epoch = state.current_leader_epoch
         self._fail(name, "fetch", FencedLeaderEpochError(f"the leader has a later epoch than {epoch}"))
 
-    def _truncate_by(self, name: TopicPartition, answer: EpochEndOffset) -> None:
-        """Truncate by the leader's answer about the end of our latest epoch."""
-        if answer.error is ErrorCode.FENCED_LEADER_EPOCH:
-            self._fail_fenced(name, self._states[name])
+    def _truncate_by(self, name: TopicPartition, answer: EpochEndOffset | None) -> None:
+        """Truncate by the leader's answer about the end of our latest epoch.
+
+        Without an answer, because the log has no epochs, truncate to the fetch offset, which is the high watermark.
+        """
+        state = self._states[name]
+        if answer is not None and answer.error is ErrorCode.FENCED_LEADER_EPOCH:
+            self._fail_fenced(name, state)
             return
-        if answer.error is not ErrorCode.NONE:
+        if answer is not None and answer.error is not ErrorCode.NONE:
             self._delay([name])
             return
+        offset, completed = state.fetch_offset, True
         try:
-            offset, completed = truncation_offset(self._log_of(name), answer.end, self._states[name].fetch_offset)
+            if answer is not None:
+                offset, completed = truncation_offset(self._log_of(name), answer.end, offset)
             self._truncate(name, offset)
         except Exception as error:  # an error of one partition must not stop the others
             self._fail(name, "truncate", error)
@@ -365,38 +378,27 @@ class ReplicaFetcher(FetchStates):
         # not completed: the epoch before may diverge too. The next fetch tells, or the leader is asked again
         fetching = completed or self._end_point.is_truncation_on_fetch_supported
         self._states[name] = attrs.evolve(
-            self._states[name],
+            state,
             fetch_offset=offset,
             state=ReplicaState.FETCHING if fetching else ReplicaState.TRUNCATING,
             last_fetched_epoch=self._latest_epoch(name),
         )
 
-    def _truncate_to_fetch_offset(self, name: TopicPartition) -> None:
-        """Truncate a log without epochs to its fetch offset, which is the high watermark."""
-        state = self._states[name]
-        try:
-            self._truncate(name, state.fetch_offset)
-        except Exception as error:  # an error of one partition must not stop the others
-            self._fail(name, "truncate", error)
-            return
-        epoch = self._latest_epoch(name)
-        self._states[name] = attrs.evolve(state, state=ReplicaState.FETCHING, last_fetched_epoch=epoch)
-
     def _truncate(self, name: TopicPartition, offset: int) -> None:
-        truncate_to(self._manager.partition_or_raise(name), offset)
-        self._manager.mark_future_for_truncation(name, offset)
+        truncate_to(self._manager.partition_or_raise(name), offset, is_future=self.into_future_logs)
+        if not self.into_future_logs:
+            self._manager.mark_future_for_truncation(name, offset)
 
     def _truncate_fully(self, name: TopicPartition, offset: int) -> None:
-        truncate_fully_and_start_at(self._manager.partition_or_raise(name), offset)
+        truncate_fully_and_start_at(self._manager.partition_or_raise(name), offset, is_future=self.into_future_logs)
 
     def _fail(self, name: TopicPartition, what: str, error: Exception) -> None:
         level = _log.warning if isinstance(error, KafkaStorageError | FencedLeaderEpochError) else _log.error
         level("partition_failed", fetcher=self.name, partition=str(name), what=what, error=str(error))
         self._states.pop(name, None)
-        self._add_failed_partition(name)
-
-    def _add_failed_partition(self, name: TopicPartition) -> None:
-        self._manager.replica_fetchers.add_failed_partition(name)
+        manager = self._manager
+        fetchers = manager.log_dir_fetchers if self.into_future_logs else manager.replica_fetchers
+        fetchers.add_failed_partition(name)
 
     def _is_held_back(self, name: TopicPartition, state: PartitionFetchState) -> bool:
         """Whether the quota delays the partition: never one that is in sync, so that a quota shrinks no ISR."""

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
+import attrs
+
 from kraftlake.replica_manager.logs.partition_log import OffsetAndEpoch
 
 
+@attrs.define(eq=False, repr=False, weakref_slot=False)
 class LeaderEpochs:
     """Pairs of epoch and start offset, both strictly increasing."""
 
-    __slots__ = ("_epochs", "_starts")
-
-    def __init__(self) -> None:
-        self._epochs: list[int] = []
-        self._starts: list[int] = []
+    _epochs: list[int] = attrs.field(factory=list, init=False)
+    _starts: list[int] = attrs.field(factory=list, init=False)
 
     def __repr__(self) -> str:
         return f"<LeaderEpochs {self.entries()}>"

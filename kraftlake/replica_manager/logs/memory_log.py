@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from itertools import islice
 
 import attrs
 
@@ -190,7 +190,7 @@ class MemoryPartitionLog:
         end = readable_end(self, isolation)
         found: list[LogBatch] = []
         size = 0
-        for batch in self._from(offset):
+        for batch in islice(self._batches, bisect_left(self._last_offsets, offset), None):
             if batch.base_offset >= end:
                 break
             if size + batch.size > max_bytes and (found or not min_one_message):
@@ -204,10 +204,6 @@ class MemoryPartitionLog:
         return FetchDataInfo(
             fetch_offset=offset, batches=tuple(found), size_in_bytes=size, aborted_transactions=aborted
         )
-
-    def _from(self, offset: int) -> Iterator[LogBatch]:
-        for place in range(bisect_left(self._last_offsets, offset), len(self._batches)):
-            yield self._batches[place]
 
     def truncate_to(self, offset: int) -> bool:
         """Remove all batches with records at or after `offset`."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 
+import attrs
+
 from kraftlake.delta import TopicPartition
 from kraftlake.image import TopicsImage
 from kraftlake.records.uuid import Uuid
@@ -15,6 +17,7 @@ _RESERVED_IDS = 100
 """Directory ids below this number stand for no directory. Source: org.apache.kafka.common.DirectoryId."""
 
 
+@attrs.define(eq=False, repr=False)
 class MemoryLogManager:
     """A `LogManager` whose directories are only names; its logs survive a restart of the replica manager.
 
@@ -22,22 +25,16 @@ class MemoryLogManager:
     `topic_configs` returns a topic's configs in the newest metadata.
     """
 
-    def __init__(
-        self,
-        directories: Mapping[str, Uuid],
-        defaults: LogConfig = LogConfig(),  # noqa: B008 - the object is frozen
-        topic_configs: Callable[[str], Mapping[str, str]] = lambda _: {},
-    ) -> None:
-        self.directories = dict(directories)
-        self.offline: dict[str, Uuid] = {}
-        self._defaults = defaults
-        self._topic_configs = topic_configs
-        self._logs: dict[TopicPartition, MemoryPartitionLog] = {}
-        self._future_logs: dict[TopicPartition, MemoryPartitionLog] = {}
-        self._checkpoints: dict[str, dict[TopicPartition, int]] = {}
-        self._preferred: dict[TopicPartition, str] = {}
-        self.stray_logs: dict[TopicPartition, MemoryPartitionLog] = {}
-        """The logs that `startup` has found to be strays."""
+    directories: dict[str, Uuid] = attrs.field(converter=dict)
+    _defaults: LogConfig = attrs.field(factory=LogConfig)
+    _topic_configs: Callable[[str], Mapping[str, str]] = lambda _: {}
+    offline: dict[str, Uuid] = attrs.field(factory=dict, init=False)
+    stray_logs: dict[TopicPartition, MemoryPartitionLog] = attrs.field(factory=dict, init=False)
+    """The logs that `startup` has found to be strays."""
+    _logs: dict[TopicPartition, MemoryPartitionLog] = attrs.field(factory=dict, init=False)
+    _future_logs: dict[TopicPartition, MemoryPartitionLog] = attrs.field(factory=dict, init=False)
+    _checkpoints: dict[str, dict[TopicPartition, int]] = attrs.field(factory=dict, init=False)
+    _preferred: dict[TopicPartition, str] = attrs.field(factory=dict, init=False)
 
     def startup(self, topics: Collection[str], is_stray: Callable[[Uuid | None, int], bool]) -> None:  # noqa: ARG002
         """Set the stray logs and future logs aside; `is_stray` decides by topic id and partition number."""

@@ -30,7 +30,6 @@ class AppendOrigin(Enum):
     CLIENT = "client"
     COORDINATOR = "coordinator"
     REPLICATION = "replication"
-    RAFT_LEADER = "raft leader"
 
 
 class OffsetAndEpoch(NamedTuple):
@@ -74,12 +73,11 @@ class LogAppendInfo:
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
 class FetchDataInfo:
-    """The batches from `fetch_offset` on; `first_entry_incomplete` says that the limit cut the first batch."""
+    """The result of a read: whole batches from the one that contains `fetch_offset` on."""
 
     fetch_offset: int
     batches: tuple[LogBatch, ...] = ()
     size_in_bytes: int = 0
-    first_entry_incomplete: bool = False
     aborted_transactions: tuple[AbortedTransaction, ...] = ()
 
 

@@ -10,18 +10,11 @@ from kraftlake.replica_manager.partition.partition import Partition
 
 
 @attrs.frozen(weakref_slot=False)
-class OnlinePartition:
-    """The broker hosts the partition, and its log is usable."""
-
-    partition: Partition
-
-
-@attrs.frozen(weakref_slot=False)
 class OfflinePartition:
     """The log directory has failed; `partition` is the partition that was online before, if there was one."""
 
     partition: Partition | None = None
 
 
-HostedPartition: TypeAlias = OnlinePartition | OfflinePartition | None
-"""None: the broker does not host the partition."""
+HostedPartition: TypeAlias = Partition | OfflinePartition
+"""A partition that the broker hosts: online, with a usable log, or offline."""

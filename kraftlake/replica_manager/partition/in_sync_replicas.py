@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import attrs
+
 from kraftlake.delta import TopicIdPartition
 from kraftlake.image import LeaderRecoveryState, PartitionRegistration
 from kraftlake.replica_manager.controller_channel import AlterPartitionAnswer, BrokerState, LeaderAndIsr
@@ -40,6 +42,7 @@ _WAIT_FOR_METADATA = (
 """This broker's metadata is outdated: the proposal stays pending until newer metadata arrives."""
 
 
+@attrs.define(eq=False, repr=False, weakref_slot=False)
 class InSyncReplicas:
     """The leader's part of a partition: assignment, followers, ISR. Empty on followers.
 
@@ -47,15 +50,12 @@ class InSyncReplicas:
     be called without it. Source: kafka.cluster.Partition.
     """
 
-    __slots__ = ("assignment", "awaits_answer", "partition", "remote_replicas", "state")
-
-    def __init__(self, partition: Partition) -> None:
-        self.partition = partition
-        self.assignment: Assignment = NO_ASSIGNMENT
-        self.state: IsrState = NO_ISR
-        self.remote_replicas: dict[int, Replica] = {}
-        self.awaits_answer = False
-        """Whether the controller has not answered the proposal in `state`."""
+    partition: Partition
+    assignment: Assignment = NO_ASSIGNMENT
+    state: IsrState = NO_ISR
+    remote_replicas: dict[int, Replica] = attrs.field(factory=dict)
+    awaits_answer: bool = False
+    """Whether the controller has not answered the proposal in `state`."""
 
     def clear(self) -> None:
         """Clear the state: the partition is deleted or offline."""
@@ -151,18 +151,15 @@ class InSyncReplicas:
 
     def maybe_expand(self, replica: Replica) -> None:
         """Propose to add a follower that has all committed records and has reached this leader epoch."""
-        pending: PendingIsrChange | None = None
         with self.partition.lock:
-            state = self.state
-            if isinstance(state, CommittedIsr) and self._may_join(replica):
-                self.awaits_answer = True
-                isr = state.isr | {replica.broker_id}
-                pending = PendingExpandIsr(
-                    new_in_sync_replica=replica.broker_id, sent=self._proposal(isr), last_committed=state
-                )
-                self.state = pending
-        if pending is not None:
-            self._submit(pending)
+            state, id_ = self.state, replica.broker_id
+            if not isinstance(state, CommittedIsr) or not self._may_join(replica):
+                return
+            pending = PendingExpandIsr(
+                new_in_sync_replica=id_, sent=self._proposal(state.isr | {id_}), last_committed=state
+            )
+            self.state, self.awaits_answer = pending, True
+        self._submit(pending)
 
     def _may_join(self, replica: Replica) -> bool:
         log, epoch_start = self.partition.leader_log, self.partition.leader_epoch_start_offset
@@ -173,20 +170,15 @@ class InSyncReplicas:
 
     def maybe_shrink(self) -> None:
         """Propose to remove the followers that were not caught up for `replica.lag.time.max.ms`."""
-        pending: PendingIsrChange | None = None
         with self.partition.lock:
-            state = self.state
-            out_of_sync = self.out_of_sync_replicas()
-            if isinstance(state, CommittedIsr) and out_of_sync:
-                self.awaits_answer = True
-                pending = PendingShrinkIsr(
-                    out_of_sync_replicas=out_of_sync,
-                    sent=self._proposal(state.isr - out_of_sync),
-                    last_committed=state,
-                )
-                self.state = pending
-        if pending is not None:
-            self._submit(pending)
+            state, out_of_sync = self.state, self.out_of_sync_replicas()
+            if not isinstance(state, CommittedIsr) or not out_of_sync:
+                return
+            pending = PendingShrinkIsr(
+                out_of_sync_replicas=out_of_sync, sent=self._proposal(state.isr - out_of_sync), last_committed=state
+            )
+            self.state, self.awaits_answer = pending, True
+        self._submit(pending)
 
     def out_of_sync_replicas(self) -> frozenset[int]:
         """The ISR members that lag; none while a proposal is in flight, or where this broker does not lead."""

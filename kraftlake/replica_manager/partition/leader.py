@@ -33,7 +33,7 @@ from kraftlake.replica_manager.logs.partition_log import (
 )
 from kraftlake.replica_manager.logs.timestamps import EARLIEST_LOCAL_TIMESTAMP, EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from kraftlake.replica_manager.partition.partition import Partition
-from kraftlake.replica_manager.partition.replica import NO_BROKER_EPOCH, Replica
+from kraftlake.replica_manager.partition.replica import NO_BROKER_EPOCH, FollowerFetch, Replica
 
 CONSUMER: Final = -1
 """The replica id in a consumer's fetch."""
@@ -113,7 +113,7 @@ def append_records_to_leader(
     moved: the caller completes the requests that waited for it, or for new data.
     """
     with partition.lock:
-        log = _leader_log(partition)
+        log = log_with_epoch(partition, None, require_leader=True)
         in_sync, wanted = len(partition.in_sync.state.isr), partition.in_sync.effective_min_isr(log)
         if required_acks == ALL_IN_SYNC and in_sync < wanted:
             raise NotEnoughReplicasError(
@@ -146,28 +146,18 @@ def fetch_records(
         follower = _follower(partition, params.replica_id, fetch) if params.is_from_follower else None
         read = _read(partition, log, fetch, limit, params.isolation, min_one_message=min_one_message)
     if follower is not None and update_fetch_state and read.diverging_epoch is None:
-        update_follower_fetch_state(
-            partition,
-            follower,
+        fetched = FollowerFetch(
             fetch_offset=read.data.fetch_offset,
-            start_offset=fetch.log_start_offset,
-            fetch_time_ms=now,
-            leader_end_offset=read.log_end_offset,
+            log_start_offset=fetch.log_start_offset,
             broker_epoch=params.replica_epoch,
+            time_ms=now,
+            leader_end_offset=read.log_end_offset,
         )
+        update_follower_fetch_state(partition, follower, fetched)
     return read
 
 
-def update_follower_fetch_state(
-    partition: Partition,
-    replica: Replica,
-    *,
-    fetch_offset: int,
-    start_offset: int,
-    fetch_time_ms: int,
-    leader_end_offset: int,
-    broker_epoch: int,
-) -> None:
+def update_follower_fetch_state(partition: Partition, replica: Replica, fetch: FollowerFetch) -> None:
     """Update the fetch state of a follower, which may join the ISR and move the high and the low watermark.
 
     Raises NotLeaderOrFollowerError for an earlier incarnation of the follower's broker.
@@ -176,14 +166,7 @@ def update_follower_fetch_state(
     with partition.lock:
         low_before = low_watermark(partition) if deletes and partition.is_leader else -1
         end_before = replica.state.log_end_offset
-        replica.update_fetch_state(
-            fetch_offset=fetch_offset,
-            start_offset=start_offset,
-            fetch_time_ms=fetch_time_ms,
-            leader_end_offset=leader_end_offset,
-            broker_epoch=broker_epoch,
-            alive_broker_epoch=partition.context.metadata.alive_broker_epoch(replica.broker_id),
-        )
+        replica.update_fetch_state(fetch, partition.context.metadata.alive_broker_epoch(replica.broker_id))
         low_moved = deletes and partition.is_leader and low_watermark(partition) > low_before
     partition.in_sync.maybe_expand(replica)
     with partition.lock:
@@ -191,7 +174,7 @@ def update_follower_fetch_state(
         moved = (
             log is not None
             and replica.state.log_end_offset != end_before
-            and partition.in_sync.maybe_increment_high_watermark(log, fetch_time_ms)
+            and partition.in_sync.maybe_increment_high_watermark(log, fetch.time_ms)
         )
     if moved or low_moved:
         partition.complete_delayed_operations()
@@ -224,7 +207,7 @@ def offset_snapshot(partition: Partition, fetch: FetchPartition) -> LogReadInfo:
 
 def low_watermark(partition: Partition) -> int:
     """The lowest log start offset of this replica, its future log and all live followers. Needs the lock."""
-    lowest = _leader_log(partition).log_start_offset
+    lowest = log_with_epoch(partition, None, require_leader=True).log_start_offset
     for id_, replica in partition.in_sync.remote_replicas.items():
         if replica.state.log_start_offset < lowest and partition.context.metadata.has_alive_broker(id_):
             lowest = replica.state.log_start_offset
@@ -238,7 +221,7 @@ def delete_records_on_leader(partition: Partition, offset: int) -> DeleteRecords
     Raises PolicyViolationError where the topic is compacted only, OffsetOutOfRangeError past the high watermark.
     """
     with partition.lock:
-        log = _leader_log(partition)
+        log = log_with_epoch(partition, None, require_leader=True)
         if log.config.is_compacted_only:
             raise PolicyViolationError(
                 f"Records of {partition.topic_partition} can't be deleted: it is compacted only."
@@ -317,15 +300,6 @@ def log_with_epoch(partition: Partition, epoch: int | None, *, require_leader: b
     return partition.local_log
 
 
-def _leader_log(partition: Partition) -> PartitionLog:
-    log = partition.leader_log
-    if log is None:
-        raise NotLeaderOrFollowerError(
-            f"Broker {partition.context.broker_id} does not lead {partition.topic_partition}."
-        )
-    return log
-
-
 def _follower(partition: Partition, broker_id: int, fetch: FetchPartition) -> Replica:
     replica = partition.replica(broker_id)
     if replica is not None:
@@ -357,7 +331,6 @@ def _read(
 ) -> LogReadInfo:
     offset, fetched_epoch = fetch.fetch_offset, fetch.last_fetched_epoch
     # the end before the read, so that concurrent appends do not make the follower lag
-    diverging: OffsetAndEpoch | None = None
     read = _nothing_read(log, offset)
     if fetched_epoch is not None:
         end = log.end_offset_for_epoch(fetched_epoch)
@@ -370,7 +343,5 @@ def _read(
                 f"Offset {offset} of {partition.topic_partition} is below {log.log_start_offset}, the log's start."
             )
         if end.leader_epoch < fetched_epoch or end.offset < offset:
-            diverging = end
-    if diverging is not None:
-        return attrs.evolve(read, diverging_epoch=diverging)
+            return attrs.evolve(read, diverging_epoch=end)
     return attrs.evolve(read, data=log.read(offset, max_bytes, isolation, min_one_message=min_one_message))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from threading import RLock
 
+import attrs
+
 from kraftlake.delta import TopicPartition
 from kraftlake.image import LeaderRecoveryState, PartitionRegistration
 from kraftlake.image.topics.directory_id import UNASSIGNED
@@ -20,6 +22,7 @@ from kraftlake.runtime.log import get_logger
 _log = get_logger(__name__)
 
 
+@attrs.define(eq=False, repr=False, weakref_slot=False)
 class Partition:
     """A partition on this broker, as leader or follower. Source: kafka.cluster.Partition.
 
@@ -30,23 +33,17 @@ class Partition:
     other way round; delayed operations are completed and the controller is called without `lock`.
     """
 
-    __slots__ = (
-        "context", "future_log", "in_sync", "leader_epoch", "leader_epoch_start_offset", "leader_id", "lock", "log",
-        "partition_epoch", "topic_id", "topic_partition",
-    )  # fmt: skip
-
-    def __init__(self, topic_partition: TopicPartition, topic_id: Uuid, context: BrokerContext) -> None:
-        self.topic_partition = topic_partition
-        self.topic_id = topic_id
-        self.context = context
-        self.lock = RLock()
-        self.leader_id: int | None = None
-        self.leader_epoch = -1
-        self.partition_epoch = -1
-        self.leader_epoch_start_offset: int | None = None
-        self.log: PartitionLog | None = None
-        self.future_log: PartitionLog | None = None
-        self.in_sync = InSyncReplicas(self)
+    topic_partition: TopicPartition
+    topic_id: Uuid
+    context: BrokerContext
+    lock: RLock = attrs.field(factory=RLock, init=False)
+    leader_id: int | None = attrs.field(default=None, init=False)
+    leader_epoch: int = attrs.field(default=-1, init=False)
+    partition_epoch: int = attrs.field(default=-1, init=False)
+    leader_epoch_start_offset: int | None = attrs.field(default=None, init=False)
+    log: PartitionLog | None = attrs.field(default=None, init=False)
+    future_log: PartitionLog | None = attrs.field(default=None, init=False)
+    in_sync: InSyncReplicas = attrs.field(default=attrs.Factory(InSyncReplicas, takes_self=True), init=False)
 
     def __repr__(self) -> str:
         return f"<Partition {self.topic_partition} leader {self.leader_id} epoch {self.leader_epoch}>"

@@ -35,30 +35,31 @@ class ReplicaState:
 _UNKNOWN = ReplicaState()
 
 
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class FollowerFetch:
+    """A fetch as the leader has received it; `time_ms` (epoch ms) and `leader_end_offset` are those of the read."""
+
+    fetch_offset: int
+    log_start_offset: int
+    broker_epoch: int
+    time_ms: int
+    leader_end_offset: int
+
+
+@attrs.define(eq=False, weakref_slot=False)
 class Replica:
     """A follower of a partition that this broker leads; `state` is immutable and may be read without a lock."""
 
-    __slots__ = ("broker_id", "state")
+    broker_id: int
+    state: ReplicaState = _UNKNOWN
 
-    def __init__(self, broker_id: int) -> None:
-        self.broker_id = broker_id
-        self.state = _UNKNOWN
-
-    def update_fetch_state(
-        self,
-        *,
-        fetch_offset: int,
-        start_offset: int,
-        fetch_time_ms: int,
-        leader_end_offset: int,
-        broker_epoch: int,
-        alive_broker_epoch: int | None,
-    ) -> None:
-        """Update the state by a fetch: the follower has all records before `fetch_offset`.
+    def update_fetch_state(self, fetch: FollowerFetch, alive_broker_epoch: int | None) -> None:
+        """Update the state by a fetch: the follower has all records before the fetch offset.
 
         It is caught up now if it fetches at the leader's end, and was caught up at its last fetch if it fetches at the
         end of that time. Raises NotLeaderOrFollowerError for a fetch of an earlier incarnation of the broker.
         """
+        broker_epoch, leader_end = fetch.broker_epoch, fetch.leader_end_offset
         if broker_epoch != NO_BROKER_EPOCH and alive_broker_epoch is not None and alive_broker_epoch > broker_epoch:
             raise NotLeaderOrFollowerError(
                 f"Broker {self.broker_id} fetches with broker epoch {broker_epoch}, but is registered with "
@@ -66,15 +67,15 @@ class Replica:
             )
         before = self.state
         caught_up = before.last_caught_up_time_ms
-        if fetch_offset >= leader_end_offset:
-            caught_up = max(caught_up, fetch_time_ms)
-        elif fetch_offset >= before.last_fetch_leader_log_end_offset:
+        if fetch.fetch_offset >= leader_end:
+            caught_up = max(caught_up, fetch.time_ms)
+        elif fetch.fetch_offset >= before.last_fetch_leader_log_end_offset:
             caught_up = max(caught_up, before.last_fetch_time_ms)
         self.state = ReplicaState(
-            log_start_offset=start_offset,
-            log_end_offset=fetch_offset,
-            last_fetch_leader_log_end_offset=max(leader_end_offset, before.last_fetch_leader_log_end_offset),
-            last_fetch_time_ms=fetch_time_ms,
+            log_start_offset=fetch.log_start_offset,
+            log_end_offset=fetch.fetch_offset,
+            last_fetch_leader_log_end_offset=max(leader_end, before.last_fetch_leader_log_end_offset),
+            last_fetch_time_ms=fetch.time_ms,
             last_caught_up_time_ms=caught_up,
             broker_epoch=broker_epoch,
         )

@@ -136,17 +136,7 @@ class BrokerReplay:
 
     def _started_with(self, image: MetadataImage) -> ReplayStep:
         self.broker.start(image)
-        cause = Cause(image.offset, SNAPSHOT)
-        transitions, self._transitions = self._transitions, []
-        return ReplayStep(
-            first_offset=image.offset,
-            offset=image.offset,
-            epoch=image.provenance.epoch,
-            timestamp=image.provenance.timestamp,
-            delta=None,
-            image=image,
-            transitions=tuple((transition, cause) for transition in transitions),
-        )
+        return self._step(image.offset, None, image)
 
     def steps(self) -> Iterator[ReplayStep]:
         """Each published delta, applied when it is yielded. To be called once."""
@@ -192,9 +182,9 @@ class BrokerReplay:
         yield from steps
 
     def _causes(
-        self, transitions: Sequence[Transition], delta: MetadataDelta, image: MetadataImage
+        self, transitions: Sequence[Transition], delta: MetadataDelta | None, image: MetadataImage
     ) -> Sequence[Cause | None]:
-        if self._loads_snapshot:
+        if self._loads_snapshot or delta is None:
             return [Cause(image.offset, SNAPSHOT)] * len(transitions)
         index = RecordIndex(self._records.messages(image.offset), self.broker.broker_id)
         restarted = any(transition.kind is TransitionKind.BROKER_STARTED for transition in transitions)
@@ -205,19 +195,19 @@ class BrokerReplay:
             self.broker.load_snapshot(delta, image)
         else:
             self.broker.publish(delta, image)
-        told: tuple[tuple[Transition, Cause | None], ...] = ()
-        if self._transitions:
-            transitions, self._transitions = self._transitions, []
-            told = tuple(zip(transitions, self._causes(transitions, delta, image), strict=True))
+        self._steps.append(self._step(manifest.base_offset, delta, image))
         self._records.published(image.offset)
-        self._steps.append(
-            ReplayStep(
-                first_offset=manifest.base_offset,
-                offset=image.offset,
-                epoch=image.provenance.epoch,
-                timestamp=image.provenance.timestamp,
-                delta=delta,
-                image=image,
-                transitions=told,
-            )
+
+    def _step(self, first_offset: int, delta: MetadataDelta | None, image: MetadataImage) -> ReplayStep:
+        """The step of the transitions reported since the last one."""
+        transitions, self._transitions = self._transitions, []
+        causes = self._causes(transitions, delta, image) if transitions else ()
+        return ReplayStep(
+            first_offset=first_offset,
+            offset=image.offset,
+            epoch=image.provenance.epoch,
+            timestamp=image.provenance.timestamp,
+            delta=delta,
+            image=image,
+            transitions=tuple(zip(transitions, causes, strict=True)),
         )

@@ -39,11 +39,13 @@ class RecordIndex:
         self._of_partition: dict[tuple[Uuid, int], list[tuple[Cause, AnyMessage]]] = {}
         self._removed: dict[Uuid, Cause] = {}
         self._elr_cleared: Cause | None = None
-        self._of_broker: Cause | None = None
-        self._last: Cause | None = None
+        self.of_broker: Cause | None = None
+        """The last record of the broker's own registration."""
+        self.last: Cause | None = None
+        """The last record."""
         for offset, message in messages:
             cause = Cause(offset, UNKNOWN if isinstance(message, UnknownRecord) else type_name(type(message)))
-            self._last = cause
+            self.last = cause
             if isinstance(message, r.PartitionRecord | r.PartitionChangeRecord):
                 key = (message.topic_id, message.partition_id)
                 self._of_partition.setdefault(key, []).append((cause, message))
@@ -52,17 +54,7 @@ class RecordIndex:
             elif isinstance(message, r.ClearElrRecord):
                 self._elr_cleared = cause
             elif _is_of_broker(message, broker_id):
-                self._of_broker = cause
-
-    @property
-    def of_broker(self) -> Cause | None:
-        """The last record of the broker's own registration."""
-        return self._of_broker
-
-    @property
-    def last(self) -> Cause | None:
-        """The last record."""
-        return self._last
+                self.of_broker = cause
 
     def of_partition(self, topic_ids: Sequence[Uuid], partition: int, kind: TransitionKind) -> Cause | None:
         """The record that caused a transition of a partition; `topic_ids` are the ids that its topic's name had.

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import attrs
 
-from kraftlake.delta import MetadataDelta, TopicIdPartition, TopicPartition, TopicsDelta
+from kraftlake.delta import MetadataDelta, TopicPartition, TopicsDelta
 from kraftlake.image import BrokerRegistration, ImageWriterOptions, MetadataImage, PartitionRegistration, TopicsImage
 from kraftlake.image.broker_partitions import hosted_partitions
 from kraftlake.records.metadata_version import LATEST
@@ -14,11 +14,10 @@ from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.broker_context import BrokerContext
 from kraftlake.replica_manager.config import ReplicaManagerConfig
-from kraftlake.replica_manager.controller_channel import AlterPartitionAnswer, LeaderAndIsr
 from kraftlake.replica_manager.fetch.fetcher import BrokerEndPoint, FetcherFigures, InitialFetchState
 from kraftlake.replica_manager.logs.memory_log_manager import MemoryLogManager, is_reserved
 from kraftlake.replica_manager.metadata_view import MetadataView
-from kraftlake.replica_manager.partition.hosted_partition import OnlinePartition
+from kraftlake.replica_manager.partition.partition import Partition
 from kraftlake.replica_manager.replica_manager import ReplicaManager
 from kraftlake.replica_manager.stop_partition import StopPartition
 from kraftlake.replica_manager.transitions import Transition, TransitionKind, TransitionListener
@@ -78,24 +77,13 @@ class StillFetcher:
 class _NoPeers:
     """In place of the controller and the clients: a replayed broker has none, their effects are records."""
 
-    def submit(
-        self,
-        partition: TopicIdPartition,
-        leader_and_isr: LeaderAndIsr,
-        on_answer: Callable[[AlterPartitionAnswer], None],
-    ) -> None:
+    def submit(self, *_: object, **__: object) -> None:
         """Never answer."""
 
-    def handle_assignment(
-        self,
-        partition: TopicIdPartition,
-        directory_id: Uuid,
-        reason: str,
-        on_accepted: Callable[[], None] | None = None,
-    ) -> None:
+    def handle_assignment(self, *_: object, **__: object) -> None:
         """Do nothing: the controller's answer is a record."""
 
-    def handle_failure(self, directory_id: Uuid) -> None:
+    def handle_failure(self, *_: object, **__: object) -> None:
         """Do nothing: the controller's answer is a record."""
 
     def check_and_complete_all(self, topic_partition: TopicPartition) -> None:
@@ -282,8 +270,8 @@ class ReplayedBroker:
         leads: list[TopicPartition] = []
         follows: list[TopicPartition] = []
         for name, hosted in self.manager.hosted_partitions().items():
-            if isinstance(hosted, OnlinePartition):
-                (leads if hosted.partition.is_leader else follows).append(name)
+            if isinstance(hosted, Partition):
+                (leads if hosted.is_leader else follows).append(name)
             elif self._is_assigned(name):
                 follows.append(name)
         return sorted(leads), sorted(follows)

@@ -47,7 +47,7 @@ class FetchManager:
                 cache.remove(id_)
             if request.session_epoch == FINAL_EPOCH:
                 return FetchContext(wanted, _sessionless)
-            return FetchContext(wanted, partial(_full, cache, wanted, request.replica_id >= 0))
+            return FetchContext(wanted, partial(_full, cache, wanted, request.params.is_from_follower))
         with cache.lock:
             session = cache.get(id_)
             if session is None:

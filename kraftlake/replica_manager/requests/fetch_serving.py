@@ -7,8 +7,6 @@ from collections.abc import Callable, Mapping
 from kraftlake.delta import TopicPartition
 from kraftlake.replica_manager.fetch.leader_end_point import FetchedPartition, FetchRequest, FetchResponse
 from kraftlake.replica_manager.logs.log_batch import joined
-from kraftlake.replica_manager.logs.partition_log import FetchIsolation
-from kraftlake.replica_manager.partition.leader import FetchParams
 from kraftlake.replica_manager.replication_quota import ReplicationQuota
 from kraftlake.replica_manager.requests.fetch_contexts import FetchManager
 from kraftlake.replica_manager.requests.log_reads import FetchAnswer
@@ -23,7 +21,7 @@ def serve_fetch(
     *,
     throttle: ReplicationQuota | None = None,
 ) -> None:
-    """Answer once `request.min_bytes` can be sent, after `request.max_wait_ms` at the latest.
+    """Answer once `min_bytes` of the request can be sent, after its `max_wait_ms` at the latest.
 
     `throttle` is the leader's quota (leader.replication.throttled.rate); it counts the bytes sent of throttled
     replicas.
@@ -38,15 +36,7 @@ def serve_fetch(
                 throttle.record(sent)
         on_answer(response)
 
-    params = FetchParams(
-        replica_id=request.replica_id,
-        replica_epoch=request.replica_epoch,
-        max_wait_ms=request.max_wait_ms,
-        min_bytes=request.min_bytes,
-        max_bytes=request.max_bytes,
-        isolation=FetchIsolation.LOG_END,
-    )
-    server.fetch_messages(params, context.partitions, on_answer=answered, throttle=throttle)
+    server.fetch_messages(request.params, context.partitions, on_answer=answered, throttle=throttle)
 
 
 def fetched_of(answer: FetchAnswer) -> FetchedPartition:

@@ -14,7 +14,7 @@ from kraftlake.replica_manager.errors import (
     NotLeaderOrFollowerError,
     ReplicationError,
 )
-from kraftlake.replica_manager.partition.hosted_partition import OfflinePartition, OnlinePartition
+from kraftlake.replica_manager.partition.hosted_partition import OfflinePartition
 from kraftlake.runtime.log import get_logger
 
 if TYPE_CHECKING:
@@ -58,11 +58,11 @@ def _move(manager: ReplicaManager, name: TopicPartition, directory: str) -> None
     hosted = manager.hosted(name)
     if isinstance(hosted, OfflinePartition):
         raise KafkaStorageError(f"{name} lies in a log directory that is offline.")
-    if isinstance(hosted, OnlinePartition):
-        future = hosted.partition.future_log
+    if hosted is not None:
+        future = hosted.future_log
         if future is not None and future.directory != directory:
             manager.log_dir_fetchers.remove_fetcher_for_partitions([name])
-            hosted.partition.remove_future_log()
+            hosted.remove_future_log()
     logs.prefer_directory(name, directory)
     partition = manager.partition_or_raise(name)
     if partition.maybe_create_future_log(directory):

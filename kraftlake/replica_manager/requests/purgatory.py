@@ -49,10 +49,6 @@ class DelayedOperation:
     def on_expiration(self) -> None:
         """Called after `on_complete` when the operation has timed out."""
 
-    def force_complete(self) -> bool:
-        """Complete the operation without its condition; False if it was completed before."""
-        return self._complete_if(lambda: True, self.on_complete)
-
     def expire(self) -> bool:
         """Complete the operation at its timeout; False if it was completed before."""
 

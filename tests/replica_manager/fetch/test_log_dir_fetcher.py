@@ -150,7 +150,7 @@ def test_one_replica_at_a_time_is_copied_in_the_order_of_their_names():
     order = []
     for _ in range(3):
         request = fetcher(me).build_fetch() or (fetcher(me).maybe_truncate(), fetcher(me).build_fetch())[1]
-        assert (request.max_wait_ms, request.min_bytes, request.session_id) == (0, 0, 0)
+        assert (request.params.max_wait_ms, request.params.min_bytes, request.session_id) == (0, 0, 0)
         (name,) = request.partitions
         order.append(name.partition)
         fetcher(me).handle_response(fetcher(me)._end_point.fetch(request))

@@ -71,7 +71,7 @@ def test_one_event_waits_however_many_requests_do():
 
 def test_what_was_answered_before_its_time_is_not_answered_again():
     reaped = Reaped()
-    assert reaped.wait("first", 10).force_complete()
+    assert reaped.wait("first", 10).expire()
     assert reaped.pass_time(10) == []
 
 

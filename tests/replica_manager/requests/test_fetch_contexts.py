@@ -11,7 +11,7 @@ from kraftlake.delta import TopicPartition
 from kraftlake.replica_manager.errors import ErrorCode
 from kraftlake.replica_manager.fetch.leader_end_point import FetchedPartition, FetchRequest
 from kraftlake.replica_manager.logs.partition_log import OffsetAndEpoch
-from kraftlake.replica_manager.partition.leader import FetchPartition
+from kraftlake.replica_manager.partition.leader import FetchParams, FetchPartition
 from kraftlake.replica_manager.requests.fetch_contexts import FetchManager
 from kraftlake.replica_manager.requests.fetch_session_cache import FetchSessionCache
 from kraftlake.runtime.clock import ManualClock
@@ -25,8 +25,8 @@ STILL = FetchedPartition(high_watermark=3, log_start_offset=0)
 def request(id_: int = 0, epoch: int = 0, forgotten=(), replica_id: int = 2, **offsets: int) -> FetchRequest:
     partitions = {TopicPartition(topic, 0): FetchPartition(fetch_offset=offset) for topic, offset in offsets.items()}
     return FetchRequest(
-        replica_id=replica_id, replica_epoch=-1, max_wait_ms=0, min_bytes=1, max_bytes=1_000,
-        partitions=partitions, forgotten=tuple(forgotten), session_id=id_, session_epoch=epoch,
+        params=FetchParams(replica_id=replica_id), partitions=partitions, forgotten=tuple(forgotten),
+        session_id=id_, session_epoch=epoch,
     )  # fmt: skip
 
 

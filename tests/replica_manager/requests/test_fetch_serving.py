@@ -5,7 +5,8 @@ from __future__ import annotations
 from kraftlake.delta import TopicPartition
 from kraftlake.replica_manager.errors import ErrorCode
 from kraftlake.replica_manager.fetch.leader_end_point import FetchRequest, FetchResponse
-from kraftlake.replica_manager.partition.leader import FetchPartition
+from kraftlake.replica_manager.logs.partition_log import FetchIsolation
+from kraftlake.replica_manager.partition.leader import FetchParams, FetchPartition
 from kraftlake.replica_manager.replication_quota import ReplicationQuota
 from kraftlake.replica_manager.requests.fetch_serving import serve_fetch
 from tests.histories import uuid_of
@@ -23,10 +24,10 @@ def cluster() -> Cluster:
 
 def request(node: Node, offset: int | None = 0, *, id_: int = 0, epoch: int = 0, **fields) -> FetchRequest:
     partitions = {} if offset is None else {FOO0: FetchPartition(fetch_offset=offset, **fields)}
-    return FetchRequest(
-        replica_id=node.id, replica_epoch=node.epoch, max_wait_ms=500, min_bytes=1, max_bytes=10_000,
-        partitions=partitions, session_id=id_, session_epoch=epoch,
-    )  # fmt: skip
+    params = FetchParams(
+        replica_id=node.id, replica_epoch=node.epoch, max_bytes=10_000, isolation=FetchIsolation.LOG_END
+    )
+    return FetchRequest(params=params, partitions=partitions, session_id=id_, session_epoch=epoch)
 
 
 def serve(made: Cluster, asked: FetchRequest, **options) -> list[FetchResponse]:

@@ -1,4 +1,4 @@
-"""A ReplicaManager over logs in memory, driven by records; what it tells and whom is kept."""
+"""A ReplicaManager over logs in memory, driven by records; its reports are kept."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def tp(number: int = 0, name: str = "foo") -> TopicPartition:
 
 
 class Controller:
-    """What the broker has told the controller and its clients."""
+    """The broker's reports to the controller and its clients."""
 
     def __init__(self) -> None:
         self.proposals: list[tuple[Any, Any, Any]] = []
@@ -96,7 +96,7 @@ class Controller:
 
 
 class Broker:
-    """Broker 1, whose image is made of the records that it is told of."""
+    """Broker 1, whose image follows from the given records."""
 
     def __init__(
         self,
@@ -138,7 +138,7 @@ class Broker:
         )
 
     def hear(self, *records: Any) -> list[Transition]:
-        """One delta of these records; what was told of it."""
+        """Apply one delta of these records; returns the transitions."""
         delta = MetadataDelta(self.view.image)
         for record in records:
             delta.replay(record)
@@ -156,7 +156,7 @@ class Broker:
         return found
 
     def fetched(self) -> dict[TopicPartition, tuple[int, int, int]]:
-        """(leader, fetcher id, leader epoch) of everything that is fetched."""
+        """(leader, fetcher id, leader epoch) of each fetched partition."""
         return {
             name: (key[0], key[1], state.current_leader_epoch)
             for key, fetcher in self.manager.replica_fetchers.fetchers().items()
@@ -169,7 +169,7 @@ def kinds(told: list[Transition]) -> list[TransitionKind]:
 
 
 def started(*records: Any, **options: Any) -> Broker:
-    """A broker that knows three brokers and these records."""
+    """A broker with three registered brokers and these records."""
     made = Broker(**options)
     made.hear(feature(), broker(1), broker(2), broker(3), *records)
     return made

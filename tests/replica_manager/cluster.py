@@ -1,4 +1,4 @@
-"""Brokers with real replica managers and fetchers, a controller, and a network that a test or a simulator turns."""
+"""Brokers with real replica managers and fetchers, a controller, and a network that a test or a simulator drives."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ from tests.replica_manager.brokers import FOO
 from tests.replica_manager.data_batches import batch
 
 SESSION_SLOTS = 2
-"""Fewer than the followers of a large cluster: some have no session, or lose it to another."""
+"""Fewer slots than followers, so that some followers have no session or lose it to another."""
 
 
 def answer_fetch(leader: Node, request: FetchRequest) -> FetchResponse:
@@ -67,7 +67,7 @@ def answer_fetch(leader: Node, request: FetchRequest) -> FetchResponse:
 
 
 class EndPoint:
-    """One broker as another one reaches it."""
+    """The leader end point of one broker for another."""
 
     is_truncation_on_fetch_supported = True
 
@@ -107,7 +107,7 @@ class EndPoint:
 
 
 class Incarnation:
-    """A run of a broker, with its way to the controller: what comes after it has ended is for nobody."""
+    """One run of a broker, with its channel to the controller; answers after its end are dropped."""
 
     def __init__(self, node: Node) -> None:
         self.node, self.cluster = node, node.cluster
@@ -148,7 +148,7 @@ class Incarnation:
 
 
 class Node:
-    """One broker: its logs outlive it, as a disk does."""
+    """One broker, whose logs survive its restarts."""
 
     def __init__(self, cluster: Cluster, id_: int) -> None:
         self.cluster, self.id = cluster, id_
@@ -158,7 +158,7 @@ class Node:
         self.epoch = -1
         self.up = False
         self.heard = 0
-        """How many of the cluster's deltas it has been told of."""
+        """The number of the cluster's deltas that the broker has applied."""
 
     def start(self) -> None:
         self.up, self.heard = True, 0
@@ -199,13 +199,13 @@ class Node:
         return [f for f in self.manager.log_dir_fetchers.fetchers().values() if isinstance(f, LogDirFetcher)]
 
     def catch_up(self) -> None:
-        """A broker that starts is told nothing before it has read the whole log: then of everything in one delta."""
+        """Apply the whole log in one delta, as a broker does when it starts."""
         self.heard = len(self.cluster.images)
         self.view.image = self.cluster.image
         self.manager.apply_delta(hosted_delta(self.cluster.image, self.id), self.cluster.image)
 
     def hear(self, upto: int | None = None) -> None:
-        """Be told of the deltas up to a number of them, one by one."""
+        """Apply the deltas up to a number of them, one by one."""
         last = len(self.cluster.images) if upto is None else min(upto, len(self.cluster.images))
         while self.up and self.heard < last:
             delta, image = self.cluster.images[self.heard]
@@ -218,7 +218,7 @@ class Node:
         self.isr_changes.submit(partition, leader_and_isr, self.cluster.called(on_answer))
 
     def handle_assignment(self, partition, directory_id, reason, on_accepted=None) -> None:
-        """AssignReplicasToDirs: the controller notes it, sooner or later."""
+        """AssignReplicasToDirs: the controller accepts it at some time."""
         then = None if on_accepted is None else self.cluster.called(on_accepted)
         self.assignments.handle_assignment(partition, directory_id, reason, then)
 
@@ -236,7 +236,7 @@ class Cluster:
     min_isr: int = 1
     config: ReplicaManagerConfig = attrs.field(factory=ReplicaManagerConfig)
     cut: set[tuple[int, int]] = attrs.field(factory=set)
-    """Pairs (from, to) of brokers that don't reach each other."""
+    """Pairs (from, to) of brokers that can't reach each other."""
     send: Callable[[Callable[[], None]], None] = attrs.field(default=lambda message: message())
     images: list[tuple[MetadataDelta, MetadataImage]] = attrs.field(factory=list)
     new_session_id: Callable[[], int] = attrs.field(factory=lambda: itertools.count(1).__next__)
@@ -262,7 +262,7 @@ class Cluster:
         self.images.append((delta, image))
 
     def tell(self) -> None:
-        """Everybody hears everything."""
+        """Every broker applies all deltas."""
         for node in self.nodes.values():
             node.hear()
 
@@ -270,7 +270,7 @@ class Cluster:
         return self.nodes[other].up and (one, other) not in self.cut
 
     def start(self, node: Node) -> None:
-        """A broker starts: it registers with a new epoch, and may lead what nobody else can."""
+        """Start a broker: it registers with a new epoch, and may lead partitions without a leader."""
         node.start()
         node.epoch = self.image.offset + 1
         self.write(
@@ -284,7 +284,7 @@ class Cluster:
         node.catch_up()
 
     def unfence(self, node: Node) -> None:
-        """The controller hears of a broker again."""
+        """The controller unfences a broker."""
         self.write(r.UnfenceBrokerRecord(id=node.id, epoch=node.epoch))
         self._elect_what_has_no_leader(node)
 
@@ -298,7 +298,7 @@ class Cluster:
             self.write(*changes)
 
     def stop(self, node: Node) -> None:
-        """A broker dies, and the controller fences it."""
+        """Stop a broker, and let the controller fence it."""
         if node.up:
             node.manager.shutdown()
         node.up = False
@@ -306,7 +306,7 @@ class Cluster:
             self.fence(node)
 
     def fence(self, node: Node) -> None:
-        """The controller has not heard of a broker: what it led goes to others of the ISR, if there are any."""
+        """The controller fences a broker: other ISR members, if there are any, lead its partitions."""
         changes: list[Any] = [r.FenceBrokerRecord(id=node.id, epoch=node.epoch)]
         for number, state in self.partitions():
             if node.id not in state.isr:
@@ -341,11 +341,11 @@ class Cluster:
         )  # fmt: skip
 
     def elect(self, number: int, leader: int) -> None:
-        """Another leader, out of the ISR."""
+        """Elect another ISR member as leader."""
         self.write(r.PartitionChangeRecord(partition_id=number, topic_id=FOO, leader=leader))
 
     def carry(self, ask: Callable[[], Any], lost: Any, on_answer: Callable[[Any], None]) -> None:
-        """A request to the controller, with a way there and a way back that may be long, or nowhere: then `lost`."""
+        """Carry a request to the controller and its answer back; a lost one is answered `lost`."""
 
         def arrive() -> None:
             answer = ask()
@@ -354,15 +354,15 @@ class Cluster:
         self.send(arrive)
 
     def schedule(self, delay_ms: float, action: Callable[[], None]) -> None:
-        """What a broker does in a while."""
+        """Run an action of a broker later."""
         self.send(action)
 
     def called(self, callback: Callable[..., None]) -> Callable[..., None]:
-        """What a callback does when it is called."""
+        """The callback that is really called; simulations let it raise."""
         return callback
 
     def alter_partition(self, sender: int, number: int, proposed: LeaderAndIsr):
-        """What the controller makes of a proposal (ReplicationControlManager.alterPartition)."""
+        """The controller's answer to a proposal (ReplicationControlManager.alterPartition)."""
         state = self.image.topics.get_partition(FOO, number)
         if state is None:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -389,7 +389,7 @@ class Cluster:
         append_records_to_leader(partition, batch(*(values or (b"x",))), required_acks=acks)
 
     def work(self, rounds: int = 1) -> None:
-        """Every fetcher works, round after round."""
+        """Run rounds of all fetchers."""
         for _ in range(rounds):
             for node in self.nodes.values():
                 for fetcher in node.fetchers() if node.up else ():

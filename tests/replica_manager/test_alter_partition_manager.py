@@ -1,4 +1,4 @@
-"""Proposals on their way to the controller."""
+"""Proposals to the controller."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Channel:
         return [key.topic_partition.partition for key in self.requests[-1][0].partitions]
 
 
-def test_one_request_is_on_its_way_and_what_gathers_meanwhile_goes_with_the_next():
+def test_one_request_is_in_flight_and_later_proposals_go_with_the_next():
     channel = Channel()
     channel.propose(0)
     channel.propose(1)
@@ -58,7 +58,7 @@ def test_one_request_is_on_its_way_and_what_gathers_meanwhile_goes_with_the_next
     assert (len(channel.requests), channel.sent()) == (2, [1, 2])
 
 
-def test_a_partition_has_one_proposal_at_most():
+def test_a_partition_has_at_most_one_proposal():
     channel = Channel()
     channel.propose(0)
     channel.propose(0)
@@ -80,7 +80,7 @@ def test_each_partition_gets_its_own_answer_and_one_without_is_sent_again():
     assert channel.sent() == [1]
 
 
-def test_a_request_that_fails_is_sent_again_after_a_while_with_the_broker_epoch_of_then():
+def test_a_failed_request_is_retried_with_the_newest_broker_epoch():
     channel = Channel()
     channel.propose(0)
     channel.answer(ErrorCode.STALE_BROKER_EPOCH)
@@ -92,7 +92,7 @@ def test_a_request_that_fails_is_sent_again_after_a_while_with_the_broker_epoch_
     assert (channel.requests[-1][0].broker_epoch, channel.sent()) == (200, [0])
 
 
-def test_what_an_answer_leads_to_goes_with_the_next_request():
+def test_a_proposal_made_by_a_callback_goes_with_the_next_request():
     channel = Channel()
     channel.manager.submit(name(0), proposal(), lambda _: channel.propose(0))
     channel.answer(p0=proposal())
@@ -101,7 +101,7 @@ def test_what_an_answer_leads_to_goes_with_the_next_request():
     assert channel.answers[0] == [proposal(3)]
 
 
-def test_a_callback_that_raises_neither_keeps_others_from_their_answers_nor_ends_isr_changes():
+def test_an_exception_of_a_callback_affects_no_other_answer_and_no_later_proposal():
     channel = Channel()
     channel.propose(9)
     channel.manager.submit(name(0), proposal(), lambda _: 1 / 0)
@@ -113,7 +113,7 @@ def test_a_callback_that_raises_neither_keeps_others_from_their_answers_nor_ends
     assert (len(channel.requests), channel.sent()) == (3, [2])
 
 
-def test_a_refused_proposal_whose_callback_raises_is_no_fault_of_who_submits_it():
+def test_an_exception_in_a_refused_proposals_callback_is_not_raised_by_submit():
     channel = Channel()
     channel.propose(0)
     channel.manager.submit(name(0), proposal(), lambda _: 1 / 0)
@@ -121,7 +121,7 @@ def test_a_refused_proposal_whose_callback_raises_is_no_fault_of_who_submits_it(
     assert channel.answers[0] == [proposal()]
 
 
-def test_a_request_that_can_not_be_sent_is_sent_again_after_a_while():
+def test_a_request_that_cannot_be_sent_is_retried():
     channel = Channel()
     send, channel.alter_partition = channel.alter_partition, lambda request, on_answer: 1 / 0
     channel.propose(0)
@@ -133,7 +133,7 @@ def test_a_request_that_can_not_be_sent_is_sent_again_after_a_while():
     assert channel.answers[0] == [proposal(3)]
 
 
-def test_a_second_answer_to_a_request_is_for_nobody():
+def test_a_second_answer_to_a_request_is_ignored():
     channel = Channel()
     channel.propose(0)
     channel.answer(p0=proposal(1))

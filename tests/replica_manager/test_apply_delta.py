@@ -1,4 +1,4 @@
-"""What a metadata delta makes a broker do: one test a rule of ReplicaManager.applyDelta."""
+"""The effect of a metadata delta on a broker: one test for each rule of ReplicaManager.applyDelta."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from tests.replica_manager.brokers import (
 K = TransitionKind
 
 
-def test_a_new_partition_is_led_and_its_log_is_made_in_the_assigned_directory():
+def test_a_new_leader_creates_its_log_in_the_assigned_directory():
     me = started(topic(), partition(leader=1, directories=(D2, D1, D1)))
     assert kinds(me.told) == [K.LOG_CREATED, K.BECAME_LEADER]
     assert me.partition().is_leader
@@ -44,7 +44,7 @@ def test_a_new_partition_is_led_and_its_log_is_made_in_the_assigned_directory():
     assert me.fetched() == {}
 
 
-def test_a_new_partition_is_followed_and_fetched_from_its_leader():
+def test_a_new_follower_fetches_from_its_leader():
     me = started(topic(), partition(leader=2))
     assert kinds(me.told) == [K.LOG_CREATED, K.BECAME_FOLLOWER, K.FETCHER_STARTED, K.FETCHING_STARTED]
     assert me.fetched() == {tp(): (2, 0, 0)}
@@ -63,7 +63,7 @@ def test_a_partition_without_a_leader_has_a_log_and_is_not_fetched():
     assert follower.reason == "nobody in sync can lead: broker 2 was not elected"
 
 
-def test_what_is_led_is_fetched_no_longer():
+def test_a_new_leader_stops_fetching():
     me = started(topic(), partition(leader=2))
     told = me.hear(change(leader=1))
     assert me.fetched() == {}
@@ -85,7 +85,7 @@ def test_a_new_leader_epoch_of_the_same_leader_restarts_fetching():
     assert me.controller.given_up == [tp(), tp()]
 
 
-def test_deletes_come_first_so_that_a_topic_of_the_same_name_can_take_the_place():
+def test_deletes_come_first_so_that_a_new_topic_can_have_the_same_name():
     me = started(topic(), partition(leader=1))
     told = me.hear(r.RemoveTopicRecord(topic_id=FOO), topic(topic_id=BAR), partition(leader=2, topic_id=BAR))
     assert kinds(told) == [
@@ -95,7 +95,7 @@ def test_deletes_come_first_so_that_a_topic_of_the_same_name_can_take_the_place(
     assert me.partition().topic_id == BAR
 
 
-def test_a_replica_that_was_taken_away_is_deleted_and_who_waits_for_it_is_answered():
+def test_a_removed_replica_is_deleted_and_its_waiting_requests_are_answered():
     me = started(topic(), partition(leader=1))
     (deleted,) = me.hear(change(replicas=(2, 3), isr=(2, 3), leader=2, directories=(D1, D1)))
     assert (deleted.kind, deleted.reason) == (K.LOG_DELETED, "broker 1 is no longer one of its replicas")
@@ -104,7 +104,7 @@ def test_a_replica_that_was_taken_away_is_deleted_and_who_waits_for_it_is_answer
     assert me.controller.given_up == [tp()]
 
 
-def test_a_log_in_an_offline_directory_is_not_deleted_and_that_is_told_apart():
+def test_a_log_in_an_offline_directory_is_not_deleted_and_the_reason_is_reported():
     me = started(topic(), partition(0, leader=1), partition(1, leader=1, directories=(D2, D1, D1)))
     me.manager.handle_log_dir_failure("d2")
     told = me.hear(r.RemoveTopicRecord(topic_id=FOO))
@@ -113,7 +113,7 @@ def test_a_log_in_an_offline_directory_is_not_deleted_and_that_is_told_apart():
     assert me.logs.get_log(tp(1)) is not None
 
 
-def test_any_other_failure_of_a_delete_is_told_with_its_kind():
+def test_any_other_failure_of_a_delete_is_reported_with_its_type():
     class Stubborn(MemoryLogManager):
         def delete_logs(self, partitions, on_error):
             for name in partitions:
@@ -133,7 +133,7 @@ def test_an_older_partition_epoch_is_ignored():
     assert me.partition().is_leader
 
 
-def test_a_known_partition_epoch_is_no_news_but_right():
+def test_an_equal_partition_epoch_is_applied():
     me = started(topic(), partition(leader=1, epoch=5))
     me.partition().partition_epoch = 6
     assert kinds(me.hear(change(isr=(1, 2)))) == [K.LEADER_UPDATED]
@@ -181,7 +181,7 @@ def test_in_controlled_shutdown_followers_without_a_leader_or_out_of_the_isr_are
     assert me.logs.get_log(tp(0)) is not None
 
 
-def test_where_a_replica_lies_is_told_to_the_controller_when_it_believes_otherwise():
+def test_the_directory_of_a_replica_is_reported_when_the_metadata_has_another_one():
     me = started(topic(), partition(leader=1, directories=(UNASSIGNED, D1, D1)))
     ((reported, directory),) = me.controller.assignments
     assert (reported.topic_id, reported.topic_partition, directory) == (FOO, tp(), D1)
@@ -189,7 +189,7 @@ def test_where_a_replica_lies_is_told_to_the_controller_when_it_believes_otherwi
     assert len(me.controller.assignments) == 1
 
 
-def test_a_metadata_version_without_directories_asks_for_no_reports():
+def test_no_directory_is_reported_at_a_metadata_version_without_directories():
     me = Broker()
     me.hear(feature(16), broker(1), broker(2), broker(3), topic(), partition(leader=1, directories=()))
     assert me.controller.assignments == []
@@ -214,7 +214,7 @@ def test_an_offline_partition_stays_offline():
     assert (told.kind, told.reason) == (K.PARTITION_OFFLINE, "it lies in a log directory that is offline")
 
 
-def test_a_new_topic_of_the_name_of_an_offline_one_is_hosted():
+def test_a_new_topic_with_the_name_of_an_offline_one_is_hosted():
     me = started(topic(), partition(0, leader=1, directories=(D2, D1, D1)))
     me.manager.handle_log_dir_failure("d2")
     me.logs._logs.clear()
@@ -222,7 +222,7 @@ def test_a_new_topic_of_the_name_of_an_offline_one_is_hosted():
     assert me.partition().topic_id == BAR
 
 
-def test_a_log_that_cannot_be_made_puts_the_partition_offline_and_the_others_go_on():
+def test_a_failed_creation_of_a_log_takes_only_its_partition_offline():
     class Full(MemoryLogManager):
         def get_or_create_log(self, topic_partition, **how):
             if topic_partition.partition in (0, 1):
@@ -237,7 +237,7 @@ def test_a_log_that_cannot_be_made_puts_the_partition_offline_and_the_others_go_
     assert me.partition(2).is_leader
 
 
-def test_a_log_that_may_lie_in_an_offline_directory_is_not_made_elsewhere():
+def test_a_log_that_may_lie_in_an_offline_directory_is_not_created_elsewhere():
     me = started(topic("other", BAR), partition(leader=1, topic_id=BAR))
     me.manager.handle_log_dir_failure("d2")
     told = me.hear(topic(), partition(0, leader=1, directories=(D2, D1, D1)), partition(1, leader=1))
@@ -246,7 +246,7 @@ def test_a_log_that_may_lie_in_an_offline_directory_is_not_made_elsewhere():
     assert me.logs.get_log(tp(0)) is None
 
 
-def test_replicas_on_their_way_to_another_directory_go_on_moving():
+def test_moves_to_another_directory_continue_after_a_delta():
     me = started(topic(), partition(leader=2))
     assert alter_replica_log_dirs(me.manager, {tp(): "d2"}) == {tp(): ErrorCode.NONE}
     me.hear(change(leader=3))
@@ -263,7 +263,7 @@ def test_a_partition_hosted_for_another_topic_is_refused():
         me.manager.get_or_create_partition(tp(), BAR)
 
 
-def test_what_is_not_hosted_is_told_apart():
+def test_errors_distinguish_other_brokers_partitions_from_unknown_ones():
     me = started(topic(), partition(leader=2, replicas=(2, 3)))
     with pytest.raises(NotLeaderOrFollowerError):
         me.manager.partition_or_raise(tp())

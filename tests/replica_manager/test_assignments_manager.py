@@ -1,4 +1,4 @@
-"""Where replicas lie, told to the controller."""
+"""The log directories of replicas, reported to the controller."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ FULL = image_of()
 
 
 class Channel:
-    """The controller; `wait` has what was scheduled come due."""
+    """The controller; `wait` runs the scheduled actions."""
 
     def __init__(self) -> None:
         self.requests, self.scheduled, self.failed = [], [], []
@@ -70,7 +70,7 @@ class Channel:
         return {key.topic_partition.partition: where for key, where in self.requests[-1][0].directories.items()}
 
 
-def test_what_gathers_within_a_moment_goes_with_one_request_and_what_comes_then_with_the_next():
+def test_assignments_within_the_first_back_off_share_a_request():
     channel = Channel()
     channel.assign(0)
     channel.assign(1)
@@ -85,7 +85,7 @@ def test_what_gathers_within_a_moment_goes_with_one_request_and_what_comes_then_
     assert (channel.wait(), len(channel.requests), channel.manager.waiting) == ([], 2, 0)
 
 
-def test_the_last_directory_of_a_replica_counts_even_if_an_earlier_one_is_on_its_way():
+def test_the_last_directory_of_a_replica_counts_even_if_an_earlier_one_is_in_flight():
     channel = Channel()
     channel.assign(0, D1)
     channel.wait()
@@ -96,7 +96,7 @@ def test_the_last_directory_of_a_replica_counts_even_if_an_earlier_one_is_on_its
     assert channel.sent() == {0: D2}
 
 
-def test_a_request_that_fails_as_a_whole_is_sent_again_after_a_while_that_doubles():
+def test_a_failed_request_is_retried_after_a_delay_that_doubles():
     channel = Channel()
     channel.assign(0)
     delays = channel.wait()
@@ -121,7 +121,7 @@ def test_an_error_of_single_replicas_neither_delays_the_others_nor_counts_as_a_f
     assert channel.sent() == {1: D1, 2: D1}
 
 
-def test_replicas_with_errors_do_not_crowd_out_the_others_of_a_request():
+def test_replicas_with_errors_are_sent_after_the_others():
     channel = Channel()
     refused = {f"p{number}": ErrorCode.NOT_LEADER_OR_FOLLOWER for number in range(MOST_IN_A_REQUEST)}
     for number in range(MOST_IN_A_REQUEST):
@@ -133,7 +133,7 @@ def test_replicas_with_errors_do_not_crowd_out_the_others_of_a_request():
     assert MOST_IN_A_REQUEST in channel.sent()
 
 
-def test_an_assignment_of_a_deleted_topic_is_dropped_and_holds_back_no_other():
+def test_an_assignment_of_a_deleted_topic_is_dropped_and_blocks_no_other():
     channel = Channel()
     channel.assign(0)
     channel.wait()
@@ -150,7 +150,7 @@ def test_an_assignment_of_a_deleted_topic_is_dropped_and_holds_back_no_other():
     assert (channel.wait(), channel.manager.waiting) == ([], 0)
 
 
-def test_an_assignment_of_a_replica_that_another_broker_took_over_is_not_sent():
+def test_an_assignment_of_a_replica_that_moved_to_another_broker_is_not_sent():
     channel = Channel()
     channel.image = image_of(r.PartitionChangeRecord(partition_id=3, topic_id=FOO, replicas=(2,), isr=(2,), leader=2))
     channel.assign(3)
@@ -158,7 +158,7 @@ def test_an_assignment_of_a_replica_that_another_broker_took_over_is_not_sent():
     assert (channel.requests, channel.manager.waiting) == ([], 0)
 
 
-def test_a_replica_that_the_answer_does_not_name_is_sent_again():
+def test_a_replica_without_a_result_is_sent_again():
     channel, accepted = Channel(), []
     channel.manager.handle_assignment(name(0), D1, "test", lambda: accepted.append(D1))
     channel.wait()
@@ -180,13 +180,13 @@ def test_a_request_has_a_limit():
     assert len(channel.sent()) == 2
 
 
-def test_failed_directories_are_for_the_next_heartbeat():
+def test_failed_directories_go_to_the_next_heartbeat():
     channel = Channel()
     channel.manager.handle_failure(D2)
     assert channel.failed == [D2]
 
 
-def test_who_waits_is_told_once_the_controller_has_noted_it_even_if_another_directory_was_named_meanwhile():
+def test_on_accepted_is_called_even_if_another_directory_was_reported_meanwhile():
     channel, accepted = Channel(), []
     channel.manager.handle_assignment(name(0), D1, "test", lambda: accepted.append(D1))
     channel.wait()
@@ -202,7 +202,7 @@ def test_who_waits_is_told_once_the_controller_has_noted_it_even_if_another_dire
     assert (accepted, channel.wait(), channel.manager.waiting) == ([D1, D2], [], 0)
 
 
-def test_a_callback_that_raises_keeps_no_other_replica_from_its_own_nor_the_next_request():
+def test_an_exception_of_a_callback_affects_no_other_callback_and_no_request():
     channel, accepted = Channel(), []
     channel.manager.handle_assignment(name(0), D1, "test", lambda: 1 / 0)
     channel.manager.handle_assignment(name(1), D1, "test", lambda: accepted.append(1))
@@ -214,7 +214,7 @@ def test_a_callback_that_raises_keeps_no_other_replica_from_its_own_nor_the_next
     assert channel.sent() == {2: D1}
 
 
-def test_a_channel_that_raises_is_tried_again_and_a_second_answer_is_for_nobody():
+def test_a_channel_that_raises_is_retried_and_a_second_answer_is_ignored():
     channel, accepted = Channel(), []
     send = channel.assign_replicas_to_dirs
     late = []

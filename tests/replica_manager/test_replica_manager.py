@@ -1,4 +1,4 @@
-"""What a replica manager does of its own accord, at its times."""
+"""The periodic tasks of a replica manager."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CHECKPOINT = ReplicaManagerConfig().replica_high_watermark_checkpoint_interval_m
 
 
 class Timed:
-    """A broker whose scheduler a test turns."""
+    """A broker whose scheduler a test drives."""
 
     def __init__(self, *records: object, **options: object) -> None:
         self.me: Broker = started(*records, scheduler=self._scheduler, **options)
@@ -32,7 +32,7 @@ class Timed:
         self.queue.run_ready()
 
 
-def test_followers_that_lag_are_looked_for_every_half_of_the_allowed_lag():
+def test_lagging_followers_are_searched_every_half_of_the_allowed_lag():
     timed = Timed(topic(), partition(leader=1))
     timed.me.manager.startup()
     timed.pass_time(0)
@@ -45,7 +45,7 @@ def test_followers_that_lag_are_looked_for_every_half_of_the_allowed_lag():
     assert len(timed.me.controller.proposals) == 1
 
 
-def test_high_watermarks_are_written_down_again_and_again_once_asked_for():
+def test_high_watermarks_are_checkpointed_periodically_once_started():
     timed = Timed(topic(), partition(leader=1, replicas=(1,)))
     timed.me.manager.startup()
     append_records_to_leader(timed.me.partition(), batch(b"x"))
@@ -61,7 +61,7 @@ def test_high_watermarks_are_written_down_again_and_again_once_asked_for():
     assert timed.queue.size == 4
 
 
-def test_producers_that_wrote_nothing_for_a_day_are_forgotten():
+def test_producers_that_wrote_nothing_for_a_day_are_removed():
     config = ReplicaManagerConfig()
     timed = Timed(topic(), partition(leader=1, replicas=(1,)))
     timed.me.manager.startup()
@@ -74,7 +74,7 @@ def test_producers_that_wrote_nothing_for_a_day_are_forgotten():
     assert len(producers) == 0
 
 
-def test_fetchers_of_replicas_that_have_moved_are_ended_when_somebody_looks():
+def test_idle_log_directory_fetchers_end_at_the_next_check():
     timed = Timed(topic(), partition(leader=1), moving=True)
     timed.me.manager.startup()
     timed.pass_time(0)
@@ -85,7 +85,7 @@ def test_fetchers_of_replicas_that_have_moved_are_ended_when_somebody_looks():
     assert timed.me.manager.log_dir_fetchers.fetchers() == {}
 
 
-def test_a_shutdown_ends_the_tasks_and_writes_the_high_watermarks_down():
+def test_a_shutdown_ends_the_tasks_and_checkpoints_the_high_watermarks():
     timed = Timed(topic(), partition(leader=1, replicas=(1,)))
     timed.me.manager.startup()
     timed.me.manager.start_high_watermark_check_point_thread()

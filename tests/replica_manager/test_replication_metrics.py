@@ -13,7 +13,7 @@ from tests.replica_manager.brokers import D1, D2, change, partition, started, to
 from tests.replica_manager.cluster import Cluster
 
 
-def test_partitions_are_counted_by_how_they_stand():
+def test_partitions_are_counted_by_their_state():
     logs = MemoryLogManager({"d1": D1, "d2": D2}, LogConfig(min_insync_replicas=2))
     me = started(
         topic(),
@@ -41,7 +41,7 @@ def shown(registry: MetricsRegistry) -> dict[str, float]:
     return {str(sample.name).removeprefix("kafka.server:type="): sample.value for sample in registry.samples()}
 
 
-def test_fetchers_and_their_lags_are_shown_by_kafkas_names_and_go_when_the_role_changes():
+def test_fetchers_and_lags_have_kafkas_metric_names_and_end_with_the_role():
     made = Cluster()
     made.create()
     made.tell()
@@ -68,7 +68,7 @@ def test_fetchers_and_their_lags_are_shown_by_kafkas_names_and_go_when_the_role_
     assert not [key for key in values if key.startswith(("FetcherLagMetrics", "FetcherStats"))]
 
 
-def test_a_fetcher_on_a_thread_shows_the_same():
+def test_a_fetcher_thread_has_the_metrics_of_its_fetcher():
     made = Cluster()
     made.create()
     made.tell()

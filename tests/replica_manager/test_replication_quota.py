@@ -1,4 +1,4 @@
-"""The rate that throttled replication is held to."""
+"""The rate limit of throttled replication."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def quota(rate: float | None = 100.0) -> tuple[ReplicationQuota, ManualClock]:
     return made, clock
 
 
-def test_what_is_named_is_throttled_and_nothing_else():
+def test_only_named_partitions_are_throttled():
     made, _ = quota()
     made.throttle("some", [1])
     made.throttle("all", None)
@@ -28,7 +28,7 @@ def test_what_is_named_is_throttled_and_nothing_else():
     assert not made.is_throttled(TopicPartition("all", 1))
 
 
-def test_without_a_rate_nothing_is_exceeded():
+def test_a_quota_without_a_rate_is_never_exceeded():
     made, _ = quota(None)
     made.record(10**12)
     assert not made.is_exceeded()
@@ -43,7 +43,7 @@ def test_the_first_window_counts_as_a_whole_one():
     assert made.is_exceeded()
 
 
-def test_the_rate_falls_as_time_passes_and_is_forgotten_after_all_windows():
+def test_the_rate_falls_with_time_and_is_zero_after_all_windows():
     made, clock = quota()
     made.record(1_000)
     clock.advance(5_000)
@@ -54,7 +54,7 @@ def test_the_rate_falls_as_time_passes_and_is_forgotten_after_all_windows():
     assert made.rate() == 0.0
 
 
-def test_another_rate_holds_at_once():
+def test_a_new_rate_applies_at_once():
     made, _ = quota()
     made.record(150)
     assert made.is_exceeded()
@@ -69,6 +69,6 @@ def test_throttled_replicas_are_named_by_partition_and_broker():
 
 
 @pytest.mark.parametrize("value", ["0", "a:b", "0:1:2", "0:1,,"])
-def test_anything_else_names_none_and_is_told(value):
+def test_any_other_value_of_throttled_replicas_is_refused(value):
     with pytest.raises(UsageError, match="partition:broker"):
         throttled_partitions(value, 1)

@@ -19,7 +19,7 @@ from tests.replica_manager.data_batches import batch
 
 
 def told(me: Broker, **configs: str | None) -> Faults:
-    """The broker hears of configs of topic foo, by names with _ for dots."""
+    """The broker applies configs of topic foo, by names with _ for dots."""
     faults, delta = Faults(), MetadataDelta(me.view.image)
     for name, value in configs.items():
         delta.replay(r.ConfigRecord(resource_type=2, resource_name="foo", name=name.replace("_", "."), value=value))
@@ -42,7 +42,7 @@ def leading() -> Broker:
     return me
 
 
-def test_a_changed_config_reaches_the_logs_of_the_topic_the_copy_too_and_a_removed_one_falls_back():
+def test_a_changed_config_reaches_logs_and_future_logs_and_a_removed_one_has_its_default():
     me = leading()
     alter_replica_log_dirs(me.manager, {tp(): "d2"})
     led = me.partition()
@@ -59,7 +59,7 @@ def test_a_changed_config_reaches_the_logs_of_the_topic_the_copy_too_and_a_remov
     assert led.local_log.config.retention_ms == 1000
 
 
-def test_a_log_that_is_made_later_has_the_configs_of_the_newest_metadata():
+def test_a_log_created_later_has_the_configs_of_the_newest_metadata():
     me = leading()
     told(me, min_insync_replicas="3")
     me.hear(partition(1, leader=1, isr=(1,)))
@@ -68,7 +68,7 @@ def test_a_log_that_is_made_later_has_the_configs_of_the_newest_metadata():
     assert me.logs.get_log(tp(0, "bar")).config == LogConfig()
 
 
-def test_throttled_replicas_are_held_back_from_then_on_and_released():
+def test_the_throttled_replicas_of_a_topic_are_set_and_released():
     me = leading()
     name = "leader.replication.throttled.replicas"
     told(me, **{name: "0:1,1:2"})
@@ -78,7 +78,7 @@ def test_throttled_replicas_are_held_back_from_then_on_and_released():
     assert not me.quota.is_throttled(TopicPartition("foo", 0))
 
 
-def test_a_value_that_is_none_leaves_the_logs_as_they_were_and_is_reported():
+def test_an_invalid_value_leaves_the_logs_unchanged_and_is_reported():
     me = leading()
     faults = told(me, min_insync_replicas="2", retention_ms="1_000")
     assert len(faults.told) == 1
@@ -89,7 +89,7 @@ def test_a_value_that_is_none_leaves_the_logs_as_they_were_and_is_reported():
     ("name", "value"),
     [("retention.ms", "soon"), ("preallocate", "yes"), ("min.cleanable.dirty.ratio", "nan"), ("segment.ms", "3\u2003")],
 )
-def test_values_are_of_their_configs_type(name, value):
+def test_values_have_the_type_of_their_config(name, value):
     with pytest.raises(UsageError, match=name):
         LogConfig().overridden({name: value})
 
@@ -99,6 +99,6 @@ def test_values_are_read_by_javas_rules():
     assert config == LogConfig(segment_ms=3, cleanup_policy=("compact", "delete"))
 
 
-def test_configs_that_no_log_heeds_are_passed_over():
+def test_configs_without_a_field_are_ignored():
     config = LogConfig().overridden({"preallocate": "TRUE", "min.cleanable.dirty.ratio": "0.1f", "remote.x": "y"})
     assert config == LogConfig(preallocate=True, min_cleanable_dirty_ratio=0.1)

@@ -62,7 +62,7 @@ from tests.replay.loader.test_metadata_loader import Faults
 from tests.replica_manager.cluster import EndPoint
 
 PATIENCE = 60.0
-"""Seconds that a test waits for what must happen."""
+"""The longest wait of a test for an expected event, in seconds."""
 CONFIG = ReplicaManagerConfig(
     replica_fetch_backoff_ms=20,
     replica_fetch_wait_max_ms=100,
@@ -83,7 +83,7 @@ class CacheView(MetadataView):
 
 
 class WaitingEndPoint(EndPoint):
-    """A leader whose fetches wait for data as long as they may, or until it is closed."""
+    """A leader whose fetches wait for data until their timeout, or until close()."""
 
     answers: SimpleQueue[FetchResponse | None] | None = None
 
@@ -108,7 +108,7 @@ class WaitingEndPoint(EndPoint):
 
 
 class LakeBroker:
-    """Broker `id`: it registers when it is made, and `unfence` has it serve."""
+    """Broker `id`, which registers on construction and serves after `unfence`."""
 
     def __init__(self, cluster: LakeCluster, id_: int) -> None:
         self.cluster, self.id = cluster, id_
@@ -165,7 +165,7 @@ class LakeBroker:
     name = "test"
 
     def on_metadata_update(self, delta: Any, new_image: MetadataImage, manifest: Any) -> None:
-        """The last publisher: everything of the broker has been told of the image."""
+        """The last publisher: all others have the image before."""
         self.told.put(new_image)
 
     def on_controller_change(self, leader_and_epoch: Any) -> None: ...
@@ -191,7 +191,7 @@ class LakeBroker:
         return done.result(PATIENCE).broker_epoch
 
     def heartbeat(self, *, want_fence: bool = False) -> None:
-        """Say that it lives, or that it wants to serve no more."""
+        """Send a heartbeat, with `want_fence` to stop serving."""
         beat = BrokerHeartbeatRequest(
             broker_id=self.id, broker_epoch=self.epoch, current_metadata_offset=self.epoch, want_fence=want_fence
         )
@@ -208,19 +208,19 @@ class LakeBroker:
         return ReplicaFetcherThread(fetcher, backoff_ms=CONFIG.replica_fetch_backoff_ms, fault_handler=self.faults)
 
     def roles(self) -> tuple[set[TopicPartition], set[TopicPartition]]:
-        """What it leads, and what it follows."""
+        """The partitions that the broker leads and follows."""
         online = list(self.manager.online_partitions())
         leads = {partition.topic_partition for partition in online if partition.is_leader}
         return leads, {partition.topic_partition for partition in online} - leads
 
     def produce(self, name: TopicPartition, data: bytes) -> Any:
-        """Append with acks=all, and give the answer when it is there."""
+        """Append with acks=all, and wait for the answer."""
         answers: SimpleQueue[Any] = SimpleQueue()
         self.server.append_records({name: data}, required_acks=-1, timeout_ms=PATIENCE * 1000, on_answer=answers.put)
         return answers.get(timeout=PATIENCE)[name]
 
     def stop(self) -> None:
-        """End all its threads."""
+        """End all threads."""
         if self.up:
             self.up = False
             self.loader.close()
@@ -229,14 +229,14 @@ class LakeBroker:
 
 
 class LakeCluster:
-    """Brokers on the lake of a controller, whose channel to it this is."""
+    """Brokers on the lake of a controller, and their channel to it."""
 
     def __init__(self, lake: Path, controller: QuorumController) -> None:
         self.lake, self.controller = lake, controller
         self.nodes: dict[int, LakeBroker] = {}
 
     def start(self, *ids: int) -> None:
-        """Brokers come, and serve."""
+        """Start brokers, and let them serve."""
         for id_ in ids:
             self.nodes[id_] = LakeBroker(self, id_)
         for id_ in ids:
@@ -244,7 +244,7 @@ class LakeCluster:
             self.nodes[id_].await_image(lambda image, id_=id_: not image.cluster.brokers[id_].fenced)  # type: ignore[misc]
 
     def stop(self) -> None:
-        """All go."""
+        """Stop all brokers."""
         for node in self.nodes.values():
             node.stop()
 
@@ -252,7 +252,7 @@ class LakeCluster:
         return self.nodes[other].up
 
     def alter_partition(self, request: Any, on_answer: Callable[[AlterPartitionResponse], None]) -> None:
-        """A leader's proposals, as AlterPartition brings them."""
+        """Handle a leader's proposals (AlterPartition)."""
         changes = [
             IsrChange(
                 topic_id=name.topic_id, partition_id=name.topic_partition.partition, leader_epoch=asked.leader_epoch,
@@ -281,7 +281,7 @@ class LakeCluster:
         ).add_done_callback(answered)
 
     def assign_replicas_to_dirs(self, request: Any, on_answer: Callable[[AssignReplicasResponse], None]) -> None:
-        """Where replicas lie, as AssignReplicasToDirs brings it."""
+        """Handle the directories of replicas (AssignReplicasToDirs)."""
         by_directory: dict[Any, list[Any]] = {}
         names: dict[Any, TopicIdPartition] = {}
         for name, directory in request.directories.items():

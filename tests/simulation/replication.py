@@ -1,4 +1,4 @@
-"""A few brokers under a network that loses, delays and reorders, and a clock that jumps; everything out of one seed."""
+"""A few brokers with a network that loses, delays and reorders messages, and a clock that jumps, from one seed."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ SETTLING_ROUNDS = 60
 LAG_MS = 2_000
 _VALUE = re.compile(rb"value \d+;")
 RAISING = 0.1
-"""How many callbacks raise."""
+"""The share of callbacks that raise."""
 
 
 class CallbackError(Exception):
-    """A callback has raised, after it has done what it is for."""
+    """The error that a callback raises after its work."""
 
 
 class LossyCluster(Cluster):
-    """Its requests to the controller and their answers may be lost, and callbacks raise."""
+    """A cluster whose controller requests and answers may be lost, and whose callbacks raise."""
 
     simulation: Simulation
 
@@ -81,10 +81,10 @@ class Simulation:
         self.cluster.tell()
         self.asleep: dict[int, int] = {}
         self.stalled: dict[int, int] = {}
-        """Until when brokers copy nothing to other directories."""
+        """The time until which brokers copy no replica to another directory."""
         self.sequences: dict[TopicPartition, int] = {}
         self.unanswered: dict[TopicPartition, tuple[int, bytes | None]] = {}
-        """What each partition's idempotent producer sends until it is acknowledged."""
+        """The batch that each partition's idempotent producer sends until it is acknowledged."""
         self.asking: set[ReplicaFetcher] = set()
         self.appended = 0
         self.acknowledged: dict[tuple[TopicPartition, int], bytes] = {}
@@ -96,7 +96,7 @@ class Simulation:
         self._topics = 0
 
     def run(self) -> None:
-        """Random events, then peace, in which everybody is to end up with the same."""
+        """Random events, then peace, after which all replicas must be equal."""
         with without_logs():
             self._run()
 
@@ -115,7 +115,7 @@ class Simulation:
     # the network and time
 
     def later(self, message: Callable[[], None]) -> None:
-        """Deliver a message after a while: in any order."""
+        """Deliver a message later, in any order."""
         self._count += 1
         heapq.heappush(self._queue, (self._now + self.chance.randrange(1, 12), self._count, message))
 
@@ -131,7 +131,7 @@ class Simulation:
     # events
 
     def fetch(self) -> None:
-        """Some fetchers ask their leaders."""
+        """Let some fetchers fetch."""
         for node in self._awake():
             for fetcher in node.fetchers():
                 if fetcher not in self.asking and self.chance.random() < 0.7:
@@ -162,7 +162,7 @@ class Simulation:
         self.later(arrive)
 
     def _take(self, node: Node, fetcher: ReplicaFetcher, response) -> None:
-        """A follower takes an answer: what it appends, the leader of that epoch has."""
+        """A follower handles an answer: the leader of that epoch has all records that it appends."""
         ends = {name: log.log_end_offset for name in fetcher.states() if (log := node.log(name)) is not None}
         fetcher.handle_response(response)
         leader = self.cluster.nodes[fetcher.leader.id]
@@ -176,7 +176,7 @@ class Simulation:
                 assert appended == held, f"{name}: broker {node.id} has other records than its leader"
 
     def append(self) -> None:
-        """A client appends to whoever believes to lead."""
+        """A client appends to a broker that takes itself for the leader."""
         for node in self._awake():
             for number, _ in self.cluster.partitions():
                 name = TopicPartition("foo", number)
@@ -190,7 +190,7 @@ class Simulation:
         return b"value %d;" % self.appended
 
     def retry(self) -> None:
-        """An idempotent producer appends to whoever believes to lead, and the same again until it is acknowledged."""
+        """An idempotent producer appends to a broker that takes itself for the leader, and retries."""
         for number, _ in self.cluster.partitions():
             name = TopicPartition("foo", number)
             sequence, value = self.unanswered.setdefault(name, (self.sequences.get(name, 0), None))
@@ -222,7 +222,7 @@ class Simulation:
             node.server.append_records({name: data}, required_acks=acks, timeout_ms=timeout, on_answer=on_answer)
 
     def consume(self) -> None:
-        """Consumers wait at leaders for more than is committed."""
+        """Consumers wait at leaders for records after the high watermark."""
         for node in self._awake():
             for partition in list(node.manager.leader_partitions()):
                 self._wait_for_data(node, partition.topic_partition, partition.local_log.high_watermark)
@@ -242,7 +242,7 @@ class Simulation:
             )
 
     def hear(self) -> None:
-        """Some brokers hear of some deltas."""
+        """Some brokers apply some deltas."""
         for node in self._awake():
             if self.chance.random() < 0.7:
                 node.hear(node.heard + self.chance.randrange(1, 4))
@@ -257,7 +257,7 @@ class Simulation:
             node.manager.maybe_shrink_isr()
 
     def crash(self) -> None:
-        """A broker dies; the controller notices later, or when it is back."""
+        """A broker dies; the controller notices later, or when the broker is back."""
         up = [node for node in self.cluster.nodes.values() if node.up]
         if len(up) < 2:
             return
@@ -277,12 +277,12 @@ class Simulation:
                 self.cluster.start(node)
 
     def fall_asleep(self) -> None:
-        """A broker stands still for a while, as in a long garbage collection."""
+        """A broker pauses for a while, as in a long garbage collection."""
         node = self.chance.choice(list(self.cluster.nodes.values()))
         self.asleep[node.id] = self._now + self.chance.randrange(5, 30)
 
     def lose_session(self) -> None:
-        """The controller hears nothing of a broker that is well, and fences it; it registers again at once."""
+        """The controller fences a healthy broker without heartbeats, which registers again at once."""
         node = self.chance.choice(list(self.cluster.nodes.values()))
         if node.up and not self.cluster.image.cluster.brokers[node.id].fenced:
             self.cluster.fence(node)
@@ -301,7 +301,7 @@ class Simulation:
                 self.cluster.elect(number, self.chance.choice(alive))
 
     def move(self) -> None:
-        """Replicas are to lie in the other directory of their broker."""
+        """Request moves of replicas to the other directory of their broker."""
         names = [TopicPartition("foo", number) for number, _ in self.cluster.partitions()]
         names += [TopicPartition(name, 0) for name in self.brief]
         for node in self._awake():
@@ -311,7 +311,7 @@ class Simulation:
                     alter_replica_log_dirs(node.manager, {name: "e" if log.directory == "d" else "d"})
 
     def come_and_go(self) -> None:
-        """A topic of one replica is made, or deleted, maybe while the replica is on the move."""
+        """Create or delete a topic with one replica, perhaps while the replica moves."""
         if self.brief and self.chance.random() < 0.5:
             self._delete(self.chance.choice(list(self.brief)))
             return
@@ -330,13 +330,13 @@ class Simulation:
         self.cluster.write(r.RemoveTopicRecord(topic_id=self.brief.pop(name)))
 
     def copy(self) -> None:
-        """Replicas on the move get on with it."""
+        """Run the moves of replicas."""
         for node in self._awake():
             if self.stalled.get(node.id, 0) <= self._now:
                 self._copy(node)
 
     def _copy(self, node: Node) -> None:
-        """A round of copying: what takes a replica's place has the same records."""
+        """A round of copying: a promoted future log has the same records as the log."""
         for fetcher in node.log_dir_fetchers():
             before = {name: node.log(name) for name in fetcher.moves()}
             fetcher.do_work()
@@ -349,7 +349,7 @@ class Simulation:
         node.manager.log_dir_fetchers.shutdown_idle_fetchers()
 
     def quarrel(self) -> None:
-        """Two of the ISR lead in turns and append, while a copy of one of them is made: logs diverge over epochs."""
+        """Two ISR members lead in turns and append while one of them is copied: logs diverge over several epochs."""
         for number, state in self.cluster.partitions():
             name, nodes = TopicPartition("foo", number), self._eligible(state)
             if len(nodes) < 2 or self.chance.random() < 0.5:
@@ -367,7 +367,7 @@ class Simulation:
             self.stalled[one.id] = self._now + self.chance.randrange(30)
 
     def answer_late(self) -> None:
-        """A leader's answer comes after it has lost the leadership, truncated what it sent, and leads again."""
+        """A leader's answer arrives after it has lost the leadership, truncated the sent records, and leads again."""
         for number, state in self.cluster.partitions():
             name, nodes = TopicPartition("foo", number), self._eligible(state)
             leader = next((node for node in nodes if node.id == state.leader), None)

@@ -1,4 +1,4 @@
-"""The rooms together: what a controller writes to a lake makes real brokers lead, follow and copy."""
+"""The rooms together: brokers lead, follow and replicate by the records that a controller writes to a lake."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def foo(image: MetadataImage, number: int = 0) -> PartitionRegistration | None:
     return None if topic is None else topic.partitions.get(number)
 
 
-def test_brokers_lead_and_follow_what_the_controller_says_and_replicate_what_is_produced(cluster: LakeCluster) -> None:
+def test_brokers_lead_follow_and_replicate_as_the_controller_decides(cluster: LakeCluster) -> None:
     create(cluster)
     assert {id_: node.roles() for id_, node in cluster.nodes.items()} == {
         1: ({FOO0}, {FOO1}),
@@ -69,7 +69,7 @@ def test_brokers_lead_and_follow_what_the_controller_says_and_replicate_what_is_
     assert [node.logs.get_log(FOO0).log_end_offset for node in cluster.nodes.values()] == [1, 1, 1]
 
 
-def test_a_broker_that_goes_hands_its_leadership_over_and_joins_again_when_it_is_back(cluster: LakeCluster) -> None:
+def test_a_broker_that_leaves_hands_over_its_leadership_and_joins_again_later(cluster: LakeCluster) -> None:
     create(cluster)
     cluster.nodes[1].produce(FOO0, batch(b"a"))
     cluster.nodes[1].heartbeat(want_fence=True)
@@ -88,7 +88,7 @@ def test_a_broker_that_goes_hands_its_leadership_over_and_joins_again_when_it_is
     assert logs[1].log_end_offset == 3
 
 
-def test_a_follower_that_stops_is_taken_out_of_the_isr_by_its_leader(cluster: LakeCluster) -> None:
+def test_a_stopped_follower_is_removed_from_the_isr_by_its_leader(cluster: LakeCluster) -> None:
     create(cluster)
     cluster.nodes[3].manager.replica_fetchers.close()
     cluster.nodes[1].produce(FOO0, batch(b"a"))
@@ -96,7 +96,7 @@ def test_a_follower_that_stops_is_taken_out_of_the_isr_by_its_leader(cluster: La
     assert foo(image).leader == 1
 
 
-def test_a_topic_config_that_the_controller_changes_holds_for_the_logs_of_every_broker(cluster: LakeCluster) -> None:
+def test_a_changed_topic_config_applies_to_the_logs_of_every_broker(cluster: LakeCluster) -> None:
     create(cluster)
     cluster.controller.submit(
         lambda state: legacy_alter_configs(state, {ConfigResource(TOPIC_RESOURCE, "foo"): {"min.insync.replicas": "4"}})
@@ -106,7 +106,7 @@ def test_a_topic_config_that_the_controller_changes_holds_for_the_logs_of_every_
         assert {log.config.min_insync_replicas for log in node.logs.logs().values()} == {4}
 
 
-def test_a_deleted_topic_is_gone_from_every_broker(cluster: LakeCluster) -> None:
+def test_a_deleted_topic_is_deleted_on_every_broker(cluster: LakeCluster) -> None:
     create(cluster)
     topic_id = cluster.nodes[1].cache.topic_id("foo")
     cluster.controller.submit(lambda state: delete_topics(state, [topic_id])).result(PATIENCE)
@@ -116,7 +116,7 @@ def test_a_deleted_topic_is_gone_from_every_broker(cluster: LakeCluster) -> None
         assert node.logs.logs() == {}
 
 
-def test_a_replica_that_is_moved_lies_there_for_the_controller_too(cluster: LakeCluster) -> None:
+def test_the_controller_knows_the_directory_of_a_moved_replica(cluster: LakeCluster) -> None:
     create(cluster)
     cluster.nodes[1].produce(FOO0, batch(b"a"))
     follower = cluster.nodes[3]
@@ -131,7 +131,7 @@ def test_a_replica_that_is_moved_lies_there_for_the_controller_too(cluster: Lake
     assert follower.logs.get_log(FOO0).log_end_offset == 2
 
 
-def test_the_high_watermarks_of_a_broker_that_stops_are_written_down(cluster: LakeCluster) -> None:
+def test_a_broker_that_stops_checkpoints_its_high_watermarks(cluster: LakeCluster) -> None:
     create(cluster)
     cluster.nodes[1].produce(FOO0, batch(b"a"))
     leader = cluster.nodes[1]

@@ -1,4 +1,4 @@
-"""Faults of what calls back, planted again: the simulation of replication sees each of them within a few histories."""
+"""Planted faults of callbacks: the simulation of replication sees each of them within a few histories."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ def run_histories() -> None:
         Simulation(seed).run()
 
 
-def test_it_sees_isr_changes_that_end_with_a_callback_that_raises(monkeypatch):
+def test_the_simulation_sees_isr_changes_that_end_with_a_raising_callback(monkeypatch):
     monkeypatch.setattr(alter_partition_manager, "_call", lambda _, on_answer, answer: on_answer(answer))
     with pytest.raises(AssertionError, match="no peace"):
         run_histories()
 
 
-def test_it_sees_assignments_of_deleted_topics_that_are_sent_for_ever(monkeypatch):
+def test_the_simulation_sees_endless_assignments_of_deleted_topics(monkeypatch):
     monkeypatch.setattr(AssignmentsManager, "_is_valid", lambda *_: True)
     with pytest.raises(AssertionError, match="no peace: assignments"):
         run_histories()
 
 
-def test_it_sees_a_callback_that_raises_into_what_answers_another_request(monkeypatch):
+def test_the_simulation_sees_a_callback_that_raises_into_another_request(monkeypatch):
     monkeypatch.setattr(DelayedOperation, "_contained", lambda _, call, what: bool(call()))
     with pytest.raises(CallbackError):
         run_histories()

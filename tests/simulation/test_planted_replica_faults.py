@@ -1,4 +1,4 @@
-"""Faults of replicas, planted again: the simulation of replication sees each of them within a few histories."""
+"""Planted faults of replicas: the simulation of replication sees each of them within a few histories."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def run_histories() -> None:
         Simulation(seed).run()
 
 
-def test_it_sees_copies_whose_truncation_ends_after_the_first_epoch(monkeypatch):
+def test_the_simulation_sees_future_logs_truncated_only_by_their_last_epoch(monkeypatch):
     monkeypatch.setattr(LocalEndPoint, "is_truncation_on_fetch_supported", True)
     with pytest.raises(AssertionError, match="the copy that took its replica's place"):
         run_histories()
 
 
-def test_it_sees_answers_that_are_taken_in_a_later_leader_epoch(monkeypatch):
+def test_the_simulation_sees_answers_accepted_in_a_later_leader_epoch(monkeypatch):
     take = ReplicaFetcher.handle_response
 
     def take_in_any_epoch(self, response) -> None:
@@ -41,7 +41,7 @@ def test_it_sees_answers_that_are_taken_in_a_later_leader_epoch(monkeypatch):
 
 
 @pytest.mark.parametrize("forgotten", ["all", "on followers", "after truncation"])
-def test_it_sees_repeated_batches_that_are_appended_again(monkeypatch, forgotten):
+def test_the_simulation_sees_repeated_batches_that_are_appended_again(monkeypatch, forgotten):
     check, rebuild = ProducerStates.check, ProducerStates.rebuild
 
     def check_less(self, batches, origin):

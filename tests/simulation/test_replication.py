@@ -1,7 +1,7 @@
-"""Replication under loss, delay, reordering, crashes, pauses and changes of leaders: nothing that is committed is lost.
+"""Replication under loss, delay, reordering, crashes, pauses and changes of leaders: no committed record is lost.
 
-Each seed is one history. A seed that fails is printed; what it has shown is kept as a test of its own, which changes of
-the simulation don't take away: in tests/replica_manager/partition/test_partition.py and logs/test_memory_log.py.
+Each seed is one history. A failing seed is printed; each fault found has its own test, which does not depend on the
+simulation, in tests/replica_manager/partition/test_partition.py and logs/test_memory_log.py.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ GROUPS = 10
 
 
 @pytest.mark.parametrize("group", range(GROUPS))
-def test_what_is_committed_stays_and_all_replicas_end_up_the_same(group):
+def test_committed_records_stay_and_all_replicas_become_equal(group):
     runs = [Simulation(seed) for seed in range(group, SEEDS, GROUPS)]
     for run in runs:
         run.run()

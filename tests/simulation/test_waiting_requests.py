@@ -1,4 +1,4 @@
-"""Delayed requests under real threads: each is answered exactly once, whatever threads and callbacks do."""
+"""Delayed requests under real threads: each is answered exactly once."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from tests.simulation.waiting_requests import WaitingRequests
 
 SEEDS = 2_000 if os.environ.get("KRAFTLAKE_TESTS") == "long" else 100
 ENOUGH_SEEDS = 500
-"""A planted fault is seen within a few runs; what these threads do is not the same in each."""
+"""A planted fault is seen within a few runs; the threads act differently in each run."""
 
 
-def test_each_request_is_answered_once_by_what_it_waits_for_or_by_time():
+def test_each_request_is_answered_once_by_its_condition_or_its_timeout():
     runs = [WaitingRequests(seed) for seed in range(SEEDS)]
     for run in runs:
         run.run()
@@ -26,7 +26,7 @@ def test_each_request_is_answered_once_by_what_it_waits_for_or_by_time():
 
 
 def first_fault() -> str:
-    """What the first run shows that shows something."""
+    """The failure of the first run that fails."""
     for seed in range(ENOUGH_SEEDS):
         try:
             WaitingRequests(seed).run()
@@ -35,7 +35,7 @@ def first_fault() -> str:
     return ""
 
 
-def test_it_sees_an_operation_that_expires_while_a_thread_looks_at_it(monkeypatch):
+def test_the_simulation_sees_an_operation_that_expires_during_a_check(monkeypatch):
     complete_if = DelayedOperation._complete_if
 
     def without_lock(operation: DelayedOperation, condition: Callable[[], bool], then: Callable[[], None]) -> bool:
@@ -51,7 +51,7 @@ def test_it_sees_an_operation_that_expires_while_a_thread_looks_at_it(monkeypatc
     assert "looks at it" in first_fault()
 
 
-def test_it_sees_callbacks_under_the_lock_of_their_operation(monkeypatch):
+def test_the_simulation_sees_callbacks_under_the_lock_of_their_operation(monkeypatch):
     complete_if = DelayedOperation._complete_if
 
     def under_lock(operation: DelayedOperation, condition: Callable[[], bool], then: Callable[[], None]) -> bool:
@@ -62,12 +62,12 @@ def test_it_sees_callbacks_under_the_lock_of_their_operation(monkeypatch):
     assert "under the operation's lock" in first_fault()
 
 
-def test_it_sees_a_callback_that_raises_into_the_thread_of_another_request(monkeypatch):
+def test_the_simulation_sees_a_callback_that_raises_into_another_thread(monkeypatch):
     monkeypatch.setattr(DelayedOperation, "_contained", lambda _, call, what: bool(call()))
     assert "a callback of another request raises here" in first_fault()
 
 
-def test_it_sees_a_callback_that_stops_all_timeouts(monkeypatch):
+def test_the_simulation_sees_a_callback_that_stops_all_timeouts(monkeypatch):
     contained = DelayedOperation._contained
 
     def escape(operation: DelayedOperation, call: Callable[[], bool | None], what: str) -> bool:

@@ -1,4 +1,4 @@
-"""Delayed requests under real threads: what happens, time that passes, and callbacks that do all that callbacks do."""
+"""Delayed requests under real threads, with events, passing time and callbacks that complete other requests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KEYS = range(4)
 THREADS = 3
 STEPS = 60
 PATIENCE = 60.0
-"""How long threads that wait for each other are waited for, in seconds: only a fault takes it."""
+"""The wait for threads that deadlock, in seconds, which only a fault takes."""
 
 
 class Request(DelayedOperation):
@@ -73,12 +73,12 @@ class WaitingRequests:
         self.is_over = False
 
     def hold(self, condition: bool, sentence: str) -> None:
-        """Note a broken invariant: what a callback raises ends there."""
+        """Note a broken invariant: an exception would end in the callback."""
         if not condition:
             self.faults.append(sentence)
 
     def run(self) -> None:
-        """Threads that do everything at random, then the end of time."""
+        """Random actions in threads, then the end of time."""
         threads = [threading.Thread(target=self._work, args=(number,), daemon=True) for number in range(THREADS)]
         with without_logs(), _eager_threads():
             for thread in threads:
@@ -110,14 +110,14 @@ class WaitingRequests:
             self.hold(False, f"a callback of another request raises here: {fault!r}")
 
     def wait(self, chance: random.Random) -> None:
-        """A request comes."""
+        """A new request."""
         keys = tuple(chance.sample(KEYS, chance.randrange(1, 4)))
         request = Request(self, keys, chance.randrange(2**32))
         self.requests.append(request)
         self.delayed.produce.try_complete_else_watch(request, keys, chance.randrange(1, 6))
 
     def change(self, chance: random.Random) -> None:
-        """What some requests wait for happens, or is undone."""
+        """An event that some requests wait for happens, or is undone."""
         key = chance.choice(KEYS)
         if chance.random() < 0.5:
             self.changed.add(key)
@@ -126,7 +126,7 @@ class WaitingRequests:
             self.changed.discard(key)
 
     def _await_reaper(self) -> None:
-        """Wait until it has done what is due."""
+        """Wait until the reaper has run."""
         done = threading.Event()
         self.queue.append(FunctionEvent(done.set))
         self.hold(done.wait(PATIENCE), "the reaper waits for ever")
@@ -136,7 +136,7 @@ class WaitingRequests:
         self.queue.wake_up()
 
     def answered(self, chance: random.Random) -> None:
-        """What clients' callbacks do."""
+        """The work of a client's callback."""
         what = chance.random()
         if what < 0.15:
             raise RuntimeError("a client's callback")
@@ -148,7 +148,7 @@ class WaitingRequests:
 
 @contextmanager
 def _eager_threads() -> Iterator[None]:
-    """Threads take turns as often as they can."""
+    """Let threads switch as often as possible."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:

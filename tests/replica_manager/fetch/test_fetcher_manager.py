@@ -1,4 +1,4 @@
-"""Which fetcher fetches what."""
+"""The assignment of partitions to fetchers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_the_hash_is_javas():
     assert java_hash("\U0001f600") == 1772899
 
 
-def test_a_partitions_fetcher_is_the_one_that_kafka_takes():
+def test_a_partition_has_the_fetcher_id_of_kafka():
     fetchers = FetcherManager(StillFetcher, 4)
     assert [fetchers.fetcher_id(TopicPartition("foo", n)) for n in range(4)] == [
         (31 * 101574 + n) % 4 for n in range(4)
@@ -31,7 +31,7 @@ def test_a_partitions_fetcher_is_the_one_that_kafka_takes():
     assert fetchers.fetcher_id(TopicPartition("__consumer_offsets", 0)) == ((31 * -970371369) & 0x7FFFFFFF) % 4
 
 
-def test_a_partition_leaves_the_failed_ones_when_it_is_added_or_removed():
+def test_an_added_or_removed_partition_is_no_longer_failed():
     fetchers = FetcherManager(StillFetcher, 1)
     a, b = TopicPartition("a", 0), TopicPartition("b", 0)
     fetchers.add_failed_partition(a)
@@ -42,7 +42,7 @@ def test_a_partition_leaves_the_failed_ones_when_it_is_added_or_removed():
     assert fetchers.failed_partitions == set()
 
 
-def test_with_another_number_of_fetchers_every_partition_goes_where_its_hash_says():
+def test_another_number_of_fetchers_reassigns_every_partition_by_its_hash():
     fetchers = FetcherManager(StillFetcher, 3)
     names = [TopicPartition("foo", n) for n in range(9)]
     fetchers.add_fetcher_for_partitions({name: state() for name in names})
@@ -54,14 +54,14 @@ def test_with_another_number_of_fetchers_every_partition_goes_where_its_hash_say
     assert sum(fetcher.partition_count for fetcher in fetchers.fetchers().values()) == 9
 
 
-def test_closing_ends_all():
+def test_closing_ends_all_fetchers():
     fetchers = FetcherManager(StillFetcher, 1)
     fetchers.add_fetcher_for_partitions({TopicPartition("foo", 0): state()})
     fetchers.close()
     assert fetchers.fetchers() == {}
 
 
-def test_one_that_raises_when_it_is_ended_or_started_leaves_no_fetcher_behind_that_does_not_run():
+def test_a_fetcher_whose_start_or_end_raises_is_not_kept():
     class Faulty(StillFetcher):
         def start(self) -> None:
             if starts.pop():

@@ -1,4 +1,4 @@
-"""A fetcher with a thread of its own."""
+"""A fetcher with its own thread."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SOON = 20.0
 
 
 class Threads:
-    """Broker 2's fetcher, taken over by a thread; `fetched` is set with each answer that brings something."""
+    """Broker 2's fetcher, driven by a thread; `fetched` is set by each answer with data."""
 
     def __init__(self) -> None:
         self.cluster = Cluster()
@@ -38,7 +38,7 @@ class Threads:
             self.fetched.set()
 
 
-def test_it_fetches_until_it_is_shut_down():
+def test_a_thread_fetches_until_its_shutdown():
     made = Threads()
     made.thread.start()
     assert made.thread._thread.name == "ReplicaFetcherThread-0-1"
@@ -50,7 +50,7 @@ def test_it_fetches_until_it_is_shut_down():
     assert made.cluster.nodes[2].log(FOO0).log_end_offset == 1
 
 
-def test_a_fault_is_told_and_the_next_round_goes_on():
+def test_an_error_goes_to_the_fault_handler_and_the_next_round_follows():
     made = Threads()
     handle = made.handle
     faults = iter([RuntimeError("once")])
@@ -70,7 +70,7 @@ def test_a_fault_is_told_and_the_next_round_goes_on():
     assert made.faults.faults == 1
 
 
-def test_a_partition_that_is_added_ends_the_wait():
+def test_an_added_partition_ends_the_wait():
     made = Threads()
     states = made.fetcher.remove_all_partitions()
     made.thread._backoff_s = SOON * 10
@@ -97,7 +97,7 @@ def test_a_partition_that_is_added_ends_the_wait():
 
 
 class Connection:
-    """A leader that answers once `go_on` is set; closing it ends the wait only if it `aborts`."""
+    """A leader that answers once `go_on` is set; close() ends the wait only if it `aborts`."""
 
     def __init__(self, end_point, *, aborts: bool) -> None:
         self.broker_end_point, self.fetch_now, self.aborts = end_point.broker_end_point, end_point.fetch, aborts
@@ -154,7 +154,7 @@ def test_a_fetcher_that_ends_keeps_no_lock_and_its_late_answer_changes_no_log():
     assert slow.log().log_end_offset == 0
 
 
-def test_a_fetcher_with_partitions_that_is_closed_takes_no_late_answer_either():
+def test_a_closed_fetcher_with_partitions_ignores_a_late_answer():
     slow = Slow(aborts=False)
     slow.thread.shutdown()
     slow.connection.go_on.set()

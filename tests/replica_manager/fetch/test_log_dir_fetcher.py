@@ -1,4 +1,4 @@
-"""A replica on its way to another directory of its broker: a test a rule."""
+"""A replica that moves to another directory of its broker: one test for each rule."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HERE = TopicIdPartition(FOO, tp())
 
 
 def leading(*values: bytes, partitions: int = 1) -> Broker:
-    """A leader of partitions with these records each, alone in the ISR."""
+    """A leader of partitions with these records, alone in the ISR."""
     made = [partition(number, leader=1, isr=(1,)) for number in range(partitions)]
     me = started(topic(), *made, moving=True)
     for number in range(partitions):
@@ -58,7 +58,7 @@ def work(me: Broker, rounds: int = 3) -> None:
         fetcher(me).do_work()
 
 
-def test_a_moved_replica_is_copied_told_and_takes_the_place_once_the_controller_has_accepted():
+def test_a_future_log_is_copied_reported_and_promoted_once_the_controller_has_accepted():
     me = leading(b"a", b"b")
     before = me.partition().local_log
     assert move(me) is ErrorCode.NONE
@@ -84,7 +84,7 @@ def test_the_thread_is_named_by_its_number():
     assert fetcher(me).name == "ReplicaAlterLogDirsThread-0"
 
 
-def test_a_leader_that_has_moved_knows_where_its_epoch_began_though_it_has_appended_nothing():
+def test_a_moved_leader_without_appends_knows_the_start_of_its_epoch():
     me = leading(b"a")
     me.hear(change(leader=1))
     assert me.partition().local_log.latest_epoch == 1
@@ -105,7 +105,7 @@ def test_an_empty_replica_is_moved_too():
     assert me.partition().local_log.directory == "d2"
 
 
-def test_what_is_appended_while_the_controller_is_asked_is_copied_before_the_exchange():
+def test_records_appended_during_the_report_are_copied_before_the_promotion():
     me = leading(b"a")
     move(me)
     work(me)
@@ -116,7 +116,7 @@ def test_what_is_appended_while_the_controller_is_asked_is_copied_before_the_exc
     assert me.partition().local_log.log_end_offset == 2
 
 
-def test_a_copy_that_lags_when_the_controller_accepts_goes_on_copying():
+def test_a_lagging_future_log_is_copied_further_after_the_controllers_acceptance():
     me = leading(b"a")
     move(me)
     work(me)
@@ -159,13 +159,13 @@ def test_one_replica_at_a_time_is_copied_in_the_order_of_their_names():
     assert order == [0, 1, 2]
 
 
-def test_a_round_that_copies_nothing_lets_the_driver_wait():
+def test_a_round_without_copied_bytes_lets_the_driver_wait():
     me = leading(b"a")
     move(me)
     assert [fetcher(me).do_work() for _ in range(3)] == [True, False, False]
 
 
-def test_a_move_that_is_given_up_after_the_controller_was_told_is_taken_back_there():
+def test_cancelling_a_reported_move_reports_the_present_directory():
     me = leading(b"a")
     move(me)
     work(me)
@@ -173,7 +173,7 @@ def test_a_move_that_is_given_up_after_the_controller_was_told_is_taken_back_the
     assert me.controller.assignments == [(HERE, D2), (HERE, D1)]
 
 
-def test_a_move_that_is_given_up_before_that_is_nobodys_business():
+def test_cancelling_an_unreported_move_reports_nothing():
     me = leading(b"a")
     move(me)
     me.manager.log_dir_fetchers.remove_fetcher_for_partitions([tp()])
@@ -191,7 +191,7 @@ def test_the_answer_to_an_earlier_move_promotes_no_later_one():
     assert fetcher(me).moves() == {tp(): Promotion.COPYING}
 
 
-def test_metadata_that_has_the_new_directory_before_the_exchange_is_no_news():
+def test_metadata_with_the_new_directory_before_the_promotion_is_not_reported():
     me = leading(b"a")
     move(me)
     work(me)
@@ -202,7 +202,7 @@ def test_metadata_that_has_the_new_directory_before_the_exchange_is_no_news():
     assert me.partition().local_log.directory == "d2"
 
 
-def test_metadata_with_any_other_directory_is_put_right_and_the_move_told_anew():
+def test_metadata_with_another_directory_is_corrected_and_the_move_is_reported_again():
     me = leading(b"a")
     move(me)
     work(me)
@@ -218,7 +218,7 @@ def test_metadata_with_any_other_directory_is_put_right_and_the_move_told_anew()
     assert me.partition().local_log.directory == "d2"
 
 
-def test_a_replica_that_is_truncated_has_its_copy_truncated_too():
+def test_a_truncated_replica_truncates_its_future_log():
     me = leading(b"a", b"b", b"c")
     move(me)
     work(me)
@@ -228,7 +228,7 @@ def test_a_replica_that_is_truncated_has_its_copy_truncated_too():
     assert copied(me) == 1
 
 
-def test_a_copy_that_missed_a_truncation_finds_by_epochs_where_it_diverges():
+def test_a_future_log_that_missed_a_truncation_finds_the_divergence_by_epochs():
     me = leading(b"a", b"b")
     move(me)
     work(me)
@@ -346,7 +346,7 @@ def test_a_truncation_of_the_replica_while_the_copy_asks_for_epochs_is_not_forgo
     assert copy.batches == me.partition().local_log.batches
 
 
-def test_a_replica_that_starts_later_has_its_copy_begun_anew_there():
+def test_a_replica_with_a_later_start_restarts_its_future_log_there():
     me = leading(b"a", b"b", b"c")
     move(me)
     fetcher(me).maybe_truncate()
@@ -357,7 +357,7 @@ def test_a_replica_that_starts_later_has_its_copy_begun_anew_there():
     assert (future.log_start_offset, future.log_end_offset) == (2, 3)
 
 
-def test_a_new_leader_epoch_goes_on_where_the_copy_is():
+def test_a_new_leader_epoch_continues_the_copy():
     me = leading(b"a")
     move(me)
     work(me)
@@ -367,7 +367,7 @@ def test_a_new_leader_epoch_goes_on_where_the_copy_is():
     assert me.controller.assignments == [(HERE, D2), (HERE, D2)]
 
 
-def test_a_deleted_topic_takes_its_copy_along():
+def test_a_deleted_topic_deletes_its_future_logs():
     me = leading(b"a")
     move(me)
     work(me)
@@ -386,7 +386,7 @@ def test_a_failed_target_directory_ends_the_move_and_the_replica_stays():
     assert fetcher(me).partition_count == 0
 
 
-def test_the_quota_holds_moves_back_and_counts_them():
+def test_the_quota_delays_and_counts_moves():
     me = leading(b"a" * 100)
     move(me)
     quota = ReplicationQuota(me.clock)
@@ -404,7 +404,7 @@ def test_the_quota_holds_moves_back_and_counts_them():
 
 
 @pytest.mark.parametrize("accepted", [True, False])
-def test_after_a_restart_a_copy_is_in_place_where_the_controller_had_accepted_it_and_goes_on_elsewhere(accepted):
+def test_a_restart_promotes_accepted_future_logs_and_continues_the_others(accepted):
     me = leading(b"a")
     move(me)
     work(me)
@@ -420,7 +420,7 @@ def test_after_a_restart_a_copy_is_in_place_where_the_controller_had_accepted_it
     assert len(again.manager.log_dir_fetchers.fetchers()) == (0 if accepted else 1)
 
 
-def test_logs_that_are_nobodys_are_set_apart_when_a_broker_starts():
+def test_stray_logs_are_set_aside_when_a_broker_starts():
     logs = MemoryLogManager({"d1": D1, "d2": D2})
     me = started(topic(), partition(leader=1), log_manager=logs)
     move(me)

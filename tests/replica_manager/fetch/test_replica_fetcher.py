@@ -1,4 +1,4 @@
-"""A follower that fetches: a test a rule."""
+"""A follower that fetches: one test for each rule."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def log(made: Cluster, id_: int):
 
 
 def hand(made: Cluster, fetched: FetchedPartition, id_: int = 2) -> None:
-    """An answer to the follower's next request, without asking the leader."""
+    """Pass an answer to the follower for its next request, without the leader."""
     fetcher = only(made, id_)
     assert fetcher.build_fetch() is not None
     fetcher.handle_response(FetchResponse(partitions={FOO0: fetched}))
@@ -74,7 +74,7 @@ def test_a_log_without_epochs_is_truncated_to_its_high_watermark_first():
     assert state(made).last_fetched_epoch is None
 
 
-def test_a_partition_that_was_served_goes_to_the_end():
+def test_a_served_partition_moves_to_the_end():
     made = Cluster()
     made.create(3)
     made.tell()
@@ -84,7 +84,7 @@ def test_a_partition_that_was_served_goes_to_the_end():
     assert [name.partition for name in only(made).states()] == [1, 2, 0]
 
 
-def test_a_partition_at_the_same_leader_epoch_goes_on_as_it_is():
+def test_a_partition_at_the_same_leader_epoch_keeps_its_state():
     made = cluster()
     made.append(1)
     made.work(2)
@@ -107,7 +107,7 @@ def test_an_answer_for_another_offset_is_dropped():
     assert FOO0 in fetcher.states()
 
 
-def test_an_answer_for_a_partition_that_waits_is_dropped():
+def test_an_answer_for_a_delayed_partition_is_dropped():
     made = cluster()
     made.append(1)
     fetcher = only(made)
@@ -129,7 +129,7 @@ def test_a_fetched_offset_that_is_not_the_end_of_the_log_fails_the_partition():
     assert only(made).partition_count == 0
 
 
-def test_a_follower_that_diverges_truncates_to_where_the_leader_says_and_goes_on():
+def test_a_diverging_follower_truncates_to_the_leaders_offset_and_continues():
     made = cluster()
     made.append(1, b"a")
     made.work(3)
@@ -145,7 +145,7 @@ def test_a_follower_that_diverges_truncates_to_where_the_leader_says_and_goes_on
     assert [(b.base_offset, b.leader_epoch) for b in log(made, 1).batches] == [(0, 0), (1, 1)]
 
 
-def test_high_watermark_and_log_start_of_a_diverging_answer_do_not_count():
+def test_the_high_watermark_and_log_start_of_a_diverging_answer_are_ignored():
     made = cluster()
     made.append(1, b"a", b"b")
     made.work(3)
@@ -165,7 +165,7 @@ def test_out_of_range_with_the_leaders_end_below_ours_truncates_to_it():
     assert (log(made, 2).log_end_offset, state(made).fetch_offset) == (1, 1)
 
 
-def test_out_of_range_with_the_leaders_start_above_ours_begins_anew_there():
+def test_out_of_range_with_the_leaders_start_above_our_end_restarts_the_log_there():
     made = cluster()
     made.work(2)
     log(made, 1).truncate_fully_and_start_at(50)
@@ -173,7 +173,7 @@ def test_out_of_range_with_the_leaders_start_above_ours_begins_anew_there():
     assert (log(made, 2).log_start_offset, log(made, 2).log_end_offset, state(made).fetch_offset) == (50, 50, 50)
 
 
-def test_out_of_range_with_our_end_within_the_leaders_log_goes_on_there():
+def test_out_of_range_with_our_end_within_the_leaders_log_continues_at_our_end():
     made = cluster()
     made.work(2)
     made.append(1, b"a")
@@ -183,7 +183,7 @@ def test_out_of_range_with_our_end_within_the_leaders_log_goes_on_there():
     assert log(made, 2).log_end_offset == 1
 
 
-def test_out_of_range_with_a_leader_that_does_not_answer_waits():
+def test_out_of_range_with_a_leader_that_does_not_answer_delays_the_partition():
     made = cluster()
     made.work()
     made.cut = {(2, 1)}
@@ -202,7 +202,7 @@ def test_a_fenced_follower_waits_for_metadata():
     assert state(made).current_leader_epoch == 1
 
 
-def test_a_follower_whose_epoch_has_changed_meanwhile_asks_again_in_the_new_one():
+def test_a_follower_with_a_new_leader_epoch_fetches_again_in_that_epoch():
     made = cluster()
     made.work()
     fetcher = only(made)
@@ -270,7 +270,7 @@ def test_a_truncation_that_the_leader_did_not_answer_waits_for_the_back_off():
         ErrorCode.UNKNOWN_SERVER_ERROR,
     ],
 )  # fmt: skip
-def test_any_other_error_of_the_leader_is_tried_again_after_the_back_off(error):
+def test_any_other_error_is_retried_after_the_back_off(error):
     made = cluster()
     made.work()
     hand(made, FetchedPartition(error=error))
@@ -279,7 +279,7 @@ def test_any_other_error_of_the_leader_is_tried_again_after_the_back_off(error):
     assert only(made).build_fetch() is not None
 
 
-def test_a_corrupt_batch_is_tried_again_and_nothing_of_it_is_appended():
+def test_a_corrupt_batch_is_fetched_again_and_not_appended():
     made = cluster()
     made.work()
     bad = bytearray(batch(b"a"))
@@ -307,7 +307,7 @@ def test_a_storage_error_fails_the_partition():
     assert made.nodes[2].manager.replica_fetchers.failed_partitions == {FOO0}
 
 
-def test_a_leader_that_is_not_reached_delays_everything():
+def test_an_unreachable_leader_delays_all_partitions():
     made = cluster()
     made.cut = {(2, 1)}
     made.work()
@@ -330,7 +330,7 @@ def test_an_oversized_batch_is_replicated():
     assert log(made, 2).log_end_offset == 1
 
 
-def test_an_oversized_batch_that_the_leader_cuts_off_is_warned_of():
+def test_an_oversized_batch_that_the_leader_cuts_off_is_logged():
     made = cluster()
     made.append(1, b"x" * 1_000)
     only(made).maybe_truncate()
@@ -343,7 +343,7 @@ def test_an_oversized_batch_that_the_leader_cuts_off_is_warned_of():
     assert log(made, 2).log_end_offset == 1
 
 
-def test_batches_of_a_later_leader_epoch_are_left_for_later():
+def test_batches_of_a_later_leader_epoch_are_not_appended():
     made = cluster()
     partition = made.nodes[2].manager.partition_or_raise(FOO0)
     leader = made.nodes[1].manager.partition_or_raise(FOO0)
@@ -355,7 +355,7 @@ def test_batches_of_a_later_leader_epoch_are_left_for_later():
     assert append_records_to_follower(partition, log(made, 1).batches[1].data, 3).last_offset == 1
 
 
-def test_an_empty_log_may_begin_within_the_leaders_first_batch():
+def test_an_empty_log_may_start_within_the_leaders_first_batch():
     made = cluster()
     made.append(1, b"a", b"b", b"c")
     partition = made.nodes[2].manager.partition_or_raise(FOO0)
@@ -364,7 +364,7 @@ def test_an_empty_log_may_begin_within_the_leaders_first_batch():
     assert (info.first_offset, log(made, 2).log_start_offset) == (0, 0)
 
 
-def test_lag_is_how_far_the_leaders_high_watermark_is_ahead():
+def test_the_lag_is_the_distance_to_the_leaders_high_watermark():
     made = cluster()
     made.work()
     assert only(made).lags() == {FOO0: 0}
@@ -395,7 +395,7 @@ class Quota:
         self.recorded += size
 
 
-def test_only_what_is_not_in_sync_is_held_back_by_a_quota():
+def test_a_quota_delays_only_partitions_that_are_not_in_sync():
     made = cluster()
     fetcher = only(made)
     fetcher.maybe_truncate()
@@ -410,7 +410,7 @@ def test_only_what_is_not_in_sync_is_held_back_by_a_quota():
     assert fetcher.build_fetch() is not None
 
 
-def test_with_another_number_of_fetchers_partitions_go_on_where_they_are():
+def test_another_number_of_fetchers_keeps_the_fetch_offsets():
     made = Cluster()
     made.create(4)
     made.tell()
@@ -431,7 +431,7 @@ def asked(offset: int) -> FetchPartition:
 A, B = TopicPartition("a", 0), TopicPartition("b", 0)
 
 
-def test_the_first_fetch_says_everything_and_later_ones_what_has_changed():
+def test_the_first_fetch_is_full_and_later_ones_are_incremental():
     session = FetchSession()
     assert session.build({A: asked(0), B: asked(0)}) == ({A: asked(0), B: asked(0)}, ())
     assert session.handle_response(
@@ -443,7 +443,7 @@ def test_the_first_fetch_says_everything_and_later_ones_what_has_changed():
     assert session.build({A: asked(5)}) == ({}, ())
 
 
-def test_a_session_that_the_leader_does_not_know_begins_anew():
+def test_a_session_unknown_to_the_leader_restarts():
     session = FetchSession()
     session.build({A: asked(0)})
     session.handle_response(FetchResponse(session_id=7, partitions={A: FetchedPartition()}))
@@ -452,7 +452,7 @@ def test_a_session_that_the_leader_does_not_know_begins_anew():
     assert session.build({A: asked(0)}) == ({A: asked(0)}, ())
 
 
-def test_after_an_error_the_next_fetch_says_everything_within_the_same_session():
+def test_after_an_error_the_next_fetch_of_the_session_is_full():
     session = FetchSession()
     session.build({A: asked(0)})
     session.handle_response(FetchResponse(session_id=7, partitions={A: FetchedPartition()}))
@@ -461,7 +461,7 @@ def test_after_an_error_the_next_fetch_says_everything_within_the_same_session()
     assert session.build({A: asked(0)}) == ({A: asked(0)}, ())
 
 
-def test_what_was_not_heard_is_forgotten_and_told_of_anew():
+def test_a_partition_whose_answer_was_dropped_leaves_and_rejoins_the_session():
     session = FetchSession()
     session.build({A: asked(0), B: asked(0)})
     session.handle_response(FetchResponse(session_id=7, partitions={A: FetchedPartition(), B: FetchedPartition()}))
@@ -471,7 +471,7 @@ def test_what_was_not_heard_is_forgotten_and_told_of_anew():
     assert session.build({A: asked(0), B: asked(0)}) == ({A: asked(0)}, ())
 
 
-def test_a_follower_learns_a_high_watermark_of_which_it_has_dropped_the_answer():
+def test_a_follower_learns_a_high_watermark_whose_answer_it_has_dropped():
     made = cluster()
     made.append(1)
     made.work(2)
@@ -486,7 +486,7 @@ def test_a_follower_learns_a_high_watermark_of_which_it_has_dropped_the_answer()
     assert log(made, 2).high_watermark == 1
 
 
-def test_an_answer_with_other_partitions_is_of_no_use():
+def test_an_answer_with_other_partitions_is_invalid():
     session = FetchSession()
     session.build({A: asked(0)})
     assert not session.handle_response(FetchResponse(partitions={B: FetchedPartition()}))

@@ -1,4 +1,4 @@
-"""A broker's folders beside what the image says."""
+"""A broker's folders compared with the image."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def image():
     return me.view.image
 
 
-def test_folders_that_are_as_the_image_says_are_counted(image, tmp_path):
+def test_folders_that_agree_with_the_image_are_counted(image, tmp_path):
     paths = [log_dir(tmp_path / "a", D1, foo__0=FOO, foo__1=FOO), log_dir(tmp_path / "b", D2, foo__3=FOO)]
     report = compare_log_dirs(image, 1, paths)
     assert report.matching == 3
@@ -59,7 +59,7 @@ def test_a_folder_in_another_directory_is_misplaced(image, tmp_path):
     assert finding.reason == f"it lies in directory {D1}, and the image says {D2}"
 
 
-def test_strays_are_told_by_name_replicas_and_topic_id(image, tmp_path):
+def test_strays_follow_from_name_replicas_and_topic_id(image, tmp_path):
     path = log_dir(tmp_path / "a", None, foo__0=BAR, foo__2=FOO, foo__9=None, bar__0=None, foo__1=FOO)
     report = compare_log_dirs(image, 1, [path])
     assert {f.partition: f.reason for f in report.strays} == {
@@ -71,7 +71,7 @@ def test_strays_are_told_by_name_replicas_and_topic_id(image, tmp_path):
     assert [f.partition for f in report.missing] == ["foo-0", "foo-3"]
 
 
-def test_copies_on_the_move_and_deleted_folders_are_fine(image, tmp_path):
+def test_future_logs_and_deleted_folders_are_no_findings(image, tmp_path):
     mark = "0123456789abcdef0123456789abcdef"
     path = log_dir(
         tmp_path / "a", D1, **{f"foo__0_DOT_{mark}__future": FOO, f"bar__7_DOT_{mark}__delete": BAR}, foo__0=FOO
@@ -82,7 +82,7 @@ def test_copies_on_the_move_and_deleted_folders_are_fine(image, tmp_path):
     assert not report.strays
 
 
-def test_what_is_no_partition_is_passed_over(image, tmp_path):
+def test_folders_of_no_partition_are_ignored(image, tmp_path):
     path = log_dir(tmp_path / "a", D1, __cluster_metadata__0=None, lost=None, foo__0=FOO)
     (path / "foo-1").symlink_to(path / "foo-0")
     assert compare_log_dirs(image, 1, [path]).strays == ()
@@ -94,7 +94,7 @@ def test_a_lost_directory_is_why_a_folder_is_missing(tmp_path):
     assert (missing.expected, missing.reason) == (None, "its directory is lost")
 
 
-def test_nothing_is_changed(image, tmp_path):
+def test_a_comparison_changes_no_folder(image, tmp_path):
     path = log_dir(tmp_path / "a", D1, foo__9=None, foo__0=BAR)
     before = {p: p.stat().st_mtime_ns for p in path.rglob("*")}
     compare_log_dirs(image, 1, [path])
@@ -106,7 +106,7 @@ def test_a_path_that_is_no_folder_is_refused(image, tmp_path):
         compare_log_dirs(image, 1, [tmp_path / "nowhere"])
 
 
-def test_a_topic_that_is_gone_leaves_strays(tmp_path):
+def test_folders_of_a_deleted_topic_are_strays(tmp_path):
     me = started(topic(), partition(0, leader=1))
     me.hear(r.RemoveTopicRecord(topic_id=FOO))
     (stray,) = compare_log_dirs(me.view.image, 1, [log_dir(tmp_path / "a", D1, foo__0=FOO)]).strays

@@ -1,4 +1,4 @@
-"""A log in memory: the rules that a log on disk has, too."""
+"""A log in memory, with the rules of a log on disk."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def filled(*epochs: int) -> MemoryPartitionLog:
     return made
 
 
-def test_a_leader_gives_offsets_and_its_epoch():
+def test_a_leader_assigns_offsets_and_its_epoch():
     made = log()
     info = made.append_as_leader(batch(b"a", b"b") + batch(b"c"), 5)
     assert (info.first_offset, info.last_offset, made.log_end_offset) == (0, 2, 3)
@@ -43,7 +43,7 @@ def test_a_leader_gives_offsets_and_its_epoch():
         placed.check()
 
 
-def test_a_batch_that_is_broken_or_too_large_leaves_the_log_as_it_was():
+def test_a_corrupt_or_too_large_batch_leaves_the_log_unchanged():
     made = log(max_message_bytes=100)
     bad = bytearray(batch(b"a"))
     bad[-1] ^= 1
@@ -79,7 +79,7 @@ def test_the_high_watermark_stays_within_the_log_and_a_leader_only_raises_it():
         made.maybe_increment_high_watermark(3)
 
 
-def test_truncation_takes_high_watermark_and_epochs_along():
+def test_truncation_lowers_the_high_watermark_and_removes_epochs():
     made = filled(0, 1, 2)
     assert made.truncate_to(2)
     assert (made.log_end_offset, made.high_watermark, made.epochs) == (2, 2, [(0, 0)])
@@ -93,14 +93,14 @@ def test_truncation_to_the_end_forgets_an_epoch_in_which_nothing_was_appended():
     assert made.epochs == [(0, 0)]
 
 
-def test_truncation_below_the_start_begins_anew():
+def test_truncation_below_the_start_restarts_the_log():
     made = filled(0, 1)
     made.maybe_increment_log_start_offset(3)
     assert made.truncate_to(1)
     assert (made.log_start_offset, made.log_end_offset, made.batches, made.epochs) == (1, 1, (), [])
 
 
-def test_the_start_moves_up_to_the_high_watermark_and_takes_epochs_along():
+def test_the_log_start_moves_up_to_the_high_watermark_and_removes_epochs():
     made = filled(0, 1)
     assert made.maybe_increment_log_start_offset(3)
     assert (made.log_start_offset, made.epochs, len(made.batches)) == (3, [(1, 3)], 1)
@@ -122,7 +122,7 @@ def test_a_read_gives_whole_batches_within_its_limit_but_one_at_least():
             made.read(offset, 1, FetchIsolation.LOG_END)
 
 
-def test_open_transactions_hold_the_last_stable_offset_and_aborted_ones_are_told():
+def test_open_transactions_hold_the_last_stable_offset_and_aborted_ones_are_returned():
     made = log()
     made.append_as_leader(batch(b"a"), 0)
     made.append_as_leader(batch(b"t", producer=7, transactional=True), 0)
@@ -139,7 +139,7 @@ def test_open_transactions_hold_the_last_stable_offset_and_aborted_ones_are_told
     assert made.last_stable_offset == 1
 
 
-def test_a_topic_id_is_given_once():
+def test_a_topic_id_is_assigned_once():
     made = log()
     made.assign_topic_id(FOO)
     with pytest.raises(InconsistentTopicIdError):
@@ -160,14 +160,14 @@ def test_times_are_those_of_records():
     ("epoch", "end"),
     [(-1, None), (0, (0, 0)), (1, (4, 1)), (2, (4, 1)), (3, (7, 3)), (5, (9, 5)), (6, None)],
 )
-def test_the_end_of_an_epoch_is_where_the_next_one_began(epoch, end):
+def test_an_epoch_ends_where_the_next_one_starts(epoch, end):
     epochs = LeaderEpochs()
     for known, start in ((1, 0), (3, 4), (5, 7)):
         epochs.assign(known, start)
     assert epochs.end_offset_for(epoch, 9) == (None if end is None else OffsetAndEpoch(*end))
 
 
-def test_an_epoch_that_contradicts_later_ones_takes_their_place():
+def test_an_epoch_replaces_later_entries_that_contradict_it():
     epochs = LeaderEpochs()
     for known, start in ((1, 0), (3, 4), (5, 7)):
         epochs.assign(known, start)

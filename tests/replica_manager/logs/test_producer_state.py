@@ -1,4 +1,4 @@
-"""What a log knows of its producers: a test a rule."""
+"""The state of a log's producers: one test for each rule."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def log() -> MemoryPartitionLog:
 
 
 def write(made: MemoryPartitionLog, sequence: int, *, count: int = 1, producer: int = 7, **more) -> tuple[int, int]:
-    """The offsets that a client's batch got."""
+    """The offsets of a client's batch."""
     info = made.append_as_leader(batch(*[b"x"] * count, producer=producer, sequence=sequence, **more), 0)
     return info.first_offset, info.last_offset
 
 
-def test_the_last_five_batches_are_known_when_they_are_repeated_and_an_older_one_is_out_of_order():
+def test_repeats_of_the_last_five_batches_are_recognised_and_older_ones_are_out_of_order():
     made = log()
     for number in range(BATCHES_TO_RETAIN + 1):
         write(made, 2 * number, count=2)
@@ -43,7 +43,7 @@ def test_the_last_five_batches_are_known_when_they_are_repeated_and_an_older_one
     assert made.log_end_offset == 2 * (BATCHES_TO_RETAIN + 1)
 
 
-def test_batches_follow_each_other_without_a_gap_and_numbers_begin_again_after_the_largest():
+def test_sequence_numbers_have_no_gap_and_wrap_after_the_largest():
     made = log()
     write(made, LARGEST - 1)
     with pytest.raises(OutOfOrderSequenceError):
@@ -54,7 +54,7 @@ def test_batches_follow_each_other_without_a_gap_and_numbers_begin_again_after_t
     assert write(made, LARGEST, count=3) == (1, 3)
 
 
-def test_an_unknown_producer_may_begin_anywhere_and_a_new_epoch_begins_at_0():
+def test_an_unknown_producer_may_start_at_any_sequence_and_a_new_epoch_starts_at_0():
     made = log()
     write(made, 5)
     with pytest.raises(OutOfOrderSequenceError, match="and 0 was due"):
@@ -65,7 +65,7 @@ def test_an_unknown_producer_may_begin_anywhere_and_a_new_epoch_begins_at_0():
     assert made.log_end_offset == 2
 
 
-def test_a_refused_batch_leaves_nothing_of_those_before_it_in_the_same_append():
+def test_a_refused_batch_refuses_the_whole_append():
     made = log()
     write(made, 0)
     with pytest.raises(OutOfOrderSequenceError):
@@ -84,7 +84,7 @@ def test_a_follower_notes_producers_and_refuses_nothing():
     assert write(follower, 0, epoch=2) == (2, 2)
 
 
-def test_truncation_forgets_the_batches_that_are_gone():
+def test_truncation_forgets_the_removed_batches():
     made = log()
     for sequence in range(3):
         write(made, sequence)
@@ -107,7 +107,7 @@ def test_a_producer_expires_unless_its_transaction_is_open():
     assert write(made, 9) == (2, 2)
 
 
-def test_a_producer_in_a_transaction_writes_nothing_outside_of_it_until_the_marker():
+def test_a_producer_with_an_open_transaction_may_not_write_outside_of_it():
     made = log()
     write(made, 0, transactional=True)
     with pytest.raises(InvalidTxnStateError, match="began at offset 0"):

@@ -1,4 +1,4 @@
-"""A partition that this broker leads: high watermark, ISR and what it proposes to the controller, a test a rule."""
+"""A partition that this broker leads: high watermark, ISR and proposals, one test for each rule."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def leading(isr=(1, 2, 3), min_isr: int = 1, epoch: int = 0, replicas=(1, 2, 3),
 
 
 def fetch(me, follower: int, offset: int, *, broker_epoch: int | None = None, epoch: int | None = None, **more):
-    """A follower's fetch; it comes from the registered incarnation."""
+    """A follower's fetch, with the registered broker epoch."""
     params = FetchParams(
         replica_id=follower,
         replica_epoch=100 + follower if broker_epoch is None else broker_epoch,
@@ -66,7 +66,7 @@ def append(me, *values: bytes, acks: int = -1):
 
 
 def answer(me, result=None, place: int = -1) -> None:
-    """The controller answers a proposal: with what was proposed unless it is told otherwise."""
+    """Answer a proposal, by default with the proposed state."""
     _, sent, on_answer = me.controller.proposals[place]
     if result is None:
         result = LeaderAndIsr(
@@ -114,14 +114,14 @@ def test_the_high_watermark_does_not_wait_for_a_fenced_replica():
     assert hw(me) == 1
 
 
-def test_the_high_watermark_stands_while_the_isr_is_under_its_minimum():
+def test_the_high_watermark_does_not_move_while_the_isr_is_below_its_minimum():
     me = leading(isr=(1,), min_isr=2)
     assert me.partition().in_sync.is_under_min_isr
     assert append(me, acks=1).leader_hw_incremented is False
     assert hw(me) == 0
 
 
-def test_the_minimum_is_never_more_than_there_are_replicas():
+def test_the_minimum_isr_is_limited_to_the_number_of_replicas():
     me = leading(isr=(1,), min_isr=3, replicas=(1,))
     assert not me.partition().in_sync.is_under_min_isr
     assert append(me).leader_hw_incremented
@@ -145,7 +145,7 @@ def test_a_new_leader_epoch_starts_at_the_end_of_the_log_and_is_noted():
     assert me.partition().local_log.end_offset_for_epoch(0) == OffsetAndEpoch(2, 0)
 
 
-def test_the_same_leader_epoch_brings_the_isr_and_leaves_epoch_start_and_followers_alone():
+def test_the_same_leader_epoch_changes_the_isr_and_keeps_epoch_start_and_followers():
     me = leading()
     append(me)
     fetch(me, 2, 1)
@@ -156,7 +156,7 @@ def test_the_same_leader_epoch_brings_the_isr_and_leaves_epoch_start_and_followe
     assert me.controller.completed[-1:] == [tp()]
 
 
-def test_a_leader_that_did_not_lead_before_knows_no_ends_and_one_that_did_keeps_them():
+def test_a_new_leader_knows_no_follower_ends_and_a_reelected_one_keeps_them():
     me = leading()
     append(me)
     fetch(me, 2, 1)
@@ -244,7 +244,7 @@ def test_a_proposed_follower_counts_before_the_controller_agrees():
     assert hw(me) == 1
 
 
-def test_one_proposal_is_on_its_way_at_most():
+def test_at_most_one_proposal_is_in_flight():
     me = leading(isr=(1,))
     fetch(me, 2, 0)
     fetch(me, 3, 0)
@@ -254,7 +254,7 @@ def test_one_proposal_is_on_its_way_at_most():
     assert len(me.controller.proposals) == 1
 
 
-def test_a_committed_proposal_makes_the_isr_and_its_partition_epoch():
+def test_a_committed_proposal_sets_the_isr_and_the_partition_epoch():
     me = leading(isr=(1,))
     fetch(me, 2, 0)
     answer(me)
@@ -267,7 +267,7 @@ def test_a_committed_proposal_makes_the_isr_and_its_partition_epoch():
 
 
 def lagging():
-    """Follower 3 has fetched nothing for longer than the lag; follower 2 has all."""
+    """Follower 3 has not fetched for longer than the lag; follower 2 has the whole log."""
     me = leading()
     append(me)
     me.clock.advance(LAG + 1)
@@ -276,7 +276,7 @@ def lagging():
     return me
 
 
-def test_a_follower_that_lags_too_long_is_proposed_to_leave_and_counts_until_it_has():
+def test_the_removal_of_a_lagging_follower_is_proposed_and_it_counts_until_then():
     me = lagging()
     state = me.partition().in_sync.state
     assert isinstance(state, PendingShrinkIsr)
@@ -298,7 +298,7 @@ def test_a_follower_at_the_end_of_the_log_is_in_sync_however_long_it_is_silent()
     assert me.controller.proposals == []
 
 
-def test_a_follower_that_reads_up_to_where_the_end_was_is_caught_up_as_of_then():
+def test_a_follower_that_reaches_the_end_of_its_last_fetch_was_caught_up_then():
     me = leading(isr=(1, 2), replicas=(1, 2))
     append(me)
     then = me.clock.milliseconds()
@@ -313,7 +313,7 @@ def test_a_follower_that_reads_up_to_where_the_end_was_is_caught_up_as_of_then()
 
 
 @pytest.mark.parametrize("error", [ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA])
-def test_a_proposal_that_was_not_applied_is_taken_back(error):
+def test_a_proposal_that_was_not_applied_is_withdrawn(error):
     me = leading(isr=(1,))
     fetch(me, 2, 0)
     answer(me, error)
@@ -328,7 +328,7 @@ def test_a_proposal_that_was_not_applied_is_taken_back(error):
         ErrorCode.INVALID_UPDATE_VERSION, ErrorCode.INVALID_REQUEST, ErrorCode.NEW_LEADER_ELECTED,
     ],
 )  # fmt: skip
-def test_a_proposal_that_shows_us_behind_stays_until_metadata_comes(error):
+def test_a_proposal_on_outdated_metadata_stays_until_newer_metadata_arrives(error):
     me = leading(isr=(1,))
     fetch(me, 2, 0)
     answer(me, error)
@@ -347,7 +347,7 @@ def test_any_other_error_sends_the_proposal_again():
     assert me.partition().in_sync.state.isr == {1, 2}
 
 
-def test_an_answer_that_metadata_has_overtaken_says_nothing():
+def test_an_answer_overtaken_by_metadata_is_ignored():
     me = leading(isr=(1,))
     fetch(me, 2, 0)
     me.hear(change(isr=(1, 3)))
@@ -356,7 +356,7 @@ def test_an_answer_that_metadata_has_overtaken_says_nothing():
 
 
 def test_a_proposal_outlives_the_metadata_that_it_was_made_on():
-    """Kafka 4.4 drops it, and loses what is committed before the next metadata if the follower is elected."""
+    """Kafka 4.4 drops it, and loses records committed before the next metadata if the follower is elected."""
     me = leading(isr=(1,))
     fetch(me, 2, 0)
     answer(me)
@@ -371,7 +371,7 @@ def test_a_proposal_outlives_the_metadata_that_it_was_made_on():
     assert me.partition().in_sync.state == CommittedIsr(isr=frozenset({1, 2, 3}))
 
 
-def test_a_refused_proposal_does_not_outlive_it():
+def test_a_refused_proposal_does_not_outlive_the_metadata():
     me = leading(isr=(1,))
     fetch(me, 2, 0)
     answer(me)
@@ -427,7 +427,7 @@ def test_an_append_is_done_with_an_error_when_the_isr_has_fallen_under_its_minim
     assert check_enough_replicas_reach_offset(me.partition(), 1) == (True, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
 
 
-def test_epochs_of_those_who_ask_are_held_against_ours():
+def test_the_leader_epoch_of_a_request_is_compared_with_the_brokers():
     me = leading(epoch=4)
     with pytest.raises(FencedLeaderEpochError):
         fetch(me, 2, 0, epoch=3)
@@ -437,7 +437,7 @@ def test_epochs_of_those_who_ask_are_held_against_ours():
     assert last_offset_for_leader_epoch(me.partition(), 4, 4) == OffsetAndEpoch(0, 4)
 
 
-def test_a_follower_that_is_no_replica_yet_is_to_try_again():
+def test_a_follower_that_is_not_a_replica_yet_gets_a_retriable_error():
     me = leading()
     with pytest.raises(UnknownLeaderEpochError):
         fetch(me, 9, 0, epoch=0)
@@ -455,7 +455,7 @@ def test_a_follower_reads_to_the_end_and_a_consumer_to_the_high_watermark():
         fetch(me, 2, 2)
 
 
-def test_a_reader_whose_epoch_ended_earlier_is_told_where_and_its_fetch_does_not_count():
+def test_a_diverging_reader_gets_the_epochs_end_and_its_fetch_does_not_count():
     me = leading()
     append(me, b"a", b"b")
     me.hear(change(leader=1))
@@ -498,7 +498,7 @@ def test_records_of_a_topic_that_is_compacted_only_are_not_deleted():
         delete_records_on_leader(me.partition(), 0)
 
 
-def test_the_latest_offset_is_not_told_before_the_high_watermark_reaches_the_epoch():
+def test_the_latest_offset_is_not_available_before_the_high_watermark_reaches_the_epoch():
     me = leading()
     append(me)
     me.hear(change(leader=1))

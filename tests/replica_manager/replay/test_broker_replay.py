@@ -31,7 +31,7 @@ BROKERS = {DIRECTORY: (1, 2, 3, 4), TORN: (1,)}
 
 
 def hosted(image: MetadataImage, broker_id: int) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
-    """What the image says that a broker leads and follows."""
+    """The partitions that a broker leads and follows, by the image."""
     leads, follows = [], []
     for name, number, state in hosted_partitions(image.topics, broker_id):
         (leads if state.leader == broker_id else follows).append((name, number))
@@ -97,7 +97,7 @@ def test_an_offset_within_a_batch_is_the_end_of_a_replay():
     assert max(cause.offset for _, cause in step.transitions) <= 430
 
 
-def test_each_transition_has_the_record_that_it_came_from():
+def test_each_transition_names_its_record():
     source = kraftlake.open(DIRECTORY)
     types = {record.offset: record.type for record in source.records()}
     for step in BrokerReplay(source, 3).steps():
@@ -168,7 +168,7 @@ def test_a_metadata_transaction_is_one_delta_at_its_end():
     assert told(source, 6) != []
 
 
-def test_what_an_aborted_transaction_held_does_not_happen():
+def test_an_aborted_transaction_causes_no_transition():
     source = made(
         [topic(), partition(leader=1)],
         [r.BeginTransactionRecord(), change(leader=2), r.AbortTransactionRecord(), change(isr=(1, 2))],
@@ -199,7 +199,7 @@ def registered(*directories, **more):
     return r.BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=101, log_dirs=directories, **more)
 
 
-def test_a_directory_that_is_registered_no_longer_has_failed_until_the_broker_starts_again():
+def test_a_directory_that_is_no_longer_registered_has_failed_until_the_broker_restarts():
     source = made(
         [again(D1, D2, epoch=101, incarnation=701)],
         [topic(), partition(0, leader=1, directories=(D2, D1, D1)), partition(1, leader=1)],
@@ -219,7 +219,7 @@ def test_a_directory_that_is_registered_no_longer_has_failed_until_the_broker_st
     assert replay.broker.roles() == ([("foo", 1)], [("foo", 0)])
 
 
-def test_an_offline_partition_that_is_deleted_is_hosted_no_longer():
+def test_a_deleted_offline_partition_is_no_longer_hosted():
     source = made(
         [again(D1, D2, epoch=101, incarnation=701)],
         [topic(), partition(0, leader=2, directories=(D2, D1, D1))],
@@ -231,7 +231,7 @@ def test_an_offline_partition_that_is_deleted_is_hosted_no_longer():
     assert roles[-2:] == [([], [("foo", 0)]), ([], [])]
 
 
-def test_a_started_broker_finds_logs_that_are_nobodys_any_more():
+def test_a_restarted_broker_finds_stray_logs():
     source = made(
         [topic(), partition(leader=2)],
         [r.RemoveTopicRecord(topic_id=FOO), topic(topic_id=BAR), partition(leader=2, topic_id=BAR),
@@ -240,7 +240,7 @@ def test_a_started_broker_finds_logs_that_are_nobodys_any_more():
     assert (K.LOG_DELETED, "foo-0", Cause(9, "REGISTER_BROKER_RECORD")) in told(source, 6)
 
 
-def test_a_broker_that_shuts_down_stops_followers_and_begins_anew_when_it_starts():
+def test_a_broker_in_shutdown_stops_followers_and_restarts_them_later():
     source = made(
         [topic(), partition(leader=2)],
         [registered(in_controlled_shutdown=1), change(isr=(2, 3), leader=3)],
@@ -266,7 +266,7 @@ def test_a_broker_at_an_earlier_point_is_found_again():
 # what a source may be
 
 
-def test_a_log_that_starts_above_zero_begins_with_its_snapshot(tmp_path):
+def test_a_log_that_starts_above_zero_starts_with_its_snapshot(tmp_path):
     folder = tmp_path / "__cluster_metadata-0"
     folder.mkdir()
     for name in ("00000000000000003038-0000000002.checkpoint", "00000000000000003532.log", "00000000000000002027.log"):
@@ -318,7 +318,7 @@ def test_a_range_that_runs_backwards_and_an_offset_past_the_end_are_refused():
         BrokerReplay(source, 1, 9_999)
 
 
-def test_the_listener_of_brokers_is_the_first_that_all_have_or_the_one_asked_for():
+def test_the_listener_is_the_first_that_all_brokers_have_or_the_requested_one():
     replay = BrokerReplay(kraftlake.open(DIRECTORY), 2, 100, 101)
     assert {fetcher.leader.port for fetcher in replay.broker.fetchers()} == {19100, 19104}
     replay = BrokerReplay(kraftlake.open(DIRECTORY), 2, 100, 101, inter_broker_listener="SASL_PLAINTEXT")

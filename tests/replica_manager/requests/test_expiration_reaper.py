@@ -1,4 +1,4 @@
-"""Requests that have waited long enough are answered at their time, without anybody asking."""
+"""Delayed requests are completed at their timeout by the reaper."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kraftlake.runtime.log import without_logs
 
 
 class Waiting(DelayedOperation):
-    """Waits for nothing but its time."""
+    """Waits only for its timeout."""
 
     def __init__(self, name: str, done: list[str]) -> None:
         super().__init__()
@@ -45,7 +45,7 @@ class Reaped:
         return list(self.done)
 
 
-def test_each_request_is_answered_at_its_own_time_whatever_purgatory_it_waits_in():
+def test_each_request_is_answered_at_its_timeout_in_every_purgatory():
     reaped = Reaped()
     reaped.wait("late", 30)
     reaped.wait("early", 10, "fetch")
@@ -54,7 +54,7 @@ def test_each_request_is_answered_at_its_own_time_whatever_purgatory_it_waits_in
     assert reaped.queue.size == 0
 
 
-def test_a_request_that_comes_while_others_wait_is_not_forgotten():
+def test_a_request_that_arrives_while_others_wait_expires_too():
     reaped = Reaped()
     reaped.wait("first", 10)
     assert reaped.pass_time(10) == ["first"]
@@ -62,20 +62,20 @@ def test_a_request_that_comes_while_others_wait_is_not_forgotten():
     assert reaped.pass_time(10) == ["second"]
 
 
-def test_one_event_waits_however_many_requests_do():
+def test_any_number_of_requests_needs_one_event():
     reaped = Reaped()
     for number in range(100):
         reaped.wait(str(number), 100 - number)
     assert reaped.queue.size == 1
 
 
-def test_what_was_answered_before_its_time_is_not_answered_again():
+def test_a_request_answered_before_its_timeout_is_not_answered_again():
     reaped = Reaped()
     assert reaped.wait("first", 10).expire()
     assert reaped.pass_time(10) == []
 
 
-def test_a_queue_that_was_closed_is_no_fault():
+def test_a_closed_queue_is_no_error():
     reaped = Reaped()
     reaped.wait("first", 10)
     reaped.queue.close()
@@ -83,7 +83,7 @@ def test_a_queue_that_was_closed_is_no_fault():
     assert reaped.pass_time(20) == []
 
 
-def test_a_callback_that_raises_stops_no_later_timeout():
+def test_an_exception_of_a_callback_stops_no_later_timeout():
     class Raising(Waiting):
         def on_complete(self) -> None:
             super().on_complete()

@@ -1,4 +1,4 @@
-"""Requests within fetch sessions: what they ask for, and what is left of the answer."""
+"""Requests in fetch sessions: what they read, and how the response is reduced."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.histories import uuid_of
 
 A, B = TopicPartition("a", 0), TopicPartition("b", 0)
 STILL = FetchedPartition(high_watermark=3, log_start_offset=0)
-"""An answer without data; repeated it is no news."""
+"""An answer without data, which is no news when it is repeated."""
 
 
 def request(id_: int = 0, epoch: int = 0, forgotten=(), replica_id: int = 2, **offsets: int) -> FetchRequest:
@@ -35,19 +35,19 @@ def manager(slots: int = 10) -> FetchManager:
 
 
 def begun(sessions: FetchManager) -> int:
-    """A session of both partitions, of which the follower knows that they stand still."""
+    """A session of both partitions, whose offsets the follower knows."""
     response = sessions.new_context(request(a=1, b=2)).respond({A: STILL, B: STILL})
     assert response.partitions == {A: STILL, B: STILL}
     return response.session_id
 
 
-def test_a_request_that_says_everything_begins_a_session():
+def test_a_full_request_starts_a_session():
     sessions = manager()
     assert begun(sessions) == 7
     assert sessions.cache.partition_count == 2
 
 
-def test_a_session_remembers_what_was_asked_for_and_answers_what_is_new():
+def test_a_session_remembers_its_partitions_and_answers_with_news():
     sessions = manager()
     id_ = begun(sessions)
     context = sessions.new_context(request(id_, 1, b=5))
@@ -75,21 +75,21 @@ def test_news_is_data_a_moved_watermark_or_start_an_error_or_a_diverging_epoch(n
     assert context.respond({A: STILL, B: news}).partitions == {B: news}
 
 
-def test_after_an_error_the_high_watermark_is_told_again():
+def test_after_an_error_the_high_watermark_is_sent_again():
     sessions = manager()
     id_ = begun(sessions)
     sessions.new_context(request(id_, 1)).respond({A: FetchedPartition(error=ErrorCode.NOT_LEADER_OR_FOLLOWER)})
     assert sessions.new_context(request(id_, 2)).respond({A: STILL}).partitions == {A: STILL}
 
 
-def test_a_partition_that_got_data_is_read_last_the_next_time():
+def test_a_partition_with_data_is_read_last_the_next_time():
     sessions = manager()
     id_ = begun(sessions)
     sessions.new_context(request(id_, 1)).respond({A: attrs.evolve(STILL, data=b"x"), B: STILL})
     assert list(sessions.new_context(request(id_, 2)).partitions) == [B, A]
 
 
-def test_what_is_forgotten_is_read_no_longer():
+def test_a_forgotten_partition_is_no_longer_read():
     sessions = manager()
     id_ = begun(sessions)
     assert list(sessions.new_context(request(id_, 1, forgotten=[A])).partitions) == [B]
@@ -102,7 +102,7 @@ def test_a_session_that_forgets_everything_ends():
     assert len(sessions.cache) == 0
 
 
-def test_a_topic_that_was_made_anew_is_a_new_partition_of_the_session():
+def test_a_recreated_topic_is_a_new_partition_of_the_session():
     sessions = manager()
     id_ = begun(sessions)
     anew = FetchPartition(topic_id=uuid_of(5), fetch_offset=1)
@@ -125,7 +125,7 @@ def test_an_unknown_session_and_a_wrong_epoch_are_errors_that_read_nothing():
     assert sessions.new_context(request(id_, 1)).respond({}).error is ErrorCode.NONE
 
 
-def test_a_request_that_another_one_has_overtaken_is_refused():
+def test_a_request_overtaken_by_a_later_one_is_refused():
     sessions = manager()
     id_ = begun(sessions)
     slow = sessions.new_context(request(id_, 1))
@@ -134,7 +134,7 @@ def test_a_request_that_another_one_has_overtaken_is_refused():
     assert (response.error, response.session_id) == (ErrorCode.INVALID_FETCH_SESSION_EPOCH, id_)
 
 
-def test_a_request_that_says_everything_ends_the_session_it_names_and_begins_another():
+def test_a_full_request_ends_its_session_and_starts_another():
     sessions = manager()
     id_ = begun(sessions)
     assert sessions.new_context(request(id_, 0, a=1)).respond({A: STILL}).session_id == id_ + 1
@@ -148,7 +148,7 @@ def test_the_final_request_ends_the_session_and_begins_none():
     assert len(sessions.cache) == 0
 
 
-def test_without_room_everything_is_answered_without_a_session():
+def test_without_room_a_full_request_is_answered_without_a_session():
     sessions = manager(slots=0)
     response = sessions.new_context(request(a=1)).respond({A: STILL})
     assert (response.session_id, response.partitions) == (0, {A: STILL})

@@ -1,4 +1,4 @@
-"""A follower's fetch as its leader serves it: within a session, waiting, throttled."""
+"""A follower's fetch on the leader: in a session, delayed, throttled."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def request(node: Node, offset: int | None = 0, *, id_: int = 0, epoch: int = 0,
 
 
 def serve(made: Cluster, asked: FetchRequest, **options) -> list[FetchResponse]:
-    """Broker 1 serves; the list fills when it answers."""
+    """Broker 1 serves a fetch; the list receives the answer."""
     answers: list[FetchResponse] = []
     leader = made.nodes[1]
     serve_fetch(leader.server, leader.sessions, asked, answers.append, **options)
@@ -61,13 +61,13 @@ def test_an_unknown_session_is_answered_at_once():
     assert answer.error is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
 
 
-def test_a_follower_of_another_topic_of_the_same_name_is_told():
+def test_a_follower_with_another_topic_id_gets_an_error():
     made = cluster()
     answer = answer_fetch(made.nodes[1], request(made.nodes[2], topic_id=uuid_of(3)))
     assert answer.partitions[FOO0].error is ErrorCode.INCONSISTENT_TOPIC_ID
 
 
-def test_what_throttled_replicas_are_sent_is_counted_and_they_wait_while_the_rate_is_exceeded():
+def test_bytes_of_throttled_replicas_are_counted_and_wait_while_the_rate_is_exceeded():
     made = cluster()
     node, clock = made.nodes[2], made.nodes[1].clock
     made.stop(made.nodes[3])
@@ -85,7 +85,7 @@ def test_what_throttled_replicas_are_sent_is_counted_and_they_wait_while_the_rat
     assert serve(made, request(node), throttle=quota) == []
 
 
-def test_followers_fetch_by_sessions_and_lose_them_when_the_leader_starts_again():
+def test_followers_fetch_in_sessions_and_restart_lost_ones():
     made = cluster()
     made.work(3)
     sessions = made.nodes[1].sessions.cache

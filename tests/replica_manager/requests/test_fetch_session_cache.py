@@ -1,4 +1,4 @@
-"""A leader's cache of fetch sessions: who gets a place, and who has to go."""
+"""A leader's cache of fetch sessions: which get a slot, and which are replaced."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kraftlake.runtime.clock import ManualClock
 
 
 class Cache(FetchSessionCache):
-    """Two places; ids count up from 1."""
+    """A cache with two slots and ids that count up from 1."""
 
     def __init__(self, slots: int = 2) -> None:
         self.clock = ManualClock(1_000_000)
@@ -43,7 +43,7 @@ def test_sessions_and_their_partitions_are_counted():
     assert (len(cache), cache.partition_count) == (1, 4)
 
 
-def test_an_id_that_is_taken_or_stands_for_no_session_is_drawn_again():
+def test_a_used_or_reserved_session_id_is_drawn_again():
     cache = FetchSessionCache(ManualClock(), 10, iter([5, 5, 0, 9]).__next__)
     assert [cache.create(privileged=False, partitions={}) for _ in range(2)] == [5, 9]
 
@@ -55,7 +55,7 @@ def test_ids_are_positive_and_drawn_at_random():
     assert all(0 < id_ < 2**31 for id_ in ids)
 
 
-def test_a_full_cache_gives_no_session_to_a_consumer_while_all_are_young():
+def test_a_full_cache_of_young_sessions_gives_a_consumer_no_session():
     cache = Cache()
     cache.begin()
     cache.begin()
@@ -63,11 +63,11 @@ def test_a_full_cache_gives_no_session_to_a_consumer_while_all_are_young():
     assert cache.evictions == 0
 
 
-def test_without_places_there_are_no_sessions():
+def test_a_cache_without_slots_has_no_sessions():
     assert Cache(0).begin(follower=True) == NO_SESSION
 
 
-def test_a_session_that_was_not_used_for_long_goes_first():
+def test_a_long_unused_session_is_replaced_first():
     cache = Cache()
     cache.begin(50, follower=True)
     cache.begin()
@@ -79,7 +79,7 @@ def test_a_session_that_was_not_used_for_long_goes_first():
     assert cache.evictions == 1
 
 
-def test_a_follower_takes_the_place_of_a_consumer_however_young_and_large():
+def test_a_followers_session_replaces_any_consumers_session():
     cache = Cache()
     cache.begin(50)
     cache.begin(20)
@@ -87,7 +87,7 @@ def test_a_follower_takes_the_place_of_a_consumer_however_young_and_large():
     assert cache.ids() == [1, 3]
 
 
-def test_a_follower_does_not_take_the_place_of_a_young_follower():
+def test_a_followers_session_does_not_replace_a_young_followers_session():
     cache = Cache()
     cache.begin(1, follower=True)
     cache.begin(1, follower=True)
@@ -95,7 +95,7 @@ def test_a_follower_does_not_take_the_place_of_a_young_follower():
 
 
 @pytest.mark.parametrize(("size", "given"), [(4, NO_SESSION), (5, NO_SESSION), (6, 3)])
-def test_a_larger_session_takes_the_place_of_a_smaller_one_that_is_old(size, given):
+def test_a_larger_session_replaces_a_smaller_old_one(size, given):
     cache = Cache()
     cache.begin(5)
     cache.begin(9)
@@ -106,7 +106,7 @@ def test_a_larger_session_takes_the_place_of_a_smaller_one_that_is_old(size, giv
     assert cache.ids() == ([2, 3] if given else [1, 2])
 
 
-def test_a_consumer_never_takes_the_place_of_a_follower_that_is_in_use():
+def test_a_consumers_session_never_replaces_a_followers_session_in_use():
     cache = Cache()
     cache.begin(1, follower=True)
     cache.begin(1, follower=True)

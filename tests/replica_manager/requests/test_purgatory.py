@@ -1,4 +1,4 @@
-"""Waiting: operations are completed once, by what they wait for or by time, and nothing of them stays."""
+"""Delayed operations are completed once, by their condition or their timeout, and are purged."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SOON = 20.0
 
 
 class Waiting(DelayedOperation):
-    """Completes when it is told that it may."""
+    """Completes once the test allows it."""
 
     def __init__(self, *, may: bool = False) -> None:
         super().__init__()
@@ -38,14 +38,14 @@ class Waiting(DelayedOperation):
         self.expirations += 1
 
 
-def test_what_need_not_wait_is_completed_at_once_and_not_watched():
+def test_an_operation_whose_condition_holds_is_completed_at_once():
     purgatory = Purgatory(ManualClock())
     done = Waiting(may=True)
     assert purgatory.try_complete_else_watch(done, ["a"], 100)
     assert (done.completions, purgatory.watched, purgatory.delayed) == (1, 0, 0)
 
 
-def test_what_happens_between_the_first_try_and_the_watch_is_not_missed():
+def test_an_event_between_the_first_try_and_the_watch_is_not_missed():
     class Late(Waiting):
         def can_complete(self) -> bool:
             self.may = self.tries > 0
@@ -57,7 +57,7 @@ def test_what_happens_between_the_first_try_and_the_watch_is_not_missed():
     assert (late.completions, purgatory.delayed) == (1, 0)
 
 
-def test_only_what_it_waits_for_wakes_it():
+def test_only_its_keys_complete_an_operation():
     purgatory = Purgatory(ManualClock())
     waiting = Waiting()
     assert not purgatory.try_complete_else_watch(waiting, ["a", "b"], 100)
@@ -71,7 +71,7 @@ def test_only_what_it_waits_for_wakes_it():
     assert waiting.completions == 1
 
 
-def test_time_completes_what_still_waits_and_says_so():
+def test_an_operation_is_completed_at_its_timeout():
     clock = ManualClock()
     purgatory = Purgatory(clock)
     soon, later = Waiting(), Waiting()
@@ -92,7 +92,7 @@ def test_time_completes_what_still_waits_and_says_so():
     assert later.expirations == 0
 
 
-def test_completed_ones_are_forgotten_after_so_many():
+def test_completed_operations_are_purged_at_the_purge_interval():
     clock = ManualClock()
     purgatory = Purgatory(clock, purge_interval=10)
     operations = [Waiting() for _ in range(11)]
@@ -142,7 +142,7 @@ def test_many_threads_complete_each_operation_once():
 
 
 def in_threads(*works) -> None:
-    """Run these side by side until all have ended."""
+    """Run functions in threads until all have ended."""
     threads = [threading.Thread(target=work, daemon=True) for work in works]
     for thread in threads:
         thread.start()
@@ -151,7 +151,7 @@ def in_threads(*works) -> None:
     assert not any(thread.is_alive() for thread in threads), "threads wait for each other"
 
 
-def test_what_expires_while_another_thread_looks_at_it_is_answered_after_that_thread_has_looked():
+def test_an_operation_that_expires_during_a_check_is_completed_after_the_check():
     looking, answered = threading.Event(), threading.Event()
 
     class Looked(Waiting):
@@ -204,7 +204,7 @@ def test_two_answers_that_complete_each_others_requests_do_not_wait_for_each_oth
     assert [operation.completions for operation in crossing] == [1, 1]
 
 
-def test_a_request_that_is_being_answered_holds_up_nobody_who_looks_at_it():
+def test_an_operation_in_completion_does_not_block_its_checks():
     purgatory = Purgatory(ManualClock())
     answering, looked = threading.Event(), threading.Event()
 
@@ -227,7 +227,7 @@ def test_a_request_that_is_being_answered_holds_up_nobody_who_looks_at_it():
     assert slow.completions == 1
 
 
-def test_a_callback_that_raises_is_no_fault_of_who_completes_it_and_keeps_no_other_from_its_answer():
+def test_an_exception_of_a_callback_is_not_raised_and_does_not_affect_others():
     class Raising(Waiting):
         def on_complete(self) -> None:
             super().on_complete()
@@ -253,7 +253,7 @@ def test_a_callback_that_raises_is_no_fault_of_who_completes_it_and_keeps_no_oth
     assert [operation.expirations for operation in operations] == [0, 0, 0, 1, 1]
 
 
-def test_a_request_that_can_not_say_whether_it_is_done_waits_for_its_time_and_others_go_on():
+def test_an_operation_whose_check_raises_waits_for_its_timeout():
     class Broken(Waiting):
         def can_complete(self) -> bool:
             raise OSError("the log can't be read")
@@ -271,7 +271,7 @@ def test_a_request_that_can_not_say_whether_it_is_done_waits_for_its_time_and_ot
 
 
 class PurgatoryMachine(RuleBasedStateMachine):
-    """Beside the plainest model: what may is completed when its key is told of, the rest when it is late."""
+    """Compared with a simple model: an allowed operation is completed by its key, any other at its deadline."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Requests of clients and followers: what is answered at once, what waits, and what wakes it; a test a rule."""
+"""Requests of clients and followers: those answered at once, those that wait, and what completes them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FOO0 = tp()
 
 
 class Served:
-    """Broker 1 serving requests; what was answered is kept, request by request."""
+    """Broker 1, which serves requests; the answers are kept for each request."""
 
     def __init__(self, *records: Any, min_isr: int = 1, **config: Any) -> None:
         made = LogConfig(min_insync_replicas=min_isr, **config)
@@ -86,7 +86,7 @@ class Served:
 
 
 @pytest.mark.parametrize("acks", [0, 1])
-def test_acks_0_and_1_wait_for_nobody(acks: int):
+def test_acks_0_and_1_do_not_wait(acks: int):
     served = Served()
     assert served.append("p", acks=acks) == ProduceAnswer(base_offset=0, log_start_offset=0)
     assert served.hw == 0
@@ -126,7 +126,7 @@ def test_a_produce_that_waits_too_long_times_out_and_may_be_committed_later():
     assert len(served.answers["p"]) == 1
 
 
-def test_a_produce_that_waits_is_told_when_the_broker_leads_no_longer():
+def test_a_waiting_produce_is_answered_when_the_broker_no_longer_leads():
     served = Served()
     served.append("p")
     served.me.hear(change(leader=2))
@@ -135,7 +135,7 @@ def test_a_produce_that_waits_is_told_when_the_broker_leads_no_longer():
     assert answer.error is ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-def test_a_produce_that_was_appended_before_the_isr_became_too_small_is_told():
+def test_an_append_before_the_isr_became_too_small_is_answered_with_an_error():
     served = Served(min_isr=2)
     served.append("p")
     served.me.hear(change(isr=(1,)))
@@ -151,7 +151,7 @@ def test_too_few_in_sync_replicas_refuse_acks_all_and_only_that():
     assert served.append("q", acks=1).error is ErrorCode.NONE
 
 
-def test_one_partition_that_fails_does_not_keep_the_other_from_waiting():
+def test_a_failed_partition_does_not_end_the_wait_of_another():
     served = Served(topic(), partition(0, leader=1), partition(1, leader=2))
     served.server.append_records(
         {FOO0: batch(b"a"), tp(1): batch(b"b"), tp(9): batch(b"c")},
@@ -167,19 +167,19 @@ def test_one_partition_that_fails_does_not_keep_the_other_from_waiting():
     }
 
 
-def test_a_request_in_which_all_fail_waits_for_nothing():
+def test_a_request_whose_partitions_all_fail_does_not_wait():
     served = Served(topic(), partition(leader=2))
     assert served.append("p").error is ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-def test_internal_topics_are_for_those_who_may():
+def test_internal_topics_need_permission():
     offsets = tp(0, "__consumer_offsets")
     served = Served(topic("__consumer_offsets"), partition(leader=1))
     assert served.append("p", to=offsets, acks=1).error is ErrorCode.INVALID_TOPIC_EXCEPTION
     assert served.append("q", to=offsets, acks=1, internal_topics_allowed=True).error is ErrorCode.NONE
 
 
-def test_a_batch_that_is_none_is_named_and_the_log_stays_as_it_was():
+def test_bytes_that_are_no_batch_are_refused_and_leave_the_log_unchanged():
     served = Served()
     data = bytearray(batch(b"a"))
     data[-1] ^= 1
@@ -212,7 +212,7 @@ def test_a_fetch_waits_for_enough_bytes():
     assert served.of("f").size_in_bytes == 2 * one
 
 
-def test_a_fetch_that_has_waited_long_enough_gets_what_there_is():
+def test_a_fetch_at_its_timeout_gets_the_available_data():
     served = Served()
     served.append("p", acks=1)
     served.fetch("f", 0, follower=2, min_bytes=1_000_000, max_wait_ms=300)
@@ -222,12 +222,12 @@ def test_a_fetch_that_has_waited_long_enough_gets_what_there_is():
     assert values(served.of("f")) == 1
 
 
-def test_who_does_not_want_to_wait_is_answered_at_once():
+def test_a_fetch_with_max_wait_0_is_answered_at_once():
     served = Served()
     assert values(served.fetch("f", 0, follower=2, max_wait_ms=0)) == 0
 
 
-def test_a_fetch_of_nothing_is_answered_at_once():
+def test_a_fetch_without_partitions_is_answered_at_once():
     served = Served()
     served.server.fetch_messages(FetchParams(), {}, on_answer=served.noted("f"))
     assert served.answers["f"] == [{}]
@@ -260,7 +260,7 @@ def test_a_diverging_epoch_is_answered_at_once():
     assert values(answer) == 0
 
 
-def test_a_consumer_sees_what_is_committed_a_follower_everything():
+def test_a_consumer_reads_committed_records_and_a_follower_all():
     served = Served()
     served.append("p", b"a", acks=1)
     assert served.fetch("c", 0) is None
@@ -270,7 +270,7 @@ def test_a_consumer_sees_what_is_committed_a_follower_everything():
     assert values(served.of("c")) == 1
 
 
-def test_a_consumer_of_committed_transactions_reads_to_the_last_stable_offset_and_is_told_of_aborted_ones():
+def test_a_read_committed_consumer_reads_to_the_last_stable_offset_and_learns_of_aborted_transactions():
     served = Served(topic(), partition(leader=1, isr=(1,)))
     send = served.server.append_records
 
@@ -304,7 +304,7 @@ def test_bytes_are_limited_over_all_partitions_but_the_first_batch_always_comes(
     assert both(10 * size, each=1) == [size, 0]
 
 
-def test_a_fetch_that_waits_is_told_when_the_broker_leads_no_longer():
+def test_a_waiting_fetch_is_answered_when_the_broker_no_longer_leads():
     served = Served()
     served.fetch("f", 0, follower=2)
     served.me.hear(change(leader=2))
@@ -313,7 +313,7 @@ def test_a_fetch_that_waits_is_told_when_the_broker_leads_no_longer():
 
 @attrs.define
 class Quota:
-    """A throttle of one's own hand."""
+    """A quota that the test controls."""
 
     exceeded: bool = True
 
@@ -324,7 +324,7 @@ class Quota:
         return self.exceeded
 
 
-def test_a_follower_out_of_sync_is_held_back_while_the_quota_is_exceeded():
+def test_an_exceeded_quota_delays_a_follower_outside_the_isr():
     served = Served(topic(), partition(leader=1, isr=(1, 3)))
     quota = Quota()
     served.append("p", acks=1)
@@ -363,7 +363,7 @@ def test_no_consumer_is_sent_to_a_replica_outside_of_the_isr():
     assert served.fetch("outside", 0, rack="r3").preferred_read_replica is None
 
 
-def test_a_consumer_with_another_leader_epoch_is_sent_nowhere():
+def test_a_consumer_with_another_leader_epoch_gets_no_preferred_replica():
     served = Served(
         topic(), partition(leader=1, epoch=3), *(attrs.evolve(broker(id_), rack=f"r{id_}") for id_ in (1, 2, 3))
     )
@@ -383,7 +383,7 @@ def test_a_consumers_fetch_past_the_high_watermark_is_answered_at_once():
     assert served.fetch("at it", 0) is None
 
 
-def test_a_fault_of_one_partition_costs_the_others_no_answer(monkeypatch):
+def test_an_error_of_one_partition_does_not_fail_the_others(monkeypatch):
     served = Served(topic(), partition(0, leader=1, isr=(1,)), partition(1, leader=1, isr=(1,)))
     served.append("p", b"a", acks=1, to=tp(1))
     read = MemoryPartitionLog.read
@@ -402,14 +402,14 @@ def test_a_fault_of_one_partition_costs_the_others_no_answer(monkeypatch):
     assert values(answers[tp(1)]) == 1
 
 
-def test_a_producer_that_means_another_topic_of_that_name_is_told_so():
+def test_a_producer_with_another_topic_id_gets_an_error():
     served = Served(topic(), partition(leader=1, isr=(1,)))
     assert served.append("other", b"a", topic_ids={"foo": BAR}).error is ErrorCode.UNKNOWN_TOPIC_ID
     assert served.me.partition().local_log.log_end_offset == 0
     assert served.append("same", b"a", topic_ids={"foo": FOO}).base_offset == 0
 
 
-def test_a_repeated_batch_is_answered_with_the_offset_that_it_got_first():
+def test_a_repeated_batch_is_answered_with_its_first_offset():
     served = Served(topic(), partition(leader=1, isr=(1,)))
     for name, sequence in (("first", 0), ("second", 1), ("second again", 1), ("first again", 0)):
         data = batch(name[:5].encode(), producer=7, sequence=sequence)
@@ -483,7 +483,7 @@ def test_deleting_records_times_out():
     assert served.of("d").error is ErrorCode.REQUEST_TIMED_OUT
 
 
-def test_what_can_not_be_deleted_is_answered_at_once():
+def test_records_that_cannot_be_deleted_are_answered_at_once():
     served = Served(topic(), partition(leader=1, isr=(1,)))
     assert served.delete("past", 5).error is ErrorCode.OFFSET_OUT_OF_RANGE
     assert served.delete("internal", 0, to=tp(0, "__consumer_offsets")).error is ErrorCode.INVALID_TOPIC_EXCEPTION
@@ -494,7 +494,7 @@ def test_what_can_not_be_deleted_is_answered_at_once():
         assert kept.delete("not compacted only", 0).low_watermark == 0
 
 
-def test_an_election_is_answered_when_the_new_leader_is_known_here():
+def test_an_election_is_answered_when_the_metadata_has_the_new_leader():
     served = Served(topic(), partition(0, leader=-1), partition(1, leader=2))
     elected: list[Any] = []
     served.server.elect_leaders(
@@ -537,7 +537,7 @@ def test_epochs_and_offsets_are_looked_up_a_partition_at_a_time():
 
 
 @pytest.mark.parametrize("acks", [0, 1, -1])
-def test_an_append_whose_callback_raises_still_wakes_who_waits_for_the_data(acks):
+def test_an_append_whose_callback_raises_still_completes_waiting_fetches(acks):
     served = Served()
     assert served.fetch("waits", 0, follower=2, max_wait_ms=1_000) is None
 

@@ -50,7 +50,7 @@ BUGS = (
     PlantedBug(
         "a-snapshot-keeps-an-open-transaction",
         "kraftlake/replay/loader/batch_loader.py",
-        "        self._transaction = OpenTransaction()\n        self.delta.of_log = False\n",
+        "        self.transaction = OpenTransaction()\n        self.delta.of_log = False\n",
         "        self.delta.of_log = False\n",
         "tests/replay/loader/test_batch_loader.py::test_a_snapshot_drops_the_transaction_that_was_open_before_it",
     ),
@@ -85,8 +85,8 @@ BUGS = (
     PlantedBug(
         "a-snapshot-batch-of-exactly-the-limit-is-cut",
         "kraftlake/kafka_files/snapshots/batches.py",
-        "self.size + taken > MAX_BYTES_IN_BATCH",
-        "self.size + taken >= MAX_BYTES_IN_BATCH",
+        "size + taken > MAX_BYTES_IN_BATCH",
+        "size + taken >= MAX_BYTES_IN_BATCH",
         "tests/kafka_files/snapshots/test_batches.py::test_a_batch_may_have_exactly_as_many_bytes_as_kafkas_limit",
     ),
     PlantedBug(

@@ -17,7 +17,7 @@ from kraftlake.records.batch import RecordBatch
 from kraftlake.records.metadata_records import NoOpRecord
 from kraftlake.records.rows import LOG_SCHEMA
 from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
-from kraftlake.replay.loader.fold import extend, load_snapshot
+from kraftlake.replay.loader.fold import load_snapshot, loader_at
 from kraftlake.replay.loader.manifest import LogDeltaManifest
 from kraftlake.replay.reading.log_reader import LogReader, SnapshotReader
 from kraftlake.replay.reading.replay_base import choose_base, usable_snapshots
@@ -278,18 +278,18 @@ class LogFold:
         load_snapshot(self.loader, snapshot)
         self.loader.flush()
         self._of_snapshot = False
-        self._start_snapshots_at(self.image)
+        if self._snapshots is not None:
+            self._snapshots.start_at(self.image)
 
     def _go_on_from(self, covered: int) -> None:
         try:
-            base = choose_base(self._reader, covered) if covered >= 0 else None
+            if self._snapshots is None:
+                self.loader = self._loader_at(covered)
+            elif covered >= 0 and (base := choose_base(self._reader, covered)) is not None:
+                load_snapshot(self.loader, base)
+                self._snapshots.start_at(self.loader.take_image())
         except OffsetError as fault:
             raise OffsetError(self._trimmed_past(covered)) from fault
-        if base is not None:
-            load_snapshot(self.loader, base)
-            self._start_snapshots_at(self.loader.take_image())
-        if self._snapshots is None:
-            self._replay_at_once(covered)
         self.loader.publish_to(self._publish)
         if self.last_offset < covered:  # where later snapshots are due depends on the sizes of all batches in between
             for rows in self._reader.log.batch_rows(self.last_offset + 1, covered):
@@ -301,23 +301,16 @@ class LogFold:
                 f"the tables of {self._reader.name} cover offsets up to {covered}, which is inside of a batch"
             )
 
-    def _replay_at_once(self, covered: int) -> None:
-        """Replay up to `covered`, or to the begin of a transaction that is open there.
+    def _loader_at(self, covered: int) -> MetadataBatchLoader:
+        """A loader with the image at `covered`, or before the begin of a transaction that is open there.
 
-        The newest image is the one that was published last: the next delta is the same whether or not a run has ended
-        in between.
+        That image was published last: the next delta is the same whether or not a run has ended in between.
         """
-        base, quorum = self.image, self.loader.quorum
-        extend(self.loader, self._reader, covered)
-        if (begins := self.loader.transaction_begin_offset) is not None:
-            self.loader = MetadataBatchLoader(base, quorum=quorum)
-            if self.last_offset < begins - 1:
-                extend(self.loader, self._reader, begins - 1)
-        self.loader.take_image()
-
-    def _start_snapshots_at(self, image: MetadataImage) -> None:
-        if self._snapshots is not None:
-            self._snapshots.start_at(image)
+        loader = loader_at(self._reader, covered)
+        if (begins := loader.transaction_begin_offset) is not None:
+            loader = loader_at(self._reader, begins - 1)
+        loader.take_image()
+        return loader
 
     def _check_in_log(self, feed: TableFeed) -> None:
         if feed.covers is not None and feed.covers >= self._reader.end_offset:

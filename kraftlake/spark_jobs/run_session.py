@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from kraftlake.runtime.extras import require
 from kraftlake.spark_jobs.interrupts import interrupt_handler_kept, silent_interrupts
-from kraftlake.spark_jobs.stream_faults import beneath
+from kraftlake.spark_jobs.stream_faults import cause_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,9 +36,9 @@ class RunSession:
             if self._spark is not None and self._ours:
                 _stop(self._spark)
         if fault is not None and (self._ours or self._spark is not None):
-            told = beneath(fault)
-            if told is not fault:
-                raise told from None if isinstance(told, KeyboardInterrupt) else fault
+            cause = cause_of(fault)
+            if cause is not fault:
+                raise cause from None if isinstance(cause, KeyboardInterrupt) else fault
 
     @property
     def held(self) -> SparkSession | None:

@@ -1,4 +1,4 @@
-"""A Spark session with Delta Lake that starts without a download and says nothing but errors."""
+"""A Spark session with Delta Lake that starts without a download and prints only errors."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ _LONG_LIVED = (
     f"-XX:Tier4CompileThreshold=100000 -XX:Tier4BackEdgeThreshold=400000 {_COLLECTOR}"
 )
 
-# Arrow for Java checks the bounds of each value that is read unless it is told not to; Spark has checked for null.
+# By default Arrow for Java checks the bounds and the null bit of each value that is read; Spark has checked for null.
 _ARROW = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
 
 LOCAL: Final = "local[2]"
 """The master where none is named: two tasks at a time in this process's own JVM."""
 
 _NO_PAGE = {"spark.ui.enabled": "false"}
-# Nothing of Spark's listens anywhere but here, and the one page that it would show is off.
+# Spark listens on loopback only, and its web page is off.
 _LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1", **_NO_PAGE}
 _OPTIONS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -93,7 +93,7 @@ def spark_session(
         if SparkContext._gateway is None:
             _launch(options, quiet)
         if _started_by_spark_submit():
-            options |= _unless_told() | _jars_in_a_running_jvm(extra_packages)
+            options |= _unless_given() | _jars_in_a_running_jvm(extra_packages)
         builder = SparkSession.builder
         for name, value in options.items():
             builder = builder.config(name, value)
@@ -133,10 +133,10 @@ def _launch_options(
     return options
 
 
-def _unless_told() -> dict[str, str]:
-    """What a JVM that spark-submit started gets where it was not told otherwise.
+def _unless_given() -> dict[str, str]:
+    """Options for a JVM that spark-submit started, except those that it has already.
 
-    127.0.0.1 on a local master only: a cluster's workers must reach more.
+    127.0.0.1 only with a local master: the workers of a cluster have to reach the driver.
     """
     given = SparkConf()
     wanted = _warehouse()
@@ -152,12 +152,12 @@ def _is_here(master: str) -> bool:
 
 
 def _warehouse() -> dict[str, str]:
-    """Managed tables are of no use here, and Spark's default makes a folder wherever the user stands."""
+    """A folder in the cache for managed tables, which nothing here uses: Spark's default is the working directory."""
     return {"spark.sql.warehouse.dir": str(user_cache() / "warehouse")}
 
 
 def _jars_in_a_running_jvm(extra_packages: Sequence[str]) -> dict[str, str]:
-    """Gives a JVM that spark-submit started without `--packages` Delta's jars; returns the options that go with it."""
+    """Add Delta's jars to a JVM that spark-submit started without `--packages`; returns the options for them."""
     jvm = SparkContext._jvm
     assert jvm is not None, "the gateway is there"
     if isinstance(jvm.io.delta.tables.DeltaTable, JavaClass):
@@ -180,10 +180,10 @@ def _started_by_spark_submit() -> bool:
 
 
 def _launch(options: dict[str, str], quiet: bool) -> None:
-    """Starts the JVM, with what it prints going to an unnamed file where `quiet`.
+    """Start the JVM; if `quiet`, it prints to an unnamed file.
 
-    pyspark would let the JVM inherit this process's stderr, where Java itself warns about a module of Spark's before
-    any logging is configured.
+    pyspark would let the JVM inherit this process's stderr, where Java warns about a module of Spark's before any
+    logging is configured.
     """
     conf = SparkConf(loadDefaults=False)
     for name, value in options.items():
@@ -204,7 +204,7 @@ def _launch(options: dict[str, str], quiet: bool) -> None:
 
 @contextlib.contextmanager
 def _environment_of_the_launch(*, loopback: bool) -> Iterator[None]:
-    """The environment variables that Spark's launcher reads, put back afterwards."""
+    """Set the environment variables that Spark's launcher reads, and reset them afterwards."""
     if _started_by_spark_submit():
         yield
         return
@@ -220,7 +220,7 @@ def _environment_of_the_launch(*, loopback: bool) -> Iterator[None]:
         yield
     finally:
         for name, value in before.items():
-            # Spark starts its Python workers with this one long after the launch.
+            # Spark uses this variable long after the launch, when it starts Python workers.
             if name == "PYSPARK_PYTHON":
                 continue
             if value is None:
@@ -230,7 +230,7 @@ def _environment_of_the_launch(*, loopback: bool) -> Iterator[None]:
 
 
 def _said(said: IO[bytes] | None) -> str:
-    """The last lines that the JVM printed, as one; frames of a stack tell a user nothing."""
+    """The last lines that the JVM printed, joined, without stack frames."""
     if said is None:
         return ""
     said.seek(0)

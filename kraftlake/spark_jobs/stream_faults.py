@@ -50,7 +50,7 @@ def jvm_gone(fault: BaseException) -> EnvironmentFaultError | None:
     )
 
 
-def beneath(fault: BaseException) -> BaseException:
+def cause_of(fault: BaseException) -> BaseException:
     """The error that ended a run whose JVM has ended.
 
     Cleaning up then fails as well, and its error hides an interrupt that both processes got.

@@ -49,7 +49,7 @@ def _parser(prog: str) -> argparse.ArgumentParser:
         "--trigger", help='available-now (the default) ends when all is done; an interval such as "2 seconds" goes on'
     )
     parser.add_argument("--max-files-per-trigger", type=int, metavar="N", help="files of the log in a micro-batch")
-    parser.add_argument("--max-bytes-per-trigger", type=int, metavar="N", help="about so many bytes of them")
+    parser.add_argument("--max-bytes-per-trigger", type=int, metavar="N", help="about this number of bytes of them")
     parser.add_argument("--checkpoint", metavar="FOLDER", help="the stream's checkpoint, in the lake by default")
     parser.add_argument(
         "--at-offset", type=int, metavar="N", help=f"of {SNAPSHOT}: its last offset, the end of the log by default"

@@ -120,8 +120,8 @@ class JournaledChange(BulkChange):
         if not known:
             return fresh[places]
         found = of_base[np.minimum(places, known - 1)]
-        behind = places >= known
-        found[behind] = fresh[places[behind] - known]
+        is_fresh = places >= known
+        found[is_fresh] = fresh[places[is_fresh] - known]
         return found
 
     def _replay_all(self, data: Any, starts: Any, stops: Any) -> tuple[int, Any, Any, Any]:

@@ -94,7 +94,7 @@ def _list_bytes(columns: Columns) -> int:
 
 _EMPTY: Final = 0
 _NULL: Final = -1
-"""Values that stand for a column whose lists are all empty, or all null."""
+"""Columns whose lists are all empty, or all null."""
 
 
 def _partitions(records: Sequence[PartitionRecord]) -> Columns:

@@ -1,4 +1,4 @@
-"""The records of a log that are of no topic: few, and folded where the job was started. Knows no Spark."""
+"""The fold of the records of no topic: few, and folded in the process that started the job. Needs no Spark."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kraftlake.tables.changes.transactions import TransactionFilter
 
 @attrs.frozen(kw_only=True)
 class FoldedOthers:
-    """All of an image but its topics and its provenance; what the control records say; an open transaction's begin."""
+    """An image without topics and provenance, the state of the quorum, and the begin of an open transaction."""
 
     image: MetadataImage
     quorum: QuorumState
@@ -29,9 +29,9 @@ class FoldedOthers:
 def fold_others(
     chunks: Iterable[Chunk], *, removed: Iterable[tuple[int, str]] = (), cleared: Iterable[int] = ()
 ) -> FoldedOthers:
-    """Fold the chunks that are for no shard, in any order.
+    """Fold the chunks for no shard, in any order.
 
-    `removed` are the offsets at which shards have seen topics go, and the topics' names: their configs go with them.
+    `removed` are the offsets at which shards removed topics, and the topics' names: their configs are removed too.
     `cleared` are the offsets of ClearElrRecords whose topic a shard has. Raises what a replay raises, with its offset.
     """
     gathered = _Gathered()
@@ -42,8 +42,7 @@ def fold_others(
     for message in gathered.of_the_base:
         delta.replay(message)
     known = frozenset(cleared)
-    gone = [(offset, name) for offset, name in removed]
-    for offset, event in sorted([*gathered.effective, *gone], key=lambda pair: pair[0]):
+    for offset, event in sorted([*gathered.effective, *removed], key=lambda pair: pair[0]):
         if isinstance(event, str):
             delta.get_or_create_configs_delta().replay_remove_topic(event)
         elif not isinstance(event, ClearElrRecord):
@@ -59,7 +58,7 @@ def fold_others(
 
 
 class _Gathered:
-    """What chunks in their order say: control records at once, all else when it takes effect."""
+    """The records of chunks in their order: control records at once, others where they take effect."""
 
     def __init__(self) -> None:
         self.quorum = QuorumState()

@@ -1,4 +1,4 @@
-"""How a fold is spread: which process reads what, and how many shards there are. Knows no Spark."""
+"""The plan of a distributed fold: the pieces that tasks read, and the number of shards. Needs no Spark."""
 
 from __future__ import annotations
 
@@ -84,9 +84,9 @@ def plan_fold(
 
 
 def plans(plan: Callable[..., tuple[FoldPlan, LakeSnapshot | None]]) -> Iterator[tuple[FoldPlan, LakeSnapshot | None]]:
-    """Plans of one fold, each with its base, until one is taken: the next one passes over a base, with a warning.
+    """Plans of one fold, each with its base. Asking for another plan skips the last base, with a warning.
 
-    Whoever takes no plan has read its base and found it damaged. `plan` is `plan_fold` but for `sound`.
+    The caller does so if the base is damaged. `plan` is `plan_fold` with all arguments but `sound`.
     """
     damaged: set[str] = set()
     while True:
@@ -101,9 +101,9 @@ def plans(plan: Callable[..., tuple[FoldPlan, LakeSnapshot | None]]) -> Iterator
 
 
 def read_chunks(plan: FoldPlan, number: int) -> Iterator[list[Chunk]]:
-    """Read one of the plan's pieces and deal it out, in lists of bounded size.
+    """Read one of the plan's pieces and route its records, in lists of chunks of bounded size.
 
-    Of a piece of the base the last chunk is its checksum.
+    The last chunk of a piece of the base is its checksum.
     """
     piece = plan.pieces[number]
     if isinstance(piece, SnapshotPiece):
@@ -135,7 +135,7 @@ def _check_of(piece: SnapshotPiece, rows: pa.Table, shards: int) -> Chunk:
 
 
 def base_is_sound(base: LakeSnapshot, checks: Sequence[Chunk]) -> bool:
-    """Whether what the readers saw of a base has the checksum and the record count that its commit states."""
+    """Whether the pieces of a base have the checksum and the record count that its commit states."""
     facts = [np.frombuffer(chunk.payload, np.int64).tolist() for chunk in sorted(checks, key=lambda c: c.first)]
     checksum = joined_checksum((total, size) for _, size, total in facts)
     count = sum(rows for rows, _, _ in facts)
@@ -143,7 +143,7 @@ def base_is_sound(base: LakeSnapshot, checks: Sequence[Chunk]) -> bool:
 
 
 def provenance_at(log: MetadataLog, offset: int) -> MetadataProvenance:
-    """The provenance of the image at an offset of the log, or at the end of a snapshot that is ahead of it."""
+    """The provenance of the image at an offset of the log, or at the end of a snapshot outside of the log."""
     for snapshot in log.snapshots() if not log.start_offset <= offset < log.end_offset else ():
         if snapshot.end_offset == offset + 1:
             return MetadataProvenance(

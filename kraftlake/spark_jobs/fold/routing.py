@@ -1,4 +1,4 @@
-"""Rows of a log's table, dealt out to the shards of a fold by topic id. Imports numpy; knows no Spark."""
+"""Routes rows of a log's table to the shards of a fold by topic id. Imports numpy, but not Spark."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ _NO_OP = np.frombuffer(encode_value(NoOpRecord(), 0), np.uint8)
 
 
 class Router:
-    """Gathers rows in offset order and gives them as chunks, one for each shard that has any, again and again.
+    """Gathers rows in offset order and yields them as chunks, one for each shard that has rows.
 
-    Shard numbers depend on topic ids and `shards` alone, so that every process deals alike. The marks of transactions
-    and ClearElrRecords go to all shards; no-ops to none; records that are of no topic, marks too, to the number
-    `shards`. With `topics_only` that one gets what decides whether there can be an image: records of features, in
-    which a metadata.version may be that is not replayed, and the marks.
+    Shard numbers depend on topic ids and `shards` alone, so that all processes route alike. Marks of transactions and
+    ClearElrRecords go to all shards, no-ops to none; records of no topic, and the marks, go to the number `shards`.
+    With `topics_only` that number gets only the records that decide whether an image exists: records of features,
+    which may set a metadata.version that can't be replayed, and the marks.
     """
 
     def __init__(self, shards: int, part: int, *, topics_only: bool = False) -> None:
@@ -55,7 +55,7 @@ class Router:
         self._bytes = 0
 
     def take(self, rows: pa.Table) -> Iterator[Chunk]:
-        """Take rows with COLUMNS; gives chunks when enough has come together."""
+        """Take rows with COLUMNS; yields chunks when enough bytes are gathered."""
         if rows.num_rows:
             self._held.append(rows)
             self._bytes += rows.nbytes
@@ -63,12 +63,12 @@ class Router:
             yield from self.flush()
 
     def flush(self) -> Iterator[Chunk]:
-        """What is still held."""
+        """The chunks of the rows that are still held."""
         held, self._held, self._bytes = self._held, [], 0
         if held:
-            yield from self._dealt(pa.concat_tables(held).combine_chunks())
+            yield from self._routed(pa.concat_tables(held).combine_chunks())
 
-    def _dealt(self, rows: pa.Table) -> Iterator[Chunk]:
+    def _routed(self, rows: pa.Table) -> Iterator[Chunk]:
         offsets, keys = rows["offset"].to_numpy(), rows["api_key"].to_numpy()
         control = rows["control"].to_numpy()
         payloads = rows["payload"].cast(pa.large_binary()).combine_chunks()
@@ -95,7 +95,7 @@ class Router:
 
 
 def _values(payloads: pa.LargeBinaryArray) -> tuple[Any, Any, Any]:
-    """The bytes of all payloads, and where each lies in them."""
+    """The bytes of all payloads (uint8), and where each begins and ends in them (int64)."""
     _, bounds, data = payloads.buffers()
     places = np.frombuffer(bounds, np.int64)[payloads.offset : payloads.offset + len(payloads) + 1]
     return np.frombuffer(data if data is not None else b"", np.uint8), places[:-1], places[1:]
@@ -104,8 +104,8 @@ def _values(payloads: pa.LargeBinaryArray) -> tuple[Any, Any, Any]:
 def shards_of(data: Any, starts: Any, stops: Any, control: Any, shards: int) -> Any:
     """The shards (int64[n]) of the records with the values data[starts[i]:stops[i]].
 
-    A record of a topic has a shard below `shards`; `shards` stands for records of anything else, `shards + 1` for
-    records that every shard and `shards` gets, `shards + 2` for no-ops. `control` (bool[n]) tells control records.
+    A record of a topic has a shard below `shards`. `shards` means a record of no topic, `shards + 1` a record for all
+    shards and for `shards`, `shards + 2` a no-op. `control` (bool[n]) is true for control records.
     """
     found = np.full(len(starts), shards, np.int64)
     framed = np.flatnonzero((stops - starts >= 3) & ~control)

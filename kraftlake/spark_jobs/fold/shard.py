@@ -1,4 +1,4 @@
-"""The fold of one shard: all records of some topics, from the first to the last. Imports numpy; knows no Spark."""
+"""The fold of one shard: all records of some topics. Imports numpy, but not Spark."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from kraftlake.tables.changes.log_values import LogValues
 
 
 class ShardFold:
-    """Replays values of a shard's topics onto the empty image, and of ClearElrRecords those that concern it.
+    """Replays values of a shard's topics onto the empty image, and the ClearElrRecords of these topics.
 
-    With `split_at` what takes effect at offsets up to that one makes the base image, all after it one metadata delta.
-    `removed` are the topics that RemoveTopicRecords took away, `cleared` the offsets of ClearElrRecords whose topic,
-    named, is one of the shard's. Strict: what can't be replayed raises ReplayError, UnknownRecordError or
+    With `split_at`, records that take effect up to that offset make the base image, all later ones one metadata delta.
+    `removed` are the offsets of RemoveTopicRecords with topics' names, `cleared` the offsets of ClearElrRecords that
+    name a topic of the shard. Strict: a record that can't be replayed raises ReplayError, UnknownRecordError or
     CorruptDataError with its offset.
     """
 
@@ -46,7 +46,7 @@ class ShardFold:
         return self._topics.apply()
 
     def change(self) -> TopicsDelta:
-        """The metadata delta of what took effect behind `split_at`."""
+        """The metadata delta of the records that took effect after `split_at`."""
         if self._split_at is not None:
             self._split()
         return self._topics

@@ -1,4 +1,4 @@
-"""The files of a snapshot that hold its topics, each written by the process that has its range of names."""
+"""The files of a snapshot that hold its topics: a task writes one file for a range of names."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _WRITTEN_SCHEMA = pa.schema([pa.field("range", pa.int32(), nullable=False), ("pa
 
 @attrs.frozen(kw_only=True, eq=False)
 class TopicFiles:
-    """Where the topics of a snapshot go; it can be sent to other processes."""
+    """Writes the topics of a snapshot; it can be sent to other processes."""
 
     lake: str
     provenance: MetadataProvenance
@@ -54,7 +54,7 @@ class TopicFiles:
     def write(self, folded: DataFrame) -> tuple[list[SnapshotPart], Any]:
         """Write the topics in rows of FOLDED_SCHEMA: the files in their order, and the sizes of the last values.
 
-        Nothing of it is in the snapshots' table yet. Raises UnwritableMetadataError for what the records can't hold.
+        The files are not in the snapshots' table yet. Raises UnwritableMetadataError for state that records can't hold.
         """
         if not self.ranges:
             return [], np.empty(0, np.int32)

@@ -93,10 +93,10 @@ def _follow(
     if on_update is not None:
         on_update(_joined(runs))
     while not stop.wait(poll):
-        behind = [run for run in runs if run.refresh()]
-        for run in behind:
+        outdated = [run for run in runs if run.refresh()]
+        for run in outdated:
             run.catch_up(run.end_offset - 1, stop=stop)
-        if not behind:
+        if not outdated:
             for run in runs:
                 run.flush()
         elif on_update is not None:

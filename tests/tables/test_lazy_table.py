@@ -56,28 +56,28 @@ def test_what_the_making_raises_comes_to_who_asks_each_time() -> None:
             later.table()
 
 
-def test_parts_are_made_when_they_are_asked_for_and_make_the_same_rows() -> None:
+def test_chunks_are_made_on_request_and_make_the_same_rows() -> None:
     made: list[int] = []
 
-    def parts() -> Iterator[pa.Table]:
+    def chunks() -> Iterator[pa.Table]:
         for start in (0, 2):
             made.append(start)
             yield ROWS.slice(start, 2)
 
-    later = LazyTable.in_chunks(parts, ROWS.schema, 3)
+    later = LazyTable.in_chunks(chunks, ROWS.schema, 3)
     assert (later.num_rows, made) == (3, [])
     tables = later.tables()
     assert next(tables).num_rows == 2
     assert made == [0]
     assert pa.concat_tables([ROWS.slice(0, 2), *tables]) == ROWS
     assert later.num_rows == 3
-    with pytest.raises(AssertionError, match="part by part"):
+    with pytest.raises(AssertionError, match="chunk by chunk"):
         later.table()
-    whole = LazyTable.in_chunks(parts, ROWS.schema, 3)
+    whole = LazyTable.in_chunks(chunks, ROWS.schema, 3)
     assert whole.table() == ROWS
     assert [*whole.tables()] == [ROWS]
     assert LazyTable.in_chunks(lambda: iter([]), ROWS.schema, 0).table() == ROWS.schema.empty_table()
 
 
-def test_rows_that_have_no_parts_are_one() -> None:
+def test_rows_without_chunks_are_one_table() -> None:
     assert [*LazyTable(lambda: ROWS).tables()] == [ROWS]

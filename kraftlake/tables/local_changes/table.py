@@ -28,7 +28,7 @@ COLUMNS: tuple[tuple[pa.Field, str], ...] = (
         pa.field("timestamp", pa.timestamp("us", tz="UTC")),
         "the time of that offset's batch by its controller's clock; null where the batch has none",
     ),
-    (pa.field("broker", pa.int32(), nullable=False), "the id of the broker that is told"),
+    (pa.field("broker", pa.int32(), nullable=False), "the broker's id"),
     (
         pa.field("change", pa.string(), nullable=False),
         "delete: stop hosting it; leader_elected: lead it from a new leader epoch on; leader: go on leading it in a "

@@ -43,7 +43,7 @@ COLUMNS: Final = (
     ),
     (
         pa.field("preferred_replica_imbalance_count", pa.int32(), nullable=False),
-        "Kafka's PreferredReplicaImbalanceCount: partitions that another than their first replica leads, or nobody",
+        "Kafka's PreferredReplicaImbalanceCount: partitions without a leader, or whose leader is not the first replica",
     ),
     (
         pa.field("unclean_leader_elections", pa.int32(), nullable=False),

@@ -1,4 +1,4 @@
-"""The network protocol of Kafka, as far as a client of the quorum needs it: who leads, and how far it has committed.
+"""The part of Kafka's network protocol that a client of the quorum needs: the leader and its high watermark.
 
 What is re-exported here is imported when it is first asked for: the schemas (kio) take 150 ms.
 """

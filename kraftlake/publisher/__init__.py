@@ -1,4 +1,4 @@
-"""What happens on a new image: the publishers of a broker and a controller, and what they keep for its requests."""
+"""The publishers of brokers and controllers, which act on each new image, and the state that they keep for requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A coordinator that only records its calls: for replays and tests, where no groups run."""
+"""A coordinator that only records its calls, for replays and tests without groups."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ class _Parser:
                 case "\\":
                     self._escape()
                 case "?" | "*" | "+" as quantifier:
-                    raise ValueError(f"nothing stands before {quantifier}")
+                    raise ValueError(f"there is nothing before {quantifier}")
                 case "{":
                     pass
                 case _:

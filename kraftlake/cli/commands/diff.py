@@ -79,10 +79,8 @@ def diff(
         found = of_topics(found, topics)
         if found.is_empty() and not any(any_matches(image.topics, topics) for image in images):
             call.terminal.warn(f"no topic matches {', '.join(topics)} at either offset")
-    times = {
-        f"{side}Timestamp": image.provenance.to_json()["timestamp"]
-        for side, image in zip(("from", "to"), images, strict=True)
-    }
+    begin, end = (image.provenance.to_json()["timestamp"] for image in images)
+    times = {"fromTimestamp": begin, "toTimestamp": end}
     form = {"clusterId": opened.cluster_id} | times | found.to_json(show_secrets=call.show_secrets)
     if opened.cluster_id != second.cluster_id and None not in (opened.cluster_id, second.cluster_id):
         call.terminal.warn(f"{second.name} is of another cluster, {second.cluster_id}")

@@ -40,12 +40,8 @@ def log_compact(call: Call, lake: str) -> None:
         call.terminal.json(
             {
                 "lake": lake,
-                "filesCompacted": report.compaction.files,
-                "filesMade": report.compaction.made,
-                "derived": {
-                    name: {"filesCompacted": done.files, "filesMade": done.made}
-                    for name, done in report.derived.items()
-                },
+                **_as_json(report.compaction),
+                "derived": {name: _as_json(done) for name, done in report.derived.items()},
                 "checkpoints": report.checkpoints,
                 "commitsCleanedUp": report.cleaned_up.commits,
                 "checkpointsCleanedUp": report.cleaned_up.checkpoints,
@@ -59,6 +55,10 @@ def log_compact(call: Call, lake: str) -> None:
     versions = ", ".join(f"{table} at version {version}" for table, version in report.checkpoints.items())
     call.terminal.line(f"checkpoints  {versions or 'none: nothing was committed since the last ones'}")
     call.terminal.line(f"cleaned up   {counted(report.cleaned_up.commits, 'commit')} behind them")
+
+
+def _as_json(done: Compaction) -> dict[str, int]:
+    return {"filesCompacted": done.files, "filesMade": done.made}
 
 
 def _compacted(done: Compaction) -> str:

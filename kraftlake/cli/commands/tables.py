@@ -125,10 +125,12 @@ def tables_trim(call: Call, lake: str, names: tuple[str, ...], *, before: int | 
     from kraftlake.tables import trim_tables
 
     offset = before if isinstance(before, int) else _offset_since(call, lake, before)
+    if not yes and not sys.stdin.isatty():
+        raise click.UsageError("Nobody can be asked whether to remove rows: give --yes.")
     if not yes:
-        _confirm(
-            f"Remove what {', '.join(names) or 'all derived tables'} of {lake} know of the offsets below {offset}?"
-        )
+        tables_named = ", ".join(names) or "all derived tables"
+        question = f"Remove what {tables_named} of {lake} know of the offsets below {offset}?"
+        click.confirm(question, abort=True, err=True)
     removed = trim_tables(lake, offset, names or None)
     if call.as_json:
         call.terminal.json({"lake": lake, "before": offset, "rows": removed})
@@ -147,10 +149,3 @@ def _offset_since(call: Call, lake: str, time: datetime) -> int:
             f"The log of {lake} begins with offset {offset}, which was written after the time: give an offset."
         )
     return offset
-
-
-def _confirm(question: str) -> None:
-    """Ask on a terminal; raises UsageError without one, Abort where the answer is no."""
-    if not sys.stdin.isatty():
-        raise click.UsageError("Nobody can be asked whether to remove rows: give --yes.")
-    click.confirm(question, abort=True, err=True)

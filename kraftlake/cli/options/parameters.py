@@ -120,15 +120,13 @@ def _moment(value: Any, *, lowest: int = 0) -> int | datetime:
 
 def _record_type(value: str) -> str:
     """A record type as Kafka's dump tool prints it; in any case, with or without `_RECORD`, or as Kafka's classes."""
-    from kraftlake.replay import RECORD_TYPES
-
-    by_plain = {_plain_type(name): name for name in RECORD_TYPES}
+    by_plain = {_plain_type(name): name for name in _record_types()}
     wanted = _plain_type(value)
     if wanted in by_plain:
         return by_plain[wanted]
     close = difflib.get_close_matches(wanted, by_plain, n=3, cutoff=0.5)
     near = [name for plain, name in by_plain.items() if plain in close or (wanted and wanted in plain)]
-    hint = f"did you mean {_or(near)}?" if near else f"the types are {', '.join(RECORD_TYPES)}."
+    hint = f"did you mean {_or(near)}?" if near else f"the types are {', '.join(by_plain.values())}."
     raise UsageError(f"{value!r} is not a record type; {hint}")
 
 

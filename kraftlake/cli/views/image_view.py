@@ -144,9 +144,9 @@ def _add_configs(root: Tree, configs: dict[str, Any], everything: bool) -> None:
     lines: list[list[Piece]] = []
     for kind, resources in sorted(configs.items()):
         for name, values in sorted(resources.items()):
-            resource: list[Piece] = [(kind.lower().replace("_", " ") + " ", Style.QUIET), _strong(name or "(default)")]
             shown = {key: NONE if value is None else str(value) for key, value in values.items()}
-            lines.append(resource + _settings(shown))
+            resource = (kind.lower().replace("_", " ") + " ", Style.QUIET)
+            lines.append([resource, (name or "(default)", Style.STRONG), *_settings(shown)])
     _add_lines(
         root,
         "configs",
@@ -159,16 +159,12 @@ def _add_configs(root: Tree, configs: dict[str, Any], everything: bool) -> None:
 
 
 def _add_quotas(root: Tree, quotas: Sequence[dict[str, Any]], everything: bool) -> None:
-    lines = []
+    lines: list[list[Piece]] = []
     for quota in quotas:
         shown = {key: amount(value) for key, value in quota["quotas"].items()}
-        lines.append([_strong(quota_entity_words(quota["entity"])), *_settings(shown)])
+        lines.append([(quota_entity_words(quota["entity"]), Style.STRONG), *_settings(shown)])
     summary = f"of {counted(len(lines), 'entity', 'entities')}"
     _add_lines(root, "client quotas", summary, lines, noun="entities", part="quotas", everything=everything)
-
-
-def _strong(name: str) -> Piece:
-    return name, Style.STRONG
 
 
 def _settings(values: dict[str, str]) -> list[Piece]:

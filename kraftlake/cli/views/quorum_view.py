@@ -19,7 +19,7 @@ _ROLES = {
 
 def show_quorum(terminal: Terminal, report: dict[str, Any]) -> None:
     """Write the quorum, a row for each node and each missing voter, and the verdicts."""
-    voters, missing = report["voters"], [voter for voter in report["voters"] if not voter["here"]]
+    voters = report["voters"]
     rows = table("node", "directory id", "", "log", "epoch", "state", "", right=("node", "epoch"), whole="directory id")
     for node in report["nodes"]:
         rows.add_row(
@@ -32,12 +32,10 @@ def show_quorum(terminal: Terminal, report: dict[str, Any]) -> None:
             text(*_remarks(node)),
         )
     told = {(node["nodeId"], node["role"]) for node in report["nodes"]}
-    for voter in missing:
-        if (voter["id"], "voter") not in told:
+    for voter in voters:
+        if not voter["here"] and (voter["id"], "voter") not in told:
             id_, directory = text((str(voter["id"]), Style.STRONG)), text((_or_dash(voter["directoryId"]), Style.QUIET))
-            rows.add_row(
-                id_, directory, text("voter"), text(NONE), text(NONE), text(NONE), text(("not here", Style.BAD))
-            )
+            rows.add_row(id_, directory, text("voter"), *[text(NONE)] * 3, text(("not here", Style.BAD)))
     cluster = (report["clusterId"] or "of unknown id", Style.HEADING)
     kind = f"  {counted(len(voters), 'voter')}, kraft.version {report['kraftVersion']}"
     terminal.render(text(("cluster ", Style.STRONG), cluster, kind), text(), rows, text())

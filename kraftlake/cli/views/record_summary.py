@@ -132,6 +132,10 @@ def _quota(data: Data, _: Names) -> list[Piece]:
     return [_name(entity), f"  {data['key']}={amount(data['value'])}"]
 
 
+def _fencing(data: Data, change: Piece) -> list[Piece]:
+    return [*_id("broker", data["id"]), change, _epoch(data["epoch"])]
+
+
 def _producer_ids(data: Data, _: Names) -> list[Piece]:
     return [*_id("broker", data["brokerId"]), f"  the next block starts at {data['nextProducerId']:,}"]
 
@@ -174,12 +178,8 @@ _FORMS: dict[str, Callable[[Any, Names], list[Piece]]] = {
     "CLEAR_ELR_RECORD": lambda data, _: [_name(data["topicName"] or "all topics")],
     "REGISTER_BROKER_RECORD": _broker,
     "BROKER_REGISTRATION_CHANGE_RECORD": _registration_change,
-    "FENCE_BROKER_RECORD": lambda data, _: [*_id("broker", data["id"]), ("  fenced", Style.BAD), _epoch(data["epoch"])],
-    "UNFENCE_BROKER_RECORD": lambda data, _: [
-        *_id("broker", data["id"]),
-        ("  unfenced", Style.GOOD),
-        _epoch(data["epoch"]),
-    ],
+    "FENCE_BROKER_RECORD": lambda data, _: _fencing(data, ("  fenced", Style.BAD)),
+    "UNFENCE_BROKER_RECORD": lambda data, _: _fencing(data, ("  unfenced", Style.GOOD)),
     "UNREGISTER_BROKER_RECORD": lambda data, _: [_WENT, *_id("broker", data["brokerId"]), _epoch(data["brokerEpoch"])],
     "REGISTER_CONTROLLER_RECORD": _controller,
     "UNREGISTER_CONTROLLER_RECORD": lambda data, _: [_WENT, *_id("controller", data["controllerId"])],

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 
-from kraftlake import kernels
-from kraftlake.kernels.batches.payloads import frame_kinds, gather
 from kraftlake.records.batch import NO_TIMESTAMP
 from kraftlake.records.batch_values import BatchValues
 from kraftlake.records.serde import record_type
@@ -14,21 +14,18 @@ from kraftlake.records.serde import record_type
 
 def has_plain_frames(values: BatchValues) -> bool:
     """Whether each value begins with a metadata record's frame of three bytes, as all of Kafka's do so far."""
-    return frame_kinds(values.data, values.starts, values.stops, np.empty(values.record_count, np.int64))
+    return _frame_kinds(values) is not None
 
 
 def columns_of_values(values: BatchValues) -> dict[str, pa.Array] | None:
-    """The columns of `to_rows`, of many batches at once; None without compiled code, or where a frame is not plain."""
+    """The columns of `to_rows`, of many batches at once; None where a frame is not plain."""
     count = values.record_count
-    kinds = np.empty(count, np.int64)
-    if not (kernels.available() and frame_kinds(values.data, values.starts, values.stops, kinds)):
+    kinds = _frame_kinds(values)
+    if kinds is None:
         return None
     of_batch = np.diff(values.last_offsets, prepend=values.base_offset - 1)
     known = np.flatnonzero(np.bincount(kinds))
     names = pa.array([record_type(False, int(kind) >> 7, int(kind) & 127) for kind in known], pa.string())
-    content = np.empty(int((values.stops - values.starts).sum()), np.uint8)
-    bounds = np.empty(count + 1, np.int32)
-    gather(values.data, values.starts, values.stops, content, bounds)
     return {
         "offset": pa.array(values.base_offset + np.arange(count, dtype=np.int64)),
         "epoch": pa.array(np.repeat(values.epochs.astype(np.int32), of_batch)),
@@ -40,5 +37,23 @@ def columns_of_values(values: BatchValues) -> dict[str, pa.Array] | None:
         "api_key": pa.array((kinds >> 7).astype(np.int16)),
         "version": pa.array((kinds & 127).astype(np.int16)),
         "control": pa.array(np.zeros(count, np.bool_)),
-        "payload": pa.Array.from_buffers(pa.binary(), count, [None, pa.py_buffer(bounds), pa.py_buffer(content)]),
+        "payload": _payloads(values),
     }
+
+
+def _frame_kinds(values: BatchValues) -> Any:
+    """The frame of each value as 128 × api key + version (int64[n]); None where one isn't three plain bytes."""
+    if (values.stops - values.starts < 3).any():
+        return None
+    frames, keys, versions = (values.data[values.starts + place] for place in range(3))
+    if (frames != 1).any() or (keys >= 0x80).any() or (versions >= 0x80).any():
+        return None
+    return keys.astype(np.int64) << 7 | versions
+
+
+def _payloads(values: BatchValues) -> pa.Array:
+    """The values without the bytes between them: of an array of values and gaps, every other element."""
+    bounds = np.column_stack((values.starts, values.stops)).reshape(-1)
+    buffers = [None, pa.py_buffer(bounds), pa.py_buffer(values.data)]
+    spread = pa.Array.from_buffers(pa.large_binary(), len(bounds) - 1, buffers)
+    return spread.take(pa.array(np.arange(0, len(bounds), 2))).cast(pa.binary())

@@ -121,7 +121,7 @@ class BulkChange(BulkState):
             order = np.argsort(touched, kind="stable")
             return PackedTopics(rows=base.rows, patched=touched[order], patches=values[order], **common)
         rows = base.rows.copy()
-        row_lists.scatter(rows, touched, values, count)
+        rows[touched] = values
         return PackedTopics(rows=rows, **common)
 
     def _differs(self) -> bool:
@@ -174,7 +174,7 @@ class BulkChange(BulkState):
             return self.state.dense_rows
         count = int(self.state.counts[N_TOUCHED])
         rows = self.packed.rows.copy()
-        row_lists.scatter(rows, self.state.touched[:count], self.state.touched_rows[:count], count)
+        rows[self.state.touched[:count]] = self.state.touched_rows[:count]
         return rows
 
     def _sorted_anew(self, names: list[str], ids: Any, alive: Any, common: dict[str, Any]) -> PackedTopics:

@@ -11,7 +11,7 @@ from kraftlake.image.topics.partition_rows import COLUMNS
 from kraftlake.image.topics.topic_table import TopicTable
 from kraftlake.kernels import record_types
 from kraftlake.kernels.aot.arguments import Flattened
-from kraftlake.kernels.replay import change_state, indexes, row_lists, topic_records
+from kraftlake.kernels.replay import change_state, indexes, topic_records
 from kraftlake.records.uuid import Uuid
 
 _SAMPLES = 1024
@@ -229,7 +229,7 @@ class BulkState:
         touched, info = state.touched[:count], state.touched_info[:count]
         rows = self.packed.rows.copy()
         if count:
-            row_lists.scatter(rows, touched, state.touched_rows[:count], count)
+            rows[touched] = state.touched_rows[:count]
         flags, elections = np.zeros(len(rows), np.uint8), np.zeros((len(rows), 2), np.int32)
         flags[touched] = info[:, 0]
         elections[touched] = info[:, 1:]

@@ -18,15 +18,21 @@ def mix(high: Any, low: Any) -> Any:
     return x ^ (x >> np.uint64(32))
 
 
+@inlined
+def free_place(index: Any, x: Any) -> Any:
+    """The first free place for a hash: in a table whose length is a power of two, where 0 means free."""
+    mask = np.uint64(len(index) - 1)
+    at = x & mask
+    while index[at] != 0:
+        at = (at + np.uint64(1)) & mask
+    return at
+
+
 @compiled
 def index_ids(ids: Any, count: int, index: Any) -> None:
     """Fill `index` (int32, a power of two, zeros) so that `find_id` finds the places of `ids`."""
-    mask = np.uint64(len(index) - 1)
     for place in range(count):
-        at = mix(ids[place, 0], ids[place, 1]) & mask
-        while index[at] != 0:
-            at = (at + np.uint64(1)) & mask
-        index[at] = place + 1
+        index[free_place(index, mix(ids[place, 0], ids[place, 1]))] = place + 1
 
 
 @inlined
@@ -45,11 +51,7 @@ def find_id(ids: Any, index: Any, high: Any, low: Any) -> Any:
 @compiled
 def insert_id(index: Any, high: Any, low: Any, place: int) -> None:
     """Note the place of an id that is not there yet."""
-    mask = np.uint64(len(index) - 1)
-    at = mix(high, low) & mask
-    while index[at] != 0:
-        at = (at + np.uint64(1)) & mask
-    index[at] = place + 1
+    index[free_place(index, mix(high, low))] = place + 1
 
 
 @compiled
@@ -64,15 +66,12 @@ def hash_name(data: Any, start: int, stop: int) -> Any:
 @compiled
 def index_names(data: Any, hashes: Any, topics: Any) -> None:
     """Fill the table of names from `data`: names of topics 0, 1, …, each with a newline behind it."""
-    mask = np.uint64(len(hashes) - 1)
     start = 0
     topic = 0
     for i in range(len(data)):
         if data[i] == 10:
             x = hash_name(data, start, i)
-            at = x & mask
-            while topics[at] != 0:
-                at = (at + np.uint64(1)) & mask
+            at = free_place(topics, x)
             hashes[at] = x
             topics[at] = topic + 1
             topic += 1
@@ -82,12 +81,9 @@ def index_names(data: Any, hashes: Any, topics: Any) -> None:
 @compiled
 def move_names(hashes: Any, topics: Any, new_hashes: Any, new_topics: Any) -> None:
     """Put the table of names into a larger one."""
-    mask = np.uint64(len(new_hashes) - 1)
     for i in range(len(hashes)):
         if topics[i] != 0:
-            at = hashes[i] & mask
-            while new_topics[at] != 0:
-                at = (at + np.uint64(1)) & mask
+            at = free_place(new_topics, hashes[i])
             new_hashes[at] = hashes[i]
             new_topics[at] = topics[i]
 
@@ -95,10 +91,6 @@ def move_names(hashes: Any, topics: Any, new_hashes: Any, new_topics: Any) -> No
 @compiled
 def move_fresh(old: Any, new: Any, topics: Any, partitions: Any) -> None:
     """Put the table of fresh rows into a larger one."""
-    mask = np.uint64(len(new) - 1)
     for i in range(len(old)):
         if old[i] != 0:
-            at = mix(np.uint64(topics[old[i] - 1]), np.uint64(partitions[old[i] - 1])) & mask
-            while new[at] != 0:
-                at = (at + np.uint64(1)) & mask
-            new[at] = old[i]
+            new[free_place(new, mix(np.uint64(topics[old[i] - 1]), np.uint64(partitions[old[i] - 1])))] = old[i]

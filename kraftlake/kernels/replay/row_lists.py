@@ -116,21 +116,6 @@ def merge(rows: Any, r: Any, numbers: Any, state: Any) -> bool:
 
 
 @compiled
-def scatter(rows: Any, places: Any, values: Any, count: Any) -> Any:
-    """Write `values` at `places` of `rows`; gives how many differed."""
-    changed = 0
-    for k in range(count):
-        r = places[k]
-        differs = False
-        for i in range(COLUMNS):
-            if rows[r, i] != values[k, i]:
-                differs = True
-                rows[r, i] = values[k, i]
-        changed += differs
-    return changed
-
-
-@compiled
 def any_differs(rows: Any, others: Any) -> Any:
     """Whether two arrays of rows differ; stops at the first difference. 1 or 0."""
     for r in range(len(rows)):

@@ -41,7 +41,7 @@ from kraftlake.kernels.replay.change_state import (
     STOPPED,
     TOUCHED,
 )
-from kraftlake.kernels.replay.indexes import find_id, hash_name, insert_id, mix
+from kraftlake.kernels.replay.indexes import find_id, free_place, hash_name, insert_id, mix
 from kraftlake.kernels.replay.partition_bytes import read_change, read_int, read_long, read_partition, read_uvarint
 from kraftlake.kernels.replay.plain_records import plain_change, plain_partition
 from kraftlake.kernels.replay.row_lists import LEADER, all_migrating, load_row, merge, migrate, store_row
@@ -80,11 +80,7 @@ def _add_fresh(state: Any, topic: Any, partition: Any, topics: int) -> Any:
     if topic >= topics and state.sizes[topic] == 1:
         state.firsts[topic - topics] = r - partition
     elif topic < topics or state.firsts[topic - topics] + partition != r:
-        mask = np.uint64(len(state.fresh_index) - 1)
-        at = mix(np.uint64(topic), np.uint64(partition)) & mask
-        while state.fresh_index[at] != 0:
-            at = (at + np.uint64(1)) & mask
-        state.fresh_index[at] = r + 1
+        state.fresh_index[free_place(state.fresh_index, mix(np.uint64(topic), np.uint64(partition)))] = r + 1
         state.counts[N_ODD] += 1
     return r
 

@@ -17,7 +17,7 @@ def origins(batches):  # type: ignore[no-untyped-def]
 
     for batch in batches:
         depends_on = code._code_depends_on()
-        origin = f"{code.__file__} {b'frame_kinds' in depends_on}"
+        origin = f"{code.__file__} {b'split_plain' in depends_on}"
         yield pa.RecordBatch.from_arrays([pa.array([origin] * batch.num_rows)], ["origin"])
 
 

@@ -12,6 +12,7 @@ from kraftlake.delta.topics.bulk_state import BulkState
 from kraftlake.image.topics.packed_topics import PATCHES_BELOW, PackedTopics
 from kraftlake.image.topics.partition_registration import PartitionRegistration
 from kraftlake.image.topics.partition_rows import COLUMNS, registration_of
+from kraftlake.image.topics.row_queries import rows_hosting
 from kraftlake.image.topics.topic_table import TopicTable
 from kraftlake.kernels.replay import local_changes as local
 from kraftlake.kernels.replay import row_lists, topic_records
@@ -255,17 +256,10 @@ class BulkChange(BulkState):
         return result
 
     def _hosted_by_deleted(self, broker: int) -> Any:
-        known = self.packed.table.topic_count
-        dead = np.flatnonzero(self.state.alive[:known] == 0).tolist()
-        if not dead:
+        packed = self.packed
+        dead = self.state.alive[: packed.table.topic_count] == 0
+        if not dead.any():
             return np.empty(0, np.int32)
-        rows, starts, hosted = self.packed.merged_rows(), self.base.starts, []
-        for topic in dead:
-            first, last = int(starts[topic]), int(starts[topic + 1])
-            found = np.empty(last - first, np.int32)
-            state = self.state
-            count = local.hosted_rows(
-                rows, first, last, self.base.heap, state.heap, broker, state.lists, state.lengths, found
-            )
-            hosted.append(found[:count])
-        return np.concatenate(hosted)
+        rows = rows_hosting(packed, broker)
+        rows = rows[dead[np.searchsorted(self.base.starts, rows, side="right") - 1]]
+        return np.array([row for row in rows.tolist() if broker in packed.registration(row).replicas], np.int32)

@@ -176,7 +176,8 @@ def _sources_in_a_zip() -> list[bytes]:
     """The sources of a package that was sent to one of Spark's executors."""
     from importlib.resources import files
 
-    folders = [files("kraftlake.kernels").joinpath(folder) for folder in ("aot", "batches", "columns", "replay")]
+    room = files("kraftlake.kernels")
+    folders = [room, *(room.joinpath(folder) for folder in ("aot", "batches", "columns", "replay"))]
     modules = [entry for folder in folders for entry in folder.iterdir() if entry.name.endswith(".py")]
     return [module.read_bytes() for module in sorted(modules, key=lambda module: module.name)]
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kraftlake.kernels.aot.compiled import compiled, inlined
-from kraftlake.kernels.batches.put_bytes import put_int, put_uvarint
+from kraftlake.kernels.batches.put_bytes import put_int, put_uvarint, uvarint_size
 from kraftlake.kernels.record_types import CHANGE, CLEAR_ELR, PARTITION, TOPIC
 
 VERSION = 2
@@ -69,12 +69,7 @@ def _put_tagged_list(data: Any, p: int, tag: int, columns: Any, which: int, i: i
     if count < 0:
         return p
     data[p] = tag
-    size = count * (16 if which == 2 else 4)
-    length = count + 1
-    while length > 0:
-        size += 1
-        length >>= 7
-    p = put_uvarint(data, p + 1, size)
+    p = put_uvarint(data, p + 1, uvarint_size(count + 1) + count * (16 if which == 2 else 4))
     return _put_list(data, p, columns, which, i, firsts)
 
 

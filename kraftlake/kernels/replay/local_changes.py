@@ -85,16 +85,3 @@ def local_changes(base: Any, state: Any, patched: Any, broker: int, found: Any, 
         if moved:
             found[4, counts[4]] = k
             counts[4] += 1
-
-
-@compiled
-def hosted_rows(rows: Any, first: int, last: int, base_heap: Any, heap: Any, broker: int, lists: Any, lengths: Any,
-                found: Any) -> Any:  # fmt: skip
-    """Which rows in [first, last) have the broker among their replicas, into `found`; gives how many."""
-    count = 0
-    for r in range(first, last):
-        load_row(rows, r, base_heap, heap, lists, lengths)
-        if place_of(lists, lengths, broker) >= 0:
-            found[count] = r
-            count += 1
-    return count

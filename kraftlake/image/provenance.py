@@ -1,4 +1,4 @@
-"""The position in the log that an image stands for."""
+"""The position in the log of an image."""
 
 from __future__ import annotations
 

@@ -183,7 +183,7 @@ def framed(
 
 
 def gathered(batches: Iterable[RecordBatch], records: int) -> Iterator[list[RecordBatch]]:
-    """The batches in lists of at least so many records each, but for the last."""
+    """The batches in lists of at least `records` records each, except the last list."""
     held: list[RecordBatch] = []
     count = 0
     for batch in batches:

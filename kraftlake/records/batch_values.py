@@ -41,8 +41,8 @@ class BatchValues:
 
     Record `base_offset + i` has the value data[starts[i]:stops[i]] and the time times[i] (epoch ms, -1 for none). The
     batches in their order have `last_offsets`, `epochs`, `timestamps` (the largest of their records') and `sizes` in
-    bytes. `data` is uint8, all else int64. About `following` records come behind these in the same stretch of bytes:
-    for who makes room for all of them at once.
+    bytes. `data` is uint8, all else int64. About `following` more records follow these in the same run of batches, so
+    that memory for all of them can be reserved at once.
     """
 
     base_offset: int
@@ -125,23 +125,23 @@ class BatchValues:
 
 
 LARGEST_PART: Final = 8 << 20
-"""The values of about so many bytes come at a time, which are near the processor then when they are used."""
+"""The values come in parts of about this many bytes, which fit the processor's caches."""
 _FIRST_PART = 1 << 19
 _WHOLE_BELOW: Final = 1 << 22
-"""A stretch that is smaller comes as one part."""
+"""A run of batches with fewer bytes comes as one part."""
 
 
 def read_values(
     data: memoryview, *, file: str, position: int, limits: BatchLimits = DEFAULT
 ) -> Iterator[BatchValues | RecordBatch]:
-    """The batches that `data` holds: stretches of plain data batches, in parts, and others one by one.
+    """The batches that `data` holds: runs of plain data batches, in parts, and others one by one.
 
-    It ends in front of the first batch that is not as it should be, without a word: `read_batches` says what is wrong.
+    It stops silently before the first invalid batch: `read_batches` says what is wrong.
     """
     start, size = 0, len(data)
     array = np.frombuffer(data, np.uint8)
     while start < size:
-        stop = yield from _stretch(array, start, limits)
+        stop = yield from _batch_run(array, start, limits)
         if stop >= size:
             return
         length = int.from_bytes(data[stop + 8 : stop + LENGTH_FROM], "big") + LENGTH_FROM
@@ -153,7 +153,7 @@ def read_values(
         start = stop + length
 
 
-def _stretch(array: Any, start: int, limits: BatchLimits) -> Generator[BatchValues, None, int]:
+def _batch_run(array: Any, start: int, limits: BatchLimits) -> Generator[BatchValues, None, int]:
     """The plain data batches that begin at `start`; gives where they end."""
     found = np.empty(((len(array) - start) // SMALLEST_BATCH + 1, 7), np.int64)
     walked, following, position = walk_plain(array, start, LATEST_TIMESTAMP, limits.batch_bytes, limits.records, found)

@@ -87,7 +87,7 @@ class _Writer:
         self.lines.append("    " * self.depth + line)
 
     def name(self, prefix: str, value: Any) -> str:
-        """A global name of the function that stands for `value`."""
+        """A global name of the function, bound to `value`."""
         name = f"{prefix}{len(self.names)}"
         self.names[name] = value
         return name

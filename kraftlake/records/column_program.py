@@ -147,7 +147,7 @@ class _Writer:
         tagged = [(spec.tag, name, spec) for name, spec in present if spec.tag is not None]
         for tag, name, spec in sorted(tagged, key=lambda field: field[0]):
             if name not in wanted:
-                continue  # skipped as a tag that nobody knows
+                continue  # skipped as an unknown tag
             row = self._add(step.TAG, argument=tag)
             self._value(spec, wanted[name], version)
             done = self._add(step.TAG_DONE)

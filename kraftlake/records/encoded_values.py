@@ -1,4 +1,4 @@
-"""Values of records that somebody has written in bulk, before they are cut into batches."""
+"""Values of records that were encoded in bulk, before they are cut into batches."""
 
 from __future__ import annotations
 

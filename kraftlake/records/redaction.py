@@ -49,7 +49,7 @@ def redact_delegation_token(token: Mapping[str, Any]) -> dict[str, Any]:
 def redact_record_json(type: str, data: Any) -> Any:  # noqa: A002 - the word that the JSON has
     """The `data` of a record in JSON form with its secrets redacted; a new dict where something was.
 
-    The whole `data` of an UNKNOWN record is secret: nobody knows what it holds.
+    The whole `data` of an UNKNOWN record is secret, since its content is not known.
     """
     if type == "UNKNOWN":
         return REDACTED

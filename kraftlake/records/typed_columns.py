@@ -118,7 +118,7 @@ def _type(spec: FieldSpec) -> pa.DataType:
 
 
 def _cuts(payloads: pa.Array) -> Iterator[tuple[int, int]]:
-    """(first, count) of stretches whose values take so many bytes at most, or are one record."""
+    """(first, count) of runs of records whose values take _BYTES_AT_ONCE at most, or that are one record."""
     import numpy as np
 
     ends = _ends(payloads)[1:]

@@ -1,9 +1,9 @@
 """The cache of compiled functions: object files of this machine's code, loaded by LLVM alone.
 
-What lies in it is run, so nobody but its user may write there, and a file counts only with its own checksum. It lies in
-the user's cache, or, where that can't be written, under the temporary folder. The folder of the files is named by all
-that they depend on, so that an outdated one is never looked at, and removed when nobody has used it for a month; a
-process that finds none compiles for itself and puts its own in place in one step, whatever others do meanwhile.
+The files are executed, so only the user may write them, and a file is loaded only if its checksum is right. The cache
+is the user's, or a folder under the temporary one if that can't be written. The folder of the files is named by a
+digest of all that they depend on, so that outdated code is never loaded; a folder is removed after a month without use.
+A process that finds no file compiles the function and puts the file in place atomically.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ RESULTS: Final = 4
 """How many results there may be: they take the place of the first numbers."""
 
 KEPT_DAYS: Final = 30
-"""How long code is kept that nobody uses."""
+"""How long unused code is kept."""
 
 _DAY = 24 * 60 * 60
 _SIZE_OF_ALL_CODE = 1 << 20
@@ -137,7 +137,7 @@ def _takes_files(folder: Path) -> bool:
 
 @cache
 def _remove_stale(folder: Path) -> None:
-    """Remove the folders beside this one that nobody has used for KEPT_DAYS: of other sources, versions, machines.
+    """Remove the other folders of the cache that were not used for KEPT_DAYS: of other sources, versions, machines.
 
     Each is renamed first, so that whoever comes back to it at that moment finds none, and compiles anew.
     """
@@ -183,7 +183,7 @@ def _sources_in_a_zip() -> list[bytes]:
 
 
 def _version(package: str) -> str:
-    """The installed version: by the name of what pip left beside it, for importlib.metadata takes 20 ms to import."""
+    """The installed version, by the name of its dist-info folder: importlib.metadata takes 20 ms to import."""
     spec = find_spec(package)
     if spec is not None and spec.origin is not None:
         left = [path.name for path in Path(spec.origin).parents[1].glob(f"{package}-*.dist-info")]

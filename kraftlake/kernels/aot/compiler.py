@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 KNOWN_TO_ALL: Final = frozenset({"memcpy", "memmove", "memset", "memcmp"})
 """What code may call outside of itself: the C library has it in every process."""
 
-types: Any = numba_types  # most of what lies in it is made at import
+types: Any = numba_types  # most of its names are made at import
 _WORD = ir.IntType(64)
 
 
@@ -48,7 +48,7 @@ def type_of_kernel(kernel: Kernel) -> Any:
 
 @cache
 def type_of_instruction(instruction: Instruction) -> Any:
-    """The type of an instruction that a kernel calls, or of the kernel that stands for it on this processor."""
+    """The type of an instruction that a kernel calls, or of the kernel that replaces it on this processor."""
     if not llvm.get_host_cpu_features().get(instruction.feature, False):
         return type_of_kernel(instruction.otherwise)
 

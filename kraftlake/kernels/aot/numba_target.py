@@ -56,5 +56,5 @@ class _Compiler(Compiler):  # type: ignore[misc]
 
 
 def dispatcher_of(function: Any, options: dict[str, Any]) -> Any:
-    """What stands for a function in those that call it, and compiles it for some types."""
+    """The function's numba dispatcher: other functions call it, and it compiles for types of arguments."""
     return CPUDispatcher(function, targetoptions=options, pipeline_class=_Compiler)

@@ -39,7 +39,7 @@ def walk_plain(data: Any, start: int, latest: int, largest: int, most: int, foun
     A batch is plain when it is not compressed, no control batch and of no producer, with times between -1 and `latest`,
     `largest` bytes and `most` records at most.
     Gives how many there are, how many records they say that they have (no more than their bytes could hold), and where
-    they end: what is there is for others to judge. `split_plain` looks at their CRCs.
+    they end. `split_plain` checks their CRCs.
     """
     size = len(data)
     p = start

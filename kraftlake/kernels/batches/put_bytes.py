@@ -45,6 +45,6 @@ def uvarint_size(number: Any) -> Any:
 
 @inlined
 def zigzag(number: Any) -> Any:
-    """A signed number as the unsigned one that stands for it in a varint: 0, -1, 1, -2, … are 0, 1, 2, 3, …"""
+    """The unsigned number that encodes a signed one in a varint: 0, -1, 1, -2, … become 0, 1, 2, 3, …"""
     value = np.int64(number)
     return np.uint64((value << np.int64(1)) ^ (value >> np.int64(63)))

@@ -1,6 +1,6 @@
 """Columns of topic, partition and partition change records, written as the values that a batch holds.
 
-So that records which lie in memory as objects go the one way that `topic_records` knows.
+For records that are objects in memory: `topic_records` replays their bytes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kraftlake.kernels.record_types import CHANGE, CLEAR_ELR, PARTITION, TOPIC
 VERSION = 2
 """Of the partition and partition change records: it holds every field."""
 PARTITION_BYTES, CHANGE_BYTES, TOPIC_BYTES = 96, 144, 32
-"""What a value takes at most beside the elements of its lists, or beside its name."""
+"""The largest size of a value in bytes, without the elements of its lists or its name."""
 
 
 class Columns(NamedTuple):

@@ -14,7 +14,7 @@ HAD, HAS, WRITTEN = 1, 2, 4
 """Flags of a changed partition: it was there before; it is there after; a record has written its directories."""
 
 DELETE, DIRECTORY, FOLLOWER, LEADING, ELECTED = range(5)
-"""What a broker is told, in the order of the words for it."""
+"""The kinds of changes, in the order of their names in the table `local_changes/`."""
 
 
 @inlined
@@ -63,7 +63,7 @@ def _stays_where_it_is(before: Any, after: Any, r: Any, flags: Any) -> Any:
 @compiled
 def changes_of_brokers(order: Any, before: Any, after: Any, flags: Any, base_heap: Any, heap: Any, room: Any,
                        told: Any) -> Any:  # fmt: skip
-    """What the brokers are told of n changed partitions, taken in an `order` (int64[n]).
+    """The changes of brokers that n changed partitions make, taken in an `order` (int64[n]).
 
     Gives how many rows that is, and how many replicas and members of the ISR the partitions of all rows have, none
     where a broker is to delete one.

@@ -1,4 +1,4 @@
-"""What brokers are told, sorted, and as the columns of a table."""
+"""The changes of brokers, sorted, and as the columns of a table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kraftlake.kernels.replay.row_lists import ISR, LEADER, SHAPE
 
 @compiled
 def sort_changes(changed: Any, deltas: Any, numbers: Any, first: Any, places: Any) -> None:
-    """Sort what brokers are told of one delta after the other by broker; what is of one broker keeps its order.
+    """Sort the changes of brokers by delta and broker; those of one broker in a delta keep their order.
 
     Row k is of the partition changed[k] (int64), of its delta among `deltas` (int64), and of the broker numbers[k]
     (int64, from 0 on). places[i] (int64) gets the row that comes as the ith. `first` (int64) lends room for one more
@@ -96,7 +96,7 @@ def fill_change_columns(
             replicas = np.int64(_copy_list(rows, r, 0, base_heap, heap, columns.replicas, replicas))
             members = np.int64(_copy_list(rows, r, 1, base_heap, heap, columns.isr, members))
             continue
-        for at in range(ISR):  # be they fewer: those that follow come there
+        for at in range(ISR):  # the next row overwrites what is past the row's own lists
             columns.replicas[np.uint64(replicas + at)] = rows[r, np.uint64(at)]
             columns.isr[np.uint64(members + at)] = rows[r, np.uint64(ISR + at)]
         replicas += shape & 0xFF

@@ -8,7 +8,7 @@ LONGEST = 1024
 """Elements of a list that the kernels take."""
 TOUCHED, DIRECTORIES_WRITTEN = 1, 2
 DONE, STOPPED, GROW, OTHER = range(4)
-"""What became of a record. GROW: some array has to grow first; OTHER: left to those who can do more."""
+"""The results of replaying a record. GROW: an array has to grow first; OTHER: a slower path has to replay it."""
 HOMES = 1024
 BLOCK = 64
 """How many records are looked up ahead of their replay, so that the memory that they need comes in together."""

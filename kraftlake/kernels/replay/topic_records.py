@@ -1,8 +1,7 @@
 """The bytes of topic, partition and partition change records, replayed on rows of numbers.
 
-Rows and the heap are those of `image.topics.partition_rows`. A record is either replayed whole or leaves no trace:
-whatever is unusual about it (and whatever is wrong with it) stops the loop in front of it, for the code that replays
-objects to deal with.
+Rows and the heap are those of `image.topics.partition_rows`. A record is either replayed whole or changes nothing: the
+loop stops before a record that is unusual or wrong, and objects replay that one.
 """
 
 from __future__ import annotations
@@ -261,7 +260,7 @@ def _is_change(data: Any, p: Any) -> Any:
 
 @inlined
 def _next_or_found(base: Any, topic: Any, high: Any, low: Any) -> Any:
-    """The number of the topic of the base with an id, or -1; a log often names the one behind the last `topic`."""
+    """The number of the topic of the base with an id, or -1; a log often names the topic after the last one."""
     following = np.uint64(topic + 1)
     if following < np.uint64(len(base.ids)) and base.ids[following, 0] == high and base.ids[following, 1] == low:
         return topic + 1

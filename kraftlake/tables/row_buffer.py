@@ -7,8 +7,6 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from kraftlake.tables.lazy_table import LazyTable
-
 _TUPLES_HELD: Final = 10_000
 
 
@@ -18,7 +16,7 @@ class RowBuffer:
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema
         self._tuples: list[tuple[Any, ...]] = []
-        self._tables: list[LazyTable] = []
+        self._tables: list[pa.Table] = []
 
     def add(self, row: tuple[Any, ...]) -> None:
         """Add one row: a value for each column, in their order."""
@@ -32,31 +30,20 @@ class RowBuffer:
             self.add(row)
 
     def add_table(self, rows: pa.Table) -> None:
-        """Add rows that have the columns already."""
-        self.add_later(LazyTable.of(rows))
-
-    def add_later(self, rows: LazyTable) -> None:
-        """Add rows that will have the columns."""
+        """Add rows that have the columns, in any order."""
         self._convert()
-        self._tables.append(rows)
+        is_ready = rows.schema.equals(self._schema)
+        self._tables.append(rows if is_ready else rows.select(self._schema.names).cast(self._schema))
 
     def take(self) -> pa.Table:
         """All rows in the order in which they were added; there are none afterwards."""
-        return self.take_later().table()
-
-    def take_later(self) -> LazyTable:
-        """As `take`, with rows that are still to be made."""
         self._convert()
         tables, self._tables = self._tables, []
-        return LazyTable(lambda: pa.concat_tables([self._schema.empty_table(), *map(self._with_columns, tables)]))
-
-    def _with_columns(self, rows: LazyTable) -> pa.Table:
-        made = rows.table()
-        return made if made.schema.equals(self._schema) else made.select(self._schema.names).cast(self._schema)
+        return pa.concat_tables([self._schema.empty_table(), *tables])
 
     def _convert(self) -> None:
         if self._tuples:
-            self._tables.append(LazyTable.of(table_of_rows(self._tuples, self._schema)))
+            self._tables.append(table_of_rows(self._tuples, self._schema))
             self._tuples = []
 
 

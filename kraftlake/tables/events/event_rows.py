@@ -17,6 +17,7 @@ from kraftlake.tables.changes.partition_changes import PartitionChanges
 from kraftlake.tables.events.distinct_changes import distinct_changes, event_columns
 from kraftlake.tables.events.partition_events import partition_events
 from kraftlake.tables.events.table import ENCODED_EVENTS, Event
+from kraftlake.tables.row_buffer import table_of_rows
 
 _CHANGES_AT_ONCE: Final = 1 << 17
 """Few enough for the 31-bit bounds of an array of their texts."""
@@ -53,10 +54,8 @@ def event_rows(changes: PartitionChanges, ranks: Any, singles: SingleEvents, bou
 def rows_of_singles(events: Sequence[Event], deltas: Any, boundaries: DeltaBoundaries) -> pa.Table:
     """Rows of events that were made one by one; `deltas` (int64[n]) are the numbers of theirs."""
     head = boundaries.columns(deltas)
-    fields = [*ENCODED_EVENTS][len(head) :]
-    columns = zip(*events, strict=True) if events else ((),) * len(fields)
-    arrays = [pa.array(values, field.type) for values, field in zip(columns, fields, strict=True)]
-    return pa.Table.from_arrays([*head.values(), *arrays], schema=ENCODED_EVENTS)
+    rest = table_of_rows(events, pa.schema([*ENCODED_EVENTS][len(head) :]))
+    return pa.Table.from_arrays([*head.values(), *rest.columns], schema=ENCODED_EVENTS)
 
 
 def _rows_of_changes(changes: PartitionChanges, boundaries: DeltaBoundaries) -> tuple[pa.Table, Any]:

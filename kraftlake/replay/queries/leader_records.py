@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
@@ -61,7 +61,7 @@ def leaders_named(chunks: Iterable[Chunk], keys: Keys) -> Iterator[tuple[bytes, 
             kind = value[1] if len(value) > 1 else -1
             if kind in _WITH_LEADER:
                 key = value[_KEY]
-                leader = _leader_of(value) if key in keys.all else None
+                leader = _leader_of(value[: _KEY.start], value[_KEY.stop :]) if key in keys.all else None
                 if leader is None:
                     continue
                 if within is None:
@@ -76,9 +76,13 @@ def leaders_named(chunks: Iterable[Chunk], keys: Keys) -> Iterator[tuple[bytes, 
                 within = None
 
 
-def _leader_of(value: bytes) -> int | None:
-    """The leader that a record names, None where it does not change it."""
-    message = decode_value(value).message
+@lru_cache(maxsize=1 << 14)
+def _leader_of(frame: bytes, fields: bytes) -> int | None:
+    """The leader that a record names, None where it does not change it: by its bytes before and after the key.
+
+    Many partitions have records of the same ISR and leader, so that few of them are decoded.
+    """
+    message = decode_value(frame + bytes(_KEY.stop - _KEY.start) + fields).message
     if not isinstance(message, (PartitionRecord, PartitionChangeRecord)) or message.leader < NO_LEADER:
         return None
     return message.leader

@@ -190,7 +190,7 @@ def test_following_a_directory_takes_what_is_written_until_it_is_interrupted(tmp
     assert run_image(tmp_path / "lake") == expected_image(5736)
 
 
-def test_following_says_that_it_is_late_and_what_waits(tmp_path: Path) -> None:
+def test_following_says_what_it_takes_and_what_waits(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "kraftlake.cli", "import", "--follow", str(DIRECTORY), str(tmp_path / "lake")],
         cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -201,7 +201,7 @@ def test_following_says_that_it_is_late_and_what_waits(tmp_path: Path) -> None:
     _, told = process.communicate()
     assert process.returncode == 143
     assert "offsets 0 to 4592; 1,144 records not known to be committed yet" in line
-    assert "the lake is that late" in told
+    assert "only what the log itself shows to be committed is taken" in told
 
 
 def test_what_belongs_to_following_is_refused_without_it(tmp_path: Path) -> None:

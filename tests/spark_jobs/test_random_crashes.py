@@ -36,8 +36,6 @@ class Rows(dict[str, list[str]]):
         return f"<rows of {len(self)} tables>"
 
 
-WRITERS_OF_COMMITS = ("lake_table", "history.history_table")
-
 EXAMPLES = max(settings().max_examples // 15, 1)
 """Each of them is many runs, which take seconds."""
 
@@ -72,9 +70,7 @@ class Lake:
         options = StreamOptions(max_files=files)
         with patch.context() as patched:
             if crash is not None:
-                commit = doomed(*crash)
-                for module in WRITERS_OF_COMMITS:
-                    patched.setattr(f"kraftlake.tables.{module}.commit_beside_writers", commit)
+                patched.setattr("kraftlake.tables.lake_table.commit_beside_writers", doomed(*crash))
             try:
                 run_job(job, self.path, spark=self._spark, options=options, snapshot_every_bytes=20_000)
             except BaseException as fault:

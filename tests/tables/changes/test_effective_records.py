@@ -23,7 +23,7 @@ class Effects(MetadataBatchLoader):
         self.seen: list[tuple[int, int, object]] = []
         self.standing = -1
 
-    def _replay(self, offset: int, message: object) -> None:  # type: ignore[override]
+    def _replay_or_skip(self, offset: int, message: object) -> None:  # type: ignore[override]
         self.seen.append((offset, self.standing, message))
 
 

@@ -14,13 +14,21 @@ from typing import Final
 _M_TRIM_THRESHOLD: Final = -1
 _M_TOP_PAD: Final = -2
 _M_MMAP_THRESHOLD: Final = -3
+_M_ARENA_MAX: Final = -8
 _MIB: Final = 1 << 20
 _SETTINGS: Final = {
     _M_MMAP_THRESHOLD: 32 * _MIB,  # the maximum of glibc
     _M_TRIM_THRESHOLD: 512 * _MIB,
     _M_TOP_PAD: 16 * _MIB,
+    _M_ARENA_MAX: 2,  # the memory that is kept is kept for each arena
 }
-_CHOSEN_BY_USER: Final = ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_", "MALLOC_TOP_PAD_", "GLIBC_TUNABLES")
+_CHOSEN_BY_USER: Final = (
+    "MALLOC_MMAP_THRESHOLD_",
+    "MALLOC_TRIM_THRESHOLD_",
+    "MALLOC_TOP_PAD_",
+    "MALLOC_ARENA_MAX",
+    "GLIBC_TUNABLES",
+)
 _POOL: Final = "ARROW_DEFAULT_MEMORY_POOL"
 _PANDAS: Final = "pandas"
 

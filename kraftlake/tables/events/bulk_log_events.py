@@ -64,7 +64,7 @@ class BulkLogEvents:
             if part.last_offset > self._to_offset:
                 return
             _check(part, self.told_to + 1, self._epoch)
-            tables = [self._events.take(chunk) for chunk in self._deltas.take_parts([part])]
+            tables = [self._events.take(chunk)() for chunk in self._deltas.take_parts([part])]
             self.told_to = part.last_offset
             self._epoch = part.epoch if isinstance(part, RecordBatch) else part.last_epoch
             if not self._deltas.in_transaction:

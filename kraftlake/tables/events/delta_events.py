@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import groupby
 from typing import Any, Final
 
@@ -41,13 +42,13 @@ class DeltaEvents:
         self._epoch = begin.epoch
         self._show_secrets = show_secrets
 
-    def take(self, chunk: DeltaChunk) -> pa.Table:
-        """The rows (ENCODED_EVENTS) of deltas.
+    def take(self, chunk: DeltaChunk) -> Callable[[], pa.Table]:
+        """Returns a function that makes, on any thread, the rows (ENCODED_EVENTS) of deltas.
 
         Raises ReplayError or CorruptDataError, naming the offset, for a record that contradicts the image.
         """
         elections, others = [*self._elections(chunk.boundaries)], [*self._other_events(chunk)]
-        return delta_rows(chunk.partitions, chunk.boundaries, elections, others)
+        return partial(delta_rows, chunk.partitions, chunk.boundaries, elections, others)
 
     def _elections(self, boundaries: DeltaBoundaries) -> Iterator[NumberedEvent]:
         """The deltas that begin an epoch under a known leader; a batch of nothing but no-op records has no event."""

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import pyarrow as pa
+
 from kraftlake.tables.changes.changes_writer import ChangesWriter
 from kraftlake.tables.changes.log_deltas import DeltaChunk, LogBegin
 from kraftlake.tables.events.delta_events import DeltaEvents
-from kraftlake.tables.events.table import EVENTS
+from kraftlake.tables.events.table import ENCODED_EVENTS, EVENTS
+from kraftlake.tables.lazy_table import LazyTable
 
 
 class EventsWriter(ChangesWriter):
@@ -13,9 +18,21 @@ class EventsWriter(ChangesWriter):
 
     description = EVENTS
     encodes = True
+    _made: list[Future[pa.Table]]
+
+    def drain(self) -> pa.Table:
+        """The rows of the deltas that were taken since the last call."""
+        return self.drain_later().table()
+
+    def drain_later(self) -> LazyTable:
+        """As `drain`; a thread of the writer's own makes the rows while the next deltas are taken."""
+        made, self._made = self._made, []
+        return LazyTable(lambda: pa.concat_tables([ENCODED_EVENTS.empty_table(), *(rows.result() for rows in made)]))
 
     def _begin(self, begin: LogBegin) -> None:
         self._events = DeltaEvents(begin)
+        self._maker = ThreadPoolExecutor(1, "kraftlake-events")
+        self._made = []
 
     def _take(self, chunk: DeltaChunk) -> None:
-        self.rows.add_table(self._events.take(chunk))
+        self._made.append(self._maker.submit(self._events.take(chunk)))

@@ -103,7 +103,7 @@ class JsonForm:
         return [
             (key, one, two) if make is None else (key, make(one), make(two))
             for (key, make), one, two in values
-            if one != two
+            if one is not two and one != two
         ]
 
 

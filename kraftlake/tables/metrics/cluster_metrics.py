@@ -5,7 +5,8 @@ The counts at any offset are those of the last row at or before it; `counts_by_m
 
 from __future__ import annotations
 
-from typing import Any, Final
+from operator import attrgetter
+from typing import Final
 
 import attrs
 import pyarrow as pa
@@ -18,6 +19,7 @@ from kraftlake.tables.lake_table import TableDescription
 from kraftlake.tables.metrics.cluster_counts import ClusterCounter, Counted
 
 COUNTS: Final = tuple(field.name for field in attrs.fields(ClusterCounts))
+_counts_of: Final = attrgetter(*COUNTS)
 
 COLUMNS: Final = (
     (
@@ -88,5 +90,4 @@ class ClusterMetricsWriter(ChangesWriter):
             self._add(boundaries, one)
 
     def _add(self, boundaries: DeltaBoundaries, counted: Counted) -> None:
-        values: tuple[Any, ...] = attrs.astuple(counted.counts)
-        self.rows.add((*boundaries.row(counted.delta), *values, counted.unclean, counted.eligible))
+        self.rows.add((*boundaries.row(counted.delta), *_counts_of(counted.counts), counted.unclean, counted.eligible))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from itertools import chain
+from itertools import chain, starmap
 from operator import attrgetter
 from typing import Any, Final, Generic, Literal, TypeVar
 
@@ -121,6 +121,9 @@ class ImageDiff:
         return form
 
 
+_NO_SECRETS: Final = frozenset[str]()
+
+
 @attrs.frozen(kw_only=True)
 class _Entries(Generic[K, V]):
     """How the entries of a part are found in an image, named, shown and redacted."""
@@ -161,7 +164,7 @@ class _Entries(Generic[K, V]):
             if kind == "changed" and not fields:
                 continue
             path = (*within, *self.path(key))
-            secret = frozenset[str]()
+            secret: frozenset[str] = _NO_SECRETS
             if self.is_secret is not None:
                 secret = frozenset(change.field for change in fields if self.is_secret(key, change.field))
             yield EntryChange(
@@ -174,7 +177,7 @@ class _Entries(Generic[K, V]):
             before, after = ({} if value is None else self.form(value) for value in (old, new))
             return tuple([FieldChange(name, before.get(name), after.get(name)) for name in before | after])
         if isinstance(self.form, JsonForm):  # without making the forms of the fields that are equal
-            return tuple([FieldChange(name, one, two) for name, one, two in self.form.changes(old, new)])
+            return tuple(starmap(FieldChange, self.form.changes(old, new)))
         before, after = self.form(old), self.form(new)
         names = before if before.keys() == after.keys() else before | after
         return tuple([FieldChange(n, before.get(n), after.get(n)) for n in names if before.get(n) != after.get(n)])

@@ -8,6 +8,7 @@ from threading import current_thread
 
 from kraftlake.replica_manager.requests.expiration_reaper import ExpirationReaper
 from kraftlake.replica_manager.requests.purgatory import DelayedOperation
+from tests.simulation import waiting_requests
 from tests.simulation.waiting_requests import WaitingRequests
 
 SEEDS = 2_000 if os.environ.get("KRAFTLAKE_TESTS") == "long" else 100
@@ -59,6 +60,7 @@ def test_the_simulation_sees_callbacks_under_the_lock_of_their_operation(monkeyp
             return complete_if(operation, condition, then)
 
     monkeypatch.setattr(DelayedOperation, "_complete_if", under_lock)
+    monkeypatch.setattr(waiting_requests, "PATIENCE", 5.0)  # the fault is also a deadlock, in some runs
     assert "under the operation's lock" in first_fault()
 
 

@@ -6,6 +6,7 @@ import os
 import random
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -83,9 +84,11 @@ class WaitingRequests:
         with without_logs(), _eager_threads():
             for thread in threads:
                 thread.start()
+            end = time.monotonic() + PATIENCE
             for thread in threads:
-                thread.join(PATIENCE)
-            self.hold(not any(thread.is_alive() for thread in threads), "threads wait for each other")
+                thread.join(max(end - time.monotonic(), 0))
+            if any(thread.is_alive() for thread in threads):  # the reaper, then, may wait for them too
+                raise AssertionError(f"seed {self.seed}: {sorted({*self.faults, 'threads wait for each other'})}")
             self.is_over = True
             self._await_reaper()
             self._pass_time(1_000)

@@ -129,8 +129,8 @@ class _Entries(Generic[K, V]):
     """How the entries of a part are found in an image, named, shown and redacted."""
 
     part: str
-    of: str = ""
-    """Where an image has the entries by key, as `attrgetter` takes it."""
+    of: Callable[[MetadataImage], Any] | None = None
+    """The entries of an image by key."""
     path: Callable[[K], tuple[str, ...]] = lambda key: (str(key),)
     form: Callable[[V], Json]
     separator: str = ""
@@ -138,8 +138,8 @@ class _Entries(Generic[K, V]):
 
     def diff(self, before: MetadataImage, after: MetadataImage) -> Iterator[EntryChange]:
         """The changes between two images."""
-        held = attrgetter(self.of)
-        return self.changes(held(before), held(after))
+        assert self.of is not None, "the part has one map of entries"
+        return self.changes(self.of(before), self.of(after))
 
     def changes(
         self,
@@ -190,7 +190,9 @@ def diff_images(before: MetadataImage, after: MetadataImage) -> ImageDiff:
 
 
 _METADATA_VERSION = _Entries[str, MetadataVersion](part="features", form=metadata_version_json)
-_FEATURES = _Entries[str, int](part="features", of="features.finalized_versions", form=lambda level: {"level": level})
+_FEATURES = _Entries[str, int](
+    part="features", of=attrgetter("features.finalized_versions"), form=lambda level: {"level": level}
+)
 
 
 def _metadata_version(before: MetadataImage, after: MetadataImage) -> Iterator[EntryChange]:
@@ -198,8 +200,10 @@ def _metadata_version(before: MetadataImage, after: MetadataImage) -> Iterator[E
     return _METADATA_VERSION.changes(olds, news)
 
 
-_BROKERS = _Entries[int, BrokerRegistration](part="brokers", of="cluster.brokers", form=broker_json)
-_CONTROLLERS = _Entries[int, ControllerRegistration](part="controllers", of="cluster.controllers", form=controller_json)
+_BROKERS = _Entries[int, BrokerRegistration](part="brokers", of=attrgetter("cluster.brokers"), form=broker_json)
+_CONTROLLERS = _Entries[int, ControllerRegistration](
+    part="controllers", of=attrgetter("cluster.controllers"), form=controller_json
+)
 _TOPICS = _Entries[str, TopicImage](part="topics", form=lambda topic: {"id": str(topic.id)})
 _PARTITIONS = _Entries[int, PartitionRegistration](part="partitions", form=partition_json, separator="-")
 
@@ -232,7 +236,7 @@ def _changed_topics(before: TopicsImage, after: TopicsImage) -> list[tuple[str, 
 
 _CONFIGS = _Entries[ConfigResource, ConfigurationImage](
     part="configs",
-    of="configs.resource_data",
+    of=attrgetter("configs.resource_data"),
     path=lambda resource: (resource.type_name, resource.name),
     form=lambda image: dict(sorted(image.data.items())),
     separator=":",
@@ -240,7 +244,7 @@ _CONFIGS = _Entries[ConfigResource, ConfigurationImage](
 )
 _CLIENT_QUOTAS = _Entries[ClientQuotaEntity, ClientQuotaImage](
     part="clientQuotas",
-    of="client_quotas.entities",
+    of=attrgetter("client_quotas.entities"),
     path=lambda entity: (entity.text,),
     form=lambda image: dict(sorted(image.quotas.items())),
 )
@@ -252,7 +256,7 @@ def _producer_ids(before: MetadataImage, after: MetadataImage) -> Iterator[Entry
     return _PRODUCER_IDS.changes(olds, news)
 
 
-_ACLS = _Entries[Uuid, StandardAcl](part="acls", of="acls.acls", form=acl_json)
+_ACLS = _Entries[Uuid, StandardAcl](part="acls", of=attrgetter("acls.acls"), form=acl_json)
 _SCRAM = _Entries[str, ScramCredentialData](
     part="scram", form=scram_json, separator=":", is_secret=lambda _, name: name in SCRAM_SECRETS
 )
@@ -267,7 +271,7 @@ def _scram(before: MetadataImage, after: MetadataImage) -> Iterator[EntryChange]
 
 _DELEGATION_TOKENS = _Entries[str, DelegationTokenData](
     part="delegationTokens",
-    of="delegation_tokens.tokens",
+    of=attrgetter("delegation_tokens.tokens"),
     form=delegation_token_json,
     is_secret=lambda _, name: name != TOKEN_ID,
 )

@@ -30,7 +30,7 @@ class TableWriter:
     one `wants_changes` or `wants_images`. The rows depend on the log alone: not on micro-batches, nor on where a run
     began; `begin` gives the image there.
 
-    A writer does no I/O and has no clock: the run appends the rows of `drain`, and commits the offset with them.
+    A writer does no I/O and has no clock: the run appends the rows of `drain_later`, and commits the offset with them.
     """
 
     description: TableDescription
@@ -84,12 +84,12 @@ class TableWriter:
         """
 
     def drain(self) -> pa.Table:
-        """The rows that were made since the last call."""
-        return self.rows.take()
+        """The rows that were made since the last call of this method or of `drain_later`."""
+        return self.drain_later().table()
 
     def drain_later(self) -> LazyTable:
-        """As `drain`, with rows that another thread may make later."""
-        return LazyTable.of(self.drain())
+        """As `drain`, but another thread may make the rows later: the method that a writer of such rows overrides."""
+        return LazyTable.of(self.rows.take())
 
 
 def open_rows_of(writers: Iterable[TableWriter]) -> dict[str, int]:

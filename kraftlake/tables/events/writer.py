@@ -20,12 +20,11 @@ class EventsWriter(ChangesWriter):
     encodes = True
     _made: list[Future[pa.Table]]
 
-    def drain(self) -> pa.Table:
-        """The rows of the deltas that were taken since the last call."""
-        return self.drain_later().table()
-
     def drain_later(self) -> LazyTable:
-        """As `drain`; a thread of the writer's own makes the rows while the next deltas are taken."""
+        """The rows of the deltas that were taken since the last call.
+
+        A thread of the writer's own makes them while the next deltas are taken.
+        """
         made, self._made = self._made, []
         return LazyTable(lambda: pa.concat_tables([ENCODED_EVENTS.empty_table(), *(rows.result() for rows in made)]))
 

@@ -86,12 +86,8 @@ class PartitionHistoryWriter(HistoryWriter):
         """The open states of the partitions."""
         return open_state_tables(self._deltas.store.rows())
 
-    def drain(self) -> pa.Table:
-        """The states that ended since the last call."""
-        return self.drain_later().table()
-
     def drain_later(self) -> LazyTable:
-        """The same rows, made on request."""
+        """The states that ended since the last call, made on request."""
         return self._ended.take()
 
     def _take(self, chunk: DeltaChunk) -> None:

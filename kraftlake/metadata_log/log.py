@@ -102,9 +102,9 @@ class MetadataLog(ReadableLog):
                     f"The lake at {path} was begun and never finished, so nothing is in it: make it again, by "
                     "`kraftlake import SOURCE LAKE` for instance."
                 ) from fault
+            found = "is no lake" if not path.is_dir() or any(path.iterdir()) else "is an empty folder"
             raise LakeError(
-                f"There is something else than a lake at {path}; `kraftlake import SOURCE LAKE` makes one in an empty "
-                "folder."
+                f"{path} {found}: `kraftlake import SOURCE LAKE` makes a lake in an empty folder or a new one."
             ) from fault
         configuration = state.metadata.configuration
         if state.metadata.partition_columns or not holds_columns(

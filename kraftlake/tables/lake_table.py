@@ -274,14 +274,15 @@ class LakeTable:
         return state
 
     def _check_files(self, state: TableState) -> None:
-        """Raises LakeError if a file of a table on a disk is missing: its rows are lost."""
-        if not isinstance(self.path, Path):  # in an object store, listing takes a request for each thousand files
+        """Raises LakeError if a file of a table on a disk is missing or has another size: its rows are lost."""
+        if not isinstance(self.path, Path):  # in an object store, it takes a request for each file
             return
-        present = {entry.name for entry in self.path.iterdir()}
-        names = (file.path for file in state.files.values())
-        lost = next((name for name in names if name not in present and not (self.path / name).is_file()), None)
-        if lost is not None:
-            raise LakeError(f"{self.path / lost} is missing, the table has lost rows: {self._way_out}")
+        for file in state.files.values():
+            path = self.path / file.path
+            size = path.stat().st_size if path.is_file() else None
+            if size != file.size:
+                fault = "is missing" if size is None else f"has {size} bytes of {file.size}"
+                raise LakeError(f"{path} {fault}, the table has lost rows: {self._way_out}")
 
     def _create(self, log_id: str) -> TableState:
         try:

@@ -31,7 +31,7 @@ def test_an_import_says_what_it_appended_and_how_far_it_is_committed(tmp_path: P
     printed = run("import", DIRECTORY, lake).stdout
     assert "imported  5,737 records in 1,106 batches, offsets 0 to 5736, 2 snapshots\n" in printed
     assert f"{lake} (new): offsets 0 to 5736 of cluster VXUoBgBGTaWWfCM4Toybuw\n" in printed
-    assert "committed offsets below 4593; nothing here tells of the last 1,144 records\n" in printed
+    assert "committed offsets below 4593; the last 1,144 records may not be: import again after" in printed
     assert stat.S_IMODE(lake.stat().st_mode) == 0o700
     again = run("import", DIRECTORY, lake).stdout
     assert "nothing: the lake is already up to date" in again

@@ -165,8 +165,13 @@ def test_the_last_offset_at_a_time_is_that_of_its_batch(tmp_path: Path) -> None:
 def test_a_missing_lake_and_what_is_none_are_told_apart(tmp_path: Path) -> None:
     with pytest.raises(LakeError, match=r"There is no lake at .*missing; `kraftlake import"):
         MetadataLog.open(tmp_path / "missing")
-    with pytest.raises(LakeError, match="something else than a lake"):
+    with pytest.raises(LakeError, match="is an empty folder: `kraftlake import SOURCE LAKE` makes a lake in"):
         MetadataLog.open(tmp_path)
+    (tmp_path / "notes.txt").touch()
+    with pytest.raises(LakeError, match="is no lake: `kraftlake import SOURCE LAKE` makes a lake in"):
+        MetadataLog.open(tmp_path)
+    with pytest.raises(LakeError, match=r"notes\.txt is no lake: "):
+        MetadataLog.open(tmp_path / "notes.txt")
     write_deltalake(tmp_path / "other" / "log", pa.table({"offset": [1], "city": ["Oslo"]}))
     with pytest.raises(LakeError, match="Delta table of another schema"):
         MetadataLog.open(tmp_path / "other")

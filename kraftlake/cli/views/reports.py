@@ -8,6 +8,8 @@ from kraftlake.cli.output.terminal import Terminal
 from kraftlake.cli.output.theme import Piece, Style
 from kraftlake.cli.output.words import counted, size
 
+_IMPORT_LATER = "import again after the cluster's next snapshot, or with --follow --quorum HOST:PORT"
+
 
 def show_import_report(terminal: Terminal, report: dict[str, Any]) -> None:
     """Write what an import did: what is new, what the lake holds now, how far it is known to be committed."""
@@ -50,8 +52,9 @@ def _committed(report: dict[str, Any]) -> tuple[str, list[Piece]]:
         return "committed", ["every offset is known to be committed"]
     tail = counted(end - max(committed, report["startOffset"]), "record")
     if committed <= report["startOffset"]:
-        return "committed", [("nothing here tells which offsets were committed", Style.WARNING)]
-    return "committed", [f"offsets below {committed}; nothing here tells of the last {tail}"]
+        known = ("no offset is known to be committed", Style.WARNING)
+        return "committed", [known, f": no snapshot or change of leader shows it; {_IMPORT_LATER}"]
+    return "committed", [f"offsets below {committed}; the last {tail} may not be: {_IMPORT_LATER}"]
 
 
 def show_export_report(terminal: Terminal, report: dict[str, Any]) -> None:

@@ -6,6 +6,8 @@ its own (`kraftlake.NAME`).
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import attrs
 import pyarrow as pa
 
@@ -43,10 +45,17 @@ class DerivedTable:
     grows_by_offset: bool
 
 
-def derived_tables(lake: Location, log: TableState) -> list[DerivedTable]:
+def _log_fault(table: Location, fault: KraftlakeError) -> None:
+    get_logger(__name__).warning("derived_table_unreadable", table=str(table), reason=str(fault))
+
+
+def derived_tables(
+    lake: Location, log: TableState, *, on_fault: Callable[[Location, KraftlakeError], None] = _log_fault
+) -> list[DerivedTable]:
     """The tables of a lake that were made of its log, by name.
 
-    A table that can't be read is logged and skipped: its writer reports what to do.
+    A table that can't be read is skipped: `on_fault` is called with its folder. It is logged if no other is given; the
+    table's writer reports what to do.
     """
     found = []
     for folder in folders_of(lake):
@@ -55,7 +64,7 @@ def derived_tables(lake: Location, log: TableState) -> list[DerivedTable]:
         try:
             table = _derived(folder, log)
         except KraftlakeError as fault:
-            get_logger(__name__).warning("derived_table_unreadable", table=str(folder), reason=str(fault))
+            on_fault(folder, fault)
             continue
         if table is not None:
             found.append(table)

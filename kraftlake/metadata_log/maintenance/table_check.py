@@ -1,13 +1,15 @@
-"""What is wrong with the log of a Delta table, past what stops a reader: its kept history and its checkpoints."""
+"""Finds problems of a Delta table that do not stop a reader from opening it: in its log, and in its data files."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
 
+import pyarrow as pa
+
 from kraftlake.metadata_log.delta_table.checkpoint import CheckpointFiles, read_checkpoint
 from kraftlake.metadata_log.delta_table.table_state import LOG_FOLDER, commit_path, list_log, read_table
-from kraftlake.metadata_log.storage.location import Location
+from kraftlake.metadata_log.storage.location import Location, open_parquet_file
 from kraftlake.runtime.errors import CorruptDataError
 
 
@@ -24,6 +26,20 @@ def table_problems(table: Location) -> Iterator[tuple[str, str]]:
     for _, files in sorted(checkpoints.items()):
         if (fault := _fault_of(files)) is not None:
             yield files[0].name, fault
+
+
+def damaged_files(table: Location) -> Iterator[str]:
+    """The names of the table's data files that are missing or damaged: all content is read, a row group at a time.
+
+    Raises LakeError and CorruptDataError where the table's log can't be read.
+    """
+    for file in read_table(table).files.values():
+        try:
+            parquet = open_parquet_file(table / file.path)
+            for group in range(parquet.num_row_groups):
+                parquet.read_row_group(group)
+        except (pa.ArrowException, OSError, ValueError):
+            yield file.path
 
 
 def _holes(table: Location, commits: list[int]) -> Iterator[int]:

@@ -1,11 +1,16 @@
-"""Checks the tables of a lake: lost or torn versions and checkpoints, foreign rows, columns, damaged snapshots."""
+"""Checks the tables of a lake: lost or torn versions, checkpoints and files, foreign rows, columns, snapshots."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from kraftlake.records.batch import gathered
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.replay.verify.findings import Findings
 from kraftlake.runtime.errors import KraftlakeError
+
+if TYPE_CHECKING:
+    from kraftlake.metadata_log.storage.location import Location
 
 _RECORDS_AT_ONCE = 50_000
 
@@ -30,6 +35,37 @@ def check_tables(reader: LakeReader, findings: Findings) -> None:
             findings.add(str(error))
     for snapshot, reason in reader.log.damaged_snapshots():
         findings.add(f"{reason}; it is not used.", file=snapshot, in_snapshot=True)
+
+
+def check_derived_tables(reader: LakeReader, findings: Findings) -> None:
+    """Report problems of the derived tables' Delta logs, and their data files that are missing or damaged."""
+    from kraftlake.metadata_log.delta_table.table_state import read_table
+    from kraftlake.metadata_log.log_facts import LOG_TABLE
+    from kraftlake.metadata_log.maintenance.derived_tables import derived_tables
+    from kraftlake.metadata_log.maintenance.table_check import damaged_files, table_problems
+
+    def report(table: Location, fault: KraftlakeError) -> None:
+        findings.add(f"{str(fault).rstrip('.')}: {_way_out(table)}")
+
+    try:
+        tables = derived_tables(reader.log.path, read_table(reader.log.path / LOG_TABLE), on_fault=report)
+    except KraftlakeError:
+        return  # `check_tables` reports what is wrong with the log's table
+    for table in tables:
+        try:
+            for file, message in table_problems(table.path):
+                findings.add(message, file=file)
+            for name in damaged_files(table.path):
+                findings.add(f"{table.path / name} is missing or damaged: {_way_out(table.path)}")
+        except KraftlakeError as fault:
+            report(table.path, fault)
+
+
+def _way_out(table: Location) -> str:
+    return (
+        f"delete the folder {table.name}/ and run `kraftlake tables {table.parent} {table.name}`, which makes it again "
+        "from what the log still holds."
+    )
 
 
 def check_columns(reader: LakeReader, findings: Findings) -> None:

@@ -20,7 +20,7 @@ from kraftlake.replay.reading.progress import LOADING, REPLAYING, Progress, no_p
 from kraftlake.replay.reading.replay_base import usable_snapshots
 from kraftlake.replay.verify.findings import Findings
 from kraftlake.replay.verify.lake_chain import check_chain
-from kraftlake.replay.verify.lake_tables import check_columns, check_tables
+from kraftlake.replay.verify.lake_tables import check_columns, check_derived_tables, check_tables
 from kraftlake.replay.verify.references import ReferenceCheck
 from kraftlake.replay.verify.verify_report import VerifyReport
 from kraftlake.runtime.errors import CorruptDataError, KraftlakeError
@@ -40,15 +40,16 @@ def verify(source: LogSource, *, at_least: ChainLink | None = None, progress: Pr
     replicas on brokers that are not registered, a bootstrap checkpoint that the head of the log does not repeat, a
     snapshot ahead of the log. `progress` is called after each batch.
 
-    A lake's rows are compared with its chain of hashes. `at_least` is an offset that the log once held, in a lake with
-    the hash there: a shorter log or another hash is a problem. Raises UsageError for a hash with a source that is
-    no lake.
+    A lake's rows are compared with its chain of hashes, and its derived tables are read from end to end. `at_least` is
+    an offset that the log once held, in a lake with the hash there: a shorter log or another hash is a problem. Raises
+    UsageError for a hash with a source that is no lake.
     """
     findings = Findings(source.reader)
     if isinstance(source.reader, MetadataDirectory):
         _check_files(source.reader, findings, progress or no_progress)
     if isinstance(source.reader, LakeReader):
         check_tables(source.reader, findings)
+        check_derived_tables(source.reader, findings)
         check_columns(source.reader, findings)
     check_chain(source.reader, findings, at_least)
     run = _Verification(source.reader, findings, progress, is_log=source.kind is not SourceKind.SEGMENT)

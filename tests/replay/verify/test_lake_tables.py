@@ -11,13 +11,14 @@ import kraftlake
 from kraftlake.metadata_log import MetadataLog, SnapshotFacts
 from kraftlake.metadata_log.delta_table.table_state import commit_path
 from kraftlake.records.rows import to_rows
+from kraftlake.tables import update_tables
 from tests.metadata_log.log_batches import TIME, UnsyncedDisk, data_batch, snapshot_batches
 from tests.replay.made_logs import small_log
 
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Path:
-    """A lake of some commits, with a checkpoint in the middle of them, and with two snapshots."""
+    """A lake of some commits, with a checkpoint in the middle of them, two snapshots and two derived tables."""
     log = MetadataLog.create(tmp_path / "lake", disk=UnsyncedDisk())
     for batch in small_log():
         log.append([batch])
@@ -27,6 +28,7 @@ def lake(tmp_path: Path) -> Path:
         log.add_snapshot(
             SnapshotFacts(end_offset=topics, epoch=1, last_contained_log_timestamp=TIME), snapshot_batches(topics)
         )
+    update_tables(log.path, ["events", "topic_history"])
     return log.path
 
 
@@ -62,6 +64,31 @@ def lose_a_file_of_a_snapshot(lake: Path) -> None:
     next((lake / "snapshots").glob(f"{3:020d}-*.parquet")).unlink()
 
 
+def data_file(lake: Path, table: str) -> Path:
+    return next((lake / table).glob("*.parquet"))
+
+
+def change_a_byte_of_a_derived_table(lake: Path) -> None:
+    path = data_file(lake, "events")
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+def lose_a_file_of_a_derived_table(lake: Path) -> None:
+    data_file(lake, "topic_history").unlink()
+
+
+def tear_a_commit_of_a_derived_table(lake: Path) -> None:
+    commit_path(lake / "events", 1).write_bytes(b'{"add')
+
+
+def tear_a_checkpoint_of_a_derived_table(lake: Path) -> None:
+    DeltaTable(lake / "events").create_checkpoint()
+    (path,) = (lake / "events" / "_delta_log").glob("*.checkpoint.parquet")
+    path.write_bytes(path.read_bytes()[:-20])
+
+
 DAMAGES: dict[Callable[[Path], None], str] = {
     lose_commits_behind_the_checkpoint: "Version 3 of the Delta table .* is missing although a later one exists",
     lose_a_commit_that_a_checkpoint_stands_for: "00000000000000000001.json is missing although an earlier version is",
@@ -69,6 +96,10 @@ DAMAGES: dict[Callable[[Path], None], str] = {
     append_as_another_writer: "holds offset .* but its log ends before .*: something else than kraftlake wrote to it",
     append_below_the_start: "holds offset -7 .* but its log starts at 0: something else than kraftlake wrote to it",
     lose_a_file_of_a_snapshot: "00000000000000000003-0000000001.checkpoint: .* is missing: the lake lost a data file;",
+    change_a_byte_of_a_derived_table: "parquet is missing or damaged: delete the folder events/ and run `kraftlake ta",
+    lose_a_file_of_a_derived_table: "parquet is missing or damaged: delete the folder topic_history/ and run `kraftla",
+    tear_a_commit_of_a_derived_table: "it is torn or was overwritten: delete the folder events/ and run `kraftlake ta",
+    tear_a_checkpoint_of_a_derived_table: r"checkpoint.parquet is no checkpoint of a Delta table .*: delete",
 }
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kraftlake.tables.row_buffer import RowBuffer
     from kraftlake.tables.table_locks import hold_tables
     from kraftlake.tables.table_writer import Published, TableWriter
-    from kraftlake.tables.trimming import first_offsets, trim_tables
+    from kraftlake.tables.trimming import first_offsets, known_offset_since, trim_tables
 
 __all__ = [
     "JOBS",
@@ -35,6 +35,7 @@ __all__ = [
     "derived_table",
     "first_offsets",
     "hold_tables",
+    "known_offset_since",
     "partition_table",
     "state_at",
     "table_run",

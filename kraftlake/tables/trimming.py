@@ -8,6 +8,7 @@ the offset and later. The table property `kraftlake.first_offset` has the first 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import Any
 
 import attrs
@@ -53,6 +54,23 @@ def trim_tables(lake: str | Location, before: int, tables: Sequence[str] | None 
             )
     with hold_tables(location, [*states]):
         return {name: _trim(disk_for(location), state, name, before) for name, state in states.items()}
+
+
+def known_offset_since(lake: str | Location, time: datetime) -> int:
+    """The offset after the last one of before `time` in a lake's derived tables, 0 if no row is of before.
+
+    For times before the first offset of a trimmed log; `time` has a time zone. Raises CorruptDataError for a damaged
+    file.
+    """
+    found = -1
+    for state in _states(fixed_location(lake), None).values():
+        times = {FROM: "valid_from", TO: "valid_to"} if _is_history(state) else {"offset": "timestamp"}
+        for file in state.files.values():
+            rows = _read(state, file, [*times, *times.values()])
+            for column, of_time in times.items():
+                earlier = rows.column(column).filter(pc.less(rows.column(of_time), time))
+                found = max(found, pc.max(earlier).as_py() if len(earlier) else -1)
+    return found + 1
 
 
 def first_offsets(lake: str | Location) -> dict[str, int]:
@@ -179,4 +197,4 @@ def _read(state: TableState, file: AddFile, columns: list[str] | None) -> pa.Tab
     try:
         return open_parquet_file(path).read(columns=columns)
     except (pa.ArrowException, OSError, ValueError) as fault:
-        raise CorruptDataError(f"{path} is missing or damaged, so nothing of {state.path} was trimmed") from fault
+        raise CorruptDataError(f"{path} is missing or damaged, so {state.path} was not trimmed") from fault

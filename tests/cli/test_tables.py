@@ -92,3 +92,6 @@ def test_trimming_the_log_tells_which_tables_still_know_what_was_there(tmp_path:
     assert form["tablesFrom"]["events"] == 0
     printed = run("log", "trim", lake, "--before", 3501).stdout
     assert "these still know what lies before: local_changes/ from" in printed
+    form = run_json("tables", "trim", lake, "events", "--before", "2026-11-21T07:46Z", "--yes")
+    assert 0 < form["before"] < 3501
+    assert form["rows"]["events"] > 0

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import shutil
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from deltalake import DeltaTable
 
+import kraftlake
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.delta_table.table_state import read_table
 from kraftlake.runtime.errors import CorruptDataError, LakeError, OffsetError, UsageError
-from kraftlake.tables import first_offsets, state_at, trim_tables, trimming, update_tables
+from kraftlake.tables import first_offsets, known_offset_since, state_at, trim_tables, trimming, update_tables
 from kraftlake.tables.jobs import HISTORY, JOBS
 from tests.tables.sample_log import LAST_OFFSET, append_in, batches_between, lake_of
 
@@ -106,6 +108,18 @@ def test_a_trim_that_is_killed_leaves_the_table_whole(
     assert trim_tables(lake, BEFORE, ["events"])["events"] > 0
 
 
+def test_tables_know_the_offset_at_a_time_that_the_log_has_no_more(untrimmed: Path, tmp_path: Path) -> None:
+    events = rows_of(untrimmed, "events")
+    times = sorted(row["timestamp"] for row in events if row["offset"] in range(BEFORE - 300, BEFORE))
+    for number, time in enumerate({times[0], times[-1], times[-1] + timedelta(milliseconds=1)}):
+        lakes = [copied(untrimmed, tmp_path / f"{number}" / name) for name in ("log", "tables")]
+        offsets = (kraftlake.open(untrimmed).offset_since(time), known_offset_since(untrimmed, time))
+        removed = [trim_tables(lake, offset) for lake, offset in zip(lakes, offsets, strict=True)]
+        assert removed[0] == removed[1]
+        assert removed[0]["events"] > 0
+    assert known_offset_since(untrimmed, times[0] - timedelta(days=1)) == 0
+
+
 def test_what_can_not_be_trimmed_is_told(untrimmed: Path, tmp_path: Path) -> None:
     lake = copied(untrimmed, tmp_path)
     with pytest.raises(OffsetError, match=r"covers offsets up to 3500, so it can be trimmed before 3501 at most"):
@@ -123,7 +137,7 @@ def test_a_damaged_file_stops_a_trim_and_leaves_the_table_as_it_was(untrimmed: P
     before = read_table(lake / "events")
     first = min(before.files, key=lambda name: before.files[name].statistics.min_values["offset"])
     (lake / "events" / first).write_bytes(b"PAR1")
-    with pytest.raises(CorruptDataError, match=r"is missing or damaged, so nothing of .*events was trimmed"):
+    with pytest.raises(CorruptDataError, match=r"is missing or damaged, so .*events was not trimmed"):
         trim_tables(lake, BEFORE, ["events"])
     after = read_table(lake / "events")
     assert after.files == before.files

@@ -142,10 +142,9 @@ def tables_trim(call: Call, lake: str, names: tuple[str, ...], *, before: int | 
 
 
 def _offset_since(call: Call, lake: str, time: datetime) -> int:
+    """The offset after the last one of before `time`; the tables know it where the log begins later."""
+    from kraftlake.tables import known_offset_since
+
     source = call.open(lake)
     offset = source.offset_since(time)
-    if offset == source.start_offset > 0:
-        raise click.UsageError(
-            f"The log of {lake} begins with offset {offset}, which was written after the time: give an offset."
-        )
-    return offset
+    return known_offset_since(lake, time) if offset == source.start_offset > 0 else offset

@@ -1,6 +1,6 @@
 """Immutable snapshots of the cluster: `MetadataImage`, its nine parts, and their forms as records and JSON. No I/O.
 
-Names are imported when they are first used, but for the parts of an image.
+Except for the parts of an image, names are imported on first use.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ class AclsImage(Value):
         return not self.acls
 
     def write(self) -> Iterator[ApiMessageAndVersion]:
-        """The rules by the bytes of their ids."""
+        """The records of the rules, in the order of their ids' bytes."""
         for acl_id, acl in sorted(self.acls.items(), key=lambda item: bytes(item[0])):
             yield acl.to_record(acl_id)
 

@@ -104,7 +104,7 @@ def _every(topics: TopicsImage) -> Iterator[tuple[str, int, PartitionRegistratio
 def count_partitions_of_brokers(image: MetadataImage) -> dict[int, BrokerCounts]:
     """The counts of every broker that is registered or hosts a partition, by broker id."""
     counts: dict[int, dict[str, int]] = {broker: {} for broker in image.cluster.brokers}
-    for name, _, partition in _counted_one_by_one(image, counts):
+    for name, _, partition in _count_rows(image, counts):
         min_isr = min_insync_replicas(image, name)
         for broker in partition.replicas:
             of_broker = counts.setdefault(broker, {})
@@ -113,10 +113,10 @@ def count_partitions_of_brokers(image: MetadataImage) -> dict[int, BrokerCounts]
     return {broker: BrokerCounts(**of_broker) for broker, of_broker in sorted(counts.items())}
 
 
-def _counted_one_by_one(
+def _count_rows(
     image: MetadataImage, counts: dict[int, dict[str, int]]
 ) -> Iterable[tuple[str, int, PartitionRegistration]]:
-    """Add the counts found on columns to `counts`; returns the partitions still to be counted: all in a small image."""
+    """Add the counts of a large image's packed rows to `counts`; returns the partitions that are not counted yet."""
     topics = image.topics
     if not topics.is_large:
         return _every(topics)

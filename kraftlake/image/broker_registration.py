@@ -31,7 +31,7 @@ class BrokerRegistration(Value):
     """One incarnation of a broker: `epoch` is the offset of its registration.
 
     `directories` are the ids of the online log directories, sorted; `cordoned_directories` are those that get no new
-    partitions, None if the broker never reported any. Source: org.apache.kafka.metadata.
+    partitions, None if the broker never reported any. Source: org.apache.kafka.metadata.BrokerRegistration.
     """
 
     id: int
@@ -75,7 +75,7 @@ class BrokerRegistration(Value):
         )
 
     def to_record(self, options: ImageWriterOptions) -> ApiMessageAndVersion:
-        """The RegisterBrokerRecord with this state; state that it can't hold is reported to the loss handler."""
+        """The RegisterBrokerRecord with this state; state that the record can't hold goes to the loss handler."""
         version = options.metadata_version
         migrating = self.is_migrating_zk_broker
         if migrating and not version.is_migration_supported:

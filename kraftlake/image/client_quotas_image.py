@@ -26,7 +26,7 @@ class ClientQuotaEntity:
 
     @classmethod
     def from_record(cls, entity: tuple[EntityData, ...]) -> ClientQuotaEntity:
-        """The entity of a ClientQuotaRecord; the last name of a type counts."""
+        """The entity of a ClientQuotaRecord; of a type that occurs twice, the last name is used."""
         return cls(tuple(sorted({data.entity_type: data.entity_name for data in entity}.items())))
 
     @property
@@ -48,7 +48,7 @@ class ClientQuotaImage(Value):
         return not self.quotas
 
     def write(self, entity: ClientQuotaEntity) -> Iterator[ApiMessageAndVersion]:
-        """The quotas by key."""
+        """The records of the quotas, by key."""
         data = tuple(EntityData(entity_type=type_, entity_name=name) for type_, name in entity.entries)
         for key, value in sorted(self.quotas.items()):
             yield ApiMessageAndVersion(ClientQuotaRecord(entity=data, key=key, value=value), 0)
@@ -59,7 +59,7 @@ ClientQuotaImage.EMPTY = ClientQuotaImage()
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
 class ClientQuotasImage(Value):
-    """Quotas by entity; an entity without any is not there. Source: org.apache.kafka.image.ClientQuotasImage."""
+    """Quotas by entity; entities without quotas are absent. Source: org.apache.kafka.image.ClientQuotasImage."""
 
     EMPTY: ClassVar[ClientQuotasImage]
 
@@ -77,7 +77,7 @@ class ClientQuotasImage(Value):
         return sorted(self.entities.items(), key=lambda item: item[0].text)
 
     def write(self) -> Iterator[ApiMessageAndVersion]:
-        """The entities by their text."""
+        """The records of the entities, by their text."""
         for entity, image in self.in_order():
             yield from image.write(entity)
 

@@ -1,4 +1,4 @@
-"""A controller's metrics of the cluster, counted on an image, so that they are known at any offset."""
+"""The cluster metrics that a controller reports, counted on an image, and so known at any offset."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kraftlake.image.topics.topics_image import TopicsImage
 
 @attrs.frozen(kw_only=True)
 class ClusterCounts:
-    """Kafka's metrics of kafka.controller:type=KafkaController.
+    """The metrics of Kafka's kafka.controller:type=KafkaController.
 
     A broker is either fenced or active; a broker in controlled shutdown is counted there as well. A partition without
     a leader is offline. A partition is imbalanced unless its first replica is the leader: offline ones are, too.

@@ -33,7 +33,7 @@ class ClusterImage(Value):
         return not self.brokers and not self.controllers
 
     def write(self, options: ImageWriterOptions) -> Iterator[ApiMessageAndVersion]:
-        """The brokers by id, then the controllers by id."""
+        """The records of the brokers by id, then those of the controllers by id."""
         for _, broker in sorted(self.brokers.items()):
             yield broker.to_record(options)
         if self.controllers and not options.metadata_version.is_controller_registration_supported:

@@ -43,7 +43,7 @@ class ConfigurationImage(Value):
         return not self.data
 
     def write(self) -> Iterator[ApiMessageAndVersion]:
-        """The configs by name."""
+        """The records of the configs, by name."""
         for name, value in sorted(self.data.items()):
             record = ConfigRecord(
                 resource_type=self.resource.type, resource_name=self.resource.name, name=name, value=value
@@ -72,7 +72,7 @@ class ConfigurationsImage(Value):
         return {} if image is None else image.data
 
     def write(self) -> Iterator[ApiMessageAndVersion]:
-        """The resources by type and name."""
+        """The records of the resources, by type and name."""
         for _, image in sorted(self.resource_data.items()):
             yield from image.write()
 

@@ -30,7 +30,7 @@ class DelegationTokenData(Value):
 
     @classmethod
     def from_record(cls, record: DelegationTokenRecord) -> DelegationTokenData:
-        """The token that a record holds; ReplayError when a principal is not `Type:name`."""
+        """The token that a record holds; ReplayError if a principal is not `Type:name`."""
         for principal in (record.owner, record.requester, *record.renewers):
             if ":" not in principal:
                 raise ReplayError(f"delegation token {record.token_id!r}: {principal!r} is no principal (Type:name).")
@@ -59,7 +59,7 @@ class DelegationTokenImage(Value):
         return not self.tokens
 
     def write(self, options: ImageWriterOptions) -> Iterator[ApiMessageAndVersion]:
-        """The tokens by id."""
+        """The records of the tokens, by id."""
         if self.tokens and not options.metadata_version.is_delegation_token_supported:
             options.handle_loss("delegation tokens")
             return

@@ -102,7 +102,7 @@ class ImageDiff:
         return f"<ImageDiff of offsets {self.from_offset} to {self.to_offset}: {counted(changes=len(self.changes))}>"
 
     def is_empty(self) -> bool:
-        """Whether the images are equal but for their provenance."""
+        """Whether the images are equal except for their provenance."""
         return not self.changes
 
     def to_json(self, show_secrets: bool = False) -> Json:
@@ -126,7 +126,7 @@ _NO_SECRETS: Final = frozenset[str]()
 
 @attrs.frozen(kw_only=True)
 class _Entries(Generic[K, V]):
-    """How the entries of a part are found in an image, named, shown and redacted."""
+    """Describes a part: how its entries are found in an image, named, converted to JSON and redacted."""
 
     part: str
     of: Callable[[MetadataImage], Any] | None = None
@@ -149,7 +149,7 @@ class _Entries(Generic[K, V]):
         within: tuple[str, ...] = (),
         keys: Iterable[K] | None = None,
     ) -> Iterator[EntryChange]:
-        """The changes between two maps, with paths that begin with `within`; `keys`, if given, has all that may differ.
+        """The changes between two maps, with paths that begin with `within`; `keys`: all that may differ.
 
         Identical objects are skipped, other values are compared by field.
         """
@@ -176,7 +176,7 @@ class _Entries(Generic[K, V]):
         if old is None or new is None:
             before, after = ({} if value is None else self.form(value) for value in (old, new))
             return tuple([FieldChange(name, before.get(name), after.get(name)) for name in before | after])
-        if isinstance(self.form, JsonForm):  # without making the forms of the fields that are equal
+        if isinstance(self.form, JsonForm):  # makes no JSON of equal fields
             return tuple(starmap(FieldChange, self.form.changes(old, new)))
         before, after = self.form(old), self.form(new)
         names = before if before.keys() == after.keys() else before | after
@@ -294,7 +294,7 @@ _WITH_AN_ORDER: Final = (int, str, ConfigResource)
 
 
 def _ordered(key: Any) -> Any:
-    """The sort key of an entry's key: itself where it has an order, else its text."""
+    """The sort key of an entry's key: the key if it has an order, else its text."""
     return key if isinstance(key, _WITH_AN_ORDER) else getattr(key, "text", str(key))
 
 

@@ -31,7 +31,7 @@ class VersionRange(Value):
 
 
 def listeners_of(end_points: Iterable[Any]) -> HashTrieMap[str, Endpoint]:
-    """The listeners by name from a record's BrokerEndpoint or ControllerEndpoint structs; the last of a name counts."""
+    """The listeners by name from a record's BrokerEndpoint or ControllerEndpoint structs; the last one of each name."""
     return HashTrieMap(
         {e.name: Endpoint(host=e.host, port=e.port, security_protocol=e.security_protocol) for e in end_points}
     )

@@ -16,13 +16,13 @@ from kraftlake.runtime import Value
 
 METADATA_VERSION: Final = "metadata.version"
 KRAFT_VERSION: Final = "kraft.version"
-"""A feature that lives in control records of the log, never in an image."""
+"""A feature that is in control records of the log, never in an image."""
 ELR_VERSION: Final = "eligible.leader.replicas.version"
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
 class FeaturesImage(Value):
-    """Levels by feature name, `metadata_version` apart from them. Source: org.apache.kafka.image.FeaturesImage."""
+    """Finalized levels by feature name, without metadata.version. Source: org.apache.kafka.image.FeaturesImage."""
 
     EMPTY: ClassVar[FeaturesImage]
 
@@ -30,7 +30,7 @@ class FeaturesImage(Value):
     metadata_version: MetadataVersion | None = None
 
     def is_empty(self) -> bool:
-        """Whether nothing is known, not even the metadata.version."""
+        """Whether neither a feature nor the metadata.version is finalized."""
         return not self.finalized_versions and self.metadata_version is None
 
     @property
@@ -39,7 +39,7 @@ class FeaturesImage(Value):
         return self.finalized_versions.get(ELR_VERSION, 0) >= 1
 
     def write(self, options: ImageWriterOptions) -> Iterator[ApiMessageAndVersion]:
-        """metadata.version first, then the other features by name."""
+        """The record of metadata.version, then those of the other features by name."""
         levels = {METADATA_VERSION: options.metadata_version.level}
         levels.update(sorted(self.finalized_versions.items()))
         for name, level in levels.items():

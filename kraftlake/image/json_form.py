@@ -81,9 +81,9 @@ def _topics(topics: TopicsImage, only: Iterable[str] | None) -> Iterator[tuple[s
 
 
 class JsonForm:
-    """Makes JSON objects of objects of an attrs class: their attributes in order, under their names in camel case.
+    """Converts objects of an attrs class to JSON objects: attributes in order, names in camel case.
 
-    `names` are the attributes, all of the class if None, but those `without`.
+    `names` are the attributes, None for all; those in `without` are left out.
     """
 
     def __init__(self, cls: type, names: Collection[str] | None = None, *, without: Collection[str] = ()) -> None:
@@ -108,7 +108,7 @@ class JsonForm:
 
 
 _KEYS: Final = {"supported_features": "features"}
-"""The keys of attributes that have another name in JSON."""
+"""JSON keys that are not the attribute's name in camel case."""
 
 
 def _ids_json(ids: Iterable[Uuid]) -> list[str]:
@@ -135,7 +135,7 @@ _MAKERS: Final[Mapping[str, Callable[[Any], Any] | None]] = {
     "HashTrieMap[str, Endpoint]": _listeners_json,
     "HashTrieMap[str, VersionRange]": _features_json,
 }
-"""By the type of an attribute: what makes its JSON form, None where the value itself is that."""
+"""The function that converts an attribute to JSON, by the attribute's type; None if its value is JSON already."""
 
 _endpoint_json: Final = JsonForm(Endpoint)
 metadata_version_json: Final = JsonForm(MetadataVersion)

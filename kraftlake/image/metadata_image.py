@@ -60,8 +60,8 @@ class MetadataImage(Value):
         version = self.features.metadata_version
         fenced = sum(broker.fenced for broker in self.cluster.brokers.values())
         facts = {
-            "cluster": self.provenance.cluster_id or "of unknown id",
-            "metadata.version": "not known" if version is None else version.name,
+            "cluster": self.provenance.cluster_id or "unknown",
+            "metadata.version": "unknown" if version is None else version.name,
             "brokers": f"{len(self.cluster.brokers):,}" + (f", {fenced:,} fenced" if fenced else ""),
             "controllers": len(self.cluster.controllers),
             "topics": self.topics.topic_count,
@@ -75,7 +75,7 @@ class MetadataImage(Value):
         """The object that `kraftlake image --json` prints: dicts, lists, strings and numbers.
 
         Secrets are `(redacted)` unless `show_secrets`. With `only_topics`, names of topics, other topics are left out;
-        their configs are not.
+        configs of all topics are shown.
         """
         from kraftlake.image.json_form import image_to_json
 
@@ -92,28 +92,28 @@ class MetadataImage(Value):
         return all(part.is_empty() for part in parts)
 
     def write(self, options: ImageWriterOptions | None = None) -> Iterator[ApiMessageAndVersion]:
-        """The records that make this image from the empty one, as in a snapshot, in a fixed order.
+        """The records that make this image from the empty image, as in a snapshot, in a fixed order.
 
-        Without `options`, they are written at the image's own metadata.version, and a loss is refused. Raises
+        Without `options`, they are written at the image's own metadata.version, and a loss is an error. Raises
         UnwritableMetadataError if there is no metadata.version, or from the loss handler.
         """
         options = options or ImageWriterOptions.for_image(self)
         yield from self.write_before_topics(options)
         yield from self.topics.write(options)
-        yield from self.write_behind_topics(options)
+        yield from self.write_after_topics(options)
 
     def write_bulk(self, options: ImageWriterOptions) -> Iterator[ApiMessageAndVersion | EncodedValues]:
         """The records of `write` in the same order, the topics of a large image encoded in bulk; raises as `write`."""
         yield from self.write_before_topics(options)
         yield from self.topics.write_bulk(options)
-        yield from self.write_behind_topics(options)
+        yield from self.write_after_topics(options)
 
     def write_before_topics(self, options: ImageWriterOptions) -> Iterator[ApiMessageAndVersion]:
         """The records of the parts that precede the topics in a snapshot."""
         yield from self.features.write(options)
         yield from self.cluster.write(options)
 
-    def write_behind_topics(self, options: ImageWriterOptions) -> Iterator[ApiMessageAndVersion]:
+    def write_after_topics(self, options: ImageWriterOptions) -> Iterator[ApiMessageAndVersion]:
         """The records of the parts that follow the topics in a snapshot."""
         yield from self.configs.write()
         yield from self.client_quotas.write()

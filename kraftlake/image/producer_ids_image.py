@@ -21,7 +21,7 @@ class ProducerIdsImage(Value):
     next_producer_id: int = -1
 
     def is_empty(self) -> bool:
-        """Whether no block has been handed out."""
+        """Whether no block has been allocated."""
         return self.next_producer_id == -1
 
     def write(self) -> Iterator[ApiMessageAndVersion]:

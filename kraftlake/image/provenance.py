@@ -1,4 +1,4 @@
-"""The position in the log of an image."""
+"""The position of an image in the log."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class MetadataProvenance(Value):
     """The last offset that an image holds.
 
     `epoch` and `timestamp` (epoch milliseconds, -1: unknown) are those of the offset's batch; `batch_aligned` is true
-    if the offset is the last one of its batch: only such images become snapshots.
+    if the offset is the last of its batch: only such images become snapshots.
     `cluster_id` is the id of the source's cluster if it is known; equality ignores it.
     Source: org.apache.kafka.image.MetadataProvenance.
     """
@@ -28,7 +28,7 @@ class MetadataProvenance(Value):
     cluster_id: str | None = attrs.field(default=None, eq=False, repr=False)
 
     def to_json(self) -> dict[str, Any]:
-        """The head of the JSON of an answer about one image: its cluster and its moment, times in milliseconds."""
+        """The first fields of JSON about one image: cluster, offset, epoch, and time in milliseconds."""
         return {
             "clusterId": self.cluster_id,
             "offset": self.offset,

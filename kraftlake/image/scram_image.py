@@ -62,7 +62,7 @@ class ScramImage(Value):
         return not self.mechanisms
 
     def write(self, options: ImageWriterOptions) -> Iterator[ApiMessageAndVersion]:
-        """The credentials by mechanism and user."""
+        """The records of the credentials, by mechanism and user."""
         if self.mechanisms and not options.metadata_version.is_scram_supported:
             options.handle_loss("SCRAM credentials")
             return

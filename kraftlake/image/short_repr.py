@@ -1,4 +1,4 @@
-"""The `repr` of images and of objects made from them: the counts of their entries on one line."""
+"""The `repr` of images and of objects made from them: one line with the counts of their entries."""
 
 from __future__ import annotations
 

@@ -38,8 +38,8 @@ class TopicsOverview:
 
 def overview_of(topics: PackedTopics, limit: int) -> TopicsOverview:
     """The overview with at most `limit` names: topics with offline partitions first, then under-replicated ones."""
-    troubles = _Troubles.of(topics)
-    ranks = 3 - 2 * _any_of(topics, troubles.offline) - _any_of(topics, troubles.under_replicated)
+    health = _PartitionHealth.of(topics)
+    ranks = 3 - 2 * _any_of(topics, health.offline) - _any_of(topics, health.under_replicated)
     worst: list[str] = []
     for rank in range(4):
         names = (topics.table.names[number] for number in np.flatnonzero(ranks == rank).tolist())
@@ -48,16 +48,16 @@ def overview_of(topics: PackedTopics, limit: int) -> TopicsOverview:
         topic_count=topics.table.topic_count,
         partition_count=topics.partition_count,
         health=Health(
-            offline=int(troubles.offline.sum()),
-            under_replicated=int((troubles.under_replicated & ~troubles.offline).sum()),
-            being_reassigned=int(troubles.moving.sum()),
-            recovering=int(troubles.recovering.sum()),
+            offline=int(health.offline.sum()),
+            under_replicated=int((health.under_replicated & ~health.offline).sum()),
+            being_reassigned=int(health.being_reassigned.sum()),
+            recovering=int(health.recovering.sum()),
         ),
         worst=tuple(worst),
     )
 
 
-def topics_in_trouble(image: MetadataImage, kinds: Collection[str]) -> set[str]:
+def unhealthy_topics(image: MetadataImage, kinds: Collection[str]) -> set[str]:
     """The names of the topics that have partitions of any of these kinds.
 
     The kinds are `unavailable` (no leader), `under-replicated` (a replica is not in sync), `under-min-isr` (no leader,
@@ -65,18 +65,18 @@ def topics_in_trouble(image: MetadataImage, kinds: Collection[str]) -> set[str]:
     Source: org.apache.kafka.tools.TopicCommand.
     """
     topics = image.topics.rows()
-    troubles = _Troubles.of(topics)
-    rows = np.zeros(len(troubles.offline), np.bool_)
+    health = _PartitionHealth.of(topics)
+    rows = np.zeros(len(health.offline), np.bool_)
     if "unavailable" in kinds:
-        rows |= troubles.offline
+        rows |= health.offline
     if "under-replicated" in kinds:
-        rows |= troubles.under_replicated
+        rows |= health.under_replicated
     if "under-min-isr" in kinds or "at-min-isr" in kinds:
-        asked = np.repeat(min_insync_replicas_column(image), np.diff(topics.table.starts))
+        required = np.repeat(min_insync_replicas_column(image), np.diff(topics.table.starts))
         if "under-min-isr" in kinds:
-            rows |= troubles.offline | (troubles.in_sync < asked)
+            rows |= health.offline | (health.in_sync < required)
         if "at-min-isr" in kinds:
-            rows |= troubles.in_sync == asked
+            rows |= health.in_sync == required
     return _names_at(topics, np.flatnonzero(rows))
 
 
@@ -86,34 +86,34 @@ def topics_hosted(topics: PackedTopics, broker: int) -> set[str]:
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class _Troubles:
-    """bool[N] each: partitions without a leader, with an ISR smaller than the replicas, being reassigned, recovering
-    from an unclean election.
+class _PartitionHealth:
+    """The health of each partition. `in_sync` is int32[N], the sizes of the ISRs; the others are bool[N].
 
-    `in_sync` is int32[N], the sizes of the ISRs.
+    A partition is `offline` without a leader, `under_replicated` if a replica is not in the ISR, and `recovering` after
+    an unclean election.
     """
 
     in_sync: Any
     offline: Any
     under_replicated: Any
-    moving: Any
+    being_reassigned: Any
     recovering: Any
 
     @classmethod
-    def of(cls, topics: PackedTopics) -> _Troubles:
+    def of(cls, topics: PackedTopics) -> _PartitionHealth:
         rows = topics.merged_rows()
         shape = rows[:, SHAPE]
-        replicas, in_sync, moving = shape & 0xFF, shape >> 8, np.zeros(len(rows), np.bool_)
+        replicas, in_sync, being_reassigned = shape & 0xFF, shape >> 8, np.zeros(len(rows), np.bool_)
         rare = np.flatnonzero(shape == RARE)
         if len(rare):
             starts = rows[rare, 0]  # of seven lengths: replicas, ISR, directories, adding, removing, …
             replicas[rare], in_sync[rare] = topics.heap[starts], topics.heap[starts + 1]
-            moving[rare] = (topics.heap[starts + 3] > 0) | (topics.heap[starts + 4] > 0)
+            being_reassigned[rare] = (topics.heap[starts + 3] > 0) | (topics.heap[starts + 4] > 0)
         return cls(
             in_sync=in_sync,
             offline=rows[:, LEADER] == NO_LEADER,
             under_replicated=in_sync < replicas,
-            moving=moving,
+            being_reassigned=being_reassigned,
             recovering=rows[:, RECOVERY] != 0,
         )
 

@@ -1,4 +1,4 @@
-"""Options for writing an image as records, and the handling of state that the records can't express."""
+"""Options for writing an image as records, and handlers of state that the records can't express."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ LossHandler = Callable[[str, MetadataVersion], None]
 def refuse_loss(loss: str, version: MetadataVersion) -> None:
     """The loss handler that raises UnwritableMetadataError."""
     raise UnwritableMetadataError(
-        f"The image holds {loss}, for which its features at metadata.version {version} have no record: "
-        "write it with --allow-loss to leave that out."
+        f"The image holds {loss}, which records at metadata.version {version} and with the image's features can't "
+        "express: write it with --allow-loss to leave that out."
     )
 
 
@@ -67,11 +67,11 @@ class ImageWriterOptions(Value):
         version = image.features.metadata_version
         if version is None:
             raise UnwritableMetadataError(
-                f"The image at offset {image.provenance.offset} has no metadata.version, so there is nothing that says "
-                "how its records are written: take a later offset."
+                f"The image at offset {image.provenance.offset} has no metadata.version, which decides how records "
+                "are written: take a later offset."
             )
         return cls(metadata_version=version, elr_enabled=image.features.is_elr_enabled, loss_handler=loss_handler)
 
     def handle_loss(self, loss: str) -> None:
-        """Report state that has no record at this metadata.version; returns if the loss is accepted."""
+        """Report state that records can't express at this metadata.version; returns if the loss is accepted."""
         self.loss_handler(loss, self.metadata_version)

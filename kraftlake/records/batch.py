@@ -27,7 +27,7 @@ from kraftlake.records.batch_format import (
     split_records,
 )
 from kraftlake.records.crc32c import crc32c
-from kraftlake.records.fast_construct import mutable_twin
+from kraftlake.records.fast_construct import mutable_class
 from kraftlake.records.schema import Message
 from kraftlake.records.serde import (
     AnyMessage,
@@ -213,7 +213,7 @@ def read_batches(
         start += size
 
 
-_Twin = mutable_twin(RecordBatch)
+_Mutable = mutable_class(RecordBatch)
 _new = object.__new__
 
 
@@ -280,7 +280,7 @@ class _Reader(Value):
             raise self.corrupt(start, "its last record is cut off") from None
         if timestamp != max(timestamps) or not NO_TIMESTAMP <= min(timestamps) <= timestamp <= LATEST_TIMESTAMP:
             raise self.corrupt(start, f"its timestamp {timestamp} is not the largest of its records', or out of range")
-        batch = _new(_Twin)
+        batch = _new(_Mutable)
         batch.base_offset = base_offset
         batch.epoch = epoch
         batch.timestamp = timestamp

@@ -13,7 +13,7 @@ from typing import Any
 
 import attrs
 
-from kraftlake.records.fast_construct import mutable_twin
+from kraftlake.records.fast_construct import mutable_class
 from kraftlake.records.schema import FieldSpec, Primitive, Struct, field_specs, json_name, memoized
 from kraftlake.records.uuid import Uuid
 from kraftlake.records.varint import MalformedError, read_uvarint, uvarint
@@ -122,12 +122,12 @@ def default_of(cls: type[Struct], name: str) -> Any:
 def decoder_of(cls: type[Struct], version: int) -> Callable[[bytes, int], tuple[Any, int]]:
     """The function `decode(data, position) -> (object, position after it)` of a struct."""
     w = _Writer()
-    w.names |= {"cls": cls, "twin": mutable_twin(cls)}
+    w.names |= {"cls": cls, "mutable": mutable_class(cls)}
     plain, tagged = _fields(cls, version)
     w("def decode(b, p):")
     w.depth = 1
     w("end = len(b)")
-    w("o = new(twin)")
+    w("o = new(mutable)")
     for name, _ in field_specs(cls):
         if name not in dict(plain):
             w(f"o.{name} = {w.name('default', default_of(cls, name))}")

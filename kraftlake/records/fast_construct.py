@@ -8,7 +8,7 @@ from kraftlake.records.schema import memoized
 
 
 @memoized
-def mutable_twin(cls: type) -> type[Any]:
+def mutable_class(cls: type) -> type[Any]:
     """A mutable class with the slots of the frozen attrs class `cls`.
 
     The caller fills an instance's slots and then sets its `__class__` to `cls`, which Python allows between classes of
@@ -17,4 +17,4 @@ def mutable_twin(cls: type) -> type[Any]:
     """
     own = cls.__dict__.get("__slots__", ())
     names = {"__slots__": own, "__setattr__": object.__setattr__, "__delattr__": object.__delattr__}
-    return type(f"_{cls.__name__}Twin", cls.__bases__, names)
+    return type(f"_Mutable{cls.__name__}", cls.__bases__, names)

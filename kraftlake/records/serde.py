@@ -19,7 +19,7 @@ from kraftlake.records.codec import (
     encode_message,
     message_decoder,
 )
-from kraftlake.records.fast_construct import mutable_twin
+from kraftlake.records.fast_construct import mutable_class
 from kraftlake.records.metadata_records import METADATA_RECORDS
 from kraftlake.records.schema import Message, type_name
 from kraftlake.records.varint import MalformedError, read_uvarint, uvarint
@@ -64,7 +64,7 @@ class ApiMessageAndVersion(Value):
     version: int
 
 
-_Twin = mutable_twin(ApiMessageAndVersion)
+_Mutable = mutable_class(ApiMessageAndVersion)
 _new = object.__new__
 
 
@@ -99,7 +99,7 @@ def decode_value(payload: bytes) -> ApiMessageAndVersion:
         raise CorruptDataError(_unreadable(payload, describe_fault(fault))) from None
     if end != len(payload):
         raise CorruptDataError(_unreadable(payload, f"{len(payload) - end} bytes are left behind it"))
-    framed = _new(_Twin)
+    framed = _new(_Mutable)
     framed.message = message
     framed.version = version
     framed.__class__ = ApiMessageAndVersion

@@ -73,7 +73,7 @@ def test_topics_are_found_by_name_by_id_and_by_partition():
 
 def test_two_topics_can_not_share_a_name():
     foo, other = TopicImage(name="foo", id=uuid_of(5)), TopicImage(name="foo", id=uuid_of(6))
-    with pytest.raises(AssertionError, match="name of its own"):
+    with pytest.raises(AssertionError, match="different names"):
         TopicsImage.EMPTY.changed({}, {foo.id: foo, other.id: other})
 
 

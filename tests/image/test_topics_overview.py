@@ -12,7 +12,7 @@ from kraftlake.delta import MetadataDelta
 from kraftlake.image import MetadataImage, MetadataProvenance
 from kraftlake.image.configurations_image import BROKER_RESOURCE, TOPIC_RESOURCE
 from kraftlake.image.json_form import image_to_json
-from kraftlake.image.topics_overview import overview_of, topics_hosted, topics_in_trouble
+from kraftlake.image.topics_overview import overview_of, topics_hosted, unhealthy_topics
 from kraftlake.records.metadata_records import ConfigRecord
 from kraftlake.records.serde import ApiMessageAndVersion
 from tests.histories import histories
@@ -67,9 +67,7 @@ def test_an_overview_is_what_the_topics_one_by_one_say(history: Any, limit: int)
     st.integers(0, 4),
     st.data(),
 )
-def test_topics_in_trouble_are_found(
-    history: Any, kinds: set[str], default: int, own: int, data: st.DataObject
-) -> None:
+def test_unhealthy_topics_are_found(history: Any, kinds: set[str], default: int, own: int, data: st.DataObject) -> None:
     names = sorted(image_of_history(history).topics.topics_by_name())
     configured = data.draw(st.sets(st.sampled_from(names))) if names else set()
     configs = [min_isr_config(TOPIC_RESOURCE, name, own) for name in sorted(configured)]
@@ -80,7 +78,7 @@ def test_topics_in_trouble_are_found(
         for partition in topic["partitions"].values()
         if any(PARTITIONS[kind](partition, own if name in configured else default) for kind in kinds)
     }
-    assert topics_in_trouble(image, kinds) == expected
+    assert unhealthy_topics(image, kinds) == expected
 
 
 @given(histories(min_steps=10, topics_only=True), st.integers(0, 8))

@@ -68,7 +68,7 @@ class ImageSelection(NamedTuple):
         rows = image.topics.rows()
         names: Collection[str] = rows.table.names
         if self.partitions:
-            names = topics_overview.topics_in_trouble(image, self.partitions)
+            names = topics_overview.unhealthy_topics(image, self.partitions)
         if self.broker is not None:
             names = topics_overview.topics_hosted(rows, self.broker).intersection(names)
         return [name for name in names if matches(name, self.topics)] if self.topics else names

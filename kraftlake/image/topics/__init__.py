@@ -1,1 +1,1 @@
-"""All topics and their partitions: as objects, and for many of them as packed rows of numbers."""
+"""All topics and their partitions: as objects, and in large images as packed rows of numbers."""

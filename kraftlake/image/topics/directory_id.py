@@ -1,4 +1,4 @@
-"""The directory ids that stand for no particular log directory."""
+"""The reserved directory ids: those that are no log directory's."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Final
 from kraftlake.records.uuid import Uuid
 
 MIGRATING: Final = Uuid.ZERO
-"""The replica has a directory, but which one was never recorded: written before directories were assigned."""
+"""The replica's directory was never recorded: its record is older than the assignment of directories."""
 
 UNASSIGNED: Final = Uuid((1).to_bytes(16, "big"))
 """No directory has been chosen yet."""
 
 LOST: Final = Uuid((2).to_bytes(16, "big"))
-"""The replica lies in a directory that is offline."""
+"""The replica is in a directory that is offline."""

@@ -1,4 +1,4 @@
-"""The partitions of one topic in a packed image, as a mapping that makes its values on access."""
+"""The partitions of one topic in a packed image, as a mapping that makes its objects on access."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class PackedPartitions(Mapping[int, PartitionRegistration]):
         return made
 
     def rows_changed(self, changes: Mapping[int, PartitionRegistration]) -> dict[int, PartitionRegistration] | None:
-        """The effective ones of `changes`, by row of the base; None if one is of a new partition."""
+        """Those of `changes` that change a state, by row of the base; None if a partition is new."""
         rows = {}
         for partition_id, state in changes.items():
             before = self.get(partition_id)

@@ -88,7 +88,7 @@ class PackedTopics:
         return PackedTopics(table=self.table, rows=self.merged_rows(), heap=self.heap, directories=self.directories)
 
     def same_rows(self, other: PackedTopics) -> npt.NDArray[np.bool_] | None:
-        """bool[N]: the rows that are certainly equal in two images of one table; None if that can't be told.
+        """bool[N]: the rows that are certainly equal in two images of one table; None if their directories differ.
 
         Rows with lists in the heap count as different unless both have the same heap.
         """

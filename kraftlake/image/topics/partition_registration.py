@@ -9,7 +9,7 @@ import attrs
 
 from kraftlake.image.topics.directory_id import MIGRATING
 from kraftlake.image.writer_options import ImageWriterOptions
-from kraftlake.records.fast_construct import mutable_twin
+from kraftlake.records.fast_construct import mutable_class
 from kraftlake.records.metadata_records import PartitionChangeRecord, PartitionRecord
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.records.uuid import Uuid
@@ -23,7 +23,10 @@ NO_RECOVERY_STATE_CHANGE: Final = -1
 
 
 class LeaderRecoveryState(IntEnum):
-    """Whether the leader still has to recover from an unclean election. Source: org.apache.kafka.metadata."""
+    """Whether the leader still has to recover from an unclean election.
+
+    Source: org.apache.kafka.metadata.LeaderRecoveryState.
+    """
 
     RECOVERED = 0
     RECOVERING = 1
@@ -82,7 +85,7 @@ class PartitionRegistration:
 
         ReplayError if the numbers of replicas and directories would differ.
         """
-        made = _new(_Twin)  # built fast, see `mutable_twin`: every change of a partition makes one
+        made = _new(_Mutable)  # built fast (see `mutable_class`), since every change of a partition makes one
         if record.replicas is None and record.directories is None:
             made.replicas = self.replicas
             made.directories = self.directories
@@ -110,7 +113,7 @@ class PartitionRegistration:
         return made  # type: ignore[no-any-return]
 
     def _placed_anew(self, record: PartitionChangeRecord) -> tuple[tuple[int, ...], tuple[Uuid, ...]]:
-        """Replicas and directories after a change of either; ReplayError if their numbers would differ."""
+        """Replicas and directories after a change of either; ReplayError if they differ in number."""
         replicas = self.replicas if record.replicas is None else record.replicas
         given = record.directories
         if given and record.replicas is not None and len(given) != len(replicas):
@@ -130,7 +133,7 @@ class PartitionRegistration:
         return self.directories[self.replicas.index(replica)] if replica in self.replicas else None
 
     def to_record(self, topic_id: Uuid, partition_id: int, options: ImageWriterOptions) -> ApiMessageAndVersion:
-        """The PartitionRecord with this state; state that it can't hold is reported to the loss handler."""
+        """The PartitionRecord with this state; state that the record can't hold goes to the loss handler."""
         version = options.metadata_version
         with_elr = options.elr_enabled and version.is_elr_supported
         if not with_elr and (self.elr or self.last_known_elr):
@@ -157,7 +160,7 @@ class PartitionRegistration:
 
 
 _new: Any = object.__new__
-_Twin: Any = mutable_twin(PartitionRegistration)
+_Mutable: Any = mutable_class(PartitionRegistration)
 
 
 def epoch_after(epoch: int) -> int:

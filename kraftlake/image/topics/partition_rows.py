@@ -1,8 +1,8 @@
 """The state of a partition as a row of 14 numbers, and its conversion to and from an object.
 
 A row is int32[14]: three replicas, three of the ISR, the numbers of three directories, leader, leader epoch, partition
-epoch, recovery state, shape. The shape holds the numbers of replicas (low byte) and of ISR members (next byte); unused
-places are 0, so that equal states are equal rows. A state that doesn't fit (more than three replicas or ISR members,
+epoch, recovery state, shape. The shape holds the numbers of replicas (low byte) and of ISR members (next byte). Unused
+numbers are 0, so that equal states are equal rows. A state that doesn't fit (more than three replicas or ISR members,
 replicas being added or removed, eligible leader replicas) has the shape RARE: its lists are in the *heap*, an int32
 array that only grows, from the place in the row's first number on: seven lengths, then replicas, ISR, directories,
 adding, removing, ELR and last known ELR. Directory number 0 is MIGRATING.
@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from kraftlake.image.topics.partition_registration import LeaderRecoveryState, PartitionRegistration
-from kraftlake.records.fast_construct import mutable_twin
+from kraftlake.records.fast_construct import mutable_class
 from kraftlake.records.uuid import Uuid
 
 WIDTH: Final = 3
@@ -34,14 +34,14 @@ ROW: Final = struct.Struct(f"={COLUMNS}i")
 
 _FULL = 0x0303
 _RECOVERY_STATES = (LeaderRecoveryState.RECOVERED, LeaderRecoveryState.RECOVERING)
-_Twin: Any = mutable_twin(PartitionRegistration)
+_Mutable: Any = mutable_class(PartitionRegistration)
 _new: Any = object.__new__
 
 
 def registration_of(row: tuple[int, ...], heap: Any, directories: Sequence[Uuid]) -> PartitionRegistration:
     """The object of a row; `heap` is an int32 array, `directories` has the ids by number."""
     r0, r1, r2, i0, i1, i2, d0, d1, d2, leader, leader_epoch, partition_epoch, recovery, shape = row
-    made = _new(_Twin)
+    made = _new(_Mutable)
     if shape == _FULL:
         made.replicas = (r0, r1, r2)
         made.isr = (i0, i1, i2)

@@ -51,8 +51,8 @@ def count_replicas(topics: PackedTopics, min_isr: Int32s) -> ReplicaCounts:
     shape, leader = rows[:, SHAPE], rows[:, LEADER]
     plain = shape != RARE
     replicas, in_sync = shape & 0xFF, (shape >> 8) & 0xFF
-    asked = np.minimum(np.repeat(min_isr, np.diff(topics.table.starts)), replicas)
-    under, offline = in_sync < asked, leader == NO_LEADER
+    required = np.minimum(np.repeat(min_isr, np.diff(topics.table.starts)), replicas)
+    under, offline = in_sync < required, leader == NO_LEADER
     hosting: list[Int32s] = []
     kinds: dict[str, list[Mask]] = {kind: [] for kind in ("led", "followed", "out_of_isr", "under_min_isr", "offline")}
     for place in range(WIDTH):

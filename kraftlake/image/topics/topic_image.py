@@ -40,7 +40,7 @@ class TopicImage:
         return hash((self.name, self.id))
 
     def write(self, options: ImageWriterOptions) -> Iterator[ApiMessageAndVersion]:
-        """The topic, then its partitions by id."""
+        """The record of the topic, then those of its partitions by id."""
         yield ApiMessageAndVersion(TopicRecord(name=self.name, topic_id=self.id), 0)
         for partition_id, partition in sorted(self.partitions.items()):
             yield partition.to_record(self.id, partition_id, options)

@@ -43,7 +43,7 @@ class TopicsById(Mapping[Uuid, "TopicImage"]):
 
     def __len__(self) -> int:
         overlay, count = self._overlay, self._table.topic_count
-        if len(overlay) == 0:  # avoids making the index by id
+        if len(overlay) == 0:  # without making the index by id
             return count
         known = self._table.by_id
         replaced = sum(topic_id in known for topic_id in overlay)

@@ -19,9 +19,9 @@ def problem_of_name(name: str) -> str | None:
     if not name:
         return "A topic's name can't be empty."
     if name in (".", ".."):
-        return "A topic can't be called . or .. ."
+        return "A topic's name can't be '.' or '..'."
     if len(name) > MAX_LENGTH:
-        return f"The name has {len(name)} characters; {MAX_LENGTH} is the most."
+        return f"The name has {len(name)} characters; at most {MAX_LENGTH} are allowed."
     if not _LEGAL.fullmatch(name):
         return f"The name {name!r} has characters other than letters, digits, '.', '_' and '-'."
     return None

@@ -26,8 +26,8 @@ class TopicTable:
     `names` are given as a list, or as one ASCII text with a newline after each name; the text becomes a list on first
     use, so that opening a large image makes no string for each topic. `ids` is uint8[T, 16]. The partitions of topic t
     are the rows [starts[t], starts[t+1]) of int32[T + 1], by partition id. Partition ids are 0, 1, 2, … except for the
-    topics in `sparse`, which has the ids. Immutable but for the indexes by name and by id: the first lookups scan all
-    topics, so that a single lookup does not wait for an index.
+    topics in `sparse`, which has the ids. Immutable except for the indexes by name and by id: the first lookups scan
+    all topics, so that a single lookup does not wait for an index.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class TopicTable:
     @property
     def names(self) -> list[str]:
         """The names of the topics."""
-        text, names = self._text, self._names  # in this order: the text goes when the list is there
+        text, names = self._text, self._names  # the text first: another thread may drop it once the list is set
         if names is None:
             names = text.decode("ascii").split("\n")
             names.pop()
@@ -72,7 +72,7 @@ class TopicTable:
     def by_name(self) -> dict[str, int]:
         """The numbers of the topics by name."""
         numbers = dict(zip(self.names, range(len(self.names)), strict=True))
-        assert len(numbers) == len(self.names), "every topic has a name of its own"
+        assert len(numbers) == len(self.names), "topics have different names"
         self._known_names = numbers
         return numbers
 
@@ -81,7 +81,7 @@ class TopicTable:
         """The numbers of the topics by id."""
         keys: list[bytes] = self.ids.view("V16").ravel().tolist()
         numbers = dict(zip(keys, range(len(keys)), strict=True))
-        assert len(numbers) == len(keys), "every topic has an id of its own"
+        assert len(numbers) == len(keys), "topics have different ids"
         self._known_ids = numbers
         return numbers
 

@@ -17,7 +17,7 @@ from kraftlake.image.topics.topic_image import TopicImage
 from kraftlake.image.topics.topic_maps import TopicsById, TopicsByName
 from kraftlake.image.writer_options import ImageWriterOptions
 from kraftlake.records.encoded_values import EncodedValues
-from kraftlake.records.fast_construct import mutable_twin
+from kraftlake.records.fast_construct import mutable_class
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.records.uuid import Uuid
 
@@ -35,9 +35,8 @@ _new: Any = object.__new__
 class TopicsImage:
     """All topics, by name and by id. Immutable.
 
-    The storage is private. `columns` gives arrays of all partitions. `rows` and `with_rows` are the only way by which
-    `delta` and caches read and set packed rows, and `row_of`, `registration_at`, `name_of` and `with_states` the only
-    way for single rows. Names and ids of topics are unique.
+    The storage is private. Other modules read and set packed rows by `rows` and `with_rows` only, and single rows by
+    `row_of`, `registration_at`, `name_of` and `with_states` only. Names and ids of topics are unique.
 
     A small image holds persistent maps of objects. A large one holds a packed `base` and a small overlay of later
     changes: partitions by row, and topics as objects (None for a deleted topic of the base). Successive images share
@@ -170,7 +169,7 @@ class TopicsImage:
             overlaid += len(topic.partitions) - (0 if old is None else len(old.partitions))
             by_id = by_id.insert(topic_id, topic)
             by_name = by_name.insert(topic.name, topic)
-        assert len(by_id) == len(by_name) or table is not None, "every topic has a name of its own"
+        assert len(by_id) == len(by_name) or table is not None, "topics have different names"
         if rows or by_id is not self._by_id:
             return self._with(by_id, by_name, overlaid, rows or {})
         return self
@@ -189,7 +188,7 @@ class TopicsImage:
 
     def registration_at(self, row: int) -> PartitionRegistration:
         """The state of the partition at a row of the base."""
-        assert self._base is not None, "rows are the base's"
+        assert self._base is not None, "there is a base"
         state = None if self._rows is None else self._rows.get(row)
         return self._base.registration(row) if state is None else state
 
@@ -208,9 +207,9 @@ class TopicsImage:
     def _with(
         self, by_id: Any, by_name: Any, overlaid: int, changed: Mapping[int, PartitionRegistration]
     ) -> TopicsImage:
-        """An image of the same base, packed again if the overlay is large; built fast, since every change makes one."""
+        """An image of the same base, packed again if the overlay is large. Built fast, since every change makes one."""
         before, base = self._rows, self._base
-        made = _new(_ImageTwin)
+        made = _new(_MutableImage)
         made._by_id = by_id
         made._by_name = by_name
         made._base = base
@@ -237,7 +236,7 @@ class TopicsImage:
     def rows(self) -> PackedTopics:
         """The whole image as packed rows, possibly with patches (see `PackedTopics.merged`). Imports numpy.
 
-        A large image only merges its overlay; a small one is converted.
+        For a large image only the overlay is merged; a small one is converted.
         """
         from kraftlake.image.topics.packed_topics import pack
 
@@ -251,7 +250,7 @@ class TopicsImage:
         return pack(self._base, left_out, dict((self._rows or HashTrieMap()).items()), topics)
 
     def may_differ(self, other: TopicsImage) -> Iterable[str]:
-        """A superset of the names of the topics that differ; shared topics cost next to nothing."""
+        """A superset of the names of the topics that differ; topics that both images share are not compared."""
         if self is other:
             return ()
         names: set[str] = set()
@@ -295,7 +294,7 @@ class TopicsImage:
         return hash((self.topic_count, self.partition_count))
 
     def write(self, options: ImageWriterOptions) -> Iterator[ApiMessageAndVersion]:
-        """The topics by name."""
+        """The records of the topics, by name."""
         topics: ItemsView[str, TopicImage] = self.topics_by_name().items()
         for _, topic in sorted(topics, key=lambda item: item[0]):
             yield from topic.write(options)
@@ -332,5 +331,5 @@ def _differing(one: PackedTopics | None, two: PackedTopics | None) -> Iterable[s
     return differing_topics(one, two)
 
 
-_ImageTwin: Any = mutable_twin(TopicsImage)
+_MutableImage: Any = mutable_class(TopicsImage)
 TopicsImage.EMPTY = TopicsImage()

@@ -134,7 +134,7 @@ def tail_of(
         size = int(last_sizes[len(last_sizes) - held :].sum()) + held * RECORD_OVERHEAD
         from_head = head.size if open_batch == head.open_batch else 0
         cutter = BatchCutter(offset - open_batch, size + from_head)
-    rows, _ = _rows(image.write_behind_topics(options), offset, cutter, open_batch, provenance)
+    rows, _ = _rows(image.write_after_topics(options), offset, cutter, open_batch, provenance)
     footer = footer_batch(offset + rows.num_rows, provenance.epoch, provenance.timestamp)
     return pa.concat_tables([rows, to_rows([footer])])
 

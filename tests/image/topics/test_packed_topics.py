@@ -184,5 +184,5 @@ TestTopics = Topics.TestCase
 def test_a_name_that_two_topics_have_is_refused_when_they_are_packed():
     table = pytest.importorskip("kraftlake.image.topics.packed_topics")
     topics = [("a", uuid_of(1), {}), ("a", uuid_of(2), {})]
-    with pytest.raises(AssertionError, match="a name of its own"):
+    with pytest.raises(AssertionError, match="different names"):
         _ = table.pack(None, (), {}, topics).table.by_name

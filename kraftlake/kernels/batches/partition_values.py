@@ -8,17 +8,14 @@ import numpy as np
 
 from kraftlake.kernels.aot.compiled import compiled, inlined
 from kraftlake.kernels.batches.put_bytes import put_int, put_uvarint, uvarint_size
+from kraftlake.kernels.partition_row import HEAP_LISTS, LEADER, RARE, RECOVERY, SHAPE, WIDTH
 
-WIDTH = 3
-LEADER, LEADER_EPOCH, PARTITION_EPOCH, RECOVERY, SHAPE = 9, 10, 11, 12, 13
-RARE = -1
-LISTS = 7
 LOST_ELR, LOST_DIRECTORIES = 1, 2
 
 
 @inlined
 def _list(rows: Any, r: Any, heap: Any, which: int) -> Any:
-    """Length of one of a row's lists and where it begins: in the row itself, or in the heap for a rare shape."""
+    """The length of one of a row's lists and its position: in the row itself, or in the heap for a rare shape."""
     shape = np.int64(rows[r, SHAPE])
     if shape != RARE:
         if which == 0 or which == 2:
@@ -27,7 +24,7 @@ def _list(rows: Any, r: Any, heap: Any, which: int) -> Any:
             return shape >> 8, np.int64(WIDTH)
         return np.int64(0), np.int64(0)
     start = np.int64(rows[r, 0])
-    at = start + LISTS
+    at = start + HEAP_LISTS
     for i in range(which):
         at += heap[start + i]
     return np.int64(heap[start + which]), at
@@ -67,9 +64,9 @@ def _lost(rows: Any, r: Any, heap: Any, with_directories: Any, with_elr: Any) ->
 
 @compiled
 def measure(rows: Any, heap: Any, with_directories: int, with_elr: int, sizes: Any) -> Any:
-    """The bytes of each row's record into `sizes` (int64[n]).
+    """Store the size of each row's record in bytes in `sizes` (int64[n]).
 
-    Gives what of all of them is lost (LOST_ELR + …, or 0), and what of the first one of which anything is.
+    Returns the losses of all records (LOST_ELR | LOST_DIRECTORIES, or 0), and those of the first record with a loss.
     """
     ever, first = np.int64(0), np.int64(0)
     for r in range(len(rows)):
@@ -116,7 +113,7 @@ def write(
         p += 16
         for which in (0, 1, 4, 3):
             p = _put_list(out, p, rows, r, heap, which)
-        for column in (LEADER, LEADER_EPOCH, PARTITION_EPOCH):
+        for column in range(LEADER, RECOVERY):  # leader, leader epoch, partition epoch
             p = put_int(out, p, rows[r, column])
         if with_directories:
             count, at = _list(rows, r, heap, 2)

@@ -1,4 +1,4 @@
-"""What changes of partitions mean to brokers: a row for each broker and partition."""
+"""The changes of brokers that changes of partitions make: a row for each broker and partition."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from kraftlake.kernels.aot.compiled import compiled, inlined
+from kraftlake.kernels.partition_row import HEAP_LISTS, ISR, LEADER, SHAPE
 from kraftlake.kernels.replay.local_changes import place_of
-from kraftlake.kernels.replay.row_lists import ISR, LEADER, SHAPE, all_migrating, load_row
+from kraftlake.kernels.replay.row_lists import all_migrating, load_row
 
 HAD, HAS, WRITTEN = 1, 2, 4
 """Flags of a changed partition: it was there before; it is there after; a record has written its directories."""
@@ -29,14 +30,14 @@ def _lists_of(rows: Any, r: Any, base_heap: Any, heap: Any) -> Any:
         source = heap
         at -= len(base_heap)
     longest = np.int64(0)
-    for which in range(7):
+    for which in range(HEAP_LISTS):
         longest = max(longest, np.int64(source[at + which]))
     return np.int64(source[at]), longest
 
 
 @compiled
 def most_changes(before: Any, after: Any, flags: Any, base_heap: Any, heap: Any) -> Any:
-    """The number of rows that `changes_of_brokers` gives at most, and the length of the longest list."""
+    """The largest number of rows that `changes_of_brokers` can return, and the length of the longest list."""
     most = longest = np.int64(0)
     for r in range(len(flags)):
         if flags[r] & HAD:
@@ -52,7 +53,7 @@ def most_changes(before: Any, after: Any, flags: Any, base_heap: Any, heap: Any)
 
 @inlined
 def _stays_where_it_is(before: Any, after: Any, r: Any, flags: Any) -> Any:
-    """Whether a partition of three replicas at most has the same ones in the same directories, none of them written."""
+    """Whether a partition of at most three replicas keeps them in order, and no record has written its directories."""
     if flags != HAD | HAS or after[r, SHAPE] < 0 or before[r, SHAPE] < 0:
         return False
     if (before[r, SHAPE] ^ after[r, SHAPE]) & 0xFF:

@@ -8,7 +8,7 @@ import numpy as np
 
 from kraftlake.kernels.aot.compiled import compiled, inlined
 from kraftlake.kernels.columns.broker_changes import DELETE
-from kraftlake.kernels.replay.row_lists import ISR, LEADER, SHAPE
+from kraftlake.kernels.partition_row import ISR, LEADER, SHAPE
 
 
 @compiled

@@ -1,4 +1,4 @@
-"""What metadata deltas make of partitions, out of notes of what single records have made of them."""
+"""Folds the versions of partitions after single records into their changes by metadata deltas."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import numpy as np
 
 from kraftlake.kernels.aot.compiled import compiled, inlined
 from kraftlake.kernels.columns.broker_changes import HAD, HAS, WRITTEN
+from kraftlake.kernels.partition_row import COLUMNS, LEADER, SHAPE
 from kraftlake.kernels.replay.change_state import BLOCK, DIRECTORIES_WRITTEN
 from kraftlake.kernels.replay.partition_journal import DID_ELIGIBLE, DID_UNCLEAN
-from kraftlake.kernels.replay.row_lists import COLUMNS, LEADER, SHAPE
 
 
 @inlined

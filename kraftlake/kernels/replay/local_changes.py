@@ -1,4 +1,4 @@
-"""What changed rows mean to a broker."""
+"""The local changes of one broker, from changed rows."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 
 from kraftlake.kernels.aot.compiled import compiled, inlined
+from kraftlake.kernels.partition_row import LEADER, SHAPE
 from kraftlake.kernels.replay.change_state import (
     DIRECTORIES_WRITTEN,
     N_FRESH,
     N_TOUCHED,
     TOUCHED,
 )
-from kraftlake.kernels.replay.row_lists import LEADER, SHAPE, all_migrating, load_row
+from kraftlake.kernels.replay.row_lists import all_migrating, load_row
 
 
 @inlined
@@ -27,7 +28,7 @@ def place_of(lists: Any, lengths: Any, broker: int) -> Any:
 
 @compiled
 def local_changes(base: Any, state: Any, patched: Any, broker: int, found: Any, counts: Any) -> None:
-    """What the touched and fresh rows mean to a broker: see `TopicDelta.add_local_changes`.
+    """The changes of a broker that the touched and fresh rows make: see `TopicDelta.add_local_changes`.
 
     `found` (int32[5, n]) gets places: of deletes, leaders, elected leaders, followers and directories, `counts` how
     many. Fresh rows count from N_TOUCHED on. The first `patched` touched rows were in the base as they are in

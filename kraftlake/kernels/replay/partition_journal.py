@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from kraftlake.kernels.aot.compiled import compiled, inlined
+from kraftlake.kernels.partition_row import COLUMNS, HEAP_LISTS, SHAPE
 from kraftlake.kernels.record_types import CHANGE, PARTITION, REMOVE, TOPIC
 from kraftlake.kernels.replay.change_state import (
     BLOCK,
@@ -22,7 +23,6 @@ from kraftlake.kernels.replay.change_state import (
 from kraftlake.kernels.replay.indexes import find_id
 from kraftlake.kernels.replay.partition_bytes import read_int, read_long
 from kraftlake.kernels.replay.plain_records import plain_row_change
-from kraftlake.kernels.replay.row_lists import COLUMNS, SHAPE
 from kraftlake.kernels.replay.topic_records import (
     LONGEST_NAME,
     create_topic,
@@ -220,7 +220,7 @@ def heap_size(rows: Any, heap: Any) -> Any:
     for r in range(len(rows)):
         if rows[r, SHAPE] < 0:
             size += 7
-            for which in range(7):
+            for which in range(HEAP_LISTS):
                 size += heap[np.int64(rows[r, 0]) + which]
     return size
 
@@ -235,7 +235,7 @@ def move_lists(rows: Any, heap: Any, into: Any) -> None:
         at = np.int64(rows[r, 0])
         rows[r, 0] = to
         size = np.int64(7)
-        for which in range(7):
+        for which in range(HEAP_LISTS):
             size += heap[at + which]
         for i in range(size):
             into[to + i] = heap[at + i]

@@ -1,7 +1,7 @@
-"""The records that nearly all of a log are, replayed without a detour: see `topic_records` for all others.
+"""A fast path for the records that make up nearly all of a log; `topic_records` replays all others.
 
-A plain partition has at most three replicas and no lists but replicas, ISR and directories, so that it is all in its
-row. What these functions don't take they leave untouched.
+A plain partition has at most three replicas and no lists but replicas, ISR and directories, so that its row holds all
+of it. These functions change nothing where a record is not plain.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from kraftlake.kernels.aot.compiled import inlined
+from kraftlake.kernels.partition_row import COLUMNS, DIRECTORIES, ISR, LEADER, SHAPE, WIDTH
 from kraftlake.kernels.replay.change_state import (
     DIRECTORIES_WRITTEN,
     DONE,
@@ -22,16 +23,13 @@ from kraftlake.kernels.replay.change_state import (
     TOUCHED,
 )
 from kraftlake.kernels.replay.partition_bytes import home_number, read_int
-from kraftlake.kernels.replay.row_lists import COLUMNS, DIRECTORIES, ISR, LEADER, SHAPE
-
-WIDTH = 3
 
 
 @inlined
 def _parse_change(data: Any, p: Any, end: int) -> Any:
-    """A change of the ISR or the leader or both: where the ISR's members lie (0: not given), how many, the leader.
+    """A change of the ISR or the leader or both: the position of the ISR's members, their number, the leader.
 
-    The position is -1 for any other change; the leader is -2 where it stays.
+    The position is 0 without an ISR and -1 for any other change; the leader is -2 if it stays.
     """
     if p + 4 > end:
         return np.int64(-1), np.int64(0), np.int32(-2)
@@ -69,8 +67,9 @@ def _write_change(rows: Any, r: Any, data: Any, members: Any, count: Any, leader
 
 @inlined
 def plain_row_change(rows: Any, r: Any, data: Any, p: Any, end: int) -> bool:
-    """Replay a PartitionChangeRecord on a row; `p` is at its tagged fields. False, and nothing done, where it is not
-    plain or the row isn't.
+    """Replay a PartitionChangeRecord on a row; `p` is at its tagged fields.
+
+    False, and nothing done, if the record or the row is not plain.
     """
     if rows[r, SHAPE] < 0:
         return False
@@ -115,7 +114,10 @@ def plain_change(data: Any, p: Any, end: int, base_row: Any, base: Any, state: A
 
 @inlined
 def _parse_partition(data: Any, p: Any, end: int) -> Any:
-    """A PartitionRecord of version 1 or 2 behind its partition id: where the leader lies, or -1; replicas, ISR."""
+    """A PartitionRecord of version 1 or 2, from its replicas on: the leader's position, the numbers of replicas, ISR.
+
+    The position is -1 if the record is not plain.
+    """
     bad = np.int64(-1)
     replicas = np.int64(data[np.uint64(p)]) - 1
     if replicas < 1 or replicas > WIDTH or p + 1 + 4 * replicas >= end:
@@ -168,7 +170,7 @@ def plain_partition(data: Any, p: Any, end: int, topic: Any, partition: Any, top
     if r >= len(state.fresh_topics) or counts[N_DIRECTORIES] + WIDTH > len(state.directories):
         return GROW
     row = np.uint64(r)
-    if replicas == WIDTH and members == WIDTH:  # what most are, without a branch
+    if replicas == WIDTH and members == WIDTH:  # most are: a copy without branches
         _write_partition(data, p + 1, numbers, WIDTH, WIDTH, row, state)
     else:
         _write_partition(data, p + 1, numbers, replicas, members, row, state)

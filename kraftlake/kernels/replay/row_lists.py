@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from kraftlake.kernels.aot.compiled import compiled, inlined
+from kraftlake.kernels.partition_row import COLUMNS, DIRECTORIES, HEAP_LISTS, ISR, LEADER, RARE, SHAPE, WIDTH
 from kraftlake.kernels.replay.change_state import N_HEAP
-
-ISR, DIRECTORIES, LEADER, SHAPE, COLUMNS = 3, 6, 9, 13, 14
 
 
 @inlined
@@ -20,7 +19,7 @@ def load_row(rows: Any, r: Any, base_heap: Any, heap: Any, lists: Any, lengths: 
     if shape >= 0:
         lengths[0] = lengths[2] = shape & 0xFF
         lengths[1] = shape >> 8
-        for i in range(3):
+        for i in range(WIDTH):
             lists[0, i] = rows[r, i]
             lists[1, i] = rows[r, ISR + i]
             lists[2, i] = rows[r, DIRECTORIES + i]
@@ -30,12 +29,12 @@ def load_row(rows: Any, r: Any, base_heap: Any, heap: Any, lists: Any, lengths: 
     if at >= len(base_heap):
         source = heap
         at -= len(base_heap)
-    for which in range(7):
+    for which in range(HEAP_LISTS):
         lengths[which] = source[at + which]
         if lengths[which] > lists.shape[1]:
             return False
-    at += 7
-    for which in range(7):
+    at += HEAP_LISTS
+    for which in range(HEAP_LISTS):
         for i in range(lengths[which]):
             lists[which, i] = source[at + i]
         at += lengths[which]
@@ -48,8 +47,8 @@ def store_row(rows: Any, r: Any, numbers: Any, base_heap: Any, state: Any) -> No
     lists, lengths = state.lists, state.lengths
     for i in range(4):
         rows[r, LEADER + i] = numbers[i]
-    if lengths[0] <= 3 and lengths[1] <= 3 and lengths[3] + lengths[4] + lengths[5] + lengths[6] == 0:
-        for i in range(3):
+    if lengths[0] <= WIDTH and lengths[1] <= WIDTH and lengths[3] + lengths[4] + lengths[5] + lengths[6] == 0:
+        for i in range(WIDTH):
             rows[r, i] = lists[0, i] if i < lengths[0] else 0
             rows[r, ISR + i] = lists[1, i] if i < lengths[1] else 0
             rows[r, DIRECTORIES + i] = lists[2, i] if i < lengths[2] else 0
@@ -59,11 +58,11 @@ def store_row(rows: Any, r: Any, numbers: Any, base_heap: Any, state: Any) -> No
     rows[r, 0] = len(base_heap) + at
     for i in range(1, LEADER):
         rows[r, i] = 0
-    rows[r, SHAPE] = -1
-    for which in range(7):
+    rows[r, SHAPE] = RARE
+    for which in range(HEAP_LISTS):
         state.heap[at + which] = lengths[which]
-    at += 7
-    for which in range(7):
+    at += HEAP_LISTS
+    for which in range(HEAP_LISTS):
         for i in range(lengths[which]):
             state.heap[at + i] = lists[which, i]
         at += lengths[which]
@@ -93,7 +92,7 @@ def merge(rows: Any, r: Any, numbers: Any, state: Any) -> bool:
     lists, lengths = state.lists, state.lengths
     before, before_lengths = state.before, state.before_lengths
     new_replicas, given = lengths[0] >= 0, lengths[2]
-    for which in range(7):
+    for which in range(HEAP_LISTS):
         if lengths[which] < 0:
             lengths[which] = before_lengths[which]
             for i in range(before_lengths[which]):

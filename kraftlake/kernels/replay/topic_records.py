@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from kraftlake.kernels.aot.compiled import compiled, inlined
+from kraftlake.kernels.partition_row import LEADER
 from kraftlake.kernels.record_types import (
     ABORT_TRANSACTION,
     BEGIN_TRANSACTION,
@@ -43,7 +44,7 @@ from kraftlake.kernels.replay.change_state import (
 from kraftlake.kernels.replay.indexes import find_id, free_place, hash_name, insert_id, mix
 from kraftlake.kernels.replay.partition_bytes import read_change, read_int, read_long, read_partition, read_uvarint
 from kraftlake.kernels.replay.plain_records import plain_change, plain_partition
-from kraftlake.kernels.replay.row_lists import LEADER, all_migrating, load_row, merge, migrate, store_row
+from kraftlake.kernels.replay.row_lists import all_migrating, load_row, merge, migrate, store_row
 
 LONGEST_NAME = 249
 """Characters of a topic's name, as Kafka has it."""
